@@ -1,0 +1,5 @@
+"""`python -m csmd` is the `csmd` command."""
+
+from csmd.cli.main import entry
+
+entry()

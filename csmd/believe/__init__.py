@@ -1,0 +1,1 @@
+"""Statements to memories: one door, with confidence, confirmation and provenance."""

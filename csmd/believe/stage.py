@@ -1,0 +1,166 @@
+"""Belief's hands, and the one door through which anything becomes a memory: `remember`."""
+
+from __future__ import annotations
+
+import hashlib
+from dataclasses import replace
+
+from csmd import text
+from csmd.believe import score
+from csmd.model import AUTHORITY_RANK, CATEGORIES, Decay, Memory, Provenance, Statement
+from csmd.store import context, journal, memories, search
+from csmd.store.core import Store
+from csmd.store.sqlite import Rows
+
+STAGE = "believe"
+BATCH = 200
+#: Two texts of one scope that share this much of their content words say the same.
+SAME_OVERLAP = 0.8
+EXPLICIT = "remember"
+
+
+def behind(store: Store) -> int:
+    """How many statements wait to be believed."""
+
+    def look(rows: Rows) -> int:
+        return len(memories.statements_after(rows, journal.cursor(rows, STAGE, "statements"), limit=BATCH))
+
+    return store.read(look)
+
+
+def believe(store: Store) -> tuple[int, int]:
+    """Turns the next batch of statements into memories; (statements looked at, memories new)."""
+
+    def write(rows: Rows) -> tuple[int, int]:
+        found = memories.statements_after(rows, journal.cursor(rows, STAGE, "statements"), limit=BATCH)
+        new = 0
+        for _, statement, uuid, session, at, project, _ in found:
+            source = Provenance(uuid=uuid, session_id=session, at=at)
+            _, is_new = remember(rows, statement, source, project=project, origin="stated", key=store.hash_key)
+            new += is_new
+        if found:
+            journal.move_cursor(rows, STAGE, "statements", found[-1][0])
+        return len(found), new
+
+    return store.write(write)
+
+
+def remember(
+    rows: Rows,
+    statement: Statement,
+    source: Provenance,
+    *,
+    project: int,
+    origin: str,
+    key: bytes,
+    pinned: bool = False,
+) -> tuple[str, bool]:
+    """Makes a memory of a statement, or confirms the one that says the same; (its id, whether it is new).
+
+    Gives ("", False) for what the user made csmd forget. The authority of the path is kept:
+    a confirmation raises it only when the confirming turn has the higher one.
+    """
+    text_hash = text.keyed_hash(statement.text, key)
+    if memories.is_forgotten(rows, text_hash):
+        return "", False
+    name = journal.project_name(rows, project)
+    scope = score.scope(statement.text, gate=statement.gate, project_name=name)
+    home = project if scope == "project" else 0
+    known = memories.by_hash(rows, text_hash, project=home) or _same(rows, statement, project=home)
+    if known is not None:
+        _confirm(rows, known, statement, source, pinned=pinned)
+        return known.id, False
+    explicit = EXPLICIT in statement.reasons or pinned
+    decay: Decay = "permanent" if pinned else CATEGORIES[statement.category].decay
+    confidence = score.clamp(statement.confidence, statement.category, statement.gate)
+    limits = score.thresholds(
+        confidence,
+        decay=decay,
+        gate=statement.gate,
+        category=statement.category,
+        today=journal.active_day(rows, home),
+        stated=statement.authority == "user",
+    )
+    memory = Memory(
+        id=_identity(home, statement.text),
+        text=statement.text,
+        gate=statement.gate,
+        category=statement.category,
+        type=CATEGORIES[statement.category].type,
+        tier=score.tier(decay=decay, explicit=explicit, confirmations=1, confidence=confidence),
+        decay=decay,
+        authority=statement.authority,
+        origin=origin,
+        confidence=confidence,
+        scope=scope,
+        project_seq=home,
+        session_id=source.session_id,
+        created_at=source.at,
+        confirmed_at=source.at,
+        hot_until=limits.hot_until,
+        warm_until=limits.warm_until,
+        archive_at=limits.archive_at,
+        pinned=pinned,
+        provenance=(source,),
+    )
+    memories.insert(rows, memory, text_hash=text_hash)
+    return memory.id, True
+
+
+def forget(rows: Rows, memory: Memory, *, key: bytes, now: str) -> None:
+    """Removes a memory and sees to it that the same text does not become one again."""
+    memories.delete(rows, memory, text_hash=text.keyed_hash(memory.text, key), now=now)
+
+
+def _same(rows: Rows, statement: Statement, *, project: int) -> Memory | None:
+    """A memory of the scope that says the same in nearly the same words, the likest first."""
+    terms = text.query_terms(statement.text)
+    near = search.text_hits(rows, "memory", terms, projects=[project], limit=5)
+    found = memories.by_seqs(rows, [int(seq) for seq, _ in near])
+    alike = [(text.overlap(statement.text, memory.text), memory.id, memory) for memory in found.values()]
+    best = max(alike, default=None, key=lambda row: row[:2])
+    return best[2] if best and best[0] >= SAME_OVERLAP else None
+
+
+def _confirm(rows: Rows, known: Memory, statement: Statement, source: Provenance, *, pinned: bool) -> None:
+    """Notes that another turn says the same: more confidence, and the age begins again.
+
+    An assistant that repeats what it was told is using the memory, not confirming it.
+    """
+    if statement.authority == "assistant" and context.was_told(rows, source.session_id, known.id):
+        return
+    if not memories.add_provenance(rows, known.seq, replace(source, role="confirms")):
+        return
+    raised = AUTHORITY_RANK[statement.authority] > AUTHORITY_RANK[known.authority]
+    confidence = score.confirm(known.confidence, pinned=known.pinned)
+    decay: Decay = "permanent" if pinned else known.decay
+    authority = statement.authority if raised else known.authority
+    limits = score.thresholds(
+        confidence,
+        decay=decay,
+        gate=known.gate,
+        category=known.category,
+        today=journal.active_day(rows, known.project_seq),
+        stated=authority == "user",
+    )
+    memories.update_belief(
+        rows,
+        replace(
+            known,
+            confidence=confidence,
+            authority=authority,
+            origin="stated" if raised else known.origin,
+            tier="durable" if pinned or (len(known.provenance) >= 1 and confidence > 0.9) else known.tier,
+            decay=decay,
+            confirmed_at=max(known.confirmed_at, source.at),
+            hot_until=limits.hot_until,
+            warm_until=limits.warm_until,
+            archive_at=limits.archive_at,
+            pinned=known.pinned or pinned,
+        ),
+    )
+
+
+def _identity(project: int, body: str) -> str:
+    """A memory's id: the same statement of the same scope has the same on every machine that heard it."""
+    return "m" + hashlib.sha256(f"{project}:{text.normalise(body)}".encode()).hexdigest()[:10]

@@ -1,0 +1,1 @@
+"""Raw events in: hook payloads and transcript lines become turns, exactly once, redacted."""

@@ -1,0 +1,1 @@
+"""Install, inspect, ask: everything here talks to the daemon over its socket."""

@@ -1,0 +1,244 @@
+"""What people see: status, hits, memories and progress, at 80 columns; values in, text on a console."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from datetime import datetime
+from typing import TYPE_CHECKING, Any
+
+if TYPE_CHECKING:
+    from rich.console import Console
+
+Progress = dict[str, Any]
+
+
+def console() -> Console:
+    """The terminal, or a plain stream of at most 100 columns."""
+    from rich.console import Console
+
+    found = Console(highlight=False, emoji=False, markup=False)
+    return found if found.is_terminal else Console(highlight=False, emoji=False, markup=False, width=100)
+
+
+def age(seconds: float) -> str:
+    """A length of time in its two greatest units: `3 d 4 h`."""
+    units = (("d", 86_400), ("h", 3_600), ("min", 60), ("s", 1))
+    parts = []
+    for name, size in units:
+        amount, seconds = divmod(seconds, size)
+        if amount:
+            parts.append(f"{int(amount)} {name}")
+        if len(parts) == 2:
+            break
+    return " ".join(parts) or "0 s"
+
+
+def size(amount: float) -> str:
+    """Bytes for people."""
+    for unit in ("B", "KB", "MB", "GB"):
+        if amount < 1000 or unit == "GB":
+            return f"{amount:.0f} {unit}" if unit == "B" else f"{amount:.1f} {unit}"
+        amount /= 1000
+    return ""
+
+
+def when(stamp: str) -> str:
+    """A stored time as the local date and minute."""
+    if not stamp or stamp.startswith("1970"):
+        return "never"
+    return datetime.fromisoformat(stamp).astimezone().strftime("%Y-%m-%d %H:%M")
+
+
+def shorten(path: str, width: int) -> str:
+    """A path in at most `width` characters, its end kept."""
+    return path if len(path) <= width else "…" + path[-(width - 1) :]
+
+
+def status(value: dict[str, Any]) -> None:
+    """The daemon's state on one screen: alive, what it knows, what is amiss."""
+    out = console()
+    daemon, counts, worker, model = value["daemon"], value["counts"], value["worker"], value["model"]
+    storage, spool = value["storage"], value["spool"]
+    rows: list[tuple[str, str]] = [
+        ("daemon", f"running, pid {daemon['pid']}, up {age(daemon['uptime_s'])}, {daemon.get('rss_mb', '?')} MB, csmd {value['version']}"),
+        ("knows", f"{counts['memories']} memories from {counts['turns']} turns, {counts['sessions']} sessions, {counts['projects']} projects"),
+        ("hooks", _last_events(value["last_event"])),
+        ("spool", "empty" if not spool["files"] else f"{spool['files']} events wait to be taken in"),
+    ]  # fmt: skip
+    if model["name"]:
+        asleep = "asleep" if not worker["pid"] else f"pid {worker['pid']}, {worker.get('rss_mb', '?')} MB"
+        waiting = f", {model['waiting']} texts wait" if model["waiting"] else ""
+        rows.append(
+            (
+                "vectors",
+                f"{counts['vectors']} by {model['name'].split('@')[0].split('/')[-1]}, worker {asleep}{waiting}",
+            )
+        )
+    rows.append(("storage", f"{size(storage['database_bytes'] + storage['wal_bytes'])} in {value['home']}"))
+    redacted = sum(amount for name, amount in value["counters"].items() if name.startswith("redacted "))
+    amiss = [f"{amount} {name}" for name, amount in value["counters"].items() if name.startswith("bad ") and amount]
+    rows.append(("privacy", f"{redacted} secrets kept out" + (f"; quarantined: {', '.join(amiss)}" if amiss else "")))
+    for job in value["jobs"]:
+        done = f" {job['done']}/{job['total']}" if job.get("total") else ""
+        rows.append(("working", f"{job['kind']}: {job.get('step', job['state'])}{done}"))
+    for name, text in rows:
+        out.print(f"{name:<9}{text}", soft_wrap=True)
+    for text in value["degraded"]:
+        out.print(f"{'amiss':<9}{text}", style="yellow", soft_wrap=True)
+    if value["projects"]:
+        out.print()
+        _table(
+            out,
+            [("project", "left"), ("sessions", "right"), ("memories", "right"), ("last turn", "left")],
+            [
+                [shorten(row["root"], 40), str(row["sessions"]), str(row["memories"]), when(row["last"])]
+                for row in value["projects"][:10]
+            ],
+        )
+        if len(value["projects"]) > 10:
+            out.print(f"and {len(value['projects']) - 10} more (csmd status --json)")
+
+
+def _last_events(last: dict[str, str]) -> str:
+    if not last:
+        return "no event yet; the first session after `csmd install` brings some"
+    name, at = max(last.items(), key=lambda row: row[1])
+    return f"last event {when(at)} ({name.replace('_', ' ')})"
+
+
+def hits(value: dict[str, Any], *, explain: bool) -> None:
+    """Search results: what was said, by whom, when and where."""
+    out = console()
+    if not value["hits"]:
+        out.print(f"nothing found for {value['query']!r}")
+    for number, hit in enumerate(value["hits"], 1):
+        about = [hit["kind"], hit["gate"], hit["authority"], hit["at"][:10], hit["id"][:11], f"{hit['score']:.2f}"]
+        out.print(f"{number:>2}  {'  '.join(part for part in about if part)}", style="bold")
+        out.print("    " + "\n    ".join(_wrap(hit["text"], 74, 4)))
+        if explain:
+            out.print(
+                "    " + ", ".join(f"{name} {amount}" for name, amount in hit.get("factors", {}).items()), style="dim"
+            )
+    _degraded(out, value["degraded"])
+    out.print(f"{value['took_ms']:.0f} ms", style="dim")
+
+
+def memories(value: dict[str, Any]) -> None:
+    """A list of memories, the surest first."""
+    out = console()
+    if not value["memories"]:
+        out.print("no memories yet; they come from sessions, `csmd import` and `csmd remember`")
+        return
+    _table(
+        out,
+        [("id", "left"), ("memory", "left"), ("gate", "left"), ("sure", "right"), ("said", "left")],
+        [
+            [
+                row["id"],
+                " ".join(row["text"].split()),
+                row["gate"][:11],
+                f"{row['confidence'] * 100:.0f}",
+                row["confirmed_at"][:10],
+            ]
+            for row in value["memories"]
+        ],
+        wrap="memory",
+    )
+
+
+def memory(value: dict[str, Any]) -> None:
+    """One memory with where it was said."""
+    out = console()
+    out.print("\n".join(_wrap(value["text"], 78, 20)), style="bold")
+    about = [
+        ("id", value["id"]),
+        ("kind", f"{value['gate']}, {value['category']}; said by the {value['authority']}"),
+        (
+            "sure",
+            f"{value['confidence'] * 100:.0f} %, {value['attention']}, {value['tier']}{', pinned' if value['pinned'] else ''}",
+        ),
+        ("holds", value["project"] if value["scope"] == "project" else "everywhere"),
+        ("said", f"{when(value['created_at'])}, last confirmed {when(value['confirmed_at'])}"),
+    ]
+    for name, text in about:
+        out.print(f"{name:<7}{text}", soft_wrap=True)
+    for source in value["sources"]:
+        out.print(
+            f"\n{source['role']}: {source['speaker'] or 'command line'}, {when(source['at'])}, {source['uuid']}",
+            style="dim",
+        )
+        if source["text"]:
+            out.print("  " + "\n  ".join(_wrap(source["text"], 76, 8)))
+
+
+def injection(value: dict[str, Any], *, nothing: str) -> None:
+    """A brief or recall as the assistant would read it."""
+    out = console()
+    out.print(value["text"] or nothing, soft_wrap=True)
+    if value["text"]:
+        out.print(f"\n{value['tokens']} tokens, {len(value['items'])} memories", style="dim")
+    _degraded(out, value["degraded"])
+
+
+def imported(value: dict[str, Any]) -> None:
+    """What an import or sync brought."""
+    out = console()
+    out.print(
+        f"{value['files']} transcripts read: {value['turns_new']} new turns, {value['turns_known']} known, "
+        f"{value['memories_new']} new memories, {value['vectors']} vectors, {value['took_s']:.1f} s",
+        soft_wrap=True,
+    )
+    if value["bad_lines"]:
+        out.print(f"{value['bad_lines']} lines could not be read; they are noted in the quarantine", style="yellow")
+    if value["redactions"]:
+        out.print(f"{value['redactions']} secrets were kept out", style="dim")
+
+
+@contextmanager
+def progress() -> Iterator[Callable[[Progress], None]]:
+    """A bar on stderr while a job runs; silent where nobody looks."""
+    from rich.console import Console
+    from rich.progress import BarColumn, MofNCompleteColumn, TextColumn, TimeRemainingColumn
+    from rich.progress import Progress as Bar
+
+    out = Console(stderr=True)
+    if not out.is_terminal:
+        yield lambda _: None
+        return
+    columns = (TextColumn("{task.description:<11}"), BarColumn(), MofNCompleteColumn(), TimeRemainingColumn())
+    with Bar(*columns, console=out, transient=True) as bar:
+        task = bar.add_task("waiting", total=None)
+
+        def show(state: Progress) -> None:
+            if state:
+                bar.update(
+                    task, description=state.get("step", ""), completed=state.get("done", 0), total=state.get("total")
+                )
+
+        yield show
+
+
+def _table(out: Console, columns: list[tuple[str, str]], rows: list[list[str]], *, wrap: str = "") -> None:
+    from rich.table import Table
+    from rich.text import Text
+
+    table = Table(box=None, pad_edge=False, show_edge=False, header_style="dim", padding=(0, 2, 0, 0))
+    for name, justify in columns:
+        table.add_column(name, justify="right" if justify == "right" else "left", no_wrap=name != wrap, overflow="fold")
+    for row in rows:
+        table.add_row(*(Text(cell) for cell in row))
+    out.print(table)
+
+
+def _wrap(text: str, width: int, limit: int) -> list[str]:
+    import textwrap
+
+    lines = [part for line in text.splitlines() for part in (textwrap.wrap(line, width) or [""])]
+    lines = [line for line in lines if line.strip()]
+    return lines if len(lines) <= limit else [*lines[: limit - 1], "…"]
+
+
+def _degraded(out: Console, reasons: list[str]) -> None:
+    for reason in reasons:
+        out.print(f"degraded: {reason}", style="yellow", soft_wrap=True)

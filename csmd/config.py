@@ -1,0 +1,213 @@
+"""Where things are and what the user has chosen; the only module that reads the environment.
+
+Every number with a meaning has a name, a unit in its name and a place here. `config.yaml`
+may set the keys of Settings and nothing else: an unknown key is an error with a suggestion.
+"""
+
+from __future__ import annotations
+
+import difflib
+import os
+import sys
+from collections.abc import Mapping
+from dataclasses import dataclass, fields, replace
+from pathlib import Path
+from typing import Any
+
+from csmd.errors import ConfigError
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Paths:
+    """Every file and directory of csmd's own; all of them 0600 or 0700."""
+
+    home: Path
+    config_file: Path
+    log_dir: Path
+
+    @property
+    def database(self) -> Path:
+        return self.home / "csmd.db"
+
+    @property
+    def endpoint(self) -> Path:
+        """Holds the socket's path; hooks read this file and nothing else."""
+        return self.home / "endpoint"
+
+    @property
+    def run_dir(self) -> Path:
+        return self.home / "run"
+
+    @property
+    def lock(self) -> Path:
+        return self.home / "run" / "daemon.lock"
+
+    @property
+    def instance(self) -> Path:
+        """JSON about the running daemon: pid, start token, version, protocol, socket."""
+        return self.home / "run" / "daemon.json"
+
+    @property
+    def stopped_mark(self) -> Path:
+        """Present while the user has stopped the daemon on purpose."""
+        return self.home / "run" / "stopped-by-user"
+
+    @property
+    def spool(self) -> Path:
+        return self.home / "spool"
+
+    @property
+    def quarantine(self) -> Path:
+        return self.home / "quarantine"
+
+    @property
+    def models(self) -> Path:
+        return self.home / "models"
+
+    @property
+    def hook_dir(self) -> Path:
+        return self.home / "hook"
+
+    @property
+    def hook_script(self) -> Path:
+        return self.home / "hook" / "csmd_hook.py"
+
+    @property
+    def install_record(self) -> Path:
+        """JSON: what `csmd install` wrote outside the home and how to take it back."""
+        return self.home / "install.json"
+
+    @property
+    def log_file(self) -> Path:
+        return self.log_dir / "csmd.log"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Settings:
+    """What a user may choose in config.yaml, flat keys with a dot as in `brief.max_tokens`."""
+
+    brief_max_tokens: int = 900
+    """Most tokens that the brief at a session's start may take."""
+    recall_max_tokens: int = 350
+    """Most tokens that may be added to one prompt."""
+    recall_max_items: int = 4
+    """Most memories that may be added to one prompt."""
+    recall_floor: float = 0.42
+    """Relevance (0-1) below which nothing is added to a prompt."""
+    stages_distill: bool = True
+    """Choose statements from turns; off: turns are still captured and searchable."""
+    stages_inject: bool = True
+    """Print the brief and recalls into sessions; off: capture and search go on."""
+    embed_model: str = "sentence-transformers/all-MiniLM-L6-v2"
+    """Which installed embedding model to use; `csmd model fetch` or `csmd model add` installs one."""
+    embed_idle_s: int = 300
+    """Seconds without work after which the embedding worker ends."""
+    capture_tool_output_bytes: int = 8192
+    """Bytes of one tool output that are kept; the rest stays in the transcript only."""
+    log_max_bytes: int = 2_000_000
+    """Size at which the log file is rotated; three older ones are kept."""
+
+    @staticmethod
+    def key(name: str) -> str:
+        """The name a key has in config.yaml: `brief_max_tokens` is `brief.max_tokens`."""
+        head, _, rest = name.partition("_")
+        return f"{head}.{rest}"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Config:
+    """The whole configuration, as arguments for everything else."""
+
+    paths: Paths
+    settings: Settings
+    assistant_dirs: tuple[Path, ...]
+    """The assistant's configuration directories (CLAUDE_CONFIG_DIR or ~/.claude), resolved."""
+
+
+def default_paths(env: Mapping[str, str] | None = None) -> Paths:
+    """Where csmd lives: all under CSMD_HOME when set, else in the platform's own places."""
+    import platformdirs
+
+    env = os.environ if env is None else env
+    chosen = env.get("CSMD_HOME")
+    if chosen:
+        home = Path(chosen).expanduser().absolute()
+        return Paths(home=home, config_file=home / "config.yaml", log_dir=home / "log")
+    dirs = platformdirs.PlatformDirs("csmd", appauthor=False)
+    return Paths(
+        home=Path(dirs.user_data_dir).absolute(),
+        config_file=Path(dirs.user_config_dir) / "config.yaml",
+        log_dir=Path(dirs.user_state_dir) / "log",
+    )
+
+
+def assistant_dir(env: Mapping[str, str] | None = None) -> Path:
+    """The assistant's configuration directory in force in this environment."""
+    env = os.environ if env is None else env
+    chosen = env.get("CLAUDE_CONFIG_DIR")
+    return Path(chosen).expanduser().absolute() if chosen else Path.home() / ".claude"
+
+
+def load(*, paths: Paths | None = None, extra_dirs: tuple[Path, ...] = ()) -> Config:
+    """The configuration in force; ConfigError names the file, the key and a close match.
+
+    `extra_dirs` are assistant directories recorded by `csmd install`.
+    """
+    paths = paths or default_paths()
+    text = paths.config_file.read_text(encoding="utf-8") if paths.config_file.exists() else ""
+    seen = dict.fromkeys((*extra_dirs, assistant_dir()))
+    return Config(paths=paths, settings=parse_settings(text, where=str(paths.config_file)), assistant_dirs=tuple(seen))
+
+
+def parse_settings(text: str, *, where: str) -> Settings:
+    """The settings in YAML `text`, nested (`brief: {max_tokens: 900}`) or dotted (`brief.max_tokens: 900`)."""
+    import yaml
+
+    try:
+        data = yaml.safe_load(text) if text.strip() else {}
+    except yaml.YAMLError as error:
+        raise ConfigError(f"{where}: not YAML: {error}", hint=f"correct {where} or move it away") from error
+    if not isinstance(data, dict):
+        raise ConfigError(f"{where}: expected keys and values", hint="see `csmd --help` for the keys")
+    known = {Settings.key(f.name): f for f in fields(Settings)}
+    chosen: dict[str, Any] = {}
+    for key, value in _flatten(data):
+        field = known.get(key)
+        if field is None:
+            close = difflib.get_close_matches(key, known, n=1)
+            hint = f"did you mean {close[0]!r}?" if close else f"known keys: {', '.join(known)}"
+            raise ConfigError(f"{where}: unknown key {key!r}", hint=hint)
+        expected = type(field.default)
+        if expected is float and type(value) is int:
+            value = float(value)
+        if type(value) is not expected:
+            raise ConfigError(
+                f"{where}: {key} must be {expected.__name__}, not {value!r}", hint=f"e.g. {key}: {field.default}"
+            )
+        chosen[field.name] = value
+    return replace(Settings(), **chosen)
+
+
+def _flatten(data: dict[Any, Any], prefix: str = "") -> list[tuple[str, Any]]:
+    rows: list[tuple[str, Any]] = []
+    for key, value in data.items():
+        name = f"{prefix}{key}"
+        if isinstance(value, dict):
+            rows += _flatten(value, f"{name}.")
+        else:
+            rows.append((name, value))
+    return rows
+
+
+def base_interpreter() -> str:
+    """The interpreter that stays when a virtual environment goes: hooks run on it (design section 5.1)."""
+    base = getattr(sys, "_base_executable", "") or sys.executable
+    return os.path.realpath(base)
+
+
+def child_environment() -> dict[str, str]:
+    """The environment for csmd's own children: no key of the user's, nothing that changes Python."""
+    keep = ("HOME", "PATH", "LANG", "LC_ALL", "TMPDIR", "USER", "LOGNAME", "CSMD_HOME", "CLAUDE_CONFIG_DIR",
+            "XDG_DATA_HOME", "XDG_CONFIG_HOME", "XDG_STATE_HOME", "XDG_RUNTIME_DIR", "DBUS_SESSION_BUS_ADDRESS",
+            "DISPLAY", "TIKTOKEN_CACHE_DIR", "LD_LIBRARY_PATH")  # fmt: skip
+    return {name: os.environ[name] for name in keep if name in os.environ}

@@ -1,0 +1,1 @@
+"""The process: socket, watcher, background work and the tools it answers."""

@@ -1,0 +1,226 @@
+"""The daemon's life: lock, open, migrate, listen, wait for a signal, drain.
+
+The instance lock is taken before the socket is bound: a second bind on the same path succeeds
+and silently steals it (facts: dependencies section 3). Signal handlers set a flag only.
+"""
+
+from __future__ import annotations
+
+import logging
+import logging.handlers
+import os
+import secrets
+import signal
+import threading
+import time
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import filelock
+import psutil
+
+import csmd
+from csmd import wire
+from csmd.config import Config, child_environment
+from csmd.daemon.server import Server, clear_stale_socket
+from csmd.daemon.steward import Steward, now_iso
+from csmd.daemon.tools import Tools
+from csmd.daemon.watch import Watch
+from csmd.errors import AlreadyRunning, ConfigError, CsmdError
+from csmd.store import embed, files, journal, vectors
+from csmd.store.core import Store
+from csmd.store.sqlite import Rows
+
+log = logging.getLogger(__name__)
+
+#: A socket's path may be this long on Linux (107) and macOS (103).
+SOCKET_PATH_LIMIT = 103
+LOG_BACKUPS = 3
+
+
+def socket_path(home: Path) -> Path:
+    """Where the socket goes: in the home, or in a short private directory when that path is too long."""
+    chosen = home / "run" / "csmd.sock"
+    if len(os.fsencode(chosen)) <= SOCKET_PATH_LIMIT:
+        return chosen
+    import hashlib
+
+    mark = hashlib.sha256(os.fsencode(home)).hexdigest()[:12]
+    return files.make_private(Path(f"/tmp/csmd-{os.getuid()}")) / f"{mark}.sock"  # noqa: S108
+
+
+def start_token(pid: int) -> float:
+    """When a process began: with its pid it names one process for good."""
+    return float(psutil.Process(pid).create_time())
+
+
+def configure_log(config: Config) -> None:
+    """Sends the log to a private, rotating file; no text of anybody's goes there."""
+    files.make_private(config.paths.log_dir)
+    handler = logging.handlers.RotatingFileHandler(
+        config.paths.log_file, maxBytes=config.settings.log_max_bytes, backupCount=LOG_BACKUPS, encoding="utf-8"
+    )
+    handler.setFormatter(logging.Formatter("%(asctime)s %(levelname)-7s %(name)s: %(message)s"))
+    config.paths.log_file.chmod(0o600)
+    logging.basicConfig(level=logging.INFO, handlers=[handler], force=True)
+
+
+def run(config: Config) -> None:
+    """Runs the daemon until SIGTERM or SIGINT; AlreadyRunning when another one serves this home."""
+    os.umask(0o077)
+    paths = config.paths
+    for directory in (paths.home, paths.run_dir, paths.spool, paths.models):
+        files.make_private(directory)
+    lock = filelock.FileLock(paths.lock, mode=0o600)
+    try:
+        lock.acquire(timeout=0)
+    except filelock.Timeout:
+        raise AlreadyRunning(
+            f"a csmd daemon is already running for {paths.home}", hint="`csmd status` shows it, `csmd stop` ends it"
+        ) from None
+    try:
+        configure_log(config)
+        _serve(config)
+    finally:
+        lock.release()
+
+
+def _serve(config: Config) -> None:
+    paths = config.paths
+    stop = threading.Event()
+    for number in (signal.SIGTERM, signal.SIGINT, signal.SIGHUP):
+        signal.signal(number, lambda *_: stop.set())
+    log.info("csmd %s starts, pid %d", csmd.__version__, os.getpid())
+    store = Store(paths.database, now=now_iso())
+    if store.migrated:
+        log.info("migrated: %s", ", ".join(store.migrated))
+    directory = embed.installed(paths.models, config.settings.embed_model)
+    embedder = embed.Embedder(directory, idle_s=config.settings.embed_idle_s, environment=child_environment())
+    started = time.time()
+
+    def model_name() -> str | None:
+        return tools.model_name()
+
+    steward = Steward(store, config, embedder, model_name=model_name)
+    watch = Watch(steward.hint)
+    path = socket_path(paths.home)
+    tools = Tools(
+        store,
+        config,
+        embedder,
+        steward,
+        lambda rows: status(rows, config, store, embedder, steward, watch, tools, started),
+    )
+    server = Server(path, store, config, embedder, steward, tools)
+    server.start()
+    try:
+        server.ready.wait()
+        if server.failure:
+            raise ConfigError(server.failure)
+        instance = {
+            "pid": os.getpid(),
+            "start": start_token(os.getpid()),
+            "token": secrets.token_hex(8),
+            "version": csmd.__version__,
+            "proto": wire.PROTO,
+            "socket": str(path),
+        }
+        files.write_atomic(paths.instance, wire.pretty(instance).encode() + b"\n")
+        files.write_atomic(paths.endpoint, f"{path}\n".encode())
+        paths.stopped_mark.unlink(missing_ok=True)
+        watch.follow(steward.roots())
+        steward.start()
+        log.info("listening")
+        _wait(stop, server, lambda: watch.follow(steward.roots()))
+    finally:
+        log.info("stopping")
+        # A hook that comes now finds no endpoint and spools at once.
+        paths.endpoint.unlink(missing_ok=True)
+        server.stop()
+        server.join()
+        steward.stop()
+        watch.close()
+        if steward.ident is not None:
+            steward.join()
+        embedder.close()
+        store.checkpoint(truncate=True)
+        store.close()
+        paths.instance.unlink(missing_ok=True)
+        clear_stale_socket(path)
+        log.info("stopped")
+
+
+def _wait(stop: threading.Event, server: Server, look: Callable[[], None]) -> None:
+    """Waits for a signal; once a minute looks for directories that appeared."""
+    while not stop.wait(60.0):
+        if not server.is_alive():
+            raise CsmdError("the socket's thread has ended", hint="look at the log and restart the daemon")
+        look()
+
+
+def status(
+    rows: Rows,
+    config: Config,
+    store: Store,
+    embedder: embed.Embedder,
+    steward: Steward,
+    watch: Watch,
+    tools: Tools,
+    started: float,
+) -> dict[str, Any]:
+    """Everything `csmd status` shows."""
+    name = tools.model_name()
+    model = vectors.model_seq(rows, name) if name else None
+    spooled = files.spooled_paths(config.paths.home)
+    degraded = [f"{what}: {trouble}" for what, trouble in sorted(steward.trouble.items())]
+    if name is None:
+        degraded.append("vectors: no embedding model is installed, search is by words alone (csmd model fetch)")
+    if watch.trouble:
+        degraded.append(watch.trouble)
+    database = config.paths.database
+    return {
+        "version": csmd.__version__,
+        "proto": wire.PROTO,
+        "home": str(config.paths.home),
+        "daemon": {"pid": os.getpid(), "uptime_s": round(time.time() - started, 1), **_usage(os.getpid())},
+        "worker": {"pid": embedder.pid, **(_usage(embedder.pid) if embedder.pid else {})},
+        "model": {"name": name, "waiting": vectors.left(rows, model) if name else 0},
+        "counts": journal.counts(rows),
+        "counters": journal.counters(rows),
+        "last_event": journal.last_event(rows),
+        "spool": {"files": len(spooled), "oldest": spooled[0].name[:16] if spooled else ""},
+        "jobs": [
+            {"kind": job.kind, "state": job.state, **job.progress}
+            for job in list(steward.jobs.values())
+            if job.state in ("waiting", "running")
+        ],
+        "projects": [
+            {"root": root, "name": title, "sessions": sessions, "memories": count, "last": last}
+            for _, root, title, sessions, count, last in journal.projects(rows)
+        ],
+        "watching": [str(root) for root in watch.roots],
+        "storage": {
+            "database_bytes": database.stat().st_size,
+            "wal_bytes": _size(database.with_name(database.name + "-wal")),
+            "commits": store.commits,
+        },
+        "log": str(config.paths.log_file),
+        "degraded": degraded,
+    }
+
+
+def _usage(pid: int) -> dict[str, float]:
+    try:
+        process = psutil.Process(pid)
+        times = process.cpu_times()
+        return {
+            "rss_mb": round(process.memory_info().rss / 1e6, 1),
+            "cpu_s": round(times.user + times.system, 2),
+        }
+    except psutil.Error:
+        return {}
+
+
+def _size(path: Path) -> int:
+    return path.stat().st_size if path.exists() else 0

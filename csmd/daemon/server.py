@@ -1,0 +1,329 @@
+"""The socket: frames in, replies out; owns every zmq socket of the daemon, on one thread.
+
+Nothing here waits for the disk: a write or a search is handed to the store's threads, whose
+callbacks put the next step into `_inbox` and wake the loop. An event is acknowledged after
+its commit, an injecting one after its receipt's.
+"""
+
+from __future__ import annotations
+
+import json
+import logging
+import os
+import socket
+import stat
+import threading
+import time
+from collections import deque
+from collections.abc import Callable
+from concurrent.futures import Future
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import zmq
+
+from csmd import text, wire
+from csmd.capture import stage as capture
+from csmd.capture.hosts import claude
+from csmd.config import Config
+from csmd.daemon.steward import Steward, now_iso
+from csmd.daemon.tools import Tools
+from csmd.errors import BadInput, CsmdError, StoreError
+from csmd.model import Brief, Event
+from csmd.recall import stage as recall
+from csmd.store import context, files, journal
+from csmd.store.core import Store
+from csmd.store.embed import Embedder
+from csmd.store.sqlite import Rows
+from csmd.wire import Reply, Request
+
+log = logging.getLogger(__name__)
+
+#: Kept back from a hook's deadline for the way home.
+MARGIN_S = 0.015
+#: Longest that a prompt's vector may take; the words alone answer after that.
+QUERY_VECTOR_S = 0.12
+
+
+@dataclass(frozen=True, slots=True)
+class Waiting:
+    """A request whose answer is not ready yet; `until` is monotonic."""
+
+    identity: bytes
+    request: Request
+    until: float
+
+
+class Server(threading.Thread):
+    """Owns the ROUTER socket; `start` it, wait for `ready`, `stop` it."""
+
+    def __init__(
+        self, path: Path, store: Store, config: Config, embedder: Embedder, steward: Steward, tools: Tools
+    ) -> None:
+        super().__init__(name="csmd-server")
+        self.path = path
+        self.store = store
+        self.config = config
+        self.embedder = embedder
+        self.steward = steward
+        self.tools = tools
+        self.ready = threading.Event()
+        self.failure: str = ""
+        self._inbox: deque[Callable[[], None]] = deque()
+        self._waiting: dict[int, Waiting] = {}
+        self._wake_out, self._wake_in = socket.socketpair()
+        self._wake_out.setblocking(False)
+        self._wake_in.setblocking(False)
+        self._stopping = threading.Event()
+        self._router: zmq.Socket[bytes] | None = None
+
+    def stop(self) -> None:
+        """Answers everybody who waits with `retry`, so that they spool at once, and ends."""
+        self._stopping.set()
+        self._wake()
+
+    def run(self) -> None:
+        ctx = zmq.Context()
+        router: zmq.Socket[bytes] = ctx.socket(zmq.ROUTER)
+        router.setsockopt(zmq.LINGER, 200)
+        router.setsockopt(zmq.MAXMSGSIZE, wire.MAX_BODY_BYTES + 4096)
+        router.setsockopt(zmq.RCVHWM, 10_000)
+        try:
+            clear_stale_socket(self.path)
+            old = os.umask(0o077)
+            try:
+                router.bind(f"ipc://{self.path}")
+            finally:
+                os.umask(old)
+            self.path.chmod(0o600)
+        except (OSError, CsmdError, zmq.ZMQError) as error:
+            self.failure = f"cannot listen on {self.path}: {error}"
+            router.close(0)
+            ctx.term()
+            self.ready.set()
+            return
+        self._router = router
+        poller = zmq.Poller()
+        poller.register(router, zmq.POLLIN)
+        poller.register(self._wake_out, zmq.POLLIN)
+        self.ready.set()
+        while not self._stopping.is_set():
+            for source, _ in poller.poll():
+                if source is router:
+                    self._receive(router)
+                else:
+                    self._drain_wakes()
+            self._work()
+        for waiting in list(self._waiting.values()):
+            self._send(waiting.identity, Reply(status="retry"))
+        router.close()
+        ctx.term()
+        self._wake_in.close()
+        self._wake_out.close()
+
+    def _receive(self, router: zmq.Socket[bytes]) -> None:
+        for _ in range(200):
+            try:
+                frames = router.recv_multipart(zmq.NOBLOCK)
+            except zmq.Again:
+                return
+            identity, rest = frames[0], frames[1:]
+            # One of the four catch-alls: whatever one peer sends, the others are served.
+            try:
+                self._dispatch(identity, wire.decode_request(rest))
+            except BadInput as error:
+                log.warning("a malformed request: %s", error.what)
+                self._send(identity, Reply(status="error", body=_problem(error)))
+            except StoreError as error:
+                self._send(identity, Reply(status="refused", body=_problem(error)))
+            except Exception:
+                log.exception("dispatch failed")
+                self._send(identity, Reply(status="error", body=b'{"error":"internal error, see the log"}'))
+
+    def _dispatch(self, identity: bytes, request: Request) -> None:
+        if request.proto > wire.PROTO:
+            self._send(identity, Reply(status="upgrade"))
+            return
+        patience = min(max(request.deadline_ms, 0), 3_600_000) / 1000
+        waiting = Waiting(identity, request, time.monotonic() + patience)
+        if request.verb == "event":
+            self._event(waiting)
+        elif request.verb == "call":
+            self._call(waiting)
+        else:
+            raise BadInput(f"unknown verb {request.verb[:40]!r}")
+
+    def _event(self, waiting: Waiting) -> None:
+        request = waiting.request
+        try:
+            event, counts = capture.decode_event(request.body, name=request.name, event_id=request.id, at=now_iso())
+        except BadInput as error:
+            # Kept out, noted and acknowledged: a spool would only bring it back.
+            files.quarantine(
+                self.config.paths.quarantine,
+                source=f"hook {request.name}",
+                reason=error.what,
+                data=request.body,
+                now=now_iso(),
+            )
+            self._then(
+                self.store.submit(lambda rows: journal.count(rows, [("bad events", 1)])),
+                waiting,
+                lambda _: self._done(waiting),
+            )
+            return
+        if event is None:
+            self._send(waiting.identity, Reply(status="ok"))
+            return
+        write = self.store.submit(
+            lambda rows: capture.record(rows, event, counts=counts, key=self.store.hash_key, now=now_iso())
+        )
+        self._then(write, waiting, lambda new: self._recorded(waiting, event, new))
+
+    def _recorded(self, waiting: Waiting, event: Event, new: bool) -> None:
+        """The event is on the disk: now it may be answered."""
+        self.steward.hint(event.transcript_path)
+        if event.name == "session_start":
+            self.embedder.warm()
+        left = waiting.until - time.monotonic() - MARGIN_S
+        asked = new and event.name in claude.INJECTING and self.config.settings.stages_inject
+        if not asked or left <= 0 or (event.name == "prompt" and not event.by_user):
+            self._done(waiting)
+            return
+        read = self.store.submit_read(lambda rows: self._compose(rows, event, left), lane="hook", deadline_s=left)
+        self._then(read, waiting, lambda made: self._composed(waiting, event, made), otherwise=Reply(status="ok"))
+
+    def _compose(self, rows: Rows, event: Event, left: float) -> tuple[Brief, int]:
+        """Runs on the hooks' reader."""
+        settings = self.config.settings
+        project = recall.scopes(rows, event.cwd)[0]
+        if event.name == "session_start":
+            brief = recall.session_brief(
+                rows, path=event.cwd, session_id=event.session_id, max_tokens=settings.brief_max_tokens
+            )
+            return brief, project
+        patience = min(QUERY_VECTOR_S, left / 2)
+        brief = recall.prompt_recall(
+            rows,
+            path=event.cwd,
+            session_id=event.session_id,
+            prompt=event.text,
+            floor=settings.recall_floor,
+            max_tokens=settings.recall_max_tokens,
+            max_items=settings.recall_max_items,
+            embed=self.tools.query_vector(deadline_s=patience, start=False),
+        )
+        return brief, project
+
+    def _composed(self, waiting: Waiting, event: Event, made: tuple[Brief, int]) -> None:
+        brief, project = made
+        body = claude.answer(event.name, brief.text)
+        if not body or time.monotonic() > waiting.until - MARGIN_S:
+            self._done(waiting)  # the hook has gone: no receipt for what nobody read
+            return
+        write = self.store.submit(
+            lambda rows: context.add_receipt(
+                rows,
+                receipt_id=f"r{event.id[:31]}",
+                session_id=event.session_id,
+                event=event.name,
+                project=project,
+                at=event.at,
+                tokens=brief.tokens,
+                text_hash=text.keyed_hash(brief.text, self.store.hash_key),
+                items=brief.items,
+            )
+        )
+        self._then(write, waiting, lambda _: self._done(waiting, body), otherwise=Reply(status="ok"))
+
+    def _call(self, waiting: Waiting) -> None:
+        request = waiting.request
+        params = wire.loads(request.body or b"{}")
+        if not isinstance(params, dict):
+            raise BadInput("a call's parameters are not a JSON object")
+        lane = self.tools.lane(request.name)
+        read = self.store.submit_read(lambda rows: self.tools.call(rows, request.name, params), lane=lane)
+        self._then(read, waiting, lambda result: self._done(waiting, json.dumps(result, ensure_ascii=False).encode()))
+
+    def _then(
+        self,
+        future: Future[Any],
+        waiting: Waiting,
+        next_step: Callable[[Any], None],
+        *,
+        otherwise: Reply | None = None,
+    ) -> None:
+        """Goes on with `next_step` on this thread when `future` is done; a failure is answered."""
+        self._waiting[id(waiting)] = waiting
+
+        def done(finished: Future[Any]) -> None:
+            self._inbox.append(lambda: self._resume(finished, waiting, next_step, otherwise))
+            self._wake()
+
+        future.add_done_callback(done)
+
+    def _resume(
+        self, finished: Future[Any], waiting: Waiting, next_step: Callable[[Any], None], otherwise: Reply | None
+    ) -> None:
+        error = finished.exception()
+        if error is None:
+            next_step(finished.result())
+            return
+        self._waiting.pop(id(waiting), None)
+        if otherwise is not None:
+            log.warning("answered without an injection: %s", error)
+            self._send(waiting.identity, otherwise)
+        elif isinstance(error, CsmdError):
+            status = "refused" if isinstance(error, StoreError) and waiting.request.verb == "event" else "error"
+            self._send(waiting.identity, Reply(status=status, body=_problem(error)))  # type: ignore[arg-type]
+        else:
+            log.error("%s failed", waiting.request.name, exc_info=error)
+            self._send(waiting.identity, Reply(status="error", body=b'{"error":"internal error, see the log"}'))
+
+    def _done(self, waiting: Waiting, body: bytes = b"") -> None:
+        self._waiting.pop(id(waiting), None)
+        self._send(waiting.identity, Reply(status="ok", body=body))
+
+    def _work(self) -> None:
+        while self._inbox:
+            step = self._inbox.popleft()
+            try:
+                step()
+            except Exception:
+                log.exception("a reply failed")
+
+    def _send(self, identity: bytes, reply: Reply) -> None:
+        if self._router is not None:
+            try:
+                self._router.send_multipart([identity, *wire.encode_reply(reply)], zmq.NOBLOCK)
+            except zmq.ZMQError as error:
+                log.warning("a peer went away before its answer: %s", error)
+
+    def _wake(self) -> None:
+        try:
+            self._wake_in.send(b"!")
+        except (BlockingIOError, OSError):
+            return  # it is awake, or it has ended
+
+    def _drain_wakes(self) -> None:
+        try:
+            while self._wake_out.recv(4096):
+                pass
+        except BlockingIOError:
+            return
+
+
+def clear_stale_socket(path: Path) -> None:
+    """Removes a socket that a dead daemon left; the caller holds the instance lock. Anything else stays."""
+    try:
+        info = path.lstat()
+    except FileNotFoundError:
+        return
+    if not stat.S_ISSOCK(info.st_mode) or info.st_uid != os.getuid():
+        raise CsmdError(f"{path} is in the way and is not a socket of yours", hint=f"move {path} away")
+    path.unlink()
+
+
+def _problem(error: CsmdError) -> bytes:
+    return json.dumps({"error": error.what, "hint": error.hint}, ensure_ascii=False).encode()

@@ -1,0 +1,89 @@
+"""Transcripts that grow, as hints: a file event says where to look, never what is there.
+
+`event_filter` is a must: watchdog's default mask sees its own directory walk and livelocks on
+large trees (facts: dependencies section 6).
+"""
+
+from __future__ import annotations
+
+import logging
+from collections.abc import Callable
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    from watchdog.observers.api import BaseObserver
+
+log = logging.getLogger(__name__)
+
+
+class Watch:
+    """Owns the observer thread; `hint` is called with the path of every transcript that changed."""
+
+    def __init__(self, hint: Callable[[str], None]) -> None:
+        self._hint = hint
+        self._observer: BaseObserver | None = None
+        self._roots: set[Path] = set()
+        self.trouble = ""
+
+    @property
+    def roots(self) -> list[Path]:
+        """What is watched."""
+        return sorted(self._roots)
+
+    def follow(self, roots: list[Path]) -> None:
+        """Watches these directories with everything below; those already watched stay."""
+        from watchdog.events import (
+            DirCreatedEvent,
+            FileCreatedEvent,
+            FileModifiedEvent,
+            FileMovedEvent,
+            FileSystemEvent,
+            FileSystemEventHandler,
+        )
+        from watchdog.observers import Observer
+
+        hint = self._hint
+
+        class Handler(FileSystemEventHandler):
+            def on_any_event(self, event: FileSystemEvent) -> None:
+                # One of the four catch-alls: an odd event must not end the observer's thread.
+                try:
+                    path = (
+                        str(event.dest_path or event.src_path)
+                        if isinstance(event, FileMovedEvent)
+                        else str(event.src_path)
+                    )
+                    if not event.is_directory:
+                        hint(path)
+                except Exception:
+                    log.exception("a file event could not be used")
+
+        for root in roots:
+            if root in self._roots:
+                continue
+            if self._observer is None:
+                self._observer = Observer()
+                self._observer.name = "csmd-watch"
+                self._observer.start()
+            try:
+                self._observer.schedule(
+                    Handler(),
+                    str(root),
+                    recursive=True,
+                    event_filter=[FileModifiedEvent, FileCreatedEvent, FileMovedEvent, DirCreatedEvent],
+                )
+            except OSError as error:
+                # Out of inotify watches: the sweeps still find everything, later.
+                self.trouble = f"cannot watch {root}: {error.strerror}; it is looked at every 15 minutes"
+                log.warning("%s", self.trouble)
+                continue
+            self._roots.add(root)
+
+    def close(self) -> None:
+        """Ends the observer's threads."""
+        if self._observer is not None:
+            self._observer.stop()
+            self._observer.join()
+            self._observer = None
+            self._roots.clear()

@@ -1,0 +1,1 @@
+"""Turns to statements: choosing the sentences worth keeping, without paraphrasing."""

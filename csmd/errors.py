@@ -1,0 +1,76 @@
+"""Every error csmd raises on purpose; nothing else lives here.
+
+CsmdError                what, where, and a hint what to do; exit code 1
+  ConfigError            a file or value the user can mend; exit code 1
+  BadInput               a payload, line or frame of somebody else is malformed
+  TooLarge               input beyond a limit we set
+  DaemonUnreachable      nobody answers on the socket; exit code 3
+  DaemonBusy             it is there but told us to come back
+  AlreadyRunning         another daemon holds the instance lock
+  StoreError             the database refused
+    SchemaTooNew         written by a newer csmd
+    DeadlineExceeded     a read was interrupted at its deadline
+    Refused              the writer's queue is full or it is closing
+  EmbeddingUnavailable   no model, or the worker failed: search goes on without vectors
+"""
+
+from __future__ import annotations
+
+
+class CsmdError(Exception):
+    """Something csmd can explain: what happened, and what to do about it."""
+
+    exit_code = 1
+
+    def __init__(self, what: str, *, hint: str = "") -> None:
+        super().__init__(what)
+        self.what = what
+        self.hint = hint
+
+
+class ConfigError(CsmdError):
+    """A configuration file or value that the user can mend."""
+
+
+class BadInput(CsmdError):
+    """A payload, line or frame from outside is malformed."""
+
+
+class TooLarge(BadInput):
+    """Input beyond a limit of ours."""
+
+
+class DaemonUnreachable(CsmdError):
+    """Nobody answers on the daemon's socket."""
+
+    exit_code = 3
+
+
+class DaemonBusy(CsmdError):
+    """The daemon is there and asks to be tried again."""
+
+    exit_code = 3
+
+
+class AlreadyRunning(CsmdError):
+    """Another daemon holds the instance lock of this home."""
+
+
+class StoreError(CsmdError):
+    """The database refused."""
+
+
+class SchemaTooNew(StoreError):
+    """The database was written by a newer csmd."""
+
+
+class DeadlineExceeded(StoreError):
+    """A read was interrupted at its deadline."""
+
+
+class Refused(StoreError):
+    """The writer's queue is full, or the store is closing."""
+
+
+class EmbeddingUnavailable(CsmdError):
+    """No embedding model, or its worker failed; search goes on without vectors."""

@@ -1,0 +1,248 @@
+"""The values that flow through csmd and the tables of what they may be; no behaviour, no I/O.
+
+Times are UTC ISO-8601 text with milliseconds and a Z. Confidence is 0.0-1.0 (0-100 only at
+the rim). Every Memory has at least one Provenance. Policy that maps one vocabulary to
+another stands in the one table CATEGORIES.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from typing import Literal
+
+Gate = Literal["behavioral", "relational", "epistemic", "promissory", "correction"]
+Category = Literal[
+    "preference", "fact", "pattern", "decision", "constraint", "gotcha", "convention", "procedure", "plan", "person"
+]
+Decay = Literal["ephemeral", "session", "durable", "permanent"]
+Tier = Literal["session", "daily", "durable", "archive"]
+Authority = Literal["user", "assistant", "external"]
+Attention = Literal["HOT", "WARM", "COLD"]
+Scope = Literal["user", "project", "global"]
+MemoryType = Literal[
+    "conversation", "workspace", "repo", "preference", "lesson", "episodic",
+    "procedural", "concept", "code", "config", "error", "self_continuity",
+]  # fmt: skip
+MemdirType = Literal["user", "feedback", "project", "reference"]
+EventName = Literal["session_start", "prompt", "stop", "subagent_stop", "pre_compact", "session_end"]
+TurnKind = Literal["user", "assistant", "summary", "tool_call", "tool_result", "command", "notification"]
+Source = Literal["hook", "transcript"]
+HitKind = Literal["memory", "turn"]
+
+#: Turns that people would search for; the rest (tool traffic, slash commands) is kept but not indexed.
+SEARCHABLE: frozenset[str] = frozenset({"user", "assistant", "summary"})
+
+#: Rank of an authority; summarising or restating never raises it (design section 2).
+AUTHORITY_RANK: dict[Authority, int] = {"external": 0, "assistant": 1, "user": 2}
+
+#: Horizon of each decay class in active days of the memory's scope (design section 4).
+DECAY_HORIZON_DAYS: dict[Decay, float] = {"ephemeral": 1.0, "session": 7.0, "durable": 90.0, "permanent": float("inf")}
+
+#: Retrieval priority of a gate; correction comes first (seed 004).
+GATE_PRIORITY: dict[Gate, int] = {"correction": 4, "behavioral": 3, "epistemic": 2, "relational": 2, "promissory": 1}
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class CategoryRule:
+    """What follows from a category: its usual gate, type, memdir type, decay and confidence range (seeds 003, 004)."""
+
+    gate: Gate
+    type: MemoryType
+    memdir: MemdirType
+    decay: Decay
+    low: float
+    high: float
+
+
+CATEGORIES: dict[Category, CategoryRule] = {
+    "preference": CategoryRule(
+        gate="behavioral", type="preference", memdir="user", decay="durable", low=0.70, high=1.0
+    ),
+    "fact": CategoryRule(gate="epistemic", type="repo", memdir="project", decay="durable", low=0.80, high=1.0),
+    "pattern": CategoryRule(gate="epistemic", type="code", memdir="project", decay="durable", low=0.50, high=0.80),
+    "decision": CategoryRule(gate="epistemic", type="concept", memdir="project", decay="durable", low=0.70, high=0.90),
+    "constraint": CategoryRule(gate="epistemic", type="config", memdir="project", decay="durable", low=0.80, high=1.0),
+    "gotcha": CategoryRule(gate="epistemic", type="lesson", memdir="feedback", decay="durable", low=0.60, high=0.95),
+    "convention": CategoryRule(
+        gate="behavioral", type="procedural", memdir="feedback", decay="durable", low=0.70, high=0.95
+    ),
+    "procedure": CategoryRule(
+        gate="behavioral", type="procedural", memdir="feedback", decay="durable", low=0.70, high=0.95
+    ),
+    "plan": CategoryRule(gate="promissory", type="workspace", memdir="project", decay="session", low=0.60, high=0.90),
+    "person": CategoryRule(gate="relational", type="workspace", memdir="project", decay="durable", low=0.70, high=0.95),
+}
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Event:
+    """One hook event, reduced from a host's payload; `text` is the prompt or the final message, already redacted."""
+
+    id: str
+    host: str
+    name: EventName
+    session_id: str
+    at: str
+    cwd: str = ""
+    transcript_path: str = ""
+    text: str = ""
+    source: str = ""
+    agent_id: str = ""
+    by_user: bool = True
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Turn:
+    """One entry of a conversation; `uuid` is the transcript line's, or `hook:<event id>` while provisional."""
+
+    uuid: str
+    session_id: str
+    kind: TurnKind
+    text: str
+    at: str
+    agent_id: str = ""
+    cwd: str = ""
+    parent_uuid: str = ""
+    message_id: str = ""
+    tool_name: str = ""
+    model: str = ""
+    version: str = ""
+    tokens: int = 0
+    redactions: int = 0
+
+    @property
+    def stream(self) -> str:
+        """The conversation this turn belongs to: a sub-agent's is kept apart from its session's."""
+        return f"{self.session_id}/{self.agent_id}" if self.agent_id else self.session_id
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class StoredTurn:
+    """A turn as read back from the store, with its row key and its place in the stream."""
+
+    seq: int
+    uuid: str
+    session_id: str
+    project_seq: int
+    kind: TurnKind
+    text: str
+    at: str
+    ordinal: int
+    agent_id: str = ""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Project:
+    """A place that memories belong to; `key` is stable across its worktrees, `root` is for people."""
+
+    key: str
+    root: str
+    name: str
+    kind: Literal["git", "path"]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Statement:
+    """A sentence somebody said that is worth keeping, as distilled; `reasons` name the rules that chose it."""
+
+    text: str
+    gate: Gate
+    category: Category
+    confidence: float
+    authority: Authority
+    reasons: tuple[str, ...] = ()
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Provenance:
+    """Where a memory was said: the turn's uuid, its session, when, and in which role."""
+
+    uuid: str
+    session_id: str
+    at: str
+    role: Literal["states", "confirms"] = "states"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Memory:
+    """One durable belief with its evidence; `*_until` and `archive_at` count active days of its scope."""
+
+    id: str
+    text: str
+    gate: Gate
+    category: Category
+    type: MemoryType
+    tier: Tier
+    decay: Decay
+    authority: Authority
+    origin: str
+    confidence: float
+    scope: Scope
+    project_seq: int
+    session_id: str
+    created_at: str
+    confirmed_at: str
+    hot_until: int
+    warm_until: int
+    archive_at: int
+    provenance: tuple[Provenance, ...]
+    pinned: bool = False
+    version: int = 1
+    superseded_by: str = ""
+    seq: int = 0
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Link:
+    """A weighted edge between two memories (seed 003's RELATES_TO)."""
+
+    from_id: str
+    to_id: str
+    relationship: str
+    weight: float = 1.0
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Hit:
+    """One search result, best first in its list; `factors` says how the score came about."""
+
+    id: str
+    kind: HitKind
+    text: str
+    score: float
+    project: str
+    session_id: str
+    source_uuids: tuple[str, ...]
+    at: str
+    confidence: float = 0.0
+    gate: str = ""
+    authority: str = ""
+    superseded_by: str = ""
+    factors: dict[str, float] = field(default_factory=dict)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class BriefItem:
+    """One memory inside an injection: its score and why it is there."""
+
+    id: str
+    score: float
+    reason: str
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Brief:
+    """What is put before the assistant; `text` is exactly what the hook prints, "" for nothing."""
+
+    text: str
+    tokens: int
+    items: tuple[BriefItem, ...]
+    degraded: tuple[str, ...] = ()
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Verdict:
+    """Whether something may happen, and every reason for the answer."""
+
+    ok: bool
+    reasons: tuple[str, ...] = ()

@@ -1,0 +1,1 @@
+"""A question to the right memories: search, the brief, the recall at a prompt."""

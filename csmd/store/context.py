@@ -1,0 +1,91 @@
+"""Receipts: what was put before the assistant, when, why, and how many tokens it took."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from csmd.model import BriefItem
+from csmd.store.sqlite import Rows
+
+#: Sources of a session's start after which the assistant no longer has what it was told before (facts: claude-code 1.9).
+FRESH_CONTEXT = ("startup", "clear", "compact")
+
+
+def add_receipt(
+    rows: Rows,
+    *,
+    receipt_id: str,
+    session_id: str,
+    event: str,
+    project: int,
+    at: str,
+    tokens: int,
+    text_hash: str,
+    items: Sequence[BriefItem],
+) -> None:
+    """Notes one injection with its items; the text itself is not kept, its memories are."""
+    seq = rows.value(
+        "insert into injections (id, session_id, event, project_seq, at, tokens, text_hash) values "
+        "(:id, :session, :event, :project, :at, :tokens, :hash) on conflict (id) do nothing returning seq",
+        id=receipt_id,
+        session=session_id,
+        event=event,
+        project=project,
+        at=at,
+        tokens=tokens,
+        hash=text_hash,
+    )
+    if seq is None:
+        return
+    for item in items:
+        rows.run(
+            "insert into injection_items (injection_seq, memory_id, score, reason) values "
+            "(:seq, :memory, :score, :reason) on conflict do nothing",
+            seq=seq,
+            memory=item.id,
+            score=item.score,
+            reason=item.reason,
+        )
+
+
+def told(rows: Rows, session_id: str) -> frozenset[str]:
+    """The ids of the memories that this session has in its context: told since it last began afresh."""
+    marks = ", ".join(f"'{source}'" for source in FRESH_CONTEXT)
+    since = rows.value(
+        "select max(at) from events where session_id = :session and name = 'session_start' "  # noqa: S608
+        f"and source in ({marks})",
+        session=session_id,
+    )
+    return frozenset(
+        str(memory)
+        for (memory,) in rows.all(
+            "select i.memory_id from injection_items i join injections n on n.seq = i.injection_seq "
+            "where n.session_id = :session and n.at >= :since",
+            session=session_id,
+            since=since or "",
+        )
+    )
+
+
+def was_told(rows: Rows, session_id: str, memory_id: str) -> bool:
+    """Whether a session was ever told a memory."""
+    return bool(
+        rows.value(
+            "select count(*) from injection_items i join injections n on n.seq = i.injection_seq "
+            "where n.session_id = :session and i.memory_id = :memory",
+            session=session_id,
+            memory=memory_id,
+        )
+    )
+
+
+def receipts(rows: Rows, *, limit: int) -> list[tuple[str, str, str, str, int, int]]:
+    """(id, session, event, time, tokens, items) of the latest injections."""
+    return [
+        (str(a), str(b), str(c), str(d), int(e), int(f))
+        for a, b, c, d, e, f in rows.all(
+            "select n.id, n.session_id, n.event, n.at, n.tokens, (select count(*) from injection_items i "
+            "where i.injection_seq = n.seq) from injections n order by n.seq desc limit :limit",
+            limit=limit,
+        )
+    ]

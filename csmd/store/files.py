@@ -1,0 +1,126 @@
+"""csmd's own files: private directories, atomic writes, the spool and the quarantine.
+
+Directories are 0700 and files 0600; a file appears whole or not at all (temp, fsync, rename);
+nothing that csmd did not make is deleted.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import hashlib
+import os
+import stat
+from dataclasses import dataclass
+from pathlib import Path
+
+from csmd import wire
+from csmd.errors import BadInput, ConfigError
+
+SPOOL_SUFFIX = ".event"
+SPOOL_MAGIC = b"csmd-spool 1 "
+README = (
+    "This directory belongs to csmd, the cross-session memory daemon.\n"
+    "`csmd status` tells what is in it; `csmd uninstall` takes csmd's hooks out of your assistant.\n"
+)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Spooled:
+    """One event that a hook left because no daemon answered; `at_ns` is the hook's clock."""
+
+    path: Path
+    id: str
+    host: str
+    name: str
+    at_ns: int
+    body: bytes
+
+
+def make_private(path: Path) -> Path:
+    """Makes a directory that only its owner can enter; ConfigError when it is somebody else's or a link."""
+    path.mkdir(mode=0o700, parents=True, exist_ok=True)
+    info = path.lstat()
+    if not stat.S_ISDIR(info.st_mode) or info.st_uid != os.getuid():
+        raise ConfigError(f"{path} is not a directory of yours", hint="move it away, or choose another CSMD_HOME")
+    if stat.S_IMODE(info.st_mode) & 0o077:
+        path.chmod(0o700)
+    return path
+
+
+def write_atomic(path: Path, data: bytes, *, mode: int = 0o600) -> None:
+    """Writes a file whole: temp in the same directory, fsync, rename."""
+    temp = path.with_name(f".{path.name}.{os.getpid()}.tmp")
+    descriptor = os.open(temp, os.O_WRONLY | os.O_CREAT | os.O_TRUNC | os.O_NOFOLLOW, mode)
+    try:
+        with os.fdopen(descriptor, "wb") as file:
+            file.write(data)
+            file.flush()
+            os.fsync(file.fileno())
+        temp.chmod(mode)
+        temp.replace(path)
+    except BaseException:
+        with contextlib.suppress(FileNotFoundError):
+            temp.unlink()
+        raise
+
+
+def read_json(path: Path) -> dict[str, object] | None:
+    """The JSON object in a file of csmd's own, or None when there is no such file."""
+    try:
+        value = wire.loads(path.read_bytes())
+    except FileNotFoundError:
+        return None
+    except BadInput as error:
+        raise ConfigError(f"{path}: {error.what}", hint=f"move {path} away") from error
+    if not isinstance(value, dict):
+        raise ConfigError(f"{path}: expected a JSON object", hint=f"move {path} away")
+    return value
+
+
+def spool_places(home: Path) -> list[Path]:
+    """Where hooks leave events: the home, and the second place for when that is not writable."""
+    return [home / "spool", Path(f"/tmp/csmd-{os.getuid()}/spool")]  # noqa: S108
+
+
+def spooled_paths(home: Path) -> list[Path]:
+    """Every spooled event, oldest first (their names begin with the time)."""
+    found: list[Path] = []
+    for place in spool_places(home):
+        with contextlib.suppress(OSError):
+            info = place.lstat()
+            if stat.S_ISDIR(info.st_mode) and info.st_uid == os.getuid() and not info.st_mode & 0o077:
+                found += [path for path in place.iterdir() if path.suffix == SPOOL_SUFFIX]
+    return sorted(found, key=lambda path: path.name)
+
+
+def read_spooled(path: Path) -> Spooled:
+    """One spooled event; BadInput when it is not one of ours."""
+    info = path.lstat()
+    if not stat.S_ISREG(info.st_mode) or info.st_uid != os.getuid():
+        raise BadInput(f"{path}: not a file of yours")
+    if info.st_size > wire.MAX_BODY_BYTES + 1000:
+        raise BadInput(f"{path}: {info.st_size} bytes; the limit is {wire.MAX_BODY_BYTES}")
+    head, newline, body = path.read_bytes().partition(b"\n")
+    parts = head.decode("ascii", "replace").split(" ")
+    if not newline or not head.startswith(SPOOL_MAGIC) or len(parts) != 6 or not parts[5].isdigit():
+        raise BadInput(f"{path}: not a spooled event")
+    return Spooled(path=path, id=parts[2], host=parts[3], name=parts[4], at_ns=int(parts[5]), body=body)
+
+
+def quarantine(directory: Path, *, source: str, reason: str, data: bytes, offset: int = 0, now: str) -> None:
+    """Notes input that could not be read: where it stands, its length, hash and the reason, never its bytes."""
+    make_private(directory)
+    digest = hashlib.sha256(data).hexdigest()
+    note = {"at": now, "source": source, "offset": offset, "bytes": len(data), "sha256": digest, "reason": reason}
+    write_atomic(directory / f"{digest[:24]}.json", wire.dumps(note).encode() + b"\n")
+
+
+def read_small(path: str, limit: int = 65_536) -> str | None:
+    """The text of a small file, "" for a directory, None when there is nothing to read."""
+    try:
+        if os.path.isdir(path):  # noqa: PTH112
+            return ""
+        with open(path, "rb") as file:
+            return file.read(limit).decode("utf-8", "replace")
+    except (OSError, ValueError):
+        return None

@@ -1,0 +1,67 @@
+"""Every column and file of csmd that holds what people or tools said; a test fails on one that is missing.
+
+Purge, scan and redaction walk these tables: a place that is not named here would keep what
+the user made csmd forget. STRUCTURE names the rest: keys, words of a fixed vocabulary, times, hashes.
+"""
+
+from __future__ import annotations
+
+#: (table, column) that hold text of people, tools or the machine; full-text indexes and vectors derive from them.
+TEXT_COLUMNS: frozenset[tuple[str, str]] = frozenset(
+    {
+        ("projects", "root"),
+        ("projects", "name"),
+        ("sessions", "path"),
+        ("sessions", "cwd"),
+        ("sessions", "title"),
+        ("turns", "text"),
+        ("statements", "text"),
+        ("memories", "text"),
+        ("files", "path"),
+    }
+)
+
+#: Tables that derive their content from TEXT_COLUMNS and must be purged with them.
+DERIVED_TABLES: frozenset[str] = frozenset({"turns_fts", "memories_fts", "turn_text"})
+DERIVED_PREFIXES: tuple[str, ...] = ("turns_fts_", "memories_fts_", "vec_turn_", "vec_memory_")
+
+#: Text and blob columns that hold no text of anybody's.
+STRUCTURE: dict[str, frozenset[str]] = {
+    "meta": frozenset({"key", "value"}),
+    "migrations": frozenset({"name", "applied_at"}),
+    "projects": frozenset({"key", "kind", "created_at"}),
+    "sessions": frozenset({"id", "parent", "host", "version", "model", "started_at", "last_at", "settled_at"}),
+    "turns": frozenset({"uuid", "kind", "text_hash", "at", "parent_uuid", "message_id", "tool_name", "source"}),
+    "events": frozenset({"id", "host", "name", "session_id", "stream", "text_hash", "source", "at"}),
+    "statements": frozenset({"text_hash", "gate", "category", "authority", "reasons", "at"}),
+    "memories": frozenset(
+        {"id", "text_hash", "gate", "category", "type", "tier", "decay", "authority", "origin", "scope", "session_id",
+         "created_at", "confirmed_at", "superseded_by"}
+    ),
+    "provenance": frozenset({"uuid", "session_id", "at", "role"}),
+    "links": frozenset({"relationship", "created_at"}),
+    "cursors": frozenset({"stage", "subject"}),
+    "files": frozenset({"head", "read_at"}),
+    "injections": frozenset({"id", "session_id", "event", "at", "text_hash"}),
+    "injection_items": frozenset({"memory_id", "reason"}),
+    "activity": frozenset({"day"}),
+    "tombstones": frozenset({"text_hash", "created_at"}),
+    "counters": frozenset({"name"}),
+    "vector_models": frozenset({"name", "created_at"}),
+    "vectors": frozenset({"kind"}),
+}  # fmt: skip
+
+#: Files in the home that may hold text, as globs below it.
+TEXT_FILES: tuple[str, ...] = (
+    "csmd.db",
+    "csmd.db-wal",
+    "csmd.db-shm",
+    "csmd.before-migration.db",
+    "spool/*.event",
+    "log/csmd.log*",
+    "install.json",
+)
+#: Files in the home that hold none.
+STRUCTURE_FILES: tuple[str, ...] = (
+    "endpoint", "config.yaml", "hook/*", "hook/__pycache__/*", "run/*", "models/**/*", "quarantine/*", "README.txt",
+)  # fmt: skip

@@ -1,0 +1,49 @@
+"""Forward-only migrations: each file and its record in one transaction; a shipped file never changes."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+from csmd.errors import SchemaTooNew
+from csmd.store.sqlite import Rows
+
+FOLDER = Path(__file__).parent / "migrations"
+
+
+def available() -> list[tuple[str, str]]:
+    """(name, SQL) of every migration, in order."""
+    return [(path.stem, path.read_text(encoding="utf-8")) for path in sorted(FOLDER.glob("*.sql"))]
+
+
+def applied(rows: Rows) -> list[str]:
+    """The names of the migrations that this database has had."""
+    known = rows.value("select count(*) from sqlite_schema where type = 'table' and name = 'migrations'")
+    return [name for (name,) in rows.all("select name from migrations order by name")] if known else []
+
+
+def pending(rows: Rows) -> list[tuple[str, str]]:
+    """What is still to be applied; SchemaTooNew when a newer csmd has been here."""
+    done = applied(rows)
+    names = [name for name, _ in available()]
+    foreign = sorted(set(done) - set(names))
+    if foreign:
+        raise SchemaTooNew(
+            f"the database has had the migration {foreign[-1]}, which this csmd does not know",
+            hint="upgrade csmd, or restore the backup made before the upgrade",
+        )
+    return [(name, sql) for name, sql in available() if name not in done]
+
+
+def migrate(rows: Rows, *, now: str, backup: Path | None = None) -> list[str]:
+    """Applies what is pending and returns its names; a database with data is copied to `backup` first."""
+    todo = pending(rows)
+    if todo and backup is not None and applied(rows):
+        backup.unlink(missing_ok=True)
+        rows.run("vacuum into :path", path=str(backup))
+        backup.chmod(0o600)
+    for name, sql in todo:
+        with rows.transaction(write=True):
+            rows.run("create table if not exists migrations (name text primary key, applied_at text not null)")
+            rows.run(sql)
+            rows.run("insert into migrations (name, applied_at) values (:name, :now)", name=name, now=now)
+    return [name for name, _ in todo]

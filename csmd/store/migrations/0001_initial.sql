@@ -1,0 +1,238 @@
+-- Rows are joined by integer `seq` keys; ids that people see are text. Times are UTC ISO-8601 with ms and Z.
+
+create table meta (key text primary key, value blob not null);
+
+create table projects (
+  seq integer primary key,
+  key text not null unique,
+  root text not null,
+  name text not null,
+  kind text not null,
+  created_at text not null
+);
+-- Row 0 is the scope of what holds in every project, so that vectors can be partitioned by project_seq.
+insert into projects (seq, key, root, name, kind, created_at) values (0, 'everywhere', '', 'everywhere', 'path', '');
+
+create table sessions (
+  seq integer primary key,
+  id text not null unique,
+  parent text not null default '',
+  host text not null,
+  project_seq integer not null references projects (seq),
+  path text not null default '',
+  cwd text not null default '',
+  title text not null default '',
+  version text not null default '',
+  model text not null default '',
+  started_at text not null,
+  last_at text not null,
+  settled_at text not null default '',
+  turns integer not null default 0
+);
+create index sessions_by_project on sessions (project_seq, last_at);
+
+create table turns (
+  seq integer primary key,
+  uuid text not null unique,
+  session_seq integer not null references sessions (seq),
+  project_seq integer not null references projects (seq),
+  kind text not null,
+  text text not null,
+  text_hash text not null,
+  at text not null,
+  parent_uuid text not null default '',
+  message_id text not null default '',
+  tool_name text not null default '',
+  tokens integer not null default 0,
+  source text not null,
+  provisional integer not null default 0,
+  searchable integer not null default 0
+);
+create index turns_by_hash on turns (session_seq, text_hash);
+create index turns_provisional on turns (session_seq) where provisional = 1;
+
+-- A turn is stored once and listed in every session that holds it (forks copy lines with the same uuid).
+create table session_turn (
+  session_seq integer not null references sessions (seq),
+  ordinal integer not null,
+  turn_seq integer not null references turns (seq) on delete cascade,
+  primary key (session_seq, ordinal)
+) without rowid;
+create unique index session_turn_once on session_turn (session_seq, turn_seq);
+create index session_turn_by_turn on session_turn (turn_seq);
+
+-- What hooks reported; no text, only hashes, so that a replay is known.
+create table events (
+  seq integer primary key,
+  id text not null unique,
+  host text not null,
+  name text not null,
+  session_id text not null,
+  stream text not null,
+  text_hash text not null default '',
+  source text not null default '',
+  at text not null
+);
+create index events_by_session on events (session_id, name, at);
+create index events_by_hash on events (stream, text_hash);
+
+create table statements (
+  seq integer primary key,
+  turn_seq integer not null references turns (seq) on delete cascade,
+  session_seq integer not null references sessions (seq),
+  project_seq integer not null references projects (seq),
+  text text not null,
+  text_hash text not null,
+  gate text not null,
+  category text not null,
+  confidence real not null,
+  authority text not null,
+  reasons text not null,
+  at text not null,
+  unique (turn_seq, text_hash)
+);
+
+create table memories (
+  seq integer primary key,
+  id text not null unique,
+  text text not null,
+  text_hash text not null,
+  gate text not null,
+  category text not null,
+  type text not null,
+  tier text not null,
+  decay text not null,
+  authority text not null,
+  origin text not null,
+  confidence real not null,
+  scope text not null,
+  project_seq integer not null references projects (seq),
+  session_id text not null,
+  created_at text not null,
+  confirmed_at text not null,
+  hot_until integer not null,
+  warm_until integer not null,
+  archive_at integer not null,
+  pinned integer not null default 0,
+  version integer not null default 1,
+  superseded_by text not null default ''
+);
+create index memories_by_hash on memories (project_seq, text_hash);
+create index memories_by_scope on memories (project_seq, gate, confidence);
+
+create table provenance (
+  memory_seq integer not null references memories (seq) on delete cascade,
+  uuid text not null,
+  session_id text not null,
+  at text not null,
+  role text not null,
+  primary key (memory_seq, uuid)
+) without rowid;
+create index provenance_by_uuid on provenance (uuid);
+
+create table links (
+  from_seq integer not null references memories (seq) on delete cascade,
+  to_seq integer not null references memories (seq) on delete cascade,
+  relationship text not null,
+  weight real not null,
+  created_at text not null,
+  primary key (from_seq, to_seq, relationship)
+) without rowid;
+
+-- How far a stage has come: `position` is a row key or an ordinal of `subject`.
+create table cursors (
+  stage text not null,
+  subject text not null,
+  position integer not null,
+  primary key (stage, subject)
+) without rowid;
+
+-- How far a transcript has been read, and enough of it to notice that it was replaced.
+create table files (
+  path text primary key,
+  device integer not null,
+  inode integer not null,
+  position integer not null,
+  head text not null,
+  bad_lines integer not null default 0,
+  read_at text not null
+);
+
+create table injections (
+  seq integer primary key,
+  id text not null unique,
+  session_id text not null,
+  event text not null,
+  project_seq integer not null references projects (seq),
+  at text not null,
+  tokens integer not null,
+  text_hash text not null
+);
+create index injections_by_session on injections (session_id, at);
+
+create table injection_items (
+  injection_seq integer not null references injections (seq) on delete cascade,
+  memory_id text not null,
+  score real not null,
+  reason text not null,
+  primary key (injection_seq, memory_id)
+) without rowid;
+
+-- Days on which a project had a turn: ages are counted in these.
+create table activity (
+  project_seq integer not null,
+  day text not null,
+  primary key (project_seq, day)
+) without rowid;
+
+-- Keyed hashes of what the user made csmd forget.
+create table tombstones (text_hash text primary key, created_at text not null);
+
+create table counters (name text primary key, value integer not null);
+
+create table vector_models (
+  seq integer primary key,
+  name text not null unique,
+  dim integer not null,
+  created_at text not null
+);
+create table vectors (
+  seq integer primary key,
+  model_seq integer not null references vector_models (seq),
+  kind text not null,
+  row_seq integer not null,
+  start_at integer not null,
+  end_at integer not null,
+  unique (model_seq, kind, row_seq, start_at)
+);
+create index vectors_by_row on vectors (kind, row_seq);
+
+-- External content over a view: only what people search for is indexed.
+create view turn_text as select seq, text from turns where searchable = 1;
+create virtual table turns_fts using fts5 (
+  text, content = 'turn_text', content_rowid = 'seq', tokenize = 'porter unicode61 remove_diacritics 2'
+);
+create trigger turns_fts_insert after insert on turns when new.searchable = 1 begin
+  insert into turns_fts (rowid, text) values (new.seq, new.text);
+end;
+create trigger turns_fts_delete after delete on turns when old.searchable = 1 begin
+  insert into turns_fts (turns_fts, rowid, text) values ('delete', old.seq, old.text);
+end;
+create trigger turns_fts_update after update of text, searchable on turns begin
+  insert into turns_fts (turns_fts, rowid, text) select 'delete', old.seq, old.text where old.searchable = 1;
+  insert into turns_fts (rowid, text) select new.seq, new.text where new.searchable = 1;
+end;
+
+create virtual table memories_fts using fts5 (
+  text, content = 'memories', content_rowid = 'seq', tokenize = 'porter unicode61 remove_diacritics 2'
+);
+create trigger memories_fts_insert after insert on memories begin
+  insert into memories_fts (rowid, text) values (new.seq, new.text);
+end;
+create trigger memories_fts_delete after delete on memories begin
+  insert into memories_fts (memories_fts, rowid, text) values ('delete', old.seq, old.text);
+end;
+create trigger memories_fts_update after update of text on memories begin
+  insert into memories_fts (memories_fts, rowid, text) values ('delete', old.seq, old.text);
+  insert into memories_fts (rowid, text) values (new.seq, new.text);
+end;

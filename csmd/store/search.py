@@ -1,0 +1,71 @@
+"""What search reads: scored rows by words and by vector, their texts and their neighbours."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+from csmd.model import TurnKind
+from csmd.store.sqlite import Rows, text_hits, vector_hits
+
+__all__ = ["TurnRow", "document_counts", "neighbours", "text_hits", "turns_by_seq", "turns_of_uuids", "vector_hits"]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class TurnRow:
+    """A turn as a search result shows it."""
+
+    seq: int
+    uuid: str
+    kind: TurnKind
+    text: str
+    at: str
+    session_id: str
+    project: str
+
+
+def turns_by_seq(rows: Rows, seqs: Sequence[int]) -> dict[int, TurnRow]:
+    """Turns by row key, with their session and project root."""
+    if not seqs:
+        return {}
+    keys = ", ".join(str(int(seq)) for seq in seqs)
+    return {
+        int(a): TurnRow(seq=a, uuid=b, kind=c, text=d, at=e, session_id=g or f, project=h)
+        for a, b, c, d, e, f, g, h in rows.all(
+            "select t.seq, t.uuid, t.kind, t.text, t.at, s.id, s.parent, p.root from turns t "  # noqa: S608
+            f"join sessions s on s.seq = t.session_seq join projects p on p.seq = t.project_seq where t.seq in ({keys})"
+        )
+    }
+
+
+def neighbours(rows: Rows, seqs: Sequence[int]) -> dict[int, list[int]]:
+    """For each turn the searchable turns just before and after it in its own session."""
+    found: dict[int, list[int]] = {}
+    for seq in seqs:
+        for operator, order in (("<", "desc"), (">", "asc")):
+            near = rows.value(
+                "select n.turn_seq from session_turn me join session_turn n on n.session_seq = me.session_seq "  # noqa: S608
+                f"and n.ordinal {operator} me.ordinal join turns t on t.seq = n.turn_seq and t.searchable = 1 "
+                f"where me.turn_seq = :seq order by n.ordinal {order} limit 1",
+                seq=seq,
+            )
+            if near is not None:
+                found.setdefault(seq, []).append(int(near))
+    return found
+
+
+def turns_of_uuids(rows: Rows, uuids: Sequence[str]) -> dict[str, int]:
+    """The row keys of turns by uuid."""
+    found: dict[str, int] = {}
+    for uuid in uuids:
+        seq = rows.value("select seq from turns where uuid = :uuid", uuid=uuid)
+        if seq is not None:
+            found[uuid] = int(seq)
+    return found
+
+
+def document_counts(rows: Rows) -> tuple[int, int]:
+    """How many memories and searchable turns there are."""
+    return int(rows.value("select count(*) from memories")), int(
+        rows.value("select count(*) from turns where searchable = 1")
+    )

@@ -1,0 +1,217 @@
+"""Everything that is SQLite's own: opening, extensions, pragmas, full text and vectors.
+
+Portable SQL lives beside the functions that run it; only this module, the migrations and
+`text_hits` / `vector_hits` here would have a twin for another backend (design section 6).
+"""
+
+from __future__ import annotations
+
+import importlib.util
+import threading
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import contextmanager
+from pathlib import Path
+from typing import Any
+
+import apsw
+
+from csmd.errors import DeadlineExceeded, StoreError
+
+BUSY_TIMEOUT_MS = 5000
+#: vec0 allocates a whole chunk for each partition: 64 keeps a hundred projects at 10 MB, not 158 (facts: dependencies).
+VECTOR_CHUNK_ROWS = 64
+VECTOR_KINDS = ("turn", "memory")
+Row = tuple[Any, ...]
+
+
+def vector_extension() -> str:
+    """The path of sqlite-vec's loadable library, found without importing it: that would import numpy."""
+    spec = importlib.util.find_spec("sqlite_vec")
+    if spec is None or spec.origin is None:
+        raise StoreError("sqlite-vec is not installed", hint="install csmd again: pip install --force-reinstall csmd")
+    return str(Path(spec.origin).parent / "vec0")
+
+
+def connect(path: Path, *, readonly: bool) -> apsw.Connection:
+    """A connection with csmd's pragmas; readers cannot write by construction."""
+    flags = apsw.SQLITE_OPEN_READONLY if readonly else apsw.SQLITE_OPEN_READWRITE | apsw.SQLITE_OPEN_CREATE
+    try:
+        connection = apsw.Connection(str(path), flags=flags)
+        connection.enable_load_extension(True)
+        connection.load_extension(vector_extension())
+        connection.enable_load_extension(False)
+        connection.set_busy_timeout(BUSY_TIMEOUT_MS)
+        pragmas = ["foreign_keys = on", "temp_store = memory", "mmap_size = 268435456", "cache_size = -16384"]
+        if not readonly:
+            # The steward checkpoints: an automatic one would put its fsync into some hook's ack.
+            pragmas += ["journal_mode = wal", "synchronous = full", "fullfsync = on", "wal_autocheckpoint = 0"]
+        for pragma in pragmas:
+            connection.execute(f"pragma {pragma}").fetchall()
+    except apsw.Error as error:
+        raise explained(error, path) from error
+    return connection
+
+
+#: What SQLite says -> what the user can do about it.
+HINTS: tuple[tuple[type[Exception], str], ...] = (
+    (apsw.FullError, "free some space on that disk; nothing captured meanwhile is lost, it waits in the spool"),
+    (apsw.ReadOnlyError, "make that directory writable; nothing captured meanwhile is lost, it waits in the spool"),
+    (apsw.CantOpenError, "check that the directory exists and belongs to you"),
+    (apsw.NotADBError, "move that file away; transcripts are imported again"),
+    (apsw.CorruptError, "stop the daemon, move that file away, start again; transcripts are imported again"),
+    (apsw.BusyError, "another program holds the database; only the csmd daemon should open it"),
+    (apsw.IOError, "look at the disk's health and space; nothing captured meanwhile is lost, it waits in the spool"),
+)
+
+
+def explained(error: apsw.Error, path: Path | str = "the database") -> StoreError:
+    """`error` as a StoreError that says what to do."""
+    if isinstance(error, apsw.InterruptError):
+        return DeadlineExceeded("a read was stopped at its deadline")
+    hint = next((hint for kind, hint in HINTS if isinstance(error, kind)), "")
+    return StoreError(f"{path}: {error}", hint=hint)
+
+
+class Rows:
+    """One connection as stages see it: run portable SQL with named parameters, get tuples."""
+
+    def __init__(self, connection: apsw.Connection) -> None:
+        self.connection = connection
+
+    def all(self, sql: str, **values: Any) -> list[Row]:
+        """Every row of the result."""
+        try:
+            return list(self.connection.execute(sql, values))
+        except apsw.Error as error:
+            raise explained(error) from error
+
+    def one(self, sql: str, **values: Any) -> Row | None:
+        """The first row, or None."""
+        rows = self.all(sql, **values)
+        return rows[0] if rows else None
+
+    def value(self, sql: str, **values: Any) -> Any:
+        """The first column of the first row, or None."""
+        row = self.one(sql, **values)
+        return row[0] if row else None
+
+    def run(self, sql: str, **values: Any) -> int:
+        """Performs a statement; the number of rows it changed."""
+        self.all(sql, **values)
+        return int(self.connection.changes())
+
+    def many(self, sql: str, rows: Sequence[Mapping[str, Any]]) -> None:
+        """Performs a statement once for each mapping."""
+        try:
+            self.connection.executemany(sql, rows)
+        except apsw.Error as error:
+            raise explained(error) from error
+
+    @contextmanager
+    def within(self, seconds: float | None) -> Iterator[None]:
+        """Interrupts what runs here after `seconds` (a timer: a progress handler does not stop a vector scan)."""
+        if seconds is None:
+            yield
+            return
+        if seconds <= 0:
+            raise DeadlineExceeded("no time was left for this read")
+        timer = threading.Timer(seconds, self.connection.interrupt)
+        timer.daemon = True
+        timer.start()
+        try:
+            yield
+        finally:
+            timer.cancel()
+
+    @contextmanager
+    def transaction(self, *, write: bool) -> Iterator[None]:
+        """One transaction; rolled back when anything is raised."""
+        try:
+            self.connection.execute("begin immediate" if write else "begin")
+        except apsw.Error as error:
+            raise explained(error) from error
+        try:
+            yield
+        except BaseException:
+            if self.connection.in_transaction:
+                self.connection.execute("rollback")
+            raise
+        try:
+            self.connection.execute("commit")
+        except apsw.Error as error:
+            if self.connection.in_transaction:
+                self.connection.execute("rollback")
+            raise explained(error) from error
+
+
+def match_expression(terms: Sequence[str]) -> str:
+    """An FTS5 query that any of `terms` satisfies; each is a quoted phrase, so no input is syntax."""
+    return " OR ".join('"' + term.replace('"', '""') + '"' for term in terms if term.strip())
+
+
+def text_hits(rows: Rows, kind: str, terms: Sequence[str], *, projects: Sequence[int] | None, limit: int) -> list[Row]:
+    """(row seq, bm25 score with higher better) of the rows that hold any of `terms`; `projects` None is all."""
+    expression = match_expression(terms)
+    if not expression:
+        return []
+    table, base = ("turns_fts", "turns") if kind == "turn" else ("memories_fts", "memories")
+    scope = "" if projects is None else f"and b.project_seq in ({', '.join(str(int(p)) for p in projects)})"
+    return rows.all(
+        f"select b.seq, -bm25({table}) as score from {table} join {base} b on b.seq = {table}.rowid "  # noqa: S608
+        f"where {table} match :expression {scope} order by score desc, b.seq limit :limit",
+        expression=expression,
+        limit=limit,
+    )
+
+
+def vector_table(kind: str, model_seq: int) -> str:
+    """The vec0 table of one model's vectors for turns or memories."""
+    if kind not in VECTOR_KINDS:
+        raise StoreError(f"no vectors are kept for {kind!r}")
+    return f"vec_{kind}_{int(model_seq)}"
+
+
+def create_vector_tables(rows: Rows, model_seq: int, dim: int) -> None:
+    """Makes the tables for a model's vectors; int8, partitioned by project."""
+    for kind in VECTOR_KINDS:
+        rows.run(
+            f"create virtual table if not exists {vector_table(kind, model_seq)} using vec0("
+            f"project_seq integer partition key, embedding int8[{int(dim)}], chunk_size={VECTOR_CHUNK_ROWS})"
+        )
+
+
+def insert_vector(rows: Rows, kind: str, model_seq: int, seq: int, project_seq: int, vector: bytes) -> None:
+    """Stores one vector under its row in `vectors`."""
+    rows.run(
+        f"insert into {vector_table(kind, model_seq)} (rowid, project_seq, embedding) "  # noqa: S608
+        "values (:seq, :project, vec_int8(:vector))",
+        seq=seq,
+        project=project_seq,
+        vector=vector,
+    )
+
+
+def delete_vectors(rows: Rows, kind: str, model_seq: int, seqs: Sequence[int]) -> None:
+    """Removes vectors by their rows in `vectors`."""
+    for seq in seqs:
+        rows.run(f"delete from {vector_table(kind, model_seq)} where rowid = :seq", seq=seq)  # noqa: S608
+
+
+def vector_hits(
+    rows: Rows, kind: str, model_seq: int, vector: bytes, *, projects: Sequence[int] | None, limit: int
+) -> list[Row]:
+    """(row seq, start, end, squared distance) of the passages nearest to `vector`; `projects` None is all."""
+    found: list[Row] = []
+    for project in [None] if projects is None else projects:
+        scope = "" if project is None else "and project_seq = :project"
+        values: dict[str, Any] = {"vector": vector, "limit": limit}
+        if project is not None:
+            values["project"] = project
+        found += rows.all(
+            f"select v.row_seq, v.start_at, v.end_at, near.distance * near.distance from ("  # noqa: S608
+            f"select rowid, distance from {vector_table(kind, model_seq)} "
+            f"where embedding match vec_int8(:vector) and k = :limit {scope}) near "
+            "join vectors v on v.seq = near.rowid",
+            **values,
+        )
+    return sorted(found, key=lambda row: (row[3], row[0]))[:limit]

@@ -1,0 +1,209 @@
+"""Text as csmd sees it: normalised, split, counted, cut and fenced; pure functions over str."""
+
+from __future__ import annotations
+
+import hashlib
+import hmac
+import re
+import unicodedata
+
+#: Words that say nothing about a text's subject; dropped from queries and overlaps (facts: retrieval).
+STOP_WORDS = frozenset(
+    """a an and any are as at be been being but by can could did do does doing done for from get gets got had has
+    have having he her here him his how i if in into is it its itself just let like may me might more most must my no
+    nor not now of off on once one only or other our ours out over own per please same she should so some such than
+    that the their them then there these they this those to too under up upon us use used uses using very via was we
+    were what when where which while who whom why will with would yes you your yours also after again all before
+    because about above against am between both below during each few further until through ok okay""".split()
+)
+
+_WORD = re.compile(r"[^\W_]+(?:[_'][^\W_]+)*", re.UNICODE)
+_CAMEL = re.compile(r"[A-Z]+(?=[A-Z][a-z])|[A-Z]?[a-z]+|[A-Z]+|\d+")
+_SPACE = re.compile(r"\s+")
+_FENCE = re.compile(r"<(/?)(csmd-[a-z-]+)", re.IGNORECASE)
+_FENCED = re.compile(r"<csmd-[a-z-]+\b[^>]*>.*?</csmd-[a-z-]+>", re.DOTALL | re.IGNORECASE)
+_SENTENCE_END = re.compile(r"(?<=[.!?。！？])[\"')\]]*\s+(?=[\"'(\[]?[A-Z0-9`À-ÞА-Я\u4e00-\u9fff])|(?<=[。！？])")
+_BULLET = re.compile(r"^\s*(?:[-*+•]|\d{1,3}[.)])\s+")
+_ABBREVIATION = re.compile(r"(?:\b(?:e\.g|i\.e|etc|vs|cf|resp|approx|no|fig|dr|mr|mrs|st)\.|\b[A-Z]\.)$", re.IGNORECASE)
+
+
+def normalise(text: str) -> str:
+    """`text` for comparing: NFKC, case folded, white space squeezed, outer punctuation gone."""
+    folded = unicodedata.normalize("NFKC", text).casefold()
+    return _SPACE.sub(" ", folded).strip(" \t\n.,;:!?\"'`*_-")
+
+
+def keyed_hash(text: str, key: bytes) -> str:
+    """A hash of the normalised text that nobody without `key` can look up; 32 hex digits."""
+    return hmac.new(key, normalise(text).encode(), hashlib.sha256).hexdigest()[:32]
+
+
+def words(text: str) -> list[str]:
+    """Every word of `text`, case folded, in order; identifiers stay whole."""
+    return [word.casefold() for word in _WORD.findall(text)]
+
+
+def content_words(text: str) -> list[str]:
+    """The words that say something, in order, without stop words and single letters."""
+    return [word for word in words(text) if len(word) > 1 and word not in STOP_WORDS]
+
+
+def query_terms(text: str) -> list[str]:
+    """The distinct terms to search for: content words, and the parts of identifiers; at most 40."""
+    terms: dict[str, None] = {}
+    for word in _WORD.findall(text):
+        folded = word.casefold()
+        if len(folded) > 1 and folded not in STOP_WORDS:
+            terms[folded] = None
+        parts = [part.casefold() for part in _CAMEL.findall(word)]
+        if len(parts) > 1:
+            terms.update((part, None) for part in parts if len(part) > 2 and part not in STOP_WORDS)
+    return list(terms)[:40]
+
+
+def overlap(one: str, other: str) -> float:
+    """How alike two texts are by their content words: intersection over union, 0-1."""
+    left, right = set(content_words(one)), set(content_words(other))
+    return len(left & right) / len(left | right) if left and right else 0.0
+
+
+def estimate_tokens(text: str) -> int:
+    """An estimate of the tokens of `text`: bytes / 4, never worse than -27 % (facts: dependencies section 5)."""
+    return (len(text.encode("utf-8", "replace")) + 3) // 4
+
+
+def utf16_units(text: str) -> int:
+    """The length of `text` as the assistant counts its limit of 10,000 (facts: claude-code section 1.7)."""
+    return len(text) + sum(1 for char in text if ord(char) > 0xFFFF)
+
+
+def squeeze(text: str) -> str:
+    """`text` on one line with single spaces."""
+    return _SPACE.sub(" ", text).strip()
+
+
+def cut(text: str, limit: int) -> str:
+    """`text` in at most `limit` characters, cut at a word, with an ellipsis when something is gone."""
+    if len(text) <= limit:
+        return text
+    head = text[: limit - 1]
+    space = head.rfind(" ")
+    return (head[:space] if space > limit // 2 else head).rstrip() + "…"
+
+
+def without_code(text: str) -> str:
+    """`text` without fenced code blocks; one that is not closed goes to the end."""
+    if "```" not in text and "~~~" not in text:
+        return text
+    kept: list[str] = []
+    fence = ""
+    for line in text.splitlines():
+        mark = line.strip()[:3]
+        if fence:
+            fence = "" if mark == fence else fence
+        elif mark in ("```", "~~~"):
+            fence = mark
+        else:
+            kept.append(line)
+    return "\n".join(kept)
+
+
+def lines_of_prose(text: str) -> list[str]:
+    """The paragraphs, list items and headings of markdown `text`, each on one line, markers gone.
+
+    Hard-wrapped lines are joined; code blocks, tables, rules and quotes of code are left out.
+    """
+    rows: list[str] = []
+    open_row = False
+    for line in without_code(text).splitlines():
+        stripped = line.strip()
+        if not stripped or stripped.startswith(("|", "```", "---", "===", "+--")) or line.startswith("    " * 2):
+            open_row = False
+            continue
+        if stripped.startswith("#"):
+            rows.append(stripped.lstrip("#").strip())
+            open_row = False
+        elif _BULLET.match(line):
+            rows.append(_BULLET.sub("", line, count=1).strip())
+            open_row = True
+        elif open_row and len(rows[-1]) > 60 and not rows[-1].endswith((":", ".", "!", "?")):
+            rows[-1] = f"{rows[-1]} {stripped.lstrip('> ')}"
+        else:
+            rows.append(stripped.lstrip("> "))
+            open_row = True
+    return [row for row in rows if row]
+
+
+def sentences(line: str) -> list[str]:
+    """The sentences of one line of prose; abbreviations and version numbers do not end one."""
+    found: list[str] = []
+    for part in _SENTENCE_END.split(line):
+        if found and _ABBREVIATION.search(found[-1]):
+            found[-1] = f"{found[-1]} {part}"
+        elif part and part.strip():
+            found.append(part.strip())
+    return found
+
+
+def chunks(text: str, *, limit: int) -> list[tuple[int, int]]:
+    """Where `text` is cut into passages of at most `limit` characters: (start, end), covering it in order.
+
+    Cuts fall at a blank line, else a line end, else a sentence end, else a space.
+    """
+    spans: list[tuple[int, int]] = []
+    start, size = 0, len(text)
+    while size - start > limit:
+        window = text[start : start + limit]
+        at = -1
+        for mark in ("\n\n", "\n", ". ", " "):
+            at = window.rfind(mark)
+            if at > limit // 3:
+                at += len(mark)
+                break
+        end = start + (at if at > limit // 3 else limit)
+        spans.append((start, end))
+        start = end
+    if text[start:].strip() or not spans:
+        spans.append((start, size))
+    return spans
+
+
+def passage(text: str, terms: list[str], *, limit: int) -> str:
+    """The part of `text` of at most `limit` characters that holds most of `terms`."""
+    if len(text) <= limit:
+        return text
+    folded = text.casefold()
+    spots = sorted({match for term in terms for match in _spots(folded, term)})
+    if not spots:
+        return cut(text, limit)
+    best, best_count, left = 0, 0, 0
+    for right, spot in enumerate(spots):
+        while spot - spots[left] > limit - 120:
+            left += 1
+        if right - left + 1 > best_count:
+            best, best_count = left, right - left + 1
+    start = max(0, spots[best] - 80)
+    if start:
+        space = text.find(" ", start, start + 40)
+        start = space + 1 if space >= 0 else start
+        return "…" + cut(text[start:].lstrip(), limit - 1)
+    return cut(text, limit)
+
+
+def _spots(folded: str, term: str) -> list[int]:
+    found: list[int] = []
+    at = folded.find(term)
+    while at >= 0 and len(found) < 20:
+        found.append(at)
+        at = folded.find(term, at + len(term))
+    return found
+
+
+def defuse(text: str) -> str:
+    """`text` with anything that looks like csmd's fence made harmless, so that no memory can close it."""
+    return _FENCE.sub(r"‹\1\2", text)
+
+
+def strip_fenced(text: str) -> str:
+    """`text` without what csmd itself has injected: memories must not feed on themselves."""
+    return _FENCED.sub("", text) if "csmd-" in text else text

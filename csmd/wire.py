@@ -1,0 +1,121 @@
+"""Bytes on the socket and JSON, both ways; no sockets here, no meaning beyond the frame.
+
+Request:  [proto, id, verb, deadline_ms, host, name] + body     (docs/protocol.md)
+Reply:    [status, body]
+
+`verb` is `event` (a hook's payload, `name` the host's event name) or `call` (a tool's
+JSON parameters, `name` the tool). Replies: ok, retry, upgrade, refused, error.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Any, Literal
+
+from csmd.errors import BadInput, TooLarge
+
+PROTO = 1
+MAX_BODY_BYTES = 32 * 1024 * 1024
+MAX_NAME_BYTES = 200
+Status = Literal["ok", "retry", "upgrade", "refused", "error"]
+STATUSES: tuple[Status, ...] = ("ok", "retry", "upgrade", "refused", "error")
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Request:
+    """One request as decoded from its frames; `deadline_ms` is the caller's patience."""
+
+    id: str
+    verb: str
+    deadline_ms: int
+    host: str
+    name: str
+    body: bytes
+    proto: int = PROTO
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Reply:
+    """One answer: a status and, for `ok`, what to print or the JSON result."""
+
+    status: Status
+    body: bytes = b""
+
+
+def encode_request(request: Request) -> list[bytes]:
+    """The frames of a request, in order."""
+    head = (str(request.proto), request.id, request.verb, str(request.deadline_ms), request.host, request.name)
+    return [part.encode() for part in head] + [request.body]
+
+
+def decode_request(frames: Sequence[bytes]) -> Request:
+    """The request in `frames`; BadInput when its shape is wrong, TooLarge when its body is.
+
+    A higher protocol number is decoded like ours: the caller answers `upgrade`.
+    """
+    if len(frames) < 7:
+        raise BadInput(f"a request has 7 frames, this one has {len(frames)}")
+    if len(frames[6]) > MAX_BODY_BYTES:
+        raise TooLarge(f"a request body of {len(frames[6])} bytes; the limit is {MAX_BODY_BYTES}")
+    if any(len(frame) > MAX_NAME_BYTES for frame in frames[:6]):
+        raise TooLarge(f"a request head frame is longer than {MAX_NAME_BYTES} bytes")
+    try:
+        proto, ident, verb, deadline, host, name = (frame.decode("ascii") for frame in frames[:6])
+        return Request(
+            proto=int(proto),
+            id=ident,
+            verb=verb,
+            deadline_ms=int(deadline),
+            host=host,
+            name=name,
+            body=bytes(frames[6]),
+        )
+    except ValueError as error:
+        raise BadInput(f"a request head is not as expected: {error}") from error
+
+
+def encode_reply(reply: Reply) -> list[bytes]:
+    """The frames of a reply, in order."""
+    return [reply.status.encode(), reply.body]
+
+
+def decode_reply(frames: Sequence[bytes]) -> Reply:
+    """The reply in `frames`; BadInput when it is none of ours."""
+    if len(frames) != 2:
+        raise BadInput(f"a reply has 2 frames, this one has {len(frames)}")
+    status = frames[0].decode("ascii", "replace")
+    for known in STATUSES:
+        if status == known:
+            return Reply(status=known, body=bytes(frames[1]))
+    raise BadInput(f"a reply with unknown status {status!r}")
+
+
+def dumps(value: Any) -> str:
+    """`value` as compact JSON text, keys in the order given, other languages' letters kept."""
+    return json.dumps(value, ensure_ascii=False, separators=(",", ":"))
+
+
+def pretty(value: Any) -> str:
+    """`value` as JSON text for people and for `--json`."""
+    return json.dumps(value, ensure_ascii=False, indent=2)
+
+
+def loads(data: bytes | str) -> Any:
+    """The JSON value in `data`; BadInput with the position when there is none.
+
+    Lone surrogates are replaced: they cannot be stored as UTF-8.
+    """
+    try:
+        text = data.decode("utf-8", "replace") if isinstance(data, bytes) else data
+        return json.loads(text)
+    except (ValueError, RecursionError) as error:
+        raise BadInput(f"not JSON: {error}") from error
+
+
+def clean(text: str) -> str:
+    """`text` without what UTF-8 and SQLite text cannot carry (lone surrogates, NUL)."""
+    if text.isascii():
+        return text.replace("\0", "")
+    return text.encode("utf-8", "replace").decode("utf-8").replace("\0", "")

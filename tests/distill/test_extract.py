@@ -1,0 +1,273 @@
+"""Which turns are sources and which of their sentences are chosen; whatever comes in, the limits hold."""
+
+from __future__ import annotations
+
+import random
+import time
+
+import pytest
+from hypothesis import example, given
+from hypothesis import strategies as st
+
+from csmd.distill import extract
+from csmd.model import CATEGORIES, Statement, StoredTurn, TurnKind
+from csmd.text import content_words
+
+
+def turn(text: str, kind: TurnKind = "user", seq: int = 1) -> StoredTurn:
+    return StoredTurn(
+        seq=seq, uuid=f"uuid-{seq}", session_id="s", project_seq=1, kind=kind, text=text, at="", ordinal=seq
+    )
+
+
+def said(text: str, kind: TurnKind = "user") -> list[str]:
+    return [statement.text for statement in extract.statements(turn(text, kind))]
+
+
+def sources(*kinds: TurnKind, settled: bool) -> list[int]:
+    turns = [turn("text", kind, seq) for seq, kind in enumerate(kinds)]
+    return [source.seq for source in extract.final_turns(turns, settled=settled)]
+
+
+# --- sources
+
+
+def test_the_last_assistant_text_before_the_next_user_turn_is_a_source() -> None:
+    assert sources("user", "assistant", "tool_call", "tool_result", "assistant", "user", settled=True) == [0, 4, 5]
+
+
+def test_a_trailing_assistant_text_is_a_source_only_when_settled() -> None:
+    assert sources("user", "assistant", settled=True) == [0, 1]
+    assert sources("user", "assistant", settled=False) == [0]
+    assert sources("user", "assistant", "tool_call", "tool_result", settled=True) == [0, 1]
+
+
+def test_an_assistant_text_followed_by_tools_and_a_user_turn_is_final() -> None:
+    assert sources("assistant", "tool_call", "tool_result", "user", settled=False) == [0, 3]
+
+
+def test_summaries_commands_and_notifications_are_no_sources_and_end_nothing() -> None:
+    assert sources("user", "assistant", "notification", "command", "summary", "assistant", settled=True) == [0, 5]
+    for kind in ("summary", "command", "notification", "tool_call", "tool_result"):
+        assert said("we use uv here, not pip", kind) == []
+
+
+def test_no_turns_have_no_sources() -> None:
+    assert extract.final_turns([], settled=True) == []
+
+
+# --- what is chosen
+
+
+@pytest.mark.parametrize(
+    ("text", "statement"),
+    [
+        ("add a retry, and by the way I prefer pathlib over os.path", "I prefer pathlib over os.path"),
+        (
+            "no, that's wrong: the config key is database_url, not db_url",
+            "the config key is database_url, not db_url",
+        ),
+        ("actually the tests live in spec/, not tests/", "the tests live in spec/, not tests/"),
+        (
+            "remember that the staging server is only reachable over VPN",
+            "the staging server is only reachable over VPN",
+        ),
+        ("**We use** `uv` here, *not* pip", "We use `uv` here, not pip"),
+        ("we should keep\nthe retries in `http_client.py`, not in the callers", None),
+    ],
+)
+def test_a_statement_stands_alone_without_what_leads_into_it(text: str, statement: str | None) -> None:
+    found = said(text)
+    assert len(found) == 1
+    assert "\n" not in found[0]
+    if statement:
+        assert found == [statement]
+
+
+def test_words_that_only_look_like_a_lead_in_stay() -> None:
+    assert said("No tests may touch the network, we use recorded answers only") == [
+        "No tests may touch the network, we use recorded answers only"
+    ]
+
+
+def test_who_says_it_is_its_authority() -> None:
+    text = "The root cause was that `FileModificationTools` was missing the `replace` tool."
+    assert [statement.authority for statement in extract.statements(turn(text))] == ["user"]
+    assert [statement.authority for statement in extract.statements(turn(text, "assistant"))] == ["assistant"]
+
+
+def test_statements_of_different_kinds_in_one_turn_stay_apart() -> None:
+    found = extract.statements(
+        turn(
+            "Write fizz.py that prints fizzbuzz. I prefer double quotes in Python. "
+            "Also we decided to use SQLite for the cache because it needs no server."
+        )
+    )
+    assert {(statement.gate, statement.category) for statement in found} == {
+        ("behavioral", "preference"),
+        ("epistemic", "decision"),
+    }
+    assert not any("fizz" in statement.text for statement in found)
+
+
+def test_a_turn_never_gives_more_than_three() -> None:
+    text = "\n".join(f"- We always use tool number {word} because it is faster than the rest" for word in "abcdefgh")
+    assert len(said(text)) == 3
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "Now let me check whether the config always wins because of the issue with `a`.",
+        "I'll now use `paths.RepoRoot()` instead of the current directory because it was missing.",
+        "Done. All 42 tests pass and lint is clean.",
+        "Would you like me to use `x` instead of `y` because the issue was the cache?",
+        "- [ ] The issue was caused by `a` instead of `b`",
+        "### Root cause was that the `x` is missing",
+        "```python\n# the issue was caused by x because it now uses y\nx = 1\n```",
+        "| the issue was | caused by `x` because |",
+        "+the root cause was fixed because `x` now uses `y` instead",
+        "cmd/main.go:12:4: the issue was caused by `x` because it is missing",
+    ],
+)
+def test_noise_of_an_assistant_is_refused(text: str) -> None:
+    assert said(text, "assistant") == []
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "<command-message>we use uv here, not pip</command-message>",
+        "<system-reminder>We always use uv here, not pip.</system-reminder>",
+        "<csmd-memory>we use uv here, not pip</csmd-memory>",
+        "[Request interrupted by user] we use uv here, not pip",
+        "Caveat: The messages below were generated; we use uv here, not pip",
+        "Stop hook feedback: we always use uv here, not pip",
+        "Base directory for this skill: /x\n\nWe always use uv here, not pip.",
+        "/review we always use uv here, not pip",
+        "hello there, thanks!",
+        "Error: the server is only reachable when the VPN is up",
+    ],
+)
+def test_what_nobody_said_is_refused(text: str) -> None:
+    assert said(text) == []
+
+
+def test_a_reminder_inside_a_users_turn_is_left_out_and_the_rest_is_read() -> None:
+    text = "<system-reminder>Always use npm.</system-reminder>\nwe use uv here, not pip"
+    assert said(text) == ["we use uv here, not pip"]
+
+
+def test_a_pasted_document_gives_few_sentences_and_loud_words_alone_do_not_count() -> None:
+    steps = "\n".join(f"- You must always run step number {number} of the plan in order" for number in range(30))
+    document = (
+        "# Plan\n\n## Context\n\nThe sessions were lost because `SessionState` was not copied when it is stored.\n\n"
+        f"## Implementation steps\n\n{steps}\n"
+    )
+    found = said(document)
+    assert found == ["The sessions were lost because `SessionState` was not copied when it is stored."]
+
+
+# --- limits
+
+
+def check(found: list[Statement]) -> None:
+    assert len(found) <= 3
+    for statement in found:
+        rule = CATEGORIES[statement.category]
+        assert statement.text.strip()
+        assert "\n" not in statement.text
+        assert len(content_words(statement.text)) <= 45
+        assert rule.low <= statement.confidence <= rule.high
+        assert statement.reasons
+
+
+PIECES = st.sampled_from(
+    [
+        "we use",
+        "`uv`",
+        "not",
+        "pip",
+        "always",
+        "because",
+        "the issue was",
+        "remember that",
+        "actually",
+        "no, ",
+        "instead of",
+        ".",
+        "?",
+        "!",
+        "\n",
+        "\n\n",
+        "# ",
+        "- ",
+        "```",
+        "**",
+        "<system-reminder>",
+        "</system-reminder>",
+        "<csmd-x>",
+        "by the way, ",
+        "| a |",
+        "x" * 300,
+        "。",
+        "データベース",
+        "\u0000",
+        "(",
+        ")",
+        "\ud800",
+        "Let me ",
+        ":",
+    ]
+)
+
+
+@given(
+    text=st.one_of(st.text(max_size=400), st.lists(PIECES, max_size=60).map(" ".join), st.lists(PIECES).map("".join)),
+    kind=st.sampled_from(["user", "assistant", "summary", "tool_result"]),
+)
+@example(text="`" * 3000, kind="user")
+def test_whatever_is_said_the_limits_hold(text: str, kind: TurnKind) -> None:
+    check(extract.statements(turn(text, kind), before=text))
+
+
+HOSTILE = {
+    "words": "we use uv because it is fast. ",
+    "sentences": "We use uv. ",
+    "lines": "- we always use uv here, not pip\n",
+    "spaces": "always " + " " * 200,
+    "fences": "<system-reminder>",
+    "csmd": "<csmd-a <csmd-a>",
+    "ticks": "`",
+    "tildes": "~~~\n",
+    "stars": "**a* ",
+    "parens": "((((",
+    "headings": "# because\n",
+    "quotes": "!\"')\"')",
+    "punctuation": ". . . ? ! ",
+    "not": "not ",
+    "tables": "|a|b|\n",
+    "null": "\0",
+}
+
+
+@pytest.mark.parametrize("name", HOSTILE)
+def test_a_megabyte_costs_no_more_than_what_is_looked_at(name: str) -> None:
+    """Against the same text at twenty thousand characters: the size of what is never looked at must not matter."""
+    piece = HOSTILE[name]
+    small, large = (piece * (size // len(piece) + 1) for size in (20_000, 1_000_000))
+    took: list[float] = []
+    for text in (small, large):
+        best = float("inf")
+        for _ in range(3):
+            started = time.process_time()
+            check(extract.statements(turn(text)))
+            check(extract.statements(turn(text, "assistant")))
+            best = min(best, time.process_time() - started)
+        took.append(best)
+    assert took[1] < 4 * took[0] + 0.05
+
+
+def test_what_stands_at_the_end_of_a_huge_text_is_still_read() -> None:
+    noise = "\n".join("".join(random.Random(0).choices("abcdef ", k=60)) for _ in range(20_000))
+    assert "we use uv here, not pip" in said(f"{noise}\n\nwe use uv here, not pip")

@@ -1,0 +1,243 @@
+"""Fixtures of the end-to-end tests: a user's machine in a directory, the csmd command and the real client in it.
+
+Nothing outlives a test: a process that still belongs to the sandbox after `csmd stop` fails it.
+A failed test keeps its sandbox and says where it is.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import json
+import os
+import shlex
+import shutil
+import subprocess
+import sys
+import tempfile
+import time
+from collections.abc import Generator, Iterator, Sequence
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+
+import psutil
+import pytest
+
+# the test suite is not a package: its helpers are found by their folder, csmd itself as it is installed
+sys.path.insert(0, str(Path(__file__).resolve().parent.parent))
+
+from e2e import client
+
+END_LIMIT_S = 15.0
+COMMAND_LIMIT_S = 120.0
+FAILED = pytest.StashKey[bool]()
+
+
+def pytest_report_header() -> str:
+    """Says how far the clients are shut in."""
+    return f"e2e: clients in {client.directory()}, {'in network namespaces' if client.namespace() else 'NO namespaces'}"
+
+
+@pytest.hookimpl(wrapper=True)
+def pytest_runtest_makereport(item: pytest.Item) -> Generator[None, pytest.TestReport, pytest.TestReport]:
+    """Remembers a failure, so that the sandbox is kept."""
+    report = yield
+    item.stash[FAILED] = item.stash.get(FAILED, False) or report.failed
+    return report
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Sandbox:
+    """One user's machine: `home`, a repository `project`, csmd's own `csmd_home`; short enough for socket paths."""
+
+    path: Path
+
+    @property
+    def home(self) -> Path:
+        return self.path / "home"
+
+    @property
+    def project(self) -> Path:
+        return self.path / "project"
+
+    @property
+    def csmd_home(self) -> Path:
+        return self.path / "csmd"
+
+    @property
+    def settings_file(self) -> Path:
+        return self.home / ".claude" / "settings.json"
+
+    def write_settings(self, settings: dict[str, Any]) -> None:
+        """Makes `settings` the user's own of the client."""
+        self.settings_file.write_text(json.dumps(settings, indent=2) + "\n")
+
+    def environment(self) -> dict[str, str]:
+        """What a terminal of this user has set."""
+        inherited = {name: os.environ[name] for name in ("PYTHONPATH", "LD_LIBRARY_PATH") if name in os.environ}
+        return {**inherited, **client.environment(self.home), "CSMD_HOME": str(self.csmd_home)}
+
+    def processes(self) -> list[psutil.Process]:
+        """Every live process that belongs to this sandbox."""
+        mark, found = str(self.path), []
+        for process in psutil.process_iter():
+            with contextlib.suppress(psutil.Error):
+                if process.pid == os.getpid() or process.status() == psutil.STATUS_ZOMBIE:
+                    continue
+                known = [*process.cmdline(), *process.environ().values()]
+                if any(mark in text for text in known):
+                    found.append(process)
+        return found
+
+
+@pytest.fixture
+def sandbox(request: pytest.FixtureRequest) -> Iterator[Sandbox]:
+    """A new sandbox; at the test's end nothing of it may run any more."""
+    path = Path(tempfile.mkdtemp(prefix="csmd-e2e-", dir="/tmp")).resolve()
+    made = Sandbox(path=path)
+    client.prepare(made.home, made.project)
+    yield made
+    limit = time.monotonic() + END_LIMIT_S
+    while (left := made.processes()) and time.monotonic() < limit:
+        time.sleep(0.05)
+    named = []
+    for process in left:
+        with contextlib.suppress(psutil.Error):
+            named.append(f"{process.pid}: {shlex.join(process.cmdline())[:200]}")
+            process.kill()
+    if request.node.stash.get(FAILED, False) or named:
+        print(f"the sandbox is kept: {path}")
+    else:
+        shutil.rmtree(path)
+    assert not named, f"still running after the test: {named}"
+
+
+class Csmd:
+    """The installed `csmd` command, run as the sandbox's user runs it, in the project."""
+
+    def __init__(self, sandbox: Sandbox) -> None:
+        script = Path(sys.executable).with_name("csmd")
+        self._command = [str(script)] if script.exists() else [sys.executable, "-m", "csmd"]
+        self._sandbox = sandbox
+
+    def run(self, *arguments: str) -> subprocess.CompletedProcess[str]:
+        """The command's exit code and output, whatever they are."""
+        return subprocess.run(
+            [*self._command, *arguments], cwd=self._sandbox.project, env=self._sandbox.environment(), text=True,
+            capture_output=True, stdin=subprocess.DEVNULL, timeout=COMMAND_LIMIT_S,
+        )  # fmt: skip
+
+    def __call__(self, *arguments: str) -> Any:
+        """What it says on success: the JSON value with `--json`, else its text; anything but exit code 0 fails."""
+        done = self.run(*arguments)
+        told = f"csmd {shlex.join(arguments)}: exit code {done.returncode}\n{done.stdout}\n{done.stderr}\n{self._log()}"
+        assert done.returncode == 0, told
+        if "--json" not in arguments:
+            return done.stdout
+        try:
+            return json.loads(done.stdout)
+        except ValueError:
+            pytest.fail(f"not JSON: {told}")
+
+    def _log(self) -> str:
+        logs = sorted(self._sandbox.csmd_home.glob("log/*.log"))
+        return "\n".join(line for path in logs for line in path.read_text().splitlines()[-30:])
+
+    def hook_commands(self, event: str) -> list[dict[str, Any]]:
+        """The hooks that stand in the user's settings for `event` and are csmd's."""
+        groups = json.loads(self._sandbox.settings_file.read_text())["hooks"].get(event, [])
+        mark = str(self._sandbox.csmd_home)
+        return [hook for group in groups for hook in group["hooks"] if mark in json.dumps(hook)]
+
+    def hook(self, event: str, payload: dict[str, Any]) -> subprocess.CompletedProcess[bytes]:
+        """Runs the one registered hook for `event` as the client would, `payload` on its standard input."""
+        (hook,) = self.hook_commands(event)
+        argv = [hook["command"], *hook["args"]] if "args" in hook else ["sh", "-c", hook["command"]]
+        return subprocess.run(
+            argv, cwd=self._sandbox.project, env=client.environment(self._sandbox.home), capture_output=True,
+            input=json.dumps(payload).encode() + b"\n", timeout=COMMAND_LIMIT_S,
+        )  # fmt: skip
+
+
+@pytest.fixture
+def csmd(sandbox: Sandbox) -> Iterator[Csmd]:
+    """The `csmd` command in the sandbox; its daemon is stopped at the end."""
+    command = Csmd(sandbox)
+    yield command
+    if sandbox.csmd_home.exists():
+        command.run("stop")
+
+
+@pytest.fixture(scope="session", params=client.VERSIONS)
+def claude_build(request: pytest.FixtureRequest) -> tuple[str, list[str]]:
+    """One version of the real client and its command line; every test that uses it runs with each of them."""
+    try:
+        return request.param, client.command_of(request.param, client.directory())
+    except client.ClientMissingError as missing:
+        if "CSMD_TEST_CLIENTS" in os.environ:
+            pytest.fail(str(missing))
+        pytest.skip(str(missing))
+
+
+@dataclass(slots=True, kw_only=True)
+class Claude:
+    """The real client in the sandbox's project, one `-p` run at a time."""
+
+    version: str
+    command: list[str]
+    sandbox: Sandbox
+    runs: list[client.Running] = field(default_factory=list)
+
+    def start(self, prompt: str, *replies: str | dict[str, Any], options: Sequence[str] = ()) -> client.Running:
+        """A run that goes on while the test does something else."""
+        folder = self.sandbox.path / "runs" / str(len(self.runs) + 1)
+        running = client.start(
+            self.command, folder=folder, cwd=self.sandbox.project, home=self.sandbox.home,
+            prompt=prompt, replies=replies, options=options,
+        )  # fmt: skip
+        self.runs.append(running)
+        return running
+
+    def run(self, prompt: str, *replies: str | dict[str, Any], options: Sequence[str] = ()) -> client.Finished:
+        """A run from its start to its end."""
+        return self.start(prompt, *replies, options=options).finish()
+
+
+@pytest.fixture
+def claude(claude_build: tuple[str, list[str]], sandbox: Sandbox) -> Iterator[Claude]:
+    """The real client, in each of the pinned versions."""
+    version, command = claude_build
+    made = Claude(version=version, command=command, sandbox=sandbox)
+    yield made
+    for running in made.runs:
+        running.end()
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Recorder:
+    """A hook of somebody else's that keeps what it is given and may say something; a witness beside csmd."""
+
+    folder: Path
+    says: dict[str, str] = field(default_factory=dict)
+
+    def settings(self, *events: str) -> dict[str, Any]:
+        """The `hooks` object that registers it for `events`."""
+        self.folder.mkdir(parents=True)
+        script = self.folder / "hook.sh"
+        script.write_text('cat > "$(mktemp "$1/$2.XXXXXX")"\nif [ -f "$1/say-$2" ]; then cat "$1/say-$2"; fi\n')
+        for event, text in self.says.items():
+            answer = {"hookSpecificOutput": {"hookEventName": event, "additionalContext": text}}
+            (self.folder / f"say-{event}").write_text(json.dumps(answer))
+        given = ["sh", str(script), str(self.folder)]
+        command = {event: shlex.join([*given, event]) for event in events}
+        return {event: [{"hooks": [{"type": "command", "command": command[event]}]}] for event in events}
+
+    def seen(self, event: str) -> list[dict[str, Any]]:
+        """Every input it was given for `event`."""
+        return [json.loads(path.read_text()) for path in self.folder.glob(f"{event}.*")]
+
+
+@pytest.fixture
+def recorder(sandbox: Sandbox) -> Recorder:
+    """A recording hook, not yet registered anywhere."""
+    return Recorder(folder=sandbox.path / "recorded")

@@ -1,0 +1,236 @@
+"""The main job, on the real client: what a developer says in one session is there when the next one opens.
+
+The hooks are those that `csmd install` registers. A recording hook of somebody else's stands beside them
+from the start: it is the independent witness of what csmd was told, the transcripts of what was said.
+"""
+
+from __future__ import annotations
+
+import os
+import signal
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any
+
+import psutil
+import pytest
+from e2e import client, scripted_api
+
+if TYPE_CHECKING:
+    from e2e.conftest import Claude, Csmd, Recorder, Sandbox
+
+pytestmark = pytest.mark.e2e
+
+EVENTS = ("SessionStart", "UserPromptSubmit", "Stop", "SubagentStop", "PreCompact", "SessionEnd")
+ADDED_TO_PROMPT = ("UserPromptSubmit hook additional context", "UserPromptSubmit hook success")
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Said:
+    """A prompt of session one, the words in it that nobody else uses, and the gate they belong to."""
+
+    prompt: str
+    words: str
+    gate: str
+    outcome: str
+
+
+PREFERENCE = Said(
+    prompt="Clean up how tools/export.py joins its file names, and I prefer pathlib over os.path in this code.",
+    words="pathlib over os.path",
+    gate="behavioral",
+    outcome="The export script joins its file names in one place now, and its tests pass.",
+)
+CORRECTION = Said(
+    prompt="no, that's wrong: the config key is database_url, not db_url",
+    words="database_url, not db_url",
+    gate="correction",
+    outcome="I renamed the key in the loader and in the sample configuration.",
+)
+DECISION = Said(
+    prompt="Good. For the worker, let's go with Postgres for the job queue because we need LISTEN/NOTIFY.",
+    words="LISTEN/NOTIFY",
+    gate="epistemic",
+    outcome="The queue's first migration is written.",
+)
+SAID = (PREFERENCE, CORRECTION, DECISION)
+
+
+def work(said: Said, **last: str) -> tuple[dict[str, Any], dict[str, Any]]:
+    """The replies to one prompt: a command that is run, then the outcome."""
+    call = {"text": "I will look first.", "tool": "Bash", "input": {"command": "echo looked", "description": "Look"}}
+    return call, {"text": said.outcome, **last}
+
+
+def set_up(sandbox: Sandbox, csmd: Csmd, recorder: Recorder) -> None:
+    """Installs csmd for a user who has hooks of their own already."""
+    sandbox.write_settings({"hooks": recorder.settings(*EVENTS)})
+    csmd("install", "--json")
+    assert all(len(csmd.hook_commands(event)) == 1 for event in EVENTS), sandbox.settings_file.read_text()
+
+
+def kill_daemon(csmd: Csmd) -> None:
+    """Kills the daemon as a crash or the kernel would, and waits until it is gone."""
+    pid = csmd("status", "--json")["daemon"]["pid"]
+    process = psutil.Process(pid)
+    os.kill(pid, signal.SIGKILL)
+    psutil.wait_procs([process], timeout=10)
+    assert not process.is_running() or process.status() == psutil.STATUS_ZOMBIE
+
+
+def in_order(run: client.Finished, replies: int, sandbox: Sandbox) -> client.Finished:
+    """`run`, after a look at whether the hooks left it alone: the script was followed and nobody complains."""
+    assert run.exit_code == 0, run
+    assert len(run.main) == replies, [scripted_api.seen_by_model(body)[-500:] for body in run.main]
+    assert (run.hook_failures(), client.hook_failures(sandbox.home)) == ([], [])
+    assert not any("Stop hook feedback" in scripted_api.seen_by_model(body) for body in run.main)
+    return run
+
+
+def turns_on_disk(sandbox: Sandbox) -> dict[str, dict[str, Any]]:
+    """The conversation as the transcripts have it, counted without csmd: line by uuid."""
+    lines = client.transcripts(sandbox.home)
+    return {line["uuid"]: line for line in lines if line["type"] in ("user", "assistant") and not line.get("isMeta")}
+
+
+def uuid_of(prompt: str, turns: dict[str, dict[str, Any]]) -> str:
+    """The one line in which the user says `prompt`."""
+    found = [key for key, line in turns.items() if line["message"]["content"] == prompt]
+    assert len(found) == 1, (prompt, found)
+    return found[0]
+
+
+def the_only(said: Said, rows: list[dict[str, Any]]) -> dict[str, Any]:
+    """The one of `rows` that holds what was said."""
+    found = [row for row in rows if said.words in row["text"]]
+    assert len(found) == 1, (said.words, rows)
+    return found[0]
+
+
+def events_told(recorder: Recorder) -> tuple[int, int]:
+    """Least and most events that csmd can have: the warm-up agents of 2.0 may be cut off, and have no type."""
+    told = {event: len(recorder.seen(event)) for event in EVENTS}
+    return sum(told.values()) - told["SubagentStop"], sum(told.values())
+
+
+def assert_everything_is_stored_once(sandbox: Sandbox, csmd: Csmd, recorder: Recorder) -> None:
+    """Turns, events and memories against what the transcripts and the witness have."""
+    turns = turns_on_disk(sandbox)
+    status = csmd("status", "--json")
+    assert status["counts"]["turns"] == len(turns), (status, sorted(turns))
+    assert status["counts"]["provisional"] == 0, status
+    assert status["counts"]["sessions"] == len({line["sessionId"] for line in turns.values()}), status
+    assert status["counts"]["projects"] == 1, status
+    assert status["spool"]["files"] == 0, status
+    least, most = events_told(recorder)
+    assert least <= status["counts"]["events"] <= most, (status, least, most)
+
+    memories = csmd("memories", "--project", str(sandbox.project), "--json")["memories"]
+    for said in SAID:
+        uuid = uuid_of(said.prompt, turns)
+        memory = the_only(said, memories)
+        assert (memory["gate"], memory["authority"], memory["superseded_by"] or "") == (said.gate, "user", ""), memory
+        assert uuid in memory["source_uuids"], (uuid, memory)
+        found = csmd("search", said.words, "--project", str(sandbox.project), "--kind", "turn", "--json")["hits"]
+        assert the_only(said, found)["source_uuids"][0] == uuid, (uuid, found)
+
+
+def assert_sync_changes_nothing(sandbox: Sandbox, csmd: Csmd) -> None:
+    def everything() -> tuple[Any, Any]:
+        counts = csmd("status", "--json")["counts"]
+        return counts, csmd("memories", "--all-projects", "--json")["memories"]
+
+    before = everything()
+    csmd("sync", "--json")
+    assert everything() == before
+
+
+def assert_the_next_session_knows(sandbox: Sandbox, csmd: Csmd, claude: Claude) -> None:
+    """A fresh session's first request carries the three statements, each once, as `csmd brief` foretells."""
+    brief = csmd("brief", "--project", str(sandbox.project), "--json")["text"]
+    run = in_order(claude.run("Please start on the worker of the job queue.", "Started."), 1, sandbox)
+    seen = scripted_api.seen_by_model(run.main[0])
+    assert {said.words: seen.count(said.words) for said in SAID} == {said.words: 1 for said in SAID}, brief
+    assert brief.strip() in seen
+    assert "SessionStart hook additional context" in seen
+
+
+def assert_hooks_are_harmless(csmd: Csmd, recorder: Recorder) -> None:
+    """The registered commands, given what the client gave the witness: exit 0, no complaint, silent where they must."""
+    for event in EVENTS:
+        for payload in recorder.seen(event)[:1]:
+            done = csmd.hook(event, payload)
+            assert (done.returncode, done.stderr) == (0, b""), (event, done)
+            assert event in ("SessionStart", "UserPromptSubmit") or done.stdout == b"", (event, done)
+
+
+def test_what_is_said_in_one_session_is_known_in_the_next(
+    sandbox: Sandbox, csmd: Csmd, claude: Claude, recorder: Recorder
+) -> None:
+    set_up(sandbox, csmd, recorder)
+    if "CSMD_TEST_MODEL" in os.environ:
+        csmd("model", "add", os.environ["CSMD_TEST_MODEL"])
+    first = in_order(claude.run(PREFERENCE.prompt, *work(PREFERENCE)), 2, sandbox)
+    assert "hook additional context" not in scripted_api.seen_by_model(first.main[0]), "nothing was known yet"
+    for said in (CORRECTION, DECISION):
+        in_order(claude.run(said.prompt, *work(said), options=["--resume", first.session_id]), 2, sandbox)
+
+    csmd("sync", "--json")
+    assert_everything_is_stored_once(sandbox, csmd, recorder)
+    assert_the_next_session_knows(sandbox, csmd, claude)
+    unrelated = in_order(claude.run("What is the capital of France?", "Paris."), 1, sandbox)
+    assert not any(mark in scripted_api.seen_by_model(unrelated.main[0]) for mark in ADDED_TO_PROMPT)
+
+    csmd("sync", "--json")
+    assert_everything_is_stored_once(sandbox, csmd, recorder)  # what csmd said itself was not taken for news
+    assert_sync_changes_nothing(sandbox, csmd)
+    assert_hooks_are_harmless(csmd, recorder)
+    csmd("stop")
+    assert_hooks_are_harmless(csmd, recorder)
+
+
+def test_a_daemon_killed_between_and_during_turns_loses_nothing(
+    sandbox: Sandbox, csmd: Csmd, claude: Claude, recorder: Recorder
+) -> None:
+    set_up(sandbox, csmd, recorder)
+    first = in_order(claude.run(PREFERENCE.prompt, *work(PREFERENCE)), 2, sandbox)
+    resumed = ["--resume", first.session_id]
+    kill_daemon(csmd)
+    in_order(claude.run(CORRECTION.prompt, *work(CORRECTION), options=resumed), 2, sandbox)
+    csmd("start")
+    gate = sandbox.path / "gate"
+    running = claude.start(DECISION.prompt, *work(DECISION, hold=str(gate)), options=resumed)
+    running.wait_for_request(2)
+    kill_daemon(csmd)
+    gate.touch()
+    in_order(running.finish(), 2, sandbox)
+
+    csmd("start")
+    csmd("sync", "--json")
+    assert_everything_is_stored_once(sandbox, csmd, recorder)
+    assert_the_next_session_knows(sandbox, csmd, claude)
+    csmd("sync", "--json")
+    assert_everything_is_stored_once(sandbox, csmd, recorder)
+    assert_sync_changes_nothing(sandbox, csmd)
+
+
+def test_a_daemon_that_is_down_for_a_whole_session_loses_nothing(
+    sandbox: Sandbox, csmd: Csmd, claude: Claude, recorder: Recorder
+) -> None:
+    set_up(sandbox, csmd, recorder)
+    csmd("stop")
+    options: list[str] = []
+    for said in SAID:
+        run = in_order(claude.run(said.prompt, *work(said), options=options), 2, sandbox)
+        assert "hook additional context" not in scripted_api.seen_by_model(run.main[0])
+        options = ["--resume", run.session_id]
+    waiting = [path for path in (sandbox.csmd_home / "spool").iterdir() if path.is_file()]
+    least, most = events_told(recorder)
+    assert least <= len(waiting) <= most, waiting
+
+    csmd("start")
+    csmd("sync", "--json")
+    assert_everything_is_stored_once(sandbox, csmd, recorder)
+    assert_the_next_session_knows(sandbox, csmd, claude)
+    csmd("sync", "--json")
+    assert_everything_is_stored_once(sandbox, csmd, recorder)
+    assert_sync_changes_nothing(sandbox, csmd)
