@@ -53,6 +53,11 @@ class Paths:
         return self.home / "run" / "stopped-by-user"
 
     @property
+    def hung_mark(self) -> Path:
+        """Set by a hook that got no answer in time: for 30 s the others spool at once."""
+        return self.home / "run" / "hung"
+
+    @property
     def spool(self) -> Path:
         return self.home / "spool"
 

@@ -76,7 +76,10 @@ CATEGORIES: dict[Category, CategoryRule] = {
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Event:
-    """One hook event, reduced from a host's payload; `text` is the prompt or the final message, already redacted."""
+    """One hook event, reduced from a host's payload; `text` is the prompt or the final message, already redacted.
+
+    `payload` is the digest of the host's bytes: two commands that report one event send the same.
+    """
 
     id: str
     host: str
@@ -89,6 +92,7 @@ class Event:
     source: str = ""
     agent_id: str = ""
     by_user: bool = True
+    payload: str = ""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -42,7 +42,8 @@ def decode_event(body: bytes, *, name: str, event_id: str, at: str) -> tuple[Eve
 def record(rows: Rows, event: Event, *, counts: Counter[str], key: bytes, now: str) -> bool:
     """Stores an event and its provisional turn in one transaction; False when the event was known."""
     text_hash = text.keyed_hash(event.text, key) if event.text else ""
-    if not journal.record_event(rows, event, text_hash=text_hash):
+    payload_hash = text.keyed_hash(event.payload, key)
+    if not journal.record_event(rows, event, text_hash=text_hash, payload_hash=payload_hash):
         return False
     journal.count(rows, redaction_counts(counts))
     turn = claude.event_turn(event)

@@ -129,6 +129,7 @@ def _serve(config: Config) -> None:
         files.write_atomic(paths.instance, wire.pretty(instance).encode() + b"\n")
         files.write_atomic(paths.endpoint, f"{path}\n".encode())
         paths.stopped_mark.unlink(missing_ok=True)
+        paths.hung_mark.unlink(missing_ok=True)
         watch.follow(steward.roots())
         steward.start()
         log.info("listening")

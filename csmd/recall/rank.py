@@ -21,6 +21,7 @@ VECTOR_SCALE = 127 / 0.25
 #: How many scored rows of each list are fused.
 POOL = 100
 PASSAGE_CHARACTERS = 1200
+TWIN_OVERLAP = 0.9
 #: Cosine at and below which two texts have nothing to do with each other, and at which they say the same.
 COSINE_NOTHING, COSINE_SAME = 0.2, 0.75
 
@@ -71,6 +72,11 @@ def with_neighbours(fused: Mapping[int, Scored], near: Mapping[int, Sequence[int
         factors = {**own.factors, "neighbour": round(bonus, 4)} if bonus else own.factors
         result[seq] = Scored(seq=seq, score=own.score + bonus, factors=factors)
     return result
+
+
+def alike(one: frozenset[str], other: frozenset[str]) -> bool:
+    """Whether two results' content words are nearly the same: showing both would waste a place."""
+    return bool(one) and len(one & other) >= TWIN_OVERLAP * len(one | other)
 
 
 def memory_weight(memory: Memory) -> float:

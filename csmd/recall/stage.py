@@ -63,7 +63,7 @@ def find(
     hits = _turn_hits(rows, fused.get("turn", {}), terms, spans, limit * 3)
     hits += _memory_hits(rows, fused.get("memory", {}), {hit.source_uuids[0]: hit.score for hit in hits})
     hits.sort(key=lambda hit: (-hit.score, hit.at, hit.id))
-    return _distinct(hits)[:limit], sorted(set(degraded))
+    return _distinct(hits, limit), sorted(set(degraded))
 
 
 def session_brief(rows: Rows, *, path: str, session_id: str, max_tokens: int) -> Brief:
@@ -212,14 +212,19 @@ def _memory_hits(rows: Rows, fused: dict[int, rank.Scored], turns: dict[str, flo
     return hits
 
 
-def _distinct(hits: Sequence[Hit]) -> list[Hit]:
-    """Without hits that say what a better one said: the same turn, or nearly the same words."""
+def _distinct(hits: Sequence[Hit], limit: int) -> list[Hit]:
+    """The best `limit` hits without those that say what a better one said: the same turn, or nearly the same words."""
     kept: list[Hit] = []
+    said: list[frozenset[str]] = []
     sources: set[tuple[str, str]] = set()
     for hit in hits:
         mark = (hit.kind, hit.source_uuids[0] if hit.source_uuids else hit.id)
-        twin = mark in sources or any(text.overlap(hit.text, other.text) >= 0.9 for other in kept)
-        if not twin:
-            kept.append(hit)
-            sources.add(mark)
+        body = frozenset(text.content_words(hit.text))
+        if mark in sources or any(rank.alike(body, other) for other in said):
+            continue
+        kept.append(hit)
+        said.append(body)
+        sources.add(mark)
+        if len(kept) >= limit:
+            break
     return kept

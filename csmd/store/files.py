@@ -78,8 +78,13 @@ def read_json(path: Path) -> dict[str, object] | None:
 
 
 def spool_places(home: Path) -> list[Path]:
-    """Where hooks leave events: the home, and the second place for when that is not writable."""
-    return [home / "spool", Path(f"/tmp/csmd-{os.getuid()}/spool")]  # noqa: S108
+    """Where hooks leave events: the home, and for when that is not writable a second place of this home's own.
+
+    The second place is named after the home (`%` and `/` escaped), so that one home's daemon
+    never takes another's events; hooks/csmd_spool.py makes the same name.
+    """
+    name = os.path.realpath(home).replace("%", "%25").replace("/", "%2F")
+    return [home / "spool", Path(f"/tmp/csmd-{os.getuid()}/spool-{name}")]  # noqa: S108
 
 
 def spooled_paths(home: Path) -> list[Path]:

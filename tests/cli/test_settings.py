@@ -7,6 +7,7 @@ import os
 import shlex
 import stat
 import subprocess
+from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
@@ -253,10 +254,11 @@ def test_odd_groups_of_others_are_left_alone() -> None:
     ],
 )
 def test_a_file_that_is_not_as_it_must_be_is_an_error_that_says_where(current: bytes, position: str) -> None:
-    for plan in (
+    plans: list[Callable[[], bytes]] = [
         lambda: settings.plan_merge(current, PYTHON, HOME, where="/x/settings.json"),
         lambda: settings.plan_removal(current, HOME, where="/x/settings.json"),
-    ):
+    ]
+    for plan in plans:
         with pytest.raises(ConfigError) as caught:
             plan()
         assert "/x/settings.json" in caught.value.what

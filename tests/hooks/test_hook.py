@@ -26,6 +26,7 @@ import zmq
 import csmd
 from csmd import wire
 from csmd.config import base_interpreter
+from csmd.store import files
 
 SHARED = Path(csmd.__file__).parent / "_share" / "hooks"
 SCRIPTS = SHARED if SHARED.is_dir() else Path(__file__).resolve().parents[2] / "hooks"
@@ -409,6 +410,18 @@ def test_where_the_home_takes_no_file_the_event_goes_to_the_second_place(home: P
     (home / "spool").write_text("in the way")
     assert run_hook(home, "Stop", TMPDIR="/nonexistent") == b""
     assert spooled(home, second_place(home)) == [("Stop", BODY)]
+
+
+def test_the_daemon_looks_where_the_hook_spools_and_reads_what_it_wrote(home: Path) -> None:
+    body = b"\xff\n" + BODY
+    assert run_hook(home, "PreCompact", body) == b""
+    (path,) = files.spooled_paths(home)
+    left = files.read_spooled(path)
+    assert (left.id, left.host, left.name, left.body) == (path.stem, "claude", "PreCompact", body)
+    shutil.rmtree(home / "spool")
+    (home / "spool").write_text("in the way")
+    assert run_hook(home, "Stop") == b""
+    assert [files.read_spooled(path).name for path in files.spooled_paths(home)] == ["Stop"]
 
 
 def test_a_read_only_home_leads_to_the_second_place(home: Path) -> None:

@@ -6,6 +6,7 @@ Unknown is skipped; malformed raises BadInput. Measured on 2.0.77 - 2.1.329 (fac
 
 from __future__ import annotations
 
+import hashlib
 import json
 import re
 from collections import Counter
@@ -86,6 +87,7 @@ def event(body: bytes, *, name: str, event_id: str, at: str, counts: Counter[str
         text=said,
         source=_string(value, "source")[:40] or _string(value, "trigger")[:40] or _string(value, "reason")[:40],
         agent_id=wire.clean(_string(value, "agent_id"))[:200] if known == "subagent_stop" else "",
+        payload=hashlib.sha256(body).hexdigest(),
         by_user=known == "prompt" and _prompt_kind(said) == "user",
     )
 

@@ -70,10 +70,11 @@ create table events (
   session_id text not null,
   stream text not null,
   text_hash text not null default '',
+  payload_hash text not null default '',
   source text not null default '',
   at text not null
 );
-create index events_by_session on events (session_id, name, at);
+create index events_by_payload on events (session_id, payload_hash);
 create index events_by_hash on events (stream, text_hash);
 
 create table statements (
