@@ -8,7 +8,7 @@ from dataclasses import replace
 from csmd import text
 from csmd.believe import score
 from csmd.model import AUTHORITY_RANK, CATEGORIES, Decay, Memory, Provenance, Statement
-from csmd.store import context, journal, memories, search
+from csmd.store import context, cursors, journal, memories, search
 from csmd.store.core import Store
 from csmd.store.sqlite import Rows
 
@@ -23,7 +23,7 @@ def behind(store: Store) -> int:
     """How many statements wait to be believed."""
 
     def look(rows: Rows) -> int:
-        return len(memories.statements_after(rows, journal.cursor(rows, STAGE, "statements"), limit=BATCH))
+        return len(memories.statements_after(rows, cursors.cursor(rows, STAGE, "statements"), limit=BATCH))
 
     return store.read(look)
 
@@ -32,14 +32,14 @@ def believe(store: Store) -> tuple[int, int]:
     """Turns the next batch of statements into memories; (statements looked at, memories new)."""
 
     def write(rows: Rows) -> tuple[int, int]:
-        found = memories.statements_after(rows, journal.cursor(rows, STAGE, "statements"), limit=BATCH)
+        found = memories.statements_after(rows, cursors.cursor(rows, STAGE, "statements"), limit=BATCH)
         new = 0
         for _, statement, uuid, session, at, project, _ in found:
             source = Provenance(uuid=uuid, session_id=session, at=at)
             _, is_new = remember(rows, statement, source, project=project, origin="stated", key=store.hash_key)
             new += is_new
         if found:
-            journal.move_cursor(rows, STAGE, "statements", found[-1][0])
+            cursors.move_cursor(rows, STAGE, "statements", found[-1][0])
         return len(found), new
 
     return store.write(write)

@@ -13,9 +13,9 @@ from csmd.capture import project, transcript
 from csmd.capture.hosts import claude
 from csmd.errors import BadInput
 from csmd.model import Event, Project, Turn
-from csmd.store import files, journal
+from csmd.store import counts, cursors, files, journal
 from csmd.store.core import Store
-from csmd.store.journal import FileState
+from csmd.store.cursors import FileState
 from csmd.store.sqlite import Rows
 
 READ_BYTES = 4 * 1024 * 1024
@@ -39,13 +39,13 @@ def decode_event(body: bytes, *, name: str, event_id: str, at: str) -> tuple[Eve
     return claude.event(body, name=name, event_id=event_id, at=at, counts=counts), counts
 
 
-def record(rows: Rows, event: Event, *, counts: Counter[str], key: bytes, now: str) -> bool:
+def record(rows: Rows, event: Event, *, redacted: Counter[str], key: bytes, now: str) -> bool:
     """Stores an event and its provisional turn in one transaction; False when the event was known."""
     text_hash = text.keyed_hash(event.text, key) if event.text else ""
     payload_hash = text.keyed_hash(event.payload, key)
     if not journal.record_event(rows, event, text_hash=text_hash, payload_hash=payload_hash):
         return False
-    journal.count(rows, redaction_counts(counts))
+    counts.count(rows, redaction_counts(redacted))
     turn = claude.event_turn(event)
     if turn is not None:
         place = project.identify(event.cwd, read=files.read_small)
@@ -111,7 +111,7 @@ def tail(
     with path.open("rb") as file:
         info = os.fstat(file.fileno())
         head_now = transcript.head_of(file.read(transcript.HEAD_BYTES))
-        known = store.read(lambda rows: journal.file_state(rows, str(path)))
+        known = store.read(lambda rows: cursors.file_state(rows, str(path)))
         start = transcript.where_to_start(
             position=known.position if known else 0,
             head=known.head if known else "",
@@ -199,8 +199,8 @@ def _store(
             if last:
                 for session, title in reading.titles.items():
                     journal.set_title(rows, session, title)
-                journal.count(rows, [*redaction_counts(reading.redactions), ("bad lines", bad)])
-                journal.save_file(rows, state, now=now)
+                counts.count(rows, [*redaction_counts(reading.redactions), ("bad lines", bad)])
+                cursors.save_file(rows, state, now=now)
             return new, len(batch) - new
 
         new, known = store.write(write)

@@ -8,8 +8,6 @@ from __future__ import annotations
 import os
 import subprocess
 import sys
-import time
-from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
@@ -17,12 +15,13 @@ import click
 
 import csmd
 from csmd import client, wire
+from csmd.cli import ask as asking
 from csmd.cli import install as installing
 from csmd.cli import service, settings, show
+from csmd.cli.ask import json_option
 from csmd.config import Config, base_interpreter, child_environment, default_paths, load
 from csmd.errors import CsmdError
 
-json_option = click.option("--json", "as_json", is_flag=True, help="Print JSON.")
 vectors_option = click.option("--no-vectors", is_flag=True, help="Do not wait for the vectors.")
 
 
@@ -69,28 +68,6 @@ def _crash_report(error: BaseException) -> Path:
 def _config() -> Config:
     paths = default_paths()
     return load(paths=paths, extra_dirs=installing.recorded_dirs(paths))
-
-
-def _ask(tool: str, **params: Any) -> Any:
-    return client.call(default_paths(), tool, params)
-
-
-def _out(value: Any, as_json: bool, human: Callable[[Any], None]) -> None:
-    if as_json:
-        click.echo(wire.pretty(value))
-    else:
-        human(value)
-
-
-def _here(project: str | None, everywhere: bool = False) -> str:
-    return "" if everywhere else str(Path(project or ".").expanduser().resolve())
-
-
-def _project_options(command: Callable[..., Any]) -> Callable[..., Any]:
-    command = click.option("--project", metavar="PATH", help="The project to look in; this directory's by default.")(
-        command
-    )
-    return click.option("--all-projects", is_flag=True, help="Look in every project.")(command)
 
 
 @click.group(context_settings={"help_option_names": ["-h", "--help"]})
@@ -167,7 +144,7 @@ def daemon() -> None:
 @json_option
 def start(as_json: bool) -> None:
     """Start the daemon in the background."""
-    _out(service.start(_config()), as_json, lambda value: click.echo(
+    asking.out(service.start(_config()), as_json, lambda value: click.echo(
         f"the daemon {'runs' if value['started'] else 'was running already'}, pid {value['daemon']['pid']}"))  # fmt: skip
 
 
@@ -176,7 +153,7 @@ def start(as_json: bool) -> None:
 def stop(as_json: bool) -> None:
     """Stop the daemon; hooks keep what happens meanwhile."""
     stopped = service.stop(_config(), by_user=True)
-    _out(
+    asking.out(
         {"stopped": stopped},
         as_json,
         lambda value: click.echo("stopped" if value["stopped"] else "no daemon was running"),
@@ -189,98 +166,16 @@ def restart(as_json: bool) -> None:
     """Stop the daemon and start it again."""
     config = _config()
     service.stop(config, by_user=False)
-    _out(service.start(config), as_json, lambda value: click.echo(f"the daemon runs, pid {value['daemon']['pid']}"))
+    asking.out(
+        service.start(config), as_json, lambda value: click.echo(f"the daemon runs, pid {value['daemon']['pid']}")
+    )
 
 
 @main.command()
 @json_option
 def status(as_json: bool) -> None:
     """Show whether everything works, and what is known."""
-    _out(_ask("csm_runtime_status"), as_json, show.status)
-
-
-@main.command()
-@click.argument("query")
-@_project_options
-@click.option("--limit", default=10, show_default=True, type=click.IntRange(1, 200))
-@click.option("--kind", type=click.Choice(["memory", "turn", "all"]), default="all", show_default=True)
-@click.option("--explain", is_flag=True, help="Show how each score came about.")
-@json_option
-def search(
-    query: str, project: str | None, all_projects: bool, limit: int, kind: str, explain: bool, as_json: bool
-) -> None:
-    """Search memories and past conversations."""
-    begun = time.monotonic()
-    found = _ask(
-        "csm_memory_search", query=query, project=_here(project, all_projects), limit=limit, kind=kind, explain=explain
-    )
-    value = {"query": query, "took_ms": round((time.monotonic() - begun) * 1000, 1), **found}
-    _out(value, as_json, lambda shown: show.hits(shown, explain=explain))
-
-
-@main.command()
-@_project_options
-@json_option
-def memories(project: str | None, all_projects: bool, as_json: bool) -> None:
-    """List what is remembered here."""
-    _out(_ask("csm_memory_list", project=_here(project, all_projects)), as_json, show.memories)
-
-
-@main.command("show")
-@click.argument("memory_id", metavar="ID")
-@json_option
-def show_memory(memory_id: str, as_json: bool) -> None:
-    """Show one memory and where it was said."""
-    _out(_ask("csm_memory_show", id=memory_id), as_json, show.memory)
-
-
-@main.command()
-@click.argument("text")
-@click.option("--project", metavar="PATH", help="The project it holds in; this directory's by default.")
-@click.option("--everywhere", is_flag=True, help="It holds in every project.")
-@click.option("--pin", is_flag=True, help="Never let it fade.")
-@json_option
-def remember(text: str, project: str | None, everywhere: bool, pin: bool, as_json: bool) -> None:
-    """Remember a statement; typed in a terminal it counts as yours, else as your assistant's."""
-    found = _ask(
-        "csm_memory_save", text=text, project=_here(project, everywhere), pin=pin, by_person=sys.stdin.isatty()
-    )
-    _out(
-        found,
-        as_json,
-        lambda value: click.echo(f"{'remembered' if value['new'] else 'confirmed'} as {value['id']}: {value['text']}"),
-    )
-
-
-@main.command()
-@click.argument("memory_id", metavar="ID")
-@json_option
-def forget(memory_id: str, as_json: bool) -> None:
-    """Forget a memory for good; the conversation it came from stays."""
-    _out(_ask("csm_memory_delete", id=memory_id), as_json, lambda value: click.echo(f"forgotten: {value['text']}"))
-
-
-@main.command()
-@click.option("--project", metavar="PATH", help="This directory's by default.")
-@json_option
-def brief(project: str | None, as_json: bool) -> None:
-    """Show what a session that starts here would be told."""
-    nothing = "nothing: there is no memory for this project yet"
-    _out(
-        _ask("csm_memory_context", project=_here(project)),
-        as_json,
-        lambda value: show.injection(value, nothing=nothing),
-    )
-
-
-@main.command()
-@click.option("--project", metavar="PATH", help="This directory's by default.")
-@click.option("--prompt", required=True, help="What the user would type.")
-@json_option
-def recall(project: str | None, prompt: str, as_json: bool) -> None:
-    """Show what would be added to a prompt."""
-    found = _ask("csm_memory_recall", project=_here(project), prompt=prompt)
-    _out(found, as_json, lambda value: show.injection(value, nothing="nothing: no memory is relevant enough"))
+    asking.out(asking.ask("csm_runtime_status"), as_json, show.status)
 
 
 @main.command("import")
@@ -303,7 +198,7 @@ def sync(no_vectors: bool, as_json: bool) -> None:
 def _work(tool: str, params: dict[str, Any], as_json: bool) -> None:
     with show.progress() as bar:
         result = client.work(default_paths(), tool, params, watch=bar)
-    _out(result, as_json, show.imported)
+    asking.out(result, as_json, show.imported)
 
 
 @main.group()
@@ -316,14 +211,14 @@ def model() -> None:
 def model_fetch(as_json: bool) -> None:
     """Download the embedding model (90 MB, once) and use it: the only command that touches the network."""
     config = _config()
-    _ask("csm_tools")  # before 90 MB are fetched: is there a daemon to give them to
+    asking.ask("csm_tools")  # before 90 MB are fetched: is there a daemon to give them to
     folder = config.paths.models / ".fetched"
     name = config.settings.embed_model
     command = [sys.executable, "-m", "csmd.store.embed_worker", "--fetch", str(folder), "--model", name]
     code = subprocess.run(command, env=child_environment(), check=False).returncode
     if code:
         raise CsmdError("the model was not fetched", hint="without a network: csmd model add DIR")
-    _out(client.call(config.paths, "csm_model_add", {"path": str(folder)}, patience_s=120), as_json, _model_shown)
+    asking.out(client.call(config.paths, "csm_model_add", {"path": str(folder)}, patience_s=120), as_json, _model_shown)
 
 
 @model.command("add")
@@ -332,7 +227,7 @@ def model_fetch(as_json: bool) -> None:
 def model_add(folder: Path, as_json: bool) -> None:
     """Use the embedding model in DIR: model.onnx and its tokenizer's files."""
     found = client.call(default_paths(), "csm_model_add", {"path": str(folder.resolve())}, patience_s=120)
-    _out(found, as_json, _model_shown)
+    asking.out(found, as_json, _model_shown)
 
 
 def _model_shown(value: dict[str, Any]) -> None:
@@ -350,12 +245,5 @@ def hooks_print() -> None:
     click.echo(wire.pretty(settings.hooks_json(base_interpreter(), default_paths().home)))
 
 
-@main.command()
-@click.argument("name")
-@click.option("--param", "params", multiple=True, metavar="KEY=VALUE", help="A parameter; may be given several times.")
-@click.option("--json", "as_json", is_flag=True, hidden=True, help="The answer is always JSON.")
-def tool(name: str, params: tuple[str, ...], as_json: bool) -> None:
-    """Ask the daemon one thing by its tool name; `csmd tool list` names them."""
-    del as_json
-    pairs = dict(param.partition("=")[::2] for param in params)
-    click.echo(wire.pretty(_ask("csm_tools" if name == "list" else name, **pairs)))
+for verb in asking.VERBS:
+    main.add_command(verb)

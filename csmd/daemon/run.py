@@ -28,7 +28,7 @@ from csmd.daemon.steward import Steward, now_iso
 from csmd.daemon.tools import Tools
 from csmd.daemon.watch import Watch
 from csmd.errors import AlreadyRunning, ConfigError, CsmdError
-from csmd.store import embed, files, journal, vectors
+from csmd.store import counts, embed, files, models, vectors
 from csmd.store.core import Store
 from csmd.store.sqlite import Rows
 
@@ -95,7 +95,7 @@ def _serve(config: Config) -> None:
     store = Store(paths.database, now=now_iso())
     if store.migrated:
         log.info("migrated: %s", ", ".join(store.migrated))
-    directory = embed.installed(paths.models, config.settings.embed_model)
+    directory = models.installed(paths.models, config.settings.embed_model)
     embedder = embed.Embedder(directory, idle_s=config.settings.embed_idle_s, environment=child_environment())
     started = time.time()
 
@@ -187,9 +187,9 @@ def status(
         "daemon": {"pid": os.getpid(), "uptime_s": round(time.time() - started, 1), **_usage(os.getpid())},
         "worker": {"pid": embedder.pid, **(_usage(embedder.pid) if embedder.pid else {})},
         "model": {"name": name, "waiting": vectors.left(rows, model) if name else 0},
-        "counts": journal.counts(rows),
-        "counters": journal.counters(rows),
-        "last_event": journal.last_event(rows),
+        "counts": counts.counts(rows),
+        "counters": counts.counters(rows),
+        "last_event": counts.last_event(rows),
         "spool": {"files": len(spooled), "oldest": spooled[0].name[:16] if spooled else ""},
         "jobs": [
             {"kind": job.kind, "state": job.state, **job.progress}
@@ -198,7 +198,7 @@ def status(
         ],
         "projects": [
             {"root": root, "name": title, "sessions": sessions, "memories": count, "last": last}
-            for _, root, title, sessions, count, last in journal.projects(rows)
+            for _, root, title, sessions, count, last in counts.projects(rows)
         ],
         "watching": [str(root) for root in watch.roots],
         "storage": {

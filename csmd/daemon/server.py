@@ -32,7 +32,7 @@ from csmd.daemon.tools import Tools
 from csmd.errors import BadInput, CsmdError, StoreError
 from csmd.model import Brief, Event
 from csmd.recall import stage as recall
-from csmd.store import context, files, journal
+from csmd.store import context, counts, files
 from csmd.store.core import Store
 from csmd.store.embed import Embedder
 from csmd.store.sqlite import Rows
@@ -157,7 +157,7 @@ class Server(threading.Thread):
     def _event(self, waiting: Waiting) -> None:
         request = waiting.request
         try:
-            event, counts = capture.decode_event(request.body, name=request.name, event_id=request.id, at=now_iso())
+            event, redacted = capture.decode_event(request.body, name=request.name, event_id=request.id, at=now_iso())
         except BadInput as error:
             # Kept out, noted and acknowledged: a spool would only bring it back.
             files.quarantine(
@@ -168,7 +168,7 @@ class Server(threading.Thread):
                 now=now_iso(),
             )
             self._then(
-                self.store.submit(lambda rows: journal.count(rows, [("bad events", 1)])),
+                self.store.submit(lambda rows: counts.count(rows, [("bad events", 1)])),
                 waiting,
                 lambda _: self._done(waiting),
             )
@@ -177,7 +177,7 @@ class Server(threading.Thread):
             self._send(waiting.identity, Reply(status="ok"))
             return
         write = self.store.submit(
-            lambda rows: capture.record(rows, event, counts=counts, key=self.store.hash_key, now=now_iso())
+            lambda rows: capture.record(rows, event, redacted=redacted, key=self.store.hash_key, now=now_iso())
         )
         self._then(write, waiting, lambda new: self._recorded(waiting, event, new))
 

@@ -23,7 +23,7 @@ from csmd.capture import stage as capture
 from csmd.config import Config
 from csmd.distill import stage as distill
 from csmd.errors import BadInput, CsmdError, EmbeddingUnavailable, StoreError
-from csmd.store import files, journal, vectors
+from csmd.store import counts, cursors, files, journal, vectors
 from csmd.store.core import Store
 from csmd.store.embed import Embedder
 
@@ -144,14 +144,14 @@ class Steward(threading.Thread):
             try:
                 left = files.read_spooled(path)
                 at = iso(datetime.fromtimestamp(left.at_ns / 1e9, UTC))
-                event, counts = capture.decode_event(left.body, name=left.name, event_id=left.id, at=at)
+                event, redacted = capture.decode_event(left.body, name=left.name, event_id=left.id, at=at)
             except (BadInput, ValueError, OverflowError, OSError) as error:
                 self._quarantine(path, error)
                 continue
             if event is not None:
                 self.store.write(
-                    lambda rows, event=event, counts=counts: capture.record(  # type: ignore[misc]
-                        rows, event, counts=counts, key=self.store.hash_key, now=now_iso()
+                    lambda rows, event=event, redacted=redacted: capture.record(  # type: ignore[misc]
+                        rows, event, redacted=redacted, key=self.store.hash_key, now=now_iso()
                     )
                 )
                 if event.transcript_path:
@@ -164,7 +164,7 @@ class Steward(threading.Thread):
         data = path.read_bytes() if path.is_file() and not path.is_symlink() else b""
         reason = error.what if isinstance(error, CsmdError) else type(error).__name__
         files.quarantine(self.config.paths.quarantine, source=str(path), reason=reason, data=data, now=now_iso())
-        self.store.write(lambda rows: journal.count(rows, [("bad events", 1)]))
+        self.store.write(lambda rows: counts.count(rows, [("bad events", 1)]))
         path.unlink(missing_ok=True)
 
     def roots(self) -> list[Path]:
@@ -173,13 +173,13 @@ class Steward(threading.Thread):
 
     def sweep(self, *, full: bool) -> int:
         """Reads every transcript that has grown; only those read in the last hour unless `full`."""
-        known = self.store.read(journal.known_positions)
+        known = self.store.read(cursors.known_positions)
         if full:
             paths = [path for root in self.roots() for path in capture.transcripts(root)]
             paths += [Path(path) for path in known if not any(Path(path).is_relative_to(root) for root in self.roots())]
         else:
             since = iso(datetime.now(UTC) - timedelta(hours=1))
-            paths = [Path(path) for path in self.store.read(lambda rows: journal.files_read_since(rows, since))]
+            paths = [Path(path) for path in self.store.read(lambda rows: cursors.files_read_since(rows, since))]
         count = 0
         for path in paths:
             if self._stopping.is_set():
@@ -272,7 +272,7 @@ class Steward(threading.Thread):
     def _perform(self, job: Job) -> None:
         job.state = "running"
         started = time.monotonic()
-        before = self.store.read(lambda rows: (journal.counts(rows), journal.counters(rows)))
+        before = self.store.read(lambda rows: (counts.counts(rows), counts.counters(rows)))
         try:
             self._read_all(job)
             job.progress.update(step="distilling")
@@ -281,7 +281,7 @@ class Steward(threading.Thread):
             if job.with_vectors:
                 self._embed_all(job)
             self.store.checkpoint(truncate=True)
-            after = self.store.read(lambda rows: (journal.counts(rows), journal.counters(rows)))
+            after = self.store.read(lambda rows: (counts.counts(rows), counts.counters(rows)))
             job.result.update(
                 memories_new=after[0]["memories"] - before[0]["memories"],
                 vectors=after[0]["vectors"] - before[0]["vectors"],
@@ -301,7 +301,7 @@ class Steward(threading.Thread):
         if job.kind == "import":
             paths = capture.transcripts(Path(job.path))
         else:
-            known = self.store.read(journal.known_positions)
+            known = self.store.read(cursors.known_positions)
             listed = [path for root in self.roots() for path in capture.transcripts(root)]
             paths = [*dict.fromkeys([*listed, *(Path(path) for path in [*hints, *known])])]
         total = capture.Tail()

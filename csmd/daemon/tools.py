@@ -23,7 +23,7 @@ from csmd.distill.classify import classify
 from csmd.errors import BadInput, ConfigError, CsmdError, EmbeddingUnavailable
 from csmd.model import Brief, Hit, Memory, Provenance, Statement
 from csmd.recall import stage as recall
-from csmd.store import embed, files, journal, memories, search
+from csmd.store import counts, files, journal, memories, models, search
 from csmd.store.core import Lane, Store
 from csmd.store.embed import Embedder
 from csmd.store.sqlite import Rows
@@ -78,8 +78,8 @@ class Tools:
 
     def model_name(self) -> str | None:
         """The identity of the embedding model in use, or None."""
-        directory = embed.installed(self.config.paths.models, self.config.settings.embed_model)
-        return None if directory is None else embed.model_identity(directory)
+        directory = models.installed(self.config.paths.models, self.config.settings.embed_model)
+        return None if directory is None else models.model_identity(directory)
 
 
 def _tool(name: str) -> Tool:
@@ -193,7 +193,7 @@ def _show(tools: Tools, rows: Rows, params: Params) -> dict[str, Any]:
         **memory_json(memory, today=journal.active_day(rows, memory.project_seq)),
         "origin": memory.origin,
         "version": memory.version,
-        "project": next((root for seq, root, *_ in journal.projects(rows) if seq == memory.project_seq), ""),
+        "project": next((root for seq, root, *_ in counts.projects(rows) if seq == memory.project_seq), ""),
         "sources": [
             {
                 "uuid": source.uuid,
@@ -318,8 +318,8 @@ def _look_at_job(tools: Tools, rows: Rows, params: Params) -> dict[str, Any]:
 def _model_add(tools: Tools, rows: Rows, params: Params) -> dict[str, Any]:
     source = Path(params["path"])
     name = tools.config.settings.embed_model
-    embed.check_model_dir(source)
-    directory = embed.add_model(source, tools.config.paths.models, name=name)
+    models.check_model_dir(source)
+    directory = models.add_model(source, tools.config.paths.models, name=name)
     tools.embedder.use(directory)
     tools.steward.poke()
     try:

@@ -5,9 +5,9 @@ from __future__ import annotations
 from csmd import text
 from csmd.distill import extract
 from csmd.model import Statement, StoredTurn
-from csmd.store import journal, memories
+from csmd.store import cursors, journal, memories
 from csmd.store.core import Store
-from csmd.store.journal import Behind
+from csmd.store.cursors import Behind
 from csmd.store.sqlite import Rows
 
 STAGE = "distill"
@@ -17,7 +17,7 @@ SPOKEN = ("user", "assistant", "summary")
 
 def behind(store: Store) -> list[Behind]:
     """The conversations with turns that were not distilled yet, oldest first."""
-    return store.read(lambda rows: journal.sessions_behind(rows, STAGE))
+    return store.read(lambda rows: cursors.sessions_behind(rows, STAGE))
 
 
 def is_settled(session: Behind, *, quiet_before: str) -> bool:
@@ -59,7 +59,7 @@ def distill(store: Store, session: Behind, *, settled: bool) -> int:
             )
             for turn, statement in found
         )
-        journal.move_cursor(rows, STAGE, str(session.session_seq), reached)
+        cursors.move_cursor(rows, STAGE, str(session.session_seq), reached)
         return new
 
     return store.write(write)

@@ -15,7 +15,7 @@ from csmd.errors import DeadlineExceeded, EmbeddingUnavailable
 from csmd.model import Brief, Hit, Memory
 from csmd.recall import brief as briefs
 from csmd.recall import rank
-from csmd.store import context, files, journal, memories, search, vectors
+from csmd.store import context, counts, files, journal, memories, search, vectors
 from csmd.store.sqlite import Rows
 
 #: A text to its vector and the model's name; raises EmbeddingUnavailable.
@@ -185,7 +185,7 @@ def _span(body: str, span: tuple[int, int] | None) -> str:
 
 def _memory_hits(rows: Rows, fused: dict[int, rank.Scored], turns: dict[str, float]) -> list[Hit]:
     found = memories.by_seqs(rows, list(fused))
-    roots = {seq: root for seq, root, *_ in journal.projects(rows)}
+    roots = {seq: root for seq, root, *_ in counts.projects(rows)}
     hits: list[Hit] = []
     for seq, memory in found.items():
         row = fused[seq]

@@ -1,4 +1,4 @@
-"""Vectors from the embedding worker, and the models it can load; never more than one worker, never an unbounded wait.
+"""Vectors from the embedding worker; never more than one worker, never an unbounded wait.
 
 Every answer of the worker is read, in order: what nobody waits for any more (a deadline passed) is still owed and is
 discarded before the next request, so a late answer can never be taken for another text's. The worker is left alone
@@ -8,23 +8,19 @@ when it is only slow, ended when it is stuck, replaced when it has died, and giv
 from __future__ import annotations
 
 import contextlib
-import hashlib
 import os
 import select
-import shutil
 import struct
 import subprocess
 import sys
-import tempfile
 import threading
 import time
 from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
 
 import csmd
-from csmd.errors import BadInput, ConfigError, EmbeddingUnavailable
+from csmd.errors import BadInput, EmbeddingUnavailable
 from csmd.store import embed_worker as worker_side
-from csmd.store.embed_worker import MODEL_FILES, put_in_place
 
 REQUEST_TEXTS, REQUEST_CHARS = 8, 2_000
 """Bounds of one request. Bigger ones are no faster (one thread) and a hook's query waits behind a whole one."""
@@ -35,7 +31,6 @@ STUCK_S = 120.0
 MAX_CRASHES = 3
 END_S = 2.0
 """What close() grants the worker to end by itself."""
-IDENTITY_FILE = "csmd-model.txt"
 
 _INSTALL = "`csmd model fetch` installs one; without a network `csmd model add DIR`"
 
@@ -344,69 +339,3 @@ class Embedder:
 
     def _unavailable(self, what: str) -> EmbeddingUnavailable:
         return EmbeddingUnavailable(f"{what} ({self._failure})" if self._failure else what, hint=_INSTALL)
-
-
-# --- installed models ------------------------------------------------------------------------
-
-
-def check_model_dir(folder: Path) -> None:
-    """ConfigError, naming what is missing, unless `folder` holds all of MODEL_FILES."""
-    missing = [name for name in MODEL_FILES if not (folder / name).is_file()]
-    if missing:
-        raise ConfigError(f"{folder}: no {', '.join(missing)}", hint=f"a model's folder holds {', '.join(MODEL_FILES)}")
-
-
-def installed(models: Path, name: str) -> Path | None:
-    """The folder of the model `name` under `models`, or None when it is not there or not complete."""
-    folder = models / _folder_name(name)
-    return folder if all((folder / file).is_file() for file in MODEL_FILES) else None
-
-
-def add_model(source: Path, models: Path, *, name: str) -> Path:
-    """Copy the model in `source` to its folder under `models`, replacing an older one; the folder.
-
-    Readable by the user alone; complete or not there. ConfigError when `source` is not a model's folder.
-    """
-    check_model_dir(source)
-    models.mkdir(parents=True, exist_ok=True, mode=0o700)
-    dest = models / _folder_name(name)
-    with tempfile.TemporaryDirectory(prefix=".add-", dir=models) as scratch:
-        staged = Path(scratch) / dest.name
-        staged.mkdir(mode=0o700)
-        for file in MODEL_FILES:
-            with (source / file).open("rb") as old, (staged / file).open("xb") as new:
-                shutil.copyfileobj(old, new, 1 << 20)
-                os.fchmod(new.fileno(), 0o600)
-                os.fsync(new.fileno())
-        model_identity(staged)
-        put_in_place(staged, dest)
-    return dest
-
-
-def model_identity(folder: Path) -> str:
-    """`name@12 hex` of the model in `folder`: its name and the SHA-256 of model.onnx; every vector carries it.
-
-    Kept in IDENTITY_FILE with the size and time of the model.onnx it was computed from.
-    """
-    known = folder / IDENTITY_FILE
-    model = folder / "model.onnx"
-    state = model.stat()
-    stamp = f"{state.st_size} {state.st_mtime_ns}"
-    with contextlib.suppress(OSError, ValueError):
-        identity, of = known.read_text(encoding="utf-8").split("\n")[:2]
-        if of == stamp:
-            return identity
-    with model.open("rb") as file:
-        digest = hashlib.file_digest(file, "sha256").hexdigest()
-    identity = f"{folder.name.replace('__', '/')}@{digest[:12]}"
-    with contextlib.suppress(OSError):  # a folder that cannot be written costs the time, not the answer
-        known.write_text(f"{identity}\n{stamp}\n", encoding="utf-8")
-        known.chmod(0o600)
-    return identity
-
-
-def _folder_name(name: str) -> str:
-    folder = name.replace("/", "__")
-    if not folder or folder.startswith(".") or "\0" in folder:
-        raise ConfigError(f"{name!r} cannot be the name of a model", hint="e.g. sentence-transformers/all-MiniLM-L6-v2")
-    return folder

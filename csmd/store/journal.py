@@ -1,4 +1,4 @@
-"""Projects, sessions, turns, events and cursors: what happened, each exactly once.
+"""Projects, sessions, turns and events: what happened, each exactly once.
 
 A turn is keyed by its transcript uuid. A hook's turn is provisional: when the transcript
 brings the same text in the same session, the provisional row *becomes* the transcript's
@@ -7,36 +7,8 @@ brings the same text in the same session, the provisional row *becomes* the tran
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
-from dataclasses import dataclass
-
 from csmd.model import SEARCHABLE, Event, Project, StoredTurn, Turn
 from csmd.store.sqlite import Rows
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class FileState:
-    """How far a transcript has been read; `head` is a hash of its first bytes."""
-
-    path: str
-    device: int
-    inode: int
-    position: int
-    head: str
-    bad_lines: int = 0
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Behind:
-    """A session whose stage cursor stands before its last turn."""
-
-    session_seq: int
-    session_id: str
-    position: int
-    turns: int
-    last_at: str
-    settled_at: str
-    started_at: str
 
 
 def ensure_project(rows: Rows, project: Project, *, now: str) -> int:
@@ -316,74 +288,6 @@ def set_title(rows: Rows, session_id: str, title: str) -> None:
     rows.run("update sessions set title = :title where id = :id", title=title, id=session_id)
 
 
-def file_state(rows: Rows, path: str) -> FileState | None:
-    """How far a transcript has been read, or None for one never seen."""
-    row = rows.one("select path, device, inode, position, head, bad_lines from files where path = :path", path=path)
-    if row is None:
-        return None
-    return FileState(path=row[0], device=row[1], inode=row[2], position=row[3], head=row[4], bad_lines=row[5])
-
-
-def save_file(rows: Rows, state: FileState, *, now: str) -> None:
-    """Moves a transcript's cursor; in the same transaction as the turns it stands for."""
-    rows.run(
-        "insert into files (path, device, inode, position, head, bad_lines, read_at) values "
-        "(:path, :device, :inode, :position, :head, :bad, :now) on conflict (path) do update set "
-        "device = excluded.device, inode = excluded.inode, position = excluded.position, head = excluded.head, "
-        "bad_lines = excluded.bad_lines, read_at = excluded.read_at",
-        path=state.path,
-        device=state.device,
-        inode=state.inode,
-        position=state.position,
-        head=state.head,
-        bad=state.bad_lines,
-        now=now,
-    )
-
-
-def known_positions(rows: Rows) -> dict[str, int]:
-    """Every transcript's path and how far it has been read."""
-    return {str(path): int(position) for path, position in rows.all("select path, position from files")}
-
-
-def files_read_since(rows: Rows, at: str) -> list[str]:
-    """The transcripts that brought something since a time."""
-    return [str(path) for (path,) in rows.all("select path from files where read_at >= :at", at=at)]
-
-
-def cursor(rows: Rows, stage: str, subject: str) -> int:
-    """How far a stage has come with a subject; 0 at first."""
-    found = rows.value(
-        "select position from cursors where stage = :stage and subject = :subject", stage=stage, subject=subject
-    )
-    return int(found or 0)
-
-
-def move_cursor(rows: Rows, stage: str, subject: str, position: int) -> None:
-    """Sets a stage's cursor; in the same transaction as the rows it stands for."""
-    rows.run(
-        "insert into cursors (stage, subject, position) values (:stage, :subject, :position) "
-        "on conflict (stage, subject) do update set position = excluded.position",
-        stage=stage,
-        subject=subject,
-        position=position,
-    )
-
-
-def sessions_behind(rows: Rows, stage: str) -> list[Behind]:
-    """The conversations of people (no sub-agents) with turns that `stage` has not seen, oldest first."""
-    found = rows.all(
-        "select s.seq, s.id, coalesce(c.position, 0), s.turns, s.last_at, s.settled_at, s.started_at from sessions s "
-        "left join cursors c on c.stage = :stage and c.subject = cast(s.seq as text) "
-        "where s.parent = '' and s.turns > coalesce(c.position, 0) order by s.started_at, s.seq",
-        stage=stage,
-    )
-    return [
-        Behind(session_seq=a, session_id=b, position=c, turns=d, last_at=e, settled_at=f, started_at=g)
-        for a, b, c, d, e, f, g in found
-    ]
-
-
 def stream_turns(rows: Rows, session_seq: int, *, after: int, limit: int = 100_000) -> list[StoredTurn]:
     """A conversation's turns in order, from the first past the ordinal `after`."""
     found = rows.all(
@@ -401,58 +305,3 @@ def stream_turns(rows: Rows, session_seq: int, *, after: int, limit: int = 100_0
         )
         for seq, uuid, ident, project, kind, text, at, ordinal, parent in found
     ]  # fmt: skip
-
-
-def count(rows: Rows, names: Iterable[tuple[str, int]]) -> None:
-    """Adds to named counters (bad lines, redactions by kind, ...)."""
-    for name, amount in names:
-        rows.run(
-            "insert into counters (name, value) values (:name, :amount) "
-            "on conflict (name) do update set value = counters.value + excluded.value",
-            name=name,
-            amount=amount,
-        )
-
-
-def counters(rows: Rows) -> dict[str, int]:
-    """Every counter and its value."""
-    return {str(name): int(value) for name, value in rows.all("select name, value from counters order by name")}
-
-
-#: What `csmd status` counts; every table is a word of the glossary.
-COUNTED: Sequence[tuple[str, str]] = (
-    ("projects", "select count(*) from projects where seq > 0"),
-    ("sessions", "select count(*) from sessions where parent = ''"),
-    ("agents", "select count(*) from sessions where parent <> ''"),
-    ("turns", "select count(*) from turns"),
-    ("provisional", "select count(*) from turns where provisional = 1"),
-    ("hook_only", "select count(*) from turns where source = 'hook' and provisional = 0"),
-    ("events", "select count(*) from events"),
-    ("statements", "select count(*) from statements"),
-    ("memories", "select count(*) from memories"),
-    ("vectors", "select count(*) from vectors"),
-    ("injections", "select count(*) from injections"),
-)
-
-
-def counts(rows: Rows) -> dict[str, int]:
-    """How many rows of each kind there are."""
-    return {name: int(rows.value(sql)) for name, sql in COUNTED}
-
-
-def last_event(rows: Rows) -> dict[str, str]:
-    """When each kind of hook event was last seen."""
-    return {str(name): str(at) for name, at in rows.all("select name, max(at) from events group by name order by name")}
-
-
-def projects(rows: Rows) -> list[tuple[int, str, str, int, int, str]]:
-    """(seq, root, name, sessions, memories, last activity) of every project, the latest first."""
-    return [
-        (int(a), str(b), str(c), int(d), int(e), str(f or ""))
-        for a, b, c, d, e, f in rows.all(
-            "select p.seq, p.root, p.name, (select count(*) from sessions s where s.project_seq = p.seq and "
-            "s.parent = ''), (select count(*) from memories m where m.project_seq = p.seq), "
-            "(select max(s.last_at) from sessions s where s.project_seq = p.seq) as last "
-            "from projects p where p.seq > 0 order by last desc"
-        )
-    ]

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from csmd.store import journal, sqlite
+from csmd.store import cursors, sqlite
 from csmd.store.sqlite import Rows
 
 #: Kind -> the rows that deserve a vector, past a cursor.
@@ -44,14 +44,14 @@ def model_seq(rows: Rows, name: str) -> int | None:
 
 def backlog(rows: Rows, kind: str, model: int, *, limit: int) -> list[tuple[int, int, str]]:
     """(row key, project, text) of the next rows without a vector of this model, in order."""
-    after = journal.cursor(rows, f"embed-{kind}", str(model))
+    after = cursors.cursor(rows, f"embed-{kind}", str(model))
     return [(int(a), int(b), str(c)) for a, b, c in rows.all(_BACKLOG[kind], after=after, limit=limit)]
 
 
 def left(rows: Rows, model: int | None) -> int:
     """How many rows wait for a vector of this model."""
     return sum(
-        int(rows.value(_LEFT[kind], after=0 if model is None else journal.cursor(rows, f"embed-{kind}", str(model))))
+        int(rows.value(_LEFT[kind], after=0 if model is None else cursors.cursor(rows, f"embed-{kind}", str(model))))
         for kind in KINDS
     )
 
@@ -85,7 +85,7 @@ def add(
         if seq is not None:
             sqlite.insert_vector(rows, kind, model, int(seq), project, vector)
             added += 1
-    journal.move_cursor(rows, f"embed-{kind}", str(model), reached)
+    cursors.move_cursor(rows, f"embed-{kind}", str(model), reached)
     return added
 
 

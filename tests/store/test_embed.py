@@ -22,7 +22,7 @@ import pytest
 
 import csmd
 from csmd.errors import BadInput, ConfigError, EmbeddingUnavailable
-from csmd.store import embed, embed_worker
+from csmd.store import embed, embed_worker, models
 
 PACKAGE = str(Path(csmd.__file__).parent.parent)
 ENVIRONMENT = {"PATH": os.environ["PATH"], "PYTHONPATH": PACKAGE}
@@ -558,22 +558,22 @@ def test_close_ends_the_worker_even_in_the_middle_of_a_request(
 
 def test_an_added_model_is_complete_private_and_replaces_an_older_one(tiny: Path, tmp_path: Path) -> None:
     name, models = "maker/model", tmp_path / "models"
-    assert embed.installed(models, name) is None
-    folder = embed.add_model(tiny, models, name=name)
-    assert folder == embed.installed(models, name) == models / "maker__model"
+    assert models.installed(models, name) is None
+    folder = models.add_model(tiny, models, name=name)
+    assert folder == models.installed(models, name) == models / "maker__model"
     assert {path.name for path in folder.iterdir()} == {*embed_worker.MODEL_FILES, embed.IDENTITY_FILE}
     assert {path.stat().st_mode & 0o777 for path in folder.iterdir()} == {0o600}
     assert {path.stat().st_mode & 0o777 for path in (models, folder)} == {0o700}
-    old = embed.model_identity(folder)
+    old = models.model_identity(folder)
     assert old == f"maker/model@{hashlib.sha256((tiny / 'model.onnx').read_bytes()).hexdigest()[:12]}"
 
     other = tmp_path / "other"
     other.mkdir()
     for file in embed_worker.MODEL_FILES:
         (other / file).write_bytes(b"another " + file.encode())
-    assert embed.add_model(other, models, name=name) == folder
+    assert models.add_model(other, models, name=name) == folder
     assert (folder / "config.json").read_bytes() == b"another config.json"
-    assert embed.model_identity(folder) != old
+    assert models.model_identity(folder) != old
     assert [path.name for path in models.iterdir()] == ["maker__model"], "something is left behind"
 
 
@@ -584,25 +584,25 @@ def test_an_incomplete_model_is_refused_by_the_name_of_what_is_missing(
     for file in set(embed_worker.MODEL_FILES) - {missing}:
         (tmp_path / file).write_bytes(b"x")
     with pytest.raises(ConfigError, match=missing):
-        embed.check_model_dir(tmp_path)
+        models.check_model_dir(tmp_path)
     with pytest.raises(ConfigError, match=missing):
-        embed.add_model(tmp_path, tmp_path / "models", name="x")
+        models.add_model(tmp_path, tmp_path / "models", name="x")
     assert not (tmp_path / "models").exists()
 
 
 @pytest.mark.parametrize("name", ["", "..", ".hidden", "../up"])
 def test_a_name_that_would_leave_the_folder_is_refused(tiny: Path, tmp_path: Path, name: str) -> None:
     with pytest.raises(ConfigError):
-        embed.add_model(tiny, tmp_path / "models", name=name)
+        models.add_model(tiny, tmp_path / "models", name=name)
 
 
 def test_a_model_changed_by_hand_has_another_identity(tiny: Path, tmp_path: Path) -> None:
-    folder = embed.add_model(tiny, tmp_path, name="m")
-    before = embed.model_identity(folder)
+    folder = models.add_model(tiny, tmp_path, name="m")
+    before = models.model_identity(folder)
     (folder / embed.IDENTITY_FILE).write_text("torn")
-    assert embed.model_identity(folder) == before == embed.model_identity(folder)
+    assert models.model_identity(folder) == before == models.model_identity(folder)
     (folder / "model.onnx").write_bytes(b"changed")
-    assert embed.model_identity(folder) not in (before, "torn")
+    assert models.model_identity(folder) not in (before, "torn")
 
 
 # --- fetching --------------------------------------------------------------------------------

@@ -1,0 +1,140 @@
+"""The verbs that ask the daemon something and show its answer."""
+
+from __future__ import annotations
+
+import sys
+import time
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import click
+
+from csmd import client, wire
+from csmd.cli import show
+from csmd.config import default_paths
+
+json_option = click.option("--json", "as_json", is_flag=True, help="Print JSON.")
+
+
+def ask(tool: str, **params: Any) -> Any:
+    """Asks the running daemon one thing."""
+    return client.call(default_paths(), tool, params)
+
+
+def out(value: Any, as_json: bool, human: Callable[[Any], None]) -> None:
+    """Prints an answer as JSON or for people."""
+    if as_json:
+        click.echo(wire.pretty(value))
+    else:
+        human(value)
+
+
+def here(project: str | None, everywhere: bool = False) -> str:
+    """The project a verb is about: the one named, this directory, or "" for all."""
+    return "" if everywhere else str(Path(project or ".").expanduser().resolve())
+
+
+def project_options(command: Callable[..., Any]) -> Callable[..., Any]:
+    """Adds --project and --all-projects to a verb."""
+    command = click.option("--project", metavar="PATH", help="The project to look in; this directory's by default.")(
+        command
+    )
+    return click.option("--all-projects", is_flag=True, help="Look in every project.")(command)
+
+
+@click.command()
+@click.argument("query")
+@project_options
+@click.option("--limit", default=10, show_default=True, type=click.IntRange(1, 200))
+@click.option("--kind", type=click.Choice(["memory", "turn", "all"]), default="all", show_default=True)
+@click.option("--explain", is_flag=True, help="Show how each score came about.")
+@json_option
+def search(
+    query: str, project: str | None, all_projects: bool, limit: int, kind: str, explain: bool, as_json: bool
+) -> None:
+    """Search memories and past conversations."""
+    begun = time.monotonic()
+    found = ask(
+        "csm_memory_search", query=query, project=here(project, all_projects), limit=limit, kind=kind, explain=explain
+    )
+    value = {"query": query, "took_ms": round((time.monotonic() - begun) * 1000, 1), **found}
+    out(value, as_json, lambda shown: show.hits(shown, explain=explain))
+
+
+@click.command()
+@project_options
+@json_option
+def memories(project: str | None, all_projects: bool, as_json: bool) -> None:
+    """List what is remembered here."""
+    out(ask("csm_memory_list", project=here(project, all_projects)), as_json, show.memories)
+
+
+@click.command("show")
+@click.argument("memory_id", metavar="ID")
+@json_option
+def show_memory(memory_id: str, as_json: bool) -> None:
+    """Show one memory and where it was said."""
+    out(ask("csm_memory_show", id=memory_id), as_json, show.memory)
+
+
+@click.command()
+@click.argument("text")
+@click.option("--project", metavar="PATH", help="The project it holds in; this directory's by default.")
+@click.option("--everywhere", is_flag=True, help="It holds in every project.")
+@click.option("--pin", is_flag=True, help="Never let it fade.")
+@json_option
+def remember(text: str, project: str | None, everywhere: bool, pin: bool, as_json: bool) -> None:
+    """Remember a statement; typed in a terminal it counts as yours, else as your assistant's."""
+    found = ask("csm_memory_save", text=text, project=here(project, everywhere), pin=pin, by_person=sys.stdin.isatty())
+    out(
+        found,
+        as_json,
+        lambda value: click.echo(f"{'remembered' if value['new'] else 'confirmed'} as {value['id']}: {value['text']}"),
+    )
+
+
+@click.command()
+@click.argument("memory_id", metavar="ID")
+@json_option
+def forget(memory_id: str, as_json: bool) -> None:
+    """Forget a memory for good; the conversation it came from stays."""
+    out(ask("csm_memory_delete", id=memory_id), as_json, lambda value: click.echo(f"forgotten: {value['text']}"))
+
+
+@click.command()
+@click.option("--project", metavar="PATH", help="This directory's by default.")
+@json_option
+def brief(project: str | None, as_json: bool) -> None:
+    """Show what a session that starts here would be told."""
+    nothing = "nothing: there is no memory for this project yet"
+    out(
+        ask("csm_memory_context", project=here(project)),
+        as_json,
+        lambda value: show.injection(value, nothing=nothing),
+    )
+
+
+@click.command()
+@click.option("--project", metavar="PATH", help="This directory's by default.")
+@click.option("--prompt", required=True, help="What the user would type.")
+@json_option
+def recall(project: str | None, prompt: str, as_json: bool) -> None:
+    """Show what would be added to a prompt."""
+    found = ask("csm_memory_recall", project=here(project), prompt=prompt)
+    out(found, as_json, lambda value: show.injection(value, nothing="nothing: no memory is relevant enough"))
+
+
+@click.command()
+@click.argument("name")
+@click.option("--param", "params", multiple=True, metavar="KEY=VALUE", help="A parameter; may be given several times.")
+@click.option("--json", "as_json", is_flag=True, hidden=True, help="The answer is always JSON.")
+def tool(name: str, params: tuple[str, ...], as_json: bool) -> None:
+    """Ask the daemon one thing by its tool name; `csmd tool list` names them."""
+    del as_json
+    pairs = dict(param.partition("=")[::2] for param in params)
+    click.echo(wire.pretty(ask("csm_tools" if name == "list" else name, **pairs)))
+
+
+#: In the order that `csmd --help` lists them.
+VERBS: tuple[click.Command, ...] = (search, memories, show_memory, remember, forget, brief, recall, tool)

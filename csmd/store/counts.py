@@ -1,0 +1,62 @@
+"""What is counted: rows by kind, counters of what happened, the latest of each; for status and results."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+
+from csmd.store.sqlite import Rows
+
+
+def count(rows: Rows, names: Iterable[tuple[str, int]]) -> None:
+    """Adds to named counters (bad lines, redactions by kind, ...)."""
+    for name, amount in names:
+        rows.run(
+            "insert into counters (name, value) values (:name, :amount) "
+            "on conflict (name) do update set value = counters.value + excluded.value",
+            name=name,
+            amount=amount,
+        )
+
+
+def counters(rows: Rows) -> dict[str, int]:
+    """Every counter and its value."""
+    return {str(name): int(value) for name, value in rows.all("select name, value from counters order by name")}
+
+
+#: What `csmd status` counts; every table is a word of the glossary.
+COUNTED: Sequence[tuple[str, str]] = (
+    ("projects", "select count(*) from projects where seq > 0"),
+    ("sessions", "select count(*) from sessions where parent = ''"),
+    ("agents", "select count(*) from sessions where parent <> ''"),
+    ("turns", "select count(*) from turns"),
+    ("provisional", "select count(*) from turns where provisional = 1"),
+    ("hook_only", "select count(*) from turns where source = 'hook' and provisional = 0"),
+    ("events", "select count(*) from events"),
+    ("statements", "select count(*) from statements"),
+    ("memories", "select count(*) from memories"),
+    ("vectors", "select count(*) from vectors"),
+    ("injections", "select count(*) from injections"),
+)
+
+
+def counts(rows: Rows) -> dict[str, int]:
+    """How many rows of each kind there are."""
+    return {name: int(rows.value(sql)) for name, sql in COUNTED}
+
+
+def last_event(rows: Rows) -> dict[str, str]:
+    """When each kind of hook event was last seen."""
+    return {str(name): str(at) for name, at in rows.all("select name, max(at) from events group by name order by name")}
+
+
+def projects(rows: Rows) -> list[tuple[int, str, str, int, int, str]]:
+    """(seq, root, name, sessions, memories, last activity) of every project, the latest first."""
+    return [
+        (int(a), str(b), str(c), int(d), int(e), str(f or ""))
+        for a, b, c, d, e, f in rows.all(
+            "select p.seq, p.root, p.name, (select count(*) from sessions s where s.project_seq = p.seq and "
+            "s.parent = ''), (select count(*) from memories m where m.project_seq = p.seq), "
+            "(select max(s.last_at) from sessions s where s.project_seq = p.seq) as last "
+            "from projects p where p.seq > 0 order by last desc"
+        )
+    ]

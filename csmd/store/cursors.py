@@ -1,0 +1,100 @@
+"""How far each stage has come: positions in transcripts and in rows, moved with the rows they stand for."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from csmd.store.sqlite import Rows
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class FileState:
+    """How far a transcript has been read; `head` is a hash of its first bytes."""
+
+    path: str
+    device: int
+    inode: int
+    position: int
+    head: str
+    bad_lines: int = 0
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Behind:
+    """A session whose stage cursor stands before its last turn."""
+
+    session_seq: int
+    session_id: str
+    position: int
+    turns: int
+    last_at: str
+    settled_at: str
+    started_at: str
+
+
+def file_state(rows: Rows, path: str) -> FileState | None:
+    """How far a transcript has been read, or None for one never seen."""
+    row = rows.one("select path, device, inode, position, head, bad_lines from files where path = :path", path=path)
+    if row is None:
+        return None
+    return FileState(path=row[0], device=row[1], inode=row[2], position=row[3], head=row[4], bad_lines=row[5])
+
+
+def save_file(rows: Rows, state: FileState, *, now: str) -> None:
+    """Moves a transcript's cursor; in the same transaction as the turns it stands for."""
+    rows.run(
+        "insert into files (path, device, inode, position, head, bad_lines, read_at) values "
+        "(:path, :device, :inode, :position, :head, :bad, :now) on conflict (path) do update set "
+        "device = excluded.device, inode = excluded.inode, position = excluded.position, head = excluded.head, "
+        "bad_lines = excluded.bad_lines, read_at = excluded.read_at",
+        path=state.path,
+        device=state.device,
+        inode=state.inode,
+        position=state.position,
+        head=state.head,
+        bad=state.bad_lines,
+        now=now,
+    )
+
+
+def known_positions(rows: Rows) -> dict[str, int]:
+    """Every transcript's path and how far it has been read."""
+    return {str(path): int(position) for path, position in rows.all("select path, position from files")}
+
+
+def files_read_since(rows: Rows, at: str) -> list[str]:
+    """The transcripts that brought something since a time."""
+    return [str(path) for (path,) in rows.all("select path from files where read_at >= :at", at=at)]
+
+
+def cursor(rows: Rows, stage: str, subject: str) -> int:
+    """How far a stage has come with a subject; 0 at first."""
+    found = rows.value(
+        "select position from cursors where stage = :stage and subject = :subject", stage=stage, subject=subject
+    )
+    return int(found or 0)
+
+
+def move_cursor(rows: Rows, stage: str, subject: str, position: int) -> None:
+    """Sets a stage's cursor; in the same transaction as the rows it stands for."""
+    rows.run(
+        "insert into cursors (stage, subject, position) values (:stage, :subject, :position) "
+        "on conflict (stage, subject) do update set position = excluded.position",
+        stage=stage,
+        subject=subject,
+        position=position,
+    )
+
+
+def sessions_behind(rows: Rows, stage: str) -> list[Behind]:
+    """The conversations of people (no sub-agents) with turns that `stage` has not seen, oldest first."""
+    found = rows.all(
+        "select s.seq, s.id, coalesce(c.position, 0), s.turns, s.last_at, s.settled_at, s.started_at from sessions s "
+        "left join cursors c on c.stage = :stage and c.subject = cast(s.seq as text) "
+        "where s.parent = '' and s.turns > coalesce(c.position, 0) order by s.started_at, s.seq",
+        stage=stage,
+    )
+    return [
+        Behind(session_seq=a, session_id=b, position=c, turns=d, last_at=e, settled_at=f, started_at=g)
+        for a, b, c, d, e, f, g in found
+    ]
