@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import json
 import secrets
+import socket
 import time
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
@@ -19,7 +20,7 @@ from csmd.config import Paths
 from csmd.errors import CsmdError, DaemonBusy, DaemonUnreachable
 
 PATIENCE_S = 20.0
-POLL_S = 0.1
+CONNECT_S = 2.0
 
 
 def call(paths: Paths, tool: str, params: dict[str, Any] | None = None, *, patience_s: float = PATIENCE_S) -> Any:
@@ -37,7 +38,7 @@ def work(paths: Paths, tool: str, params: dict[str, Any], *, watch: Callable[[di
             state = ask("csm_job", {"id": job}, PATIENCE_S)
             watch(state["progress"])
             if state["state"] == "failed":
-                raise CsmdError(state["error"])
+                raise CsmdError(state["error"], hint=state["hint"])
             if state["state"] == "done":
                 return dict(state["result"])
             # Short work is looked at often, long work seldom.
@@ -51,8 +52,12 @@ def _socket(paths: Paths) -> Iterator[Callable[[str, dict[str, Any], float], Any
     path = endpoint(paths)
     context = zmq.Context()
     dealer: zmq.Socket[bytes] = context.socket(zmq.DEALER)
+    # Not IMMEDIATE: with it libzmq drops an answer that was received when its peer goes (as a stopping daemon does).
     dealer.setsockopt(zmq.LINGER, 0)
-    dealer.setsockopt(zmq.IMMEDIATE, 1)
+    lost = dealer.get_monitor_socket(zmq.EVENT_DISCONNECTED | zmq.EVENT_CONNECT_RETRIED)
+    poller = zmq.Poller()
+    poller.register(dealer, zmq.POLLIN)
+    poller.register(lost, zmq.POLLIN)
     try:
         dealer.connect(f"ipc://{path}")
 
@@ -65,10 +70,11 @@ def _socket(paths: Paths) -> Iterator[Callable[[str, dict[str, Any], float], Any
                 name=tool,
                 body=json.dumps(params, ensure_ascii=False).encode("utf-8", "replace"),
             )
-            if not dealer.poll(2000, zmq.POLLOUT):
-                raise _nobody(paths)
             dealer.send_multipart(wire.encode_request(request))
-            if not dealer.poll(int(patience_s * 1000)):
+            ready = poller.poll(int(patience_s * 1000))
+            if ready and not dealer.poll(0):
+                raise DaemonUnreachable("the daemon went away before it answered", hint="csmd start")
+            if not ready:
                 raise DaemonUnreachable(
                     f"the daemon does not answer within {patience_s:g} s", hint="`csmd restart`; its log may say why"
                 )
@@ -76,6 +82,8 @@ def _socket(paths: Paths) -> Iterator[Callable[[str, dict[str, Any], float], Any
 
         yield ask
     finally:
+        dealer.disable_monitor()
+        lost.close(0)
         dealer.close()
         context.term()
 
@@ -95,10 +103,12 @@ def endpoint(paths: Paths) -> Path:
     """The running daemon's socket; DaemonUnreachable when there is none."""
     try:
         path = Path(paths.endpoint.read_text(encoding="utf-8").strip())
-    except OSError:
+        # A daemon that was killed leaves its socket behind: this tells at once what zmq would try again and again.
+        with socket.socket(socket.AF_UNIX) as probe:
+            probe.settimeout(CONNECT_S)
+            probe.connect(str(path))
+    except (OSError, ValueError):
         raise _nobody(paths) from None
-    if not path.is_socket():
-        raise _nobody(paths)
     return path
 
 

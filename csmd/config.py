@@ -97,7 +97,7 @@ class Settings:
     """Most tokens that may be added to one prompt."""
     recall_max_items: int = 4
     """Most memories that may be added to one prompt."""
-    recall_floor: float = 0.42
+    recall_floor: float = 0.38
     """Relevance (0-1) below which nothing is added to a prompt."""
     stages_distill: bool = True
     """Choose statements from turns; off: turns are still captured and searchable."""
@@ -126,7 +126,7 @@ class Config:
     paths: Paths
     settings: Settings
     assistant_dirs: tuple[Path, ...]
-    """The assistant's configuration directories (CLAUDE_CONFIG_DIR or ~/.claude), resolved."""
+    """The assistant's configuration directories (CLAUDE_CONFIG_DIR or ~/.claude), absolute, each once."""
 
 
 def default_paths(env: Mapping[str, str] | None = None) -> Paths:
@@ -136,7 +136,7 @@ def default_paths(env: Mapping[str, str] | None = None) -> Paths:
     env = os.environ if env is None else env
     chosen = env.get("CSMD_HOME")
     if chosen:
-        home = Path(chosen).expanduser().absolute()
+        home = _absolute(chosen, "CSMD_HOME")
         return Paths(home=home, config_file=home / "config.yaml", log_dir=home / "log")
     dirs = platformdirs.PlatformDirs("csmd", appauthor=False)
     return Paths(
@@ -150,7 +150,14 @@ def assistant_dir(env: Mapping[str, str] | None = None) -> Path:
     """The assistant's configuration directory in force in this environment."""
     env = os.environ if env is None else env
     chosen = env.get("CLAUDE_CONFIG_DIR")
-    return Path(chosen).expanduser().absolute() if chosen else Path.home() / ".claude"
+    return _absolute(chosen, "CLAUDE_CONFIG_DIR") if chosen else Path.home() / ".claude"
+
+
+def _absolute(chosen: str, variable: str) -> Path:
+    try:
+        return Path(chosen).expanduser().absolute()
+    except RuntimeError as error:
+        raise ConfigError(f"{variable}={chosen}: no such user", hint=f"set {variable} to an absolute path") from error
 
 
 def load(*, paths: Paths | None = None, extra_dirs: tuple[Path, ...] = ()) -> Config:
@@ -159,7 +166,13 @@ def load(*, paths: Paths | None = None, extra_dirs: tuple[Path, ...] = ()) -> Co
     `extra_dirs` are assistant directories recorded by `csmd install`.
     """
     paths = paths or default_paths()
-    text = paths.config_file.read_text(encoding="utf-8") if paths.config_file.exists() else ""
+    try:
+        text = paths.config_file.read_text(encoding="utf-8")
+    except FileNotFoundError:
+        text = ""
+    except (OSError, UnicodeDecodeError) as error:
+        what = error.strerror if isinstance(error, OSError) else "not UTF-8"
+        raise ConfigError(f"{paths.config_file}: {what}", hint=f"correct {paths.config_file} or move it away") from error
     seen = dict.fromkeys((*extra_dirs, assistant_dir()))
     return Config(paths=paths, settings=parse_settings(text, where=str(paths.config_file)), assistant_dirs=tuple(seen))
 
@@ -169,14 +182,15 @@ def parse_settings(text: str, *, where: str) -> Settings:
     import yaml
 
     try:
-        data = yaml.safe_load(text) if text.strip() else {}
-    except yaml.YAMLError as error:
+        data = yaml.safe_load(text)
+        rows = _flatten(data) if isinstance(data, dict) else []
+    except (yaml.YAMLError, ValueError, RecursionError) as error:  # a date like 2026-99-99; an alias of itself
         raise ConfigError(f"{where}: not YAML: {error}", hint=f"correct {where} or move it away") from error
-    if not isinstance(data, dict):
+    if data is not None and not isinstance(data, dict):
         raise ConfigError(f"{where}: expected keys and values", hint="see `csmd --help` for the keys")
     known = {Settings.key(f.name): f for f in fields(Settings)}
     chosen: dict[str, Any] = {}
-    for key, value in _flatten(data):
+    for key, value in rows:
         field = known.get(key)
         if field is None:
             close = difflib.get_close_matches(key, known, n=1)
@@ -189,6 +203,10 @@ def parse_settings(text: str, *, where: str) -> Settings:
             raise ConfigError(
                 f"{where}: {key} must be {expected.__name__}, not {value!r}", hint=f"e.g. {key}: {field.default}"
             )
+        if isinstance(value, int | float) and not 0 <= value < float("inf"):
+            raise ConfigError(f"{where}: {key} must be 0 or more, not {value!r}", hint=f"e.g. {key}: {field.default}")
+        if field.name in chosen:
+            raise ConfigError(f"{where}: {key} is set twice", hint="keep one of the two")
         chosen[field.name] = value
     return replace(Settings(), **chosen)
 

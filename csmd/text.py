@@ -21,7 +21,8 @@ _WORD = re.compile(r"[^\W_]+(?:[_'][^\W_]+)*", re.UNICODE)
 _CAMEL = re.compile(r"[A-Z]+(?=[A-Z][a-z])|[A-Z]?[a-z]+|[A-Z]+|\d+")
 _SPACE = re.compile(r"\s+")
 _FENCE = re.compile(r"<(/?)(csmd-[a-z-]+)", re.IGNORECASE)
-_FENCED = re.compile(r"<csmd-[a-z-]+\b[^>]*>.*?</csmd-[a-z-]+>", re.DOTALL | re.IGNORECASE)
+_FENCE_TAG = re.compile(r"<(/?)csmd-[a-z-]{1,40}+(?:\s[^<>]{0,400}+)?>", re.IGNORECASE)
+_CODE_FENCE = re.compile(r"\s{0,12}(`{3,}|~{3,})(.*)", re.DOTALL)
 _SENTENCE_END = re.compile(r"(?<=[.!?。！？])[\"')\]]*\s+(?=[\"'(\[]?[A-Z0-9`À-ÞА-Я\u4e00-\u9fff])|(?<=[。！？])")
 _BULLET = re.compile(r"^\s*(?:[-*+•]|\d{1,3}[.)])\s+")
 _ABBREVIATION = re.compile(r"(?:\b(?:e\.g|i\.e|etc|vs|cf|resp|approx|no|fig|dr|mr|mrs|st)\.|\b[A-Z]\.)$", re.IGNORECASE)
@@ -35,7 +36,7 @@ def normalise(text: str) -> str:
 
 def keyed_hash(text: str, key: bytes) -> str:
     """A hash of the normalised text that nobody without `key` can look up; 32 hex digits."""
-    return hmac.new(key, normalise(text).encode(), hashlib.sha256).hexdigest()[:32]
+    return hmac.new(key, normalise(text).encode("utf-8", "replace"), hashlib.sha256).hexdigest()[:32]
 
 
 def words(text: str) -> list[str]:
@@ -86,22 +87,38 @@ def cut(text: str, limit: int) -> str:
     """`text` in at most `limit` characters, cut at a word, with an ellipsis when something is gone."""
     if len(text) <= limit:
         return text
+    if limit <= 0:
+        return ""
     head = text[: limit - 1]
     space = head.rfind(" ")
     return (head[:space] if space > limit // 2 else head).rstrip() + "…"
 
 
+def both_ends(text: str, *, limit: int) -> str:
+    """`text` in about `limit` bytes of UTF-8: its beginning and end, and how much is left out between them."""
+    if len(text) <= limit // 4 or len(data := text.encode("utf-8", "replace")) <= limit:
+        return text
+    head, tail = data[: limit * 3 // 4], data[len(data) - limit // 4 :]
+    left_out = len(data) - len(head) - len(tail)
+    return f"{head.decode('utf-8', 'ignore')}\n[csmd: {left_out} bytes left out]\n{tail.decode('utf-8', 'ignore')}"
+
+
 def without_code(text: str) -> str:
-    """`text` without fenced code blocks; one that is not closed goes to the end."""
+    """`text` without fenced code blocks; one that is not closed goes to the end.
+
+    A block ends at a fence of its own kind that is at least as long and bare, so that one may hold another.
+    """
     if "```" not in text and "~~~" not in text:
         return text
     kept: list[str] = []
     fence = ""
     for line in text.splitlines():
-        mark = line.strip()[:3]
+        found = _CODE_FENCE.match(line)
+        mark, rest = found.groups() if found else ("", "")
         if fence:
-            fence = "" if mark == fence else fence
-        elif mark in ("```", "~~~"):
+            if mark.startswith(fence) and not rest.strip():
+                fence = ""
+        elif mark and not (mark[0] == "`" and "`" in rest):
             fence = mark
         else:
             kept.append(line)
@@ -173,18 +190,21 @@ def passage(text: str, terms: list[str], *, limit: int) -> str:
     if len(text) <= limit:
         return text
     folded = text.casefold()
+    if len(folded) != len(text):  # some letters fold to two: offsets must stay the text's own
+        folded = "".join(one if len(one := char.casefold()) == 1 else char for char in text)
+    lead = min(80, limit // 3)
     spots = sorted({match for term in terms for match in _spots(folded, term)})
     if not spots:
         return cut(text, limit)
     best, best_count, left = 0, 0, 0
     for right, spot in enumerate(spots):
-        while spot - spots[left] > limit - 120:
+        while spot - spots[left] > max(0, limit - 120):
             left += 1
         if right - left + 1 > best_count:
             best, best_count = left, right - left + 1
-    start = max(0, spots[best] - 80)
+    start = max(0, spots[best] - lead)
     if start:
-        space = text.find(" ", start, start + 40)
+        space = text.find(" ", start, start + lead // 2)
         start = space + 1 if space >= 0 else start
         return "…" + cut(text[start:].lstrip(), limit - 1)
     return cut(text, limit)
@@ -206,4 +226,27 @@ def defuse(text: str) -> str:
 
 def strip_fenced(text: str) -> str:
     """`text` without what csmd itself has injected: memories must not feed on themselves."""
-    return _FENCED.sub("", text) if "csmd-" in text else text
+    if "csmd-" not in text.lower():
+        return text
+    kept: list[str] = []
+    at, opened = 0, -1
+    for tag in _FENCE_TAG.finditer(text):
+        if not tag.group(1):
+            opened = tag.start() if opened < 0 else opened
+        elif opened >= 0:
+            kept.append(text[at:opened])
+            at, opened = tag.end(), -1
+    return "".join(kept) + text[at:]
+
+
+def without_spans(text: str, opening: str, closing: str) -> str:
+    """`text` without what stands from each `opening` to the next `closing`, both included; unclosed stays."""
+    kept: list[str] = []
+    at = 0
+    while (start := text.find(opening, at)) >= 0:
+        end = text.find(closing, start + len(opening))
+        if end < 0:
+            break
+        kept.append(text[at:start])
+        at = end + len(closing)
+    return "".join(kept) + text[at:]

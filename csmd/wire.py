@@ -10,6 +10,7 @@ JSON parameters, `name` the tool). Replies: ok, retry, upgrade, refused, error.
 from __future__ import annotations
 
 import json
+import re
 from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any, Literal
@@ -20,6 +21,7 @@ PROTO = 1
 MAX_BODY_BYTES = 32 * 1024 * 1024
 MAX_NAME_BYTES = 200
 Status = Literal["ok", "retry", "upgrade", "refused", "error"]
+_SURROGATE = re.compile(r"\\u[dD][89a-fA-F]")
 STATUSES: tuple[Status, ...] = ("ok", "retry", "upgrade", "refused", "error")
 
 
@@ -108,14 +110,28 @@ def loads(data: bytes | str) -> Any:
     Lone surrogates are replaced: they cannot be stored as UTF-8.
     """
     try:
-        text = data.decode("utf-8", "replace") if isinstance(data, bytes) else data
-        return json.loads(text)
+        text = data.decode("utf-8", "replace") if isinstance(data, bytes) else _storable(data)
+        value = json.loads(text)
+        return _mended(value) if _SURROGATE.search(text) else value
     except (ValueError, RecursionError) as error:
         raise BadInput(f"not JSON: {error}") from error
 
 
+def _mended(value: Any) -> Any:
+    """A decoded JSON value whose strings can all be stored."""
+    if isinstance(value, str):
+        return _storable(value)
+    if isinstance(value, dict):
+        return {_storable(key): _mended(item) for key, item in value.items()}
+    if isinstance(value, list):
+        return [_mended(item) for item in value]
+    return value
+
+
+def _storable(text: str) -> str:
+    return text if text.isascii() else text.encode("utf-8", "replace").decode("utf-8")
+
+
 def clean(text: str) -> str:
     """`text` without what UTF-8 and SQLite text cannot carry (lone surrogates, NUL)."""
-    if text.isascii():
-        return text.replace("\0", "")
-    return text.encode("utf-8", "replace").decode("utf-8").replace("\0", "")
+    return _storable(text).replace("\0", "")

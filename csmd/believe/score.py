@@ -23,8 +23,16 @@ _SPECIFIC = re.compile(
     r"`[^`]+`|(?:^|\s)[~.]?/[\w.-]+|\b[\w-]+/[\w./-]+|\b[\w-]+\.(?:py|go|ts|tsx|js|rs|md|ya?ml|json|toml|sh|sql|java|rb|c|h|cpp)\b"
     r"|\b[a-z]+_[a-z_]+\b|\b[a-z]+[A-Z]\w+|\b[A-Z][a-z]+[A-Z]\w*|(?:^|\s)--?[a-z][\w-]+"
 )
-_HERE = re.compile(r"\b(?:this|our|the) (?:repo|repository|project|codebase|code ?base|branch|service|app|module|package)\b"
-                   r"|\b(?:in|for) (?:this|here)\b|\bwe\b", re.IGNORECASE)  # fmt: skip
+#: Words that claim to hold everywhere.
+_GENERAL = re.compile(
+    r"\bI (?:(?:always|never|usually|generally|really|strongly) )?(?:prefer|like|hate|dislike|want you to|use|don't (?:like|want))\b"
+    r"|\b(?:always|never|from now on|in general|generally|in (?:the )?future|whenever|every (?:time|project|session))\b",
+    re.IGNORECASE,
+)
+#: Words that point at something near at hand.
+_POINTS_AT = re.compile(
+    r"\b(?:this|that|these|those|it|here|there|we|our|us|the (?:same|above|other|first|second))\b", re.IGNORECASE
+)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -81,15 +89,17 @@ def attention(*, today: int, hot_until: int, warm_until: int) -> Attention:
 
 
 def scope(text: str, *, gate: Gate, project_name: str) -> Scope:
-    """Where a memory holds: what names a path, an identifier or the project of its origin holds there only.
+    """Where a memory holds: in the project it was said in, unless it speaks of everything.
 
-    Behavioral memories are the user's, corrections everybody's, unless they are tied to a place.
+    Only how somebody works (behavioral) and what they corrected can hold elsewhere, and only when
+    the words say so ("I prefer", "always", "from now on") and nothing in them points at a place:
+    no path, identifier, project name, "this" or "we". What leaks into other projects does more
+    harm than what is said twice.
     """
-    if gate not in ("behavioral", "correction"):
+    if gate not in ("behavioral", "correction") or not _GENERAL.search(text):
         return "project"
-    tied = bool(_SPECIFIC.search(text) or _HERE.search(text))
     named = len(project_name) > 2 and re.search(rf"\b{re.escape(project_name)}\b", text, re.IGNORECASE)
-    if tied or named:
+    if named or _SPECIFIC.search(text) or _POINTS_AT.search(text):
         return "project"
     return "user" if gate == "behavioral" else "global"
 

@@ -7,11 +7,12 @@ from collections import Counter
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from pathlib import Path
+from typing import BinaryIO
 
 from csmd import text
 from csmd.capture import project, transcript
 from csmd.capture.hosts import claude
-from csmd.errors import BadInput
+from csmd.errors import BadInput, TooLarge
 from csmd.model import Event, Project, Turn
 from csmd.store import counts, cursors, files, journal
 from csmd.store.core import Store
@@ -20,6 +21,11 @@ from csmd.store.sqlite import Rows
 
 READ_BYTES = 4 * 1024 * 1024
 BATCH_TURNS = 400
+#: Enough of a transcript's beginning for the first line that names a directory.
+BEGINNING_BYTES = 64 * 1024
+
+#: Lines of a transcript with their offsets; None stands for one beyond the limit.
+Lines = list[tuple[int, bytes | None]]
 
 
 @dataclass(slots=True)
@@ -48,7 +54,8 @@ def record(rows: Rows, event: Event, *, redacted: Counter[str], key: bytes, now:
     counts.count(rows, redaction_counts(redacted))
     turn = claude.event_turn(event)
     if turn is not None:
-        place = project.identify(event.cwd, read=files.read_small)
+        start = started_in(Path(event.transcript_path)) if event.transcript_path else ""
+        place = project.identify(event.cwd, read=files.read_small, start=start)
         journal.add_provisional(
             rows,
             turn,
@@ -85,6 +92,15 @@ def transcripts(root: Path) -> list[Path]:
     return [path for _, path in sorted(found, key=lambda pair: (-pair[0], str(pair[1])))]
 
 
+def started_in(path: Path) -> str:
+    """The directory in which a transcript's session began; "" when there is no such file yet."""
+    try:
+        with path.open("rb") as file:
+            return claude.started_in(file.read(BEGINNING_BYTES))
+    except (OSError, ValueError):
+        return ""
+
+
 def has_grown(path: Path, known: dict[str, int]) -> bool:
     """Whether a transcript holds something that was not read yet, by its size alone."""
     try:
@@ -102,7 +118,7 @@ def tail(
     quarantine: Path,
     stop: Callable[[], bool] = lambda: False,
 ) -> Tail:
-    """Reads a transcript from its cursor to its last complete line; turns and cursor move together.
+    """Reads a transcript from its cursor to its last whole line; turns and cursor move together.
 
     Raises OSError when the file cannot be read, StoreError when the store refuses: the cursor
     then stands where it was and the next call reads on.
@@ -110,18 +126,19 @@ def tail(
     report = Tail()
     with path.open("rb") as file:
         info = os.fstat(file.fileno())
-        head_now = transcript.head_of(file.read(transcript.HEAD_BYTES))
+        beginning = file.read(BEGINNING_BYTES)
         known = store.read(lambda rows: cursors.file_state(rows, str(path)))
         start = transcript.where_to_start(
             position=known.position if known else 0,
             head=known.head if known else "",
             size=info.st_size,
-            head_now=head_now,
+            beginning=beginning,
             seen=known is not None,
         )
         if start.reason == "unchanged":
             return report
-        places: dict[str, Project] = {}
+        places = Places(claude.started_in(beginning))
+        bad_before = known.bad_lines if known and start.position else 0
         for lines, position in _pieces(file, start.position, stop):
             reading, bad = _parse(lines, tool_limit, quarantine, path, now())
             state = FileState(
@@ -129,54 +146,79 @@ def tail(
                 device=info.st_dev,
                 inode=info.st_ino,
                 position=position,
-                head=head_now,
-                bad_lines=bad + report.bad_lines + (known.bad_lines if known and start.position else 0),
+                head=transcript.head_of(beginning),
+                bad_lines=bad_before + report.bad_lines + bad,
             )
             _store(store, reading, bad, state, places, now(), report)
-        report.bytes_read = max(0, info.st_size - start.position)
+            report.bytes_read = position - start.position
     return report
 
 
-def _pieces(file: object, position: int, stop: Callable[[], bool]) -> Iterator[tuple[list[tuple[int, bytes]], int]]:
-    """Complete lines of a file in pieces, each with the offset after it; a line beyond the limit is one empty line."""
-    file.seek(position)  # type: ignore[attr-defined]
+class Places:
+    """The projects of one transcript's directories, each looked up once; `start` is where its session began."""
+
+    def __init__(self, start: str) -> None:
+        self._start = start
+        self._known: dict[str, Project] = {}
+
+    def of(self, cwd: str) -> Project:
+        """The project of a directory; of the session's start for a line that names none."""
+        place = self._known.get(cwd)
+        if place is None:
+            place = project.identify(cwd, read=files.read_small, start=self._start or cwd)
+            self._known[cwd] = place
+        return place
+
+
+def _pieces(file: BinaryIO, position: int, stop: Callable[[], bool]) -> Iterator[tuple[Lines, int]]:
+    """Complete lines of a file in pieces, each with the offset after it.
+
+    A line beyond the limit is passed by without being held, as None; until its end is there, the
+    offset stays before it. A last line without a newline counts when it is whole in itself.
+    """
+    file.seek(position)
     rest = b""
-    dropping = False
+    passed_by = 0
     while not stop():
-        data = file.read(READ_BYTES)  # type: ignore[attr-defined]
+        data = file.read(READ_BYTES)
         if not data:
+            if transcript.is_whole(rest):
+                yield [(position, rest)], position + len(rest)
             return
-        if dropping:
+        lines: Lines = []
+        before = position
+        if passed_by:
             newline = data.find(b"\n")
             if newline < 0:
-                position += len(data)
+                passed_by += len(data)
                 continue
-            position += newline + 1
-            data, dropping = data[newline + 1 :], False
+            lines.append((position, None))
+            position += passed_by + newline + 1
+            data, passed_by = data[newline + 1 :], 0
         rest += data
-        lines, after = transcript.split_lines(rest, at=position)
+        complete, after = transcript.split_lines(rest, at=position)
+        lines += [(at, line if len(line) <= transcript.MAX_LINE_BYTES else None) for at, line in complete]
         rest = rest[after - position :]
         position = after
-        if len(rest) > transcript.MAX_LINE_BYTES:
-            lines.append((position, b"!"))  # parsed as malformed: noted in the quarantine, never held
-            position += len(rest)
-            rest, dropping = b"", True
-        if lines:
+        if position > before:
             yield lines, position
+        if len(rest) > transcript.MAX_LINE_BYTES:
+            passed_by, rest = len(rest), b""
 
 
-def _parse(
-    lines: list[tuple[int, bytes]], tool_limit: int, quarantine: Path, path: Path, now: str
-) -> tuple[claude.Reading, int]:
+def _parse(lines: Lines, tool_limit: int, quarantine: Path, path: Path, now: str) -> tuple[claude.Reading, int]:
     reading = claude.Reading()
     bad = 0
     for offset, line in lines:
         try:
+            if line is None:
+                raise TooLarge(f"a line beyond {transcript.MAX_LINE_BYTES} bytes")
             claude.read_line(line, reading, tool_limit=tool_limit)
         except BadInput as error:
             bad += 1
             # Path and reason only: neither the line's bytes nor what was in it.
-            files.quarantine(quarantine, source=str(path), reason=error.what[:120], data=line, offset=offset, now=now)
+            seen = line if line is not None else f"{path}:{offset}".encode("utf-8", "replace")
+            files.quarantine(quarantine, source=str(path), reason=error.what[:120], data=seen, offset=offset, now=now)
     return reading, bad
 
 
@@ -185,7 +227,7 @@ def _store(
     reading: claude.Reading,
     bad: int,
     state: FileState,
-    places: dict[str, Project],
+    places: Places,
     now: str,
     report: Tail,
 ) -> None:
@@ -210,18 +252,12 @@ def _store(
     report.redactions += sum(reading.redactions.values())
 
 
-def _store_turn(rows: Rows, turn: Turn, path: str, places: dict[str, Project], key: bytes, now: str) -> bool:
-    start = places.get("")
-    place = places.get(turn.cwd)
-    if place is None:
-        place = project.identify(turn.cwd, read=files.read_small, start=start.root if start else turn.cwd)
-        places[turn.cwd] = place
-        places.setdefault("", place)
+def _store_turn(rows: Rows, turn: Turn, path: str, places: Places, key: bytes, now: str) -> bool:
     return journal.add_turn(
         rows,
         turn,
         text_hash=text.keyed_hash(turn.text, key),
         host=claude.HOST,
-        project=journal.ensure_project(rows, place, now=now),
+        project=journal.ensure_project(rows, places.of(turn.cwd), now=now),
         path="" if turn.agent_id else path,
     )

@@ -11,6 +11,9 @@ import hashlib
 from dataclasses import dataclass
 from typing import Literal
 
+from csmd import wire
+from csmd.errors import BadInput
+
 #: Enough of a file's beginning to tell it from another one.
 HEAD_BYTES = 1024
 #: A longer line is not a conversation's: it is skipped and noted, never held in memory as a whole.
@@ -26,21 +29,27 @@ class Start:
 
 
 def head_of(data: bytes) -> str:
-    """A hash of a file's first bytes, for telling whether it is still the same file."""
-    return hashlib.sha256(data[:HEAD_BYTES]).hexdigest()[:16] if len(data) >= HEAD_BYTES else ""
+    """A hash of a file's first bytes and how many they are, for telling whether it is still the same file."""
+    first = data[:HEAD_BYTES]
+    return f"{hashlib.sha256(first).hexdigest()[:16]}:{len(first)}" if first else ""
 
 
-def where_to_start(*, position: int, head: str, size: int, head_now: str, seen: bool) -> Start:
+def is_head_of(head: str, data: bytes) -> bool:
+    """Whether a file that begins with `data` can be the one of which `head` was taken; "" cannot contradict."""
+    digits = head.partition(":")[2]
+    return not head or head_of(data[: int(digits)] if digits.isdecimal() else data) == head
+
+
+def where_to_start(*, position: int, head: str, size: int, beginning: bytes, seen: bool) -> Start:
     """Where to read on in a file of `size` bytes that was read up to `position` before.
 
-    A rename keeps device and inode out of it: the beginning of the file says what it is. A head
-    of "" (a file shorter than HEAD_BYTES when last read) cannot contradict.
+    A rename keeps device and inode out of it: the beginning of the file says what it is.
     """
     if not seen:
         return Start(position=0, reason="new")
     if size < position:
         return Start(position=0, reason="shrunk")
-    if head and head != head_now:
+    if not is_head_of(head, beginning):
         return Start(position=0, reason="replaced")
     return Start(position=position, reason="unchanged" if size == position else "grown")
 
@@ -48,7 +57,7 @@ def where_to_start(*, position: int, head: str, size: int, head_now: str, seen: 
 def split_lines(data: bytes, *, at: int) -> tuple[list[tuple[int, bytes]], int]:
     """The complete lines in `data`, each with its offset in the file, and the offset after the last one.
 
-    `at` is the offset of `data` in the file. What stands after the last newline stays for later.
+    `at` is the offset of `data` in the file. What stands after the last newline stays for later (or is_whole).
     """
     end = data.rfind(b"\n")
     if end < 0:
@@ -60,3 +69,13 @@ def split_lines(data: bytes, *, at: int) -> tuple[list[tuple[int, bytes]], int]:
             lines.append((offset, line))
         offset += len(line) + 1
     return lines, offset
+
+
+def is_whole(line: bytes) -> bool:
+    """Whether a line that has no end yet is an object already: no beginning of an object is one itself."""
+    if not line.rstrip().endswith(b"}"):
+        return False
+    try:
+        return isinstance(wire.loads(line), dict)
+    except BadInput:
+        return False

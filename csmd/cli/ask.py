@@ -13,6 +13,7 @@ import click
 from csmd import client, wire
 from csmd.cli import show
 from csmd.config import default_paths
+from csmd.errors import CsmdError
 
 json_option = click.option("--json", "as_json", is_flag=True, help="Print JSON.")
 
@@ -132,7 +133,12 @@ def recall(project: str | None, prompt: str, as_json: bool) -> None:
 def tool(name: str, params: tuple[str, ...], as_json: bool) -> None:
     """Ask the daemon one thing by its tool name; `csmd tool list` names them."""
     del as_json
-    pairs = dict(param.partition("=")[::2] for param in params)
+    for param in params:
+        if "=" not in param:
+            raise click.UsageError(f"--param {param}: expected KEY=VALUE")
+    pairs = dict(param.split("=", 1) for param in params)
+    if pairs.get("by_person") == "true" and not sys.stdin.isatty():
+        raise CsmdError("who speaks is told by the terminal, not by a parameter", hint="type it in a terminal")
     click.echo(wire.pretty(ask("csm_tools" if name == "list" else name, **pairs)))
 
 

@@ -101,12 +101,13 @@ def copy_hooks(paths: Paths) -> None:
         _write(paths.hook_dir / name, (source / name).read_bytes(), mode=0o600 if name.endswith(".py") else 0o700)
     _write(paths.hook_dir / "interpreter", base_interpreter().encode() + b"\n")
     # The rare module is imported: compiled here, its first use costs no compiling.
+    (paths.hook_dir / "__pycache__").mkdir(mode=0o700, exist_ok=True)
+    (paths.hook_dir / "__pycache__").chmod(0o700)
     py_compile.compile(str(paths.hook_dir / "csmd_spool.py"), quiet=2)
 
 
-def uninstall(config: Config) -> list[str]:
+def uninstall(paths: Paths) -> list[str]:
     """Takes csmd's hooks out of every settings file that `install` recorded; the files restored."""
-    paths = config.paths
     record = load_record(paths)
     done: list[str] = []
     for key, entry in list(record["settings"].items()):

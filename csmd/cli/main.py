@@ -8,6 +8,7 @@ from __future__ import annotations
 import os
 import subprocess
 import sys
+from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
@@ -38,9 +39,6 @@ def entry() -> None:
         sys.exit(2)
     except KeyboardInterrupt:
         sys.exit(130)
-    except BrokenPipeError:
-        os.dup2(os.open(os.devnull, os.O_WRONLY), 1)  # whoever read our output has gone: not an error of ours
-        sys.exit(0)
     except CsmdError as error:
         click.echo(f"csmd: {error.what}", err=True)
         if error.hint:
@@ -52,16 +50,20 @@ def entry() -> None:
         sys.exit(70)
 
 
-def _crash_report(error: BaseException) -> Path:
+def _crash_report(error: BaseException) -> Path | str:
+    """Where the report stands; a place that cannot be written must not hide the bug."""
     import traceback
 
-    folder = default_paths().log_dir
-    folder.mkdir(mode=0o700, parents=True, exist_ok=True)
-    path = folder / "crash.txt"
+    path = default_paths().log_dir / "crash.txt"
     frames = "".join(traceback.format_list(traceback.extract_tb(error.__traceback__)))
     # Where, not what: an error's message can quote somebody's text.
-    path.write_text(f"csmd {csmd.__version__}, Python {sys.version}\n{frames}{type(error).__name__}\n")
-    path.chmod(0o600)
+    report = f"csmd {csmd.__version__}, Python {sys.version}\n{frames}{type(error).__name__}\n"
+    try:
+        path.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
+        path.touch(mode=0o600)
+        path.write_text(report)
+    except OSError:
+        return f"no file, as {path.parent} is not writable:\n{report}"
     return path
 
 
@@ -70,7 +72,18 @@ def _config() -> Config:
     return load(paths=paths, extra_dirs=installing.recorded_dirs(paths))
 
 
-@click.group(context_settings={"help_option_names": ["-h", "--help"]})
+class _Verbs(click.Group):
+    """The verbs; that whoever read our output has gone is no error of ours (click itself would say 1)."""
+
+    def invoke(self, ctx: click.Context) -> Any:
+        try:
+            return super().invoke(ctx)
+        except BrokenPipeError:
+            os.dup2(os.open(os.devnull, os.O_WRONLY), 1)  # what is still buffered goes nowhere
+            return None
+
+
+@click.group(cls=_Verbs, context_settings={"help_option_names": ["-h", "--help"]})
 @click.version_option(csmd.__version__, prog_name="csmd")
 def main() -> None:
     """A memory across sessions for AI coding assistants: local, without an LLM, without a network."""
@@ -84,6 +97,10 @@ def install(dry_run: bool, no_start: bool, as_json: bool) -> None:
     """Put the hooks into your assistant's settings, start the daemon, import past sessions."""
     config = _config()
     changes = installing.plan(config)
+    if dry_run and as_json:
+        planned = [{"path": str(c.path), "diff": settings.diff(c.before, c.after, c.path)} for c in changes]
+        click.echo(wire.pretty({"home": str(config.paths.home), "settings": planned}))
+        return
     if dry_run:
         click.echo("csmd's own directories:")
         for line in installing.own_files(config.paths):
@@ -105,7 +122,10 @@ def install(dry_run: bool, no_start: bool, as_json: bool) -> None:
             done = "hooks added to" if str(change.path) in changed else "hooks are already in"
             click.echo(f"{done} {change.path}")
     if not no_start:
-        status = service.start(config)
+        status = service.start(config.paths)
+        if status["version"] != csmd.__version__:
+            service.stop(config.paths, by_user=False)  # the daemon of before an upgrade
+            status = service.start(config.paths)
         result["daemon"] = {"pid": status["daemon"]["pid"], "started": status["started"]}
         with show.progress() as bar:
             result["import"] = client.work(config.paths, "csm_sync", {"vectors": False}, watch=bar)
@@ -122,15 +142,15 @@ def install(dry_run: bool, no_start: bool, as_json: bool) -> None:
 @json_option
 def uninstall(as_json: bool) -> None:
     """Take the hooks out of your assistant's settings and stop the daemon; memories stay on disk."""
-    config = _config()
-    restored = installing.uninstall(config)
-    stopped = service.stop(config, by_user=True)
+    paths = default_paths()  # and no configuration: one that is damaged must not keep anybody from leaving
+    restored = installing.uninstall(paths)
+    stopped = service.stop(paths, by_user=True)
     if as_json:
-        click.echo(wire.pretty({"restored": restored, "stopped": stopped, "home": str(config.paths.home)}))
+        click.echo(wire.pretty({"restored": restored, "stopped": stopped, "home": str(paths.home)}))
         return
     for path in restored:
         click.echo(f"restored {path}")
-    click.echo(f"what csmd remembers is still in {config.paths.home}; delete that directory to remove it too")
+    click.echo(f"what csmd remembers is still in {paths.home}; delete that directory to remove it too")
 
 
 @main.command()
@@ -144,7 +164,7 @@ def daemon() -> None:
 @json_option
 def start(as_json: bool) -> None:
     """Start the daemon in the background."""
-    asking.out(service.start(_config()), as_json, lambda value: click.echo(
+    asking.out(service.start(default_paths()), as_json, lambda value: click.echo(
         f"the daemon {'runs' if value['started'] else 'was running already'}, pid {value['daemon']['pid']}"))  # fmt: skip
 
 
@@ -152,7 +172,7 @@ def start(as_json: bool) -> None:
 @json_option
 def stop(as_json: bool) -> None:
     """Stop the daemon; hooks keep what happens meanwhile."""
-    stopped = service.stop(_config(), by_user=True)
+    stopped = service.stop(default_paths(), by_user=True)
     asking.out(
         {"stopped": stopped},
         as_json,
@@ -164,10 +184,10 @@ def stop(as_json: bool) -> None:
 @json_option
 def restart(as_json: bool) -> None:
     """Stop the daemon and start it again."""
-    config = _config()
-    service.stop(config, by_user=False)
+    paths = default_paths()
+    service.stop(paths, by_user=False)
     asking.out(
-        service.start(config), as_json, lambda value: click.echo(f"the daemon runs, pid {value['daemon']['pid']}")
+        service.start(paths), as_json, lambda value: click.echo(f"the daemon runs, pid {value['daemon']['pid']}")
     )
 
 
@@ -184,7 +204,7 @@ def status(as_json: bool) -> None:
 @json_option
 def import_(path: Path, no_vectors: bool, as_json: bool) -> None:
     """Take in transcripts: a tree laid out like ~/.claude/projects, or a file."""
-    _work("csm_import", {"path": str(path.resolve()), "vectors": not no_vectors}, as_json)
+    _work("csm_import", {"path": str(path.resolve()), "vectors": not no_vectors}, as_json, show.imported)
 
 
 @main.command()
@@ -192,13 +212,13 @@ def import_(path: Path, no_vectors: bool, as_json: bool) -> None:
 @json_option
 def sync(no_vectors: bool, as_json: bool) -> None:
     """Take in everything that is on disk now, and wait for it."""
-    _work("csm_sync", {"vectors": not no_vectors}, as_json)
+    _work("csm_sync", {"vectors": not no_vectors}, as_json, show.imported)
 
 
-def _work(tool: str, params: dict[str, Any], as_json: bool) -> None:
+def _work(tool: str, params: dict[str, Any], as_json: bool, human: Callable[[Any], None]) -> None:
     with show.progress() as bar:
         result = client.work(default_paths(), tool, params, watch=bar)
-    asking.out(result, as_json, show.imported)
+    asking.out(result, as_json, human)
 
 
 @main.group()
@@ -218,7 +238,7 @@ def model_fetch(as_json: bool) -> None:
     code = subprocess.run(command, env=child_environment(), check=False).returncode
     if code:
         raise CsmdError("the model was not fetched", hint="without a network: csmd model add DIR")
-    asking.out(client.call(config.paths, "csm_model_add", {"path": str(folder)}, patience_s=120), as_json, _model_shown)
+    _work("csm_model_add", {"path": str(folder)}, as_json, _model_shown)
 
 
 @model.command("add")
@@ -226,8 +246,7 @@ def model_fetch(as_json: bool) -> None:
 @json_option
 def model_add(folder: Path, as_json: bool) -> None:
     """Use the embedding model in DIR: model.onnx and its tokenizer's files."""
-    found = client.call(default_paths(), "csm_model_add", {"path": str(folder.resolve())}, patience_s=120)
-    asking.out(found, as_json, _model_shown)
+    _work("csm_model_add", {"path": str(folder.resolve())}, as_json, _model_shown)
 
 
 def _model_shown(value: dict[str, Any]) -> None:

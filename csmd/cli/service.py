@@ -6,19 +6,22 @@ gone: on some machines nobody reaps an orphan for a while.
 
 from __future__ import annotations
 
+import contextlib
+import fcntl
 import os
 import signal
 import subprocess
 import sys
 import time
+from collections.abc import Iterator
 from pathlib import Path
-from typing import Any
+from typing import IO, Any
 
 import psutil
 
 from csmd import client, wire
-from csmd.config import Config, Paths, child_environment
-from csmd.errors import BadInput, CsmdError, DaemonUnreachable
+from csmd.config import Paths, child_environment
+from csmd.errors import BadInput, CsmdError, DaemonBusy, DaemonUnreachable
 
 START_PATIENCE_S = 30.0
 STOP_PATIENCE_S = 20.0
@@ -35,50 +38,75 @@ def running(paths: Paths) -> psutil.Process | None:
     return process if alive else None
 
 
-def start(config: Config) -> dict[str, Any]:
-    """Starts the daemon detached and waits until it answers; its status. Nothing to do when it runs."""
-    paths = config.paths
+def start(paths: Paths) -> dict[str, Any]:
+    """Starts the daemon detached and waits until it answers; its status, with `started` False when it ran already."""
+    for folder in (paths.home, paths.run_dir):
+        folder.mkdir(mode=0o700, parents=True, exist_ok=True)
+    with _one_at_a_time(paths):
+        until = time.monotonic() + START_PATIENCE_S
+        child: subprocess.Popen[bytes] | None = None
+        while time.monotonic() < until:
+            process = running(paths)
+            if process is not None:
+                with contextlib.suppress(DaemonUnreachable, DaemonBusy):
+                    status = _ask(paths)
+                    if child is not None:
+                        # Popen would warn about a child it never waited for: this one outlives us on purpose.
+                        child.poll()
+                        child.returncode = child.returncode or 0
+                    return {**status, "started": child is not None and status["daemon"]["pid"] == child.pid}
+            elif child is None:
+                child = _spawn(paths)
+            elif child.poll() is not None:
+                said = _complaint_path(paths).read_text(encoding="utf-8", errors="replace").strip()
+                what, _, hint = said.removeprefix("csmd: ").partition("\n  try: ")
+                raise CsmdError(
+                    f"the daemon ended at once: {what or f'exit code {child.returncode}'}",
+                    hint=hint or f"see {paths.log_file}",
+                )
+            time.sleep(0.02)
+        if child is not None:
+            child.returncode = child.poll() or 0
+        raise CsmdError(f"the daemon did not answer within {START_PATIENCE_S:g} s", hint=f"see {paths.log_file}")
+
+
+@contextlib.contextmanager
+def _one_at_a_time(paths: Paths) -> Iterator[None]:
+    """Two that start at once: the second waits, and finds the first one's daemon."""
+    descriptor = os.open(paths.run_dir / "start.lock", os.O_RDWR | os.O_CREAT | os.O_NOFOLLOW, 0o600)
+    try:
+        fcntl.flock(descriptor, fcntl.LOCK_EX)
+        yield
+    finally:
+        os.close(descriptor)
+
+
+def _spawn(paths: Paths) -> subprocess.Popen[bytes]:
+    # Its own session and no pipe to us: whoever started us must not wait for it, nor end it with us.
+    with _complaint_file(paths) as complaint:
+        return subprocess.Popen(
+            [sys.executable, "-m", "csmd.daemon"],
+            cwd=str(paths.home),
+            env=child_environment(),
+            stdin=subprocess.DEVNULL,
+            stdout=subprocess.DEVNULL,
+            stderr=complaint,
+            start_new_session=True,
+            close_fds=True,
+        )
+
+
+def stop(paths: Paths, *, by_user: bool) -> bool:
+    """Ends the daemon and waits until it is gone; False when none ran. `by_user` leaves the stopped mark."""
     process = running(paths)
     if process is not None:
-        return {**_ask(paths), "started": False}
-    paths.home.mkdir(mode=0o700, parents=True, exist_ok=True)
-    # Its own session and no pipe to us: whoever started us must not wait for it, nor end it with us.
-    child = subprocess.Popen(
-        [sys.executable, "-m", "csmd.daemon"],
-        cwd=str(paths.home),
-        env=child_environment(),
-        stdin=subprocess.DEVNULL,
-        stdout=subprocess.DEVNULL,
-        stderr=(complaint := _complaint_file(paths)),
-        start_new_session=True,
-        close_fds=True,
-    )
-    complaint.close()
-    until = time.monotonic() + START_PATIENCE_S
-    while time.monotonic() < until:
-        if child.poll() is not None:
-            said = _complaint_path(paths).read_text(encoding="utf-8", errors="replace").strip()
-            raise CsmdError(
-                f"the daemon ended at once: {said or f'exit code {child.returncode}'}", hint=f"see {paths.log_file}"
-            )
-        try:
-            status = _ask(paths)
-            if status["daemon"]["pid"] == child.pid:
-                # Popen would warn about a child it never waited for: this one outlives us on purpose.
-                child.returncode = 0
-                return {**status, "started": True}
-        except DaemonUnreachable:
-            pass
-        time.sleep(0.05)
-    raise CsmdError(f"the daemon did not answer within {START_PATIENCE_S:g} s", hint=f"see {paths.log_file}")
+        _end(process)
+    if by_user and paths.run_dir.is_dir():
+        paths.stopped_mark.touch(mode=0o600)
+    return process is not None
 
 
-def stop(config: Config, *, by_user: bool) -> bool:
-    """Ends the daemon and waits until it is gone; False when none ran. `by_user` leaves the stopped mark."""
-    paths = config.paths
-    process = running(paths)
-    if process is None:
-        return False
+def _end(process: psutil.Process) -> None:
     try:
         process.send_signal(signal.SIGTERM)
         until = time.monotonic() + STOP_PATIENCE_S
@@ -90,10 +118,7 @@ def stop(config: Config, *, by_user: bool) -> bool:
                 )
             time.sleep(0.02)
     except psutil.NoSuchProcess:
-        pass
-    if by_user:
-        paths.stopped_mark.touch(mode=0o600)
-    return True
+        return
 
 
 def _ask(paths: Paths) -> dict[str, Any]:
@@ -104,7 +129,7 @@ def _complaint_path(paths: Paths) -> Path:
     return paths.home / "run" / "start.stderr"
 
 
-def _complaint_file(paths: Paths) -> Any:
-    path = _complaint_path(paths)
-    path.parent.mkdir(mode=0o700, exist_ok=True)
-    return os.fdopen(os.open(path, os.O_WRONLY | os.O_CREAT | os.O_TRUNC | os.O_NOFOLLOW, 0o600), "wb")
+def _complaint_file(paths: Paths) -> IO[bytes]:
+    return os.fdopen(
+        os.open(_complaint_path(paths), os.O_WRONLY | os.O_CREAT | os.O_TRUNC | os.O_NOFOLLOW, 0o600), "wb"
+    )

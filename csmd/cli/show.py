@@ -7,18 +7,28 @@ from contextlib import contextmanager
 from datetime import datetime
 from typing import TYPE_CHECKING, Any
 
+from csmd import text as texts
+from csmd.model import GATE_PRIORITY
+
 if TYPE_CHECKING:
     from rich.console import Console
 
 Progress = dict[str, Any]
+#: Columns that a label takes, and those that the numbers of a project take beside its path.
+LABEL, PROJECT_NUMBERS = 9, 42
+#: A terminal narrower than that is scrolled sideways.
+MIN_WIDTH = 20
 
 
 def console() -> Console:
-    """The terminal, or a plain stream of at most 100 columns."""
+    """The terminal; 80 columns where there is none and COLUMNS says nothing else."""
     from rich.console import Console
 
-    found = Console(highlight=False, emoji=False, markup=False)
-    return found if found.is_terminal else Console(highlight=False, emoji=False, markup=False, width=100)
+    class Plain(Console):
+        def on_broken_pipe(self) -> None:
+            raise BrokenPipeError  # whoever read our output has gone: cli.main knows that this is no error
+
+    return Plain(highlight=False, emoji=False, markup=False)
 
 
 def age(seconds: float) -> str:
@@ -83,16 +93,21 @@ def status(value: dict[str, Any]) -> None:
         done = f" {job['done']}/{job['total']}" if job.get("total") else ""
         rows.append(("working", f"{job['kind']}: {job.get('step', job['state'])}{done}"))
     for name, text in rows:
-        out.print(f"{name:<9}{text}", soft_wrap=True)
+        _labelled(out, name, text)
     for text in value["degraded"]:
-        out.print(f"{'amiss':<9}{text}", style="yellow", soft_wrap=True)
+        _labelled(out, "amiss", text, style="yellow")
     if value["projects"]:
         out.print()
         _table(
             out,
             [("project", "left"), ("sessions", "right"), ("memories", "right"), ("last turn", "left")],
             [
-                [shorten(row["root"], 40), str(row["sessions"]), str(row["memories"]), when(row["last"])]
+                [
+                    shorten(row["root"], out.width - PROJECT_NUMBERS),
+                    str(row["sessions"]),
+                    str(row["memories"]),
+                    when(row["last"]),
+                ]
                 for row in value["projects"][:10]
             ],
         )
@@ -111,46 +126,39 @@ def hits(value: dict[str, Any], *, explain: bool) -> None:
     """Search results: what was said, by whom, when and where."""
     out = console()
     if not value["hits"]:
-        out.print(f"nothing found for {value['query']!r}")
+        _print(out, f"nothing found for {value['query']!r}")
+    terms = texts.query_terms(value["query"])
     for number, hit in enumerate(value["hits"], 1):
         about = [hit["kind"], hit["gate"], hit["authority"], hit["at"][:10], hit["id"][:11], f"{hit['score']:.2f}"]
         out.print(f"{number:>2}  {'  '.join(part for part in about if part)}", style="bold")
-        out.print("    " + "\n    ".join(_wrap(hit["text"], 74, 4)))
+        _print(out, texts.passage(hit["text"], terms, limit=300), indent=4, most=5)
         if explain:
-            out.print(
-                "    " + ", ".join(f"{name} {amount}" for name, amount in hit.get("factors", {}).items()), style="dim"
-            )
+            factors = ", ".join(f"{name} {amount}" for name, amount in hit.get("factors", {}).items())
+            _print(out, factors, indent=4, style="dim")
     _degraded(out, value["degraded"])
     out.print(f"{value['took_ms']:.0f} ms", style="dim")
 
 
 def memories(value: dict[str, Any]) -> None:
-    """A list of memories, the surest first."""
+    """A list of memories by their gate, in each the surest first: id, confidence, day and text."""
     out = console()
     if not value["memories"]:
-        out.print("no memories yet; they come from sessions, `csmd import` and `csmd remember`")
-        return
-    _table(
-        out,
-        [("id", "left"), ("memory", "left"), ("gate", "left"), ("sure", "right"), ("said", "left")],
-        [
-            [
-                row["id"],
-                " ".join(row["text"].split()),
-                row["gate"][:11],
-                f"{row['confidence'] * 100:.0f}",
-                row["confirmed_at"][:10],
-            ]
-            for row in value["memories"]
-        ],
-        wrap="memory",
-    )
+        _print(out, "no memories yet; they come from sessions, `csmd import` and `csmd remember`")
+    for gate in sorted(GATE_PRIORITY, key=lambda name: -GATE_PRIORITY[name]):
+        rows = [row for row in value["memories"] if row["gate"] == gate]
+        if rows:
+            out.print(gate, style="dim")
+        for row in rows:
+            head = f"{row['id']}  {row['confidence'] * 100:>3.0f} %  {row['confirmed_at'][:10]}  "
+            marks = ["pinned"] * row["pinned"] + [row["authority"]] * (row["authority"] != "user")
+            marked = f" ({', '.join(marks)})" if marks else ""
+            _print(out, f"{' '.join(row['text'].split())}{marked}", head=head)
 
 
 def memory(value: dict[str, Any]) -> None:
     """One memory with where it was said."""
     out = console()
-    out.print("\n".join(_wrap(value["text"], 78, 20)), style="bold")
+    _print(out, value["text"], most=20, style="bold")
     about = [
         ("id", value["id"]),
         ("kind", f"{value['gate']}, {value['category']}; said by the {value['authority']}"),
@@ -162,37 +170,41 @@ def memory(value: dict[str, Any]) -> None:
         ("said", f"{when(value['created_at'])}, last confirmed {when(value['confirmed_at'])}"),
     ]
     for name, text in about:
-        out.print(f"{name:<7}{text}", soft_wrap=True)
+        _labelled(out, name, text)
     for source in value["sources"]:
-        out.print(
-            f"\n{source['role']}: {source['speaker'] or 'command line'}, {when(source['at'])}, {source['uuid']}",
-            style="dim",
-        )
-        if source["text"]:
-            out.print("  " + "\n  ".join(_wrap(source["text"], 76, 8)))
+        out.print()
+        speaker = source["speaker"] or "command line"
+        _print(out, f"{source['role']}: {speaker}, {when(source['at'])}, {source['uuid']}", style="dim")
+        _print(out, source["text"], indent=2, most=8)
 
 
 def injection(value: dict[str, Any], *, nothing: str) -> None:
     """A brief or recall as the assistant would read it."""
     out = console()
-    out.print(value["text"] or nothing, soft_wrap=True)
+    for line in (value["text"] or nothing).splitlines():
+        # Wrapped for people; `--json` holds the very text.
+        item = line.startswith("- ")
+        _print(out, line[2:] if item else line, head="- " if item else "")
     if value["text"]:
-        out.print(f"\n{value['tokens']} tokens, {len(value['items'])} memories", style="dim")
+        out.print()
+        memories = "1 memory" if len(value["items"]) == 1 else f"{len(value['items'])} memories"
+        _print(out, f"{value['tokens']} tokens, {memories}", style="dim")
     _degraded(out, value["degraded"])
 
 
 def imported(value: dict[str, Any]) -> None:
     """What an import or sync brought."""
     out = console()
-    out.print(
+    _print(
+        out,
         f"{value['files']} transcripts read: {value['turns_new']} new turns, {value['turns_known']} known, "
         f"{value['memories_new']} new memories, {value['vectors']} vectors, {value['took_s']:.1f} s",
-        soft_wrap=True,
     )
     if value["bad_lines"]:
-        out.print(f"{value['bad_lines']} lines could not be read; they are noted in the quarantine", style="yellow")
+        _print(out, f"{value['bad_lines']} lines could not be read; they are noted in the quarantine", style="yellow")
     if value["redactions"]:
-        out.print(f"{value['redactions']} secrets were kept out", style="dim")
+        _print(out, f"{value['redactions']} secrets were kept out", style="dim")
+    _degraded(out, value["degraded"])
 
 
 @contextmanager
@@ -219,26 +231,38 @@ def progress() -> Iterator[Callable[[Progress], None]]:
         yield show
 
 
-def _table(out: Console, columns: list[tuple[str, str]], rows: list[list[str]], *, wrap: str = "") -> None:
+def _table(out: Console, columns: list[tuple[str, str]], rows: list[list[str]]) -> None:
     from rich.table import Table
     from rich.text import Text
 
     table = Table(box=None, pad_edge=False, show_edge=False, header_style="dim", padding=(0, 2, 0, 0))
     for name, justify in columns:
-        table.add_column(name, justify="right" if justify == "right" else "left", no_wrap=name != wrap, overflow="fold")
+        table.add_column(name, justify="right" if justify == "right" else "left", no_wrap=True)
     for row in rows:
         table.add_row(*(Text(cell) for cell in row))
     out.print(table)
 
 
-def _wrap(text: str, width: int, limit: int) -> list[str]:
-    import textwrap
+def _print(out: Console, text: str, *, head: str = "", indent: int = 0, most: int = 0, style: str = "") -> None:
+    """Text in the terminal's width beside `head`, empty lines left out; `most` is how many lines of it."""
+    from rich.cells import cell_len
+    from rich.text import Text
 
-    lines = [part for line in text.splitlines() for part in (textwrap.wrap(line, width) or [""])]
-    lines = [line for line in lines if line.strip()]
-    return lines if len(lines) <= limit else [*lines[: limit - 1], "…"]
+    beside = " " * indent + head
+    width = max(out.width - cell_len(beside), MIN_WIDTH)
+    found = [part.plain.rstrip() for line in text.splitlines() for part in Text(line).wrap(out, width)]
+    lines = [line for line in found if line]
+    if most and len(lines) > most:
+        lines = [*lines[: most - 1], "…"]
+    for line in lines:
+        out.print(Text(beside + line), style=style)
+        beside = " " * cell_len(beside)
+
+
+def _labelled(out: Console, name: str, text: str, *, style: str = "") -> None:
+    _print(out, text, head=f"{name:<{LABEL}}", style=style)
 
 
 def _degraded(out: Console, reasons: list[str]) -> None:
     for reason in reasons:
-        out.print(f"degraded: {reason}", style="yellow", soft_wrap=True)
+        _print(out, reason, head="degraded: ", style="yellow")

@@ -10,10 +10,10 @@ import logging
 import logging.handlers
 import os
 import secrets
+import select
 import signal
-import threading
 import time
-from collections.abc import Callable
+from contextlib import ExitStack, suppress
 from pathlib import Path
 from typing import Any
 
@@ -23,8 +23,9 @@ import psutil
 import csmd
 from csmd import wire
 from csmd.config import Config, child_environment
+from csmd.daemon.now import now_iso
 from csmd.daemon.server import Server, clear_stale_socket
-from csmd.daemon.steward import Steward, now_iso
+from csmd.daemon.steward import Steward
 from csmd.daemon.tools import Tools
 from csmd.daemon.watch import Watch
 from csmd.errors import AlreadyRunning, ConfigError, CsmdError
@@ -37,6 +38,8 @@ log = logging.getLogger(__name__)
 #: A socket's path may be this long on Linux (107) and macOS (103).
 SOCKET_PATH_LIMIT = 103
 LOG_BACKUPS = 3
+#: How often the main thread looks for directories of the assistant that appeared or were made anew.
+LOOK_S = 60.0
 
 
 def socket_path(home: Path) -> Path:
@@ -88,36 +91,42 @@ def run(config: Config) -> None:
 
 def _serve(config: Config) -> None:
     paths = config.paths
-    stop = threading.Event()
-    for number in (signal.SIGTERM, signal.SIGINT, signal.SIGHUP):
-        signal.signal(number, lambda *_: stop.set())
-    log.info("csmd %s starts, pid %d", csmd.__version__, os.getpid())
-    store = Store(paths.database, now=now_iso())
-    if store.migrated:
-        log.info("migrated: %s", ", ".join(store.migrated))
-    directory = models.installed(paths.models, config.settings.embed_model)
-    embedder = embed.Embedder(directory, idle_s=config.settings.embed_idle_s, environment=child_environment())
-    started = time.time()
+    with ExitStack() as ending:  # whatever fails on the way, up or down: every part that was begun is ended
+        stop = _StopMark(ending)
+        ending.callback(paths.instance.unlink, missing_ok=True)  # the last: until then `csmd stop` waits for us
+        log.info("csmd %s starts, pid %d", csmd.__version__, os.getpid())
+        store = Store(paths.database, now=now_iso())
+        ending.callback(log.info, "stopped")
+        ending.callback(store.close)
+        ending.callback(_last_checkpoint, store)
+        if store.migrated:
+            log.info("migrated: %s", ", ".join(store.migrated))
+        directory = models.installed(paths.models, config.settings.embed_model)
+        embedder = embed.Embedder(directory, idle_s=config.settings.embed_idle_s, environment=child_environment())
+        ending.callback(embedder.close)
+        started = time.time()
 
-    def model_name() -> str | None:
-        return tools.model_name()
+        def model_name() -> str | None:
+            return tools.model_name()
 
-    steward = Steward(store, config, embedder, model_name=model_name)
-    watch = Watch(steward.hint)
-    path = socket_path(paths.home)
-    tools = Tools(
-        store,
-        config,
-        embedder,
-        steward,
-        lambda rows: status(rows, config, store, embedder, steward, watch, tools, started),
-    )
-    server = Server(path, store, config, embedder, steward, tools)
-    server.start()
-    try:
+        steward = Steward(store, config, embedder, model_name=model_name)
+        watch = Watch(steward.hint)
+        path = socket_path(paths.home)
+        tools = Tools(
+            store,
+            config,
+            embedder,
+            steward,
+            lambda rows: status(rows, config, store, embedder, steward, watch, tools, started),
+        )
+        server = Server(path, store, config, embedder, steward, tools, ended=stop.set)
+        server.start()
         server.ready.wait()
         if server.failure:
+            server.join()
             raise ConfigError(server.failure)
+        ending.callback(clear_stale_socket, path)
+        ending.callback(_end_threads, server, steward, watch)
         instance = {
             "pid": os.getpid(),
             "start": start_token(os.getpid()),
@@ -127,37 +136,61 @@ def _serve(config: Config) -> None:
             "socket": str(path),
         }
         files.write_atomic(paths.instance, wire.pretty(instance).encode() + b"\n")
+        # A hook that comes while we end finds no endpoint and spools at once.
+        ending.callback(paths.endpoint.unlink, missing_ok=True)
+        ending.callback(log.info, "stopping")
         files.write_atomic(paths.endpoint, f"{path}\n".encode())
         paths.stopped_mark.unlink(missing_ok=True)
         paths.hung_mark.unlink(missing_ok=True)
         watch.follow(steward.roots())
         steward.start()
         log.info("listening")
-        _wait(stop, server, lambda: watch.follow(steward.roots()))
-    finally:
-        log.info("stopping")
-        # A hook that comes now finds no endpoint and spools at once.
-        paths.endpoint.unlink(missing_ok=True)
-        server.stop()
-        server.join()
-        steward.stop()
-        watch.close()
-        if steward.ident is not None:
-            steward.join()
-        embedder.close()
+        while not stop.wait(LOOK_S):
+            watch.follow(steward.roots())  # directories that appeared
+        if server.failure:
+            raise CsmdError(server.failure, hint="look at the log and restart the daemon")
+
+
+class _StopMark:
+    """Owns a pipe that signal handlers and the server's end write to, and the main thread waits on.
+
+    Not a threading.Event: its lock is not to be taken by a handler that interrupts the very wait that holds it.
+    """
+
+    def __init__(self, ending: ExitStack) -> None:
+        self._out, self._in = os.pipe()
+        ending.callback(os.close, self._out)
+        ending.callback(os.close, self._in)
+        os.set_blocking(self._in, False)
+        for number in (signal.SIGTERM, signal.SIGINT, signal.SIGHUP):
+            ending.callback(signal.signal, number, signal.signal(number, lambda *_: self.set()))
+
+    def set(self) -> None:
+        """Asks for the end; from any thread or signal handler."""
+        with suppress(BlockingIOError):
+            os.write(self._in, b"!")
+
+    def wait(self, seconds: float) -> bool:
+        """Whether the end was asked for within this time."""
+        poll = select.poll()
+        poll.register(self._out, select.POLLIN)
+        return bool(poll.poll(seconds * 1000))
+
+
+def _end_threads(server: Server, steward: Steward, watch: Watch) -> None:
+    server.stop()
+    steward.stop()
+    server.join()
+    watch.close()
+    if steward.ident is not None:
+        steward.join()
+
+
+def _last_checkpoint(store: Store) -> None:
+    try:
         store.checkpoint(truncate=True)
-        store.close()
-        paths.instance.unlink(missing_ok=True)
-        clear_stale_socket(path)
-        log.info("stopped")
-
-
-def _wait(stop: threading.Event, server: Server, look: Callable[[], None]) -> None:
-    """Waits for a signal; once a minute looks for directories that appeared."""
-    while not stop.wait(60.0):
-        if not server.is_alive():
-            raise CsmdError("the socket's thread has ended", hint="look at the log and restart the daemon")
-        look()
+    except CsmdError as error:
+        log.warning("the last checkpoint: %s", error.what)  # the next start reads the write-ahead log
 
 
 def status(

@@ -27,7 +27,8 @@ from csmd import text, wire
 from csmd.capture import stage as capture
 from csmd.capture.hosts import claude
 from csmd.config import Config
-from csmd.daemon.steward import Steward, now_iso
+from csmd.daemon.now import now_iso
+from csmd.daemon.steward import Steward
 from csmd.daemon.tools import Tools
 from csmd.errors import BadInput, CsmdError, StoreError
 from csmd.model import Brief, Event
@@ -42,6 +43,8 @@ log = logging.getLogger(__name__)
 
 #: Kept back from a hook's deadline for the way home.
 MARGIN_S = 0.015
+#: Requests that are still answered, with `retry`, by a daemon that stops.
+LATE_LIMIT = 10_000
 #: Longest that a prompt's vector may take; the words alone answer after that.
 QUERY_VECTOR_S = 0.12
 
@@ -56,12 +59,21 @@ class Waiting:
 
 
 class Server(threading.Thread):
-    """Owns the ROUTER socket; `start` it, wait for `ready`, `stop` it."""
+    """Owns the ROUTER socket; `start` it, wait for `ready`, look at `failure`, `stop` it. Calls `ended` at its end."""
 
     def __init__(
-        self, path: Path, store: Store, config: Config, embedder: Embedder, steward: Steward, tools: Tools
+        self,
+        path: Path,
+        store: Store,
+        config: Config,
+        embedder: Embedder,
+        steward: Steward,
+        tools: Tools,
+        *,
+        ended: Callable[[], None],
     ) -> None:
         super().__init__(name="csmd-server")
+        self._ended = ended
         self.path = path
         self.store = store
         self.config = config
@@ -75,6 +87,8 @@ class Server(threading.Thread):
         self._wake_out, self._wake_in = socket.socketpair()
         self._wake_out.setblocking(False)
         self._wake_in.setblocking(False)
+        # Held while a byte is sent: a descriptor closed meanwhile may be somebody else's already.
+        self._wake_lock = threading.Lock()
         self._stopping = threading.Event()
         self._router: zmq.Socket[bytes] | None = None
 
@@ -84,6 +98,19 @@ class Server(threading.Thread):
         self._wake()
 
     def run(self) -> None:
+        try:
+            self._listen()
+        except Exception as error:
+            log.exception("the socket's thread failed")
+            self.failure = f"the socket's thread failed: {type(error).__name__}"
+        finally:
+            with self._wake_lock:
+                self._wake_in.close()
+                self._wake_out.close()
+            self.ready.set()
+            self._ended()
+
+    def _listen(self) -> None:
         ctx = zmq.Context()
         router: zmq.Socket[bytes] = ctx.socket(zmq.ROUTER)
         router.setsockopt(zmq.LINGER, 200)
@@ -101,26 +128,35 @@ class Server(threading.Thread):
             self.failure = f"cannot listen on {self.path}: {error}"
             router.close(0)
             ctx.term()
-            self.ready.set()
             return
         self._router = router
         poller = zmq.Poller()
         poller.register(router, zmq.POLLIN)
         poller.register(self._wake_out, zmq.POLLIN)
         self.ready.set()
-        while not self._stopping.is_set():
-            for source, _ in poller.poll():
-                if source is router:
-                    self._receive(router)
-                else:
-                    self._drain_wakes()
-            self._work()
+        try:
+            while not self._stopping.is_set():
+                for source, _ in poller.poll():
+                    if source is router:
+                        self._receive(router)
+                    else:
+                        self._drain_wakes()
+                self._work()
+            self._turn_away(router)
+        finally:
+            router.close()
+            ctx.term()
+
+    def _turn_away(self, router: zmq.Socket[bytes]) -> None:
+        """The last answers: `retry` to who waits for the store, and to who came too late to be looked at."""
         for waiting in list(self._waiting.values()):
             self._send(waiting.identity, Reply(status="retry"))
-        router.close()
-        ctx.term()
-        self._wake_in.close()
-        self._wake_out.close()
+        for _ in range(LATE_LIMIT):
+            try:
+                identity = router.recv_multipart(zmq.NOBLOCK)[0]
+            except zmq.Again:
+                return
+            self._send(identity, Reply(status="retry"))
 
     def _receive(self, router: zmq.Socket[bytes]) -> None:
         for _ in range(200):
@@ -156,19 +192,15 @@ class Server(threading.Thread):
 
     def _event(self, waiting: Waiting) -> None:
         request = waiting.request
+        if not request.id:
+            raise BadInput("an event has no id")  # it is what makes a replay known
         try:
             event, redacted = capture.decode_event(request.body, name=request.name, event_id=request.id, at=now_iso())
         except BadInput as error:
             # Kept out, noted and acknowledged: a spool would only bring it back.
-            files.quarantine(
-                self.config.paths.quarantine,
-                source=f"hook {request.name}",
-                reason=error.what,
-                data=request.body,
-                now=now_iso(),
-            )
+            reason = error.what
             self._then(
-                self.store.submit(lambda rows: counts.count(rows, [("bad events", 1)])),
+                self.store.submit(lambda rows: self._note_bad(rows, request, reason)),
                 waiting,
                 lambda _: self._done(waiting),
             )
@@ -180,6 +212,17 @@ class Server(threading.Thread):
             lambda rows: capture.record(rows, event, redacted=redacted, key=self.store.hash_key, now=now_iso())
         )
         self._then(write, waiting, lambda new: self._recorded(waiting, event, new))
+
+    def _note_bad(self, rows: Rows, request: Request, reason: str) -> None:
+        """Runs on the writer: the note is a file that is flushed to the disk."""
+        files.quarantine(
+            self.config.paths.quarantine,
+            source=f"hook {request.name}",
+            reason=reason,
+            data=request.body,
+            now=now_iso(),
+        )
+        counts.count(rows, [("bad events", 1)])
 
     def _recorded(self, waiting: Waiting, event: Event, new: bool) -> None:
         """The event is on the disk: now it may be answered."""
@@ -225,7 +268,7 @@ class Server(threading.Thread):
         write = self.store.submit(
             lambda rows: context.add_receipt(
                 rows,
-                receipt_id=f"r{event.id[:31]}",
+                receipt_id=f"r{event.id}",
                 session_id=event.session_id,
                 event=event.name,
                 project=project,
@@ -243,8 +286,12 @@ class Server(threading.Thread):
         if not isinstance(params, dict):
             raise BadInput("a call's parameters are not a JSON object")
         lane = self.tools.lane(request.name)
-        read = self.store.submit_read(lambda rows: self.tools.call(rows, request.name, params), lane=lane)
-        self._then(read, waiting, lambda result: self._done(waiting, json.dumps(result, ensure_ascii=False).encode()))
+        # Nobody reads an answer after the caller's patience: a search that takes longer is stopped.
+        left = waiting.until - time.monotonic()
+        read = self.store.submit_read(
+            lambda rows: self.tools.call(rows, request.name, params), lane=lane, deadline_s=left
+        )
+        self._then(read, waiting, lambda result: self._done(waiting, _json(result)))
 
     def _then(
         self,
@@ -268,15 +315,19 @@ class Server(threading.Thread):
     ) -> None:
         error = finished.exception()
         if error is None:
-            next_step(finished.result())
-            return
+            # One of the four catch-alls: who asked gets an answer even when making it fails.
+            try:
+                next_step(finished.result())
+                return
+            except Exception as raised:  # noqa: BLE001 - logged below
+                error = raised
         self._waiting.pop(id(waiting), None)
         if otherwise is not None:
             log.warning("answered without an injection: %s", error)
             self._send(waiting.identity, otherwise)
         elif isinstance(error, CsmdError):
-            status = "refused" if isinstance(error, StoreError) and waiting.request.verb == "event" else "error"
-            self._send(waiting.identity, Reply(status=status, body=_problem(error)))  # type: ignore[arg-type]
+            refused = isinstance(error, StoreError) and waiting.request.verb == "event"
+            self._send(waiting.identity, Reply(status="refused" if refused else "error", body=_problem(error)))
         else:
             log.error("%s failed", waiting.request.name, exc_info=error)
             self._send(waiting.identity, Reply(status="error", body=b'{"error":"internal error, see the log"}'))
@@ -287,11 +338,7 @@ class Server(threading.Thread):
 
     def _work(self) -> None:
         while self._inbox:
-            step = self._inbox.popleft()
-            try:
-                step()
-            except Exception:
-                log.exception("a reply failed")
+            self._inbox.popleft()()
 
     def _send(self, identity: bytes, reply: Reply) -> None:
         if self._router is not None:
@@ -301,10 +348,11 @@ class Server(threading.Thread):
                 log.warning("a peer went away before its answer: %s", error)
 
     def _wake(self) -> None:
-        try:
-            self._wake_in.send(b"!")
-        except (BlockingIOError, OSError):
-            return  # it is awake, or it has ended
+        with self._wake_lock:
+            try:
+                self._wake_in.send(b"!")
+            except OSError:
+                return  # it is awake (the pipe is full), or it has ended
 
     def _drain_wakes(self) -> None:
         try:
@@ -326,4 +374,9 @@ def clear_stale_socket(path: Path) -> None:
 
 
 def _problem(error: CsmdError) -> bytes:
-    return json.dumps({"error": error.what, "hint": error.hint}, ensure_ascii=False).encode()
+    return _json({"error": error.what, "hint": error.hint})
+
+
+def _json(value: Any) -> bytes:
+    """What a path or an argument holds that is not Unicode must not cost the answer."""
+    return json.dumps(value, ensure_ascii=False).encode("utf-8", "replace")

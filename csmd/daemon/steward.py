@@ -12,19 +12,22 @@ import threading
 import time
 from collections import deque
 from collections.abc import Callable
-from dataclasses import dataclass, field
+from contextlib import suppress
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
-from typing import Any, Literal
 
 from csmd import text
 from csmd.believe import stage as believe
 from csmd.capture import stage as capture
 from csmd.config import Config
+from csmd.daemon import jobs, replay
+from csmd.daemon.jobs import Job
+from csmd.daemon.now import iso, now_iso
 from csmd.distill import stage as distill
-from csmd.errors import BadInput, CsmdError, EmbeddingUnavailable, StoreError
-from csmd.store import counts, cursors, files, journal, vectors
+from csmd.errors import CsmdError, StoreError
+from csmd.store import cursors, journal, vectors
 from csmd.store.core import Store
+from csmd.store.cursors import Behind
 from csmd.store.embed import Embedder
 
 log = logging.getLogger(__name__)
@@ -38,20 +41,6 @@ PROVISIONAL_S = 120.0
 EMBED_TEXTS = 8
 PASSAGE_CHARACTERS = 1000
 PASSAGES_PER_ROW = 12
-
-
-@dataclass(slots=True)
-class Job:
-    """Work somebody waits for; `progress` is for people, `result` for the caller."""
-
-    id: str
-    kind: Literal["import", "sync"]
-    path: str = ""
-    with_vectors: bool = True
-    state: Literal["waiting", "running", "done", "failed"] = "waiting"
-    progress: dict[str, Any] = field(default_factory=dict)
-    result: dict[str, Any] = field(default_factory=dict)
-    error: str = ""
 
 
 class Steward(threading.Thread):
@@ -68,6 +57,8 @@ class Steward(threading.Thread):
         self.jobs: dict[str, Job] = {}
         self.trouble: dict[str, str] = {}
         self._queue: deque[Job] = deque()
+        self.left_alone: set[Path] = set()
+        """What lies in the spool, is no event and cannot be removed."""
         self._hints: dict[str, None] = {}
         self._lock = threading.Lock()
         self._wake = threading.Event()
@@ -101,71 +92,52 @@ class Steward(threading.Thread):
         self._stopping.set()
         self._wake.set()
 
+    @property
+    def stopping(self) -> bool:
+        """Whether the batch at hand is the last."""
+        return self._stopping.is_set()
+
     def run(self) -> None:
         while not self._stopping.is_set():
-            busy = self._guard("step", lambda: self.step(time.monotonic()))
+            busy = self.guard("step", lambda: self.step(time.monotonic()))
             if not busy:
                 self._wake.wait(TICK_S)
                 self._wake.clear()
 
     def step(self, now: float) -> bool:
         """Does what is due at the monotonic time `now`; whether more may be due at once."""
-        worked = self._guard("spool", self.replay_spool)
+        worked = self.guard("spool", self.replay_spool)
         with self._lock:
-            hints, self._hints = list(self._hints), {}
-        for path in hints:
-            worked |= self._guard_tail(Path(path))
+            job = self._queue.popleft() if self._queue else None
+        if job is not None:
+            jobs.perform(self, job)
+            return True
+        for path in self.take_hints():
+            worked |= self.look_at(path).bytes_read > 0
         if now >= self._next_live:
             self._next_live = now + LIVE_SWEEP_S
             full = now >= self._next_full
             if full:
                 self._next_full = now + FULL_SWEEP_S
-            worked |= self._guard("sweep", lambda: self.sweep(full=full) > 0)
-            self._guard("provisional turns", self._close_provisional)
-        with self._lock:
-            job = self._queue.popleft() if self._queue else None
-        if job is not None:
-            self._perform(job)
-            return True
-        worked |= self._guard("distill", lambda: self.distill(force=False) > 0)
-        worked |= self._guard("believe", lambda: self.believe() > 0)
-        embedded = self._guard("embed", lambda: self.embed_some() > 0)
+            worked |= self.guard("sweep", lambda: self.sweep(full=full) > 0)
+            self.guard("provisional turns", self._close_provisional)
+        worked |= self.guard("distill", lambda: self.distill(force=False) > 0)
+        worked |= self.guard("believe", lambda: self.believe() > 0)
+        embedded = self.guard("embed", lambda: self.embed_some() > 0)
         if worked or self.store.commits - self._commits_seen > 200:
             self._commits_seen = self.store.commits
-            self._guard("checkpoint", lambda: bool(self.store.checkpoint()))
+            self.guard("checkpoint", lambda: bool(self.store.checkpoint()))
         return worked or embedded
 
-    def replay_spool(self) -> bool:
-        """Takes in what hooks left while no daemon answered; a file goes only after its commit."""
-        found = False
-        for path in files.spooled_paths(self.config.paths.home):
-            if self._stopping.is_set():
-                break
-            try:
-                left = files.read_spooled(path)
-                at = iso(datetime.fromtimestamp(left.at_ns / 1e9, UTC))
-                event, redacted = capture.decode_event(left.body, name=left.name, event_id=left.id, at=at)
-            except (BadInput, ValueError, OverflowError, OSError) as error:
-                self._quarantine(path, error)
-                continue
-            if event is not None:
-                self.store.write(
-                    lambda rows, event=event, redacted=redacted: capture.record(  # type: ignore[misc]
-                        rows, event, redacted=redacted, key=self.store.hash_key, now=now_iso()
-                    )
-                )
-                if event.transcript_path:
-                    self.hint(event.transcript_path)
-            path.unlink(missing_ok=True)
-            found = True
-        return found
+    def take_hints(self) -> list[Path]:
+        """The transcripts that were hinted at since it was last asked."""
+        with self._lock:
+            hints, self._hints = list(self._hints), {}
+        return [Path(path) for path in hints]
 
-    def _quarantine(self, path: Path, error: Exception) -> None:
-        data = path.read_bytes() if path.is_file() and not path.is_symlink() else b""
-        reason = error.what if isinstance(error, CsmdError) else type(error).__name__
-        files.quarantine(self.config.paths.quarantine, source=str(path), reason=reason, data=data, now=now_iso())
-        self.store.write(lambda rows: counts.count(rows, [("bad events", 1)]))
-        path.unlink(missing_ok=True)
+    def replay_spool(self) -> bool:
+        """Takes in what hooks left while no daemon answered; whether there was any."""
+        return replay.replay(self)
 
     def roots(self) -> list[Path]:
         """The directories with transcripts, those that exist."""
@@ -175,33 +147,51 @@ class Steward(threading.Thread):
         """Reads every transcript that has grown; only those read in the last hour unless `full`."""
         known = self.store.read(cursors.known_positions)
         if full:
-            paths = [path for root in self.roots() for path in capture.transcripts(root)]
-            paths += [Path(path) for path in known if not any(Path(path).is_relative_to(root) for root in self.roots())]
+            roots = self.roots()
+            paths = [path for root in roots for path in capture.transcripts(root)]
+            paths += [Path(path) for path in known if not any(Path(path).is_relative_to(root) for root in roots)]
+            self._forget_trouble_of_lost_files()
         else:
             since = iso(datetime.now(UTC) - timedelta(hours=1))
             paths = [Path(path) for path in self.store.read(lambda rows: cursors.files_read_since(rows, since))]
         count = 0
         for path in paths:
-            if self._stopping.is_set():
+            if self.stopping:
+                break
+            if self._queue:  # somebody waits: this is begun again after their job, and finds the less to do
+                self._next_live = self._next_full = 0.0
                 break
             if capture.has_grown(path, known):
-                count += self._guard_tail(path)
+                count += self.look_at(path).bytes_read > 0
         return count
 
-    def _guard_tail(self, path: Path) -> bool:
-        return self._guard(f"transcript {path}", lambda: self._tail(path).bytes_read > 0)
+    def look_at(self, path: Path, *, strict: bool = False) -> capture.Tail:
+        """Reads what a transcript has grown by; what it could not read is told in `trouble`."""
+        report = capture.Tail()
 
-    def _tail(self, path: Path) -> capture.Tail:
-        if not path.is_file():
-            return capture.Tail()
-        return capture.tail(
-            self.store,
-            path,
-            now=now_iso,
-            tool_limit=self.config.settings.capture_tool_output_bytes,
-            quarantine=self.config.paths.quarantine,
-            stop=self._stopping.is_set,
-        )
+        def look() -> bool:
+            nonlocal report
+            if not path.is_file():
+                return False  # gone, which is no trouble, or a pipe that would never end
+            with suppress(FileNotFoundError):
+                report = capture.tail(
+                    self.store,
+                    path,
+                    now=now_iso,
+                    tool_limit=self.config.settings.capture_tool_output_bytes,
+                    quarantine=self.config.paths.quarantine,
+                    stop=self._stopping.is_set,
+                )
+            return True
+
+        self.guard(f"transcript {path}", look, strict=strict)
+        return report
+
+    def _forget_trouble_of_lost_files(self) -> None:
+        for what in list(self.trouble):
+            kind, _, path = what.partition(" ")
+            if kind == "transcript" and not Path(path).exists():
+                del self.trouble[what]
 
     def _close_provisional(self) -> bool:
         before = iso(datetime.now(UTC) - timedelta(seconds=PROVISIONAL_S))
@@ -215,16 +205,22 @@ class Steward(threading.Thread):
         quiet = iso(datetime.now(UTC) - timedelta(seconds=QUIET_S))
         found = 0
         for session in distill.behind(self.store):
-            if self._stopping.is_set():
+            if self.stopping:
                 break
             settled = force or distill.is_settled(session, quiet_before=quiet)
-            found += distill.distill(self.store, session, settled=settled)
+
+            def one(session: Behind = session, settled: bool = settled) -> bool:
+                nonlocal found
+                found += distill.distill(self.store, session, settled=settled)
+                return True
+
+            self.guard(f"distilling session {session.session_id}", one, strict=force)
         return found
 
     def believe(self) -> int:
         """Makes memories of every waiting statement; the number of new ones."""
         new = 0
-        while not self._stopping.is_set():
+        while not self.stopping:
             looked, made = believe.believe(self.store)
             new += made
             if not looked:
@@ -269,103 +265,24 @@ class Steward(threading.Thread):
         reached = waiting[-1][0]
         self.store.write(lambda rows: vectors.add(rows, kind, model, made, reached=reached))
 
-    def _perform(self, job: Job) -> None:
-        job.state = "running"
-        started = time.monotonic()
-        before = self.store.read(lambda rows: (counts.counts(rows), counts.counters(rows)))
-        try:
-            self._read_all(job)
-            job.progress.update(step="distilling")
-            self.distill(force=True)
-            self.believe()
-            if job.with_vectors:
-                self._embed_all(job)
-            self.store.checkpoint(truncate=True)
-            after = self.store.read(lambda rows: (counts.counts(rows), counts.counters(rows)))
-            job.result.update(
-                memories_new=after[0]["memories"] - before[0]["memories"],
-                vectors=after[0]["vectors"] - before[0]["vectors"],
-                took_s=round(time.monotonic() - started, 3),
-            )
-            job.state = "done"
-        except CsmdError as error:
-            job.error, job.state = f"{error.what}{'; ' + error.hint if error.hint else ''}", "failed"
-        except Exception as error:
-            log.exception("job %s failed", job.kind)
-            job.error, job.state = f"{type(error).__name__}, see the log", "failed"
+    def guard(self, what: str, work: Callable[[], bool], *, strict: bool = False) -> bool:
+        """One of the four catch-alls: a failing part is logged, shown in status, and the others go on.
 
-    def _read_all(self, job: Job) -> None:
-        self.replay_spool()
-        with self._lock:
-            hints, self._hints = list(self._hints), {}
-        if job.kind == "import":
-            paths = capture.transcripts(Path(job.path))
-        else:
-            known = self.store.read(cursors.known_positions)
-            listed = [path for root in self.roots() for path in capture.transcripts(root)]
-            paths = [*dict.fromkeys([*listed, *(Path(path) for path in [*hints, *known])])]
-        total = capture.Tail()
-        for number, path in enumerate(paths):
-            if self._stopping.is_set():
-                raise StoreError("the daemon is stopping", hint="run it again when the daemon is up")
-            job.progress.update(step="reading", done=number, total=len(paths), bytes=total.bytes_read)
-            try:
-                one = self._tail(path)
-            except OSError as error:
-                self.trouble[f"transcript {path}"] = str(error.strerror)
-                continue
-            for name in ("turns_new", "turns_known", "bad_lines", "redactions", "bytes_read"):
-                setattr(total, name, getattr(total, name) + getattr(one, name))
-            if number % 20 == 19:
-                self.store.checkpoint()
-        job.progress.update(done=len(paths), total=len(paths), bytes=total.bytes_read)
-        job.result.update(
-            files=len(paths),
-            turns_new=total.turns_new,
-            turns_known=total.turns_known,
-            bad_lines=total.bad_lines,
-            redactions=total.redactions,
-        )
-
-    def _embed_all(self, job: Job) -> None:
-        name = self.model_name()
-        if name is None:
-            return
-        model = self.store.read(lambda rows: vectors.model_seq(rows, name))
-        total = self.store.read(lambda rows: vectors.left(rows, model))
-        done = 0
-        while not self._stopping.is_set():
-            try:
-                made = self.embed_some()
-            except EmbeddingUnavailable as error:
-                self.trouble["embed"] = error.what
-                return
-            if not made:
-                return
-            done += made
-            job.progress.update(step="embedding", done=done, total=max(done, total))
-
-    def _guard(self, what: str, work: Callable[[], bool]) -> bool:
-        """One of the four catch-alls: a failing part is logged, shown in status, and the others go on."""
+        With `strict` a StoreError is raised all the same: somebody waits, and the next part would fare no better.
+        """
         try:
             result = bool(work())
-        except CsmdError as error:
-            self.trouble[what] = error.what
-            log.warning("%s: %s", what, error.what)
         except Exception as error:
-            self.trouble[what] = type(error).__name__
-            log.exception("%s failed", what)
-        else:
-            self.trouble.pop(what, None)
-            return result
-        return False
-
-
-def iso(moment: datetime) -> str:
-    """A moment as csmd writes times."""
-    return moment.astimezone(UTC).strftime("%Y-%m-%dT%H:%M:%S.") + f"{moment.microsecond // 1000:03d}Z"
-
-
-def now_iso() -> str:
-    """The time now as csmd writes it."""
-    return iso(datetime.now(UTC))
+            if strict and isinstance(error, StoreError):
+                raise
+            known = isinstance(error, CsmdError | OSError)
+            trouble = (
+                error.what if isinstance(error, CsmdError) else getattr(error, "strerror", "") or type(error).__name__
+            )
+            # The same trouble at every tick is one line in the log, not a thousand.
+            if self.trouble.get(what) != trouble:
+                log.warning("%s: %s", what, trouble, exc_info=None if known else error)
+            self.trouble[what] = trouble
+            return False
+        self.trouble.pop(what, None)
+        return result

@@ -6,21 +6,24 @@ on a reader's thread: it may wait for the writer or the worker, never for the st
 
 from __future__ import annotations
 
+import re
 import secrets
 from collections.abc import Callable, Mapping
 from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import Any
 
-from csmd import text
+from csmd import text, wire
 from csmd.believe import score
 from csmd.believe import stage as believe
 from csmd.capture import project
 from csmd.capture.redact import redact
 from csmd.config import Config
-from csmd.daemon.steward import Job, Steward, now_iso
+from csmd.daemon.jobs import Job
+from csmd.daemon.now import now_iso
+from csmd.daemon.steward import Steward
 from csmd.distill.classify import classify
-from csmd.errors import BadInput, ConfigError, CsmdError, EmbeddingUnavailable
+from csmd.errors import BadInput, CsmdError
 from csmd.model import Brief, Hit, Memory, Provenance, Statement
 from csmd.recall import stage as recall
 from csmd.store import counts, files, journal, memories, models, search
@@ -30,6 +33,7 @@ from csmd.store.sqlite import Rows
 
 Params = Mapping[str, Any]
 QUERY_VECTOR_S = 8.0
+_REDACTED = re.compile(r"\[redacted:[a-z-]+\]")
 REQUIRED = object()
 
 
@@ -104,8 +108,12 @@ def checked(name: str, tool: Tool, params: Params) -> dict[str, Any]:
             value = int(value)
         if kind is bool and value in ("true", "false"):
             value = value == "true"
-        if not isinstance(value, kind):
+        if not isinstance(value, kind) or (kind is int and isinstance(value, bool)):
             raise BadInput(f"{name}: {key} must be {kind.__name__}, not {value!r}")
+        if isinstance(value, str):
+            value = wire.clean(value)
+            if key in ("project", "path") and value and not value.startswith("/"):
+                raise BadInput(f"{name}: {key} must be an absolute path, not {value!r}", hint="begin it with /")
         result[key] = value
     return result
 
@@ -215,8 +223,8 @@ def _remember(tools: Tools, rows: Rows, params: Params) -> dict[str, Any]:
     from collections import Counter
 
     body = text.squeeze(redact(params["text"], Counter()))
-    if not text.content_words(body):
-        raise BadInput("there is nothing to remember in that text")
+    if not text.content_words(_REDACTED.sub("", body)):
+        raise BadInput("there is nothing to remember in that text", hint="say it in a sentence")
     by_person = params["by_person"]
     found = classify(body, kind="user")
     statement = Statement(
@@ -312,21 +320,19 @@ def _look_at_job(tools: Tools, rows: Rows, params: Params) -> dict[str, Any]:
     job = tools.steward.jobs.get(params["id"])
     if job is None:
         raise BadInput(f"there is no job {params['id']!r}; the daemon may have been restarted", hint="run it again")
-    return {"state": job.state, "progress": dict(job.progress), "result": dict(job.result), "error": job.error}
+    return {
+        "state": job.state,
+        "progress": dict(job.progress),
+        "result": dict(job.result),
+        "error": job.error,
+        "hint": job.hint,
+    }
 
 
 def _model_add(tools: Tools, rows: Rows, params: Params) -> dict[str, Any]:
     source = Path(params["path"])
-    name = tools.config.settings.embed_model
     models.check_model_dir(source)
-    directory = models.add_model(source, tools.config.paths.models, name=name)
-    tools.embedder.use(directory)
-    tools.steward.poke()
-    try:
-        tools.embedder.embed(["a first text"], deadline_s=60.0)
-    except EmbeddingUnavailable as error:
-        raise ConfigError(f"the model in {source} does not load: {error.what}") from error
-    return {"model": tools.model_name(), "dim": tools.embedder.dim}
+    return _job(tools, Job(id=secrets.token_hex(8), kind="model", path=str(source)))
 
 
 def _status(tools: Tools, rows: Rows, params: Params) -> dict[str, Any]:
@@ -369,7 +375,7 @@ TOOLS: dict[str, Tool] = {
         summary="How far a job is", mutates=False, run=_look_at_job, parameters={"id": (str, REQUIRED)}, lane="hook"
     ),
     "csm_model_add": Tool(
-        summary="Install an embedding model from a folder", mutates=True, run=_model_add, parameters={"path": (str, REQUIRED)}
+        summary="Install an embedding model from a folder; gives a job", mutates=True, run=_model_add, parameters={"path": (str, REQUIRED)}
     ),
     "csm_runtime_status": Tool(summary="The daemon's state", mutates=False, run=_status, parameters={}, lane="hook"),
 }  # fmt: skip

@@ -12,7 +12,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
-    from watchdog.observers.api import BaseObserver
+    from watchdog.observers.api import BaseObserver, ObservedWatch
 
 log = logging.getLogger(__name__)
 
@@ -23,16 +23,16 @@ class Watch:
     def __init__(self, hint: Callable[[str], None]) -> None:
         self._hint = hint
         self._observer: BaseObserver | None = None
-        self._roots: set[Path] = set()
+        self._roots: dict[Path, tuple[tuple[int, int], ObservedWatch]] = {}
         self.trouble = ""
 
     @property
     def roots(self) -> list[Path]:
         """What is watched."""
-        return sorted(self._roots)
+        return sorted(self._roots.copy())
 
     def follow(self, roots: list[Path]) -> None:
-        """Watches these directories with everything below; those already watched stay."""
+        """Watches these directories, and no others, with everything below; one that was made anew is another one."""
         from watchdog.events import (
             DirCreatedEvent,
             FileCreatedEvent,
@@ -59,7 +59,13 @@ class Watch:
                 except Exception:
                     log.exception("a file event could not be used")
 
-        for root in roots:
+        present = {root: identity for root in roots if (identity := _identity(root)) is not None}
+        for root, (identity, watch) in list(self._roots.items()):
+            if present.get(root) != identity and self._observer is not None:
+                del self._roots[root]
+                self._observer.unschedule(watch)
+        trouble = ""
+        for root, identity in present.items():
             if root in self._roots:
                 continue
             if self._observer is None:
@@ -67,7 +73,7 @@ class Watch:
                 self._observer.name = "csmd-watch"
                 self._observer.start()
             try:
-                self._observer.schedule(
+                watch = self._observer.schedule(
                     Handler(),
                     str(root),
                     recursive=True,
@@ -75,10 +81,12 @@ class Watch:
                 )
             except OSError as error:
                 # Out of inotify watches: the sweeps still find everything, later.
-                self.trouble = f"cannot watch {root}: {error.strerror}; it is looked at every 15 minutes"
-                log.warning("%s", self.trouble)
+                trouble = f"cannot watch {root}: {error.strerror}; it is looked at every 15 minutes"
                 continue
-            self._roots.add(root)
+            self._roots[root] = (identity, watch)
+        if trouble and trouble != self.trouble:
+            log.warning("%s", trouble)
+        self.trouble = trouble
 
     def close(self) -> None:
         """Ends the observer's threads."""
@@ -87,3 +95,12 @@ class Watch:
             self._observer.join()
             self._observer = None
             self._roots.clear()
+
+
+def _identity(root: Path) -> tuple[int, int] | None:
+    """What tells a directory from a later one of the same name; None when it is not there."""
+    try:
+        info = root.stat()
+    except OSError:
+        return None
+    return info.st_dev, info.st_ino

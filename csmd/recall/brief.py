@@ -16,32 +16,39 @@ from csmd.model import Attention, Brief, BriefItem, Category, Gate, Memory
 #: The host cuts at 10,000 UTF-16 units (facts: claude-code 1.7).
 LIMIT_UNITS = 9_000
 ITEM_CHARACTERS = 400
+#: How many of the worthiest are looked at, and what share of words makes two of them the same.
+CONSIDERED = 200
+TWIN_OVERLAP = 0.6
+RECENCY_MOST = 0.10
+QUESTION_WEIGHT = 0.6
 
 
 @dataclass(frozen=True, slots=True)
 class Section:
-    """A heading, what belongs under it, and how late it is trimmed (the greatest weight last)."""
+    """A heading, what belongs under it, how late it is trimmed (the greatest weight last) and its share of the budget."""
 
     heading: str
     gates: frozenset[Gate]
     categories: frozenset[Category] | None
     weight: float
+    share: float
 
 
-def _section(heading: str, gates: str, categories: str, weight: float) -> Section:
+def _section(heading: str, gates: str, categories: str, weight: float, share: float) -> Section:
     chosen = frozenset(categories.split()) if categories else None
-    return Section(heading, frozenset(gates.split()), chosen, weight)  # type: ignore[arg-type]
+    return Section(heading, frozenset(gates.split()), chosen, weight, share)  # type: ignore[arg-type]
 
 
-#: In the order they are shown; the first that fits takes a memory.
+#: In the order they are shown; the first that fits takes a memory. Shares may add up to more than 1: what one section
+#: leaves another takes, and what is still free at the end goes to the worthiest of any.
 SECTIONS: tuple[Section, ...] = (
-    _section("Corrections the user made", "correction", "", 1.3),
-    _section("How the user works", "behavioral", "", 1.15),
-    _section("Decisions", "epistemic", "decision constraint", 1.0),
-    _section("Known gotchas", "epistemic", "gotcha", 1.0),
-    _section("Facts", "epistemic", "", 0.85),
-    _section("People", "relational", "", 0.9),
-    _section("Still open", "promissory", "", 0.8),
+    _section("Corrections the user made", "correction", "", 1.3, 0.30),
+    _section("How the user works", "behavioral", "", 1.15, 0.30),
+    _section("Decisions", "epistemic", "decision constraint", 1.05, 0.30),
+    _section("Known gotchas", "epistemic", "gotcha", 1.0, 0.20),
+    _section("Facts", "epistemic", "", 0.85, 0.15),
+    _section("People", "relational", "", 0.9, 0.10),
+    _section("Still open", "promissory", "", 0.8, 0.15),
 )
 
 AUTHORITY_WEIGHT = {"user": 1.0, "assistant": 0.75, "external": 0.0}
@@ -70,15 +77,17 @@ def injectable(memory: Memory) -> bool:
     return not memory.superseded_by and memory.authority != "external" and memory.origin != "model_saved"
 
 
-def value(memory: Memory, attention: Attention) -> float:
-    """What a memory is worth to a session that has asked nothing yet; 0 is left out."""
+def value(memory: Memory, attention: Attention, *, recency: float = 0.0) -> float:
+    """What a memory is worth to a session that has asked nothing yet; 0 is left out.
+
+    `recency` is 0 for the oldest and 1 for the newest of the candidates; it adds at most 0.10.
+    A question that became a memory is worth less unasked: it answers when it is matched.
+    """
     told_again = min(0.2, 0.05 * (len(memory.provenance) - 1))
-    return (
-        (memory.confidence + told_again)
-        * SECTIONS[section_of(memory)].weight
-        * AUTHORITY_WEIGHT[memory.authority]
-        * ATTENTION_WEIGHT["HOT" if memory.pinned else attention]
-    )
+    worth = memory.confidence + told_again + RECENCY_MOST * recency
+    worth *= SECTIONS[section_of(memory)].weight * AUTHORITY_WEIGHT[memory.authority]
+    worth *= ATTENTION_WEIGHT["HOT" if memory.pinned else attention]
+    return worth * QUESTION_WEIGHT if memory.text.rstrip().endswith("?") and not memory.pinned else worth
 
 
 def line(memory: Memory) -> str:
@@ -89,20 +98,12 @@ def line(memory: Memory) -> str:
 
 def compose(candidates: Sequence[tuple[Memory, Attention]], *, max_tokens: int) -> Brief:
     """The brief for a session's start from the memories of its scopes; "" when nothing is worth telling."""
-    worth = [(value(memory, attention), memory) for memory, attention in candidates if injectable(memory)]
+    told = [(memory, attention) for memory, attention in candidates if injectable(memory)]
+    order = {at: place for place, at in enumerate(sorted({memory.confirmed_at for memory, _ in told}))}
+    newest = max(1, len(order) - 1)
+    worth = [(value(m, attention, recency=order[m.confirmed_at] / newest), m) for m, attention in told]
     ranked = sorted(((score, memory) for score, memory in worth if score > 0), key=lambda row: (-row[0], row[1].id))
-    chosen: list[tuple[float, Memory]] = []
-    seen: list[str] = []
-    for score, memory in ranked:
-        if any(text.overlap(memory.text, other) >= 0.6 for other in seen):
-            continue
-        trial = render([m for _, m in chosen] + [memory])
-        if _too_long(trial, max_tokens):
-            continue
-        chosen.append((score, memory))
-        seen.append(memory.text)
-        if len(chosen) >= 60:
-            break
+    chosen = _within_shares(_without_twins(ranked), max_tokens)
     if not chosen:
         return Brief(text="", tokens=0, items=())
     body = render([memory for _, memory in chosen])
@@ -111,6 +112,42 @@ def compose(candidates: Sequence[tuple[Memory, Attention]], *, max_tokens: int) 
         for score, memory in chosen
     )
     return Brief(text=body, tokens=text.estimate_tokens(body), items=items)
+
+
+def _without_twins(ranked: Sequence[tuple[float, Memory]]) -> list[tuple[float, Memory]]:
+    """The worthiest few, each saying something of its own."""
+    kept: list[tuple[float, Memory]] = []
+    said: list[frozenset[str]] = []
+    for score, memory in ranked:
+        body = frozenset(text.content_words(memory.text))
+        if not any(body and len(body & other) >= TWIN_OVERLAP * len(body | other) for other in said):
+            kept.append((score, memory))
+            said.append(body)
+        if len(kept) >= CONSIDERED:
+            break
+    return kept
+
+
+def _within_shares(ranked: Sequence[tuple[float, Memory]], max_tokens: int) -> list[tuple[float, Memory]]:
+    """What fits: each section within its share first, then whatever is worth most in what is left."""
+    left = max_tokens - text.estimate_tokens(f"{BRIEF_OPEN}\n{BRIEF_CLOSE}")
+    units = LIMIT_UNITS - text.utf16_units(f"{BRIEF_OPEN}\n{BRIEF_CLOSE}")
+    used = dict.fromkeys(range(len(SECTIONS)), 0)
+    chosen: set[int] = set()
+    for within_share in (True, False):
+        for place, (_, memory) in enumerate(ranked):
+            section = section_of(memory)
+            shown = line(memory) + "\n" + ("" if used[section] else SECTIONS[section].heading + ":\n")
+            cost = text.estimate_tokens(shown) + 1  # each line's tokens are rounded up, their sum may be one more
+            # A section's first memory may pass its share: in a small budget it would never be shown else.
+            full = within_share and used[section] and used[section] + cost > SECTIONS[section].share * max_tokens
+            if place in chosen or full or cost > left or text.utf16_units(shown) > units:
+                continue
+            chosen.add(place)
+            used[section] += cost
+            left -= cost
+            units -= text.utf16_units(shown)
+    return [row for place, row in enumerate(ranked) if place in chosen]
 
 
 def render(chosen: Sequence[Memory]) -> str:

@@ -7,6 +7,7 @@ the turn that states them.
 
 from __future__ import annotations
 
+import math
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
@@ -22,8 +23,12 @@ VECTOR_SCALE = 127 / 0.25
 POOL = 100
 PASSAGE_CHARACTERS = 1200
 TWIN_OVERLAP = 0.9
-#: Cosine at and below which two texts have nothing to do with each other, and at which they say the same.
-COSINE_NOTHING, COSINE_SAME = 0.2, 0.75
+#: Relevance to a prompt: the vector's share, the rarity that shared words and the prompt itself need to count whole.
+#: Chosen on the labelled questions and turns (docs/benchmarks.md); one of each few values tried, none is critical.
+COSINE_SHARE = 0.7
+SHARED_ENOUGH = 20.0
+ASKED_ENOUGH = 15.0
+YOUNG_STORE = 300
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -86,21 +91,29 @@ def memory_weight(memory: Memory) -> float:
     return weight * (0.5 if memory.superseded_by else 1.0)
 
 
-def relevance(prompt: str, memory: str, *, cosine_to_prompt: float | None) -> float:
-    """How relevant a memory is to a prompt, 0-1: by meaning where a vector is there, and by shared words.
+def rarity(count: int, total: int) -> float:
+    """How much a word says when `count` of `total` memories hold it: the logarithm of its rarity.
 
-    Shared words count against the shorter side, so that a long prompt does not drown a memory
-    nor a long memory a short question; one shared word alone is never enough.
+    A young store is treated as a larger one, or its few words would all look common.
     """
-    asked, said = set(text.query_terms(prompt)), set(text.query_terms(memory))
-    stems_asked, stems_said = {_stem(word) for word in asked}, {_stem(word) for word in said}
-    shared = stems_asked & stems_said
-    size = max(3, min(len(stems_asked), len(stems_said), 12))
-    words = min(1.0, len(shared) / size) if len(shared) > 1 else 0.0
+    return math.log((max(total, YOUNG_STORE) + 1) / (count + 0.5))
+
+
+def relevance(weights: Mapping[str, float], memory: str, *, cosine_to_prompt: float | None) -> float:
+    """How relevant a memory is to a prompt, 0-1; `weights` are the prompt's terms with their rarity.
+
+    Meaning counts more than shared words, and a prompt that says little ("yes, do that") makes
+    everything less relevant. Without a vector the shared words stand alone.
+    """
+    said = {_stem(word) for word in text.query_terms(memory)}
+    asked: dict[str, float] = {}
+    for word, weight in weights.items():
+        asked[_stem(word)] = max(weight, asked.get(_stem(word), 0.0))
+    shared = min(1.0, sum(weight for stem, weight in asked.items() if stem in said) / SHARED_ENOUGH)
+    substance = min(1.0, sum(asked.values()) / ASKED_ENOUGH)
     if cosine_to_prompt is None:
-        return words
-    sense = min(1.0, max(0.0, (cosine_to_prompt - COSINE_NOTHING) / (COSINE_SAME - COSINE_NOTHING)))
-    return 0.65 * sense + 0.35 * words
+        return shared * substance
+    return (COSINE_SHARE * max(0.0, cosine_to_prompt) + (1 - COSINE_SHARE) * shared) * substance
 
 
 def _stem(word: str) -> str:

@@ -22,6 +22,8 @@ from csmd.store.sqlite import Rows
 Embed = Callable[[str], tuple[bytes, str]]
 LEXICAL_S = 1.5
 VECTOR_S = 1.5
+#: How many of a scope's surest memories a brief is chosen from.
+PRELOADED = 1000
 
 
 def scopes(rows: Rows, path: str) -> list[int]:
@@ -76,7 +78,7 @@ def session_brief(rows: Rows, *, path: str, session_id: str, max_tokens: int) ->
             memory,
             belief.attention(today=days[memory.project_seq], hot_until=memory.hot_until, warm_until=memory.warm_until),
         )
-        for memory in memories.listing(rows, projects=places)
+        for memory in memories.listing(rows, projects=places, limit=PRELOADED)
         if memory.id not in told
     ]
     return briefs.compose(candidates, max_tokens=max_tokens)
@@ -104,14 +106,21 @@ def prompt_recall(
         for seq, _, _, distance in _nearest(rows, "memory", vector, places, degraded):
             sense[int(seq)] = max(sense.get(int(seq), -1.0), rank.cosine(distance))
     found = memories.by_seqs(rows, [*{*lexical, *sense}])
+    weights = _weights(rows, text.query_terms(prompt))
     ranked: list[tuple[Memory, float]] = []
     for seq, memory in found.items():
-        relevant = rank.relevance(prompt, memory.text, cosine_to_prompt=sense.get(seq, 0.0) if vector else None)
+        relevant = rank.relevance(weights, memory.text, cosine_to_prompt=sense.get(seq, 0.0) if vector else None)
         if relevant >= floor and memory.id not in told:
             ranked.append((memory, relevant * rank.memory_weight(memory)))
     ranked.sort(key=lambda row: (-row[1], row[0].id))
     made = briefs.compose_recall(ranked, prompt=prompt, max_tokens=max_tokens, max_items=max_items)
     return Brief(text=made.text, tokens=made.tokens, items=made.items, degraded=tuple(sorted(set(degraded))))
+
+
+def _weights(rows: Rows, terms: Sequence[str]) -> dict[str, float]:
+    """A prompt's terms and how much each says among the memories."""
+    total, _ = search.document_counts(rows)
+    return {term: rank.rarity(search.memories_with(rows, term), total) for term in terms}
 
 
 def _vector(rows: Rows, query: str, embed: Embed | None, degraded: list[str]) -> tuple[bytes, int] | None:

@@ -48,23 +48,33 @@ def add_receipt(
         )
 
 
-def told(rows: Rows, session_id: str) -> frozenset[str]:
-    """The ids of the memories that this session has in its context: told since it last began afresh."""
+def fresh_since(rows: Rows, session_id: str) -> str:
+    """Since when a session has had its present context: its last start, clear or compaction; "" when unknown."""
     marks = ", ".join(f"'{source}'" for source in FRESH_CONTEXT)
     since = rows.value(
         "select max(at) from events where session_id = :session and name = 'session_start' "  # noqa: S608
         f"and source in ({marks})",
         session=session_id,
     )
-    return frozenset(
-        str(memory)
-        for (memory,) in rows.all(
-            "select i.memory_id from injection_items i join injections n on n.seq = i.injection_seq "
-            "where n.session_id = :session and n.at >= :since",
-            session=session_id,
-            since=since or "",
-        )
+    return str(since or "")
+
+
+def told(rows: Rows, session_id: str) -> frozenset[str]:
+    """The ids of the memories that a session has in its context: told to it, or said in it, since that began."""
+    since = fresh_since(rows, session_id)
+    injected = rows.all(
+        "select i.memory_id from injection_items i join injections n on n.seq = i.injection_seq "
+        "where n.session_id = :session and n.at >= :since",
+        session=session_id,
+        since=since,
     )
+    said = rows.all(
+        "select m.id from provenance p join memories m on m.seq = p.memory_seq "
+        "where p.session_id = :session and p.at >= :since",
+        session=session_id,
+        since=since,
+    )
+    return frozenset(str(memory) for (memory,) in (*injected, *said))
 
 
 def was_told(rows: Rows, session_id: str, memory_id: str) -> bool:

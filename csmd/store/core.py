@@ -3,15 +3,17 @@
 A write is a function that reads, decides and writes on the writer's connection; it returns
 after its commit, so that an acknowledgement means it is on the disk. Writes that wait
 together share one transaction and one fsync; one that fails is undone alone. Readers cannot
-write. The lane "hook" is for hooks only, so that no long search stands before them.
+write. The lane "hook" is for hooks only, so that no long search stands before them. What was
+taken in is answered: nobody waits for ever, whatever fails or closes.
 """
 
 from __future__ import annotations
 
+import contextlib
 import os
-import queue
 import threading
 import time
+from collections import deque
 from collections.abc import Callable
 from concurrent.futures import Future
 from dataclasses import dataclass
@@ -21,14 +23,17 @@ from typing import Any, Literal, TypeVar
 import apsw
 
 from csmd.errors import Refused, StoreError
-from csmd.store import migrate
+from csmd.store import migrate, vectors
 from csmd.store.sqlite import Rows, connect, explained
 
 T = TypeVar("T")
 Lane = Literal["hook", "main"]
 
+LANES: tuple[Lane, ...] = ("hook", "main")
 QUEUE_LIMIT = 2000
 GROUP_LIMIT = 256
+#: A truncating checkpoint keeps the writer out while it waits for readers: it may not wait long.
+CHECKPOINT_PATIENCE_MS = 20
 
 
 @dataclass(slots=True)
@@ -38,70 +43,119 @@ class _Task:
     deadline_at: float | None = None
 
 
+class _Mailbox:
+    """Owns the tasks on their way to one thread: after `close` none comes in, and all that is in goes out."""
+
+    def __init__(self, limit: int | None = None) -> None:
+        self._limit = limit
+        self._tasks: deque[_Task] = deque()
+        self._changed = threading.Condition()
+        self._closed = False
+
+    def _is_full(self) -> bool:
+        return self._limit is not None and len(self._tasks) >= self._limit
+
+    def put(self, task: _Task, *, wait: bool = False) -> None:
+        """Leaves a task; Refused when closed, or when full and not to `wait`."""
+        with self._changed:
+            if wait:
+                self._changed.wait_for(lambda: self._closed or not self._is_full())
+            if self._closed:
+                raise Refused("the store is closing")
+            if self._is_full():
+                raise Refused(f"{self._limit} writes are waiting already")
+            self._tasks.append(task)
+            self._changed.notify_all()
+
+    def take(self, most: int) -> list[_Task]:
+        """The next tasks, at least one; [] when closed and empty."""
+        with self._changed:
+            self._changed.wait_for(lambda: self._closed or bool(self._tasks))
+            taken = [self._tasks.popleft() for _ in range(min(most, len(self._tasks)))]
+            self._changed.notify_all()
+            return taken
+
+    def close(self) -> None:
+        """Refuses what comes from now on."""
+        with self._changed:
+            self._closed = True
+            self._changed.notify_all()
+
+
 class Store:
     """Owns the database file's connections and threads; `close` drains and joins them."""
 
     def __init__(self, path: Path, *, now: str) -> None:
         self.path = path
-        writer = connect(path, readonly=False)
-        os.chmod(path, 0o600)  # noqa: PTH101
-        rows = Rows(writer)
-        self.migrated = migrate.migrate(rows, now=now, backup=path.with_suffix(".before-migration.db"))
-        if not rows.value("select count(*) from meta where key = 'hash_key'"):
-            with rows.transaction(write=True):
-                rows.run("insert into meta (key, value) values ('hash_key', :key)", key=os.urandom(32))
-        self.hash_key: bytes = rows.value("select value from meta where key = 'hash_key'")
         self.commits = 0
-        self._closing = False
-        self._writes: queue.Queue[_Task | None] = queue.Queue(QUEUE_LIMIT)
-        self._maintenance = connect(path, readonly=False)
-        self._threads = [threading.Thread(target=self._write_loop, args=(writer,), name="csmd-writer")]
-        self._reads: dict[Lane, queue.Queue[_Task | None]] = {"hook": queue.Queue(), "main": queue.Queue()}
-        for lane, tasks in self._reads.items():
-            reader = connect(path, readonly=True)
-            self._threads.append(
-                threading.Thread(target=self._read_loop, args=(reader, tasks), name=f"csmd-reader-{lane}")
-            )
-        for thread in self._threads:
+        _make_private(path)
+        with contextlib.ExitStack() as opened:
+
+            def opening(*, readonly: bool) -> apsw.Connection:
+                return opened.enter_context(contextlib.closing(connect(path, readonly=readonly)))
+
+            writer = opening(readonly=False)
+            rows = Rows(writer)
+            self.migrated = migrate.migrate(rows, now=now, backup=path.with_suffix(".before-migration.db"))
+            if not rows.value("select count(*) from meta where key = 'hash_key'"):
+                with rows.transaction(write=True):
+                    rows.run("insert into meta (key, value) values ('hash_key', :key)", key=os.urandom(32))
+            self.hash_key: bytes = rows.value("select value from meta where key = 'hash_key'")
+            self._maintenance = opening(readonly=False)
+            self._maintenance.set_busy_timeout(CHECKPOINT_PATIENCE_MS)
+            self._maintaining = threading.Lock()
+            self._writes = _Mailbox(QUEUE_LIMIT)
+            self._writer = threading.Thread(target=self._write_loop, args=(writer,), name="csmd-writer")
+            self._reads = {lane: _Mailbox() for lane in LANES}
+            self._readers = {
+                lane: threading.Thread(
+                    target=self._read_loop, args=(opening(readonly=True), tasks), name=f"csmd-reader-{lane}"
+                )
+                for lane, tasks in self._reads.items()
+            }
+            opened.pop_all()
+        for thread in (self._writer, *self._readers.values()):
             thread.start()
 
     def submit(self, run: Callable[[Rows], T]) -> Future[T]:
         """Queues a write; the future resolves after its commit. Refused when the queue is full or closing."""
-        if self._closing:
-            raise Refused("the store is closing")
         future: Future[T] = Future()
-        try:
-            self._writes.put_nowait(_Task(run, future))
-        except queue.Full:
-            raise Refused(f"{QUEUE_LIMIT} writes are waiting already") from None
+        self._writes.put(_Task(run, future))
         return future
 
     def write(self, run: Callable[[Rows], T]) -> T:
-        """Performs a write and waits for its commit; background callers wait for room in the queue."""
-        if self._closing:
-            raise Refused("the store is closing")
+        """Performs a write and waits for its commit; background callers wait for room in the queue.
+
+        Refused when the store closes meanwhile, and inside another write, which would wait for itself.
+        """
+        if threading.current_thread() is self._writer:
+            raise Refused("a write cannot wait for another one", hint="use the rows that the write was given")
         future: Future[T] = Future()
-        self._writes.put(_Task(run, future))
+        self._writes.put(_Task(run, future), wait=True)
         return future.result()
 
     def submit_read(self, run: Callable[[Rows], T], *, lane: Lane, deadline_s: float | None = None) -> Future[T]:
         """Queues a read on `lane`; it sees one snapshot and is interrupted `deadline_s` from now."""
-        if self._closing:
-            raise Refused("the store is closing")
         future: Future[T] = Future()
         deadline_at = None if deadline_s is None else time.monotonic() + deadline_s
         self._reads[lane].put(_Task(run, future, deadline_at))
         return future
 
     def read(self, run: Callable[[Rows], T], *, lane: Lane = "main", deadline_s: float | None = None) -> T:
-        """Performs a read and waits for it."""
+        """Performs a read and waits for it; Refused inside another read of the lane, which would wait for itself."""
+        if threading.current_thread() is self._readers[lane]:
+            raise Refused("a read cannot wait for another one", hint="use the rows that the read was given")
         return self.submit_read(run, lane=lane, deadline_s=deadline_s).result()
 
     def checkpoint(self, *, truncate: bool = False) -> int:
-        """Moves the write-ahead log into the database, off the writer's thread; the pages left in the log."""
+        """Moves the write-ahead log into the database, off the writer's thread; the pages left in the log.
+
+        -1 when a reader or the writer stood in the way: what could be moved was.
+        """
         try:
             mode = apsw.SQLITE_CHECKPOINT_TRUNCATE if truncate else apsw.SQLITE_CHECKPOINT_PASSIVE
-            pages, moved = self._maintenance.wal_checkpoint(mode=mode)
+            with self._maintaining:
+                pages, moved = self._maintenance.wal_checkpoint(mode=mode)
         except apsw.BusyError:
             return -1
         except apsw.Error as error:
@@ -109,36 +163,23 @@ class Store:
         return max(0, pages - moved)
 
     def close(self) -> None:
-        """Performs what is queued, then ends every thread and connection."""
-        if self._closing:
-            return
-        self._closing = True
-        self._writes.put(None)
+        """Performs what is queued, then ends every thread and connection; Refused on a thread of the store's own."""
+        threads = (self._writer, *self._readers.values())
+        if threading.current_thread() in threads:
+            raise Refused("the store cannot be closed from inside a read or a write")
+        self._writes.close()
         for tasks in self._reads.values():
-            tasks.put(None)
-        for thread in self._threads:
+            tasks.close()
+        for thread in threads:
             thread.join()
-        self._maintenance.close()
+        with self._maintaining:
+            self._maintenance.close()
 
     def _write_loop(self, connection: apsw.Connection) -> None:
         rows = Rows(connection)
-        ending = False
-        while not ending:
-            group: list[_Task] = []
-            task = self._writes.get()
-            while True:
-                if task is None:
-                    ending = True
-                else:
-                    group.append(task)
-                if len(group) >= GROUP_LIMIT:
-                    break
-                try:
-                    task = self._writes.get_nowait()
-                except queue.Empty:
-                    break
-            if group:
-                self._commit_group(rows, group)
+        while group := self._writes.take(GROUP_LIMIT):
+            # Whoever gave up before its turn is left out; from here on nobody can.
+            self._commit_group(rows, [task for task in group if task.future.set_running_or_notify_cancel()])
         connection.close()
 
     def _commit_group(self, rows: Rows, group: list[_Task]) -> None:
@@ -170,26 +211,47 @@ class Store:
             else:
                 task.future.set_exception(explained(raised) if isinstance(raised, apsw.Error) else raised)
 
-    def _read_loop(self, connection: apsw.Connection, tasks: queue.Queue[_Task | None]) -> None:
+    def _read_loop(self, connection: apsw.Connection, tasks: _Mailbox) -> None:
         rows = Rows(connection)
-        while (task := tasks.get()) is not None:
-            left = None if task.deadline_at is None else task.deadline_at - time.monotonic()
-            try:
-                with rows.within(left), rows.transaction(write=False):
-                    result = task.run(rows)
-            except BaseException as error:  # noqa: BLE001 - given to whoever waits for it
-                task.future.set_exception(explained(error) if isinstance(error, apsw.Error) else error)
-            else:
-                task.future.set_result(result)
+        while taken := tasks.take(1):
+            for task in taken:
+                if task.future.set_running_or_notify_cancel():
+                    _perform_read(rows, task)
         connection.close()
 
 
+def _perform_read(rows: Rows, task: _Task) -> None:
+    left = None if task.deadline_at is None else task.deadline_at - time.monotonic()
+    try:
+        # The deadline stands inside: an interrupted rollback would leave the lane in this transaction.
+        with rows.transaction(write=False), rows.within(left):
+            result = task.run(rows)
+    except BaseException as error:  # noqa: BLE001 - given to whoever waits for it
+        task.future.set_exception(explained(error) if isinstance(error, apsw.Error) else error)
+    else:
+        task.future.set_result(result)
+
+
+def _make_private(path: Path) -> None:
+    """Sees to it that the database, and what SQLite puts beside it, is 0600 from its first byte."""
+    try:
+        os.close(os.open(path, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o600))
+    except FileExistsError:
+        # By name: closing a descriptor of the file would drop the locks that this process has on it.
+        for suffix in ("", "-wal", "-shm"):
+            with contextlib.suppress(FileNotFoundError):
+                os.chmod(f"{path}{suffix}", 0o600)  # noqa: PTH101
+    except OSError as error:
+        raise StoreError(f"{path}: {error.strerror}", hint="check that the directory exists and is yours") from error
+
+
 def integrity(rows: Rows) -> list[str]:
-    """What is wrong with the database's structure and its full-text indexes; empty when sound."""
+    """What is wrong with the database's structure, its full-text indexes and its vectors; empty when sound."""
     problems = [str(text) for (text,) in rows.all("pragma quick_check(5)") if text != "ok"]
+    problems += [f"{table}: row {row} refers to nothing" for table, row, *_ in rows.all("pragma foreign_key_check")]
     for table in ("turns_fts", "memories_fts"):
         try:
             rows.run(f"insert into {table} ({table}, rank) values ('integrity-check', 1)")  # noqa: S608
         except StoreError as error:
             problems.append(f"{table}: {error.what}")
-    return problems
+    return problems + vectors.problems(rows)

@@ -52,11 +52,11 @@ def last_event(rows: Rows) -> dict[str, str]:
 def projects(rows: Rows) -> list[tuple[int, str, str, int, int, str]]:
     """(seq, root, name, sessions, memories, last activity) of every project, the latest first."""
     return [
-        (int(a), str(b), str(c), int(d), int(e), str(f or ""))
+        (int(a), str(b), str(c), int(d), int(e), str(f))
         for a, b, c, d, e, f in rows.all(
             "select p.seq, p.root, p.name, (select count(*) from sessions s where s.project_seq = p.seq and "
             "s.parent = ''), (select count(*) from memories m where m.project_seq = p.seq), "
-            "(select max(s.last_at) from sessions s where s.project_seq = p.seq) as last "
-            "from projects p where p.seq > 0 order by last desc"
+            "coalesce((select max(s.last_at) from sessions s where s.project_seq = p.seq), '') as last_at "
+            "from projects p where p.seq > 0 order by last_at desc, p.seq"
         )
     ]

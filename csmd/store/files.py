@@ -7,6 +7,7 @@ nothing that csmd did not make is deleted.
 from __future__ import annotations
 
 import contextlib
+import errno
 import hashlib
 import os
 import stat
@@ -17,6 +18,8 @@ from csmd import wire
 from csmd.errors import BadInput, ConfigError
 
 SPOOL_SUFFIX = ".event"
+#: A payload and the line before it.
+SPOOL_LIMIT_BYTES = wire.MAX_BODY_BYTES + 1000
 SPOOL_MAGIC = b"csmd-spool 1 "
 README = (
     "This directory belongs to csmd, the cross-session memory daemon.\n"
@@ -38,7 +41,8 @@ class Spooled:
 
 def make_private(path: Path) -> Path:
     """Makes a directory that only its owner can enter; ConfigError when it is somebody else's or a link."""
-    path.mkdir(mode=0o700, parents=True, exist_ok=True)
+    with contextlib.suppress(FileExistsError):
+        path.mkdir(mode=0o700, parents=True)
     info = path.lstat()
     if not stat.S_ISDIR(info.st_mode) or info.st_uid != os.getuid():
         raise ConfigError(f"{path} is not a directory of yours", hint="move it away, or choose another CSMD_HOME")
@@ -49,8 +53,9 @@ def make_private(path: Path) -> Path:
 
 def write_atomic(path: Path, data: bytes, *, mode: int = 0o600) -> None:
     """Writes a file whole: temp in the same directory, fsync, rename."""
-    temp = path.with_name(f".{path.name}.{os.getpid()}.tmp")
-    descriptor = os.open(temp, os.O_WRONLY | os.O_CREAT | os.O_TRUNC | os.O_NOFOLLOW, mode)
+    # One for each call: two threads may write the same file at once.
+    temp = path.with_name(f".{path.name}.{os.urandom(6).hex()}.tmp")
+    descriptor = os.open(temp, os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_NOFOLLOW, mode)
     try:
         with os.fdopen(descriptor, "wb") as file:
             file.write(data)
@@ -92,20 +97,35 @@ def spooled_paths(home: Path) -> list[Path]:
     found: list[Path] = []
     for place in spool_places(home):
         with contextlib.suppress(OSError):
-            info = place.lstat()
-            if stat.S_ISDIR(info.st_mode) and info.st_uid == os.getuid() and not info.st_mode & 0o077:
+            if _is_private(place) and (place.parent == home or _is_private(place.parent)):
                 found += [path for path in place.iterdir() if path.suffix == SPOOL_SUFFIX]
     return sorted(found, key=lambda path: path.name)
 
 
+def _is_private(directory: Path) -> bool:
+    info = directory.lstat()
+    return stat.S_ISDIR(info.st_mode) and info.st_uid == os.getuid() and not info.st_mode & 0o077
+
+
 def read_spooled(path: Path) -> Spooled:
     """One spooled event; BadInput when it is not one of ours."""
-    info = path.lstat()
-    if not stat.S_ISREG(info.st_mode) or info.st_uid != os.getuid():
-        raise BadInput(f"{path}: not a file of yours")
-    if info.st_size > wire.MAX_BODY_BYTES + 1000:
-        raise BadInput(f"{path}: {info.st_size} bytes; the limit is {wire.MAX_BODY_BYTES}")
-    head, newline, body = path.read_bytes().partition(b"\n")
+    try:
+        # Opened once and asked through the descriptor: a name can change hands between two looks.
+        descriptor = os.open(path, os.O_RDONLY | os.O_NOFOLLOW | os.O_NONBLOCK)
+    except OSError as error:
+        if error.errno == errno.ELOOP:
+            raise BadInput(f"{path}: not a file of yours") from error
+        raise
+    try:
+        info = os.fstat(descriptor)
+        if not stat.S_ISREG(info.st_mode) or info.st_uid != os.getuid():
+            raise BadInput(f"{path}: not a file of yours")
+        if info.st_size > SPOOL_LIMIT_BYTES:
+            raise BadInput(f"{path}: {info.st_size} bytes; the limit is {SPOOL_LIMIT_BYTES}")
+        with os.fdopen(descriptor, "rb", closefd=False) as file:
+            head, newline, body = file.read(SPOOL_LIMIT_BYTES).partition(b"\n")
+    finally:
+        os.close(descriptor)
     parts = head.decode("ascii", "replace").split(" ")
     if not newline or not head.startswith(SPOOL_MAGIC) or len(parts) != 6 or not parts[5].isdigit():
         raise BadInput(f"{path}: not a spooled event")
@@ -121,11 +141,15 @@ def quarantine(directory: Path, *, source: str, reason: str, data: bytes, offset
 
 
 def read_small(path: str, limit: int = 65_536) -> str | None:
-    """The text of a small file, "" for a directory, None when there is nothing to read."""
+    """The text of a small file, "" for a directory, None when there is nothing to read: a pipe or device is not."""
     try:
-        if os.path.isdir(path):  # noqa: PTH112
-            return ""
-        with open(path, "rb") as file:
-            return file.read(limit).decode("utf-8", "replace")
+        descriptor = os.open(path, os.O_RDONLY | os.O_NONBLOCK)
+        try:
+            mode = os.fstat(descriptor).st_mode
+            if stat.S_ISDIR(mode):
+                return ""
+            return os.read(descriptor, limit).decode("utf-8", "replace") if stat.S_ISREG(mode) else None
+        finally:
+            os.close(descriptor)
     except (OSError, ValueError):
         return None

@@ -58,10 +58,12 @@ TEXT_FILES: tuple[str, ...] = (
     "csmd.db-shm",
     "csmd.before-migration.db",
     "spool/*.event",
+    "spool/.tmp-*",
+    "quarantine/*",
     "log/csmd.log*",
     "install.json",
 )
 #: Files in the home that hold none.
 STRUCTURE_FILES: tuple[str, ...] = (
-    "endpoint", "config.yaml", "hook/*", "hook/__pycache__/*", "run/*", "models/**/*", "quarantine/*", "README.txt",
+    "endpoint", "config.yaml", "hook/*", "hook/__pycache__/*", "run/*", "models/**/*", "README.txt",
 )  # fmt: skip

@@ -8,6 +8,7 @@ brings the same text in the same session, the provisional row *becomes* the tran
 from __future__ import annotations
 
 from csmd.model import SEARCHABLE, Event, Project, StoredTurn, Turn
+from csmd.store import vectors
 from csmd.store.sqlite import Rows
 
 
@@ -91,47 +92,98 @@ def _list_turn(rows: Rows, session_seq: int, turn_seq: int, turn: Turn) -> bool:
 def add_turn(rows: Rows, turn: Turn, *, text_hash: str, host: str, project: int, path: str) -> bool:
     """Stores a transcript's turn once and lists it in its session; True when its uuid was new.
 
-    A provisional turn of the same session and text is replaced by it, the oldest first.
+    The hook's turn of the same session and text becomes it: the oldest that still waits, else the
+    oldest that was given up waiting for.
     """
     session = ensure_session(rows, turn, host=host, project=project, path=path)
     known = rows.value("select seq from turns where uuid = :uuid", uuid=turn.uuid)
     if known is not None:
-        _list_turn(rows, session, int(known), turn)
+        listed = _list_turn(rows, session, int(known), turn)
+        reported = _reported_turn(rows, turn, session, text_hash) if listed else None
+        if reported is not None:
+            # A fork's file was read before this one: the turn is stored already, and the hook's is its double.
+            _merge(rows, *reported, into=int(known), uuid=turn.uuid)
         return False
-    provisional = rows.value(
-        "select seq from turns where session_seq = :session and text_hash = :hash and kind = :kind and provisional = 1 "
-        "order by seq limit 1",
-        session=session,
-        hash=text_hash,
-        kind=turn.kind,
-    )
-    if provisional is None:
+    reported = _reported_turn(rows, turn, session, text_hash)
+    if reported is None:
         seq = _insert_turn(rows, turn, session, text_hash=text_hash, project=project, source="transcript")
     else:
-        seq = int(provisional)
-        old = str(rows.value("select uuid from turns where seq = :seq", seq=seq))
-        rows.run(
-            "update turns set uuid = :uuid, text = :text, at = :at, parent_uuid = :parent, message_id = :message, "
-            "tokens = :tokens, project_seq = :project, source = 'transcript', provisional = 0 where seq = :seq",
-            uuid=turn.uuid,
-            text=turn.text,
-            at=turn.at,
-            parent=turn.parent_uuid,
-            message=turn.message_id,
-            tokens=turn.tokens,
-            project=project,
-            seq=seq,
-        )
-        rows.run(
-            "update provenance set uuid = :uuid where uuid = :old and not exists "
-            "(select 1 from provenance p where p.memory_seq = provenance.memory_seq and p.uuid = :uuid)",
-            uuid=turn.uuid,
-            old=old,
-        )
+        seq, old = reported
+        _become(rows, seq, turn, project=project)
+        _move_provenance(rows, old, turn.uuid)
         rows.run("delete from session_turn where session_seq = :session and turn_seq = :seq", session=session, seq=seq)
     _list_turn(rows, session, seq, turn)
     _touch_activity(rows, project, turn.at)
     return True
+
+
+def _reported_turn(rows: Rows, turn: Turn, session: int, text_hash: str) -> tuple[int, str] | None:
+    """(row key, uuid) of the hook's turn that a transcript's turn stands for, or None."""
+    found = rows.one(
+        "select seq, uuid from turns where session_seq = :session and text_hash = :hash and kind = :kind "
+        "and source = 'hook' order by provisional desc, seq limit 1",
+        session=session,
+        hash=text_hash,
+        kind=turn.kind,
+    )
+    return None if found is None else (int(found[0]), str(found[1]))
+
+
+def _become(rows: Rows, seq: int, turn: Turn, *, project: int) -> None:
+    """Makes a hook's turn the transcript's, and what was made of it its project's."""
+    moved = rows.value("select project_seq from turns where seq = :seq", seq=seq) != project
+    rows.run(
+        "update turns set uuid = :uuid, text = :text, at = :at, parent_uuid = :parent, message_id = :message, "
+        "tokens = :tokens, project_seq = :project, source = 'transcript', provisional = 0, searchable = :searchable "
+        "where seq = :seq",
+        uuid=turn.uuid,
+        text=turn.text,
+        at=turn.at,
+        parent=turn.parent_uuid,
+        message=turn.message_id,
+        tokens=turn.tokens,
+        project=project,
+        searchable=_is_searchable(turn),
+        seq=seq,
+    )
+    if moved:
+        rows.run("update statements set project_seq = :project where turn_seq = :seq", project=project, seq=seq)
+        vectors.move_to(rows, "turn", seq, project)
+
+
+def _merge(rows: Rows, seq: int, old: str, *, into: int, uuid: str) -> None:
+    """Drops the hook's turn `seq`; what was made of it belongs to the stored turn `into` from now on."""
+    _move_provenance(rows, old, uuid)
+    rows.run(
+        "update statements set turn_seq = :kept where turn_seq = :seq and not exists "
+        "(select 1 from statements s where s.turn_seq = :kept and s.text_hash = statements.text_hash)",
+        kept=into,
+        seq=seq,
+    )
+    vectors.delete_for(rows, "turn", seq)
+    rows.run("delete from turns where seq = :seq", seq=seq)
+
+
+def _move_provenance(rows: Rows, old: str, new: str) -> None:
+    """Names a turn by its new uuid wherever a memory rests on it; one that rests on both keeps the stronger role."""
+    rows.run(
+        "update provenance set role = 'states' where uuid = :new and exists "
+        "(select 1 from provenance p where p.memory_seq = provenance.memory_seq and p.uuid = :old "
+        "and p.role = 'states')",
+        new=new,
+        old=old,
+    )
+    rows.run(
+        "update provenance set uuid = :new where uuid = :old and not exists "
+        "(select 1 from provenance p where p.memory_seq = provenance.memory_seq and p.uuid = :new)",
+        new=new,
+        old=old,
+    )
+    rows.run("delete from provenance where uuid = :old", old=old)
+
+
+def _is_searchable(turn: Turn) -> int:
+    return 1 if turn.kind in SEARCHABLE and turn.text else 0
 
 
 def _insert_turn(rows: Rows, turn: Turn, session: int, *, text_hash: str, project: int, source: str) -> int:
@@ -153,7 +205,7 @@ def _insert_turn(rows: Rows, turn: Turn, session: int, *, text_hash: str, projec
             tokens=turn.tokens,
             source=source,
             provisional=1 if source == "hook" else 0,
-            searchable=1 if turn.kind in SEARCHABLE and turn.text else 0,
+            searchable=_is_searchable(turn),
         )
     )
 
@@ -259,23 +311,26 @@ def settle(rows: Rows, session_id: str, *, at: str) -> None:
 def close_provisional(rows: Rows, *, before: str) -> tuple[int, int]:
     """Ends the wait for turns that the transcript has passed by; (dropped as doubles, kept as hook-only).
 
-    Looks at provisional turns older than `before` whose session has later transcript turns.
+    Looks at provisional turns older than `before` whose session lists later transcript turns; those
+    may be stored under another session, a fork of this one.
     """
     waiting = rows.all(
-        "select t.seq, t.session_seq, t.text_hash, t.at from turns t where t.provisional = 1 and t.at < :before "
-        "and exists (select 1 from turns n where n.session_seq = t.session_seq and n.source = 'transcript' "
-        "and n.at > t.at)",
+        "select t.seq, t.uuid, t.session_seq, t.text_hash from turns t where t.provisional = 1 and t.at < :before "
+        "and exists (select 1 from session_turn st join turns n on n.seq = st.turn_seq "
+        "where st.session_seq = t.session_seq and n.source = 'transcript' and n.at > t.at) order by t.seq",
         before=before,
     )
     dropped = kept = 0
-    for seq, session, text_hash, _ in waiting:
-        double = rows.value(
-            "select count(*) from turns where session_seq = :session and text_hash = :hash and source = 'transcript'",
+    for seq, uuid, session, text_hash in waiting:
+        double = rows.one(
+            "select t.seq, t.uuid from session_turn st join turns t on t.seq = st.turn_seq "
+            "where st.session_seq = :session and t.text_hash = :hash and t.source = 'transcript' "
+            "order by st.ordinal limit 1",
             session=session,
             hash=text_hash,
         )
         if double:
-            rows.run("delete from turns where seq = :seq", seq=seq)
+            _merge(rows, int(seq), str(uuid), into=int(double[0]), uuid=str(double[1]))
             dropped += 1
         else:
             rows.run("update turns set provisional = 0 where seq = :seq", seq=seq)

@@ -8,6 +8,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Any
 
+from csmd.errors import StoreError
 from csmd.model import Link, Memory, Provenance, Statement, StoredTurn
 from csmd.store import vectors
 from csmd.store.sqlite import Rows
@@ -85,7 +86,9 @@ def _with_provenance(rows: Rows, found: Sequence[Sequence[Any]]) -> list[Memory]
 
 
 def insert(rows: Rows, memory: Memory, *, text_hash: str) -> int:
-    """Stores a new memory with its provenance; its row key."""
+    """Stores a new memory with its provenance; its row key. StoreError when it has none."""
+    if not memory.provenance:
+        raise StoreError(f"the memory {memory.id} has no provenance: nobody said it")
     seq = int(
         rows.value(
             "insert into memories (id, text, text_hash, gate, category, type, tier, decay, authority, origin, "
@@ -211,12 +214,13 @@ def ids_like(rows: Rows, prefix: str) -> list[str]:
     ]
 
 
-def listing(rows: Rows, *, projects: Sequence[int] | None) -> list[Memory]:
-    """The memories of some projects (None: all), the surest and newest first."""
+def listing(rows: Rows, *, projects: Sequence[int] | None, limit: int = 2**31) -> list[Memory]:
+    """The memories of some projects (None: all), the surest and newest first, at most `limit`."""
     scope = "" if projects is None else f"where m.project_seq in ({', '.join(str(int(p)) for p in projects)})"
     found = rows.all(
         f"select {_COLUMNS} from memories m {scope} "  # noqa: S608
-        "order by m.pinned desc, m.confidence desc, m.confirmed_at desc, m.id"
+        "order by m.pinned desc, m.confidence desc, m.confirmed_at desc, m.id limit :limit",
+        limit=limit,
     )
     return _with_provenance(rows, found)
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 from pathlib import Path
 
 from csmd.errors import SchemaTooNew
@@ -34,13 +35,23 @@ def pending(rows: Rows) -> list[tuple[str, str]]:
     return [(name, sql) for name, sql in available() if name not in done]
 
 
+def _copy_to(rows: Rows, backup: Path) -> None:
+    """Copies the database into one private file that is on the disk when this returns."""
+    backup.unlink(missing_ok=True)
+    # SQLite writes into an empty file that is there: so it is nobody else's to read at any time.
+    descriptor = os.open(backup, os.O_RDWR | os.O_CREAT | os.O_EXCL, 0o600)
+    try:
+        rows.run("vacuum into :path", path=str(backup))
+        os.fsync(descriptor)
+    finally:
+        os.close(descriptor)
+
+
 def migrate(rows: Rows, *, now: str, backup: Path | None = None) -> list[str]:
     """Applies what is pending and returns its names; a database with data is copied to `backup` first."""
     todo = pending(rows)
     if todo and backup is not None and applied(rows):
-        backup.unlink(missing_ok=True)
-        rows.run("vacuum into :path", path=str(backup))
-        backup.chmod(0o600)
+        _copy_to(rows, backup)
     for name, sql in todo:
         with rows.transaction(write=True):
             rows.run("create table if not exists migrations (name text primary key, applied_at text not null)")

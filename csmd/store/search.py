@@ -6,9 +6,18 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 
 from csmd.model import TurnKind
-from csmd.store.sqlite import Rows, text_hits, vector_hits
+from csmd.store.sqlite import Rows, memories_with, text_hits, vector_hits
 
-__all__ = ["TurnRow", "document_counts", "neighbours", "text_hits", "turns_by_seq", "turns_of_uuids", "vector_hits"]
+__all__ = [
+    "TurnRow",
+    "document_counts",
+    "memories_with",
+    "neighbours",
+    "text_hits",
+    "turns_by_seq",
+    "turns_of_uuids",
+    "vector_hits",
+]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -44,9 +53,11 @@ def neighbours(rows: Rows, seqs: Sequence[int]) -> dict[int, list[int]]:
     for seq in seqs:
         for operator, order in (("<", "desc"), (">", "asc")):
             near = rows.value(
-                "select n.turn_seq from session_turn me join session_turn n on n.session_seq = me.session_seq "  # noqa: S608
-                f"and n.ordinal {operator} me.ordinal join turns t on t.seq = n.turn_seq and t.searchable = 1 "
-                f"where me.turn_seq = :seq order by n.ordinal {order} limit 1",
+                "select n.turn_seq from turns own join session_turn me "  # noqa: S608
+                "on me.turn_seq = own.seq and me.session_seq = own.session_seq "
+                f"join session_turn n on n.session_seq = me.session_seq and n.ordinal {operator} me.ordinal "
+                "join turns t on t.seq = n.turn_seq and t.searchable = 1 "
+                f"where own.seq = :seq order by n.ordinal {order} limit 1",
                 seq=seq,
             )
             if near is not None:

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import importlib.util
 import threading
+import time
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from pathlib import Path
@@ -21,6 +22,8 @@ BUSY_TIMEOUT_MS = 5000
 #: vec0 allocates a whole chunk for each partition: 64 keeps a hundred projects at 10 MB, not 158 (facts: dependencies).
 VECTOR_CHUNK_ROWS = 64
 VECTOR_KINDS = ("turn", "memory")
+#: An interrupt between two statements stops neither: after a deadline it is repeated this often.
+INTERRUPT_AGAIN_S = 0.01
 Row = tuple[Any, ...]
 
 
@@ -35,19 +38,25 @@ def vector_extension() -> str:
 def connect(path: Path, *, readonly: bool) -> apsw.Connection:
     """A connection with csmd's pragmas; readers cannot write by construction."""
     flags = apsw.SQLITE_OPEN_READONLY if readonly else apsw.SQLITE_OPEN_READWRITE | apsw.SQLITE_OPEN_CREATE
+    extension = vector_extension()
     try:
         connection = apsw.Connection(str(path), flags=flags)
+    except apsw.Error as error:
+        raise explained(error, path) from error
+    try:
         connection.enable_load_extension(True)
-        connection.load_extension(vector_extension())
+        connection.load_extension(extension)
         connection.enable_load_extension(False)
         connection.set_busy_timeout(BUSY_TIMEOUT_MS)
-        pragmas = ["foreign_keys = on", "temp_store = memory", "mmap_size = 268435456", "cache_size = -16384"]
+        # Small caches and no mapping: the daemon's memory must not grow with the database (design section 1, 6).
+        pragmas = ["foreign_keys = on", "temp_store = memory", "mmap_size = 0", "cache_size = -4096"]
         if not readonly:
             # The steward checkpoints: an automatic one would put its fsync into some hook's ack.
             pragmas += ["journal_mode = wal", "synchronous = full", "fullfsync = on", "wal_autocheckpoint = 0"]
         for pragma in pragmas:
             connection.execute(f"pragma {pragma}").fetchall()
     except apsw.Error as error:
+        connection.close()
         raise explained(error, path) from error
     return connection
 
@@ -77,9 +86,12 @@ class Rows:
 
     def __init__(self, connection: apsw.Connection) -> None:
         self.connection = connection
+        self._until: float | None = None
 
     def all(self, sql: str, **values: Any) -> list[Row]:
         """Every row of the result."""
+        if self._until is not None and time.monotonic() >= self._until:
+            raise DeadlineExceeded("a read was stopped at its deadline")
         try:
             return list(self.connection.execute(sql, values))
         except apsw.Error as error:
@@ -109,19 +121,35 @@ class Rows:
 
     @contextmanager
     def within(self, seconds: float | None) -> Iterator[None]:
-        """Interrupts what runs here after `seconds` (a timer: a progress handler does not stop a vector scan)."""
+        """Stops what runs here after `seconds` with DeadlineExceeded; blocks nest, the nearest deadline counts.
+
+        By a thread that interrupts: a progress handler does not stop a vector scan. When the block is
+        left the thread can interrupt no more, so that what runs next is not stopped for it.
+        """
         if seconds is None:
             yield
             return
         if seconds <= 0:
             raise DeadlineExceeded("no time was left for this read")
-        timer = threading.Timer(seconds, self.connection.interrupt)
-        timer.daemon = True
-        timer.start()
+        outer, own = self._until, time.monotonic() + seconds
+        over, gate = threading.Event(), threading.Lock()
+
+        def watch() -> None:
+            patience = seconds
+            while not over.wait(patience):
+                with gate:
+                    if not over.is_set():
+                        self.connection.interrupt()
+                patience = INTERRUPT_AGAIN_S
+
+        self._until = own if outer is None else min(outer, own)
+        threading.Thread(target=watch, name="csmd-deadline", daemon=True).start()
         try:
             yield
         finally:
-            timer.cancel()
+            with gate:
+                over.set()
+            self._until = outer
 
     @contextmanager
     def transaction(self, *, write: bool) -> Iterator[None]:
@@ -146,7 +174,9 @@ class Rows:
 
 def match_expression(terms: Sequence[str]) -> str:
     """An FTS5 query that any of `terms` satisfies; each is a quoted phrase, so no input is syntax."""
-    return " OR ".join('"' + term.replace('"', '""') + '"' for term in terms if term.strip())
+    # FTS5 reads an expression up to its first NUL: a phrase would never end.
+    plain = (term.replace("\0", " ") for term in terms)
+    return " OR ".join('"' + term.replace('"', '""') + '"' for term in plain if term.strip())
 
 
 def text_hits(rows: Rows, kind: str, terms: Sequence[str], *, projects: Sequence[int] | None, limit: int) -> list[Row]:
@@ -161,6 +191,13 @@ def text_hits(rows: Rows, kind: str, terms: Sequence[str], *, projects: Sequence
         f"where {table} match :expression {scope} order by score desc, b.seq limit :limit",
         expression=expression,
         limit=limit,
+    )
+
+
+def memories_with(rows: Rows, term: str) -> int:
+    """How many memories hold a term (stemmed)."""
+    return int(
+        rows.value("select count(*) from memories_fts where memories_fts match :term", term=match_expression([term]))
     )
 
 
@@ -195,6 +232,19 @@ def delete_vectors(rows: Rows, kind: str, model_seq: int, seqs: Sequence[int]) -
     """Removes vectors by their rows in `vectors`."""
     for seq in seqs:
         rows.run(f"delete from {vector_table(kind, model_seq)} where rowid = :seq", seq=seq)  # noqa: S608
+
+
+def stored_vectors(rows: Rows, kind: str, model_seq: int) -> set[int]:
+    """The rows in `vectors` that have a vector here."""
+    return {int(seq) for (seq,) in rows.all(f"select rowid from {vector_table(kind, model_seq)}")}  # noqa: S608
+
+
+def move_vector(rows: Rows, kind: str, model_seq: int, seq: int, project_seq: int) -> None:
+    """Puts one vector into another project's partition."""
+    table = vector_table(kind, model_seq)
+    vector = rows.value(f"select embedding from {table} where rowid = :seq", seq=seq)  # noqa: S608
+    delete_vectors(rows, kind, model_seq, [seq])
+    insert_vector(rows, kind, model_seq, seq, project_seq, vector)
 
 
 def vector_hits(

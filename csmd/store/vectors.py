@@ -7,6 +7,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
+from csmd.errors import StoreError
 from csmd.store import cursors, sqlite
 from csmd.store.sqlite import Rows
 
@@ -20,20 +21,31 @@ _LEFT = {
     "turn": "select count(*) from turns where seq > :after and searchable = 1",
 }
 KINDS = tuple(_BACKLOG)
+#: Kind -> the table of its rows.
+_TABLES = {"memory": "memories", "turn": "turns"}
 
 
 def ensure_model(rows: Rows, name: str, dim: int, *, now: str) -> int:
-    """The row key of an embedding model, its tables made when it is new."""
-    found = rows.value("select seq from vector_models where name = :name", name=name)
-    if found is None:
-        found = rows.value(
+    """The row key of an embedding model, its tables made when it is new.
+
+    StoreError when the model of that name had vectors of another length: it is another model.
+    """
+    known = rows.one("select seq, dim from vector_models where name = :name", name=name)
+    if known is None:
+        made = rows.value(
             "insert into vector_models (name, dim, created_at) values (:name, :dim, :now) returning seq",
             name=name,
             dim=dim,
             now=now,
         )
-        sqlite.create_vector_tables(rows, int(found), dim)
-    return int(found)
+        sqlite.create_vector_tables(rows, int(made), dim)
+        return int(made)
+    if int(known[1]) != dim:
+        raise StoreError(
+            f"the model {name} makes {dim} numbers a vector, the vectors stored under its name have {known[1]}",
+            hint="add it under another name: csmd model add",
+        )
+    return int(known[0])
 
 
 def model_seq(rows: Rows, name: str) -> int | None:
@@ -69,7 +81,7 @@ def add(
     Rows that went away meanwhile are left out.
     """
     added = 0
-    table = "memories" if kind == "memory" else "turns"
+    table = _TABLES[kind]
     for row_seq, project, start, end, vector in passages:
         if rows.value(f"select 1 from {table} where seq = :seq", seq=row_seq) is None:  # noqa: S608
             continue
@@ -89,9 +101,45 @@ def add(
     return added
 
 
+def move_to(rows: Rows, kind: str, row_seq: int, project: int) -> None:
+    """Takes every vector of a row into the partition of the row's new project."""
+    for seq, model in _of_row(rows, kind, row_seq):
+        sqlite.move_vector(rows, kind, model, seq, project)
+
+
+def _of_row(rows: Rows, kind: str, row_seq: int) -> list[tuple[int, int]]:
+    """(row key, model) of a row's vectors."""
+    found = rows.all("select seq, model_seq from vectors where kind = :kind and row_seq = :row", kind=kind, row=row_seq)
+    return [(int(seq), int(model)) for seq, model in found]
+
+
 def delete_for(rows: Rows, kind: str, row_seq: int) -> None:
     """Removes every vector of a row, of every model."""
-    found = rows.all("select seq, model_seq from vectors where kind = :kind and row_seq = :row", kind=kind, row=row_seq)
-    for seq, model in found:
-        sqlite.delete_vectors(rows, kind, int(model), [int(seq)])
+    for seq, model in _of_row(rows, kind, row_seq):
+        sqlite.delete_vectors(rows, kind, model, [seq])
         rows.run("delete from vectors where seq = :seq", seq=seq)
+
+
+def problems(rows: Rows) -> list[str]:
+    """Which vectors have no row, and which rows here have no vector; empty when all is sound."""
+    found: list[str] = []
+    for (model,) in rows.all("select seq from vector_models order by seq"):
+        for kind, table in _TABLES.items():
+            listed = {
+                int(seq)
+                for (seq,) in rows.all(
+                    "select seq from vectors where kind = :kind and model_seq = :model", kind=kind, model=model
+                )
+            }
+            stored = sqlite.stored_vectors(rows, kind, int(model))
+            orphans = rows.value(
+                "select count(*) from vectors v where v.kind = :kind and v.model_seq = :model "  # noqa: S608
+                f"and not exists (select 1 from {table} b where b.seq = v.row_seq)",
+                kind=kind,
+                model=model,
+            )
+            if orphans:
+                found.append(f"vectors: {orphans} of model {model} are of a {kind} that is gone")
+            if listed != stored:
+                found.append(f"vectors: {len(listed ^ stored)} of model {model} stand in one of two {kind} tables only")
+    return found

@@ -557,13 +557,13 @@ def test_close_ends_the_worker_even_in_the_middle_of_a_request(
 
 
 def test_an_added_model_is_complete_private_and_replaces_an_older_one(tiny: Path, tmp_path: Path) -> None:
-    name, models = "maker/model", tmp_path / "models"
-    assert models.installed(models, name) is None
-    folder = models.add_model(tiny, models, name=name)
-    assert folder == models.installed(models, name) == models / "maker__model"
-    assert {path.name for path in folder.iterdir()} == {*embed_worker.MODEL_FILES, embed.IDENTITY_FILE}
+    name, shelf = "maker/model", tmp_path / "models"
+    assert models.installed(shelf, name) is None
+    folder = models.add_model(tiny, shelf, name=name)
+    assert folder == models.installed(shelf, name) == shelf / "maker__model"
+    assert {path.name for path in folder.iterdir()} == {*embed_worker.MODEL_FILES, models.IDENTITY_FILE}
     assert {path.stat().st_mode & 0o777 for path in folder.iterdir()} == {0o600}
-    assert {path.stat().st_mode & 0o777 for path in (models, folder)} == {0o700}
+    assert {path.stat().st_mode & 0o777 for path in (shelf, folder)} == {0o700}
     old = models.model_identity(folder)
     assert old == f"maker/model@{hashlib.sha256((tiny / 'model.onnx').read_bytes()).hexdigest()[:12]}"
 
@@ -571,10 +571,10 @@ def test_an_added_model_is_complete_private_and_replaces_an_older_one(tiny: Path
     other.mkdir()
     for file in embed_worker.MODEL_FILES:
         (other / file).write_bytes(b"another " + file.encode())
-    assert models.add_model(other, models, name=name) == folder
+    assert models.add_model(other, shelf, name=name) == folder
     assert (folder / "config.json").read_bytes() == b"another config.json"
     assert models.model_identity(folder) != old
-    assert [path.name for path in models.iterdir()] == ["maker__model"], "something is left behind"
+    assert [path.name for path in shelf.iterdir()] == ["maker__model"], "something is left behind"
 
 
 @pytest.mark.parametrize("missing", embed_worker.MODEL_FILES)
@@ -599,7 +599,7 @@ def test_a_name_that_would_leave_the_folder_is_refused(tiny: Path, tmp_path: Pat
 def test_a_model_changed_by_hand_has_another_identity(tiny: Path, tmp_path: Path) -> None:
     folder = models.add_model(tiny, tmp_path, name="m")
     before = models.model_identity(folder)
-    (folder / embed.IDENTITY_FILE).write_text("torn")
+    (folder / models.IDENTITY_FILE).write_text("torn")
     assert models.model_identity(folder) == before == models.model_identity(folder)
     (folder / "model.onnx").write_bytes(b"changed")
     assert models.model_identity(folder) not in (before, "torn")

@@ -10,7 +10,8 @@ import hashlib
 import json
 import re
 from collections import Counter
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
+from datetime import UTC, datetime
 from typing import Any
 
 from csmd import text as texts
@@ -34,11 +35,15 @@ INJECTING: dict[EventName, str] = {"session_start": "SessionStart", "prompt": "U
 #: Longest answer in UTF-16 units: the host cuts at 10,000 (facts: claude-code 1.7).
 ANSWER_LIMIT_UNITS = 9_000
 
-#: Lines that are bookkeeping, told from their first bytes without parsing (facts: claude-code 1.14).
-_LEADING_TYPE = re.compile(rb'^\{"type":\s?"([a-z-]+)"')
-_PROGRESS = re.compile(rb'"type":\s?"(?:progress|system)"')
-_ATTACHMENT = re.compile(rb'"attachment":\s?\{"type":\s?"([a-z_]+)"')
-PARSED_TYPES = frozenset({b"user", b"assistant", b"attachment", b"system", b"custom-title", b"ai-title", b"summary"})
+#: A line's own type, or its own attachment's, where only scalars stand before it: walking the members from the
+#: brace on, no word of a prompt and no field of a tool's input is taken for it.
+_OWN = re.compile(
+    rb'\{\s?+(?:"[^"\\]*+":\s?+(?:"(?:[^"\\]|\\.)*+"|[-+.0-9A-Za-z]++),\s?+)*?'
+    rb'(?:"type":\s?+"([a-z-]++)"|"attachment":\s?+\{\s?+"type":\s?+"([a-z_]++)")'
+)
+_SPEAKS = re.compile(rb'"type":\s?"(?:user|assistant)"')
+#: What is parsed; every other line is bookkeeping, known by its first bytes (facts: claude-code 1.14).
+PARSED_TYPES = frozenset({b"user", b"assistant", b"attachment", b"custom-title", b"ai-title"})
 PARSED_ATTACHMENTS = frozenset({b"queued_command"})
 HEAD_BYTES = 600
 
@@ -48,7 +53,9 @@ _COMMAND = re.compile(
 _SLASH = re.compile(r"^/[a-zA-Z][\w:.-]*(?:\s|$)")
 _NOTIFICATION = re.compile(r"^\s*<task-notification\b")
 _INTERRUPTED = re.compile(r"^\[Request interrupted by user(?: for tool use)?\]\s*$")
-_REMINDER = re.compile(r"<system-reminder>.*?</system-reminder>", re.DOTALL)
+_REMINDER = ("<system-reminder>", "</system-reminder>")
+_START = re.compile(rb'"cwd":\s?("(?:[^"\\]|\\.)*+")')
+EPOCH = "1970-01-01T00:00:00.000Z"
 
 
 @dataclass(slots=True)
@@ -69,8 +76,8 @@ def event(body: bytes, *, name: str, event_id: str, at: str, counts: Counter[str
     value = wire.loads(body)
     if not isinstance(value, dict):
         raise BadInput("a hook's payload is not a JSON object")
-    session = value.get("session_id")
-    if not isinstance(session, str) or not session or len(session) > 200:
+    session = wire.clean(_string(value, "session_id"))
+    if not session or len(session) > 200:
         raise BadInput("a hook's payload has no session_id")
     if known == "subagent_stop" and value.get("agent_type") == "":
         return None  # a compaction reports its own summariser this way
@@ -80,13 +87,13 @@ def event(body: bytes, *, name: str, event_id: str, at: str, counts: Counter[str
         id=event_id,
         host=HOST,
         name=known,
-        session_id=wire.clean(session),
+        session_id=session,
         at=at,
         cwd=redact(wire.clean(_string(value, "cwd")), counts),
         transcript_path=wire.clean(_string(value, "agent_transcript_path") or _string(value, "transcript_path")),
         text=said,
-        source=_string(value, "source")[:40] or _string(value, "trigger")[:40] or _string(value, "reason")[:40],
-        agent_id=wire.clean(_string(value, "agent_id"))[:200] if known == "subagent_stop" else "",
+        source=_label(value, "source", 40) or _label(value, "trigger", 40) or _label(value, "reason", 40),
+        agent_id=_label(value, "agent_id", 200) if known == "subagent_stop" else "",
         payload=hashlib.sha256(body).hexdigest(),
         by_user=known == "prompt" and _prompt_kind(said) == "user",
     )
@@ -101,16 +108,12 @@ def answer(name: EventName, text: str) -> bytes:
 
 def event_turn(event: Event) -> Turn | None:
     """The provisional turn that an event reports, or None: prompts and final messages are turns."""
-    kinds: dict[EventName, TurnKind] = {"prompt": "user", "stop": "assistant", "subagent_stop": "assistant"}
-    kind = kinds.get(event.name)
-    if kind is None or not event.text:
+    if not event.text or event.name not in ("prompt", "stop", "subagent_stop"):
         return None
-    if kind == "user":
-        kind = _prompt_kind(event.text)
     return Turn(
         uuid=f"hook:{event.id}",
         session_id=event.session_id,
-        kind=kind,
+        kind=_prompt_kind(event.text) if event.name == "prompt" else "assistant",
         text=event.text,
         at=event.at,
         agent_id=event.agent_id,
@@ -123,29 +126,36 @@ def read_line(line: bytes, into: Reading, *, tool_limit: int) -> None:
 
     `tool_limit` is how many bytes of a tool's input or output are kept.
     """
-    head = line[:HEAD_BYTES]
-    leading = _LEADING_TYPE.match(head)
-    if leading and leading.group(1) not in PARSED_TYPES:
-        into.skipped += 1
-        return
-    attachment = _ATTACHMENT.search(head)
-    if attachment and attachment.group(1) not in PARSED_ATTACHMENTS:
-        into.skipped += 1
-        return
-    if _PROGRESS.search(head) and b'"type":"user"' not in head and b'"type":"assistant"' not in head:
+    if _is_bookkeeping(line):
         into.skipped += 1
         return
     try:
-        value = json.loads(line.decode("utf-8", "replace"))
-    except (ValueError, RecursionError) as error:
+        _read_value(json.loads(line.decode("utf-8", "replace")), into, tool_limit)
+    except RecursionError:
+        raise BadInput("nested too deeply") from None
+    except ValueError as error:
         raise BadInput(f"not JSON: {error}") from error
+
+
+def _is_bookkeeping(line: bytes) -> bool:
+    """Whether a line's first bytes say that nobody speaks in it; False where they do not say."""
+    own = _OWN.match(line[:HEAD_BYTES])
+    if own is None:
+        return False
+    kind, attachment = own.groups()
+    if kind is not None:
+        return kind not in PARSED_TYPES
+    return attachment not in PARSED_ATTACHMENTS and _SPEAKS.search(line) is None
+
+
+def _read_value(value: Any, into: Reading, tool_limit: int) -> None:
     if not isinstance(value, dict):
         raise BadInput("a transcript line is not a JSON object")
     kind = value.get("type")
     if kind in ("custom-title", "ai-title"):
-        title = _string(value, "customTitle") or _string(value, "aiTitle")
+        title = redact(texts.squeeze(wire.clean(_string(value, "customTitle") or _string(value, "aiTitle"))), into.redactions)
         if title:
-            into.titles[_string(value, "sessionId")] = redact(texts.squeeze(wire.clean(title))[:200], into.redactions)
+            into.titles[_label(value, "sessionId", 200)] = title[:200]
     elif kind in ("user", "assistant") and isinstance(value.get("message"), dict):
         into.turns += _message_turns(value, value["message"], into.redactions, tool_limit)
     elif kind == "attachment":
@@ -154,8 +164,18 @@ def read_line(line: bytes, into: Reading, *, tool_limit: int) -> None:
         into.skipped += 1
 
 
+def started_in(beginning: bytes) -> str:
+    """The directory a session was started in, from a transcript's first bytes; "" when they do not say."""
+    found = _START.search(beginning)
+    try:
+        return wire.clean(json.loads(found.group(1).decode("utf-8", "replace"))) if found else ""
+    except ValueError:
+        return ""
+
+
 def _message_turns(value: dict[str, Any], message: dict[str, Any], counts: Counter[str], tool_limit: int) -> list[Turn]:
-    if not _string(value, "uuid") or not _string(value, "sessionId"):
+    bare = _bare_turn(value, counts)
+    if bare is None:
         return []
     if value.get("isMeta") and not value.get("isCompactSummary"):
         return []
@@ -168,48 +188,64 @@ def _message_turns(value: dict[str, Any], message: dict[str, Any], counts: Count
     spoken = [_string(block, "text") for block in blocks if isinstance(block, dict) and block.get("type") == "text"]
     said = _spoken("\n\n".join(spoken), counts) if spoken else ""
     if said and not _INTERRUPTED.match(said):
-        found.append((_spoken_kind(value, said, by_user), said, ""))
+        found.append((_spoken_kind(value, message, said, by_user), said, ""))
     for block in blocks:
         if not isinstance(block, dict):
             continue
         if block.get("type") == "tool_use":
             body = wire.dumps(redact_tree(block.get("input") or {}, counts))
-            found.append(("tool_call", _trim(wire.clean(body), tool_limit), _string(block, "name")[:120]))
+            found.append(("tool_call", texts.both_ends(wire.clean(body), limit=tool_limit), _label(block, "name", 120)))
         elif block.get("type") == "tool_result":
             body = redact(wire.clean(texts.strip_fenced(_flat(block.get("content")))), counts)
-            found.append(("tool_result", _trim(body, tool_limit), ""))
+            found.append(("tool_result", texts.both_ends(body, limit=tool_limit), ""))
     usage = message.get("usage")
     tokens = usage.get("output_tokens") if isinstance(usage, dict) else 0
-    uuid = wire.clean(_string(value, "uuid"))[:200]
     return [
-        Turn(
-            uuid=uuid if place == 0 else f"{uuid}/{place}",
-            session_id=wire.clean(_string(value, "sessionId"))[:200],
+        replace(
+            bare,
+            uuid=bare.uuid if place == 0 else f"{bare.uuid}/{place}",
             kind=kind,
             text=body,
-            at=_time(value),
-            agent_id=wire.clean(_string(value, "agentId"))[:200] if value.get("isSidechain") else "",
-            cwd=redact(wire.clean(_string(value, "cwd")), counts),
-            parent_uuid=wire.clean(_string(value, "parentUuid"))[:200],
-            message_id=wire.clean(_string(message, "id"))[:200],
-            tool_name=wire.clean(tool),
-            model=wire.clean(_string(message, "model"))[:100],
-            version=wire.clean(_string(value, "version"))[:40],
-            tokens=tokens if isinstance(tokens, int) and 0 <= tokens < 2**40 and place == 0 else 0,
+            message_id=_label(message, "id", 200),
+            tool_name=tool,
+            model=_label(message, "model", 100),
+            tokens=tokens if type(tokens) is int and 0 <= tokens < 2**40 and place == 0 else 0,
         )
         for place, (kind, body, tool) in enumerate(found)
     ]
 
 
-def _spoken_kind(value: dict[str, Any], said: str, by_user: bool) -> TurnKind:
+def _bare_turn(value: dict[str, Any], counts: Counter[str]) -> Turn | None:
+    """What a line says about itself whatever was said in it; None for one that cannot be told from others."""
+    uuid, session = _label(value, "uuid", 200), _label(value, "sessionId", 200)
+    if not uuid or not session:
+        return None
+    return Turn(
+        uuid=uuid,
+        session_id=session,
+        kind="user",
+        text="",
+        at=_time(value),
+        agent_id=_label(value, "agentId", 200) if value.get("isSidechain") else "",
+        cwd=redact(wire.clean(_string(value, "cwd")), counts),
+        parent_uuid=_label(value, "parentUuid", 200),
+        version=_label(value, "version", 40),
+    )
+
+
+def _spoken_kind(value: dict[str, Any], message: dict[str, Any], said: str, by_user: bool) -> TurnKind:
     if not by_user:
-        return "notification" if value.get("isApiErrorMessage") else "assistant"
+        ours = value.get("isApiErrorMessage") or message.get("model") == "<synthetic>"
+        return "notification" if ours else "assistant"
     if value.get("isCompactSummary"):
         return "summary"
-    origin = value.get("origin")
-    if isinstance(origin, dict) and origin.get("kind") == "task-notification":
-        return "notification"
-    return _prompt_kind(said)
+    # Whatever else the host hands in as a prompt, only a person's words may carry a person's authority.
+    return _prompt_kind(said) if _is_human(value.get("origin")) else "notification"
+
+
+def _is_human(origin: Any) -> bool:
+    """Whether a prompt's origin is a person; older versions do not say, and then it is."""
+    return not isinstance(origin, dict) or origin.get("kind", "human") == "human"
 
 
 def _prompt_kind(said: str) -> TurnKind:
@@ -222,62 +258,41 @@ def _prompt_kind(said: str) -> TurnKind:
 def _queued_turn(value: dict[str, Any], counts: Counter[str]) -> list[Turn]:
     """A prompt that was typed while the assistant worked: it has no `user` line (facts: claude-code 1.2)."""
     queued = value.get("attachment")
-    if not isinstance(queued, dict) or not _string(value, "uuid") or not _string(value, "sessionId"):
+    if not isinstance(queued, dict) or queued.get("type") != "queued_command":
         return []
-    origin = queued.get("origin")
-    human = queued.get("commandMode") == "prompt" and (not isinstance(origin, dict) or origin.get("kind") == "human")
+    if queued.get("commandMode") != "prompt" or not _is_human(queued.get("origin")):
+        return []
     said = _spoken(_flat(queued.get("prompt")), counts)
-    if not human or not said:
-        return []
-    return [
-        Turn(
-            uuid=wire.clean(_string(value, "uuid"))[:200],
-            session_id=wire.clean(_string(value, "sessionId"))[:200],
-            kind=_prompt_kind(said),
-            text=said,
-            at=_time(value),
-            cwd=redact(wire.clean(_string(value, "cwd")), counts),
-            parent_uuid=wire.clean(_string(value, "parentUuid"))[:200],
-            version=wire.clean(_string(value, "version"))[:40],
-        )
-    ]
+    bare = _bare_turn(value, counts)
+    return [replace(bare, kind=_prompt_kind(said), text=said)] if bare is not None and said else []
 
 
 def _spoken(text: str, counts: Counter[str]) -> str:
     """What somebody said: without csmd's own injections and the host's reminders, redacted."""
-    plain = wire.clean(text)
-    if "<system-reminder>" in plain:
-        plain = _REMINDER.sub("", plain)
+    plain = texts.without_spans(wire.clean(text), *_REMINDER)
     return redact(texts.strip_fenced(plain), counts).strip()
 
 
 def _flat(content: Any) -> str:
     """The text of a content value: a string, or a list of blocks."""
-    if isinstance(content, str):
-        return content
     if not isinstance(content, list):
-        return ""
+        return content if isinstance(content, str) else ""
     return "\n".join(_string(block, "text") if isinstance(block, dict) else "" for block in content)
-
-
-def _trim(text: str, limit: int) -> str:
-    """A tool's text in at most `limit` bytes: its beginning and end, and how much is left out."""
-    if len(text) <= limit // 4 or len(data := text.encode("utf-8", "replace")) <= limit:
-        return text
-    head, tail = limit * 3 // 4, limit // 4
-    left_out = len(data) - head - tail
-    return f"{data[:head].decode('utf-8', 'ignore')}\n[csmd: {left_out} bytes left out]\n{data[-tail:].decode('utf-8', 'ignore')}"
 
 
 def _time(value: dict[str, Any]) -> str:
     """A line's time in csmd's form; the epoch when it has none that can be read."""
-    stamp = _string(value, "timestamp")
-    if re.fullmatch(r"\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d\.\d{3}Z", stamp):
-        return stamp
-    match = re.match(r"(\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d)(\.\d+)?(?:Z|\+00:00)$", stamp)
-    if match:
-        return f"{match.group(1)}.{(match.group(2) or '.')[1:4]:0<3}Z"
-    return "1970-01-01T00:00:00.000Z"
+    try:
+        at = datetime.fromisoformat(_string(value, "timestamp"))
+        at = at.replace(tzinfo=UTC) if at.tzinfo is None else at.astimezone(UTC)
+    except (ValueError, OverflowError):
+        return EPOCH
+    return at.isoformat(timespec="milliseconds").replace("+00:00", "Z")
+
+
+def _label(value: dict[str, Any], key: str, limit: int) -> str:
+    """A short structural string of a line, cleaned and in at most `limit` characters."""
+    return wire.clean(_string(value, key))[:limit]
 
 
 def _string(value: dict[str, Any], key: str) -> str:

@@ -1,4 +1,5 @@
 -- Rows are joined by integer `seq` keys; ids that people see are text. Times are UTC ISO-8601 with ms and Z.
+-- autoincrement where a stage's cursor is a row key: a new row with a deleted row's key would stand behind the cursor.
 
 create table meta (key text primary key, value blob not null);
 
@@ -32,7 +33,7 @@ create table sessions (
 create index sessions_by_project on sessions (project_seq, last_at);
 
 create table turns (
-  seq integer primary key,
+  seq integer primary key autoincrement,
   uuid text not null unique,
   session_seq integer not null references sessions (seq),
   project_seq integer not null references projects (seq),
@@ -78,7 +79,7 @@ create index events_by_payload on events (session_id, payload_hash);
 create index events_by_hash on events (stream, text_hash);
 
 create table statements (
-  seq integer primary key,
+  seq integer primary key autoincrement,
   turn_seq integer not null references turns (seq) on delete cascade,
   session_seq integer not null references sessions (seq),
   project_seq integer not null references projects (seq),
@@ -94,7 +95,7 @@ create table statements (
 );
 
 create table memories (
-  seq integer primary key,
+  seq integer primary key autoincrement,
   id text not null unique,
   text text not null,
   text_hash text not null,
@@ -130,6 +131,7 @@ create table provenance (
   primary key (memory_seq, uuid)
 ) without rowid;
 create index provenance_by_uuid on provenance (uuid);
+create index provenance_by_session on provenance (session_id, at);
 
 create table links (
   from_seq integer not null references memories (seq) on delete cascade,

@@ -1,0 +1,150 @@
+"""Work that somebody waits for: an import, a sync, a new embedding model; done on the steward's thread, one at a time.
+
+A job says in its result's `degraded` what it could not do; it fails only when it could not go on.
+"""
+
+from __future__ import annotations
+
+import logging
+import time
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, Literal
+
+from csmd.capture import stage as capture
+from csmd.errors import ConfigError, CsmdError, EmbeddingUnavailable, StoreError
+from csmd.store import counts, cursors, models, vectors
+
+if TYPE_CHECKING:
+    from csmd.daemon.steward import Steward
+
+log = logging.getLogger(__name__)
+
+NO_MODEL = "vectors: no embedding model is installed (csmd model fetch)"
+FIRST_TEXT_S = 60.0
+"""How long a new model may take to load."""
+
+
+@dataclass(slots=True)
+class Job:
+    """Work somebody waits for; `progress` is for people, `result` for the caller."""
+
+    id: str
+    kind: Literal["import", "sync", "model"]
+    path: str = ""
+    with_vectors: bool = True
+    state: Literal["waiting", "running", "done", "failed"] = "waiting"
+    progress: dict[str, Any] = field(default_factory=dict)
+    result: dict[str, Any] = field(default_factory=dict)
+    error: str = ""
+    hint: str = ""
+
+
+def perform(steward: Steward, job: Job) -> None:
+    """Does a job to its end; its state says how it ended."""
+    job.state = "running"
+    try:
+        if job.kind == "model":
+            _use_model(steward, job)
+        else:
+            _take_in(steward, job)
+        job.state = "done"
+    except CsmdError as error:
+        job.error, job.hint, job.state = error.what, error.hint, "failed"
+    except Exception as error:
+        log.exception("job %s failed", job.kind)
+        job.error, job.hint, job.state = (
+            f"a bug: {type(error).__name__}",
+            f"see {steward.config.paths.log_file}",
+            "failed",
+        )
+
+
+def _take_in(steward: Steward, job: Job) -> None:
+    started = time.monotonic()
+    before = _counts(steward)
+    paths = _read_all(steward, job)
+    job.progress.update(step="distilling")
+    steward.distill(force=True)
+    steward.believe()
+    degraded = _embed_all(steward, job) if job.with_vectors else []
+    _go_on(steward)
+    steward.store.checkpoint(truncate=True)
+    after = _counts(steward)
+    mine = {f"transcript {path}" for path in paths}
+    troubled = [what for what in steward.trouble if what in mine or what.startswith(("distilling", "spooled"))]
+    job.result.update(
+        memories_new=after["memories"] - before["memories"],
+        vectors=after["vectors"] - before["vectors"],
+        took_s=round(time.monotonic() - started, 3),
+        degraded=[*(f"{what}: {steward.trouble[what]}" for what in sorted(troubled)), *degraded],
+    )
+
+
+def _counts(steward: Steward) -> dict[str, int]:
+    return steward.store.read(counts.counts)
+
+
+def _go_on(steward: Steward) -> None:
+    if steward.stopping:
+        raise StoreError("the daemon is stopping", hint="run it again when the daemon is up")
+
+
+def _read_all(steward: Steward, job: Job) -> list[Path]:
+    steward.replay_spool()
+    if job.kind == "import":
+        paths = capture.transcripts(Path(job.path))
+    else:
+        hints = steward.take_hints()
+        known = steward.store.read(cursors.known_positions)
+        listed = [path for root in steward.roots() for path in capture.transcripts(root)]
+        paths = list(dict.fromkeys([*listed, *hints, *(Path(path) for path in known)]))
+    total = capture.Tail()
+    for number, path in enumerate(paths):
+        _go_on(steward)
+        job.progress.update(step="reading", done=number, total=len(paths), bytes=total.bytes_read)
+        one = steward.look_at(path, strict=True)
+        for name in ("turns_new", "turns_known", "bad_lines", "redactions", "bytes_read"):
+            setattr(total, name, getattr(total, name) + getattr(one, name))
+        if number % 20 == 19:
+            steward.store.checkpoint()
+    job.progress.update(done=len(paths), total=len(paths), bytes=total.bytes_read)
+    job.result.update(
+        files=len(paths),
+        turns_new=total.turns_new,
+        turns_known=total.turns_known,
+        bad_lines=total.bad_lines,
+        redactions=total.redactions,
+    )
+    return paths
+
+
+def _embed_all(steward: Steward, job: Job) -> list[str]:
+    """Embeds what waits; what hindered it."""
+    name = steward.model_name()
+    if name is None:
+        return [NO_MODEL]
+    model = steward.store.read(lambda rows: vectors.model_seq(rows, name))
+    total = steward.store.read(lambda rows: vectors.left(rows, model))
+    done = 0
+    try:
+        while not steward.stopping and (made := steward.embed_some()):
+            done += made
+            job.progress.update(step="embedding", done=done, total=max(done, total))
+    except EmbeddingUnavailable as error:
+        return [f"vectors: {error.what}"]
+    return []
+
+
+def _use_model(steward: Steward, job: Job) -> None:
+    """Copies a model in and works with it; here, so that no batch of the steward's is under way with the old one."""
+    config = steward.config
+    job.progress.update(step="copying")
+    directory = models.add_model(Path(job.path), config.paths.models, name=config.settings.embed_model)
+    steward.embedder.use(directory)
+    job.progress.update(step="loading")
+    try:
+        dim = len(steward.embedder.embed(["a first text"], deadline_s=FIRST_TEXT_S)[0])
+    except EmbeddingUnavailable as error:
+        raise ConfigError(f"the model in {job.path} does not load: {error.what}", hint=error.hint) from error
+    job.result.update(model=models.model_identity(directory), dim=dim)

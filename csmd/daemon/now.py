@@ -1,0 +1,15 @@
+"""The time as csmd writes it: UTC, ISO-8601, milliseconds and a Z."""
+
+from __future__ import annotations
+
+from datetime import UTC, datetime
+
+
+def iso(moment: datetime) -> str:
+    """A moment as csmd writes times."""
+    return moment.astimezone(UTC).strftime("%Y-%m-%dT%H:%M:%S.") + f"{moment.microsecond // 1000:03d}Z"
+
+
+def now_iso() -> str:
+    """The time now as csmd writes it."""
+    return iso(datetime.now(UTC))

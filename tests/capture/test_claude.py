@@ -1,0 +1,523 @@
+"""What Claude Code writes, version by version, and what csmd makes of it; unknown is skipped, malformed is BadInput."""
+
+from __future__ import annotations
+
+import json
+from collections import Counter
+from pathlib import Path
+from typing import Any
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from csmd.capture.hosts import claude
+from csmd.errors import BadInput
+from csmd.model import Turn
+
+DATA = Path(__file__).resolve().parent.parent / "data" / "claude"
+SAMPLES = sorted(path for path in DATA.glob("*/*.jsonl") if path.name != "hooks.jsonl")
+LIMIT = 8192
+FENCED = '<csmd-memory note="Notes.">\n- tabs, not spaces (m1)\n</csmd-memory>'
+REMINDER = "<system-reminder>\nDo not say this.\n</system-reminder>"
+DEEP = 100_000
+
+
+def bytes_of(value: Any) -> bytes:
+    """One line as the client writes it, a lone surrogate as an escape."""
+    return json.dumps(value, separators=(",", ":"), ensure_ascii=False).encode("utf-8", "backslashreplace")
+
+
+def user(content: Any, **more: Any) -> bytes:
+    """A prompt's line; `more` are members of the line, those of `message_` of its message."""
+    return spoken("user", {"role": "user", "content": content}, **more)
+
+
+def assistant(content: Any, **more: Any) -> bytes:
+    """An answer's line: its message stands before its type."""
+    message = {"model": "claude-x", "id": "msg_1", "type": "message", "role": "assistant", "content": content}
+    return spoken("assistant", message, **more)
+
+
+def spoken(kind: str, message: dict[str, Any], **more: Any) -> bytes:
+    head = {"parentUuid": None, "isSidechain": False}
+    tail = {"uuid": "u1", "timestamp": "2026-01-02T03:04:05.678Z", "sessionId": "s1", "cwd": "/p", "version": "2.1.329"}
+    body = {"type": kind, "message": message} if kind == "user" else {"message": message, "type": kind}
+    return bytes_of({**head, **body, **tail, **more})
+
+
+def queued(prompt: Any, **more: Any) -> bytes:
+    """A prompt that was typed while the assistant worked."""
+    attachment = {"type": "queued_command", "prompt": prompt, "commandMode": "prompt", **more.pop("attachment", {})}
+    tail = {"uuid": "u1", "timestamp": "2026-01-02T03:04:05.678Z", "sessionId": "s1", "cwd": "/p"}
+    return bytes_of({"parentUuid": "u0", "isSidechain": False, "attachment": attachment, "type": "attachment", **tail, **more})
+
+
+def read(*lines: bytes, limit: int = LIMIT) -> claude.Reading:
+    reading = claude.Reading()
+    for line in lines:
+        claude.read_line(line, reading, tool_limit=limit)
+    return reading
+
+
+def check(line: bytes, *expected: tuple[str, str]) -> list[Turn]:
+    """The one door for golden cases: a line brings exactly these (kind, text), the first under the line's uuid."""
+    turns = read(line).turns
+    assert [(turn.kind, turn.text) for turn in turns] == list(expected)
+    assert [turn.uuid for turn in turns] == [("u1", "u1/1", "u1/2", "u1/3")[place] for place in range(len(turns))]
+    return turns
+
+
+def text(said: str) -> dict[str, str]:
+    return {"type": "text", "text": said}
+
+
+def result(content: Any) -> dict[str, Any]:
+    return {"type": "tool_result", "tool_use_id": "t1", "content": content}
+
+
+def use(given_input: Any, name: str = "Bash") -> dict[str, Any]:
+    return {"type": "tool_use", "id": "t1", "name": name, "input": given_input}
+
+
+NOTHING: tuple[()] = ()
+CASES: dict[str, tuple[bytes, tuple[tuple[str, str], ...]]] = {
+    "a prompt as a string": (user("fix it"), (("user", "fix it"),)),
+    "a prompt as blocks": (user([text("fix it"), {"type": "image", "source": {"data": "aaaa"}}]), (("user", "fix it"),)),
+    "a person's origin": (user("fix it", origin={"kind": "human"}), (("user", "fix it"),)),
+    "an origin of another kind": (user("fix it", origin={"kind": "channel"}), (("notification", "fix it"),)),
+    "finished background work by origin": (user("done", origin={"kind": "task-notification"}), (("notification", "done"),)),
+    "finished background work by its words": (user("<task-notification>\nx"), (("notification", "<task-notification>\nx"),)),
+    "a slash command": (user("<command-name>/clear</command-name>"), (("command", "<command-name>/clear</command-name>"),)),
+    "a slash command as typed": (user("/hello world"), (("command", "/hello world"),)),
+    "a path is no command": (user("/etc/hosts is wrong"), (("user", "/etc/hosts is wrong"),)),
+    "a shell command": (user("<bash-input>ls</bash-input>"), (("command", "<bash-input>ls</bash-input>"),)),
+    "its output": (user("<bash-stdout>a</bash-stdout>"), (("command", "<bash-stdout>a</bash-stdout>"),)),
+    "a local command's output": (user("<local-command-stdout>a"), (("command", "<local-command-stdout>a"),)),
+    "an interruption": (user([text("[Request interrupted by user]")]), NOTHING),
+    "an interruption of a tool": (
+        user([result("no"), text("[Request interrupted by user for tool use]")]), (("tool_result", "no"),),
+    ),
+    "words about an interruption": (user("[Request interrupted by user] why?"), (("user", "[Request interrupted by user] why?"),)),
+    "an injected line": (user("Stop hook feedback: no", isMeta=True), NOTHING),
+    "a compaction's summary": (user("This session ...", isCompactSummary=True), (("summary", "This session ..."),)),
+    "a summary that is called injected": (user("S", isCompactSummary=True, isMeta=True), (("summary", "S"),)),
+    "a prompt with what csmd injected": (user(f"{FENCED}\n\nfix it"), (("user", "fix it"),)),
+    "nothing but what csmd injected": (user(FENCED), NOTHING),
+    "csmd's fence in other letters": (user(FENCED.replace("csmd", "CSMD") + "x"), (("user", "x"),)),
+    "two fences with words between": (user(f"a{FENCED}b{FENCED}c"), (("user", "abc"),)),
+    "a fence that is not closed": (user("what is <csmd-memory> for?"), (("user", "what is <csmd-memory> for?"),)),
+    "a reminder of the host": (user(f"{REMINDER}fix it{REMINDER}"), (("user", "fix it"),)),
+    "nothing but a reminder": (user([text(REMINDER)]), NOTHING),
+    "an answer": (assistant([text("done")]), (("assistant", "done"),)),
+    "an answer of several blocks": (
+        assistant([{"type": "thinking", "thinking": "secret"}, text("a"), use({"x": 1}), text("b"), use([2], "Other")]),
+        (("assistant", "a\n\nb"), ("tool_call", '{"x":1}'), ("tool_call", "[2]")),
+    ),
+    "only thinking": (assistant([{"type": "thinking", "thinking": "hm"}]), NOTHING),
+    "an error of the API": (assistant([text("API Error: 400")], isApiErrorMessage=True), (("notification", "API Error: 400"),)),
+    "what the client says in its place": (
+        spoken("assistant", {"model": "<synthetic>", "content": [text("No response requested.")]}),
+        (("notification", "No response requested."),),
+    ),
+    "a tool's result": (user([result("out")]), (("tool_result", "out"),)),
+    "a result in blocks": (user([result([text("a"), {"type": "image"}, text("b")])]), (("tool_result", "a\n\nb"),)),
+    "a result without content": (user([result(None)]), (("tool_result", ""),)),
+    "a result with what csmd printed": (user([result(f"a{FENCED}b")]), (("tool_result", "ab"),)),
+    "a result and words": (user([result("out"), text("go on")]), (("user", "go on"), ("tool_result", "out"))),
+    "a tool's structured result is not read twice": (user([result("o")], toolUseResult={"stdout": "o"}), (("tool_result", "o"),)),
+    "a prompt queued": (queued("also do this"), (("user", "also do this"),)),
+    "a prompt queued by a person": (queued("this", attachment={"origin": {"kind": "human"}}), (("user", "this"),)),
+    "a prompt queued in blocks": (queued([text("a"), text("b")]), (("user", "a\nb"),)),
+    "a command queued": (queued("/model x"), (("command", "/model x"),)),
+    "background work queued": (queued("x", attachment={"commandMode": "task-notification"}), NOTHING),
+    "queued by something else": (queued("x", attachment={"origin": {"kind": "coordinator"}}), NOTHING),
+    "another attachment with a prompt": (queued("x", attachment={"type": "hook_success"}), NOTHING),
+    "no uuid": (user("x", uuid=""), NOTHING),
+    "a uuid of nothing but NUL": (user("x", uuid="\0"), NOTHING),
+    "no session": (user("x", sessionId=None), NOTHING),
+    "content of another shape": (user({"a": 1}), NOTHING),
+    "blocks of other shapes": (user([None, 3, "x", [], text("y"), {"type": "text", "text": 7}]), (("user", "y"),)),
+    "a message of another shape": (bytes_of({"type": "user", "message": "x", "uuid": "u1", "sessionId": "s1"}), NOTHING),
+    "a secret": (user("use sk-ant-" + "a1" * 20), (("user", "use [redacted:anthropic-key]"),)),
+    "a lone surrogate": (user("a\ud800b"), (("user", "a?b"),)),
+    "NUL": (user("a\0b"), (("user", "ab"),)),
+    "a secret with NUL in it": (user("use sk-ant-\0" + "a1" * 20), (("user", "use [redacted:anthropic-key]"),)),
+    "an emoji": (user("a\U0001f600"), (("user", "a\U0001f600"),)),
+    "bytes that are no UTF-8": (user("a#b").replace(b"#", b"\xff"), (("user", "a\ufffdb"),)),
+    "a boundary of compaction": (
+        bytes_of({"parentUuid": None, "isSidechain": False, "type": "system", "subtype": "compact_boundary", "uuid": "u1"}),
+        NOTHING,
+    ),
+    "an old summary": (bytes_of({"type": "summary", "summary": "About", "leafUuid": "u0"}), NOTHING),
+    "a type of tomorrow": (bytes_of({"uuid": "u1", "sessionId": "s1", "type": "telepathy", "message": {"content": "x"}}), NOTHING),
+    "no type": (bytes_of({"message": {"content": "x"}}), NOTHING),
+}  # fmt: skip
+
+
+@pytest.mark.parametrize("name", CASES)
+def test_a_line_brings_what_was_said_in_it(name: str) -> None:
+    line, expected = CASES[name]
+    check(line, *expected)
+
+
+def test_a_turn_carries_what_its_line_says_about_it() -> None:
+    usage = {"input_tokens": 1, "output_tokens": 7}
+    message = {"model": "claude-x", "id": "msg_1", "content": [text("a"), use({}, "Read")], "usage": usage}
+    first, second = read(spoken("assistant", message, parentUuid="u0")).turns
+    assert (first.at, first.cwd, first.parent_uuid, first.version) == ("2026-01-02T03:04:05.678Z", "/p", "u0", "2.1.329")
+    assert (first.message_id, first.model, first.tokens, first.tool_name) == ("msg_1", "claude-x", 7, "")
+    assert (second.message_id, second.tokens, second.tool_name) == ("msg_1", 0, "Read")  # counted once per line
+
+
+@pytest.mark.parametrize("tokens", [True, -1, 2**70, 1.5, "7", None])
+def test_a_count_that_is_no_count_is_none(tokens: Any) -> None:
+    (turn,) = read(spoken("assistant", {"content": [text("a")], "usage": {"output_tokens": tokens}})).turns
+    assert turn.tokens == 0 and type(turn.tokens) is int
+
+
+def test_a_sub_agent_is_a_stream_of_its_own() -> None:
+    lines = [user("task", agentId="a1", isSidechain=True), queued("more", agentId="a1", isSidechain=True)]
+    assert [turn.stream for turn in read(*lines).turns] == ["s1/a1", "s1/a1"]
+    assert read(user("x", agentId="a1")).turns[0].stream == "s1"  # not aside: the session's own
+
+
+@pytest.mark.parametrize(
+    ("stamp", "at"),
+    [
+        ("2026-01-02T03:04:05.678Z", "2026-01-02T03:04:05.678Z"),
+        ("2026-01-02T03:04:05Z", "2026-01-02T03:04:05.000Z"),
+        ("2026-01-02T03:04:05.6Z", "2026-01-02T03:04:05.600Z"),
+        ("2026-01-02T03:04:05.678912Z", "2026-01-02T03:04:05.678Z"),
+        ("2026-01-02T05:04:05.678+02:00", "2026-01-02T03:04:05.678Z"),
+        ("2026-01-02T03:04:05.678", "2026-01-02T03:04:05.678Z"),
+        ("2026-13-45T03:04:05.678Z", claude.EPOCH),
+        ("٢٠٢٦-01-02T03:04:05.678Z", claude.EPOCH),
+        ("0001-01-01T00:00:00.000+23:00", claude.EPOCH),
+        ("yesterday", claude.EPOCH),
+        ("", claude.EPOCH),
+        (None, claude.EPOCH),
+        (1767323045678, claude.EPOCH),
+    ],
+)
+def test_a_time_is_brought_to_one_form_or_is_the_epoch(stamp: Any, at: str) -> None:
+    assert read(user("x", timestamp=stamp)).turns[0].at == at
+
+
+def test_a_tools_text_is_trimmed_after_its_secrets_are_out() -> None:
+    secret = "sk-ant-" + "b2" * 30
+    for line in (user([result("x" * 90 + secret + "y" * 90)]), assistant([use({"a": "x" * 90 + " " + secret + "y" * 90})])):
+        (turn,) = read(line, limit=100).turns
+        assert "bytes left out" in turn.text and "b2" not in turn.text
+
+
+def test_with_a_limit_of_nothing_no_tools_text_is_kept() -> None:
+    (turn,) = read(user([result("some output")]), limit=0).turns
+    assert "output" not in turn.text and "11 bytes left out" in turn.text
+
+
+def test_a_field_of_a_tools_input_is_redacted_by_its_name() -> None:
+    (turn,) = read(assistant([use({"password": "correcthorse", "sk-ant-" + "c3" * 20: 1})])).turns
+    assert turn.text == '{"password":"[redacted:secret-field]","[redacted:anthropic-key]":1}'
+
+
+def test_a_title_is_kept_by_session_redacted_and_short() -> None:
+    secret = "sk-ant-" + "d4" * 40
+    titles = read(
+        bytes_of({"type": "ai-title", "aiTitle": "made", "sessionId": "s1"}),
+        bytes_of({"type": "custom-title", "customTitle": "mine\n own", "sessionId": "s1"}),
+        bytes_of({"type": "custom-title", "customTitle": "x" * 190 + " " + secret, "sessionId": "s2\ud800"}),
+        bytes_of({"type": "custom-title", "customTitle": None, "sessionId": "s3"}),
+    ).titles
+    assert titles["s1"] == "mine own"
+    assert len(titles["s2?"]) == 200 and "d4" not in titles["s2?"]
+    assert "s3" not in titles
+
+
+@pytest.mark.parametrize(
+    "line",
+    [
+        b"", b"{", b"[]", b"null", b"7", b'"text"', b"\xff\xfe", b"{}{}", user("x")[:-1], user("x") + b"}",
+        b'{"a":' * DEEP + b"1" + b"}" * DEEP, b"[" * DEEP, b'{"type":"user","n":' + b"9" * 5000 + b"}",
+        bytes_of({"message": {"content": [use("DEEP")]}, "type": "assistant", "uuid": "u", "sessionId": "s"}).replace(
+            b'"DEEP"', b'{"a":' * 700 + b"1" + b"}" * 700
+        ),
+    ],
+    ids=lambda line: repr(line[:20]),
+)  # fmt: skip
+def test_a_malformed_line_is_bad_input_and_brings_nothing(line: bytes) -> None:
+    reading = claude.Reading()
+    try:
+        claude.read_line(line, reading, tool_limit=LIMIT)
+    except BadInput:
+        assert not reading.turns
+    else:  # nesting that this interpreter can follow to its end
+        assert line.count(b'{"a":') == 700 and [turn.kind for turn in reading.turns] == ["tool_call"]
+
+
+# What is skipped unread, and what must never be.
+
+BOOKKEEPING = [
+    line for path in SAMPLES for line in path.read_bytes().splitlines()
+    if json.loads(line)["type"] not in ("user", "assistant", "custom-title", "ai-title")
+    and json.loads(line).get("attachment", {}).get("type") != "queued_command"
+]  # fmt: skip
+
+
+@pytest.mark.parametrize("line", BOOKKEEPING, ids=lambda line: "-".join(str(json.loads(line).get(k)) for k in ("type", "subtype")))
+def test_bookkeeping_is_skipped_without_being_parsed(line: bytes) -> None:
+    assert read(line[:-1] + b"this is no JSON").skipped == 1  # whoever parsed it would say so
+
+
+def test_there_are_samples_of_every_kind_of_bookkeeping() -> None:
+    kinds = {json.loads(line)["type"] for line in BOOKKEEPING}
+    assert {"queue-operation", "system", "attachment", "api-request", "api-request-blob", "file-history-snapshot"} <= kinds
+
+
+TRAPS = [
+    '"type":"progress"', '{"type":"api-request"', '{"type":"api-request","x":1}', '"attachment":{"type":"prompt_snapshot"',
+    '"type":"system"', '\\"type\\":\\"progress\\"', '{"parentUuid":null,"type":"system"}', '\\', '"', '",', '","type":"progress',
+    '"}],"type":"queue-operation"', "\\\\\",\"type\":\"system\"",
+]  # fmt: skip
+
+
+@pytest.mark.parametrize("trap", TRAPS)
+def test_words_of_a_prompt_never_make_it_bookkeeping(trap: str) -> None:
+    for said in (trap, f"look: {trap} there"):
+        check(user(said), ("user", said))
+        check(user([text(said)]), ("user", said))
+        check(queued(said), ("user", said))
+        check(assistant([text(said)]), ("assistant", said))
+        check(user(said, cwd=said, gitBranch=said), ("user", said))
+        check(bytes_of({"cwd": said, "slug": said, **json.loads(user(said))}), ("user", said))
+
+
+@pytest.mark.parametrize(
+    "given_input",
+    [{"type": "progress"}, {"type": "system", "x": 1}, {"attachment": {"type": "prompt_snapshot"}}, {"a": {"type": "mode"}}],
+    ids=str,
+)
+def test_fields_of_a_tools_input_never_make_a_line_bookkeeping(given_input: Any) -> None:
+    dumped = json.dumps(given_input, separators=(",", ":"))
+    check(assistant([use(given_input)]), ("tool_call", dumped))
+    check(user([result("o")], toolUseResult=given_input), ("tool_result", "o"))
+    check(bytes_of({"toolUseResult": given_input, **json.loads(user([result("o")]))}), ("tool_result", "o"))
+    check(bytes_of({**given_input, **json.loads(user("fix it"))} if "type" not in given_input else {}), *(
+        [("user", "fix it")] if "type" not in given_input else []
+    ))  # fmt: skip
+
+
+PLAIN = st.text(st.characters(blacklist_categories=["Cs"]), max_size=30)
+WORDS = st.one_of(PLAIN, st.sampled_from(TRAPS), st.tuples(PLAIN, st.sampled_from(TRAPS)).map("".join))
+LEAF = st.one_of(st.none(), st.booleans(), st.integers(), st.floats(allow_nan=False), WORDS)
+KEYS = st.one_of(st.sampled_from(["type", "attachment", "message", "content", "uuid", "cwd", "toolUseResult"]), PLAIN)
+VALUES = st.recursive(LEAF, lambda inner: st.lists(inner, max_size=3) | st.dictionaries(KEYS, inner, max_size=4), max_leaves=8)
+
+
+@given(before=st.dictionaries(PLAIN.filter(lambda k: k not in ("type", "message")) | st.just("attachment"), VALUES, max_size=4), said=WORDS)
+def test_no_line_of_a_person_is_ever_skipped_whatever_stands_before(before: dict[str, Any], said: str) -> None:
+    line = {key: value for key, value in before.items() if key not in ("uuid", "sessionId", "isMeta", "isCompactSummary", "origin")}
+    assert read(bytes_of({**line, **json.loads(user(f"said: {said}"))})).skipped == 0
+
+
+@given(st.dictionaries(KEYS, VALUES, max_size=6) | VALUES, st.sampled_from(["user", "assistant", "attachment", "ai-title", None]))
+def test_reading_any_json_ends_well_or_in_bad_input(value: Any, kind: str | None) -> None:
+    if isinstance(value, dict) and kind:
+        value = {"uuid": "u", "sessionId": "s", **value, "type": kind}
+    ends_well(bytes_of(value))
+
+
+@given(st.binary(max_size=200), st.sampled_from([user("fix it"), assistant([use({"a": "b"})]), queued("x")]), st.integers(0, 300))
+def test_reading_any_bytes_ends_well_or_in_bad_input(noise: bytes, line: bytes, at: int) -> None:
+    ends_well(noise)
+    ends_well(line[:at] + noise + line[at + len(noise) :])
+
+
+def ends_well(data: bytes) -> None:
+    """Lines and payloads: nothing but BadInput is raised, and what is brought can be stored."""
+    reading = claude.Reading()
+    found: list[str] = []
+    for perform in (lambda: claude.read_line(data, reading, tool_limit=64), lambda: found.extend(event_texts(data))):
+        try:
+            perform()
+        except BadInput as error:
+            assert error.what
+    for turn in reading.turns:
+        found += [turn.uuid, turn.session_id, turn.text, turn.cwd, turn.agent_id, turn.model, turn.version, turn.tool_name]
+        assert turn.uuid and turn.session_id and len(turn.at) == 24
+    for one in (*found, *reading.titles, *reading.titles.values()):
+        one.encode("utf-8")
+        assert "\0" not in one
+
+
+def event_texts(body: bytes) -> list[str]:
+    found = []
+    for name in claude.EVENTS:
+        event = claude.event(body, name=name, event_id="e1", at="t", counts=Counter())
+        if event is not None:
+            found += [event.session_id, event.cwd, event.transcript_path, event.text, event.source, event.agent_id]
+            claude.event_turn(event)
+    return found
+
+
+# Real transcripts and payloads of four versions.
+
+GOLDEN: dict[str, list[tuple[str, str]]] = {
+    "2.0.77/session": [
+        ("user", "Say something MARKER1"), ("assistant", "I will look."),
+        ("tool_call", '{"command":"echo hello; ls","description":"list"}'), ("tool_result", "hello\nCLAUDE.md"),
+        ("assistant", "Now a failing one."), ("tool_call", '{"command":"echo oops >&2; exit 3","description":"fail"}'),
+        ("tool_result", "Exit code 3\noops"), ("assistant", "All done: the answer is 42."),
+    ],
+    "2.0.77/agent": [("user", "Warmup"), ("assistant", "Mock title")],
+    "2.1.197/session": [
+        ("user", "please do beta"), ("assistant", "Doing alpha."),
+        ("tool_call", '{"command":"echo alpha","description":"alpha"}'), ("tool_result", "alpha"),
+        ("assistant", "ALPHA-DONE"), ("summary", "This session is being continued"), ("command", "<command-name>/compact"),
+        ("command", "<local-command-stdout>"), ("user", "please do gamma"), ("assistant", "BETA-DONE"),
+    ],
+    "2.1.197/agent": [
+        ("user", "SUBTASK-BG please"), ("tool_call", '{"command":"echo from-bg","description":"bg"}'),
+        ("tool_result", "from-bg"), ("assistant", "SUB-BG-REPORT"),
+    ],
+    "2.1.329/session": [
+        ("command", "<bash-input>echo bang"), ("command", "<bash-stdout>bang"), ("assistant", "OK-DONE"),
+        ("command", "<command-message>hello"), ("assistant", "OK-DONE"), ("user", "make a file"),
+        ("tool_call", '{"command":"sleep 3; touch made.txt","description":"a command"}'),
+        ("tool_result", "(Bash completed with no output)"), ("user", "queued prompt"), ("assistant", "OK-DONE"),
+        ("user", "change dir"), ("tool_call", '{"command":"cd sub && pwd","description":"a command"}'),
+        ("tool_result", "/sandbox/misc_interactive/proj/sub"), ("assistant", "OK-DONE"),
+        ("user", "look at @../data.txt now"), ("assistant", "OK-DONE"), ("command", "<command-name>/model"),
+        ("command", "<local-command-stdout>Set model"), ("user", "after rewind"), ("assistant", "OK-DONE"),
+        ("user", "on the branch"), ("assistant", "OK-DONE"), ("user", "cause an error"),
+        ("notification", "API Error: 400 scripted error"),
+    ],
+    "2.1.329/background": [
+        ("user", "use subagents"), ("assistant", "Delegating."), ("tool_call", '{"description":"fg task"'),
+        ("tool_result", "  <tools-used-before-summary>"), ("tool_call", '{"description":"bg task"'),
+        ("tool_result", "Async agent launched"), ("assistant", "MAIN-WAITING"), ("notification", "<task-notification>"),
+        ("assistant", "MAIN-AFTER-BG"),
+    ],
+    "2.1.329/compact": [
+        ("user", "please do alpha"), ("assistant", "Doing alpha."),
+        ("tool_call", '{"command":"echo alpha","description":"alpha"}'), ("tool_result", "alpha"),
+        ("assistant", "ALPHA-DONE"), ("user", "please do beta"), ("assistant", "BETA-DONE"),
+        ("summary", "This session is being continued"), ("command", "<command-name>/compact"),
+        ("command", "<local-command-stdout>"), ("user", "please do gamma"), ("assistant", "GAMMA-DONE"),
+    ],
+}  # fmt: skip
+GOLDEN["2.1.100/session"] = GOLDEN["2.0.77/session"]
+GOLDEN["2.1.329/agent"] = GOLDEN["2.1.197/agent"]
+
+
+@pytest.mark.parametrize("path", SAMPLES, ids=lambda path: f"{path.parent.name}/{path.stem}")
+def test_a_real_transcript_brings_its_conversation_in_order(path: Path) -> None:
+    name = f"{path.parent.name}/{path.stem}"
+    reading = read(*path.read_bytes().splitlines())
+    found = [(turn.kind, turn.text) for turn in reading.turns]
+    assert [kind for kind, _ in found] == [kind for kind, _ in GOLDEN[name]]
+    for (_, said), (_, begins) in zip(found, GOLDEN[name], strict=True):
+        assert said.startswith(begins)
+    assert {bool(turn.agent_id) for turn in reading.turns} == {path.stem == "agent"}
+    assert {turn.version for turn in reading.turns} == {path.parent.name}
+    assert all(turn.at > "2026" and turn.cwd.startswith("/sandbox") for turn in reading.turns)
+    assert list(reading.titles.values()) == (["side"] if name == "2.1.329/session" else [])
+
+
+def test_a_session_that_moves_to_another_directory_is_known_by_where_it_began() -> None:
+    data = (DATA / "2.1.329" / "session.jsonl").read_bytes()
+    assert claude.started_in(data) == "/sandbox/misc_interactive/proj"
+    assert read(*data.splitlines()).turns[-1].cwd == "/sandbox/misc_interactive/proj/sub"
+    for nothing in (b"", b"{}", b'{"cwd":7}', b'{"cwd":"/p', b'{"text":"\\"cwd\\":\\"/x\\""}'):
+        assert claude.started_in(nothing) == ""
+
+
+EXPECTED_EVENTS: dict[str, list[tuple[str, str, str]]] = {
+    "2.0.77": [
+        ("session_start", "startup", ""), ("prompt", "", "Say something MARKER1"), ("subagent_stop", "", ""),
+        ("stop", "", ""), ("session_end", "other", ""),
+    ],
+    "2.1.100": [
+        ("session_start", "startup", ""), ("prompt", "", "Say something MARKER1"),
+        ("stop", "", "All done: the answer is 42."), ("session_end", "other", ""),
+    ],
+    "2.1.197": [
+        ("session_start", "startup", ""), ("prompt", "", "please do beta"), ("stop", "", "ALPHA-DONE"),
+        ("pre_compact", "manual", ""), ("session_start", "compact", ""), ("session_end", "clear", ""),
+        ("session_start", "clear", ""), ("session_start", "resume", ""), ("prompt", "", "and epsilon"),
+        ("prompt", "", "use subagents"), ("subagent_stop", "", "SUB-FG-REPORT"), ("subagent_stop", "", "SUB-BG-REPORT"),
+    ],
+}  # fmt: skip
+
+
+@pytest.mark.parametrize("version", ["2.0.77", "2.1.100", "2.1.197", "2.1.329"])
+def test_a_real_payload_becomes_an_event_or_nothing(version: str) -> None:
+    found = []
+    for body in (DATA / version / "hooks.jsonl").read_bytes().splitlines():
+        payload = json.loads(body)
+        event = claude.event(body, name=payload["hook_event_name"], event_id="e1", at="t", counts=Counter())
+        if event is None:
+            assert payload["hook_event_name"] not in claude.EVENTS or payload["agent_type"] == ""
+            continue
+        found.append((event.name, event.source, event.text))
+        assert (event.id, event.at, event.session_id) == ("e1", "t", payload["session_id"])
+        assert event.cwd.startswith("/sandbox") and event.transcript_path.endswith(".jsonl")
+        assert bool(event.agent_id) == (event.name == "subagent_stop")
+        assert event.by_user == (event.name == "prompt" and not event.text.startswith(("/", "<")))
+    if version in EXPECTED_EVENTS:
+        assert found == EXPECTED_EVENTS[version]
+    else:
+        assert ("prompt", "", "queued prompt") in found and ("session_start", "fork", "") in found
+        assert any(said.startswith("<task-notification>") for _, _, said in found)
+
+
+def event(**payload: Any) -> Any:
+    name = payload.pop("name", "UserPromptSubmit")
+    return claude.event(bytes_of({"session_id": "s1", **payload}), name=name, event_id="e1", at="t", counts=Counter())
+
+
+def test_the_summariser_of_a_compaction_is_no_sub_agent() -> None:
+    assert event(name="SubagentStop", agent_type="", last_assistant_message="summary") is None
+    assert event(name="SubagentStop", agent_type="x", agent_id="a1", agent_transcript_path="/a", transcript_path="/t").transcript_path == "/a"
+
+
+@pytest.mark.parametrize("name", ["PreToolUse", "", "sessionstart", "SessionStart ", "Nothing"])
+def test_an_event_csmd_does_not_need_is_nothing_whatever_its_payload(name: str) -> None:
+    assert claude.event(b"\xff{", name=name, event_id="e1", at="t", counts=Counter()) is None
+
+
+@pytest.mark.parametrize("body", [b"", b"{", b"[]", b"{}", b'{"session_id":7}', b'{"session_id":""}', b'{"session_id":"\\u0000"}',
+                                  bytes_of({"session_id": "s" * 201}), b"[" * DEEP])  # fmt: skip
+def test_a_malformed_payload_is_bad_input(body: bytes) -> None:
+    with pytest.raises(BadInput):
+        claude.event(body, name="Stop", event_id="e1", at="t", counts=Counter())
+
+
+def test_a_prompt_is_redacted_and_counted_and_its_provisional_turn_is_the_transcripts() -> None:
+    counts: Counter[str] = Counter()
+    said = f"{REMINDER}my key: sk-ant-{'e5' * 20} <private>and this</private> {FENCED} \0end"
+    body = bytes_of({"session_id": "s1", "prompt": said, "cwd": "/p", "source": "x\ud800"})
+    found = claude.event(body, name="UserPromptSubmit", event_id="e1", at="t", counts=counts)
+    assert found is not None and found.source == "x?"
+    assert counts == {"anthropic-key": 1, "private-tag": 1}
+    turn = claude.event_turn(found)
+    (from_transcript,) = read(user(said)).turns
+    assert turn is not None and (turn.uuid, turn.kind, turn.text) == ("hook:e1", "user", from_transcript.text)
+
+
+def test_a_turn_is_reported_only_by_events_with_words() -> None:
+    assert claude.event_turn(event(prompt="/hello x")).kind == "command"
+    assert claude.event_turn(event(prompt="<task-notification>x")).kind == "notification"
+    assert claude.event_turn(event(name="Stop", last_assistant_message="done")).kind == "assistant"
+    assert claude.event_turn(event(name="SubagentStop", agent_id="a", last_assistant_message="r")).stream == "s1/a"
+    for silent in (event(prompt=""), event(prompt=FENCED), event(prompt=["x"]), event(name="SessionStart", prompt="x"), event(name="Stop")):
+        assert claude.event_turn(silent) is None
+
+
+def test_only_the_two_injecting_events_are_answered() -> None:
+    for name in claude.EVENTS.values():
+        found = claude.answer(name, "remember")
+        assert bool(found) == (name in claude.INJECTING)
+        assert claude.answer(name, "") == b""
+        if found:
+            assert json.loads(found)["hookSpecificOutput"]["additionalContext"] == "remember"

@@ -1,0 +1,274 @@
+"""What is taken for a secret and what is not; a rule has examples on both sides, and work bounded by the text's length."""
+
+from __future__ import annotations
+
+import base64
+import hashlib
+import json
+import os
+import time
+import uuid
+from collections import Counter
+from pathlib import Path
+from typing import Any
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from csmd.capture.hosts import claude
+from csmd.capture.redact import RULES, is_secret_key, redact, redact_tree
+
+EVALUATION = Path(os.environ.get("CSMD_EVAL") or Path(__file__).resolve().parents[3] / "shared" / "eval")
+
+
+def drawn(alphabet: str, length: int, seed: str = "") -> str:
+    """Characters that look random and are the same in every run."""
+    digest = hashlib.shake_256(f"{alphabet}{length}{seed}".encode()).digest(length)
+    return "".join(alphabet[byte % len(alphabet)] for byte in digest)
+
+
+UPPER = "ABCDEFGHIJKLMNOPQRSTUVWXYZ234567"
+ALNUM = "ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789"
+HEX = "0123456789abcdef"
+KEY = drawn(ALNUM, 40)
+JWT = f"eyJ{drawn(ALNUM, 30)}.eyJ{drawn(ALNUM, 60)}.{drawn(ALNUM, 43)}"
+PEM = f"-----BEGIN RSA PRIVATE KEY-----\n{KEY}\n{drawn(ALNUM, 64)}\n-----END RSA PRIVATE KEY-----"
+
+#: Kind -> (text, the secret that must be gone).
+POSITIVES: dict[str, list[tuple[str, str]]] = {
+    "private-tag": [
+        ("a <private>my name</private> b", "my name"),
+        ("a <PRIVATE>my name</Private> b", "my name"),
+        ('a <private reason="x">my name</private> b', "my name"),
+        ("a <private>line\nmy name\n</private> b", "my name"),
+        ("a <private>x <private>y</private> my name</private> b", "my name"),
+        ("a <private>never closed, my name", "my name"),
+        ("a `<private>my name</private>` b", "my name"),
+        ("<private>one</private> and <private>my name</private>", "my name"),
+    ],
+    "pem": [
+        (f"key:\n{PEM}\nend", KEY),
+        (PEM.replace("\n", "\\n"), KEY),
+        (f"-----BEGIN PRIVATE KEY-----\n{KEY}", KEY),
+        (f"-----BEGIN OPENSSH PRIVATE KEY-----\n{KEY}\n-----END OPENSSH PRIVATE KEY-----", KEY),
+        (f"-----BEGIN EC PRIVATE KEY-----\n{KEY}\n-----END EC PRIVATE KEY-----", KEY),
+        (f"-----BEGIN ENCRYPTED PRIVATE KEY-----\n{KEY}\n-----END ENCRYPTED PRIVATE KEY-----", KEY),
+        (f"-----BEGIN PGP PRIVATE KEY BLOCK-----\n\n{KEY}\n-----END PGP PRIVATE KEY BLOCK-----", KEY),
+    ],
+    "anthropic-key": [(f"sk-ant-api03-{KEY}", KEY), (f"密钥sk-ant-api03-{KEY}", KEY), (f'"x_sk-ant-oat01-{KEY}"', KEY)],
+    "openai-key": [(f"sk-{KEY}", KEY), (f"sk-proj-{KEY}_x-1", KEY), (f"key=sk-svcacct-{KEY}", KEY), (f"sk-or-v1-{drawn(HEX, 64)}", drawn(HEX, 64))],
+    "github-token": [(f"{kind}_{KEY}", KEY) for kind in ("ghp", "gho", "ghu", "ghs", "ghr")]
+    + [(f"github_pat_{drawn(ALNUM, 22)}_{KEY}", KEY), (f"https://ghp_{KEY}@github.com/x", KEY)],
+    "gitlab-token": [("glpat-" + KEY[:20], KEY[:20]), ("x glpat-" + drawn(ALNUM, 20) + ".01.abc", drawn(ALNUM, 20))],
+    "aws-key-id": [("AKIA" + drawn(UPPER, 16), drawn(UPPER, 16)), ("key ASIA" + drawn(UPPER, 16) + ".", drawn(UPPER, 16))],
+    "aws-secret": [
+        (f"aws_secret_access_key = {drawn(ALNUM + '/+', 40)}", drawn(ALNUM + "/+", 40)),
+        (f'"awsSecretAccessKey": "{drawn(ALNUM + "/+", 40)}"', drawn(ALNUM + "/+", 40)),
+        (f"AWS_SECRET_ACCESS_KEY={drawn(ALNUM + '/+', 40)}", drawn(ALNUM + "/+", 40)),
+    ],
+    "google-key": [("AIza" + drawn(ALNUM, 35), drawn(ALNUM, 35)), (f"?key=AIza{drawn(ALNUM, 35)}&q=1", drawn(ALNUM, 35))],
+    "google-token": [("ya29." + KEY, KEY), ("Bearer ya29.a0" + KEY, KEY)],
+    "slack-token": [(f"{kind}-1234567890-{KEY}", KEY) for kind in ("xoxb", "xoxp", "xapp", "xoxe.xoxp")],
+    "slack-webhook": [("https://hooks.slack.com/services/T00000000/B00000000/" + KEY[:24], KEY[:24])],
+    "stripe-key": [(f"{kind}_{KEY[:24]}", KEY[:24]) for kind in ("sk_live", "sk_test", "rk_live", "whsec")],
+    "npm-token": [("//registry/:_authToken=npm_" + KEY[:36], KEY[:36])],
+    "pypi-token": [("pypi-AgEIcHlwaS5vcmc" + KEY, KEY)],
+    "huggingface-token": [("hf_" + KEY[:34], KEY[:34])],
+    "sendgrid-key": [(f"SG.{drawn(ALNUM, 22)}.{drawn(ALNUM, 43)}", drawn(ALNUM, 43))],
+    "jwt": [(JWT, JWT[-20:]), (f"cookie: sid={JWT}; path=/", JWT[-20:])],
+    "bearer": [(f"Authorization: Bearer {KEY}", KEY), (f"curl -H 'authorization: bearer {KEY}=='", KEY), (f"BEARER {KEY}", KEY)],
+    "basic-auth": [("Authorization: Basic " + base64.b64encode(b"me:secret1").decode(), base64.b64encode(b"me:secret1").decode()),
+                   ('{"authorization": "basic dXNlcjpwYXNzd29yZA=="}', "dXNlcjpwYXNz")],
+    "url-password": [
+        ("postgres://me:hunter2@db/x", "hunter2"), ("redis://:hunter2@cache:6379", "hunter2"),
+        ("https://me%40x:p%40ss!@host", "p%40ss"), ("amqp+ssl://a:b$c@h", "b$c"),
+    ],
+    "assigned-secret": [
+        (f"API_KEY={KEY}", KEY), (f"apiKey: '{KEY}'", KEY), (f'"api-key": "{KEY}"', KEY), (f"client_secret => {KEY}", KEY),
+        (f"export MY_TOKEN={drawn(HEX, 32)}", drawn(HEX, 32)), (f"https://x/y?access_token={KEY}", KEY),
+        (f"private_key={KEY};", KEY), (f"privateKey = `{KEY}`", KEY), (f"SECRET_KEY_BASE: {drawn(HEX, 64)}", drawn(HEX, 64)),
+        (f"token: {uuid.UUID(int=0xA1B2C3D4E5F60718293A4B5C6D7E8F90)}", "a1b2c3d4"), (f"password={KEY}", KEY),
+    ],
+    "assigned-password": [
+        ('password = "hunter22!"', "hunter22"), ("DB_PASSWORD=hunter22", "hunter22"), ("'passwd': 'S3cret-pw'", "S3cret-pw"),
+        ("mysql --password=hunter22 -u me", "hunter22"), ("tool --password hunter22", "hunter22"),
+    ],
+}  # fmt: skip
+
+NEGATIVES = [
+    "commit 4dc1a2f0e9b8c7d6a5f4e3d2c1b0a99887766554 and f9e8d7c6",
+    "550e8400-e29b-41d4-a716-446655440000",
+    "sha256:" + drawn(HEX, 64),
+    "integrity sha512-" + base64.b64encode(hashlib.sha512(b"x").digest()).decode(),
+    "data:image/png;base64," + base64.b64encode(hashlib.shake_256(b"image").digest(3000)).decode(),
+    "password: str", "password: Optional[str] = None", "def login(user: str, password: str) -> Token:",
+    "token = get_token()", "token = get_authentication_token_v2(settings)", "token = await client.fetch_token_v2(id=1)",
+    "token = self.tokens.accessToken2", "const apiKey = process.env.OPENAI_API_KEY_V2;", "api_key = os.environ['API_KEY_2024_PROD']",
+    "api_key: OPENAI_API_KEY_2024_PRODUCTION", "apiKey: ${{ secrets.API_KEY_PRODUCTION_1 }}", "API_KEY=$MY_API_KEY_2024_LONG",
+    "PASSWORD=${DB_PASSWORD_1}", "password = '<your-password-1>'", "password: '********'", "--password $PASSWORD1",
+    "tokenizer_path: /models/bge-small-v1.5/tokenizer.json", "token_file = ./secrets/production1/token.json",
+    "secret_name: my-app-production-secret", "secretName = my-app-secret-v1-production",
+    "input_tokens: 10000, output_tokens: 200000, max_tokens=1234567890123456",
+    "https://example.com:8080/x@y", "https://example.com/a:b@c", "http://localhost:3000?email=a@b.com", "git@github.com:org/repo.git",
+    "https://${USER}:${PASS}@host/x", "postgres://{user}:{password}@{host}", "https://user:%s@host", "redis://:***@host",
+    "ssh://git@example.com:22/x", "http://[::1]:8080/@x", "see https://a.b/c (port:80) me@example.com",
+    "sk-toggleable__control-arrow sk-estimator-doc-link-fitted", "task-force-and-other-words-1234567890", "risk-" + KEY,
+    "a bearer of authentication/authorization-news", "the bearer token expires", "Bearer $TOKEN", "Authorization: Basic <credentials>",
+    "npm_config_registry=https://x npm_lifecycle_event", "hf_hub_download(repo_id, filename)", "pypi-server-and-other-packages-with-names",
+    "xoxo-hugs-and-kisses-4ever-1", "AKIA is a prefix", "MAKIA" + drawn(UPPER, 16), "AKIA" + drawn(UPPER, 30), "AIzaShort",
+    "-----BEGIN CERTIFICATE-----\nMIIB\n-----END CERTIFICATE-----", "-----BEGIN PUBLIC KEY-----\nMIIB\n-----END PUBLIC KEY-----",
+    "ssh-ed25519 AAAAC3NzaC1lZDI1NTE5AAAA me@host", "eyJhbGciOiJIUzI1NiJ9", "eyJ.eyJ.x", "the `<private>` tag, closed by `</private>`",
+    "a </private> alone", "class Foo { private String password; }", "<privateKey>x</privateKey>", "SG.short.x", "glpat-short",
+    "the password is in 1password", "password1 == password2", "passwords: 12", "if password != confirm_password2: raise",
+    "[redacted:anthropic-key]", "api_key=[redacted:openai-key]", "https://[redacted:github-token]@github.com",
+]  # fmt: skip
+
+POSITIVE_CASES = [(kind, text, secret) for kind, rows in POSITIVES.items() for text, secret in rows]
+
+
+@pytest.mark.parametrize(("kind", "text", "secret"), POSITIVE_CASES, ids=lambda value: str(value)[:40])
+def test_a_secret_is_replaced_by_its_kind_and_counted(kind: str, text: str, secret: str) -> None:
+    counts: Counter[str] = Counter()
+    for shown in (text, f"see {text}", f"see:\n{text}\n"):
+        counts.clear()
+        found = redact(shown, counts)
+        assert secret not in found
+        assert f"[redacted:{kind}]" in found
+        assert counts[kind] == found.count(f"[redacted:{kind}]")
+
+
+def test_every_rule_has_examples() -> None:
+    assert set(POSITIVES) == {rule.kind for rule in RULES}
+    assert all(literal == literal.lower() for rule in RULES for literal in rule.literals)
+
+
+@pytest.mark.parametrize("text", NEGATIVES, ids=lambda text: text[:40])
+def test_what_only_looks_like_a_secret_stays(text: str) -> None:
+    counts: Counter[str] = Counter()
+    assert redact(text, counts) == text
+    assert redact_tree({"text": [text]}, counts) == {"text": [text]}
+    assert not counts
+
+
+def test_only_the_secret_goes_and_its_surroundings_stay() -> None:
+    said = f"DB=postgres://me:hunter2@db/x; export TOKEN={KEY} # for CI\n<private>a</private> done"
+    assert redact(said, Counter()) == (
+        "DB=postgres://me:[redacted:url-password]@db/x; export TOKEN=[redacted:assigned-secret] # for CI\n[redacted:private-tag] done"
+    )
+
+
+@pytest.mark.parametrize(
+    ("text", "left"),
+    [
+        ("a<private>b</private>c", "a[redacted:private-tag]c"),
+        ("a<private>b<private>c</private>d</private>e", "a[redacted:private-tag]e"),
+        ("a<private>b<private>c</private>d", "a[redacted:private-tag]"),
+        ("a<private>b</private>c</private>d", "a[redacted:private-tag]c</private>d"),
+        ("<private></private>", "[redacted:private-tag]"),
+        ("<private>", "[redacted:private-tag]"),
+        ("`<private>` hides; <private>x</private>", "`<private>` hides; [redacted:private-tag]"),
+    ],
+)
+def test_private_tags_are_paired(text: str, left: str) -> None:
+    assert redact(text, Counter()) == left
+
+
+SECRET_NAMES = [
+    "password", "PASSWORD", "db_password", "dbPassword", "db.password", "db-password", "user password", "passwd", "passphrase",
+    "secret", "client_secret", "clientSecret", "apiKey", "api_key", "apikey", "x-api-key", "X-Api-Key", "OPENAI_API_KEY",
+    "accessToken", "refresh_token", "auth-token", "privateKey", "credential", "credentials", "Authorization", "AWS_SECRET_KEY",
+]  # fmt: skip
+OTHER_NAMES = [
+    "passwordless", "password_hash_algorithm", "secrets_dir", "token", "tokens", "max_tokens", "key", "author", "authorization_url",
+    "api_key_name", "compass", "secretary", "pass", "", "credentials_file",
+]  # fmt: skip
+
+
+@pytest.mark.parametrize("name", SECRET_NAMES)
+def test_a_field_with_a_secret_name_is_replaced_whole(name: str) -> None:
+    assert is_secret_key(name)
+    counts: Counter[str] = Counter()
+    tree = {"a": [{name: "hunter"}, {name: ["hunter", 12345678]}, {name: {"x": "hunter"}}]}
+    hidden = "[redacted:secret-field]"
+    assert redact_tree(tree, counts) == {"a": [{name: hidden}, {name: [hidden, hidden]}, {name: {"x": "hunter"}}]}
+    assert counts == {"secret-field": 3}
+
+
+@pytest.mark.parametrize("name", OTHER_NAMES)
+def test_a_field_with_another_name_is_read_as_text(name: str) -> None:
+    assert redact_tree({name: "hunter", "n": {name: 12345678}}, Counter()) == {name: "hunter", "n": {name: 12345678}}
+
+
+@pytest.mark.parametrize(
+    "value", ["", " ", "string", "str", "null", "None", "true", "***", "<password>", "$PASSWORD", "${PASSWORD}", "{{ x }}", "{x}", "xxxx", None, True]
+)  # fmt: skip
+def test_a_placeholder_in_a_secret_field_stays(value: Any) -> None:
+    assert redact_tree({"password": value}, Counter()) == {"password": value}
+
+
+def test_names_of_fields_are_redacted_and_other_values_stay_as_they_are() -> None:
+    tree = {f"sk-ant-{KEY}": 1, "n": 1.5, "b": False, "z": None, "l": [[], {}]}
+    assert redact_tree(tree, Counter()) == {"[redacted:anthropic-key]": 1, "n": 1.5, "b": False, "z": None, "l": [[], {}]}
+
+
+FRAGMENTS = [text for rows in POSITIVES.values() for text, _ in rows] + NEGATIVES + [
+    "token=", "password: ", "Bearer ", "://a:", "@", "<private>", "</private>", "-----BEGIN PRIVATE KEY-----", " ", "\n", '"', "`", "_", "-", ".",
+    "[redacted:", "]", "AKIA", "eyJ", "sk-", "a1B2c3D4",
+]  # fmt: skip
+
+
+@given(st.lists(st.sampled_from(FRAGMENTS) | st.text(max_size=8), max_size=6).map("".join))
+def test_redacting_twice_changes_nothing_more(text: str) -> None:
+    once = redact(text, Counter())
+    counts: Counter[str] = Counter()
+    assert redact(once, counts) == once
+    assert not counts
+
+
+@given(st.text(max_size=300), st.sampled_from(["", "password", "note"]))
+def test_any_text_can_be_redacted(text: str, key: str) -> None:
+    redact(text, Counter(), key=key)
+    redact_tree(json.loads(json.dumps({key: [text]})), Counter())
+
+
+HOSTILE = [
+    "token=", "token-", "_token", "token: ", "-eyJ", "eyJa.", "eyJaaaaaaaaa.eyJaaaaaaaaa", "SG.", "SG.aaaaaaaaaaaaaaaaaaaa.", "bearer ", "bearer",
+    "<private>", "<private", "</private>", "<private ", "-----BEGIN ", "-----BEGIN PRIVATE KEY-----", "-----BEGIN A", "a://", "a://b:", "://", "a.b+",
+    "aws_secret_access_key ", "aws_secret_access_key=", "authorization basic", "authorization :", "sk-", "sk-a", "xoxb-", "AKIA", "password='", "password=a",
+    "password=a1/", "PASSWORD=", "--password ", "passwordpassword", "a", "A", " ", "\n", "a1", "=", "\"", "secret_" , "pypi-", "glpat-", "hooks.slack.com/services/",
+    "api_key=aaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaa.", "token=a.a.a.a.a.a.a.a.a.a.a.a.", "<csmd-a>", "<csmd-a ", "<system-reminder>",
+]  # fmt: skip
+
+
+def seconds(text: str) -> float:
+    """Of the processor, so that what else runs does not count."""
+    begin = time.process_time()
+    claude._spoken(text, Counter())  # redaction, and what stands before it
+    return time.process_time() - begin
+
+
+@pytest.mark.parametrize("fragment", HOSTILE)
+def test_hostile_text_costs_no_more_than_in_proportion_to_its_length(fragment: str) -> None:
+    text = fragment * (32 * 1024 // len(fragment))
+    for _ in range(3):
+        least = max(min(seconds(text) for _ in range(2)), 0.002)  # below this the clock says nothing
+        if seconds(text * 8) < 8 * 3 * least:  # a square would be 64
+            return
+    raise AssertionError("its time grows faster than its length")
+
+
+def test_a_megabyte_without_an_end_is_read_in_proportion_too() -> None:
+    for fragment in ("<private>", "<csmd-a>", "<system-reminder>", "eyJa-"):
+        text = fragment * (128 * 1024 // len(fragment))
+        assert seconds(text * 8) < 8 * 3 * max(seconds(text), 0.002)
+
+
+@pytest.mark.skipif(not (EVALUATION / "transcripts").is_dir(), reason=f"no real transcripts at {EVALUATION}; set CSMD_EVAL")
+def test_real_sessions_hold_hardly_anything_that_is_taken_for_a_secret() -> None:
+    reading = claude.Reading()
+    for path in sorted((EVALUATION / "transcripts").rglob("*.jsonl")):
+        for line in path.read_bytes().splitlines():
+            claude.read_line(line, reading, tool_limit=8192)
+    assert len(reading.turns) > 5000
+    assert reading.redactions.total() <= 5, reading.redactions  # they were cleaned before they were published

@@ -1,0 +1,195 @@
+"""Installing and leaving: a dry run writes nothing, others' bytes stay, and `uninstall` gives back every one of them."""
+
+from __future__ import annotations
+
+import hashlib
+import json
+import shutil
+import subprocess
+import sys
+from pathlib import Path
+from typing import Any
+
+import pytest
+from machine import PREFERENCE, Machine, eventually
+
+import csmd
+from csmd.cli import install, settings
+from csmd.config import base_interpreter
+
+FOREIGN = b"""{
+\t"model" : "opus",   "permissions": {"allow": ["Bash(ls:*)"]},
+\t"hooks": { "Stop": [ {"hooks":[{"type":"command","command":"say done","timeout":3}]} ], "PostToolUse": [] }
+}"""
+
+
+def tree(folder: Path) -> dict[str, tuple[int, str]]:
+    """Every file below a folder: its mode and a hash of its bytes."""
+    return {
+        str(path.relative_to(folder)): (path.stat().st_mode, hashlib.sha256(path.read_bytes()).hexdigest())
+        for path in folder.rglob("*")
+        if path.is_file()
+    }
+
+
+def ours(machine: Machine, folder: Path | None = None) -> list[tuple[str, str]]:
+    """(event, command) of the hooks that are this home's."""
+    hooks = json.loads(((folder or machine.assistant) / "settings.json").read_bytes())["hooks"]
+    return [
+        (event, hook["command"])
+        for event, groups in hooks.items()
+        for group in groups
+        for hook in group["hooks"]
+        if str(machine.home) in hook["command"]
+    ]
+
+
+def write_settings(machine: Machine, data: bytes = FOREIGN, folder: Path | None = None) -> Path:
+    path = (folder or machine.assistant) / "settings.json"
+    path.parent.mkdir(exist_ok=True)
+    path.write_bytes(data)
+    path.chmod(0o640)
+    return path
+
+
+def test_a_dry_run_shows_everything_and_writes_nothing(machine: Machine) -> None:
+    path = write_settings(machine)
+    before = tree(machine.root)
+    shown = machine.csmd("install", "--dry-run")
+    assert str(machine.home) in shown and str(path) in shown
+    assert all(settings.hook_command(base_interpreter(), machine.home, event) in shown for event in settings.EVENTS)
+    as_json = machine.csmd("install", "--dry-run", "--json")
+    assert set(as_json) == {"home", "settings"} and as_json["settings"][0]["path"] == str(path)
+    assert as_json["settings"][0]["diff"] in shown
+    assert tree(machine.root) == before and not machine.home.exists()
+
+
+def test_installing_adds_six_hooks_and_leaves_the_others_alone(machine: Machine) -> None:
+    path = write_settings(machine)
+    done = machine.csmd("install", "--no-start", "--json")
+    assert done["settings"] == [{"path": str(path), "changed": True}] and done["daemon"] is None
+    assert sorted(event for event, _ in ours(machine)) == sorted(settings.EVENTS)
+    value = json.loads(path.read_bytes())
+    theirs = json.loads(FOREIGN)
+    assert value["hooks"]["Stop"][0] == theirs["hooks"]["Stop"][0] and value["model"] == "opus"
+    assert path.stat().st_mode & 0o777 == 0o640
+    assert b'"model" : "opus",   "permissions"' in path.read_bytes()
+
+
+def test_installing_again_changes_nothing(machine: Machine) -> None:
+    write_settings(machine)
+    machine.csmd("install", "--no-start")
+    before = tree(machine.root)
+    again = machine.csmd("install", "--no-start", "--json")
+    assert again["settings"][0]["changed"] is False
+    assert {name: state for name, state in tree(machine.root).items() if not name.endswith(".pyc")} == {
+        name: state for name, state in before.items() if not name.endswith(".pyc")
+    }
+    assert "as it should be" in machine.csmd("install", "--dry-run")
+
+
+@pytest.mark.parametrize("data", [FOREIGN, b'\xef\xbb\xbf{ "a":1 }\r\n', None])
+def test_uninstalling_gives_back_every_byte(machine: Machine, data: bytes | None) -> None:
+    if data is not None:
+        write_settings(machine, data)
+    before = tree(machine.root)
+    machine.csmd("install", "--no-start")
+    assert ours(machine)
+    left = machine.csmd("uninstall", "--json")
+    assert left["restored"] == [str(machine.assistant / "settings.json")]
+    assert {name: state for name, state in tree(machine.root).items() if not name.startswith("csmd/")} == before
+    assert machine.assistant.exists() == (data is not None)
+    assert not machine.paths.hook_dir.exists() and not machine.paths.install_record.exists()
+
+
+def test_what_was_edited_since_stays_and_only_our_entries_go(machine: Machine) -> None:
+    path = write_settings(machine)
+    machine.csmd("install", "--no-start")
+    value = json.loads(path.read_bytes())
+    value["added"] = "by hand"
+    path.write_text(json.dumps(value))
+    machine.csmd("uninstall")
+    assert json.loads(path.read_bytes()) == {**json.loads(FOREIGN), "added": "by hand"}
+
+
+def test_settings_that_cannot_be_read_are_never_overwritten(machine: Machine) -> None:
+    path = write_settings(machine, b'{"hooks": [}')
+    done = machine.run("install", "--no-start")
+    assert (done.returncode, "never overwrites" in done.stderr) == (1, True)
+    assert path.read_bytes() == b'{"hooks": [}' and not machine.paths.hook_dir.exists()
+
+
+def test_two_directories_of_the_assistant_are_both_served_and_both_restored(machine: Machine) -> None:
+    other = machine.root / "other"
+    write_settings(machine)
+    write_settings(machine, b"{}", other)
+    before = tree(machine.root)
+    machine.csmd("install", "--no-start")
+    done = machine.run("install", "--no-start", "--json", CLAUDE_CONFIG_DIR=str(other))
+    assert done.returncode == 0, done
+    assert len(ours(machine)) == len(ours(machine, other)) == len(settings.EVENTS)
+    machine.transcript(machine.line("user", PREFERENCE), folder=other / "projects" / "-p")
+    (machine.assistant / "projects").mkdir()
+    machine.start()
+    eventually(lambda: machine.status()["counts"]["turns"] == 1)
+    assert machine.status()["watching"] == sorted(str(folder / "projects") for folder in (machine.assistant, other))
+    left = machine.csmd("uninstall", "--json")
+    assert len(left["restored"]) == 2 and left["stopped"] is True
+    after = {name: state for name, state in tree(machine.root).items() if not name.startswith("csmd/")}
+    assert {name: state for name, state in after.items() if name in before} == before
+
+
+def test_what_hooks_print_gives_is_what_install_writes(machine: Machine) -> None:
+    printed = json.loads(machine.csmd("hooks", "print"))
+    assert not machine.home.exists()
+    machine.csmd("install", "--no-start")
+    assert json.loads((machine.assistant / "settings.json").read_bytes()) == printed
+
+
+def test_the_whole_installation_brings_past_sessions_and_working_hooks(machine: Machine) -> None:
+    machine.conversation("past")
+    done = machine.csmd("install", "--json")
+    assert done["daemon"]["started"] is True
+    # The daemon's own first look may have been ahead of the import by some turns.
+    assert (done["import"]["files"], done["import"]["turns_new"] + done["import"]["turns_known"] <= 6) == (1, True)
+    assert machine.status()["counts"]["turns"] == 6 and machine.status()["counts"]["memories"] == 3
+    command = next(command for event, command in ours(machine) if event == "SessionStart")
+    payload = {"session_id": "new", "cwd": str(machine.project), "hook_event_name": "SessionStart", "source": "startup"}
+    told = subprocess.run(["sh", "-c", command], input=json.dumps(payload).encode(), capture_output=True, check=True)
+    assert b"pathlib over os.path" in told.stdout and told.stderr == b""
+    for path in machine.home.rglob("*"):
+        assert not path.lstat().st_mode & 0o077 or path.is_symlink(), path
+    pid = done["daemon"]["pid"]
+    again = machine.csmd("install", "--json")
+    assert again["daemon"] == {"pid": pid, "started": False}
+    assert machine.csmd("uninstall", "--json")["stopped"] is True
+
+
+def test_an_upgrade_replaces_the_daemon_of_before(machine: Machine, tmp_path: Path) -> None:
+    """A csmd of another version, made of this one, started the daemon that install then finds."""
+    old = tmp_path / "old"
+    shutil.copytree(Path(csmd.__file__).parent, old / "csmd", ignore=shutil.ignore_patterns("__pycache__"))
+    init = old / "csmd" / "__init__.py"
+    init.write_text(init.read_text().replace(csmd.__version__, "0.0.1"))
+    # The venv's editable install would come first in a child that starts without PYTHONPATH: the daemon is run directly.
+    daemon = subprocess.Popen(
+        [sys.executable, "-m", "csmd.daemon"], cwd=old, env={**machine.environment(), "PYTHONPATH": str(old)},
+        stderr=subprocess.DEVNULL, start_new_session=True,
+    )  # fmt: skip
+    machine.daemons.append(daemon)
+    eventually(lambda: machine.paths.endpoint.exists())
+    assert machine.status()["version"] == "0.0.1"
+    done: dict[str, Any] = machine.csmd("install", "--json")
+    assert machine.status()["version"] == csmd.__version__ and done["daemon"]["pid"] != daemon.pid
+    assert daemon.wait(30) == 0
+
+
+def test_every_hook_file_is_copied_and_private(machine: Machine) -> None:
+    machine.home.mkdir(mode=0o700)
+    machine.paths.hook_dir.mkdir(mode=0o700)
+    install.copy_hooks(machine.paths)
+    modes = {path.name: path.stat().st_mode & 0o777 for path in machine.paths.hook_dir.iterdir() if path.is_file()}
+    assert modes == {
+        **dict.fromkeys(install.HOOK_FILES, 0o600), **dict.fromkeys(install.HOOK_SCRIPTS, 0o700), "interpreter": 0o600,
+    }  # fmt: skip
+    assert (machine.paths.hook_dir / "interpreter").read_text() == base_interpreter() + "\n"

@@ -1,0 +1,337 @@
+"""The command as people and scripts meet it: exit codes, help, `--json` key by key (design section 8), cheap to start."""
+
+from __future__ import annotations
+
+import json
+import os
+import pty
+import select
+import signal
+import subprocess
+import sys
+import time
+from pathlib import Path
+from typing import Any
+
+import click
+import pytest
+from machine import CORRECTION, LIMIT_S, Machine, eventually
+
+from csmd.cli.main import main
+from csmd.daemon.tools import TOOLS
+
+HIT = {"id", "kind", "text", "score", "project", "session_id", "source_uuids", "at", "confidence", "gate", "authority",
+       "superseded_by"}  # fmt: skip
+MEMORY = {"id", "text", "gate", "type", "category", "tier", "decay", "authority", "confidence", "attention", "pinned",
+          "source_uuids", "session_id", "sessions", "created_at", "confirmed_at", "superseded_by"}  # fmt: skip
+INJECTION = {"text", "tokens", "items", "degraded"}
+IMPORT = {"files", "turns_new", "turns_known", "bad_lines", "redactions", "memories_new", "vectors", "took_s"}
+HEAVY = {
+    "fastembed",
+    "numpy",
+    "watchdog",
+    "rich",
+    "zmq",
+    "apsw",
+    "onnxruntime",
+    "yaml",
+    "sqlite3",
+    "asyncio",
+    "psycopg",
+}
+
+
+@pytest.fixture(scope="module")
+def full(shared_machine: Machine) -> Machine:
+    """A machine with a running daemon and an imported session."""
+    shared_machine.conversation("first")
+    shared_machine.start()
+    shared_machine.sync()
+    return shared_machine
+
+
+def commands(group: click.Group, prefix: tuple[str, ...] = ()) -> list[tuple[str, ...]]:
+    found: list[tuple[str, ...]] = [prefix]
+    for name, command in group.commands.items():
+        found += commands(command, (*prefix, name)) if isinstance(command, click.Group) else [(*prefix, name)]
+    return found
+
+
+# --- help and start
+
+
+@pytest.mark.parametrize("words", commands(main), ids=" ".join)
+def test_every_command_says_what_it_does(words: tuple[str, ...]) -> None:
+    command: click.Command = main
+    context = click.Context(command, info_name="csmd", max_content_width=80, terminal_width=80)
+    for word in words:
+        assert isinstance(command, click.Group)
+        command = command.commands[word]
+        context = click.Context(command, info_name=word, parent=context, max_content_width=80, terminal_width=80)
+    text = command.get_help(context)
+    first = (command.help or "").strip().splitlines()[0]
+    assert first.endswith(".") and len(first) <= 120, first
+    assert all(len(line) <= 80 for line in text.splitlines()), text
+    for parameter in command.params:
+        assert isinstance(parameter, click.Argument) or parameter.help or parameter.name in ("limit", "kind"), parameter
+
+
+def test_help_and_version_cost_no_heavy_import(machine: Machine) -> None:
+    program = (
+        "import sys\nfrom csmd.cli.main import entry\n"
+        "try:\n    entry()\nfinally:\n    print(*sorted({m.partition('.')[0] for m in sys.modules}), file=sys.stderr)"
+    )
+    for words in (["--help"], ["--version"], ["search", "--help"], ["hooks", "print"]):
+        done = subprocess.run(
+            [sys.executable, "-c", program, *words],
+            env=machine.environment(),
+            capture_output=True,
+            text=True,
+            check=True,
+        )
+        assert done.stdout and not HEAVY & set(done.stderr.split()), (words, HEAVY & set(done.stderr.split()))
+
+
+# --- exit codes
+
+
+@pytest.mark.parametrize(
+    ("words", "code", "said"),
+    [
+        (["status"], 3, "no csmd daemon is running"),
+        (["search", "x", "--json"], 3, "csmd start"),
+        (["frobnicate"], 2, "No such command"),
+        (["search"], 2, "Missing argument"),
+        (["search", "x", "--limit", "0"], 2, "--limit"),
+        (["search", "x", "--kind", "all things"], 2, "--kind"),
+        (["import", "/nonexistent"], 2, "does not exist"),
+        (["tool", "csm_tools", "--param", "novalue"], 2, "KEY=VALUE"),
+    ],
+)
+def test_without_a_daemon_or_with_wrong_words_the_code_and_stderr_say_so(
+    machine: Machine, words: list[str], code: int, said: str
+) -> None:
+    done = machine.run(*words)
+    assert (done.returncode, done.stdout) == (code, ""), done
+    assert said in done.stderr and "Traceback" not in done.stderr
+    assert not machine.home.exists(), "asking makes nothing"
+
+
+@pytest.mark.parametrize(
+    ("words", "said"),
+    [
+        (["show", "nope"], "there is no memory"),
+        (["forget", "nope"], "there is no memory"),
+        (["tool", "csm_nothing"], "unknown tool"),
+        (["tool", "csm_memory_list", "--param", "colour=red"], "no parameter 'colour'"),
+        (["tool", "csm_memory_list", "--param", "project=."], "absolute path"),
+        (["tool", "csm_memory_save", "--param", "text=We use tabs.", "--param", "by_person=true"], "who speaks"),
+        (["model", "add", "."], "no model.onnx"),
+        (["remember", "..."], "nothing to remember"),
+    ],
+)
+def test_what_cannot_be_done_is_told_with_what_to_do(full: Machine, words: list[str], said: str) -> None:
+    done = full.run(*words)
+    assert (done.returncode, done.stdout) == (1, ""), done
+    assert done.stderr.startswith("csmd: ") and said in done.stderr and "\n  try: " in done.stderr, done.stderr
+
+
+def test_a_damaged_configuration_is_told_and_keeps_nobody_from_stopping_or_leaving(machine: Machine) -> None:
+    machine.start()
+    machine.paths.config_file.write_text("brief.max_token: 5\n")
+    done = machine.run("install", "--dry-run")
+    assert (done.returncode, "did you mean 'brief.max_tokens'" in done.stderr) == (1, True), done
+    assert machine.csmd("status", "--json")["version"]
+    assert machine.csmd("stop", "--json") == {"stopped": True}
+    done = machine.run("start")
+    assert done.returncode == 1 and "unknown key 'brief.max_token'" in done.stderr, done
+    assert machine.csmd("uninstall", "--json")["stopped"] is False
+
+
+def test_a_bug_is_told_as_one_with_a_report_that_quotes_nobody(machine: Machine) -> None:
+    program = (
+        "from csmd.cli import ask, main\n"
+        "def broken(*_, **__):\n    raise ZeroDivisionError('a secret text')\n"
+        "ask.client.call = broken\nmain.entry()\n"
+    )
+    done = subprocess.run(
+        [sys.executable, "-c", program, "status"],
+        env=machine.environment(),
+        capture_output=True,
+        text=True,
+        check=False,
+    )
+    assert (done.returncode, done.stdout) == (70, "")
+    report = machine.home / "log" / "crash.txt"
+    assert str(report) in done.stderr and "Traceback" not in done.stderr
+    assert "ZeroDivisionError" in report.read_text() and "secret" not in report.read_text() + done.stderr
+    assert report.stat().st_mode & 0o777 == 0o600
+    elsewhere = {**machine.environment(), "CSMD_HOME": "/dev/null/x"}
+    done = subprocess.run(
+        [sys.executable, "-c", program, "status"], env=elsewhere, capture_output=True, text=True, check=False
+    )
+    assert done.returncode == 70 and "ZeroDivisionError" in done.stderr and "Traceback" not in done.stderr
+
+
+def test_an_interrupted_command_ends_with_130(machine: Machine) -> None:
+    child = machine.start()
+    child.send_signal(signal.SIGSTOP)
+    asking = subprocess.Popen(
+        [sys.executable, "-m", "csmd", "status"], env=machine.environment(), stdout=subprocess.PIPE,
+        stderr=subprocess.PIPE, text=True,
+    )  # fmt: skip
+    import psutil
+
+    eventually(lambda: [c for c in psutil.Process(asking.pid).net_connections("unix") if "csmd.sock" in str(c.raddr)]
+               or len(psutil.Process(asking.pid).threads()) > 2)  # fmt: skip
+    asking.send_signal(signal.SIGINT)
+    out, err = asking.communicate(timeout=LIMIT_S)
+    child.send_signal(signal.SIGCONT)
+    assert (asking.returncode, out, "Traceback" in err) == (130, "", False), err
+
+
+def test_a_reader_that_leaves_early_is_no_error(full: Machine) -> None:
+    for words in ("memories --all-projects", "status", "search config --json"):
+        line = f"{sys.executable} -m csmd {words}; echo $? >&2"
+        done = subprocess.run(
+            ["bash", "-c", f"{{ {line}; }} | true"], cwd=full.project, env=full.environment(), capture_output=True,
+            text=True, check=False,
+        )  # fmt: skip
+        assert done.stderr == "0\n", (words, done.stderr)
+
+
+# --- the contracts
+
+
+def test_search_answers_as_the_contract_says(full: Machine) -> None:
+    found = full.csmd("search", "database_url", "--json")
+    assert set(found) == {"query", "took_ms", "degraded", "hits"}
+    assert (found["query"], found["took_ms"] > 0, isinstance(found["degraded"], list)) == ("database_url", True, True)
+    kinds = {hit["kind"] for hit in found["hits"]}
+    assert kinds == {"memory", "turn"} and all(set(hit) == HIT for hit in found["hits"])
+    assert [hit["score"] for hit in found["hits"]] == sorted((hit["score"] for hit in found["hits"]), reverse=True)
+    for hit in found["hits"]:
+        assert 1 <= len(hit["source_uuids"]) <= 4 and len(hit["text"]) <= 1200 and hit["session_id"] == "first"
+        assert hit["at"].endswith("Z") and 0 <= hit["confidence"] <= 1
+    explained = full.csmd("search", "database_url", "--kind", "memory", "--limit", "1", "--explain", "--json")["hits"]
+    assert len(explained) == 1 and set(explained[0]) == HIT | {"factors"}
+    assert full.csmd("search", "database_url", "--project", "/elsewhere", "--kind", "turn", "--json")["hits"] == []
+    assert full.csmd("search", "database_url", "--all-projects", "--json")["hits"]
+
+
+def test_memories_answers_as_the_contract_says(full: Machine) -> None:
+    found = full.csmd("memories", "--json")
+    assert set(found) == {"memories"} and len(found["memories"]) == 3
+    for memory in found["memories"]:
+        assert set(memory) == MEMORY | {"scope"}
+        assert memory["sessions"] == ["first"] and memory["authority"] == "user" and memory["attention"] == "HOT"
+    shown = full.csmd("show", found["memories"][0]["id"], "--json")
+    assert {"origin", "version", "project", "sources", "links"} <= set(shown)
+
+
+def test_brief_and_recall_answer_as_the_contract_says_and_leave_no_receipt(full: Machine) -> None:
+    before = full.status()["counts"]
+    place = ["--project", str(full.project)]
+    brief = full.csmd("brief", *place, "--json")
+    recall = full.csmd("recall", *place, "--prompt", "Which config key, database_url?", "--json")
+    for value in (brief, recall):
+        assert set(value) == INJECTION and value["text"] and value["tokens"] > 0
+        assert all(set(item) == {"id", "score", "reason"} for item in value["items"])
+        assert all(item["id"] in value["text"] for item in value["items"])
+    assert full.csmd("brief", *place, "--json") == brief
+    nothing = full.csmd("recall", *place, "--prompt", "What is the capital of France?", "--json")
+    assert (nothing["text"], nothing["tokens"], nothing["items"]) == ("", 0, [])
+    assert full.status()["counts"] == before
+
+
+def test_import_and_sync_answer_as_the_contract_says(full: Machine) -> None:
+    tree = full.root / "tree"
+    path = full.transcript(full.line("user", "The heron stands still.", session="im"), session="im", folder=tree / "-p")
+    first = full.csmd("import", str(tree), "--no-vectors", "--json")
+    assert set(first) == IMPORT | {"degraded"}
+    assert (first["files"], first["turns_new"], first["turns_known"], first["bad_lines"]) == (1, 1, 0, 0)
+    again = full.csmd("import", os.path.relpath(path, full.project), "--no-vectors", "--json")
+    assert (again["files"], again["turns_new"], again["memories_new"], again["vectors"]) == (1, 0, 0, 0)
+    synced = full.csmd("sync", "--json")
+    assert set(synced) == IMPORT | {"degraded"} and synced["turns_new"] == 0
+    assert synced["degraded"] == ["vectors: no embedding model is installed (csmd model fetch)"]
+
+
+def test_status_answers_as_the_contract_says(full: Machine) -> None:
+    found = full.csmd("status", "--json")
+    assert {"version", "proto", "home", "daemon", "worker", "model", "counts", "counters", "last_event", "spool", "jobs",
+            "projects", "watching", "storage", "log", "degraded"} == set(found)  # fmt: skip
+    assert {"pid", "uptime_s", "rss_mb", "cpu_s"} == set(found["daemon"])
+    assert (found["home"], found["spool"], found["jobs"]) == (str(full.home), {"files": 0, "oldest": ""}, [])
+    assert found["watching"] == [str(full.assistant / "projects")]
+    assert found["daemon"]["rss_mb"] < 80
+
+
+def test_tool_list_answers_as_the_contract_says(full: Machine) -> None:
+    found = full.csmd("tool", "list", "--json")
+    assert set(found) == {"tools"}
+    assert [set(row) for row in found["tools"]] == [{"name", "summary", "mutates"}] * len(TOOLS)
+    asked = full.csmd("tool", "csm_memory_search", "--param", "query=config = key", "--param", "limit=2", "--json")
+    assert asked["query"] == "config = key" and len(asked["hits"]) <= 2
+
+
+# --- who speaks
+
+
+def on_a_terminal(machine: Machine, *words: str) -> str:
+    """What a command prints whose standard input and output are a terminal."""
+    pid, terminal = pty.fork()
+    if pid == 0:
+        os.chdir(machine.project)
+        os.execve(sys.executable, [sys.executable, "-m", "csmd", *words], machine.environment(TERM="xterm"))
+    said = b""
+    end = time.monotonic() + LIMIT_S
+    try:
+        while time.monotonic() < end and select.select([terminal], [], [], LIMIT_S)[0]:
+            said += os.read(terminal, 65536)
+    except OSError:  # the other end is closed: the command has ended
+        pass
+    os.close(terminal)
+    assert os.waitstatus_to_exitcode(os.waitpid(pid, 0)[1]) == 0, said
+    return said.decode()
+
+
+def test_what_is_typed_in_a_terminal_is_the_users_and_what_is_piped_is_not(machine: Machine) -> None:
+    machine.start()
+    typed = json.loads(on_a_terminal(machine, "remember", "We deploy on Mondays only.", "--json"))
+    piped = machine.csmd("remember", "The cache lives in Redis.", "--json")
+    assert (typed["authority"], piped["authority"], typed["new"], piped["new"]) == ("user", "assistant", True, True)
+    assert machine.csmd("show", piped["id"], "--json")["origin"] == "model_saved"
+    assert [item["id"] for item in machine.csmd("brief", "--json")["items"]] == [typed["id"]]
+    assert machine.csmd("recall", "--prompt", "Where does the cache live, in Redis?", "--json")["text"] == ""
+    assert "Mondays" in on_a_terminal(machine, "memories")
+
+
+def test_a_forgotten_memory_stays_away_from_another_import(machine: Machine) -> None:
+    path = machine.conversation("first")
+    machine.start()
+    machine.csmd("sync", "--no-vectors")
+    listed = machine.csmd("memories", "--json")["memories"]
+    gone = next(row for row in listed if "database_url" in row["text"])
+    assert machine.csmd("forget", gone["id"]).startswith("forgotten: ")
+    copy = machine.root / "copy" / "-p"
+    copy.mkdir(parents=True)
+    (copy / path.name).write_bytes(path.read_bytes())
+    machine.transcript(machine.line("user", CORRECTION, session="again"), session="again", folder=copy)
+    machine.csmd("import", str(copy.parent), "--no-vectors")
+    assert {row["id"] for row in machine.csmd("memories", "--json")["memories"]} == {row["id"] for row in listed} - {
+        gone["id"]
+    }
+    assert "database_url" not in machine.csmd("brief")
+
+
+def test_a_model_is_added_and_what_is_known_gets_its_vectors(machine: Machine, tiny_model: Path) -> None:
+    machine.conversation("first")
+    machine.start()
+    added: dict[str, Any] = machine.csmd("model", "add", str(tiny_model), "--json")
+    assert set(added) == {"model", "dim"} and added["dim"] == 64
+    synced = machine.csmd("sync", "--json")
+    status = machine.csmd("status", "--json")
+    assert synced["degraded"] == [] and status["counts"]["vectors"] == 9 and status["model"]["waiting"] == 0
+    assert status["model"]["name"] == added["model"]
+    assert machine.csmd("search", "pathlib", "--json")["degraded"] == []

@@ -1,0 +1,123 @@
+"""What people see fits in 80 columns and holds what they look for; wide letters, long words and many rows included."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+import pytest
+from machine import Machine
+from rich.cells import cell_len
+
+from csmd.cli import show
+
+WIDTH = 80
+LONG = "https://example.org/" + "a-very-long-path/" * 12
+SAID = (
+    "I prefer pathlib over os.path in every script of this repository, because joining strings has bitten us twice.",
+    "no, that's wrong: the config key is database_url, not db_url",
+    "我们总是用四个空格缩进,从不使用制表符,因为我们的编辑器和审查工具都是这样设置的,请在所有的文件里都遵守这个约定,谢谢你。 Always use four spaces.",
+    f"Always read {LONG} before you touch the deployment.",
+    "Let's go with Postgres for the job queue because we need LISTEN/NOTIFY.",
+)
+
+
+@pytest.fixture(scope="module")
+def real(shared_machine: Machine) -> Machine:
+    """A small real store: what was said in two projects, one with a long path."""
+    deep = shared_machine.project / ("deep-" * 12) / "repository"
+    deep.mkdir(parents=True)
+    for number, cwd in enumerate(("", str(deep))):
+        lines = []
+        for said in SAID:
+            lines += [
+                shared_machine.line("user", said, session=f"s{number}", cwd=cwd),
+                shared_machine.line("assistant", "Done. " * 60 + "The tests pass.", session=f"s{number}", cwd=cwd),
+            ]
+        shared_machine.transcript(*lines, "{broken\n", session=f"s{number}")
+    shared_machine.start()
+    shared_machine.sync()
+    shared_machine.event("SessionStart", "now", source="startup")
+    return shared_machine
+
+
+def fits(text: str) -> None:
+    wide = [line for line in text.splitlines() if cell_len(line) > WIDTH]
+    assert not wide, "\n".join(wide)
+    assert "\x1b" not in text, "no colours where there is no terminal"
+
+
+@pytest.mark.parametrize(
+    "words",
+    [
+        ["status"], ["memories"], ["memories", "--all-projects"], ["search", "config key database_url"],
+        ["search", "缩进", "--explain"], ["brief"],
+        ["recall", "--prompt", "Which config key, database_url?"], ["sync", "--no-vectors"], ["search", "zzzzqqqq"],
+        ["recall", "--prompt", "What is the capital of France?"], ["brief", "--project", "/elsewhere"],
+        ["install", "--no-start"],
+    ],
+    ids=" ".join,
+)  # fmt: skip
+def test_every_view_fits_in_eighty_columns(real: Machine, words: list[str]) -> None:
+    text = real.csmd(*words)
+    assert text.strip()
+    if words[0] != "install":  # the path of a settings file is not cut
+        fits(text)
+    print(text)
+
+
+def test_one_memory_with_its_sources_fits(real: Machine) -> None:
+    for memory in real.csmd("memories", "--json")["memories"][:2]:
+        text = real.csmd("show", memory["id"])
+        fits(text)
+        assert memory["id"] in text and "states: user" in text
+
+
+def test_a_narrow_terminal_is_respected_too(real: Machine) -> None:
+    for words in (["status"], ["memories"]):
+        done = real.run(*words, COLUMNS="60")
+        assert done.returncode == 0
+        assert all(cell_len(line) <= 60 for line in done.stdout.splitlines()), done.stdout
+
+
+def test_status_says_what_matters_first(real: Machine) -> None:
+    lines = real.csmd("status").splitlines()
+    assert lines[0].startswith("daemon   running, pid ")
+    labels = [line.split()[0] for line in lines if line[:1].strip()]
+    assert labels[:4] == ["daemon", "knows", "hooks", "spool"]
+    text = "\n".join(lines)
+    assert "session start" in text and "2 bad lines" in text and "no embedding model is installed" in text
+    assert "…" in text and "repository" in text, "a long path keeps its end"
+
+
+def test_a_brief_is_shown_with_all_its_words(real: Machine) -> None:
+    exact = real.csmd("brief", "--json")["text"]
+    shown = real.csmd("brief")
+    words = exact.split()
+    squeezed = "".join(shown.split())
+    assert all(word in squeezed for word in words)
+
+
+def test_a_search_names_each_hit_once_with_kind_date_and_score(real: Machine) -> None:
+    found = real.csmd("search", "config key database_url", "--json")["hits"]
+    shown = real.csmd("search", "config key database_url")
+    for number, hit in enumerate(found, 1):
+        row = next(line for line in shown.splitlines() if line.startswith(f"{number:>2}  "))
+        assert hit["kind"] in row and hit["at"][:10] in row and f"{hit['score']:.2f}" in row
+
+
+@pytest.mark.parametrize(
+    ("function", "value", "text"),
+    [
+        (show.age, 0.4, "0 s"), (show.age, 59, "59 s"), (show.age, 3_700, "1 h 1 min"), (show.age, 90_061, "1 d 1 h"),
+        (show.age, 86_400, "1 d"), (show.age, 86_401, "1 d 1 s"), (show.size, 999, "999 B"), (show.size, 1000, "1.0 KB"), (show.size, 25_400_000, "25.4 MB"),
+        (show.size, 5e13, "50000.0 GB"), (show.when, "", "never"), (show.when, "1970-01-01T00:00:00.000Z", "never"),
+    ],
+)  # fmt: skip
+def test_lengths_of_time_and_amounts_read_well(function: Callable[[Any], str], value: Any, text: str) -> None:
+    assert function(value) == text
+
+
+def test_a_path_is_shortened_at_its_beginning() -> None:
+    assert show.shorten("/a/b/c", 10) == "/a/b/c"
+    assert show.shorten("/a/long/path/to/x", 8) == "…th/to/x"

@@ -1,0 +1,73 @@
+"""The parts of a daemon in the test's own process, for what a process of its own would not let a test hold still."""
+
+from __future__ import annotations
+
+import threading
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+
+import pytest
+from machine import Machine
+
+from csmd.config import child_environment
+from csmd.daemon.now import now_iso
+from csmd.daemon.server import Server
+from csmd.daemon.steward import Steward
+from csmd.daemon.tools import Tools
+from csmd.store import files, models
+from csmd.store.core import Store
+from csmd.store.embed import Embedder
+
+
+@dataclass(kw_only=True)
+class Parts:
+    """A store, a steward that is stepped by hand, and on demand a server."""
+
+    machine: Machine
+    store: Store
+    embedder: Embedder
+    steward: Steward
+    tools: Tools
+    path: Path
+    ended: threading.Event = field(default_factory=threading.Event)
+    servers: list[Server] = field(default_factory=list)
+
+    def serve(self, *, status: Callable[[Any], Any] = lambda rows: {}, expect_failure: bool = False) -> Server:
+        """A server that listens."""
+        self.tools.status = status
+        made = Server(
+            self.path, self.store, self.machine.config(), self.embedder, self.steward, self.tools, ended=self.ended.set
+        )
+        self.servers.append(made)
+        made.start()
+        assert made.ready.wait(30)
+        assert bool(made.failure) == expect_failure, made.failure
+        return made
+
+    def call(self, tool: str, **params: Any) -> Any:
+        """A tool's answer, as on a reader's thread."""
+        return self.store.read(lambda rows: self.tools.call(rows, tool, params), lane=self.tools.lane(tool))
+
+
+@pytest.fixture
+def parts(machine: Machine) -> Iterator[Parts]:
+    """The parts in a new home."""
+    paths, config = machine.paths, machine.config()
+    for folder in (paths.home, paths.run_dir, paths.spool, paths.models):
+        files.make_private(folder)
+    store = Store(paths.database, now=now_iso())
+    installed = models.installed(paths.models, config.settings.embed_model)
+    embedder = Embedder(installed, idle_s=60, environment=child_environment())
+    steward = Steward(store, config, embedder, model_name=lambda: tools.model_name())
+    tools = Tools(store, config, embedder, steward, lambda rows: {})
+    made = Parts(
+        machine=machine, store=store, embedder=embedder, steward=steward, tools=tools, path=paths.run_dir / "t.sock"
+    )
+    yield made
+    for server in made.servers:
+        server.stop()
+        server.join(30)
+    embedder.close()
+    store.close()

@@ -1,0 +1,316 @@
+"""The daemon's life with real processes: one at a time, private, drained by SIGTERM, none the worse for kill -9."""
+
+from __future__ import annotations
+
+import os
+import resource
+import signal
+import socket
+import stat
+import subprocess
+import sys
+from collections.abc import Iterator
+from pathlib import Path
+
+import psutil
+import pytest
+from machine import Machine, ask, call_frames, event_frames, eventually, peer, temporary_directory
+
+from csmd.daemon.run import SOCKET_PATH_LIMIT, socket_path
+from csmd.daemon.server import clear_stale_socket
+from csmd.errors import CsmdError
+from csmd.store import files
+from csmd.store.core import Store
+
+
+def prompts(machine: Machine) -> int:
+    return int(machine.status()["counts"]["events"])
+
+
+# --- one daemon
+
+
+def test_a_second_daemon_is_refused_and_the_first_keeps_its_socket(machine: Machine) -> None:
+    first = machine.start()
+    inode = machine.socket.stat().st_ino
+    second = machine.spawn()
+    assert second.wait(30) == 1
+    assert second.stderr is not None
+    assert "already running" in second.stderr.read().decode()
+    assert machine.socket.stat().st_ino == inode
+    assert machine.status()["daemon"]["pid"] == first.pid
+    assert machine.instance() == first.pid
+
+
+def test_the_lock_is_taken_before_the_socket_is_touched(machine: Machine) -> None:
+    """A daemon that comes second may not even look at what lies at the socket's place."""
+    machine.start()
+    held = machine.socket
+    moved = held.with_name("moved")
+    held.rename(moved)
+    held.write_text("somebody else's")
+    assert machine.spawn().wait(30) == 1
+    assert held.read_text() == "somebody else's"
+    held.unlink()
+    moved.rename(held)
+
+
+def test_a_daemon_that_was_killed_is_followed_by_a_new_one(machine: Machine) -> None:
+    first = machine.start()
+    assert machine.event("UserPromptSubmit", prompt="I prefer tabs over spaces in Makefiles.")[0] == "ok"
+    first.kill()
+    first.wait()
+    assert machine.paths.endpoint.exists() and machine.socket.is_socket()
+    done = machine.run("status")
+    assert (done.returncode, done.stdout) == (3, "")
+    assert "no csmd daemon is running" in done.stderr
+    second = machine.start()
+    assert prompts(machine) == 1
+    assert machine.status()["daemon"]["pid"] == second.pid != first.pid
+
+
+# --- sockets and places
+
+
+def test_the_socket_is_the_users_alone(machine: Machine) -> None:
+    machine.start()
+    mode = {path: stat.S_IMODE(path.stat().st_mode) for path in (machine.socket, machine.socket.parent, machine.home)}
+    assert list(mode.values()) == [0o600, 0o700, 0o700]
+    for path in machine.home.rglob("*"):
+        assert not path.lstat().st_mode & 0o077, path
+
+
+def test_only_a_socket_of_ours_is_cleared_away(tmp_path: Path) -> None:
+    place = temporary_directory() / "sock"
+    clear_stale_socket(place)  # nothing there: nothing to do
+    with socket.socket(socket.AF_UNIX) as left:
+        left.bind(str(place))
+    clear_stale_socket(place)
+    assert not place.exists()
+    target = tmp_path / "file"
+    target.write_text("precious")
+    place.symlink_to(target)
+    for make in (lambda: None, lambda: (place.unlink(), place.write_text("precious"))):
+        make()
+        with pytest.raises(CsmdError, match="in the way"):
+            clear_stale_socket(place)
+    assert (place.read_text(), target.read_text()) == ("precious", "precious")
+    place.unlink()
+    place.parent.rmdir()
+
+
+@pytest.mark.skipif(os.getuid() != 0, reason="only root can make a socket that is somebody else's")
+def test_a_socket_of_somebody_else_stays() -> None:
+    place = temporary_directory() / "sock"
+    with socket.socket(socket.AF_UNIX) as left:
+        left.bind(str(place))
+    os.chown(place, 12345, 12345)
+    with pytest.raises(CsmdError, match="not a socket of yours"):
+        clear_stale_socket(place)
+    assert place.is_socket()
+    place.unlink()
+    place.parent.rmdir()
+
+
+def test_a_file_in_the_sockets_place_ends_the_daemon_with_a_word(machine: Machine) -> None:
+    files.make_private(machine.home)
+    files.make_private(machine.paths.run_dir)
+    socket_path(machine.home).write_text("mine")
+    child = machine.spawn()
+    assert child.wait(30) == 1
+    assert child.stderr is not None
+    assert b"in the way" in child.stderr.read()
+    assert socket_path(machine.home).read_text() == "mine"
+    assert not machine.paths.endpoint.exists()
+
+
+def test_a_start_that_fails_half_way_leaves_no_process_behind(machine: Machine) -> None:
+    """The store's threads run already when the model's name turns out to be none."""
+    files.make_private(machine.home)
+    machine.paths.config_file.write_text("embed.model: .hidden\n")
+    child = machine.spawn()
+    assert child.wait(30) == 1
+    assert child.stderr is not None
+    assert b"cannot be the name of a model" in child.stderr.read()
+    assert not machine.paths.instance.exists()
+    machine.paths.config_file.unlink()
+    machine.start()
+
+
+@pytest.fixture
+def far_away() -> Iterator[Machine]:
+    """A machine whose home has a path that no socket can have."""
+    top = temporary_directory()
+    made = Machine(root=top / ("d" * 60) / ("e" * 60))
+    made.root.mkdir(parents=True)
+    yield made
+    made.end()
+    (top / ("d" * 60)).rmdir()
+    top.rmdir()
+
+
+def test_a_home_with_too_long_a_path_gets_a_short_private_socket(far_away: Machine) -> None:
+    child = far_away.start()
+    chosen = far_away.socket
+    assert len(os.fsencode(chosen)) <= SOCKET_PATH_LIMIT < len(os.fsencode(far_away.home / "run" / "csmd.sock"))
+    assert chosen == socket_path(far_away.home) != socket_path(far_away.home.with_name("other"))
+    assert stat.S_IMODE(chosen.parent.stat().st_mode) == 0o700
+    assert far_away.csmd("status", "--json")["daemon"]["pid"] == child.pid
+    assert far_away.hook("Stop", last_assistant_message="It is done.") == b""
+    assert (prompts(far_away), far_away.spooled()) == (1, [])
+    assert far_away.stop(child) == 0
+    assert not chosen.exists()
+
+
+# --- the end
+
+
+def test_sigterm_drains_and_takes_everything_away(machine: Machine) -> None:
+    child = machine.start()
+    path = machine.socket
+    for number in range(20):
+        assert machine.event("UserPromptSubmit", prompt=f"Prompt number {number}.")[0] == "ok"
+    assert machine.stop(child) == 0
+    gone = (machine.paths.endpoint, machine.paths.instance, path)
+    assert not any(file.exists() for file in gone)
+    store = Store(machine.paths.database, now="2026-05-04T00:00:00.000Z")
+    try:
+        assert store.read(lambda rows: rows.value("select count(*) from events")) == 20
+    finally:
+        store.close()
+    wal = machine.paths.database.with_name("csmd.db-wal")
+    assert not wal.exists() or wal.stat().st_size == 0
+
+
+def test_who_waits_when_the_daemon_ends_is_told_to_come_back(machine: Machine) -> None:
+    """Many requests at once, SIGTERM in their midst: each gets `ok` or `retry`, and what got `ok` is on the disk."""
+    child = machine.start()
+    sent, answers = 400, []
+    with peer(machine.socket) as dealer:
+        for number in range(sent):
+            dealer.send_multipart(
+                event_frames(
+                    "Stop", {"session_id": "s", "last_assistant_message": f"Done {number}."}, ident=f"e{number}"
+                )
+            )
+        assert dealer.poll(30_000)
+        child.terminate()
+        while len(answers) < sent and dealer.poll(3_000):
+            answers.append(dealer.recv_multipart()[0])
+    assert child.wait(30) == 0
+    assert set(answers) <= {b"ok", b"retry"}
+    machine.start()
+    assert prompts(machine) >= answers.count(b"ok") > 0
+
+
+@pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGHUP])
+def test_other_polite_signals_end_it_too(machine: Machine, number: int) -> None:
+    child = machine.start()
+    child.send_signal(number)
+    assert child.wait(30) == 0
+    assert not machine.paths.endpoint.exists()
+
+
+def test_the_worker_ends_with_the_daemon(machine: Machine, tiny_model: Path) -> None:
+    child = machine.start()
+    machine.work("csm_model_add", path=str(tiny_model))
+    pid = machine.status()["worker"]["pid"]
+    worker = psutil.Process(pid)
+    assert worker.ppid() == child.pid
+    assert machine.stop(child) == 0
+    eventually(lambda: not worker.is_running())
+
+
+# --- a disk that refuses
+
+
+@pytest.mark.skipif(not hasattr(resource, "prlimit"), reason="prlimit is Linux's")
+def test_a_store_that_refuses_is_told_and_the_hook_keeps_the_event(machine: Machine) -> None:
+    child = machine.start()
+    before = prompts(machine)
+    limits = resource.prlimit(child.pid, resource.RLIMIT_FSIZE)
+    resource.prlimit(child.pid, resource.RLIMIT_FSIZE, (1, limits[1]))  # as a full disk: every write fails
+    said = {"session_id": "s1", "last_assistant_message": "It is done."}
+    status, body = ask(machine.socket, event_frames("Stop", said))
+    assert (status, b"hint" in body) == (b"refused", True), body
+    assert machine.hook("UserPromptSubmit", prompt="I prefer tabs over spaces in Makefiles.") == b""
+    assert len(machine.spooled()) == 1
+    assert machine.status()["counts"]["events"] == before, "reading goes on"
+    resource.prlimit(child.pid, resource.RLIMIT_FSIZE, limits)
+    machine.sync()
+    assert (machine.spooled(), prompts(machine)) == ([], before + 1)
+
+
+# --- the spool
+
+
+def test_what_hooks_kept_while_no_daemon_ran_is_taken_in_once(machine: Machine) -> None:
+    files.make_private(machine.home)
+    for event, more in (
+        ("SessionStart", {"source": "startup"}),
+        ("UserPromptSubmit", {"prompt": "I prefer tabs over spaces in Makefiles."}),
+        ("Stop", {"last_assistant_message": "It is done."}),
+    ):
+        assert machine.hook(event, **more) == b""
+    kept = {path.name: path.read_bytes() for path in machine.spooled()}
+    assert len(kept) == 3
+    machine.start()
+    eventually(lambda: not machine.spooled())
+    for name, data in kept.items():  # a crash between commit and removal leaves the file
+        (machine.paths.spool / name).write_bytes(data)
+    result = machine.sync()
+    status = machine.status()
+    assert (result["degraded"], machine.spooled()) == ([], [])
+    assert (status["counts"]["events"], status["counts"]["turns"], status["counters"].get("bad events", 0)) == (3, 2, 0)
+
+
+def test_a_spool_file_that_is_no_event_is_quarantined_and_stops_no_other(machine: Machine) -> None:
+    files.make_private(machine.home)
+    secret = "ghp_" + "a" * 36
+    machine.hook("Stop", last_assistant_message="It is done.")
+    good = machine.spooled()[0]
+    bad = {
+        "0a.event": b"",
+        "0b.event": f"not a spooled event {secret}".encode(),
+        "0c.event": b"csmd-spool 1 x claude Stop 99999999999999999999999999\n{}",
+        "0d.event": b"csmd-spool 1 x claude Stop 1760000000000000000\n{not json",
+        "0e.event": b'csmd-spool 1 x claude SessionStart 1760000000000000000\n{"session_id":"s","source":"\\ud800"}',
+    }
+    for name, data in bad.items():
+        (machine.paths.spool / name).write_bytes(data)
+    (machine.paths.spool / "0f.event").mkdir()
+    machine.start()
+    eventually(lambda: not good.exists())
+    machine.sync()
+    left = [path.name for path in machine.paths.spool.iterdir()]
+    status = machine.status()
+    assert left == ["0f.event"], "a directory is not ours to remove"
+    assert status["counts"]["events"] in (1, 2)  # the lone surrogate may be read or kept out, never in the way
+    bad_events = status["counters"]["bad events"]
+    assert bad_events + status["counts"]["events"] == len(bad) + 2
+    notes = [path.read_text() for path in machine.paths.quarantine.iterdir()]
+    assert notes and not any(secret in note for note in notes)
+    machine.sync()
+    assert machine.status()["counters"]["bad events"] == bad_events, "noted once"
+
+
+def test_a_daemon_says_on_stderr_why_it_cannot_run(machine: Machine) -> None:
+    files.make_private(machine.home)
+    machine.paths.config_file.write_text("brief.max_token: 3\n")
+    done = subprocess.run(
+        [sys.executable, "-m", "csmd.daemon"], env=machine.environment(), capture_output=True, text=True, check=False
+    )
+    assert done.returncode == 1
+    assert "unknown key 'brief.max_token'" in done.stderr and "brief.max_tokens" in done.stderr
+    assert "Traceback" not in done.stderr
+
+
+def test_the_log_holds_nobodys_words(machine: Machine) -> None:
+    child = machine.start()
+    machine.event("UserPromptSubmit", prompt="The heron stands in the third pond.")
+    ask(machine.socket, event_frames("Stop", b"{heron"))
+    ask(machine.socket, call_frames("csm_heron", {}))
+    machine.stop(child)
+    log = machine.paths.log_file.read_text()
+    assert "stopped" in log and "pond" not in log
+    assert stat.S_IMODE(machine.paths.log_file.stat().st_mode) == 0o600

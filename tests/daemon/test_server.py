@@ -1,0 +1,336 @@
+"""The socket of a real daemon: every frame gets its answer, nobody's nonsense hurts the next, an ack means stored."""
+
+from __future__ import annotations
+
+import json
+import os
+import socket
+import threading
+from typing import Any
+
+import pytest
+import zmq
+from machine import CORRECTION, PREFERENCE, Machine, ask, call_frames, event_frames, eventually, peer
+
+from csmd import wire
+from csmd.capture.hosts import claude
+from csmd.daemon.server import Server
+from csmd.store import context
+from csmd.store.core import QUEUE_LIMIT, Store
+
+PAYLOAD = {"session_id": "s1", "cwd": "/p", "last_assistant_message": "It is done."}
+FRAMES = event_frames("Stop", PAYLOAD, ident="e1")
+
+
+@pytest.fixture(scope="module")
+def daemon(shared_machine: Machine) -> Machine:
+    """One daemon for the frames of this module."""
+    shared_machine.start()
+    return shared_machine
+
+
+def changed(place: int, value: bytes) -> list[bytes]:
+    return [value if number == place else frame for number, frame in enumerate(FRAMES)]
+
+
+# --- frames
+
+
+@pytest.mark.parametrize(
+    ("frames", "status", "what"),
+    [
+        ([b"x"], b"error", b"7 frames"),
+        ([b""], b"error", b"7 frames"),
+        (FRAMES[:6], b"error", b"7 frames"),
+        ([os.urandom(40) for _ in range(7)], b"error", b"not as expected"),
+        (changed(0, b"one"), b"error", b"not as expected"),
+        (changed(0, b"2"), b"upgrade", b""),
+        (changed(0, b"999999999"), b"upgrade", b""),
+        (changed(1, b""), b"error", b"no id"),
+        (changed(1, b"i" * 201), b"error", b"longer than"),
+        (changed(2, b"sing"), b"error", b"unknown verb"),
+        (changed(3, b"soon"), b"error", b"not as expected"),
+        (changed(5, b"SomethingNew"), b"ok", b""),
+        (changed(5, b"Stop\xff"), b"error", b"not as expected"),
+        (call_frames("csm_nothing", {}), b"error", b"unknown tool"),
+        (call_frames("csm_tools", []), b"error", b"not a JSON object"),
+        (call_frames("csm_tools", b"{"), b"error", b"not JSON"),
+        (call_frames("csm_tools", b"[" * 100_000), b"error", b"not JSON"),
+        (call_frames("csm_job", {"id": "none"}), b"error", b"there is no job"),
+        (call_frames("csm_memory_search", {"query": "x\ud800\0"}), b"ok", b"hits"),
+        (call_frames("csm_tools", {}, deadline_ms=-5), b"error", b"no time"),
+    ],
+)
+def test_whatever_is_sent_is_answered_and_the_next_is_served(
+    daemon: Machine, frames: list[bytes], status: bytes, what: bytes
+) -> None:
+    answer = ask(daemon.socket, frames)
+    assert answer[0] == status and what in answer[1], answer
+    assert b"Traceback" not in answer[1]
+    assert ask(daemon.socket, call_frames("csm_tools", {}))[0] == b"ok"
+
+
+@pytest.mark.parametrize(
+    "body", [b"", b"{", b"[]", b"null", b"\xff\xfe", b"{}", b'{"session_id":7}', b'{"session_id":""}']
+)
+def test_a_malformed_event_is_kept_out_noted_and_acknowledged(daemon: Machine, body: bytes) -> None:
+    before = daemon.status()["counters"].get("bad events", 0)
+    secret = body + b" sk-ant-REDACTED"
+    for data in (body, secret):
+        assert ask(daemon.socket, event_frames("Stop", data)) == [b"ok", b""]
+    assert daemon.status()["counters"]["bad events"] == before + 2
+    notes = [json.loads(path.read_text()) for path in daemon.paths.quarantine.iterdir()]
+    assert any(note["bytes"] == len(secret) and note["source"] == "hook Stop" for note in notes)
+    assert all(set(note) == {"at", "source", "offset", "bytes", "sha256", "reason"} for note in notes)
+    assert "AAAA" not in json.dumps(notes)
+
+
+def test_a_body_beyond_the_limit_ends_only_its_own_connection(daemon: Machine) -> None:
+    with peer(daemon.socket) as dealer:
+        dealer.send_multipart(event_frames("Stop", b" " * (wire.MAX_BODY_BYTES + 100_000)))
+        assert ask(daemon.socket, call_frames("csm_tools", {}))[0] == b"ok"
+        assert not dealer.poll(0)
+
+
+def test_a_body_just_beyond_the_limit_is_told_so(daemon: Machine) -> None:
+    status, body = ask(daemon.socket, event_frames("Stop", b" " * (wire.MAX_BODY_BYTES + 1)))
+    assert (status, b"the limit is" in body) == (b"error", True)
+
+
+def test_an_event_csmd_has_no_use_for_is_acknowledged_and_dropped(daemon: Machine) -> None:
+    before = daemon.status()["counts"]["events"]
+    assert daemon.event("PostToolUse", tool_name="Bash") == ("ok", b"")
+    assert daemon.event("SubagentStop", agent_type="", last_assistant_message="x") == ("ok", b"")
+    assert daemon.status()["counts"]["events"] == before
+
+
+def test_peers_that_speak_no_zmq_or_leave_early_do_no_harm(daemon: Machine) -> None:
+    for words in (b"", b"GET / HTTP/1.1\r\n\r\n", os.urandom(300), b"\xff" * 10):
+        with socket.socket(socket.AF_UNIX) as rude:
+            rude.connect(str(daemon.socket))
+            rude.sendall(words)
+    for number in range(20):
+        with peer(daemon.socket) as dealer:  # gone before its answer
+            dealer.setsockopt(zmq.LINGER, 1000)
+            dealer.send_multipart(event_frames("Stop", {**PAYLOAD, "session_id": "left"}, ident=f"left{number}"))
+    assert ask(daemon.socket, call_frames("csm_tools", {}))[0] == b"ok"
+
+
+@pytest.mark.parametrize("kind", [zmq.ROUTER, zmq.PUSH, zmq.SUB])
+def test_a_socket_of_another_kind_is_ignored(daemon: Machine, kind: int) -> None:
+    with peer(daemon.socket, kind):
+        assert ask(daemon.socket, call_frames("csm_tools", {}))[0] == b"ok"
+
+
+def test_the_same_event_twice_is_stored_once(daemon: Machine) -> None:
+    before = daemon.status()["counts"]
+    for _ in range(3):
+        assert daemon.event("UserPromptSubmit", "twice", ident="the-same", prompt="A prompt said once.") == ("ok", b"")
+    after = daemon.status()["counts"]
+    assert (after["events"], after["turns"]) == (before["events"] + 1, before["turns"] + 1)
+
+
+# --- what is told
+
+
+def told(machine: Machine) -> list[tuple[str, str, str, str, int, int]]:
+    """The receipts, read from the database as a second program would."""
+    import apsw
+
+    connection = apsw.Connection(str(machine.paths.database), flags=apsw.SQLITE_OPEN_READONLY)
+    try:
+        from csmd.store.sqlite import Rows
+
+        return context.receipts(Rows(connection), limit=50)
+    finally:
+        connection.close()
+
+
+def injected(event: str, body: bytes) -> str:
+    if not body:
+        return ""
+    output = json.loads(body)["hookSpecificOutput"]
+    assert output["hookEventName"] == event
+    return str(output["additionalContext"])
+
+
+def test_a_session_is_told_once_and_again_after_its_context_was_compacted(machine: Machine) -> None:
+    machine.conversation("old")
+    machine.start()
+    machine.sync()
+    # Events of one session that follow each other within a millisecond have the same time.
+    brief = machine.call("csm_memory_context", project=str(machine.project))["text"]
+    assert "pathlib over os.path" in brief and "database_url" in brief
+
+    def start(source: str) -> str:
+        status, body = machine.event("SessionStart", "new", source=source)
+        assert status == "ok"
+        return injected("SessionStart", body)
+
+    def prompt(words: str) -> str:
+        status, body = machine.event("UserPromptSubmit", "new", prompt=words)
+        assert status == "ok"
+        return injected("UserPromptSubmit", body)
+
+    assert start("startup") == brief
+    assert prompt("Which config key is it, database_url or db_url?") == "", "it was told at the start"
+    assert start("resume") == "", "a resumed session still has what it was told"
+    assert start("compact") == brief
+    assert start("resume") == ""
+    assert start("clear") == brief
+    receipts = told(machine)
+    assert [(row[1], row[2]) for row in receipts] == [("new", "session_start")] * 3
+    assert all(row[4] > 0 and row[5] == brief.count("\n- ") for row in receipts)
+
+
+def test_a_prompt_gets_what_bears_on_it_and_only_that(machine: Machine) -> None:
+    machine.conversation("old")
+    machine.start()
+    machine.sync()
+    asked = "The worker cannot read the config: which key does it use for the database url?"
+    answer = injected("UserPromptSubmit", machine.event("UserPromptSubmit", "new", prompt=asked)[1])
+    expected = machine.call("csm_memory_recall", project=str(machine.project), prompt=asked)["text"]
+    assert answer == expected and "database_url" in answer and answer.count("\n- ") < 3
+    assert machine.event("UserPromptSubmit", "new", prompt=asked + " Tell me.") == ("ok", b""), "told already"
+    assert machine.event("UserPromptSubmit", "new", prompt="What is the capital of France?") == ("ok", b"")
+    assert machine.event("UserPromptSubmit", "other", prompt="/clear") == ("ok", b"")
+    assert len(told(machine)) == 1
+
+
+def test_only_the_two_injecting_events_are_ever_answered_with_words(machine: Machine) -> None:
+    machine.conversation("old")
+    machine.start()
+    machine.sync()
+    for event in claude.EVENTS:
+        answer = machine.event(
+            event, f"s-{event}", prompt=CORRECTION, last_assistant_message=PREFERENCE, source="startup"
+        )
+        assert answer[0] == "ok"
+        assert bool(answer[1]) == (event in ("SessionStart", "UserPromptSubmit")), event
+
+
+def test_the_hook_prints_what_the_daemon_answers(machine: Machine) -> None:
+    machine.conversation("old")
+    machine.start()
+    machine.sync()
+    brief = machine.call("csm_memory_context", project=str(machine.project))["text"]
+    printed = machine.hook("SessionStart", "new", source="startup")
+    assert injected("SessionStart", printed) == brief
+    assert (machine.hook("Stop", "new", last_assistant_message="It is done."), machine.spooled()) == (b"", [])
+
+
+def test_with_injection_switched_off_nothing_is_told_and_all_is_kept(machine: Machine) -> None:
+    machine.home.mkdir(mode=0o700)
+    machine.paths.config_file.write_text("stages: {inject: false}\n")
+    machine.conversation("old")
+    machine.start()
+    machine.sync()
+    assert machine.event("SessionStart", "new", source="startup") == ("ok", b"")
+    assert machine.call("csm_memory_context", project=str(machine.project))["text"]
+    assert told(machine) == []
+
+
+# --- under load, in this process
+
+
+def test_a_full_queue_of_writes_is_refused_and_reading_goes_on(parts: Any) -> None:
+    server: Server = parts.serve()
+    store: Store = parts.store
+    go_on, begun = threading.Event(), threading.Event()
+
+    def hold(rows: object) -> None:
+        begun.set()
+        go_on.wait(60)
+
+    blocked = [store.submit(hold)]
+    begun.wait(60)
+    try:
+        while True:
+            blocked.append(store.submit(lambda rows: None))
+    except Exception as error:  # noqa: BLE001 - its type is looked at
+        assert type(error).__name__ == "Refused"
+    assert len(blocked) >= QUEUE_LIMIT
+    status, body = ask(server.path, event_frames("Stop", PAYLOAD))
+    assert (status, b"waiting already" in body) == (b"refused", True)
+    assert ask(server.path, event_frames("Stop", b"{"))[0] == b"refused", "nor is the bad event lost"
+    assert ask(server.path, call_frames("csm_runtime_status", {}))[0] == b"ok"
+    go_on.set()
+    assert [future.result(60) for future in blocked][1:] == [None] * (len(blocked) - 1)
+    assert ask(server.path, event_frames("Stop", PAYLOAD)) == [b"ok", b""]
+
+
+def test_what_waits_for_a_write_when_the_server_stops_is_sent_back(parts: Any) -> None:
+    server: Server = parts.serve()
+    go_on, begun = threading.Event(), threading.Event()
+
+    def hold(rows: object) -> None:
+        begun.set()
+        go_on.wait(60)
+
+    held = parts.store.submit(hold)
+    begun.wait(60)
+    with peer(server.path) as dealer:
+        dealer.send_multipart(event_frames("Stop", PAYLOAD, ident="late"))
+        eventually(lambda: server._waiting)
+        server.stop()
+        assert dealer.poll(30_000)
+        assert dealer.recv_multipart() == [b"retry", b""]
+    server.join(30)
+    go_on.set()
+    held.result(30)
+    # It was committed all the same: the replay of what the hook kept is known by its id.
+    eventually(lambda: parts.store.read(lambda rows: rows.value("select count(*) from events where id = 'late'")))
+
+
+def test_a_long_question_on_one_reader_does_not_keep_the_hooks_waiting(parts: Any) -> None:
+    server: Server = parts.serve()
+    go_on, begun = threading.Event(), threading.Event()
+
+    def hold(rows: object) -> None:
+        begun.set()
+        go_on.wait(60)
+
+    held = parts.store.submit_read(hold, lane="main")
+    begun.wait(60)
+    with peer(server.path) as dealer:
+        dealer.send_multipart(call_frames("csm_memory_list", {}))
+        started = {**PAYLOAD, "source": "startup"}
+        assert ask(server.path, event_frames("SessionStart", started)) == [b"ok", b""]
+        assert ask(server.path, call_frames("csm_runtime_status", {}))[0] == b"ok"
+        assert not dealer.poll(0)
+        go_on.set()
+        assert dealer.poll(30_000)
+        assert dealer.recv_multipart()[0] == b"ok"
+    held.result(30)
+
+
+def test_an_answer_that_cannot_be_made_is_an_error_and_not_silence(parts: Any) -> None:
+    server: Server = parts.serve(status=lambda rows: {"no JSON": object()})
+    status, body = ask(server.path, call_frames("csm_runtime_status", {}))
+    assert (status, b"internal error" in body) == (b"error", True)
+    assert ask(server.path, call_frames("csm_tools", {}))[0] == b"ok"
+
+
+def test_a_question_is_stopped_when_its_asker_has_no_patience_left(parts: Any) -> None:
+    endless = "with recursive n(i) as (select 1 union all select i + 1 from n) select count(*) from n"
+    server: Server = parts.serve(status=lambda rows: rows.value(endless))
+    status, body = ask(server.path, call_frames("csm_runtime_status", {}, deadline_ms=200))
+    assert (status, b"deadline" in body) == (b"error", True)
+    assert ask(server.path, call_frames("csm_tools", {}))[0] == b"ok"
+
+
+def test_a_server_that_cannot_listen_says_so_and_ends(parts: Any) -> None:
+    parts.path.mkdir()
+    server = parts.serve(expect_failure=True)
+    assert "in the way" in server.failure
+    server.join(30)
+    assert not server.is_alive() and parts.ended.is_set()
+    parts.path.rmdir()
+
+
+def test_waking_a_server_that_has_ended_does_nothing(parts: Any) -> None:
+    server: Server = parts.serve()
+    server.stop()
+    server.join(30)
+    server.stop()
+    assert parts.ended.is_set()

@@ -1,0 +1,337 @@
+"""The steward stepped by hand: what is due is done, once, and one broken thing never stops the others."""
+
+from __future__ import annotations
+
+import json
+import os
+import threading
+import time
+from datetime import UTC, datetime, timedelta
+from pathlib import Path
+from typing import Any
+
+import pytest
+from machine import CORRECTION, DECISION, PREFERENCE, Machine, eventually
+
+from csmd.daemon import jobs
+from csmd.daemon.jobs import Job
+from csmd.daemon.now import iso
+from csmd.daemon.steward import FULL_SWEEP_S, LIVE_SWEEP_S, PROVISIONAL_S
+from csmd.errors import StoreError
+from csmd.store import counts, models
+
+#: A monotonic time of the test's own: nothing here waits for a clock.
+START = 1000.0
+
+
+def known(parts: Any) -> dict[str, int]:
+    return dict(parts.store.read(counts.counts))
+
+
+def step(parts: Any, now: float = START) -> None:
+    """Steps until nothing is due."""
+    for _ in range(50):
+        if not parts.steward.step(now):
+            return
+    raise AssertionError("there is no end of work")
+
+
+def ago(seconds: float) -> str:
+    return iso(datetime.now(UTC) - timedelta(seconds=seconds))
+
+
+def spool(machine: Machine, name: str, ident: str, seconds_ago: float, **payload: Any) -> None:
+    """What a hook left `seconds_ago`."""
+    at = time.time_ns() - int(seconds_ago * 1e9)
+    body = json.dumps({"session_id": "s1", "cwd": str(machine.project), **payload})
+    (machine.paths.spool / f"{ident}.event").write_text(f"csmd-spool 1 {ident} claude {name} {at}\n{body}")
+
+
+# --- what is due
+
+
+def test_a_step_takes_what_was_written_to_memories(parts: Any) -> None:
+    parts.machine.conversation()
+    step(parts)
+    assert (known(parts)["turns"], known(parts)["sessions"]) == (6, 1)
+    texts = " ".join(row["text"] for row in parts.call("csm_memory_list")["memories"])
+    assert "pathlib over os.path" in texts and "database_url" in texts and "LISTEN/NOTIFY" in texts
+    assert not parts.steward.step(START), "nothing is left to do"
+    assert parts.steward.trouble == {}
+
+
+def test_a_hint_is_followed_at_once_and_others_wait_for_their_sweep(parts: Any) -> None:
+    machine = parts.machine
+    first = machine.transcript(machine.line("user", "One."))
+    step(parts)
+    assert known(parts)["turns"] == 1
+    second = machine.transcript(machine.line("user", "Two.", session="s2"), session="s2")
+    machine.transcript(machine.line("user", "Three."))
+    step(parts, START + 1)
+    assert known(parts)["turns"] == 1, "no hint, no sweep yet"
+    parts.steward.hint(str(second))
+    parts.steward.hint("/etc/passwd")
+    step(parts, START + 2)
+    assert known(parts)["turns"] == 2
+    step(parts, START + LIVE_SWEEP_S + 1)
+    assert known(parts)["turns"] == 3, "a transcript that is alive is looked at"
+    machine.transcript(machine.line("user", "Four.", session="s3"), session="s3")
+    step(parts, START + 2 * LIVE_SWEEP_S + 2)
+    assert known(parts)["turns"] == 3, "a new one without a hint waits for the full sweep"
+    step(parts, START + FULL_SWEEP_S + 3)
+    assert known(parts)["turns"] == 4
+    assert first.exists()
+
+
+def test_a_transcript_imported_from_elsewhere_is_swept_like_the_others(parts: Any) -> None:
+    machine = parts.machine
+    away = machine.root / "elsewhere"
+    machine.transcript(machine.line("user", "One."), folder=away)
+    job = parts.steward.submit(Job(id="j", kind="import", path=str(away)))
+    step(parts)
+    assert (job.state, job.result["turns_new"]) == ("done", 1)
+    machine.transcript(machine.line("user", "Two."), folder=away)
+    step(parts, START + FULL_SWEEP_S + 1)
+    assert known(parts)["turns"] == 2
+
+
+def test_half_a_line_waits_for_its_other_half(parts: Any) -> None:
+    machine = parts.machine
+    whole = json.dumps(machine.line("user", "I prefer tabs over spaces."))
+    path = machine.transcript(whole[:40])
+    step(parts)
+    parts.steward.hint(str(path))
+    step(parts)
+    assert known(parts)["turns"] == 0
+    machine.transcript(whole[40:] + "\n")
+    parts.steward.hint(str(path))
+    step(parts)
+    assert (known(parts)["turns"], parts.store.read(counts.counters).get("bad lines", 0)) == (1, 0)
+
+
+# --- provisional turns
+
+
+def test_a_hooks_turn_becomes_the_transcripts(parts: Any) -> None:
+    machine = parts.machine
+    spool(machine, "UserPromptSubmit", "a1", 600, prompt=PREFERENCE)
+    step(parts)
+    assert (known(parts)["turns"], known(parts)["provisional"]) == (1, 1)
+    machine.transcript({**machine.line("user", PREFERENCE, uuid="real"), "timestamp": ago(599)})
+    step(parts, START + FULL_SWEEP_S + 1)
+    assert (known(parts)["turns"], known(parts)["provisional"]) == (1, 0)
+    hit = parts.call("csm_memory_search", query="pathlib", kind="turn")["hits"][0]
+    assert hit["source_uuids"] == ["real"]
+
+
+def test_a_turn_that_only_the_hook_saw_is_kept_once_the_transcript_has_gone_on(parts: Any) -> None:
+    machine = parts.machine
+    spool(machine, "UserPromptSubmit", "a1", PROVISIONAL_S + 60, prompt="Only the hook saw this.")
+    spool(machine, "UserPromptSubmit", "a2", 1, prompt="This one is young.")
+    machine.transcript({**machine.line("user", "Something else."), "timestamp": ago(0)})
+    step(parts)
+    step(parts, START + LIVE_SWEEP_S + 1)
+    assert (known(parts)["turns"], known(parts)["provisional"]) == (3, 1), "the young one still waits"
+
+
+def test_a_turn_that_waits_for_a_transcript_that_has_not_gone_on_stays_provisional(parts: Any) -> None:
+    machine = parts.machine
+    machine.transcript({**machine.line("user", "Before."), "timestamp": ago(3000)})
+    spool(machine, "UserPromptSubmit", "a1", PROVISIONAL_S + 60, prompt="Not written down yet.")
+    step(parts)
+    step(parts, START + LIVE_SWEEP_S + 1)
+    assert (known(parts)["turns"], known(parts)["provisional"]) == (2, 1)
+
+
+def test_a_double_that_the_transcript_has_passed_by_is_dropped(parts: Any) -> None:
+    machine = parts.machine
+    machine.transcript({**machine.line("user", "yes please"), "timestamp": ago(900)})
+    step(parts)
+    for ident, seconds in (("a1", 900), ("a2", 800)):
+        spool(machine, "UserPromptSubmit", ident, seconds, prompt="yes please")
+    step(parts, START + 1)
+    assert (known(parts)["turns"], known(parts)["provisional"]) == (2, 1), "one of two reports is in the transcript"
+    machine.transcript({**machine.line("user", "Go on."), "timestamp": ago(500)})
+    step(parts, START + FULL_SWEEP_S + 1)
+    step(parts, START + 2 * FULL_SWEEP_S)
+    assert (known(parts)["turns"], known(parts)["provisional"]) == (2, 0)
+
+
+# --- what is broken
+
+
+@pytest.fixture
+def unreadable(parts: Any) -> Path:
+    """A transcript whose reading is an error even for root."""
+    memory = Path("/proc/self/mem")
+    if not memory.exists():
+        pytest.skip("no /proc here")
+    path = parts.machine.assistant / "projects" / "-broken" / "broken.jsonl"
+    path.parent.mkdir(parents=True)
+    path.symlink_to(memory)
+    return path
+
+
+def test_a_broken_transcript_is_told_and_stops_no_other(parts: Any, unreadable: Path) -> None:
+    machine = parts.machine
+    os.mkfifo(unreadable.with_name("pipe.jsonl"))
+    machine.transcript("{no json\n", '{"type":"user"}\n', machine.line("user", PREFERENCE))
+    step(parts)
+    parts.steward.hint(str(unreadable))
+    parts.steward.hint(str(unreadable.with_name("pipe.jsonl")))
+    step(parts, START + 1)
+    assert list(parts.steward.trouble) == [f"transcript {unreadable}"]
+    assert (known(parts)["turns"], known(parts)["memories"]) == (1, 1)
+    unreadable.unlink()
+    step(parts, START + FULL_SWEEP_S + 1)
+    assert parts.steward.trouble == {}, "what is gone troubles nobody"
+
+
+def test_a_job_says_what_it_could_not_read_and_does_the_rest(parts: Any, unreadable: Path) -> None:
+    parts.machine.conversation()
+    job = parts.steward.submit(Job(id="j", kind="sync", with_vectors=False))
+    step(parts)
+    assert (job.state, job.result["files"], job.result["turns_new"]) == ("done", 2, 6)
+    assert [row.partition(": ")[0] for row in job.result["degraded"]] == [f"transcript {unreadable}"]
+
+
+def test_trouble_is_told_until_it_is_over_and_the_same_is_logged_once(
+    parts: Any, caplog: pytest.LogCaptureFixture
+) -> None:
+    def fail() -> bool:
+        raise StoreError("the disk is full")
+
+    for _ in range(3):
+        assert parts.steward.guard("writing", fail) is False
+    assert parts.steward.trouble == {"writing": "the disk is full"}
+    assert len(caplog.records) == 1
+    assert parts.steward.guard("writing", lambda: True) is True
+    assert parts.steward.trouble == {}
+    with pytest.raises(StoreError):
+        parts.steward.guard("writing", fail, strict=True)
+
+
+def test_a_model_that_does_not_load_ends_its_job_and_nothing_else(parts: Any, tiny_model: Path, tmp_path: Path) -> None:
+    broken = models.add_model(tiny_model, tmp_path / "copied", name="broken")
+    (broken / "model.onnx").write_bytes(b"no model")
+    parts.machine.conversation()
+    job = parts.steward.submit(Job(id="j", kind="model", path=str(broken)))
+    step(parts)
+    assert (job.state, "does not load" in job.error) == ("failed", True), job
+    sync = parts.steward.submit(Job(id="k", kind="sync"))
+    step(parts)
+    assert (sync.state, sync.result["turns_known"] + sync.result["turns_new"] <= 6) == ("done", True)
+    assert any(row.startswith("vectors: ") for row in sync.result["degraded"])
+    assert known(parts)["memories"] == 3
+    good = parts.steward.submit(Job(id="l", kind="model", path=str(tiny_model)))
+    step(parts)
+    assert (good.state, good.result["dim"]) == ("done", 64), good
+    assert known(parts)["vectors"] == 9 and not any("embed" in what for what in parts.steward.trouble)
+
+
+# --- jobs
+
+
+def test_an_import_tells_what_it_brought_and_a_second_brings_nothing(parts: Any, tiny_model: Path) -> None:
+    machine = parts.machine
+    tree = machine.root / "tree"
+    machine.conversation("a", folder=tree / "-p")
+    machine.transcript(
+        "{bad\n",
+        machine.line("user", "It printed ghp_" + "a1B2" * 9 + " and ended.", session="b"),
+        session="b",
+        folder=tree / "-q",
+    )
+    parts.steward.submit(Job(id="m", kind="model", path=str(tiny_model)))
+    first = parts.steward.submit(Job(id="i", kind="import", path=str(tree)))
+    again = parts.steward.submit(Job(id="k", kind="import", path=str(tree)))
+    step(parts)
+    assert first.result.pop("took_s") > 0 and first.result.pop("vectors") == known(parts)["vectors"] > 0
+    assert first.result == {
+        "files": 2, "turns_new": 7, "turns_known": 0, "bad_lines": 1, "redactions": 1, "memories_new": 3, "degraded": [],
+    }  # fmt: skip
+    again.result.pop("took_s")
+    assert again.result == {
+        "files": 2, "turns_new": 0, "turns_known": 0, "bad_lines": 0, "redactions": 0, "memories_new": 0, "vectors": 0,
+        "degraded": [],
+    }  # fmt: skip
+    assert first.progress["step"] == "embedding"
+
+
+def test_the_same_turns_under_another_path_are_known(parts: Any) -> None:
+    machine = parts.machine
+    path = machine.conversation()
+    step(parts)
+    copy = machine.root / "copy"
+    copy.mkdir()
+    (copy / path.name).write_bytes(path.read_bytes())
+    job = parts.steward.submit(Job(id="i", kind="import", path=str(copy), with_vectors=False))
+    before = parts.call("csm_memory_list")
+    step(parts)
+    assert (job.result["turns_new"], job.result["turns_known"], job.result["memories_new"]) == (0, 6, 0)
+    assert parts.call("csm_memory_list") == before
+
+
+def test_what_was_forgotten_does_not_come_back_by_any_way(parts: Any) -> None:
+    machine = parts.machine
+    path = machine.conversation()
+    step(parts)
+    listed = parts.call("csm_memory_list")["memories"]
+    gone = next(row for row in listed if "database_url" in row["text"])
+    assert parts.call("csm_memory_delete", id=gone["id"][:6])["forgotten"]
+    copy = machine.root / "copy"
+    copy.mkdir()
+    (copy / path.name).write_bytes(path.read_bytes())
+    machine.transcript(machine.line("user", CORRECTION, session="s9"), session="s9")
+    machine.transcript(machine.line("user", CORRECTION, session="s8"), session="s8", folder=copy)
+    parts.steward.submit(Job(id="i", kind="import", path=str(copy), with_vectors=False))
+    parts.steward.submit(Job(id="k", kind="sync", with_vectors=False))
+    step(parts)
+    assert {row["id"] for row in parts.call("csm_memory_list")["memories"]} == {row["id"] for row in listed} - {
+        gone["id"]
+    }
+
+
+def test_sync_is_idempotent_and_settles_what_is_still_under_way(parts: Any) -> None:
+    machine = parts.machine
+    machine.transcript({**machine.line("user", DECISION), "timestamp": ago(1)})
+    machine.transcript(
+        {**machine.line("assistant", "We decided to use Redis for the cache because it has TTLs."), "timestamp": ago(0)}
+    )
+    step(parts)
+    for number in range(3):
+        job = parts.steward.submit(Job(id=f"k{number}", kind="sync", with_vectors=False))
+        before = known(parts) if number else {}
+        step(parts)
+        assert job.state == "done"
+        assert not number or known(parts) == before
+
+
+def test_a_job_does_not_end_as_done_when_the_daemon_stops(parts: Any) -> None:
+    parts.machine.conversation()
+    job = Job(id="j", kind="sync", with_vectors=False)
+    parts.steward.stop()
+    jobs.perform(parts.steward, job)
+    assert (job.state, job.error) == ("failed", "the daemon is stopping")
+
+
+def test_only_the_latest_jobs_are_remembered_and_a_waiting_one_always(parts: Any) -> None:
+    waiting = parts.steward.submit(Job(id="waiting", kind="sync", with_vectors=False))
+    for number in range(40):
+        parts.steward.submit(Job(id=f"j{number}", kind="sync", state="done"))
+    assert len(parts.steward.jobs) <= 23
+    assert parts.steward.jobs["waiting"] is waiting
+
+
+def test_the_thread_ends_when_it_is_told_to(parts: Any) -> None:
+    machine = parts.machine
+    machine.conversation()
+    parts.steward.start()
+    eventually(lambda: known(parts)["memories"] == 3)
+    machine.transcript(machine.line("user", "I prefer tabs over spaces in Makefiles."))
+    parts.steward.hint(str(machine.assistant / "projects" / "-project" / "s1.jsonl"))
+    eventually(lambda: known(parts)["turns"] == 7)
+    parts.steward.stop()
+    parts.steward.join(30)
+    assert not parts.steward.is_alive()
+    assert parts.steward not in threading.enumerate()

@@ -1,0 +1,149 @@
+"""The registry: what can be asked, that wrong questions are told so, and what each answer holds (design section 8)."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+from machine import DECISION, Machine
+
+from csmd.daemon.tools import REQUIRED, TOOLS
+from csmd.errors import BadInput, CsmdError
+from csmd.store import models
+
+GIVEN = {"query": "pathlib", "id": "m1", "text": "We use tabs.", "project": "/p", "prompt": "pathlib?", "path": "/p"}
+
+
+def texts(parts: Any) -> list[str]:
+    return [row["text"] for row in parts.call("csm_memory_list")["memories"]]
+
+
+@pytest.fixture
+def filled(parts: Any) -> Any:
+    parts.machine.conversation()
+    while parts.steward.step(1000.0):
+        pass
+    return parts
+
+
+@pytest.mark.parametrize("name", TOOLS)
+def test_a_tool_tells_what_is_wrong_with_a_question(parts: Any, name: str) -> None:
+    tool = TOOLS[name]
+    needed = {key: GIVEN[key] for key, (_, default) in tool.parameters.items() if default is REQUIRED}
+    with pytest.raises(BadInput, match="has no parameter 'nonsense'") as caught:
+        parts.call(name, **needed, nonsense=1)
+    assert all(key in caught.value.hint for key in tool.parameters)
+    for key, (kind, default) in tool.parameters.items():
+        with pytest.raises(BadInput, match=f"{key} must be {kind.__name__}"):
+            parts.call(name, **{**needed, key: [] if kind is not int else True})
+        if default is REQUIRED:
+            with pytest.raises(BadInput, match=f"needs the parameter '{key}'"):
+                parts.call(name, **{other: value for other, value in needed.items() if other != key})
+        if key in ("project", "path"):
+            with pytest.raises(BadInput, match="must be an absolute path"):
+                parts.call(name, **{**needed, key: "relative"})
+
+
+def test_the_list_of_tools_is_the_registry(parts: Any) -> None:
+    listed = parts.call("csm_tools")["tools"]
+    assert [row["name"] for row in listed] == list(TOOLS)
+    assert all(set(row) == {"name", "summary", "mutates"} and row["name"].startswith("csm_") for row in listed)
+    assert {row["name"] for row in listed if row["mutates"]} == {
+        "csm_memory_save", "csm_memory_delete", "csm_import", "csm_sync", "csm_model_add",
+    }  # fmt: skip
+    with pytest.raises(BadInput, match="unknown tool 'csm_nothing'"):
+        parts.call("csm_nothing")
+
+
+def test_numbers_and_truth_values_may_be_given_as_text(filled: Any) -> None:
+    found = filled.call("csm_memory_search", query="pathlib", limit="1", explain="true")["hits"]
+    assert len(found) == 1 and found[0]["factors"]
+    assert len(filled.call("csm_memory_search", query="the", limit=-5)["hits"]) <= 1
+    with pytest.raises(BadInput, match="limit must be int"):
+        filled.call("csm_memory_search", query="x", limit="many")
+    with pytest.raises(BadInput, match="kind is memory, turn or all"):
+        filled.call("csm_memory_search", query="x", kind="other")
+
+
+@pytest.mark.parametrize("query", ["", " ", '"', "pathlib AND (", "a" * 10_000, "NEAR/3 *", "\0\ud800", "\N{SNOWMAN}"])
+def test_no_query_is_an_error(filled: Any, query: str) -> None:
+    assert isinstance(filled.call("csm_memory_search", query=query)["hits"], list)
+    assert isinstance(filled.call("csm_memory_recall", prompt=query, project="/p")["text"], str)
+
+
+def test_what_a_person_says_counts_as_theirs_and_what_a_model_saves_waits(parts: Any) -> None:
+    project = str(parts.machine.project)
+    mine = parts.call("csm_memory_save", text="We use tabs in Makefiles.", project=project, by_person=True)
+    saved = parts.call("csm_memory_save", text="The staging database is rebuilt on Fridays.", project=project)
+    assert (mine["authority"], saved["authority"], mine["new"], saved["new"]) == ("user", "assistant", True, True)
+    origins = {row: parts.call("csm_memory_show", id=row)["origin"] for row in (mine["id"], saved["id"])}
+    assert origins == {mine["id"]: "stated", saved["id"]: "model_saved"}
+    brief = parts.call("csm_memory_context", project=project)
+    assert [item["id"] for item in brief["items"]] == [mine["id"]]
+    recalled = parts.call("csm_memory_recall", project=project, prompt="When is the staging database rebuilt?")
+    assert recalled["text"] == "", "recall is an injection too"
+    hits = parts.call("csm_memory_search", query="staging database", project=project)["hits"]
+    assert saved["id"] in [hit["id"] for hit in hits], "who searches finds it"
+
+
+def test_a_person_who_states_what_a_model_saved_makes_it_theirs(parts: Any) -> None:
+    project = str(parts.machine.project)
+    text = "The staging database is rebuilt on Fridays."
+    saved = parts.call("csm_memory_save", text=text, project=project)
+    stated = parts.call("csm_memory_save", text=text, project=project, by_person=True)
+    assert (stated["id"], stated["new"]) == (saved["id"], False)
+    assert [item["id"] for item in parts.call("csm_memory_context", project=project)["items"]] == [saved["id"]]
+
+
+def test_only_a_person_lifts_what_was_forgotten_and_only_a_person_pins(parts: Any) -> None:
+    text = "We use tabs in Makefiles."
+    first = parts.call("csm_memory_save", text=text, by_person=True)
+    parts.call("csm_memory_delete", id=first["id"])
+    with pytest.raises(CsmdError, match="made csmd forget"):
+        parts.call("csm_memory_save", text=text)
+    assert texts(parts) == []
+    again = parts.call("csm_memory_save", text=text, by_person=True, pin=True)
+    assert parts.call("csm_memory_show", id=again["id"])["pinned"] is True
+    other = parts.call("csm_memory_save", text="The linter is ruff.", pin=True)
+    assert parts.call("csm_memory_show", id=other["id"])["pinned"] is False
+
+
+def test_a_secret_is_kept_out_of_what_is_remembered(parts: Any) -> None:
+    secret = "ghp_" + "a1B2" * 9
+    saved = parts.call("csm_memory_save", text=f"The token of the build server is {secret} today.", by_person=True)
+    assert secret not in saved["text"] and secret not in str(texts(parts))
+    with pytest.raises(BadInput, match="nothing to remember"):
+        parts.call("csm_memory_save", text="<private>all of it</private>", by_person=True)
+
+
+def test_a_memory_is_found_by_the_beginning_of_its_id(filled: Any) -> None:
+    listed = filled.call("csm_memory_list")["memories"]
+    for row in listed:
+        shown = filled.call("csm_memory_show", id=row["id"])
+        assert {key: shown[key] for key in row} == row
+        assert shown["sources"][0]["speaker"] == "user" and shown["sources"][0]["text"]
+        assert shown["project"] in (str(filled.machine.project), "")
+    with pytest.raises(BadInput, match="begins several ids"):
+        filled.call("csm_memory_show", id="m")
+    for ident in ("", "nope"):
+        with pytest.raises(BadInput, match="there is no memory"):
+            filled.call("csm_memory_delete", id=ident)
+
+
+def test_one_project_does_not_see_what_was_decided_in_another(filled: Any) -> None:
+    machine: Machine = filled.machine
+    (decision,) = (row for row in texts(filled) if "LISTEN/NOTIFY" in row)
+    assert decision in DECISION
+    for place, seen in ((str(machine.project), True), ("/elsewhere", False)):
+        listed = filled.call("csm_memory_list", project=place)["memories"]
+        brief = filled.call("csm_memory_context", project=place)["text"]
+        hits = filled.call("csm_memory_search", query="LISTEN/NOTIFY", project=place)["hits"]
+        assert (decision in [row["text"] for row in listed], decision in brief, bool(hits)) == (seen,) * 3, place
+
+
+def test_a_folder_that_is_no_model_is_told_at_once(parts: Any) -> None:
+    with pytest.raises(CsmdError, match=r"no model\.onnx"):
+        parts.call("csm_model_add", path=str(parts.machine.root))
+    assert models.installed(parts.machine.paths.models, parts.machine.config().settings.embed_model) is None
+    with pytest.raises(BadInput, match="no such file"):
+        parts.call("csm_import", path="/nonexistent")

@@ -1,0 +1,93 @@
+"""Distillation over a real store: what is decided is distilled once, what is not decided waits."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+from csmd import text
+from csmd.distill import stage
+from csmd.model import Project, Turn
+from csmd.store import counts, journal, memories
+from csmd.store.core import Store
+from csmd.store.sqlite import Rows
+
+NOW = "2026-03-01T10:00:00.000Z"
+
+
+@pytest.fixture
+def store(tmp_path: Path) -> Iterator[Store]:
+    opened = Store(tmp_path / "csmd.db", now=NOW)
+    yield opened
+    opened.close()
+
+
+def say(store: Store, kind: str, body: str, number: int, agent: str = "") -> None:
+    turn = Turn(
+        uuid=f"u{number}{agent}", session_id="s1", kind=kind, text=body, agent_id=agent,  # type: ignore[arg-type]
+        at=f"2026-03-01T10:{number:02d}:00.000Z", cwd="/p/alpha",
+    )  # fmt: skip
+
+    def write(rows: Rows) -> None:
+        project = journal.ensure_project(
+            rows, Project(key="alpha", root="/p/alpha", name="alpha", kind="path"), now=NOW
+        )
+        journal.add_turn(
+            rows, turn, text_hash=text.keyed_hash(body, store.hash_key), host="claude", project=project, path="/t.jsonl"
+        )
+
+    store.write(write)
+
+
+def distill(store: Store, *, settled: bool) -> list[str]:
+    for session in stage.behind(store):
+        stage.distill(store, session, settled=settled)
+    return [row[1].text for row in store.read(lambda rows: memories.statements_after(rows, 0, limit=99))]
+
+
+FINAL = "The import failed because the date parser assumed the local time zone, so `parse_date` now always uses UTC."
+
+
+def test_an_assistants_message_waits_until_it_is_its_last(store: Store) -> None:
+    say(store, "user", "we use uv here, not pip, for everything that touches dependencies", 1)
+    say(store, "assistant", FINAL, 2)
+    assert distill(store, settled=False) == ["we use uv here, not pip, for everything that touches dependencies"]
+    assert len(distill(store, settled=True)) == 2
+    assert stage.behind(store) == []
+
+
+def test_a_message_that_was_not_the_last_is_not_distilled(store: Store) -> None:
+    say(store, "user", "please fix the import", 1)
+    say(store, "assistant", FINAL, 2)
+    assert distill(store, settled=False) == []
+    say(store, "tool_call", "{}", 3)
+    say(store, "assistant", "Done.", 4)
+    assert distill(store, settled=True) == []
+
+
+def test_distilling_again_changes_nothing(store: Store) -> None:
+    say(store, "user", "we use uv here, not pip, for everything that touches dependencies", 1)
+    say(store, "assistant", FINAL, 2)
+    first = distill(store, settled=True)
+    store.write(lambda rows: rows.run("delete from cursors"))
+    assert distill(store, settled=True) == first
+
+
+def test_what_a_sub_agent_was_told_is_nobodys_word(store: Store) -> None:
+    """A sub-agent's prompt is written by the assistant: it must not become the user's memory."""
+    say(store, "user", "remember that the production database must never be migrated by hand", 1, agent="a1")
+    assert distill(store, settled=True) == []
+    assert store.read(counts.counts)["statements"] == 0
+
+
+def test_a_session_is_settled_when_the_host_says_so_or_nothing_comes() -> None:
+    def behind(last: str, settled: str) -> stage.Behind:
+        return stage.Behind(
+            session_seq=1, session_id="s", position=0, turns=3, last_at=last, settled_at=settled, started_at=""
+        )
+
+    assert stage.is_settled(behind("2026-03-01T10:00:00.000Z", "2026-03-01T10:00:01.000Z"), quiet_before="")
+    assert not stage.is_settled(behind("2026-03-01T10:00:02.000Z", "2026-03-01T10:00:01.000Z"), quiet_before="")
+    assert stage.is_settled(behind("2026-03-01T10:00:02.000Z", ""), quiet_before="2026-03-01T10:00:30.000Z")

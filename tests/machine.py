@@ -1,0 +1,284 @@
+"""A user's machine in a directory, for tests with real processes: csmd's home, a project, transcripts, a daemon.
+
+Not a test: found through tests/conftest.py. Waiting is polling with a limit, never a sleep of a chosen length.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import itertools
+import json
+import os
+import shlex
+import shutil
+import subprocess
+import sys
+import tempfile
+import time
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+
+import zmq
+
+import csmd
+from csmd import wire
+from csmd.cli import install, settings
+from csmd.config import Config, Paths, Settings, base_interpreter, default_paths
+
+LIMIT_S = 30.0
+PACKAGE = str(Path(csmd.__file__).parent.parent)
+
+PREFERENCE = "Clean up tools/export.py, and I prefer pathlib over os.path in this code."
+CORRECTION = "no, that's wrong: the config key is database_url, not db_url"
+DECISION = "Good. For the worker, let's go with Postgres for the job queue because we need LISTEN/NOTIFY."
+
+
+def temporary_directory() -> Path:
+    """A new directory with a path that is short enough for a socket in it."""
+    return Path(tempfile.mkdtemp(prefix="csmd-t-", dir="/tmp")).resolve()
+
+
+def eventually(condition: Callable[[], Any], *, within_s: float = LIMIT_S) -> Any:
+    """The first true value of `condition`."""
+    end = time.monotonic() + within_s
+    while not (found := condition()):
+        assert time.monotonic() < end, "it did not come to pass"
+        time.sleep(0.01)
+    return found
+
+
+def ask(
+    socket_path: Path | str,
+    frames: Sequence[bytes],
+    *,
+    within_s: float = LIMIT_S,
+    socket_type: int = zmq.DEALER,
+) -> list[bytes]:
+    """What the daemon answers to these very frames."""
+    with peer(socket_path, socket_type) as dealer:
+        dealer.send_multipart(list(frames))
+        assert dealer.poll(int(within_s * 1000)), "no answer"
+        return dealer.recv_multipart()
+
+
+@contextlib.contextmanager
+def peer(socket_path: Path | str, socket_type: int = zmq.DEALER) -> Iterator[Any]:
+    """A connected zmq socket."""
+    context = zmq.Context()
+    dealer = context.socket(socket_type)
+    dealer.setsockopt(zmq.LINGER, 0)
+    try:
+        dealer.connect(f"ipc://{socket_path}")
+        yield dealer
+    finally:
+        dealer.close()
+        context.term()
+
+
+def event_frames(
+    name: str, payload: Any, *, ident: str = "", proto: int = wire.PROTO, deadline_ms: int = 20_000
+) -> list[bytes]:
+    """A hook's request; `payload` is bytes or what becomes JSON."""
+    body = payload if isinstance(payload, bytes) else json.dumps(payload).encode()
+    request = wire.Request(
+        id=ident or os.urandom(16).hex(), verb="event", deadline_ms=deadline_ms, host="claude", name=name, body=body,
+        proto=proto,
+    )  # fmt: skip
+    return wire.encode_request(request)
+
+
+def call_frames(name: str, params: Any, *, deadline_ms: int = 20_000) -> list[bytes]:
+    """A request of the command line."""
+    body = params if isinstance(params, bytes) else json.dumps(params).encode()
+    return wire.encode_request(
+        wire.Request(id="c1", verb="call", deadline_ms=deadline_ms, host="cli", name=name, body=body)
+    )
+
+
+@dataclass(kw_only=True)
+class Machine:
+    """One user's machine below `root`."""
+
+    root: Path
+    daemons: list[subprocess.Popen[bytes]] = field(default_factory=list)
+    _clock: itertools.count[int] = field(default_factory=itertools.count)
+
+    @property
+    def home(self) -> Path:
+        return self.root / "csmd"
+
+    @property
+    def assistant(self) -> Path:
+        return self.root / ".claude"
+
+    @property
+    def project(self) -> Path:
+        folder = self.root / "project"
+        folder.mkdir(exist_ok=True)
+        return folder
+
+    @property
+    def paths(self) -> Paths:
+        return default_paths({"CSMD_HOME": str(self.home)})
+
+    @property
+    def socket(self) -> Path:
+        return Path(self.paths.endpoint.read_text().strip())
+
+    def config(self, **chosen: Any) -> Config:
+        """The configuration of a daemon of this machine."""
+        return Config(paths=self.paths, settings=Settings(**chosen), assistant_dirs=(self.assistant,))
+
+    def environment(self, **more: str) -> dict[str, str]:
+        """What a terminal of this user has set."""
+        return {
+            "PATH": os.environ["PATH"],
+            "PYTHONPATH": PACKAGE,
+            "LANG": "C.UTF-8",
+            "HOME": str(self.root),
+            "CSMD_HOME": str(self.home),
+            "CLAUDE_CONFIG_DIR": str(self.assistant),
+            "COLUMNS": "80",
+            "TZ": "UTC",
+            **more,
+        }
+
+    # --- the command
+
+    def run(self, *arguments: str, stdin: Any = subprocess.DEVNULL, **more: str) -> subprocess.CompletedProcess[str]:
+        """`csmd` with these arguments in the project; `more` is added to its environment."""
+        return subprocess.run(
+            [sys.executable, "-m", "csmd", *arguments], cwd=self.project, env=self.environment(**more), text=True,
+            capture_output=True, stdin=stdin, timeout=LIMIT_S * 3, check=False,
+        )  # fmt: skip
+
+    def csmd(self, *arguments: str) -> Any:
+        """What `csmd` says on success: the value with --json, else its text."""
+        done = self.run(*arguments)
+        assert done.returncode == 0, f"csmd {shlex.join(arguments)}: {done.returncode}\n{done.stdout}\n{done.stderr}"
+        return json.loads(done.stdout) if "--json" in arguments else done.stdout
+
+    # --- the daemon
+
+    def start(self, *, preexec: Callable[[], None] | None = None) -> subprocess.Popen[bytes]:
+        """A daemon as a child of the test, listening."""
+        child = self.spawn(preexec=preexec)
+        eventually(lambda: child.poll() is not None or (self.paths.endpoint.exists() and self.instance() == child.pid))
+        assert child.poll() is None, (child.stderr.read() if child.stderr else b"", self.log())
+        return child
+
+    def instance(self) -> int:
+        """The pid of the daemon that says it serves this home; 0 for none."""
+        return int(json.loads(self.paths.instance.read_bytes())["pid"]) if self.paths.instance.exists() else 0
+
+    def spawn(self, *, preexec: Callable[[], None] | None = None) -> subprocess.Popen[bytes]:
+        """A daemon as a child of the test, not yet listening."""
+        child = subprocess.Popen(
+            [sys.executable, "-m", "csmd.daemon"], cwd=self.root, env=self.environment(), stdin=subprocess.DEVNULL,
+            stdout=subprocess.DEVNULL, stderr=subprocess.PIPE, start_new_session=True, preexec_fn=preexec,
+        )  # fmt: skip
+        self.daemons.append(child)
+        return child
+
+    def stop(self, child: subprocess.Popen[bytes]) -> int:
+        """Ends a daemon by SIGTERM; its exit code."""
+        child.terminate()
+        return child.wait(LIMIT_S)
+
+    def log(self) -> str:
+        """The end of the daemon's log."""
+        return self.paths.log_file.read_text()[-3000:] if self.paths.log_file.exists() else "no log"
+
+    def call(self, tool: str, **params: Any) -> Any:
+        """Asks the daemon over its socket, without the cost of a process."""
+        status, body = ask(self.socket, call_frames(tool, params))
+        assert status == b"ok", (tool, status, body, self.log())
+        return json.loads(body)
+
+    def status(self) -> Any:
+        """The daemon's state."""
+        return self.call("csm_runtime_status")
+
+    def work(self, tool: str, **params: Any) -> Any:
+        """Has a job done; its result."""
+        job = self.call(tool, **params)["job"]
+        state = eventually(lambda: (s := self.call("csm_job", id=job))["state"] in ("done", "failed") and s)
+        assert state["state"] == "done", state
+        return state["result"]
+
+    def sync(self) -> Any:
+        """Takes in what is on the disk."""
+        return self.work("csm_sync", vectors=False)
+
+    def event(self, name: str, session: str = "s1", *, ident: str = "", **more: Any) -> tuple[str, bytes]:
+        """Reports a hook's event over the socket; (status, what the hook would print)."""
+        payload = {"session_id": session, "cwd": str(self.project), "hook_event_name": name, **more}
+        status, body = ask(self.socket, event_frames(name, payload, ident=ident))
+        return status.decode(), body
+
+    def hook(self, name: str, session: str = "s1", **more: Any) -> bytes:
+        """Runs the hook as it is registered; what it prints."""
+        install.copy_hooks(self.paths) if self.paths.hook_dir.is_dir() else self._install_hooks()
+        payload = {"session_id": session, "cwd": str(self.project), "hook_event_name": name, **more}
+        line = settings.hook_command(base_interpreter(), self.home, name)
+        done = subprocess.run(
+            ["sh", "-c", line], input=json.dumps(payload).encode(), capture_output=True, timeout=LIMIT_S, check=False,
+            env={"PATH": os.environ["PATH"]},
+        )  # fmt: skip
+        assert (done.returncode, done.stderr) == (0, b"")
+        return done.stdout
+
+    def _install_hooks(self) -> None:
+        self.paths.hook_dir.mkdir(parents=True, mode=0o700)
+        install.copy_hooks(self.paths)
+
+    def spooled(self) -> list[Path]:
+        """The events that wait in the spool."""
+        return sorted(self.paths.spool.glob("*.event"))
+
+    # --- what the assistant writes
+
+    def line(self, kind: str, text: str, *, session: str = "s1", uuid: str = "", cwd: str = "") -> dict[str, Any]:
+        """A transcript line in which `kind` (user or assistant) says `text`, a minute after the one before."""
+        minute = next(self._clock)
+        message: dict[str, Any] = {"role": kind, "content": text}
+        if kind == "assistant":
+            message = {"id": f"msg{minute}", "role": kind, "content": [{"type": "text", "text": text}],
+                       "usage": {"output_tokens": 7}}  # fmt: skip
+        return {
+            "type": kind, "uuid": uuid or f"u{minute}-{session}", "sessionId": session,
+            "cwd": cwd or str(self.project), "timestamp": f"2026-05-04T{8 + minute // 60:02d}:{minute % 60:02d}:00.000Z",
+            "version": "2.1.0", "message": message,
+        }  # fmt: skip
+
+    def transcript(self, *lines: dict[str, Any] | str, session: str = "s1", folder: Path | None = None) -> Path:
+        """Appends lines to a session's transcript."""
+        place = folder or self.assistant / "projects" / "-project"
+        place.mkdir(parents=True, exist_ok=True)
+        path = place / f"{session}.jsonl"
+        with path.open("a") as file:
+            for line in lines:
+                file.write(line if isinstance(line, str) else json.dumps(line) + "\n")
+        return path
+
+    def conversation(self, session: str = "s1", folder: Path | None = None) -> Path:
+        """A session in which the three statements are made."""
+        lines = []
+        for said in (PREFERENCE, CORRECTION, DECISION):
+            lines += [self.line("user", said, session=session), self.line("assistant", "It is done.", session=session)]
+        return self.transcript(*lines, session=session, folder=folder)
+
+    def end(self) -> None:
+        """Ends every daemon and removes everything."""
+        from csmd.cli import service
+
+        service.stop(self.paths, by_user=False)
+        for child in self.daemons:
+            if child.poll() is None:
+                child.kill()
+                child.wait(LIMIT_S)
+            if child.stderr is not None:
+                child.stderr.close()
+        shutil.rmtree(self.root)

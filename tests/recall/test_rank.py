@@ -1,0 +1,72 @@
+"""Ranking is arithmetic: normalised lists, neighbours, relevance to a prompt."""
+
+from __future__ import annotations
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from csmd.recall import rank
+
+scores = st.dictionaries(st.integers(1, 50), st.floats(-100, 100), max_size=30)
+
+
+@given(scores, scores)
+def test_a_fused_score_is_between_nothing_and_one(lexical: dict[int, float], vector: dict[int, float]) -> None:
+    fused = rank.fuse(lexical, vector)
+    assert set(fused) == {*lexical, *vector}
+    assert all(0.0 <= row.score <= 1.0 + 1e-9 for row in fused.values())
+
+
+@given(scores, st.floats(0.1, 10), st.floats(-5, 5))
+def test_normalising_does_not_care_for_scale_or_offset(found: dict[int, float], scale: float, offset: float) -> None:
+    one = rank.normalised(found)
+    other = rank.normalised({key: value * scale + offset for key, value in found.items()})
+    if len({round(value, 3) for value in found.values()}) == len(found):
+        assert other == pytest.approx(one, abs=1e-3)
+
+
+def test_where_one_list_is_missing_the_other_counts_whole() -> None:
+    assert rank.fuse({1: 3.0, 2: 1.0}, {})[1].score == pytest.approx(1.0)
+
+
+def test_an_answer_gains_from_the_question_beside_it() -> None:
+    fused = rank.fuse({1: 5.0, 2: 1.0, 3: 1.0}, {})
+    raised = rank.with_neighbours(fused, {2: [1]})
+    assert raised[2].score > raised[3].score
+    assert raised[1].score == fused[1].score
+
+
+def weights(prompt: str) -> dict[str, float]:
+    return {term: rank.rarity(0, 100) for term in rank.text.query_terms(prompt)}
+
+
+@pytest.mark.parametrize(
+    ("prompt", "memory", "relevant"),
+    [
+        (
+            "how do we deploy the billing service to staging?",
+            "deploy the billing service to staging with `make ship`",
+            True,
+        ),
+        ("what is the capital of France?", "the config key is database_url, not db_url", False),
+        ("yes, go on", "go through the release branch", False),
+        ("thanks!", "we use uv here, not pip", False),
+    ],
+)
+def test_relevance_by_words_alone(prompt: str, memory: str, relevant: bool) -> None:
+    found = rank.relevance(weights(prompt), memory, cosine_to_prompt=None)
+    assert 0.0 <= found <= 1.0
+    assert (found >= 0.38) is relevant
+
+
+@given(st.text(max_size=80), st.text(max_size=80), st.floats(-1, 1))
+def test_relevance_stays_in_its_range_and_grows_with_meaning(prompt: str, memory: str, cosine: float) -> None:
+    found = rank.relevance(weights(prompt), memory, cosine_to_prompt=cosine)
+    assert 0.0 <= found <= 1.0
+    assert rank.relevance(weights(prompt), memory, cosine_to_prompt=1.0) >= found
+
+
+def test_a_vector_scaled_to_int8_keeps_its_cosine() -> None:
+    assert rank.cosine(0.0) == 1.0
+    assert rank.cosine(2 * rank.VECTOR_SCALE**2) == pytest.approx(0.0)

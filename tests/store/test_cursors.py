@@ -1,0 +1,73 @@
+"""How far each stage has come is kept with the rows it stands for, and goes nowhere alone."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+
+from csmd.errors import StoreError
+from csmd.store import counts, cursors, journal
+from csmd.store.core import Store
+from csmd.store.cursors import FileState
+from csmd.store.sqlite import Rows
+
+
+def state(**more: Any) -> FileState:
+    return FileState(**{"path": "/t.jsonl", "device": 1, "inode": 2, "position": 100, "head": "abc", **more})
+
+
+def test_a_file_is_known_by_its_path_and_its_latest_state_counts(store: Store) -> None:
+    def story(rows: Rows) -> None:
+        assert cursors.file_state(rows, "/t.jsonl") is None
+        cursors.save_file(rows, state(), now="2026-01-01")
+        cursors.save_file(rows, state(position=7, inode=1 << 62, bad_lines=3), now="2026-01-03")
+        cursors.save_file(rows, state(path="/other"), now="2026-01-02")
+        assert cursors.file_state(rows, "/t.jsonl") == state(position=7, inode=1 << 62, bad_lines=3)
+        assert cursors.known_positions(rows) == {"/t.jsonl": 7, "/other": 100}
+        assert cursors.files_read_since(rows, "2026-01-03") == ["/t.jsonl"]
+
+    store.write(story)
+
+
+def test_a_cursor_begins_at_zero_and_belongs_to_one_stage_and_subject(store: Store) -> None:
+    def story(rows: Rows) -> None:
+        assert cursors.cursor(rows, "distill", "1") == 0
+        cursors.move_cursor(rows, "distill", "1", 5)
+        cursors.move_cursor(rows, "distill", "1", 3)
+        assert [cursors.cursor(rows, *of) for of in (("distill", "1"), ("distill", "2"), ("believe", "1"))] == [3, 0, 0]
+
+    store.write(story)
+
+
+def test_a_cursor_does_not_move_when_the_rows_it_stands_for_are_undone(store: Store) -> None:
+    def fail(rows: Rows) -> None:
+        counts.count(rows, [("a", 1)])
+        cursors.move_cursor(rows, "distill", "1", 5)
+        rows.run("insert into nowhere values (1)")
+
+    with pytest.raises(StoreError):
+        store.write(fail)
+    assert store.read(lambda rows: cursors.cursor(rows, "distill", "1")) == 0
+
+
+def test_a_stage_is_behind_in_the_conversations_of_people_with_turns_past_its_cursor(store: Store, given: Any) -> None:
+    def story(rows: Rows) -> None:
+        project = journal.ensure_project(rows, given.project(), now=given.now)
+        for uuid, session, second, agent in (
+            ("a", "late", 50, ""),
+            ("b", "early", 10, ""),
+            ("c", "early", 20, ""),
+            ("d", "early", 5, "a1"),
+        ):
+            turn = given.turn(uuid, uuid, session=session, second=second, agent_id=agent)
+            journal.add_turn(rows, turn, text_hash=uuid, host="claude", project=project, path="")
+        journal.settle(rows, "early", at=given.at(30))
+        first, last = cursors.sessions_behind(rows, "distill")
+        assert (first.session_id, first.position, first.turns, first.started_at) == ("early", 0, 2, given.at(10))
+        assert (first.last_at, first.settled_at, last.session_id) == (given.at(20), given.at(30), "late")
+        cursors.move_cursor(rows, "distill", str(first.session_seq), 2)
+        assert [behind.session_id for behind in cursors.sessions_behind(rows, "distill")] == ["late"]
+        assert len(cursors.sessions_behind(rows, "other")) == 2
+
+    store.write(story)

@@ -1,0 +1,234 @@
+"""Private, whole or not at all, and nothing of anybody else's is taken for csmd's own."""
+
+from __future__ import annotations
+
+import hashlib
+import json
+import os
+import shutil
+import socket
+import threading
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+from csmd import wire
+from csmd.errors import BadInput, ConfigError
+from csmd.store import files
+
+HEAD = b"csmd-spool 1 e1 claude prompt 1700000000000000000\n"
+
+
+@pytest.fixture
+def home(tmp_path: Path) -> Iterator[Path]:
+    made = files.make_private(tmp_path / "home")
+    files.make_private(made / "spool")
+    yield made
+    shutil.rmtree(files.spool_places(made)[1], ignore_errors=True)
+
+
+def spool(home: Path, name: str = "e1", data: bytes = HEAD + b'{"a":1}') -> Path:
+    path = home / "spool" / f"{name}.event"
+    path.write_bytes(data)
+    return path
+
+
+@pytest.mark.parametrize("umask", [0o000, 0o077])
+def test_a_directory_is_its_owners_alone_whatever_the_umask_and_its_past(tmp_path: Path, umask: int) -> None:
+    before = os.umask(umask)
+    try:
+        assert files.make_private(tmp_path / "a" / "b") == tmp_path / "a" / "b"
+    finally:
+        os.umask(before)
+    (tmp_path / "open").mkdir(mode=0o755)
+    files.make_private(tmp_path / "open")
+    assert {(tmp_path / name).stat().st_mode & 0o777 for name in ("a/b", "open")} == {0o700}
+
+
+@pytest.mark.parametrize("kind", ["file", "link to a directory", "dangling link"])
+def test_what_is_no_directory_of_ours_is_refused_with_advice(tmp_path: Path, kind: str) -> None:
+    place = tmp_path / "place"
+    if kind == "file":
+        place.touch()
+    else:
+        place.symlink_to(tmp_path if kind == "link to a directory" else tmp_path / "nowhere")
+    with pytest.raises(ConfigError) as error:
+        files.make_private(place)
+    assert "CSMD_HOME" in error.value.hint
+
+
+def test_a_file_appears_whole_private_and_without_leftovers(tmp_path: Path) -> None:
+    path = tmp_path / "file"
+    before = os.umask(0)
+    try:
+        files.write_atomic(path, b"one")
+        files.write_atomic(path, b"two")
+        files.write_atomic(tmp_path / "script", b"#!", mode=0o700)
+    finally:
+        os.umask(before)
+    assert path.read_bytes() == b"two"
+    assert (path.stat().st_mode & 0o777, (tmp_path / "script").stat().st_mode & 0o777) == (0o600, 0o700)
+    assert sorted(file.name for file in tmp_path.iterdir()) == ["file", "script"]
+
+
+def test_a_write_that_fails_leaves_what_was_there_and_no_leftovers(tmp_path: Path) -> None:
+    (tmp_path / "taken" / "inside").mkdir(parents=True)
+    with pytest.raises(OSError):
+        files.write_atomic(tmp_path / "taken", b"x")
+    assert [file.name for file in tmp_path.iterdir()] == ["taken"]
+
+
+def test_a_link_is_replaced_and_not_written_through(tmp_path: Path) -> None:
+    (tmp_path / "theirs").write_bytes(b"theirs")
+    (tmp_path / "file").symlink_to(tmp_path / "theirs")
+    files.write_atomic(tmp_path / "file", b"ours")
+    assert (tmp_path / "theirs").read_bytes() == b"theirs"
+    assert not (tmp_path / "file").is_symlink()
+
+
+def test_two_threads_may_write_one_file_at_once(tmp_path: Path) -> None:
+    path = tmp_path / "file"
+    contents = [bytes([number]) * 5000 for number in range(4)]
+    trouble: list[BaseException] = []
+
+    def write(data: bytes) -> None:
+        try:
+            for _ in range(15):
+                files.write_atomic(path, data)
+                assert path.read_bytes() in contents
+        except (OSError, AssertionError) as error:
+            trouble.append(error)
+
+    threads = [threading.Thread(target=write, args=(data,)) for data in contents]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join()
+    assert trouble == []
+    assert [file.name for file in tmp_path.iterdir()] == ["file"]
+
+
+def test_a_json_file_of_ours_is_read_or_the_reason_is_told(tmp_path: Path) -> None:
+    path = tmp_path / "a.json"
+    assert files.read_json(path) is None
+    path.write_text('{"a": 1}')
+    assert files.read_json(path) == {"a": 1}
+    for wrong in ("[1]", "{", "\0"):
+        path.write_text(wrong)
+        with pytest.raises(ConfigError) as error:
+            files.read_json(path)
+        assert str(path) in error.value.hint
+
+
+def test_spooled_events_are_read_oldest_first_from_both_places(home: Path) -> None:
+    second = files.spool_places(home)[1]
+    files.make_private(second.parent)
+    files.make_private(second)
+    spool(home, "002-b")
+    (second / "001-a.event").write_bytes(HEAD)
+    (home / "spool" / ".tmp-003").write_bytes(HEAD)
+    (home / "spool" / "notes.txt").touch()
+    assert [path.name for path in files.spooled_paths(home)] == ["001-a.event", "002-b.event"]
+
+
+def test_the_second_place_is_one_homes_alone(tmp_path: Path) -> None:
+    one, other = (files.spool_places(tmp_path / name)[1] for name in ("a/b", "a%2Fb"))
+    assert one != other
+    assert one.parent == other.parent == Path(f"/tmp/csmd-{os.getuid()}")
+
+
+def test_a_spool_that_others_could_have_written_is_not_read(home: Path) -> None:
+    spool(home)
+    (home / "spool").chmod(0o777)
+    assert files.spooled_paths(home) == []
+    (home / "spool").chmod(0o700)
+    assert len(files.spooled_paths(home)) == 1
+    (home / "spool").rename(home / "real")
+    (home / "spool").symlink_to(home / "real")
+    assert files.spooled_paths(home) == []
+    assert files.spooled_paths(home / "nowhere") == []
+
+
+def test_a_spooled_event_comes_back_byte_for_byte(home: Path) -> None:
+    body = b"\xff\n\n\0{}\r\n"
+    found = files.read_spooled(spool(home, data=HEAD + body))
+    assert (found.id, found.host, found.name, found.at_ns, found.body) == (
+        "e1",
+        "claude",
+        "prompt",
+        1700000000000000000,
+        body,
+    )
+
+
+@pytest.mark.parametrize(
+    "data",
+    [b"", b"\n", HEAD[:-1], HEAD[:-3] + b"x\n", b"csmd-spool 2 e1 claude prompt 1\n", b"csmd-spool 1 e1 claude prompt\n",
+     b"csmd-spool 1 e1 claude prompt 1 more\n", b"csmd-spool 1 e1 claude prompt -5\n", "csmd-spool 1 e1 claude prompt \u00b2\n".encode()],
+)  # fmt: skip
+def test_what_is_no_spooled_event_is_refused(home: Path, data: bytes) -> None:
+    with pytest.raises(BadInput):
+        files.read_spooled(spool(home, data=data))
+
+
+def test_a_link_a_pipe_a_socket_a_directory_and_a_stranger_are_no_events(home: Path) -> None:
+    real = home / "real"
+    real.write_bytes(HEAD)
+    link, pipe, folder, gone = (home / "spool" / f"{name}.event" for name in ("link", "pipe", "folder", "gone"))
+    link.symlink_to(real)
+    os.mkfifo(pipe)
+    folder.mkdir()
+    for path in (link, pipe, folder):
+        with pytest.raises(BadInput, match="not a file of yours"):
+            files.read_spooled(path)
+    with pytest.raises(OSError):
+        files.read_spooled(gone)
+    short = Path(f"/tmp/csmd-test-{os.getpid()}.sock")
+    with socket.socket(socket.AF_UNIX) as listening:
+        listening.bind(str(short))
+        try:
+            with pytest.raises((BadInput, OSError)):
+                files.read_spooled(short)
+        finally:
+            short.unlink()
+    foreign = real if os.getuid() == 0 else Path("/etc/passwd")
+    if foreign == real:
+        os.chown(real, 12345, -1)
+    with pytest.raises(BadInput, match="not a file of yours"):
+        files.read_spooled(foreign)
+
+
+def test_a_huge_file_is_refused_unread(home: Path) -> None:
+    path = spool(home)
+    os.truncate(path, wire.MAX_BODY_BYTES + 2000)
+    with pytest.raises(BadInput, match="limit"):
+        files.read_spooled(path)
+    os.truncate(path, len(HEAD) + wire.MAX_BODY_BYTES)
+    assert len(files.read_spooled(path).body) == wire.MAX_BODY_BYTES
+
+
+def test_the_quarantine_notes_where_and_why_but_never_what(tmp_path: Path) -> None:
+    secret = b"sk-live-very-secret"
+    for _ in range(2):
+        files.quarantine(tmp_path / "q", source="hook prompt", reason="not JSON", data=secret, offset=7, now="2026")
+    (note,) = (tmp_path / "q").iterdir()
+    assert secret not in note.read_bytes()
+    assert json.loads(note.read_text()) == {
+        "at": "2026", "source": "hook prompt", "offset": 7, "bytes": len(secret), "reason": "not JSON",
+        "sha256": hashlib.sha256(secret).hexdigest(),
+    }  # fmt: skip
+    assert (note.stat().st_mode & 0o777, (tmp_path / "q").stat().st_mode & 0o777) == (0o600, 0o700)
+
+
+def test_a_small_file_is_read_and_what_could_block_is_not(tmp_path: Path) -> None:
+    (tmp_path / "HEAD").write_bytes(b"ref: \xff" + b"x" * 100_000)
+    os.mkfifo(tmp_path / "pipe")
+    (tmp_path / "link").symlink_to(tmp_path / "HEAD")
+    assert (files.read_small(str(tmp_path / "HEAD"), limit=6), files.read_small(str(tmp_path / "link"), limit=3)) == (
+        "ref: \ufffd",
+        "ref",
+    )
+    assert files.read_small(str(tmp_path)) == ""
+    for nothing in (tmp_path / "nowhere", tmp_path / "HEAD" / "x", tmp_path / "pipe", "/dev/zero", "a\0b"):
+        assert files.read_small(str(nothing)) is None

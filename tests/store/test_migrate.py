@@ -1,0 +1,123 @@
+"""Migrations go forward, whole or not at all; data is copied before, and a newer file is not touched."""
+
+from __future__ import annotations
+
+import shutil
+import threading
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from csmd.errors import SchemaTooNew, StoreError
+from csmd.store import counts, memories, migrate, sqlite
+from csmd.store.core import Store, integrity
+from csmd.store.sqlite import Rows
+
+ADD_MOOD = "alter table memories add column mood text not null default 'calm';\ncreate index memories_by_mood on memories (mood);"
+
+
+@pytest.fixture
+def folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    """A folder with the shipped migrations to which a test adds its own."""
+    copied = tmp_path / "migrations"
+    shutil.copytree(migrate.FOLDER, copied)
+    monkeypatch.setattr(migrate, "FOLDER", copied)
+    return copied
+
+
+def names(store: Store) -> list[str]:
+    return store.read(migrate.applied)
+
+
+def with_a_memory(path: Path, given: Any) -> None:
+    store = Store(path, now=given.now)
+    store.write(lambda rows: memories.insert(rows, given.memory("m1", "use tabs"), text_hash="h"))
+    store.close()
+
+
+def test_a_blank_file_gets_everything_once_and_no_backup(path: Path) -> None:
+    first = Store(path, now="2026")
+    assert first.migrated == [name for name, _ in migrate.available()]
+    first.close()
+    again = Store(path, now="2027")
+    assert again.migrated == []
+    assert again.read(lambda rows: rows.all("select distinct applied_at from migrations")) == [("2026",)]
+    again.close()
+    assert [file.name for file in path.parent.iterdir()] == ["csmd.db"]
+
+
+def test_an_older_file_with_data_is_copied_and_then_brought_forward(path: Path, folder: Path, given: Any) -> None:
+    with_a_memory(path, given)
+    (folder / "9001_mood.sql").write_text(ADD_MOOD)
+    store = Store(path, now="2027")
+    assert store.migrated == ["9001_mood"]
+    assert store.read(lambda rows: rows.all("select id, mood from memories")) == [("m1", "calm")]
+    assert store.write(integrity) == []
+    store.close()
+    backup = path.with_name("csmd.before-migration.db")
+    assert backup.stat().st_mode & 0o777 == 0o600
+    kept = Rows(sqlite.connect(backup, readonly=True))
+    assert "9001_mood" not in migrate.applied(kept)
+    assert [memory.text for memory in memories.listing(kept, projects=None)] == ["use tabs"]
+    kept.connection.close()
+
+
+def test_the_backup_can_be_put_back_and_used(path: Path, folder: Path, given: Any) -> None:
+    with_a_memory(path, given)
+    (folder / "9001_mood.sql").write_text(ADD_MOOD)
+    Store(path, now="").close()
+    (folder / "9001_mood.sql").unlink()
+    path.with_name("csmd.before-migration.db").replace(path)
+    store = Store(path, now="")
+    assert store.migrated == []
+    assert store.read(counts.counts)["memories"] == 1
+    assert store.write(integrity) == []
+    store.close()
+
+
+def test_an_older_backup_gives_way_to_the_newer(path: Path, folder: Path, given: Any) -> None:
+    with_a_memory(path, given)
+    path.with_name("csmd.before-migration.db").write_bytes(b"of an earlier upgrade")
+    (folder / "9001_mood.sql").write_text(ADD_MOOD)
+    Store(path, now="").close()
+    assert path.with_name("csmd.before-migration.db").read_bytes().startswith(b"SQLite format 3")
+
+
+def test_a_migration_that_fails_changes_nothing_and_is_done_at_the_next_start(
+    path: Path, folder: Path, given: Any
+) -> None:
+    with_a_memory(path, given)
+    (folder / "9001_fine.sql").write_text("create table fine (a text);")
+    (folder / "9002_mood.sql").write_text(ADD_MOOD + "\ninsert into nowhere values (1);")
+    before = threading.active_count()
+    with pytest.raises(StoreError, match="nowhere"):
+        Store(path, now="")
+    assert threading.active_count() == before
+    left = Rows(sqlite.connect(path, readonly=True))
+    assert migrate.applied(left)[-1] == "9001_fine"
+    assert "mood" not in [row[1] for row in left.all("pragma table_info(memories)")]
+    left.connection.close()
+    (folder / "9002_mood.sql").write_text(ADD_MOOD)
+    store = Store(path, now="")
+    assert store.migrated == ["9002_mood"]
+    assert store.read(counts.counts)["memories"] == 1
+    store.close()
+
+
+def test_a_file_of_a_newer_csmd_is_refused_and_left_as_it_is(path: Path, folder: Path, given: Any) -> None:
+    (folder / "9001_mood.sql").write_text(ADD_MOOD)
+    with_a_memory(path, given)
+    (folder / "9001_mood.sql").unlink()
+    before = path.read_bytes()
+    with pytest.raises(SchemaTooNew, match="9001_mood") as error:
+        Store(path, now="")
+    assert "upgrade csmd" in error.value.hint
+    assert path.read_bytes() == before
+    assert [file.name for file in path.parent.glob("csmd*")] == ["csmd.db"]
+
+
+def test_migrations_have_numbers_that_order_them() -> None:
+    shipped = [name for name, _ in migrate.available()]
+    assert shipped == sorted(shipped)
+    assert [int(name.split("_")[0]) for name in shipped] == list(range(1, len(shipped) + 1))

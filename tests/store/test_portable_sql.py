@@ -1,0 +1,219 @@
+"""Every statement outside SQLite's own modules is one that PostgreSQL understands as well.
+
+The statements are read out of the source: every string that begins as one does, and every
+text that is passed to rows.all, one, value, run or many.
+"""
+
+from __future__ import annotations
+
+import ast
+import re
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+import sqlglot
+from sqlglot import exp
+from sqlglot.errors import ParseError
+
+import csmd
+
+STORE = Path(csmd.__file__).parent / "store"
+#: These have a twin for another backend, or none of their own SQL to share.
+BACKENDS_OWN = {"sqlite.py", "core.py", "migrate.py"}
+MODULES = sorted(path for path in STORE.glob("*.py") if path.name not in BACKENDS_OWN)
+DIALECTS = ("sqlite", "postgres")
+METHODS = {"all", "one", "value", "run", "many"}
+BEGINNING = re.compile(
+    r"\s*(?:select|insert|update|delete|with|create|drop|alter|pragma|replace|vacuum|attach)\s", re.IGNORECASE
+)
+
+#: What stands for the placeholders of f-strings; one that is missing here fails the test.
+PLACEHOLDERS = {
+    "_COLUMNS": "m.id, m.text",
+    "keys": "1, 2",
+    "marks": "'startup', 'clear'",
+    "operator": "<",
+    "order": "asc",
+    "scope": "where m.project_seq in (1, 2)",
+    "table": "turns",
+}
+
+#: Functions that both have, with the same meaning.
+FUNCTIONS = {
+    "AVG",
+    "CASE",
+    "CAST",
+    "COALESCE",
+    "COUNT",
+    "EXISTS",
+    "LENGTH",
+    "LOWER",
+    "MAX",
+    "MIN",
+    "SUBSTRING",
+    "SUM",
+    "AND",
+    "OR",
+}
+#: Words of one of the two alone; the parser lets some of them pass in either dialect.
+FOREIGN_WORDS = re.compile(
+    r"\b(?:insert\s+or|rowid|pragma|glob|match|ilike|autoincrement|without\s+rowid|current_(?:date|time|timestamp)|interval"
+    r"|distinct\s+on|for\s+update|ifnull|strict)\b|::|\?|==|\|\|'?\s*null|(?<![:\w])[@$]\w",
+    re.IGNORECASE,
+)
+
+
+def joined(node: ast.expr) -> str | None:
+    """The text of a literal, an f-string (placeholders filled in) or a sum of them; None for anything else."""
+    if isinstance(node, ast.Constant):
+        return node.value if isinstance(node.value, str) else None
+    if isinstance(node, ast.JoinedStr):
+        return "".join(joined(part) or "" for part in node.values)
+    if isinstance(node, ast.FormattedValue):
+        name = ast.unparse(node.value)
+        assert name in PLACEHOLDERS, f"say in PLACEHOLDERS what {{{name}}} stands for"
+        return PLACEHOLDERS[name]
+    if isinstance(node, ast.BinOp) and isinstance(node.op, ast.Add):
+        left, right = joined(node.left), joined(node.right)
+        return None if left is None or right is None else left + right
+    return None
+
+
+def statements(source: str) -> Iterator[tuple[int, str]]:
+    """(line, SQL) of every statement in a module's source."""
+    tree = ast.parse(source)
+    seen: set[int] = set()
+    for node in ast.walk(tree):
+        if isinstance(node, ast.Expr) and isinstance(node.value, ast.Constant):
+            seen.add(id(node.value))  # a docstring
+        if (
+            isinstance(node, ast.Call)
+            and isinstance(node.func, ast.Attribute)
+            and node.func.attr in METHODS
+            and node.args
+        ):
+            owner = ast.unparse(node.func.value)
+            sql = joined(node.args[0]) if owner == "rows" else None
+            if sql is not None:
+                seen |= {id(part) for part in ast.walk(node.args[0])}
+                yield node.lineno, sql
+    for node in ast.walk(tree):
+        if isinstance(node, ast.JoinedStr | ast.Constant | ast.BinOp) and id(node) not in seen:
+            head = next((part for part in ast.walk(node) if isinstance(part, ast.Constant)), None)
+            if head is None or not isinstance(head.value, str) or not BEGINNING.match(head.value):
+                continue
+            sql = joined(node)
+            seen |= {id(part) for part in ast.walk(node)}
+            if sql is not None:
+                yield node.lineno, sql
+
+
+def complaint(sql: str) -> str:
+    """Why a statement is not portable; "" when it is."""
+    foreign = FOREIGN_WORDS.search(re.sub(r"'[^']*'", "''", sql))
+    if foreign:
+        return f"{foreign.group(0)!r} is of one dialect alone"
+    for dialect in DIALECTS:
+        try:
+            trees = sqlglot.parse(sql, dialect=dialect)
+        except (ParseError, sqlglot.errors.TokenError) as error:
+            return f"{dialect}: {error}"
+        if len(trees) != 1 or not isinstance(trees[0], exp.Select | exp.Insert | exp.Update | exp.Delete):
+            return f"{dialect}: not one select, insert, update or delete"
+        for function in trees[0].find_all(exp.Func):
+            if isinstance(function, exp.If) and isinstance(function.parent, exp.Case):
+                continue  # a branch of `case`
+            name = function.name if isinstance(function, exp.Anonymous) else function.sql_name()
+            if name.upper() not in FUNCTIONS:
+                return f"{dialect}: the function {name}"
+            if isinstance(function, exp.Max | exp.Min) and function.expressions:
+                return f"{dialect}: {name} of several values is greatest or least elsewhere"
+    return ""
+
+
+@pytest.mark.parametrize("path", MODULES, ids=lambda path: path.stem)
+def test_every_statement_is_one_of_both_dialects(path: Path) -> None:
+    wrong = {
+        f"{path.name}:{line}: {complaint(sql)}\n  {sql}" for line, sql in statements(path.read_text()) if complaint(sql)
+    }
+    assert not wrong, "\n".join(sorted(wrong))
+
+
+@pytest.mark.parametrize("path", MODULES, ids=lambda path: path.stem)
+def test_values_are_named_parameters_and_each_is_given(path: Path) -> None:
+    for node in ast.walk(ast.parse(path.read_text())):
+        if not (isinstance(node, ast.Call) and isinstance(node.func, ast.Attribute) and node.func.attr in METHODS):
+            continue
+        sql = joined(node.args[0]) if node.args and ast.unparse(node.func.value) == "rows" else None
+        if sql is None or any(keyword.arg is None for keyword in node.keywords):
+            continue
+        wanted = set(re.findall(r"(?<![:\w]):([a-z_]+)", re.sub(r"'[^']*'", "''", sql)))
+        assert wanted == {keyword.arg for keyword in node.keywords}, f"{path.name}:{node.lineno}"
+
+
+def test_the_statements_are_found_however_they_are_written() -> None:
+    source = '''
+"""Select what you like: a docstring is none."""
+QUERIES = {"a": "select 1 from t", "b": "update t " "set a = 1"}
+def f(rows, keys):
+    """Delete from here: neither is this."""
+    rows.value("select a " "from t")
+    rows.all(f"select a from t where b in ({keys})")
+    rows.run("delete " + "from t", a=1)
+    other.all("not of the store")
+    note = f"insert into t (a) values ({keys})"
+'''
+    assert sorted(sql for _, sql in statements(source)) == sorted([
+        "select a from t", "select a from t where b in (1, 2)", "delete from t", "select 1 from t", "update t set a = 1",
+        "insert into t (a) values (1, 2)",
+    ])  # fmt: skip
+
+
+def test_statements_of_most_modules_are_found() -> None:
+    found = {path.stem: sum(1 for _ in statements(path.read_text())) for path in MODULES}
+    assert sum(found.values()) > 80, found
+    assert all(
+        found[name] > 3 for name in ("journal", "memories", "vectors", "search", "cursors", "counts", "context")
+    ), found
+
+
+def test_a_placeholder_that_nobody_explained_fails() -> None:
+    with pytest.raises(AssertionError, match="PLACEHOLDERS"):
+        list(statements('rows.all(f"select {surprise} from t")'))
+
+
+@pytest.mark.parametrize(
+    "sql",
+    [
+        "select a from t where",
+        "selec a from t",
+        "select date('now') from t",
+        "select strftime('%Y', at) from t",
+        "select a from t where at > now()",
+        "select julianday(at) from t",
+        "select pow(a, 2) from t",
+        "select power(a, 2) from t",
+        "select exp(a) from t",
+        "select a from t where at > current_timestamp",
+        "select ifnull(a, 1) from t",
+        "select max(a, b) from t",
+        "select if(a, 1, 2) from t",
+        "select iif(a, 1, 2) from t",
+        "select group_concat(a) from t",
+        "insert or ignore into t (a) values (:a)",
+        "replace into t (a) values (:a)",
+        "select a from t where a = ?",
+        "select a from t where a = $1",
+        "select rowid from t",
+        "select a::text from t",
+        "select a from t where t match :a",
+        "select distinct on (a) a from t",
+        "pragma user_version",
+        "create table t (a text)",
+        "select 1; select 2",
+        "select json_extract(a, '$.b') from t",
+    ],
+)
+def test_a_statement_of_one_dialect_alone_is_caught(sql: str) -> None:
+    assert complaint(sql)

@@ -1,0 +1,120 @@
+"""Whatever is searched for is data; the rows that come back are those of the projects asked for."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from hypothesis import HealthCheck, settings
+from hypothesis import given as hypothesis_given
+from hypothesis import strategies as st
+
+from csmd.store import journal, memories, search, sqlite
+from csmd.store.core import Store, integrity
+from csmd.store.sqlite import Rows
+
+
+def say(rows: Rows, given: Any, uuid: str, said: str, *, project: str = "shop", **more: Any) -> int:
+    seq = journal.ensure_project(rows, given.project(project), now="")
+    turn = given.turn(uuid, said, **more)
+    journal.add_turn(rows, turn, text_hash=given.hash(said), host="claude", project=seq, path="")
+    return search.turns_of_uuids(rows, [uuid])[uuid]
+
+
+def test_a_turn_is_found_by_any_word_and_the_rarer_word_counts_more(store: Store, given: Any) -> None:
+    def story(rows: Rows) -> None:
+        common = [say(rows, given, f"u{number}", f"deploy the server {number}") for number in range(5)]
+        rare = say(rows, given, "u9", "deploying the kangaroo")
+        hits = search.text_hits(rows, "turn", ["deploy", "kangaroo"], projects=None, limit=9)
+        assert hits[0][0] == rare and hits[0][1] > hits[1][1] > 0
+        assert sorted(row[0] for row in hits[1:]) == common
+        assert len(search.text_hits(rows, "turn", ["deploy"], projects=None, limit=2)) == 2
+        assert search.text_hits(rows, "turn", [], projects=None, limit=9) == []
+
+    store.write(story)
+
+
+def test_tool_traffic_is_kept_but_not_found_by_its_words(store: Store, given: Any) -> None:
+    def story(rows: Rows) -> None:
+        say(rows, given, "u1", "kangaroo", kind="tool_result")
+        assert search.text_hits(rows, "turn", ["kangaroo"], projects=None, limit=9) == []
+        assert search.document_counts(rows) == (0, 0)
+        say(rows, given, "u2", "kangaroo")
+        assert search.document_counts(rows) == (0, 1)
+
+    store.write(story)
+    assert store.write(integrity) == []
+
+
+def test_only_the_projects_asked_for_are_searched(store: Store, given: Any) -> None:
+    def story(rows: Rows) -> None:
+        shop, other = say(rows, given, "u1", "kangaroo"), say(rows, given, "u2", "kangaroo", project="other")
+        found = {
+            projects: sorted(row[0] for row in search.text_hits(rows, "turn", ["kangaroo"], projects=projects, limit=9))
+            for projects in (None, (1,), (2, 0), (0,), ())
+        }
+        assert found == {None: [shop, other], (1,): [shop], (2, 0): [other], (0,): [], (): []}
+
+    store.write(story)
+
+
+def test_a_turn_is_shown_with_its_session_and_project(store: Store, given: Any) -> None:
+    def story(rows: Rows) -> None:
+        seq = say(rows, given, "u1", "hello", agent_id="a1", kind="assistant")
+        (row,) = search.turns_by_seq(rows, [seq, 99]).values()
+        assert (row.uuid, row.kind, row.text, row.session_id, row.project) == (
+            "u1",
+            "assistant",
+            "hello",
+            "s1",
+            "/home/me/shop",
+        )
+        assert search.turns_by_seq(rows, []) == {}
+        assert search.turns_of_uuids(rows, ["u1", "nobody"]) == {"u1": seq}
+
+    store.write(story)
+
+
+def test_the_neighbours_of_a_turn_are_the_searchable_ones_of_its_own_session_and_not_of_a_fork(
+    store: Store, given: Any
+) -> None:
+    def story(rows: Rows) -> None:
+        a, _, c, d = (
+            say(rows, given, uuid, uuid, kind=kind)
+            for uuid, kind in (("a", "user"), ("b", "tool_call"), ("c", "user"), ("d", "assistant"))
+        )
+        say(rows, given, "x", "x", session="fork")
+        say(rows, given, "c", "c", session="fork")
+        y = say(rows, given, "y", "y", session="fork")
+        assert search.neighbours(rows, [a, c, d, 99]) == {a: [c], c: [a, d], d: [c]}
+        assert y in search.turns_by_seq(rows, [y])
+
+    store.write(story)
+
+
+@settings(max_examples=60, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
+@hypothesis_given(
+    terms=st.lists(
+        st.one_of(st.text(max_size=12), st.sampled_from(['"', "a\0b", "NEAR(", "x*", "^a", "-b", "a:b", "AND", "'"])),
+        max_size=5,
+    )
+)
+def test_no_text_is_syntax_for_the_full_text_index(store: Store, terms: list[str]) -> None:
+    def search_both(rows: Rows) -> list[Any]:
+        return [
+            *sqlite.text_hits(rows, "turn", terms, projects=None, limit=5),
+            *sqlite.text_hits(rows, "memory", terms, projects=None, limit=5),
+        ]
+
+    assert store.read(search_both) == []
+
+
+def test_memories_are_found_in_their_scope(store: Store, given: Any) -> None:
+    def story(rows: Rows) -> None:
+        shop = journal.ensure_project(rows, given.project(), now="")
+        for ident, project in (("m1", 0), ("m2", shop)):
+            memories.insert(rows, given.memory(ident, "prefers tabs", project=project), text_hash=ident)
+        assert len(search.text_hits(rows, "memory", ["tab"], projects=None, limit=9)) == 2
+        assert len(search.text_hits(rows, "memory", ["tab"], projects=[0], limit=9)) == 1
+        assert (search.memories_with(rows, "tabs"), search.memories_with(rows, "spaces")) == (2, 0)
+
+    store.write(story)

@@ -1,0 +1,88 @@
+"""What is SQLite's own: durable pragmas, private readers, errors that say what to do."""
+
+from __future__ import annotations
+
+import subprocess
+import sys
+from pathlib import Path
+
+import apsw
+import pytest
+
+from csmd.errors import DeadlineExceeded, StoreError
+from csmd.store import sqlite
+from csmd.store.sqlite import Rows
+
+
+@pytest.fixture
+def rows(path: Path) -> Rows:
+    return Rows(sqlite.connect(path, readonly=False))
+
+
+def test_a_commit_is_on_the_disk_and_no_checkpoint_stands_in_its_way(rows: Rows) -> None:
+    found = {
+        name: rows.value(f"pragma {name}")
+        for name in ("journal_mode", "synchronous", "fullfsync", "wal_autocheckpoint", "foreign_keys")
+    }
+    assert found == {
+        "journal_mode": "wal",
+        "synchronous": 2,
+        "fullfsync": 1,
+        "wal_autocheckpoint": 0,
+        "foreign_keys": 1,
+    }
+
+
+def test_nobody_can_load_an_extension_through_sql(rows: Rows) -> None:
+    with pytest.raises(StoreError, match="authorized"):
+        rows.run("select load_extension('/tmp/x')")
+
+
+def test_the_vector_extension_is_found_without_importing_numpy() -> None:
+    code = "import sys; from csmd.store import core, sqlite; sqlite.vector_extension(); print('numpy' in sys.modules, 'sqlite_vec' in sys.modules)"
+    assert subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True).stdout.split() == [
+        "False",
+        "False",
+    ]
+
+
+@pytest.mark.parametrize("kind", [kind for kind, _ in sqlite.HINTS], ids=lambda kind: kind.__name__)
+def test_an_error_of_the_disk_says_what_to_do(kind: type[Exception]) -> None:
+    error = sqlite.explained(kind("it failed"), "/home/me/csmd.db")  # type: ignore[arg-type]
+    assert error.hint
+    assert "/home/me/csmd.db: it failed" in error.what
+
+
+def test_an_interrupt_is_a_deadline_and_any_other_error_a_store_error() -> None:
+    assert isinstance(sqlite.explained(apsw.InterruptError("x")), DeadlineExceeded)
+    assert type(sqlite.explained(apsw.SQLError("x"))) is StoreError
+
+
+def test_a_statement_tells_how_many_rows_it_changed(rows: Rows) -> None:
+    rows.run("create table t (a integer)")
+    rows.many("insert into t (a) values (:a)", [{"a": 1}, {"a": 2}, {"a": 3}])
+    assert rows.run("update t set a = a + 1 where a > :a", a=1) == 2
+    assert rows.all("select a from t order by a") == [(1,), (3,), (4,)]
+    assert (rows.one("select a from t where a = 9"), rows.value("select a from t where a = 9")) == (None, None)
+    with pytest.raises(StoreError):
+        rows.many("insert into nowhere (a) values (:a)", [{"a": 1}])
+
+
+def test_a_transaction_is_undone_when_anything_is_raised_or_its_commit_fails(rows: Rows) -> None:
+    rows.run("create table t (a integer primary key, b integer references t (a) deferrable initially deferred)")
+    with pytest.raises(KeyboardInterrupt), rows.transaction(write=True):
+        rows.run("insert into t (a) values (1)")
+        raise KeyboardInterrupt
+    with pytest.raises(StoreError, match="FOREIGN KEY"), rows.transaction(write=True):
+        rows.run("insert into t (a, b) values (1, 99)")
+    assert not rows.connection.in_transaction
+    with rows.transaction(write=True):
+        rows.run("insert into t (a) values (1)")
+        with pytest.raises(StoreError, match="within a transaction"), rows.transaction(write=True):
+            raise AssertionError("begun inside another")
+    assert rows.all("select a from t") == [(1,)]
+
+
+def test_phrases_are_quoted_and_blank_ones_left_out() -> None:
+    assert sqlite.match_expression(['say "hi"', " ", "", "a\0b", "x OR y"]) == '"say ""hi""" OR "a b" OR "x OR y"'
+    assert sqlite.match_expression([]) == sqlite.match_expression(["", "\0"]) == ""

@@ -1,0 +1,117 @@
+"""A row has its vectors once for each model, and none outlives it."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+
+from csmd.errors import StoreError
+from csmd.store import counts, journal, memories, search, sqlite, vectors
+from csmd.store.core import Store, integrity
+from csmd.store.sqlite import Rows
+
+
+def memory(rows: Rows, given: Any, ident: str, project: int = 0) -> int:
+    return memories.insert(rows, given.memory(ident, f"text of {ident}", project=project), text_hash=ident)
+
+
+def test_a_model_has_one_key_and_one_length_of_vector(store: Store) -> None:
+    def story(rows: Rows) -> None:
+        assert vectors.model_seq(rows, "small") is None
+        first = vectors.ensure_model(rows, "small", 4, now="")
+        assert vectors.ensure_model(rows, "small", 4, now="") == first == vectors.model_seq(rows, "small")
+        assert vectors.ensure_model(rows, "large", 8, now="") != first
+        with pytest.raises(StoreError, match="4"):
+            vectors.ensure_model(rows, "small", 5, now="")
+
+    store.write(story)
+
+
+def test_the_backlog_holds_what_stands_past_the_cursor_and_is_searched_for(store: Store, given: Any) -> None:
+    def story(rows: Rows) -> None:
+        model = vectors.ensure_model(rows, "m", 4, now="")
+        project = journal.ensure_project(rows, given.project(), now="")
+        for uuid, kind in (("a", "user"), ("b", "tool_result"), ("c", "assistant"), ("d", "user")):
+            turn = given.turn(uuid, "" if uuid == "d" else uuid, kind=kind)
+            journal.add_turn(rows, turn, text_hash=uuid, host="claude", project=project, path="")
+        seqs = [memory(rows, given, "m1"), memory(rows, given, "m2")]
+        assert [text for _, _, text in vectors.backlog(rows, "turn", model, limit=9)] == ["a", "c"]
+        assert vectors.backlog(rows, "memory", model, limit=1) == [(seqs[0], 0, "text of m1")]
+        assert vectors.left(rows, model) == vectors.left(rows, None) == 4
+        assert vectors.add(rows, "memory", model, [(seqs[0], 0, 0, 4, b"abcd")], reached=seqs[0]) == 1
+        assert vectors.add(rows, "memory", model, [(seqs[0], 0, 0, 4, b"abcd")], reached=seqs[0]) == 0
+        assert vectors.left(rows, model) == 3
+        other = vectors.ensure_model(rows, "n", 8, now="")
+        assert vectors.left(rows, other) == 4, "a new model has all of it before it"
+
+    store.write(story)
+
+
+def test_a_row_that_went_away_meanwhile_gets_no_vector_and_the_cursor_moves(store: Store, given: Any) -> None:
+    def story(rows: Rows) -> None:
+        model = vectors.ensure_model(rows, "m", 4, now="")
+        kept = memory(rows, given, "m1")
+        assert vectors.add(rows, "memory", model, [(kept, 0, 0, 1, b"abcd"), (99, 0, 0, 1, b"abcd")], reached=99) == 1
+        assert vectors.left(rows, model) == 0
+
+    store.write(story)
+    assert store.write(integrity) == []
+
+
+def test_a_vector_of_the_wrong_length_is_refused_and_stored_nowhere(store: Store, given: Any) -> None:
+    def story(rows: Rows) -> None:
+        model = vectors.ensure_model(rows, "m", 4, now="")
+        vectors.add(rows, "memory", model, [(memory(rows, given, "m1"), 0, 0, 1, b"abc")], reached=1)
+
+    with pytest.raises(StoreError):
+        store.write(story)
+    assert store.read(counts.counts)["vectors"] == 0
+    assert store.write(integrity) == []
+
+
+def test_removing_a_rows_vectors_removes_them_of_every_model_and_of_no_other_row(store: Store, given: Any) -> None:
+    def story(rows: Rows) -> None:
+        one, other = memory(rows, given, "m1"), memory(rows, given, "m2")
+        for name in ("m", "n"):
+            model = vectors.ensure_model(rows, name, 4, now="")
+            vectors.add(
+                rows,
+                "memory",
+                model,
+                [(one, 0, 0, 1, b"abcd"), (one, 0, 1, 2, b"bbcd"), (other, 0, 0, 1, b"cbcd")],
+                reached=other,
+            )
+        vectors.delete_for(rows, "turn", one)
+        assert counts.counts(rows)["vectors"] == 6
+        vectors.delete_for(rows, "memory", one)
+        for model in (1, 2):
+            assert [row[0] for row in search.vector_hits(rows, "memory", model, b"abcd", projects=None, limit=9)] == [
+                other
+            ]
+
+    store.write(story)
+    assert store.write(integrity) == []
+
+
+def test_the_nearest_come_first_within_the_projects_that_are_asked_for(store: Store, given: Any) -> None:
+    def story(rows: Rows) -> None:
+        model = vectors.ensure_model(rows, "m", 4, now="")
+        shop = journal.ensure_project(rows, given.project(), now="")
+        near, far, elsewhere = memory(rows, given, "a", shop), memory(rows, given, "b"), memory(rows, given, "c", shop)
+        vectors.move_to(rows, "memory", near, shop)
+        vectors.add(rows, "memory", model, [(near, shop, 0, 3, bytes([10, 0, 0, 0])), (far, 0, 0, 3, bytes([10, 3, 4, 0])),
+                                            (elsewhere, shop, 5, 9, bytes([0, 0, 0, 100]))], reached=9)  # fmt: skip
+        hits = search.vector_hits(rows, "memory", model, bytes([10, 0, 0, 0]), projects=None, limit=2)
+        assert hits == [(near, 0, 3, 0.0), (far, 0, 3, pytest.approx(25.0))]
+        both = search.vector_hits(rows, "memory", model, bytes([10, 0, 0, 0]), projects=[0, shop], limit=9)
+        assert [row[0] for row in both] == [near, far, elsewhere]
+        assert [row[0] for row in search.vector_hits(rows, "memory", model, bytes(4), projects=[0], limit=9)] == [far]
+        vectors.move_to(rows, "memory", far, shop)
+        assert search.vector_hits(rows, "memory", model, bytes(4), projects=[0], limit=9) == []
+        assert len(search.vector_hits(rows, "memory", model, bytes(4), projects=[shop], limit=9)) == 3
+        with pytest.raises(StoreError, match="no vectors"):
+            sqlite.vector_table("statements; drop", model)
+
+    store.write(story)
+    assert store.write(integrity) == []

@@ -1,0 +1,157 @@
+"""Settings are read strictly: an unknown key, another type or a number out of range is an error that says what to do."""
+
+from __future__ import annotations
+
+import os
+from dataclasses import fields
+from pathlib import Path
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from csmd import config
+from csmd.config import Paths, Settings, assistant_dir, child_environment, default_paths, load, parse_settings
+from csmd.errors import ConfigError
+
+KEYS = {Settings.key(field.name): field.default for field in fields(Settings)}
+
+
+def parse(text: str) -> Settings:
+    return parse_settings(text, where="config.yaml")
+
+
+@pytest.mark.parametrize("text", ["", "  \n", "# nothing\n", "---\n", "{}"])
+def test_without_a_word_everything_is_as_it_comes(text: str) -> None:
+    assert parse(text) == Settings()
+
+
+def test_every_key_can_be_set_in_either_form() -> None:
+    for key, default in KEYS.items():
+        section, name = key.split(".")
+        shown = str(default).lower() if isinstance(default, bool) else default
+        dotted, nested = parse(f"{key}: {shown}"), parse(f"{section}:\n  {name}: {shown}")
+        assert dotted == nested == Settings()
+    both = parse("brief.max_tokens: 5\nrecall: {floor: 1, max_items: 0}\nstages: {inject: false}")
+    assert (both.brief_max_tokens, both.recall_floor, both.recall_max_items, both.stages_inject) == (5, 1.0, 0, False)
+    assert type(both.recall_floor) is float
+
+
+@pytest.mark.parametrize(
+    ("text", "what", "hint"),
+    [
+        ("brief.max_token: 5", "unknown key 'brief.max_token'", "did you mean 'brief.max_tokens'?"),
+        ("brief: {max: {tokens: 5}}", "unknown key 'brief.max.tokens'", "brief.max_tokens"),
+        ("zzz: 1", "unknown key 'zzz'", "known keys: brief.max_tokens"),
+        ("7: 1", "unknown key '7'", "known keys"),
+        ("brief: 900", "unknown key 'brief'", ""),
+        ("brief.max_tokens: '5'", "must be int, not '5'", "brief.max_tokens: 900"),
+        ("brief.max_tokens: 5.0", "must be int, not 5.0", ""),
+        ("brief.max_tokens: true", "must be int, not True", ""),
+        ("brief.max_tokens:", "must be int, not None", ""),
+        ("brief.max_tokens: [5]", "must be int", ""),
+        ("stages.inject: 1", "must be bool, not 1", "stages.inject: True"),
+        ("stages.inject: 'off'", "must be bool, not 'off'", ""),
+        ("embed.model: 5", "must be str, not 5", ""),
+        ("brief.max_tokens: -1", "must be 0 or more, not -1", "brief.max_tokens: 900"),
+        ("recall.floor: -0.1", "must be 0 or more", ""),
+        ("recall.floor: .nan", "must be 0 or more, not nan", ""),
+        ("recall.floor: .inf", "must be 0 or more, not inf", ""),
+        ("brief.max_tokens: 5\nbrief: {max_tokens: 6}", "brief.max_tokens is set twice", "one of the two"),
+        ("- a", "expected keys and values", "csmd --help"),
+        ("just words", "expected keys and values", ""),
+        ("0", "expected keys and values", ""),
+        ("a: [", "not YAML", "correct config.yaml"),
+        ("a: !!python/object/apply:os.system ['true']", "not YAML", ""),
+        ("a: 2026-99-99", "not YAML", ""),
+        ("a: &a {b: *a}", "not YAML", ""),
+        ("x: " + "{a: " * 3000 + "1" + "}" * 3000, "not YAML", ""),
+        ("a: \x00", "not YAML", ""),
+    ],
+)
+def test_a_mistake_names_the_file_the_key_and_what_to_do(text: str, what: str, hint: str) -> None:
+    with pytest.raises(ConfigError) as caught:
+        parse(text)
+    assert caught.value.what.startswith("config.yaml: ") and what in caught.value.what
+    assert caught.value.hint and hint in caught.value.hint
+
+
+@given(st.text(max_size=60) | st.builds("{}: {}".format, st.sampled_from(sorted(KEYS)), st.text(max_size=20)))
+def test_any_text_is_settings_or_a_config_error(text: str) -> None:
+    try:
+        assert isinstance(parse(text), Settings)
+    except ConfigError as error:
+        assert error.what and error.hint
+
+
+def test_each_setting_has_its_name_its_type_and_a_sentence() -> None:
+    source = Path(config.__file__).read_text()
+    for field in fields(Settings):
+        assert type(field.default) in (int, float, bool, str)
+        after = source.split(f"    {field.name}: ", 1)[1].split("\n", 2)[1].strip()
+        assert after.startswith('"""') and after.endswith('."""'), field.name
+
+
+def paths_in(home: Path) -> Paths:
+    return Paths(home=home, config_file=home / "config.yaml", log_dir=home / "log")
+
+
+def test_a_file_that_is_not_there_is_no_mistake_and_one_that_cannot_be_read_is(tmp_path: Path) -> None:
+    paths = paths_in(tmp_path)
+    assert load(paths=paths).settings == Settings()
+    paths.config_file.write_text("brief.max_tokens: 7\n")
+    assert load(paths=paths).settings.brief_max_tokens == 7
+    paths.config_file.write_bytes(b"# caf\xe9\n")
+    with pytest.raises(ConfigError, match="not UTF-8"):
+        load(paths=paths)
+    paths.config_file.unlink()
+    paths.config_file.mkdir()
+    with pytest.raises(ConfigError, match="directory"):
+        load(paths=paths)
+
+
+def test_everything_of_csmds_is_below_the_chosen_home(tmp_path: Path) -> None:
+    paths = default_paths({"CSMD_HOME": str(tmp_path / "h")})
+    assert paths == paths_in(tmp_path / "h")
+    for name in ("database", "endpoint", "run_dir", "lock", "instance", "stopped_mark", "hung_mark", "spool", "quarantine",
+                 "models", "hook_dir", "hook_script", "install_record", "log_file"):  # fmt: skip
+        assert getattr(paths, name).is_relative_to(paths.home)
+    assert len({getattr(paths, name) for name in ("lock", "instance", "stopped_mark", "hung_mark", "endpoint")}) == 5
+
+
+def test_a_home_is_absolute_wherever_csmd_is_run(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.chdir(tmp_path)
+    monkeypatch.setenv("HOME", str(tmp_path))
+    assert default_paths({"CSMD_HOME": "h"}).home == tmp_path / "h"
+    assert default_paths({"CSMD_HOME": "~/h"}).home == tmp_path / "h"
+    assert assistant_dir({"CLAUDE_CONFIG_DIR": "c"}) == tmp_path / "c"
+    assert assistant_dir({"CLAUDE_CONFIG_DIR": ""}) == assistant_dir({}) == tmp_path / ".claude"
+    for unset in ({}, {"CSMD_HOME": ""}):
+        found = default_paths(unset)
+        assert found.home.is_absolute() and found.home.is_relative_to(tmp_path) and found.config_file.name == "config.yaml"
+
+
+@pytest.mark.parametrize("variable", ["CSMD_HOME", "CLAUDE_CONFIG_DIR"])
+def test_a_home_of_nobody_is_a_mistake_that_names_the_variable(variable: str) -> None:
+    with pytest.raises(ConfigError, match=variable):
+        (default_paths if variable == "CSMD_HOME" else assistant_dir)({variable: "~nobody-of-that-name/x"})
+
+
+def test_an_assistants_directory_is_listed_once(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("CLAUDE_CONFIG_DIR", str(tmp_path / "one"))
+    found = load(paths=paths_in(tmp_path), extra_dirs=(tmp_path / "two", tmp_path / "one", tmp_path / "two"))
+    assert found.assistant_dirs == (tmp_path / "two", tmp_path / "one")
+
+
+def test_csmds_own_children_get_none_of_the_users_keys(monkeypatch: pytest.MonkeyPatch) -> None:
+    for name in ("ANTHROPIC_API_KEY", "OPENAI_API_KEY", "PYTHONPATH", "PYTHONSTARTUP", "LD_PRELOAD", "CLAUDE_CODE_MESSAGING_TOKEN"):
+        monkeypatch.setenv(name, "x")
+    monkeypatch.setenv("CSMD_HOME", "/tmp/h")
+    found = child_environment()
+    assert found["CSMD_HOME"] == "/tmp/h" and found["PATH"] == os.environ["PATH"]
+    assert not {name for name in found if "KEY" in name or "TOKEN" in name or name.startswith(("PYTHON", "LD_PRELOAD"))}
+
+
+def test_the_base_interpreter_outlives_a_virtual_environment() -> None:
+    found = Path(config.base_interpreter())
+    assert found.is_absolute() and not found.is_symlink() and os.access(found, os.X_OK)

@@ -1,0 +1,310 @@
+"""The documents say what is so: commands, links, tools, tables and figures in them are held against the code.
+
+What a document lists is compared both ways: nothing undocumented, nothing documented that is not there.
+"""
+
+from __future__ import annotations
+
+import ast
+import inspect
+import re
+import shlex
+import subprocess
+from collections.abc import Iterator
+from dataclasses import fields
+from pathlib import Path
+
+import click
+import pytest
+
+import csmd
+from csmd import client, wire
+from csmd.capture.hosts import claude
+from csmd.cli import install, service, settings
+from csmd.cli.main import main as command_line
+from csmd.config import Settings
+from csmd.daemon import run, server, steward
+from csmd.daemon.tools import REQUIRED, TOOLS
+from csmd.store import core, holds, migrate
+
+ROOT = Path(__file__).resolve().parent.parent
+README = ROOT / "README.md"
+DOCS = sorted((ROOT / "docs").rglob("*.md"))
+DOCUMENTS = [README, *DOCS]
+NAMED_TEST = re.compile(r"`(tests/[\w/]+\.py)::(\w+)`")
+#: In two halves, so that this file does not hold what it forbids.
+FORBIDDEN = re.compile(
+    "|".join(
+        re.escape(head + rest)
+        for head, rest in (
+            ("/wo", "rk/"), ("/ro", "ot/"), ("pypi", ".org"), ("python", "hosted"), ("registry", ".npm"), ("npm", "js.com"),
+            ("npm", "mirror"), ("deb.", "debian"), ("cdn-", "lfs"), ("goproxy", "."), ("proxy.", "golang"),
+        )
+    )
+)  # fmt: skip
+
+
+def name_of(path: Path) -> str:
+    return str(path.relative_to(ROOT))
+
+
+def blocks(path: Path) -> list[str]:
+    """The content of every fenced `sh` block."""
+    return [block.strip() for block in re.findall(r"^```sh\n(.*?)^```$", path.read_text(), re.MULTILINE | re.DOTALL)]
+
+
+def table(path: Path, heading: str, *, columns: int) -> list[list[str]]:
+    """The rows of the first table with that first column heading, cells stripped."""
+    lines = path.read_text().splitlines()
+    start = next(number for number, line in enumerate(lines) if line.startswith(f"| {heading} |"))
+    rows = []
+    for line in lines[start + 2 :]:
+        if not line.startswith("|"):
+            break
+        cells = [cell.strip() for cell in line.strip().strip("|").split("|")]
+        assert len(cells) == columns, line
+        rows.append(cells)
+    assert rows
+    return rows
+
+
+def anchors(path: Path) -> set[str]:
+    """What a link into a document may point at."""
+    headings = re.findall(r"^#+ (.+)$", path.read_text(), re.MULTILINE)
+    return {re.sub(r"[^\w\- ]", "", heading.lower()).replace(" ", "-") for heading in headings}
+
+
+# --- README
+
+
+def test_the_readme_has_the_two_commands_in_their_shape() -> None:
+    install_block, develop_block = blocks(README)
+    for command in (install_block, develop_block):
+        assert "\n" not in command
+        assert command.startswith("python3 -m venv ")
+    assert "bin/pip install . && " in install_block and install_block.endswith("/csmd install")
+    assert "pip install '.[test]' && " in develop_block and develop_block.endswith("/pytest")
+    text = README.read_text()
+    assert text.index("## Install") < text.index(install_block) < text.index("## Develop") < text.index(develop_block)
+
+
+def test_the_ci_takes_both_commands_from_the_readme() -> None:
+    script = ROOT / ".ci" / "run"
+    done = subprocess.run([str(script), "commands"], capture_output=True, text=True, check=True, cwd="/")
+    assert done.stdout.splitlines() == blocks(README)
+    assert not any(block in script.read_text() for block in blocks(README))
+
+
+# --- links and commands
+
+
+@pytest.mark.parametrize("path", DOCUMENTS, ids=name_of)
+def test_a_link_leads_somewhere(path: Path) -> None:
+    for target in re.findall(r"\]\(([^)\s]+)\)", path.read_text()):
+        if "://" in target:
+            continue
+        place, _, anchor = target.partition("#")
+        other = (path.parent / place).resolve() if place else path
+        assert other.exists(), target
+        assert not anchor or anchor in anchors(other), target
+
+
+def commands() -> dict[str, click.Command]:
+    """Every command that does something, by its words: `model fetch`."""
+    found: dict[str, click.Command] = {}
+
+    def walk(group: click.Group, words: tuple[str, ...]) -> None:
+        for name, command in group.commands.items():
+            if isinstance(command, click.Group):
+                walk(command, (*words, name))
+            else:
+                found[" ".join((*words, name))] = command
+
+    walk(command_line, ())
+    return found
+
+
+def mentions(path: Path) -> Iterator[list[str]]:
+    """The words of every `csmd ...` in a document, in code and in blocks, after `csmd`."""
+    text = path.read_text()
+    pieces = re.findall(r"`([^`\n]+)`", text) + [line for block in blocks(path) for line in block.splitlines()]
+    for piece in pieces:
+        for part in re.split(r"&&|\|\|", piece):
+            words = shlex.split(part.replace("'", "").replace('"', ""))
+            at = next((number for number, word in enumerate(words) if word.rpartition("/")[2] == "csmd"), None)
+            if at is not None and words[at + 1 :] and re.fullmatch(r"[a-z]+", words[at + 1]) and at + 1 < len(words):
+                yield words[at + 1 :]
+
+
+@pytest.mark.parametrize("path", DOCUMENTS, ids=name_of)
+def test_a_command_in_a_document_exists_with_its_options(path: Path) -> None:
+    known = commands()
+    for words in mentions(path):
+        name = " ".join(words[:2]) if " ".join(words[:2]) in known else words[0]
+        assert name in known, f"csmd {' '.join(words)}"
+        options = {option for parameter in known[name].params for option in parameter.opts}
+        assert {word.partition("=")[0] for word in words if word.startswith("--")} <= options, f"csmd {' '.join(words)}"
+
+
+def test_every_command_is_documented() -> None:
+    rows = table(ROOT / "docs" / "tools.md", "command", columns=2)
+    listed = [" ".join(re.findall(r"\b[a-z]+\b", row[0].partition(" --")[0])[1:]) for row in rows]
+    assert sorted(listed) == sorted(commands())
+    for name, command in commands().items():
+        assert command.help, name
+
+
+# --- tools, configuration, events, tables
+
+
+def test_every_tool_is_documented_with_its_parameters() -> None:
+    rows = {
+        name.strip("`"): (set(re.findall(r"\*\*(\w+)\*\*", parameters)), parameters, changes)
+        for name, _, parameters, changes in table(ROOT / "docs" / "tools.md", "tool", columns=4)
+    }
+    assert list(rows) == list(TOOLS)
+    for name, tool in TOOLS.items():
+        required, parameters, changes = rows[name]
+        assert required == {key for key, (_, default) in tool.parameters.items() if default is REQUIRED}, name
+        plain = re.sub(r"\([^)]*\)", "", parameters).replace("*", "")
+        assert [word for word in re.split(r"[,\s]+", plain) if word] == list(tool.parameters), name
+        assert changes == ("yes" if tool.mutates else "no"), name
+
+
+def test_every_key_of_the_configuration_is_documented_with_its_default() -> None:
+    rows = [[cell.strip("`") for cell in row] for row in table(ROOT / "docs" / "storage.md", "key", columns=3)]
+    code = [[Settings.key(field.name), str(field.default).lower()] for field in fields(Settings)]
+    assert [[key, default.lower()] for key, default, _ in rows] == [[key, default] for key, default in code]
+    # the words too: they stand once in the code, below each field
+    source = inspect.getsource(Settings)
+    for _, _, meaning in rows:
+        assert meaning.rstrip(".") in source, meaning
+
+
+def test_every_event_and_script_is_documented() -> None:
+    hooks = ROOT / "docs" / "hooks.md"
+    assert [row[0].strip("`") for row in table(hooks, "event", columns=3)] == list(settings.EVENTS)
+    scripts = {row[0].strip("`"): row[1].strip("`") for row in table(hooks, "script", columns=2)}
+    assert set(scripts) == set(install.HOOK_SCRIPTS)
+    for name, event in scripts.items():
+        assert f'"$home" {event} ' in (ROOT / "hooks" / name).read_text()
+
+
+def test_every_status_of_a_reply_is_documented() -> None:
+    rows = table(ROOT / "docs" / "protocol.md", "status", columns=5)
+    assert [row[0].strip("`") for row in rows] == list(wire.STATUSES)
+
+
+def hook_constants() -> dict[str, float]:
+    """The numbers that the hook's scripts set at their top, by name."""
+    found = {}
+    for name in ("csmd_hook.py", "csmd_spool.py"):
+        for node in ast.parse((ROOT / "hooks" / name).read_text()).body:
+            if isinstance(node, ast.Assign):
+                target, value = node.targets[0], node.value
+                names = target.elts if isinstance(target, ast.Tuple) else [target]
+                values = value.elts if isinstance(value, ast.Tuple) else [value]
+                pairs = zip(map(ast.unparse, names), values, strict=True)
+                found.update({key: item.value for key, item in pairs if isinstance(item, ast.Constant)})
+    return found
+
+
+def test_the_deadlines_in_the_documents_are_those_of_the_code() -> None:
+    hook = hook_constants()
+    told = {
+        "protocol.md": [
+            f"| {hook['INJECTING_PATIENCE_S']:g} s from the hook's start |",
+            f"| {hook['PATIENCE_S']:g} s from the hook's start |",
+            f"| hook, for its own input | {hook['INPUT_PATIENCE_S']:g} s |",
+            f"younger than {hook['HUNG_FOR_S']:g} s",
+            f"| command line, one call | {client.PATIENCE_S:g} s |",
+            f"| `csmd start` | {service.START_PATIENCE_S:g} s for the first answer |",
+            f"| `csmd stop` | {service.STOP_PATIENCE_S:g} s for the process to be gone |",
+            f"keeps {server.MARGIN_S * 1000:g} ms",
+            f"more than {server.QUERY_VECTOR_S * 1000:g} ms on a prompt's vector",
+            f"longer than {run.SOCKET_PATH_LIMIT} bytes",
+            f"at most {wire.MAX_NAME_BYTES} bytes each",
+            f"at most {wire.MAX_BODY_BYTES >> 20} MiB",
+        ],
+        "hooks.md": [
+            f"is {hook['INJECTING_PATIENCE_S']:g} s for SessionStart and UserPromptSubmit",
+            f"{hook['PATIENCE_S']:g} s for the others",
+            f"not ended after {hook['INPUT_PATIENCE_S']:g} s",
+            f"within the last {hook['HUNG_FOR_S']:g} s",
+            f"at most {claude.ANSWER_LIMIT_UNITS:,} UTF-16 units",
+            f"{settings.EVENTS['SessionStart']} s for SessionStart and {settings.EVENTS['Stop']} s for the others",
+        ],
+        "architecture.md": [
+            f"every {steward.LIVE_SWEEP_S:g} s, all of them every {steward.FULL_SWEEP_S / 60:g} min",
+            f"older than {steward.PROVISIONAL_S / 60:g} min",
+            f"batch of {steward.EMBED_TEXTS} rows",
+            f"at most {core.GROUP_LIMIT})",
+        ],
+    }
+    for name, phrases in told.items():
+        text = " ".join((ROOT / "docs" / name).read_text().split())
+        assert [phrase for phrase in phrases if phrase not in text] == [], name
+
+
+def test_every_table_of_the_store_is_documented_with_what_holds_text() -> None:
+    made = {"migrations"}
+    for _, sql in migrate.available():
+        made |= set(re.findall(r"^create table (\w+)", sql, re.MULTILINE))
+    rows = table(ROOT / "docs" / "storage.md", "table", columns=3)
+    listed = {name: text for names, _, text in rows for name in re.findall(r"`(\w+)`", names)}
+    assert set(listed) == made
+    text = {(name, column) for name, columns in listed.items() for column in re.findall(r"`(\w+)`", columns)}
+    assert text == holds.TEXT_COLUMNS
+
+
+def test_the_changelog_has_this_version() -> None:
+    assert f"## [{csmd.__version__}]" in (ROOT / "docs" / "changelog.md").read_text()
+
+
+# --- invariants
+
+
+def test_every_invariant_names_the_tests_that_hold_it() -> None:
+    text = (ROOT / "docs" / "architecture.md").read_text()
+    section = text.partition("\n## Invariants\n")[2].partition("\n## ")[0]
+    rules = re.split(r"^\d+\. ", section, flags=re.MULTILINE)[1:]
+    assert len(rules) >= 10
+    for rule in rules:
+        assert NAMED_TEST.search(rule), rule
+
+
+@pytest.mark.parametrize("path", DOCUMENTS, ids=name_of)
+def test_a_test_that_a_document_names_exists(path: Path) -> None:
+    for file, name in NAMED_TEST.findall(path.read_text()):
+        assert (ROOT / file).is_file(), file
+        defined = {
+            node.name for node in ast.walk(ast.parse((ROOT / file).read_text())) if isinstance(node, ast.FunctionDef)
+        }
+        assert name in defined, f"{file}::{name}"
+
+
+# --- what must not stand anywhere
+
+
+def tracked() -> list[Path]:
+    """Every file of the repository that is, or could be, committed; without git everything but what git would ignore."""
+    command = ["git", "-c", f"safe.directory={ROOT}", "ls-files", "-z", "--cached", "--others", "--exclude-standard"]
+    done = subprocess.run(command, cwd=ROOT, capture_output=True, check=False)
+    if done.returncode == 0:
+        return sorted(ROOT / name for name in done.stdout.decode().split("\0") if name and (ROOT / name).is_file())
+    skipped = (".git", ".venv", "build", "dist", "__pycache__")
+    return sorted(path for path in ROOT.rglob("*") if path.is_file() and not set(skipped) & set(path.parts))
+
+
+def test_no_file_names_a_registry_host_or_a_path_of_one_machine() -> None:
+    files = tracked()
+    assert README in files
+    for path in files:
+        found = FORBIDDEN.search(path.read_bytes().decode("utf-8", "replace"))
+        assert found is None, f"{name_of(path)}: {found and found.group()}"
+
+
+def test_the_forbidden_words_are_found_where_they_stand() -> None:
+    """A check that cannot fail is none."""
+    for text in ("https://" + "pypi" + ".org/simple", "/ro" + "ot/.cache", "cd /wo" + "rk/main"):
+        assert FORBIDDEN.search(text), text
