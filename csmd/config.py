@@ -172,7 +172,9 @@ def load(*, paths: Paths | None = None, extra_dirs: tuple[Path, ...] = ()) -> Co
         text = ""
     except (OSError, UnicodeDecodeError) as error:
         what = error.strerror if isinstance(error, OSError) else "not UTF-8"
-        raise ConfigError(f"{paths.config_file}: {what}", hint=f"correct {paths.config_file} or move it away") from error
+        raise ConfigError(
+            f"{paths.config_file}: {what}", hint=f"correct {paths.config_file} or move it away"
+        ) from error
     seen = dict.fromkeys((*extra_dirs, assistant_dir()))
     return Config(paths=paths, settings=parse_settings(text, where=str(paths.config_file)), assistant_dirs=tuple(seen))
 

@@ -23,7 +23,7 @@ _SPACE = re.compile(r"\s+")
 _FENCE = re.compile(r"<(/?)(csmd-[a-z-]+)", re.IGNORECASE)
 _FENCE_TAG = re.compile(r"<(/?)csmd-[a-z-]{1,40}+(?:\s[^<>]{0,400}+)?>", re.IGNORECASE)
 _CODE_FENCE = re.compile(r"\s{0,12}(`{3,}|~{3,})(.*)", re.DOTALL)
-_SENTENCE_END = re.compile(r"(?<=[.!?。！？])[\"')\]]*\s+(?=[\"'(\[]?[A-Z0-9`À-ÞА-Я\u4e00-\u9fff])|(?<=[。！？])")
+_SENTENCE_END = re.compile(r"(?<=[.!?。！？])([\"')\]]*)\s+(?=[\"'(\[]?[A-Z0-9`À-ÞА-Я\u4e00-\u9fff])|(?<=[。！？])")
 _BULLET = re.compile(r"^\s*(?:[-*+•]|\d{1,3}[.)])\s+")
 _ABBREVIATION = re.compile(r"(?:\b(?:e\.g|i\.e|etc|vs|cf|resp|approx|no|fig|dr|mr|mrs|st)\.|\b[A-Z]\.)$", re.IGNORECASE)
 
@@ -130,7 +130,8 @@ def lines_of_prose(text: str) -> list[str]:
 
     Hard-wrapped lines are joined; code blocks, tables, rules and quotes of code are left out.
     """
-    rows: list[str] = []
+    rows: list[list[str]] = []
+    length = 0  # of the last row, which may still grow
     open_row = False
     for line in without_code(text).splitlines():
         stripped = line.strip()
@@ -138,28 +139,33 @@ def lines_of_prose(text: str) -> list[str]:
             open_row = False
             continue
         if stripped.startswith("#"):
-            rows.append(stripped.lstrip("#").strip())
+            rows.append([stripped.lstrip("#").strip()])
             open_row = False
-        elif _BULLET.match(line):
-            rows.append(_BULLET.sub("", line, count=1).strip())
-            open_row = True
-        elif open_row and len(rows[-1]) > 60 and not rows[-1].endswith((":", ".", "!", "?")):
-            rows[-1] = f"{rows[-1]} {stripped.lstrip('> ')}"
+            continue
+        bullet = _BULLET.match(line)
+        piece = line[bullet.end() :].strip() if bullet else stripped.lstrip("> ")
+        if open_row and not bullet and length > 60 and not rows[-1][-1].endswith((":", ".", "!", "?")):
+            rows[-1].append(piece)
+            length += 1 + len(piece)
         else:
-            rows.append(stripped.lstrip("> "))
+            rows.append([piece])
+            length = len(piece)
             open_row = True
-    return [row for row in rows if row]
+    return [row for parts in rows if (row := " ".join(parts))]
 
 
 def sentences(line: str) -> list[str]:
     """The sentences of one line of prose; abbreviations and version numbers do not end one."""
-    found: list[str] = []
-    for part in _SENTENCE_END.split(line):
-        if found and _ABBREVIATION.search(found[-1]):
-            found[-1] = f"{found[-1]} {part}"
-        elif part and part.strip():
-            found.append(part.strip())
-    return found
+    found: list[list[str]] = []
+    at = 0
+    for end in (*_SENTENCE_END.finditer(line), None):
+        part = (line[at:] if end is None else line[at : max(end.start(), end.end(1))]).strip()
+        at = end.end() if end else at
+        if found and _ABBREVIATION.search(found[-1][-1][-12:]):
+            found[-1].append(part)
+        elif part:
+            found.append([part])
+    return [" ".join(parts) for parts in found]
 
 
 def chunks(text: str, *, limit: int) -> list[tuple[int, int]]:

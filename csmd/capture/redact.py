@@ -53,7 +53,15 @@ def _is_filled_in(secret: str) -> bool:
     return _PLACEHOLDER.fullmatch(secret) is None
 
 
-def _rule(kind: str, literals: str, pattern: str, accepts: Callable[[str], bool] = bool, *, flags: int = 0, paired: bool = False) -> Rule:
+def _rule(
+    kind: str,
+    literals: str,
+    pattern: str,
+    accepts: Callable[[str], bool] = bool,
+    *,
+    flags: int = 0,
+    paired: bool = False,
+) -> Rule:
     # ASCII: a letter of another script before a key does not hide it.
     return Rule(kind, tuple(literals.split(" ")), re.compile(pattern, flags | re.ASCII), accepts, paired)
 

@@ -211,7 +211,18 @@ class Server(threading.Thread):
         write = self.store.submit(
             lambda rows: capture.record(rows, event, redacted=redacted, key=self.store.hash_key, now=now_iso())
         )
-        self._then(write, waiting, lambda new: self._recorded(waiting, event, new))
+        # A prompt's answer does not depend on its own event: it is looked up while that is written.
+        early = self._look_up(waiting, event) if event.name == "prompt" else None
+        self._then(write, waiting, lambda new: self._recorded(waiting, event, new, early))
+
+    def _look_up(self, waiting: Waiting, event: Event) -> Future[tuple[Brief, int]] | None:
+        """Starts composing what the event's answer may inject; None where nothing is to be injected."""
+        left = waiting.until - time.monotonic() - MARGIN_S
+        if event.name not in claude.INJECTING or not self.config.settings.stages_inject or left <= 0:
+            return None
+        if event.name == "prompt" and not event.by_user:
+            return None
+        return self.store.submit_read(lambda rows: self._compose(rows, event, left), lane="hook", deadline_s=left)
 
     def _note_bad(self, rows: Rows, request: Request, reason: str) -> None:
         """Runs on the writer: the note is a file that is flushed to the disk."""
@@ -224,32 +235,32 @@ class Server(threading.Thread):
         )
         counts.count(rows, [("bad events", 1)])
 
-    def _recorded(self, waiting: Waiting, event: Event, new: bool) -> None:
+    def _recorded(self, waiting: Waiting, event: Event, new: bool, early: Future[tuple[Brief, int]] | None) -> None:
         """The event is on the disk: now it may be answered."""
         self.steward.hint(event.transcript_path)
         if event.name == "session_start":
             self.embedder.warm()
-        left = waiting.until - time.monotonic() - MARGIN_S
-        asked = new and event.name in claude.INJECTING and self.config.settings.stages_inject
-        if not asked or left <= 0 or (event.name == "prompt" and not event.by_user):
+        # A start, a clearing or a compaction changes what the session has been told: composed after its commit.
+        read = (early or self._look_up(waiting, event)) if new else None
+        if read is None:
             self._done(waiting)
             return
-        read = self.store.submit_read(lambda rows: self._compose(rows, event, left), lane="hook", deadline_s=left)
         self._then(read, waiting, lambda made: self._composed(waiting, event, made), otherwise=Reply(status="ok"))
 
     def _compose(self, rows: Rows, event: Event, left: float) -> tuple[Brief, int]:
         """Runs on the hooks' reader."""
         settings = self.config.settings
-        project = recall.scopes(rows, event.cwd)[0]
+        start = capture.started_in(Path(event.transcript_path)) if event.transcript_path else ""
+        places = recall.scopes(rows, event.cwd, start=start)
         if event.name == "session_start":
             brief = recall.session_brief(
-                rows, path=event.cwd, session_id=event.session_id, max_tokens=settings.brief_max_tokens
+                rows, places=places, session_id=event.session_id, max_tokens=settings.brief_max_tokens
             )
-            return brief, project
+            return brief, places[0]
         patience = min(QUERY_VECTOR_S, left / 2)
         brief = recall.prompt_recall(
             rows,
-            path=event.cwd,
+            places=places,
             session_id=event.session_id,
             prompt=event.text,
             floor=settings.recall_floor,
@@ -257,7 +268,7 @@ class Server(threading.Thread):
             max_items=settings.recall_max_items,
             embed=self.tools.query_vector(deadline_s=patience, start=False),
         )
-        return brief, project
+        return brief, places[0]
 
     def _composed(self, waiting: Waiting, event: Event, made: tuple[Brief, int]) -> None:
         brief, project = made

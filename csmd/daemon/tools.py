@@ -268,7 +268,10 @@ def _forget(tools: Tools, rows: Rows, params: Params) -> dict[str, Any]:
 
 def _brief(tools: Tools, rows: Rows, params: Params) -> dict[str, Any]:
     made = recall.session_brief(
-        rows, path=params["project"], session_id="", max_tokens=tools.config.settings.brief_max_tokens
+        rows,
+        places=recall.scopes(rows, params["project"]),
+        session_id="",
+        max_tokens=tools.config.settings.brief_max_tokens,
     )
     return tools_brief(tools, made)
 
@@ -277,7 +280,7 @@ def _recall(tools: Tools, rows: Rows, params: Params) -> dict[str, Any]:
     settings = tools.config.settings
     made = recall.prompt_recall(
         rows,
-        path=params["project"],
+        places=recall.scopes(rows, params["project"]),
         session_id="",
         prompt=params["prompt"],
         floor=settings.recall_floor,

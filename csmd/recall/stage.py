@@ -26,9 +26,9 @@ VECTOR_S = 1.5
 PRELOADED = 1000
 
 
-def scopes(rows: Rows, path: str) -> list[int]:
-    """The row keys a place sees: its project's and everybody's."""
-    place = project.identify(path, read=files.read_small)
+def scopes(rows: Rows, path: str, *, start: str = "") -> list[int]:
+    """The row keys a place sees: its project's and everybody's; `start` is where its session was started."""
+    place = project.identify(path, read=files.read_small, start=start)
     known = journal.project_seq(rows, place.key)
     return [0] if known is None else [known, 0]
 
@@ -68,10 +68,9 @@ def find(
     return _distinct(hits, limit), sorted(set(degraded))
 
 
-def session_brief(rows: Rows, *, path: str, session_id: str, max_tokens: int) -> Brief:
-    """The brief for a session that starts at `path`; nothing that its context holds already."""
+def session_brief(rows: Rows, *, places: Sequence[int], session_id: str, max_tokens: int) -> Brief:
+    """The brief for a session that starts where `places` are seen; nothing that its context holds already."""
     told = context.told(rows, session_id) if session_id else frozenset[str]()
-    places = scopes(rows, path)
     days = {place: journal.active_day(rows, place) for place in places}
     candidates = [
         (
@@ -87,7 +86,7 @@ def session_brief(rows: Rows, *, path: str, session_id: str, max_tokens: int) ->
 def prompt_recall(
     rows: Rows,
     *,
-    path: str,
+    places: Sequence[int],
     session_id: str,
     prompt: str,
     floor: float,
@@ -97,7 +96,6 @@ def prompt_recall(
 ) -> Brief:
     """What bears on a prompt, above the relevance floor; nothing that the session was told already."""
     degraded: list[str] = []
-    places = scopes(rows, path)
     told = context.told(rows, session_id) if session_id else frozenset[str]()
     vector = _vector(rows, prompt, embed, degraded)
     lexical = _lexical(rows, "memory", text.query_terms(prompt), places, degraded)

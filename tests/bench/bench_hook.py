@@ -2,9 +2,9 @@
 
     python tests/bench/bench_hook.py [--home HOME] [--runs 100] [--event Stop] [--most 1.6]
 
-Without --home it makes a home with a small ROUTER that answers at once (so: the hook's own cost, not the store's).
-With --home the daemon of that home is measured as it is, and "down" is left out. The exit code is 1 when a ratio
-is above --most.
+Without --home it installs csmd into a home of its own and measures the real daemon up (every event another one, so
+each ack waits for its commit), stopped, and stopped with a socket left behind. With --home the daemon of that home is
+measured as it is. The exit code is 1 when a ratio is above --most.
 """
 
 from __future__ import annotations
@@ -15,52 +15,38 @@ import shlex
 import shutil
 import socket
 import statistics
+import subprocess
 import sys
 import tempfile
-import threading
 import time
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from pathlib import Path
 
-import zmq
-
 from csmd.config import base_interpreter
 
-PAYLOAD = b'{"session_id":"385a375e-0000","hook_event_name":"%s","last_assistant_message":"%s"}\n'
-
-
-def hook_sources() -> Path:
-    """The directory with the hook's scripts: the installed package's, else the repository's."""
-    import csmd
-
-    shared = Path(csmd.__file__).parent / "_share" / "hooks"
-    return shared if shared.is_dir() else Path(__file__).resolve().parents[2] / "hooks"
+#: An event's payload but for its number: two that are alike would be one event to the daemon.
+PAYLOAD = (
+    '{{"session_id":"385a375e-0000","transcript_path":"/nowhere/385a375e-0000.jsonl","cwd":"/nowhere",'
+    '"prompt_id":"{number}","hook_event_name":"{event}","prompt":"{text}","last_assistant_message":"{text}"}}\n'
+)
 
 
 @contextmanager
-def responder(socket_path: Path) -> Iterator[None]:
-    """A ROUTER that answers every request with `ok` and nothing to print."""
-    context = zmq.Context()
-    router = context.socket(zmq.ROUTER)
-    router.setsockopt(zmq.LINGER, 0)
-    router.bind(f"ipc://{socket_path}")
-    ended = threading.Event()
+def installed() -> Iterator[tuple[Path, Callable[..., None]]]:
+    """A home with hooks and a daemon of its own, and how to run `csmd` for it."""
+    home = Path(tempfile.mkdtemp(prefix="csmd-bench-", dir="/tmp"))
+    environment = {**os.environ, "CSMD_HOME": str(home), "CLAUDE_CONFIG_DIR": str(home / "assistant")}
 
-    def serve() -> None:
-        while not ended.is_set():
-            if router.poll(50):
-                router.send_multipart([router.recv_multipart()[0], b"ok", b""])
+    def csmd(*words: str) -> None:
+        subprocess.run([sys.executable, "-m", "csmd", *words], env=environment, check=True, stdout=subprocess.DEVNULL)
 
-    thread = threading.Thread(target=serve)
-    thread.start()
     try:
-        yield
+        csmd("install")
+        yield home, csmd
     finally:
-        ended.set()
-        thread.join()
-        router.close()
-        context.term()
+        csmd("stop")
+        shutil.rmtree(home)
 
 
 def run_once(command: str, payload: bytes) -> float:
@@ -79,11 +65,15 @@ def run_once(command: str, payload: bytes) -> float:
     return took
 
 
-def alternate(first: str, second: str, payload: bytes, runs: int) -> tuple[list[float], list[float]]:
+def alternate(first: str, second: str, event: str, runs: int) -> tuple[list[float], list[float]]:
     """`runs` times each, one after the other, so that the machine's moods meet both."""
+
+    def payload(number: int) -> bytes:
+        return PAYLOAD.format(number=number, event=event, text=f"All done, number {number}. " * 30).encode()
+
     for command in (first, second):
-        run_once(command, payload)
-    rows = [(run_once(first, payload), run_once(second, payload)) for _ in range(runs)]
+        run_once(command, payload(-1))
+    rows = [(run_once(first, payload(number)), run_once(second, payload(number))) for number in range(runs)]
     return [row[0] for row in rows], [row[1] for row in rows]
 
 
@@ -96,31 +86,25 @@ def main() -> int:
     parser.add_argument("--interpreter", default=base_interpreter())
     chosen = parser.parse_args()
     bare = f"{shlex.quote(chosen.interpreter)} -I -S -c pass || true"
-    payload = PAYLOAD % (chosen.event.encode(), b"All done. " * 60)
     rows: list[tuple[str, float, float]] = []
 
     def measure(name: str, home: Path) -> None:
         script = home / "hook" / "csmd_hook.py"
         words = [chosen.interpreter, "-I", "-S", str(script), str(home), chosen.event]
-        base, hook = alternate(bare, f"{shlex.join(words)} || true", payload, chosen.runs)
+        base, hook = alternate(bare, f"{shlex.join(words)} || true", chosen.event, chosen.runs)
         rows.append((name, statistics.median(base), statistics.median(hook)))
 
     if chosen.home:
         measure("the daemon of this home", chosen.home.absolute())
     else:
-        home = Path(tempfile.mkdtemp(prefix="csmd-bench-"))
-        try:
-            shutil.copytree(hook_sources(), home / "hook")
-            (home / "endpoint").write_text(f"{home}/socket\n")
-            measure("down, no socket", home)
-            with responder(home / "socket"):
-                measure("up", home)
-            (home / "socket").unlink(missing_ok=True)
+        with installed() as (home, csmd):
+            measure("up", home)
+            csmd("stop")
+            measure("down", home)
             with socket.socket(socket.AF_UNIX) as dead:
-                dead.bind(str(home / "socket"))
-            measure("down, dead socket", home)
-        finally:
-            shutil.rmtree(home)
+                dead.bind(str(home / "dead.sock"))
+            (home / "endpoint").write_text(f"{home}/dead.sock\n")
+            measure("down, a socket left behind", home)
     print(f"| daemon | bare interpreter, ms | {chosen.event} hook, ms | ratio |\n|---|---|---|---|")
     for name, base, hook in rows:
         print(f"| {name} | {base:.1f} | {hook:.1f} | {hook / base:.2f} |")

@@ -57,7 +57,10 @@ def main() -> int:
         ("turns, memories", f"{words['turns_new']}, {words['memories_new']}"),
         ("lines that could not be read, secrets kept out", f"{words['bad_lines']}, {words['redactions']}"),
         ("vectors", f"{status['counts']['vectors']} in {vectors['took_s']:.1f} s"),
-        ("a second import adds", f"{again['turns_new']} turns, {again['memories_new']} memories, {again['vectors']} vectors"),
+        (
+            "a second import adds",
+            f"{again['turns_new']} turns, {again['memories_new']} memories, {again['vectors']} vectors",
+        ),
         ("database", f"{storage / 1e6:.1f} MB"),
         ("peak resident memory: daemon, worker", f"{peaks.daemon_rss / 1e6:.0f} MB, {peaks.worker_rss / 1e6:.0f} MB"),
     ]

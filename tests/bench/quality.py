@@ -64,7 +64,9 @@ def main() -> int:
     print("== inject")
     score.inject(injected)
     took.sort()
-    print(f"== search over the socket: p50 {took[len(took) // 2] * 1000:.1f} ms, p95 {took[int(len(took) * 0.95)] * 1000:.1f} ms")
+    print(
+        f"== search over the socket: p50 {took[len(took) // 2] * 1000:.1f} ms, p95 {took[int(len(took) * 0.95)] * 1000:.1f} ms"
+    )
     return 0
 
 

@@ -108,14 +108,18 @@ def test_another_projects_turns_and_memories_stay_there(store: Store) -> None:
     )
     assert {hit.project for hit in find(store, "deploys")[0]} == {HERE}
     assert {hit.project for hit in find(store, "deploys", root=None)[0]} == {HERE, THERE}
-    brief = store.read(lambda rows: stage.session_brief(rows, path=HERE, session_id="", max_tokens=900))
+    brief = store.read(
+        lambda rows: stage.session_brief(rows, places=stage.scopes(rows, HERE), session_id="", max_tokens=900)
+    )
     assert "make ship" in brief.text
     assert "just push" not in brief.text
 
 
 def test_an_unknown_place_sees_only_what_holds_everywhere(store: Store) -> None:
     remember(store, "alpha deploys with `make ship` from the release branch", say(store, "alpha deploys so", 1))
-    brief = store.read(lambda rows: stage.session_brief(rows, path="/nowhere", session_id="", max_tokens=900))
+    brief = store.read(
+        lambda rows: stage.session_brief(rows, places=stage.scopes(rows, "/nowhere"), session_id="", max_tokens=900)
+    )
     assert brief.text == ""
 
 
@@ -171,7 +175,9 @@ def start(store: Store, source: str, number: int) -> None:
 
 
 def brief_of(store: Store, number: int) -> str:
-    made = store.read(lambda rows: stage.session_brief(rows, path=HERE, session_id="s9", max_tokens=900))
+    made = store.read(
+        lambda rows: stage.session_brief(rows, places=stage.scopes(rows, HERE), session_id="s9", max_tokens=900)
+    )
     if made.text:
         store.write(
             lambda rows: context.add_receipt(
@@ -204,7 +210,14 @@ def test_what_a_session_said_itself_is_not_told_back_to_it(store: Store) -> None
 def recall(store: Store, prompt: str, session: str = "s9") -> list[BriefItem]:
     made = store.read(
         lambda rows: stage.prompt_recall(
-            rows, path=HERE, session_id=session, prompt=prompt, floor=0.38, max_tokens=350, max_items=4, embed=None
+            rows,
+            places=stage.scopes(rows, HERE),
+            session_id=session,
+            prompt=prompt,
+            floor=0.38,
+            max_tokens=350,
+            max_items=4,
+            embed=None,
         )
     )
     assert bool(made.text) is bool(made.items)

@@ -153,7 +153,9 @@ def _read_value(value: Any, into: Reading, tool_limit: int) -> None:
         raise BadInput("a transcript line is not a JSON object")
     kind = value.get("type")
     if kind in ("custom-title", "ai-title"):
-        title = redact(texts.squeeze(wire.clean(_string(value, "customTitle") or _string(value, "aiTitle"))), into.redactions)
+        title = redact(
+            texts.squeeze(wire.clean(_string(value, "customTitle") or _string(value, "aiTitle"))), into.redactions
+        )
         if title:
             into.titles[_label(value, "sessionId", 200)] = title[:200]
     elif kind in ("user", "assistant") and isinstance(value.get("message"), dict):
