@@ -25,7 +25,7 @@ from csmd.daemon.jobs import Job
 from csmd.daemon.now import iso, now_iso
 from csmd.distill import stage as distill
 from csmd.errors import CsmdError, StoreError
-from csmd.store import cursors, journal, vectors
+from csmd.store import cursors, files, journal, vectors
 from csmd.store.core import Store
 from csmd.store.cursors import Behind
 from csmd.store.embed import Embedder
@@ -33,6 +33,8 @@ from csmd.store.embed import Embedder
 log = logging.getLogger(__name__)
 
 TICK_S = 5.0
+#: A hook takes half a second: what is unfinished after this was left by one that was killed.
+UNFINISHED_S = 600.0
 LIVE_SWEEP_S, FULL_SWEEP_S = 30.0, 900.0
 #: A session with no turn for this long is not in the middle of one.
 QUIET_S = 30.0
@@ -121,6 +123,7 @@ class Steward(threading.Thread):
                 self._next_full = now + FULL_SWEEP_S
             worked |= self.guard("sweep", lambda: self.sweep(full=full) > 0)
             self.guard("provisional turns", self._close_provisional)
+            self.guard("unfinished spool files", self._clear_unfinished)
         worked |= self.guard("distill", lambda: self.distill(force=False) > 0)
         worked |= self.guard("believe", lambda: self.believe() > 0)
         embedded = self.guard("embed", lambda: self.embed_some() > 0)
@@ -192,6 +195,9 @@ class Steward(threading.Thread):
             kind, _, path = what.partition(" ")
             if kind == "transcript" and not Path(path).exists():
                 del self.trouble[what]
+
+    def _clear_unfinished(self) -> bool:
+        return files.clear_unfinished(self.config.paths.home, before_s=time.time() - UNFINISHED_S) > 0
 
     def _close_provisional(self) -> bool:
         before = iso(datetime.now(UTC) - timedelta(seconds=PROVISIONAL_S))

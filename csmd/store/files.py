@@ -20,6 +20,7 @@ from csmd.errors import BadInput, ConfigError
 SPOOL_SUFFIX = ".event"
 #: A payload and the line before it.
 SPOOL_LIMIT_BYTES = wire.MAX_BODY_BYTES + 1000
+SPOOL_UNFINISHED = ".tmp-"
 SPOOL_MAGIC = b"csmd-spool 1 "
 README = (
     "This directory belongs to csmd, the cross-session memory daemon.\n"
@@ -94,12 +95,30 @@ def spool_places(home: Path) -> list[Path]:
 
 def spooled_paths(home: Path) -> list[Path]:
     """Every spooled event, oldest first (their names begin with the time)."""
+    return sorted((path for path in _in_spool(home) if path.suffix == SPOOL_SUFFIX), key=lambda path: path.name)
+
+
+def clear_unfinished(home: Path, *, before_s: float) -> int:
+    """Removes what a hook that was killed while spooling left before a time (seconds since 1970); how many files.
+
+    Half an event is no event, but it is raw text: the transcript has the whole one.
+    """
+    removed = 0
+    for path in _in_spool(home):
+        with contextlib.suppress(OSError):
+            if path.name.startswith(SPOOL_UNFINISHED) and path.lstat().st_mtime < before_s:
+                path.unlink()
+                removed += 1
+    return removed
+
+
+def _in_spool(home: Path) -> list[Path]:
     found: list[Path] = []
     for place in spool_places(home):
         with contextlib.suppress(OSError):
             if _is_private(place) and (place.parent == home or _is_private(place.parent)):
-                found += [path for path in place.iterdir() if path.suffix == SPOOL_SUFFIX]
-    return sorted(found, key=lambda path: path.name)
+                found += list(place.iterdir())
+    return found
 
 
 def _is_private(directory: Path) -> bool:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import base64
+import gc
 import hashlib
 import json
 import os
@@ -243,17 +244,20 @@ HOSTILE = [
 
 def seconds(text: str) -> float:
     """Of the processor, so that what else runs does not count."""
+    gc.disable()  # its rounds depend on everything else that is alive
     begin = time.process_time()
     claude._spoken(text, Counter())  # redaction, and what stands before it
-    return time.process_time() - begin
+    took = time.process_time() - begin
+    gc.enable()
+    return took
 
 
 @pytest.mark.parametrize("fragment", HOSTILE)
 def test_hostile_text_costs_no_more_than_in_proportion_to_its_length(fragment: str) -> None:
-    text = fragment * (32 * 1024 // len(fragment))
+    text = fragment * (16 * 1024 // len(fragment))
     for _ in range(3):
         least = max(min(seconds(text) for _ in range(2)), 0.002)  # below this the clock says nothing
-        if seconds(text * 8) < 8 * 3 * least:  # a square would be 64
+        if seconds(text * 8) < 8 * 4 * least:  # a square would be 64
             return
     raise AssertionError("its time grows faster than its length")
 
@@ -261,7 +265,7 @@ def test_hostile_text_costs_no_more_than_in_proportion_to_its_length(fragment: s
 def test_a_megabyte_without_an_end_is_read_in_proportion_too() -> None:
     for fragment in ("<private>", "<csmd-a>", "<system-reminder>", "eyJa-"):
         text = fragment * (128 * 1024 // len(fragment))
-        assert seconds(text * 8) < 8 * 3 * max(seconds(text), 0.002)
+        assert seconds(text * 8) < 8 * 4 * max(seconds(text), 0.002)
 
 
 @pytest.mark.skipif(not (EVALUATION / "transcripts").is_dir(), reason=f"no real transcripts at {EVALUATION}; set CSMD_EVAL")

@@ -232,3 +232,13 @@ def test_a_small_file_is_read_and_what_could_block_is_not(tmp_path: Path) -> Non
     assert files.read_small(str(tmp_path)) == ""
     for nothing in (tmp_path / "nowhere", tmp_path / "HEAD" / "x", tmp_path / "pipe", "/dev/zero", "a\0b"):
         assert files.read_small(str(nothing)) is None
+
+
+def test_what_a_killed_hook_left_half_written_goes_and_a_fresh_one_stays(tmp_path: Path) -> None:
+    spool = files.make_private(tmp_path / "spool")
+    old, fresh, event = spool / ".tmp-old", spool / ".tmp-fresh", spool / "0123.event"
+    for path in (old, fresh, event):
+        path.write_bytes(b"raw")
+    os.utime(old, (1000, 1000))
+    assert files.clear_unfinished(tmp_path, before_s=2000) == 1
+    assert {path.name for path in spool.iterdir()} == {".tmp-fresh", "0123.event"}
