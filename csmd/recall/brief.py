@@ -7,6 +7,7 @@ memory can close: reference data, never orders.
 
 from __future__ import annotations
 
+import re
 from collections.abc import Sequence
 from dataclasses import dataclass
 
@@ -21,6 +22,10 @@ CONSIDERED = 200
 TWIN_OVERLAP = 0.6
 RECENCY_MOST = 0.10
 QUESTION_WEIGHT = 0.6
+_ASKS = re.compile(
+    r"\?\W*$|^\W*(?:(?:ok|okay|so|and|also|now|then|but|yes|yeah)\b\W*)*(?:can|could|would|will|should) (?:you|we|i)\b",
+    re.IGNORECASE,
+)
 
 
 @dataclass(frozen=True, slots=True)
@@ -81,13 +86,13 @@ def value(memory: Memory, attention: Attention, *, recency: float = 0.0) -> floa
     """What a memory is worth to a session that has asked nothing yet; 0 is left out.
 
     `recency` is 0 for the oldest and 1 for the newest of the candidates; it adds at most 0.10.
-    A question that became a memory is worth less unasked: it answers when it is matched.
+    What was said as a question or a request is worth less unasked: it answers when it is matched.
     """
     told_again = min(0.2, 0.05 * (len(memory.provenance) - 1))
     worth = memory.confidence + told_again + RECENCY_MOST * recency
     worth *= SECTIONS[section_of(memory)].weight * AUTHORITY_WEIGHT[memory.authority]
     worth *= ATTENTION_WEIGHT["HOT" if memory.pinned else attention]
-    return worth * QUESTION_WEIGHT if memory.text.rstrip().endswith("?") and not memory.pinned else worth
+    return worth * QUESTION_WEIGHT if _ASKS.search(memory.text) and not memory.pinned else worth
 
 
 def line(memory: Memory) -> str:

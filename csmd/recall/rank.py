@@ -17,6 +17,7 @@ from csmd.model import AUTHORITY_RANK, GATE_PRIORITY, Memory
 LEXICAL_WEIGHT = 0.5
 VECTOR_WEIGHT = 0.5
 NEIGHBOUR_WEIGHT = 0.3
+MEMORY_SHARE = 0.7
 #: A vector of unit length times this, as int8 (store/embed_worker.py).
 VECTOR_SCALE = 127 / 0.25
 #: How many scored rows of each list are fused.
@@ -85,10 +86,14 @@ def alike(one: frozenset[str], other: frozenset[str]) -> bool:
 
 
 def memory_weight(memory: Memory) -> float:
-    """What a memory's standing multiplies its match by: gate, authority and confidence, 0.8 to 1.1."""
+    """What a memory's standing multiplies its match by: gate, authority and confidence, within a fifth.
+
+    MEMORY_SHARE levels it with turns: a short text's best match is as good as 1, and would
+    stand above every passage that answers at length.
+    """
     weight = 0.8 + 0.15 * memory.confidence
     weight += 0.025 * GATE_PRIORITY[memory.gate] + 0.025 * AUTHORITY_RANK[memory.authority]
-    return weight * (0.5 if memory.superseded_by else 1.0)
+    return MEMORY_SHARE * weight * (0.5 if memory.superseded_by else 1.0)
 
 
 def rarity(count: int, total: int) -> float:

@@ -220,18 +220,17 @@ def _memory_hits(rows: Rows, fused: dict[int, rank.Scored], turns: dict[str, flo
 
 
 def _distinct(hits: Sequence[Hit], limit: int) -> list[Hit]:
-    """The best `limit` hits without those that say what a better one said: the same turn, or nearly the same words."""
+    """The best `limit` hits, each from a source of its own: a memory and the turn that states it are one answer."""
     kept: list[Hit] = []
     said: list[frozenset[str]] = []
-    sources: set[tuple[str, str]] = set()
+    sources: set[str] = set()
     for hit in hits:
-        mark = (hit.kind, hit.source_uuids[0] if hit.source_uuids else hit.id)
         body = frozenset(text.content_words(hit.text))
-        if mark in sources or any(rank.alike(body, other) for other in said):
+        if sources.intersection(hit.source_uuids) or any(rank.alike(body, other) for other in said):
             continue
         kept.append(hit)
         said.append(body)
-        sources.add(mark)
+        sources.update(hit.source_uuids[:1])
         if len(kept) >= limit:
             break
     return kept
