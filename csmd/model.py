@@ -38,6 +38,9 @@ AUTHORITY_RANK: dict[Authority, int] = {"external": 0, "assistant": 1, "user": 2
 #: Horizon of each decay class in active days of the memory's scope (design section 4).
 DECAY_HORIZON_DAYS: dict[Decay, float] = {"ephemeral": 1.0, "session": 7.0, "durable": 90.0, "permanent": float("inf")}
 
+#: An active day that no age reaches: the threshold of what does not cool.
+NEVER = 2**31 - 1
+
 #: Retrieval priority of a gate; correction comes first (seed 004).
 GATE_PRIORITY: dict[Gate, int] = {"correction": 4, "behavioral": 3, "epistemic": 2, "relational": 2, "promissory": 1}
 

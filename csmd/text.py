@@ -6,6 +6,7 @@ import hashlib
 import hmac
 import re
 import unicodedata
+from dataclasses import dataclass
 
 #: Words that say nothing about a text's subject; dropped from queries and overlaps (facts: retrieval).
 STOP_WORDS = frozenset(
@@ -16,6 +17,12 @@ STOP_WORDS = frozenset(
     were what when where which while who whom why will with would yes you your yours also after again all before
     because about above against am between both below during each few further until through ok okay""".split()
 )
+
+#: Small words that turn a sentence round: two texts that differ in them do not say the same.
+TURNING_WORDS = frozenset(
+    "not no nor never none cannot without before after on off instead than only until unless except over under".split()
+)
+SAME_SHARE = 0.8
 
 _WORD = re.compile(r"[^\W_]+(?:[_'][^\W_]+)*", re.UNICODE)
 _CAMEL = re.compile(r"[A-Z]+(?=[A-Z][a-z])|[A-Z]?[a-z]+|[A-Z]+|\d+")
@@ -45,8 +52,8 @@ def words(text: str) -> list[str]:
 
 
 def content_words(text: str) -> list[str]:
-    """The words that say something, in order, without stop words and single letters."""
-    return [word for word in words(text) if len(word) > 1 and word not in STOP_WORDS]
+    """The words that say something, in order: numbers, and words that are neither stop words nor single letters."""
+    return [word for word in words(text) if word.isdigit() or (len(word) > 1 and word not in STOP_WORDS)]
 
 
 def query_terms(text: str) -> list[str]:
@@ -62,10 +69,51 @@ def query_terms(text: str) -> list[str]:
     return list(terms)[:40]
 
 
-def overlap(one: str, other: str) -> float:
-    """How alike two texts are by their content words: intersection over union, 0-1."""
-    left, right = set(content_words(one)), set(content_words(other))
-    return len(left & right) / len(left | right) if left and right else 0.0
+def stem(word: str) -> str:
+    """A word without its commonest English endings, for comparing; at least three letters stay."""
+    for ending in ("ations", "ation", "ingly", "ings", "ing", "edly", "ies", "es", "ed", "s", "e"):
+        if word.endswith(ending) and len(word) - len(ending) >= 3:
+            return word[: -len(ending)]
+    return word
+
+
+@dataclass(frozen=True, slots=True)
+class Gist:
+    """What two texts are compared by: the stems of their content words, and the small words that turn a meaning round."""
+
+    stems: frozenset[str]
+    turns: tuple[str, ...]
+
+
+def gist(text: str) -> Gist:
+    """What a text is compared by."""
+    plain = text.replace("\u2019", "'")
+    turns = sorted(
+        "not" if word.endswith("n't") or word == "cannot" else word for word in words(plain) if turns_round(word)
+    )
+    return Gist(frozenset(stem(word) for word in content_words(plain) if not turns_round(word)), tuple(turns))
+
+
+def turns_round(word: str) -> bool:
+    """Whether a word turns the meaning of the others round: `not`, `before`, `off`."""
+    return word in TURNING_WORDS or word.endswith("n't")
+
+
+def alike(one: Gist, other: Gist, *, share: float) -> bool:
+    """Whether two texts have at least `share` of their content words in common and nothing turned round."""
+    if not one.stems or one.turns != other.turns:
+        return False
+    return len(one.stems & other.stems) >= share * len(one.stems | other.stems)
+
+
+def says_the_same(one: str, other: str) -> bool:
+    """Whether one text repeats the other: a word more or less, but none in another's place and nothing turned round.
+
+    "Use two spaces" and "use four spaces" share most of their words and do not say the same.
+    """
+    left, right = gist(one), gist(other)
+    replaced = bool(left.stems - right.stems) and bool(right.stems - left.stems)
+    return not replaced and alike(left, right, share=SAME_SHARE)
 
 
 def estimate_tokens(text: str) -> int:

@@ -45,9 +45,24 @@ def test_a_hash_needs_its_key_and_any_text_has_one(text: str) -> None:
 
 
 def test_words_keep_identifiers_whole_and_queries_take_them_apart() -> None:
-    assert texts.words("Don't call getUserName() in my_module.py, v2!") == ["don't", "call", "getusername", "in", "my_module", "py", "v2"]
+    assert texts.words("Don't call getUserName() in my_module.py, v2!") == [
+        "don't",
+        "call",
+        "getusername",
+        "in",
+        "my_module",
+        "py",
+        "v2",
+    ]
     assert texts.content_words("the config of a b is in my_module") == ["config", "my_module"]
-    assert texts.query_terms("Where is parseHTTPResponse in my_module2?") == ["parsehttpresponse", "parse", "http", "response", "my_module2", "module"]
+    assert texts.query_terms("Where is parseHTTPResponse in my_module2?") == [
+        "parsehttpresponse",
+        "parse",
+        "http",
+        "response",
+        "my_module2",
+        "module",
+    ]
     assert texts.query_terms("the is of") == []
     assert texts.query_terms("数据库 базы naïve") == ["数据库", "базы", "naïve"]
 
@@ -59,10 +74,25 @@ def test_query_terms_are_distinct_folded_and_few(text: str) -> None:
     assert all(term and not term.isspace() for term in terms)
 
 
-def test_overlap_counts_content_words_alone() -> None:
-    assert texts.overlap("use the staging database", "we use a staging database") == 1.0
-    assert texts.overlap("staging database", "staging server") == pytest.approx(1 / 3)
-    assert texts.overlap("the of", "the of") == texts.overlap("", "x") == 0.0
+@pytest.mark.parametrize(
+    ("one", "other", "same"),
+    [
+        ("Use Postgres for the job queue because of LISTEN/NOTIFY", "use postgres for the job queue, because of LISTEN/NOTIFY.", True),
+        ("we deploy with `make ship` from the release branch", "we always deploy with `make ship` from the release branch", True),
+        ("Run the linters before pushing", "run the linter before pushing", True),
+        ("We use tabs for indentation in the Go files here.", "No, we do not use tabs for indentation in the Go files here.", False),
+        ("We don't use tabs for indentation", "We use tabs for indentation", False),
+        ("We don\u2019t use tabs for indentation", "We do not use tabs for indentation", True),
+        ("run the migrations before deploying the service", "run the migrations after deploying the service", False),
+        ("telemetry is on by default in the nightly builds", "telemetry is off by default in the nightly builds", False),
+        ("indent every block of this file with 2 spaces and no tabs", "indent every block of this file with 4 spaces and no tabs", False),
+        ("ship the billing service to staging with make from the release branch", "ship the billing service to production with make from the release branch", False),
+        ("the of", "the of", False),
+    ],
+)  # fmt: skip
+def test_two_texts_say_the_same_only_when_nothing_is_replaced_or_turned_round(one: str, other: str, same: bool) -> None:
+    assert texts.says_the_same(one, other) is same
+    assert texts.says_the_same(other, one) is same
 
 
 def test_tokens_and_units_are_counted_as_the_reader_counts_them() -> None:
@@ -227,7 +257,12 @@ def test_what_csmd_injected_is_taken_out(text: str, left: str) -> None:
     assert texts.strip_fenced(text) == left
 
 
-@given(ANY, st.lists(st.sampled_from(["</csmd-memory>", "<csmd-recall x='1'>", "</CSMD-recall>", "x", "<", "csmd-a>"]), max_size=5))
+@given(
+    ANY,
+    st.lists(
+        st.sampled_from(["</csmd-memory>", "<csmd-recall x='1'>", "</CSMD-recall>", "x", "<", "csmd-a>"]), max_size=5
+    ),
+)
 def test_no_memory_can_open_or_close_the_fence_it_stands_in(text: str, parts: list[str]) -> None:
     memory = texts.defuse(text + "".join(parts))
     assert texts.strip_fenced(memory) == memory

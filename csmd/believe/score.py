@@ -11,13 +11,12 @@ import math
 import re
 from dataclasses import dataclass
 
-from csmd.model import CATEGORIES, DECAY_HORIZON_DAYS, Attention, Category, Decay, Gate, Scope, Tier
+from csmd.model import CATEGORIES, DECAY_HORIZON_DAYS, NEVER, Attention, Category, Decay, Gate, Scope, Tier
 
 CONFIRMATION_STEP = 0.05
 HOT_ABOVE = 0.7
 WARM_ABOVE = 0.3
 ARCHIVE_BELOW = 0.1
-NEVER = 2**31 - 1
 #: Something only one repository has: a path, a file name, a CamelCase or snake_case identifier, a flag, code.
 _SPECIFIC = re.compile(
     r"`[^`]+`|(?:^|\s)[~.]?/[\w.-]+|\b[\w-]+/[\w./-]+|\b[\w-]+\.(?:py|go|ts|tsx|js|rs|md|ya?ml|json|toml|sh|sql|java|rb|c|h|cpp)\b"

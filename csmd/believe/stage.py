@@ -13,19 +13,11 @@ from csmd.store.core import Store
 from csmd.store.sqlite import Rows
 
 STAGE = "believe"
-BATCH = 200
-#: Two texts of one scope that share this much of their content words say the same.
-SAME_OVERLAP = 0.8
+#: Statements believed in one write: it looks for the same in the store, and a hook may be waiting behind it.
+BATCH = 10
+#: A memory that the assistant asked to be kept, without anybody having said it (design section 2).
+MODEL_SAVED = "model_saved"
 EXPLICIT = "remember"
-
-
-def behind(store: Store) -> int:
-    """How many statements wait to be believed."""
-
-    def look(rows: Rows) -> int:
-        return len(memories.statements_after(rows, cursors.cursor(rows, STAGE, "statements"), limit=BATCH))
-
-    return store.read(look)
 
 
 def believe(store: Store) -> tuple[int, int]:
@@ -57,8 +49,9 @@ def remember(
 ) -> tuple[str, bool]:
     """Makes a memory of a statement, or confirms the one that says the same; (its id, whether it is new).
 
-    Gives ("", False) for what the user made csmd forget. The authority of the path is kept:
-    a confirmation raises it only when the confirming turn has the higher one.
+    Gives ("", False) for what the user made csmd forget. The authority of the path is kept: a
+    confirmation raises it only when the confirming turn has the higher one, and what the
+    assistant saved by itself confirms nothing.
     """
     text_hash = text.keyed_hash(statement.text, key)
     if memories.is_forgotten(rows, text_hash):
@@ -68,7 +61,8 @@ def remember(
     home = project if scope == "project" else 0
     known = memories.by_hash(rows, text_hash, project=home) or _same(rows, statement, project=home)
     if known is not None:
-        _confirm(rows, known, statement, source, pinned=pinned)
+        if origin != MODEL_SAVED:
+            _confirm(rows, known, statement, source, pinned=pinned)
         return known.id, False
     explicit = EXPLICIT in statement.reasons or pinned
     decay: Decay = "permanent" if pinned else CATEGORIES[statement.category].decay
@@ -78,7 +72,7 @@ def remember(
         decay=decay,
         gate=statement.gate,
         category=statement.category,
-        today=journal.active_day(rows, home),
+        today=journal.active_day(rows, home, on=source.at[:10]),
         stated=statement.authority == "user",
     )
     memory = Memory(
@@ -113,13 +107,19 @@ def forget(rows: Rows, memory: Memory, *, key: bytes, now: str) -> None:
 
 
 def _same(rows: Rows, statement: Statement, *, project: int) -> Memory | None:
-    """A memory of the scope that says the same in nearly the same words, the likest first."""
+    """A memory of the scope that says the same in nearly the same words, the likest first.
+
+    A correction repeats only corrections: said against something else it must not confirm it.
+    """
     terms = text.query_terms(statement.text)
     near = search.text_hits(rows, "memory", terms, projects=[project], limit=5)
     found = memories.by_seqs(rows, [int(seq) for seq, _ in near])
-    alike = [(text.overlap(statement.text, memory.text), memory.id, memory) for memory in found.values()]
-    best = max(alike, default=None, key=lambda row: row[:2])
-    return best[2] if best and best[0] >= SAME_OVERLAP else None
+    for seq, _ in near:
+        memory = found[int(seq)]
+        against = "correction" in (statement.gate, memory.gate) and statement.gate != memory.gate
+        if not against and text.says_the_same(statement.text, memory.text):
+            return memory
+    return None
 
 
 def _confirm(rows: Rows, known: Memory, statement: Statement, source: Provenance, *, pinned: bool) -> None:
@@ -135,12 +135,13 @@ def _confirm(rows: Rows, known: Memory, statement: Statement, source: Provenance
     confidence = score.confirm(known.confidence, pinned=known.pinned)
     decay: Decay = "permanent" if pinned else known.decay
     authority = statement.authority if raised else known.authority
+    confirmed_at = max(known.confirmed_at, source.at)
     limits = score.thresholds(
         confidence,
         decay=decay,
         gate=known.gate,
         category=known.category,
-        today=journal.active_day(rows, known.project_seq),
+        today=journal.active_day(rows, known.project_seq, on=confirmed_at[:10]),
         stated=authority == "user",
     )
     memories.update_belief(
@@ -152,7 +153,7 @@ def _confirm(rows: Rows, known: Memory, statement: Statement, source: Provenance
             origin="stated" if raised else known.origin,
             tier="durable" if pinned or (len(known.provenance) >= 1 and confidence > 0.9) else known.tier,
             decay=decay,
-            confirmed_at=max(known.confirmed_at, source.at),
+            confirmed_at=confirmed_at,
             hot_until=limits.hot_until,
             warm_until=limits.warm_until,
             archive_at=limits.archive_at,

@@ -20,7 +20,8 @@ from csmd.store.cursors import FileState
 from csmd.store.sqlite import Rows
 
 READ_BYTES = 4 * 1024 * 1024
-BATCH_TURNS = 400
+#: A write holds the writer for about 20 ms: a hook that comes meanwhile still gets its answer in time.
+BATCH_TURNS = 60
 #: Enough of a transcript's beginning for the first line that names a directory.
 BEGINNING_BYTES = 64 * 1024
 

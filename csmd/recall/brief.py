@@ -122,10 +122,10 @@ def compose(candidates: Sequence[tuple[Memory, Attention]], *, max_tokens: int) 
 def _without_twins(ranked: Sequence[tuple[float, Memory]]) -> list[tuple[float, Memory]]:
     """The worthiest few, each saying something of its own."""
     kept: list[tuple[float, Memory]] = []
-    said: list[frozenset[str]] = []
+    said: list[text.Gist] = []
     for score, memory in ranked:
-        body = frozenset(text.content_words(memory.text))
-        if not any(body and len(body & other) >= TWIN_OVERLAP * len(body | other) for other in said):
+        body = text.gist(memory.text)
+        if not any(text.alike(body, other, share=TWIN_OVERLAP) for other in said):
             kept.append((score, memory))
             said.append(body)
         if len(kept) >= CONSIDERED:
@@ -169,13 +169,17 @@ def render(chosen: Sequence[Memory]) -> str:
 def compose_recall(ranked: Sequence[tuple[Memory, float]], *, prompt: str, max_tokens: int, max_items: int) -> Brief:
     """What is added to one prompt from memories above the floor, best first; "" for nothing."""
     chosen: list[tuple[Memory, float]] = []
+    said: list[text.Gist] = []
+    asked = text.gist(prompt)
     for memory, score in ranked:
-        repeated = any(text.overlap(memory.text, other.text) >= 0.6 for other, _ in chosen)
-        if not injectable(memory) or repeated or text.overlap(memory.text, prompt) >= 0.8:
+        gist = text.gist(memory.text)
+        repeated = any(text.alike(gist, other, share=TWIN_OVERLAP) for other in said)
+        if not injectable(memory) or repeated or text.alike(gist, asked, share=text.SAME_SHARE):
             continue
         if _too_long(_recall_text([*chosen, (memory, score)]), max_tokens):
             continue
         chosen.append((memory, score))
+        said.append(gist)
         if len(chosen) >= max_items:
             break
     if not chosen:

@@ -80,11 +80,6 @@ def with_neighbours(fused: Mapping[int, Scored], near: Mapping[int, Sequence[int
     return result
 
 
-def alike(one: frozenset[str], other: frozenset[str]) -> bool:
-    """Whether two results' content words are nearly the same: showing both would waste a place."""
-    return bool(one) and len(one & other) >= TWIN_OVERLAP * len(one | other)
-
-
 def memory_weight(memory: Memory) -> float:
     """What a memory's standing multiplies its match by: gate, authority and confidence, within a fifth.
 
@@ -110,19 +105,12 @@ def relevance(weights: Mapping[str, float], memory: str, *, cosine_to_prompt: fl
     Meaning counts more than shared words, and a prompt that says little ("yes, do that") makes
     everything less relevant. Without a vector the shared words stand alone.
     """
-    said = {_stem(word) for word in text.query_terms(memory)}
+    said = {text.stem(word) for word in text.query_terms(memory)}
     asked: dict[str, float] = {}
     for word, weight in weights.items():
-        asked[_stem(word)] = max(weight, asked.get(_stem(word), 0.0))
+        asked[text.stem(word)] = max(weight, asked.get(text.stem(word), 0.0))
     shared = min(1.0, sum(weight for stem, weight in asked.items() if stem in said) / SHARED_ENOUGH)
     substance = min(1.0, sum(asked.values()) / ASKED_ENOUGH)
     if cosine_to_prompt is None:
         return shared * substance
     return (COSINE_SHARE * max(0.0, cosine_to_prompt) + (1 - COSINE_SHARE) * shared) * substance
-
-
-def _stem(word: str) -> str:
-    for ending in ("ations", "ation", "ingly", "ings", "ing", "edly", "ies", "es", "ed", "s", "e"):
-        if word.endswith(ending) and len(word) - len(ending) >= 3:
-            return word[: -len(ending)]
-    return word

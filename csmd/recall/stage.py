@@ -222,11 +222,13 @@ def _memory_hits(rows: Rows, fused: dict[int, rank.Scored], turns: dict[str, flo
 def _distinct(hits: Sequence[Hit], limit: int) -> list[Hit]:
     """The best `limit` hits, each from a source of its own: a memory and the turn that states it are one answer."""
     kept: list[Hit] = []
-    said: list[frozenset[str]] = []
+    said: list[text.Gist] = []
     sources: set[str] = set()
     for hit in hits:
-        body = frozenset(text.content_words(hit.text))
-        if sources.intersection(hit.source_uuids) or any(rank.alike(body, other) for other in said):
+        body = text.gist(hit.text)
+        if sources.intersection(hit.source_uuids) or any(
+            text.alike(body, other, share=rank.TWIN_OVERLAP) for other in said
+        ):
             continue
         kept.append(hit)
         said.append(body)

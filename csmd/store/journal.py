@@ -7,9 +7,12 @@ brings the same text in the same session, the provisional row *becomes* the tran
 
 from __future__ import annotations
 
-from csmd.model import SEARCHABLE, Event, Project, StoredTurn, Turn
+from csmd.model import NEVER, SEARCHABLE, Event, Project, StoredTurn, Turn
 from csmd.store import vectors
 from csmd.store.sqlite import Rows
+
+#: A day after every other.
+LAST_DAY = "9999-12-31"
 
 
 def ensure_project(rows: Rows, project: Project, *, now: str) -> int:
@@ -211,17 +214,32 @@ def _insert_turn(rows: Rows, turn: Turn, session: int, *, text_hash: str, projec
 
 
 def _touch_activity(rows: Rows, project: int, at: str) -> None:
+    """Notes a day of activity; one that comes to light between others moves what was believed after it."""
     for scope in {project, 0}:
-        rows.run(
-            "insert into activity (project_seq, day) values (:scope, :day) on conflict do nothing",
+        new = rows.value(
+            "insert into activity (project_seq, day) values (:scope, :day) on conflict do nothing returning day",
             scope=scope,
             day=at[:10],
         )
+        if new is not None:
+            rows.run(
+                "update memories set hot_until = hot_until + 1, "
+                "warm_until = case when warm_until >= :never then warm_until else warm_until + 1 end, "
+                "archive_at = case when archive_at >= :never then archive_at else archive_at + 1 end "
+                "where project_seq = :scope and substr(confirmed_at, 1, 10) > :day and hot_until < :never",
+                never=NEVER,
+                scope=scope,
+                day=at[:10],
+            )
 
 
-def active_day(rows: Rows, project: int) -> int:
-    """How many days the scope has been active so far; ages are differences of this number."""
-    return int(rows.value("select count(*) from activity where project_seq = :project", project=project))
+def active_day(rows: Rows, project: int, *, on: str = LAST_DAY) -> int:
+    """How many days the scope had been active on a day (by default: so far); ages are differences of this number."""
+    return int(
+        rows.value(
+            "select count(*) from activity where project_seq = :project and day <= :day", project=project, day=on
+        )
+    )
 
 
 def record_event(rows: Rows, event: Event, *, text_hash: str, payload_hash: str) -> bool:

@@ -106,3 +106,85 @@ def test_a_general_preference_is_one_memory_in_every_project(store: Store) -> No
     again, new = remember(store, said, "u2", name="beta", session="s2")
     assert (again, new) == (first, False)
     assert (read(store, first).scope, read(store, first).project_seq) == ("user", 0)
+
+
+@pytest.mark.parametrize(
+    ("first", "second"),
+    [
+        ("We use tabs for indentation in the Go files here", "We do not use tabs for indentation in the Go files here"),
+        (
+            "run the migrations before deploying the billing service",
+            "run the migrations after deploying the billing service",
+        ),
+        ("telemetry is on by default in nightly builds", "telemetry is off by default in nightly builds"),
+        ("the job queue runs on Postgres in every environment", "the job queue runs on Redis in every environment"),
+    ],
+)
+def test_a_contradiction_is_a_memory_of_its_own_and_confirms_nothing(store: Store, first: str, second: str) -> None:
+    ident, _ = remember(store, statement(first), "u1")
+    other, new = remember(store, statement(second, gate="correction"), "u2", session="s2")
+    assert new
+    assert other != ident
+    assert read(store, ident).confidence == pytest.approx(0.85)
+
+
+def test_a_correction_does_not_confirm_what_it_was_said_against(store: Store) -> None:
+    ident, _ = remember(store, statement("the config key is database_url in production"), "u1")
+    other, new = remember(
+        store, statement("the config key is database_url in production, remember", gate="correction"), "u2"
+    )
+    assert (new, other == ident) == (True, False)
+
+
+def test_what_the_assistant_saves_by_itself_confirms_nothing(store: Store) -> None:
+    ident, _ = remember(store, statement("Use Postgres for the job queue"), "u1")
+
+    def save(rows: Rows) -> tuple[str, bool]:
+        said = statement("Use Postgres for the job queue", authority="assistant")
+        source = Provenance(uuid="cli:1", session_id="", at=NOW)
+        return stage.remember(rows, said, source, project=1, origin="model_saved", key=store.hash_key)
+
+    assert store.write(save) == (ident, False)
+    assert read(store, ident).confidence == pytest.approx(0.85)
+    assert len(read(store, ident).provenance) == 1
+
+
+def days(store: Store, *listed: str) -> None:
+    def write(rows: Rows) -> None:
+        project = journal.ensure_project(
+            rows, Project(key="alpha", root="/p/alpha", name="alpha", kind="path"), now=NOW
+        )
+        for day in listed:
+            journal._touch_activity(rows, project, f"{day}T12:00:00.000Z")
+
+    store.write(write)
+
+
+def ages(store: Store, ident: str) -> tuple[int, int]:
+    """Active days left until the memory cools, and active days since it was confirmed."""
+    memory = read(store, ident)
+    today = store.read(lambda rows: journal.active_day(rows, memory.project_seq))
+    then = store.read(lambda rows: journal.active_day(rows, memory.project_seq, on=memory.confirmed_at[:10]))
+    return memory.hot_until - today, today - then
+
+
+def test_an_import_of_older_history_ages_nothing(store: Store) -> None:
+    days(store, "2026-03-01")
+    ident, _ = remember(store, statement("Use Postgres for the job queue"), "u1")
+    before = ages(store, ident)
+    days(store, *(f"2026-01-{day:02d}" for day in range(1, 31)))
+    assert ages(store, ident) == before
+
+
+def test_days_after_a_memory_age_it_whenever_they_come_to_light(store: Store) -> None:
+    days(store, "2026-03-01")
+    ident, _ = remember(store, statement("Use Postgres for the job queue"), "u1")
+    left, age = ages(store, ident)
+    days(store, "2026-03-05", "2026-03-04", "2026-03-09")
+    assert ages(store, ident) == (left - 3, age + 3)
+
+
+def test_an_old_statement_that_comes_to_light_late_has_its_age(store: Store) -> None:
+    days(store, *(f"2026-03-{day:02d}" for day in range(1, 32)))
+    ident, _ = remember(store, statement("Use Postgres for the job queue"), "u1")
+    assert ages(store, ident)[1] == 30

@@ -89,7 +89,7 @@ def test_a_question_is_told_after_the_statements() -> None:
 
 def test_a_recall_repeats_neither_itself_nor_the_prompt() -> None:
     one = memory("deploys go through the release branch on Tuesdays", 1)
-    twin = memory("deploys go through the release branch on Tuesdays only", 2)
+    twin = memory("deploys always go through the release branch on Tuesdays", 2)
     other = memory("staging is reachable over VPN only", 3)
     ranked = [(one, 0.9), (twin, 0.8), (other, 0.7)]
     made = brief.compose_recall(ranked, prompt="how do deploys go?", max_tokens=350, max_items=4)
