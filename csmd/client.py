@@ -113,4 +113,8 @@ def endpoint(paths: Paths) -> Path:
 
 
 def _nobody(paths: Paths) -> DaemonUnreachable:
-    return DaemonUnreachable(f"no csmd daemon is running for {paths.home}", hint="csmd start")
+    known = paths.home.exists()
+    return DaemonUnreachable(
+        f"no csmd daemon is running for {paths.home}",
+        hint="csmd start" if known else "csmd install",
+    )

@@ -227,7 +227,23 @@ def _flatten(data: dict[Any, Any], prefix: str = "") -> list[tuple[str, Any]]:
 def base_interpreter() -> str:
     """The interpreter that stays when a virtual environment goes: hooks run on it (design section 5.1)."""
     base = getattr(sys, "_base_executable", "") or sys.executable
+    return lasting_interpreter(base, venv=sys.prefix if sys.prefix != sys.base_prefix else "")
+
+
+def lasting_interpreter(base: str, *, venv: str) -> str:
+    """`base` by the name it has outside the environment `venv` ("" for none), else where its links lead.
+
+    Links outside are kept: a package manager moves them at an upgrade and removes what they led to.
+    """
+    inside = bool(venv) and Path(base).is_relative_to(venv)
+    if Path(base).is_absolute() and Path(base).exists() and not inside:
+        return base
     return os.path.realpath(base)
+
+
+#: onnxruntime reports its starts to its maker, and keeps a device id in the user's cache, unless it is told not to;
+#: the hub's client counts downloads.
+SILENT = {"ORT_DISABLE_TELEMETRY": "1", "HF_HUB_DISABLE_TELEMETRY": "1", "DO_NOT_TRACK": "1"}
 
 
 def child_environment() -> dict[str, str]:
@@ -235,4 +251,4 @@ def child_environment() -> dict[str, str]:
     keep = ("HOME", "PATH", "LANG", "LC_ALL", "TMPDIR", "USER", "LOGNAME", "CSMD_HOME", "CLAUDE_CONFIG_DIR",
             "XDG_DATA_HOME", "XDG_CONFIG_HOME", "XDG_STATE_HOME", "XDG_RUNTIME_DIR", "DBUS_SESSION_BUS_ADDRESS",
             "DISPLAY", "TIKTOKEN_CACHE_DIR", "LD_LIBRARY_PATH")  # fmt: skip
-    return {name: os.environ[name] for name in keep if name in os.environ}
+    return {**{name: os.environ[name] for name in keep if name in os.environ}, **SILENT}

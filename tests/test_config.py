@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import os
+import subprocess
+import sys
 from dataclasses import fields
 from pathlib import Path
 
@@ -128,7 +130,9 @@ def test_a_home_is_absolute_wherever_csmd_is_run(tmp_path: Path, monkeypatch: py
     assert assistant_dir({"CLAUDE_CONFIG_DIR": ""}) == assistant_dir({}) == tmp_path / ".claude"
     for unset in ({}, {"CSMD_HOME": ""}):
         found = default_paths(unset)
-        assert found.home.is_absolute() and found.home.is_relative_to(tmp_path) and found.config_file.name == "config.yaml"
+        assert (
+            found.home.is_absolute() and found.home.is_relative_to(tmp_path) and found.config_file.name == "config.yaml"
+        )
 
 
 @pytest.mark.parametrize("variable", ["CSMD_HOME", "CLAUDE_CONFIG_DIR"])
@@ -144,7 +148,14 @@ def test_an_assistants_directory_is_listed_once(tmp_path: Path, monkeypatch: pyt
 
 
 def test_csmds_own_children_get_none_of_the_users_keys(monkeypatch: pytest.MonkeyPatch) -> None:
-    for name in ("ANTHROPIC_API_KEY", "OPENAI_API_KEY", "PYTHONPATH", "PYTHONSTARTUP", "LD_PRELOAD", "CLAUDE_CODE_MESSAGING_TOKEN"):
+    for name in (
+        "ANTHROPIC_API_KEY",
+        "OPENAI_API_KEY",
+        "PYTHONPATH",
+        "PYTHONSTARTUP",
+        "LD_PRELOAD",
+        "CLAUDE_CODE_MESSAGING_TOKEN",
+    ):
         monkeypatch.setenv(name, "x")
     monkeypatch.setenv("CSMD_HOME", "/tmp/h")
     found = child_environment()
@@ -154,4 +165,33 @@ def test_csmds_own_children_get_none_of_the_users_keys(monkeypatch: pytest.Monke
 
 def test_the_base_interpreter_outlives_a_virtual_environment() -> None:
     found = Path(config.base_interpreter())
-    assert found.is_absolute() and not found.is_symlink() and os.access(found, os.X_OK)
+    assert found.is_absolute() and os.access(found, os.X_OK)
+    assert sys.prefix == sys.base_prefix or not found.is_relative_to(sys.prefix)
+
+
+def test_the_base_interpreter_is_named_by_the_link_that_an_upgrade_moves(tmp_path: Path) -> None:
+    """As one package manager has it: opt/python is a link to a directory that is named after the version."""
+    (tmp_path / "opt").symlink_to(sys.base_prefix)
+    link = tmp_path / "opt" / "bin" / f"python{sys.version_info.major}.{sys.version_info.minor}"
+    program = "from csmd import config; print(config.base_interpreter())"
+    package = str(Path(config.__file__).parent.parent)
+    subprocess.run([link, "-m", "venv", "--without-pip", tmp_path / "venv"], check=True)
+    for python in (link, tmp_path / "venv" / "bin" / link.name):
+        done = subprocess.run(
+            [python, "-c", f"import sys; sys.path[:0] = {[package, *sys.path]!r}; {program}"],
+            capture_output=True, text=True, check=True,
+        )  # fmt: skip
+        assert done.stdout == f"{link}\n"
+
+
+def test_a_name_that_would_go_with_the_environment_is_resolved(tmp_path: Path) -> None:
+    real, inside = tmp_path / "python3", tmp_path / "venv" / "bin" / "python3"
+    inside.parent.mkdir(parents=True)
+    real.touch()
+    inside.symlink_to(real)
+    assert config.lasting_interpreter(str(inside), venv=str(tmp_path / "venv")) == str(real)
+    assert config.lasting_interpreter(str(inside), venv=str(tmp_path / "other")) == str(inside)
+    assert config.lasting_interpreter(str(inside), venv="") == str(inside)
+    gone = tmp_path / "gone"
+    assert config.lasting_interpreter(str(gone), venv="") == str(gone)
+    assert Path(config.lasting_interpreter("python3", venv="")).is_absolute()

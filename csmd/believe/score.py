@@ -22,10 +22,10 @@ _SPECIFIC = re.compile(
     r"`[^`]+`|(?:^|\s)[~.]?/[\w.-]+|\b[\w-]+/[\w./-]+|\b[\w-]+\.(?:py|go|ts|tsx|js|rs|md|ya?ml|json|toml|sh|sql|java|rb|c|h|cpp)\b"
     r"|\b[a-z]+_[a-z_]+\b|\b[a-z]+[A-Z]\w+|\b[A-Z][a-z]+[A-Z]\w*|(?:^|\s)--?[a-z][\w-]+"
 )
-#: Words that claim to hold everywhere.
+#: Words that claim to hold everywhere; "always" alone does not: it is said of this project's tests as well.
 _GENERAL = re.compile(
-    r"\bI (?:(?:always|never|usually|generally|really|strongly) )?(?:prefer|like|hate|dislike|want you to|use|don't (?:like|want))\b"
-    r"|\b(?:always|never|from now on|in general|generally|in (?:the )?future|whenever|every (?:time|project|session))\b",
+    r"\bI (?:(?:always|never|usually|generally|really|strongly) )?(?:prefer|like|hate|dislike|don't like)\b"
+    r"|\b(?:everywhere|globally|in general|(?:in|for|across) (?:all|every|any) (?:of )?(?:my |our )?(?:project|repo|repositorie|session)\w*)\b",
     re.IGNORECASE,
 )
 #: Words that point at something near at hand.

@@ -49,6 +49,18 @@ def _is_chosen(secret: str) -> bool:
     return _has_digit(secret) and _is_filled_in(secret)
 
 
+def _is_mixed(secret: str) -> bool:
+    """Letters and digits together, as nobody writes a word; a version, a path or a call is none."""
+    letters = sum(char.isalpha() for char in secret)
+    return (
+        letters >= 3
+        and _has_digit(secret)
+        and _is_filled_in(secret)
+        and not _PATH.fullmatch(secret)
+        and "." not in secret[1:-1]
+    )
+
+
 def _is_filled_in(secret: str) -> bool:
     return _PLACEHOLDER.fullmatch(secret) is None
 
@@ -102,6 +114,15 @@ RULES: tuple[Rule, ...] = (
     _rule("assigned-password", "passwor passwd passphrase",
           r"(?:(?:password|passwd|passphrase)[\"']?\s{0,3}(?:=>|=|:)\s{0,3}[\"'`]|(?-i:PASSWORD|PASSWD|PASSPHRASE)=|--password[= ])"
           r"([^\s\"'`<>{}()\[\],;]{8,200}+)(?=[\"'`\s,;]|\Z)", _is_chosen, flags=re.IGNORECASE),
+    # As people say it: "the password is hunter2xyz", "passwd: Tr0ub4dor&3".
+    _rule("spoken-password", "passwor passwd passphrase",
+          r"(?:password|passwd|passphrase)(?:\s{0,3}(?:=|:)\s{0,3}|\s{1,3}(?:is|was)\s{1,3}(?:now\s{1,3})?)[\"'`]?"
+          r"([^\s\"'`<>{}()\[\],;]{6,200}+)(?=[\"'`\s,;]|\Z)", _is_mixed, flags=re.IGNORECASE),
+    _rule("environment-secret", "token= secret= _key= apikey= pass=",
+          r"(?<![A-Za-z0-9])[A-Z0-9_]{0,40}(?:TOKEN|SECRET|API_KEY|APIKEY|ACCESS_KEY|SECRET_KEY|PASS)=[\"'`]?"
+          r"([^\s\"'`$<>{}()\[\],;]{8,200}+)(?=[\"'`\s,;]|\Z)", _is_mixed),
+    _rule("user-password", "-u --user",
+          r"(?<!\S)(?:-u|--user)[ =][\"']?[\w.@-]{1,60}:([^\s\"'`@/:]{6,200}+)(?=[\"'`\s]|\Z)", _is_mixed),
 )  # fmt: skip
 
 #: A field of this name (lower case, words joined by `_`) holds a secret whatever its value looks like.

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import os
 from collections import Counter
 from collections.abc import Callable, Iterator
@@ -9,14 +10,16 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import BinaryIO
 
-from csmd import text
+from csmd import text, wire
 from csmd.capture import project, transcript
 from csmd.capture.hosts import claude
+from csmd.capture.redact import redact
 from csmd.errors import BadInput, TooLarge
 from csmd.model import Event, Project, Turn
 from csmd.store import counts, cursors, files, journal
 from csmd.store.core import Store
 from csmd.store.cursors import FileState
+from csmd.store.notes import Notes
 from csmd.store.sqlite import Rows
 
 READ_BYTES = 4 * 1024 * 1024
@@ -46,17 +49,32 @@ def decode_event(body: bytes, *, name: str, event_id: str, at: str) -> tuple[Eve
     return claude.event(body, name=name, event_id=event_id, at=at, counts=counts), counts
 
 
-def record(rows: Rows, event: Event, *, redacted: Counter[str], key: bytes, now: str) -> bool:
-    """Stores an event and its provisional turn in one transaction; False when the event was known."""
+def place_of(event: Event) -> Project | None:
+    """The project of the turn that an event reports, None when it reports none; looks at the disk.
+
+    For `record`: what is looked up before the write is submitted does not hold up the writer.
+    """
+    if claude.event_turn(event) is None:
+        return None
+    start = started_in(Path(event.transcript_path)) if event.transcript_path else ""
+    return project.identify(event.cwd, read=files.read_small, start=start)
+
+
+def record(
+    rows: Rows, event: Event, *, redacted: Counter[str], key: bytes, now: str, place: Project | None = None
+) -> bool:
+    """Stores an event and its provisional turn in one transaction; False when the event was known.
+
+    `place` is what `place_of` says of the event; without it the writer has to look at the disk.
+    """
     text_hash = text.keyed_hash(event.text, key) if event.text else ""
     payload_hash = text.keyed_hash(event.payload, key)
     if not journal.record_event(rows, event, text_hash=text_hash, payload_hash=payload_hash):
         return False
     counts.count(rows, redaction_counts(redacted))
     turn = claude.event_turn(event)
-    if turn is not None:
-        start = started_in(Path(event.transcript_path)) if event.transcript_path else ""
-        place = project.identify(event.cwd, read=files.read_small, start=start)
+    place = place or place_of(event)
+    if turn is not None and place is not None:
         journal.add_provisional(
             rows,
             turn,
@@ -94,9 +112,9 @@ def transcripts(root: Path) -> list[Path]:
 
 
 def started_in(path: Path) -> str:
-    """The directory in which a transcript's session began; "" when there is no such file yet."""
+    """The directory in which a transcript's session began; "" when there is no such file yet, or it is a pipe."""
     try:
-        with path.open("rb") as file:
+        with files.open_regular(path) as file:
             return claude.started_in(file.read(BEGINNING_BYTES))
     except (OSError, ValueError):
         return ""
@@ -125,7 +143,8 @@ def tail(
     then stands where it was and the next call reads on.
     """
     report = Tail()
-    with path.open("rb") as file:
+    source = redact(wire.clean(str(path)), Counter())
+    with files.open_regular(path) as file, contextlib.closing(Notes(quarantine, source=source)) as notes:
         info = os.fstat(file.fileno())
         beginning = file.read(BEGINNING_BYTES)
         known = store.read(lambda rows: cursors.file_state(rows, str(path)))
@@ -139,9 +158,10 @@ def tail(
         if start.reason == "unchanged":
             return report
         places = Places(claude.started_in(beginning))
+        early = claude.titles_in(beginning)
         bad_before = known.bad_lines if known and start.position else 0
         for lines, position in _pieces(file, start.position, stop):
-            reading, bad = _parse(lines, tool_limit, quarantine, path, now())
+            reading, bad = _parse(lines, tool_limit, notes, now())
             state = FileState(
                 path=str(path),
                 device=info.st_dev,
@@ -150,7 +170,7 @@ def tail(
                 head=transcript.head_of(beginning),
                 bad_lines=bad_before + report.bad_lines + bad,
             )
-            _store(store, reading, bad, state, places, now(), report)
+            _store(store, reading, early, bad, state, places, now(), report)
             report.bytes_read = position - start.position
     return report
 
@@ -207,7 +227,7 @@ def _pieces(file: BinaryIO, position: int, stop: Callable[[], bool]) -> Iterator
             passed_by, rest = len(rest), b""
 
 
-def _parse(lines: Lines, tool_limit: int, quarantine: Path, path: Path, now: str) -> tuple[claude.Reading, int]:
+def _parse(lines: Lines, tool_limit: int, notes: Notes, now: str) -> tuple[claude.Reading, int]:
     reading = claude.Reading()
     bad = 0
     for offset, line in lines:
@@ -217,22 +237,24 @@ def _parse(lines: Lines, tool_limit: int, quarantine: Path, path: Path, now: str
             claude.read_line(line, reading, tool_limit=tool_limit)
         except BadInput as error:
             bad += 1
-            # Path and reason only: neither the line's bytes nor what was in it.
-            seen = line if line is not None else f"{path}:{offset}".encode("utf-8", "replace")
-            files.quarantine(quarantine, source=str(path), reason=error.what[:120], data=seen, offset=offset, now=now)
+            notes.add(line, offset, reason=error.what[:120], now=now)
     return reading, bad
 
 
 def _store(
     store: Store,
     reading: claude.Reading,
+    early: dict[str, str],
     bad: int,
     state: FileState,
     places: Places,
     now: str,
     report: Tail,
 ) -> None:
-    """Writes what was read in batches; only the last batch moves the cursor, so a crash reads the piece again."""
+    """Writes what was read in batches; only the last batch moves the cursor, so a crash reads the piece again.
+
+    `early` are the titles of the file's beginning: they came when their session was not known yet.
+    """
     batches = [reading.turns[at : at + BATCH_TURNS] for at in range(0, len(reading.turns), BATCH_TURNS)] or [[]]
     for number, batch in enumerate(batches):
         last = number == len(batches) - 1
@@ -240,6 +262,8 @@ def _store(
         def write(rows: Rows, batch: list[Turn] = batch, last: bool = last) -> tuple[int, int]:
             new = sum(_store_turn(rows, turn, state.path, places, store.hash_key, now) for turn in batch)
             if last:
+                for session, title in early.items():
+                    journal.set_title(rows, session, title, first=True)
                 for session, title in reading.titles.items():
                     journal.set_title(rows, session, title)
                 counts.count(rows, [*redaction_counts(reading.redactions), ("bad lines", bad)])

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-import sys
+import os
 import time
 from collections.abc import Callable
 from pathlib import Path
@@ -29,6 +29,17 @@ def out(value: Any, as_json: bool, human: Callable[[Any], None]) -> None:
         click.echo(wire.pretty(value))
     else:
         human(value)
+
+
+def person_is_there() -> bool:
+    """Whether somebody types: stdin is a terminal and this process has one; a pseudo terminal passes for one."""
+    try:
+        if not os.isatty(0):
+            return False
+        os.close(os.open("/dev/tty", os.O_RDWR | os.O_NOCTTY | os.O_CLOEXEC))
+    except OSError:
+        return False
+    return True
 
 
 def here(project: str | None, everywhere: bool = False) -> str:
@@ -86,12 +97,14 @@ def show_memory(memory_id: str, as_json: bool) -> None:
 @click.option("--pin", is_flag=True, help="Never let it fade.")
 @json_option
 def remember(text: str, project: str | None, everywhere: bool, pin: bool, as_json: bool) -> None:
-    """Remember a statement; typed in a terminal it counts as yours, else as your assistant's."""
-    found = ask("csm_memory_save", text=text, project=here(project, everywhere), pin=pin, by_person=sys.stdin.isatty())
+    """Remember a statement; typed in a terminal it counts as yours. Else it is your assistant's and confirms nothing."""
+    by_person = person_is_there()
+    found = ask("csm_memory_save", text=text, project=here(project, everywhere), pin=pin, by_person=by_person)
+    known = "confirmed" if by_person else "known already"
     out(
         found,
         as_json,
-        lambda value: click.echo(f"{'remembered' if value['new'] else 'confirmed'} as {value['id']}: {value['text']}"),
+        lambda value: click.echo(f"{'remembered' if value['new'] else known} as {value['id']}: {value['text']}"),
     )
 
 
@@ -100,7 +113,8 @@ def remember(text: str, project: str | None, everywhere: bool, pin: bool, as_jso
 @json_option
 def forget(memory_id: str, as_json: bool) -> None:
     """Forget a memory for good; the conversation it came from stays."""
-    out(ask("csm_memory_delete", id=memory_id), as_json, lambda value: click.echo(f"forgotten: {value['text']}"))
+    found = ask("csm_memory_delete", id=memory_id, by_person=person_is_there())
+    out(found, as_json, lambda value: click.echo(f"forgotten: {value['text']}"))
 
 
 @click.command()
@@ -131,14 +145,17 @@ def recall(project: str | None, prompt: str, as_json: bool) -> None:
 @click.option("--param", "params", multiple=True, metavar="KEY=VALUE", help="A parameter; may be given several times.")
 @click.option("--json", "as_json", is_flag=True, hidden=True, help="The answer is always JSON.")
 def tool(name: str, params: tuple[str, ...], as_json: bool) -> None:
-    """Ask the daemon one thing by its tool name; `csmd tool list` names them."""
+    """Ask the daemon one thing by its tool's name. `csmd tool list` names them."""
     del as_json
     for param in params:
         if "=" not in param:
             raise click.UsageError(f"--param {param}: expected KEY=VALUE")
     pairs = dict(param.split("=", 1) for param in params)
-    if pairs.get("by_person") == "true" and not sys.stdin.isatty():
-        raise CsmdError("who speaks is told by the terminal, not by a parameter", hint="type it in a terminal")
+    if "by_person" in pairs:
+        raise CsmdError(
+            "who speaks is told by the terminal, not by a parameter",
+            hint="type `csmd remember` or `csmd forget` in a terminal",
+        )
     click.echo(wire.pretty(ask("csm_tools" if name == "list" else name, **pairs)))
 
 

@@ -1,12 +1,11 @@
 """Installing and leaving: what is written outside csmd's own directories is listed, recorded and taken back.
 
 Outside its own directories csmd writes one thing: its hooks in the assistant's settings. The
-record in `install.json` holds what was there before, so that `uninstall` restores it byte for byte.
+record in `install.json` holds what `uninstall` needs to restore them byte for byte, and no more.
 """
 
 from __future__ import annotations
 
-import os
 import py_compile
 import shutil
 from dataclasses import dataclass
@@ -15,6 +14,7 @@ from typing import Any
 
 from csmd import wire
 from csmd.cli import settings
+from csmd.cli.disk import make_private, write_whole
 from csmd.config import Config, Paths, base_interpreter
 from csmd.errors import CsmdError
 
@@ -72,9 +72,8 @@ def install(config: Config, changes: list[Change]) -> list[str]:
     """Copies the hook and merges the settings; the settings files that changed."""
     paths = config.paths
     for folder in (paths.home, paths.hook_dir, paths.run_dir, paths.spool):
-        folder.mkdir(mode=0o700, parents=True, exist_ok=True)
-        folder.chmod(0o700)
-    _write(paths.home / "README.txt", README.encode())
+        make_private(folder)
+    write_whole(paths.home / "README.txt", README.encode())
     copy_hooks(paths)
     record = load_record(paths)
     done: list[str] = []
@@ -98,12 +97,22 @@ def copy_hooks(paths: Paths) -> None:
     """Copies the hook scripts whole; a hook that runs meanwhile sees the old or the new one."""
     source = share()
     for name in (*HOOK_FILES, *HOOK_SCRIPTS):
-        _write(paths.hook_dir / name, (source / name).read_bytes(), mode=0o600 if name.endswith(".py") else 0o700)
-    _write(paths.hook_dir / "interpreter", base_interpreter().encode() + b"\n")
+        write_whole(paths.hook_dir / name, (source / name).read_bytes(), mode=0o600 if name.endswith(".py") else 0o700)
+    write_whole(paths.hook_dir / "interpreter", base_interpreter().encode() + b"\n")
     # The rare module is imported: compiled here, its first use costs no compiling.
-    (paths.hook_dir / "__pycache__").mkdir(mode=0o700, exist_ok=True)
-    (paths.hook_dir / "__pycache__").chmod(0o700)
+    make_private(paths.hook_dir / "__pycache__")
     py_compile.compile(str(paths.hook_dir / "csmd_spool.py"), quiet=2)
+
+
+def trouble(paths: Paths) -> list[str]:
+    """What keeps the installed hooks from running, in sentences; empty when nothing, or when none are installed."""
+    noted = paths.hook_dir / "interpreter"
+    if not noted.is_file():
+        return []
+    interpreter = noted.read_text(encoding="utf-8", errors="replace").strip()
+    if Path(interpreter).exists():
+        return []
+    return [f"hooks: their Python is gone ({interpreter}); `csmd install` finds another"]
 
 
 def uninstall(paths: Paths) -> list[str]:
@@ -144,15 +153,4 @@ def recorded_dirs(paths: Paths) -> tuple[Path, ...]:
 
 def save_record(paths: Paths, record: dict[str, Any]) -> None:
     """Writes the install record whole."""
-    _write(paths.install_record, wire.pretty(record).encode() + b"\n")
-
-
-def _write(path: Path, data: bytes, *, mode: int = 0o600) -> None:
-    temp = path.with_name(f".{path.name}.{os.getpid()}.tmp")
-    descriptor = os.open(temp, os.O_WRONLY | os.O_CREAT | os.O_TRUNC | os.O_NOFOLLOW, mode)
-    with os.fdopen(descriptor, "wb") as file:
-        file.write(data)
-        file.flush()
-        os.fsync(file.fileno())
-    temp.chmod(mode)
-    temp.replace(path)
+    write_whole(paths.install_record, wire.pretty(record).encode() + b"\n")

@@ -6,6 +6,7 @@ Exit codes: 0 done, 1 told the user why, 2 usage, 3 no daemon, 70 a bug, 130 int
 from __future__ import annotations
 
 import os
+import shutil
 import subprocess
 import sys
 from collections.abc import Callable
@@ -94,7 +95,7 @@ def main() -> None:
 @click.option("--no-start", is_flag=True, help="Do not start the daemon nor import anything.")
 @json_option
 def install(dry_run: bool, no_start: bool, as_json: bool) -> None:
-    """Put the hooks into your assistant's settings, start the daemon, import past sessions."""
+    """Put the hooks in place, start the daemon, import past sessions."""
     config = _config()
     changes = installing.plan(config)
     if dry_run and as_json:
@@ -141,7 +142,7 @@ def install(dry_run: bool, no_start: bool, as_json: bool) -> None:
 @main.command()
 @json_option
 def uninstall(as_json: bool) -> None:
-    """Take the hooks out of your assistant's settings and stop the daemon; memories stay on disk."""
+    """Take the hooks out and stop the daemon; memories stay on disk."""
     paths = default_paths()  # and no configuration: one that is damaged must not keep anybody from leaving
     restored = installing.uninstall(paths)
     stopped = service.stop(paths, by_user=True)
@@ -157,7 +158,8 @@ def uninstall(as_json: bool) -> None:
 def daemon() -> None:
     """Run the daemon in the foreground until it is told to stop."""
     # Another program in this process: the command line itself knows nothing of the store.
-    os.execv(sys.executable, [sys.executable, "-m", "csmd.daemon"])  # noqa: S606
+    # -P here and wherever csmd starts a module: the directory one stands in is no place to import from.
+    os.execv(sys.executable, [sys.executable, "-P", "-m", "csmd.daemon"])  # noqa: S606
 
 
 @main.command()
@@ -195,7 +197,9 @@ def restart(as_json: bool) -> None:
 @json_option
 def status(as_json: bool) -> None:
     """Show whether everything works, and what is known."""
-    asking.out(asking.ask("csm_runtime_status"), as_json, show.status)
+    value = asking.ask("csm_runtime_status")
+    value["degraded"] += installing.trouble(default_paths())
+    asking.out(value, as_json, show.status)
 
 
 @main.command("import")
@@ -203,7 +207,7 @@ def status(as_json: bool) -> None:
 @vectors_option
 @json_option
 def import_(path: Path, no_vectors: bool, as_json: bool) -> None:
-    """Take in transcripts: a tree laid out like ~/.claude/projects, or a file."""
+    """Take in transcripts: a file, or a tree like ~/.claude/projects."""
     _work("csm_import", {"path": str(path.resolve()), "vectors": not no_vectors}, as_json, show.imported)
 
 
@@ -229,23 +233,29 @@ def model() -> None:
 @model.command("fetch")
 @json_option
 def model_fetch(as_json: bool) -> None:
-    """Download the embedding model (90 MB, once) and use it: the only command that touches the network."""
+    """Download the embedding model (90 MB, once) and use it. No other command touches the network."""
     config = _config()
     asking.ask("csm_tools")  # before 90 MB are fetched: is there a daemon to give them to
     folder = config.paths.models / ".fetched"
-    name = config.settings.embed_model
-    command = [sys.executable, "-m", "csmd.store.embed_worker", "--fetch", str(folder), "--model", name]
-    code = subprocess.run(command, env=child_environment(), check=False).returncode
-    if code:
-        raise CsmdError("the model was not fetched", hint="without a network: csmd model add DIR")
-    _work("csm_model_add", {"path": str(folder)}, as_json, _model_shown)
+    try:
+        command = _fetch_command(folder, config.settings.embed_model)
+        code = subprocess.run(command, env=child_environment(), check=False).returncode
+        if code:
+            raise CsmdError("the model was not fetched", hint="without a network: csmd model add DIR")
+        _work("csm_model_add", {"path": str(folder)}, as_json, _model_shown)
+    finally:
+        shutil.rmtree(folder, ignore_errors=True)  # the daemon has its own copy, or nobody wants this one
+
+
+def _fetch_command(folder: Path, name: str) -> list[str]:
+    return [sys.executable, "-P", "-m", "csmd.store.embed_worker", "--fetch", str(folder), "--model", name]
 
 
 @model.command("add")
 @click.argument("folder", metavar="DIR", type=click.Path(exists=True, file_okay=False, path_type=Path))
 @json_option
 def model_add(folder: Path, as_json: bool) -> None:
-    """Use the embedding model in DIR: model.onnx and its tokenizer's files."""
+    """Use the embedding model in DIR. It holds model.onnx and its tokenizer's files."""
     _work("csm_model_add", {"path": str(folder.resolve())}, as_json, _model_shown)
 
 
@@ -260,7 +270,7 @@ def hooks() -> None:
 
 @hooks.command("print")
 def hooks_print() -> None:
-    """Print the JSON that `install` puts into settings.json, to paste by hand."""
+    """Print the JSON that `install` puts into settings.json. It can be pasted by hand."""
     click.echo(wire.pretty(settings.hooks_json(base_interpreter(), default_paths().home)))
 
 

@@ -20,6 +20,7 @@ from typing import IO, Any
 import psutil
 
 from csmd import client, wire
+from csmd.cli.disk import make_private
 from csmd.config import Paths, child_environment
 from csmd.errors import BadInput, CsmdError, DaemonBusy, DaemonUnreachable
 
@@ -41,7 +42,7 @@ def running(paths: Paths) -> psutil.Process | None:
 def start(paths: Paths) -> dict[str, Any]:
     """Starts the daemon detached and waits until it answers; its status, with `started` False when it ran already."""
     for folder in (paths.home, paths.run_dir):
-        folder.mkdir(mode=0o700, parents=True, exist_ok=True)
+        make_private(folder)
     with _one_at_a_time(paths):
         until = time.monotonic() + START_PATIENCE_S
         child: subprocess.Popen[bytes] | None = None
@@ -85,7 +86,7 @@ def _spawn(paths: Paths) -> subprocess.Popen[bytes]:
     # Its own session and no pipe to us: whoever started us must not wait for it, nor end it with us.
     with _complaint_file(paths) as complaint:
         return subprocess.Popen(
-            [sys.executable, "-m", "csmd.daemon"],
+            [sys.executable, "-P", "-m", "csmd.daemon"],
             cwd=str(paths.home),
             env=child_environment(),
             stdin=subprocess.DEVNULL,

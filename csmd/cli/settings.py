@@ -1,27 +1,26 @@
 """csmd's hooks in the assistant's settings.json: merged in and taken out as edits of the text, never a rewrite of it.
 
 Every byte that is not ours stays where it is: foreign hooks, unknown keys, their order, doubled keys, spacing, number
-forms, escapes, line ends. A file that is not a JSON object is an error and is never written. What `install` wrote is
-recorded so that `uninstall` gives back the very bytes; where somebody edited the file since, only our entries go.
+forms, escapes, line ends. A file that is not a JSON object is an error and is never written. `uninstall` gives back the
+very bytes by taking our entries out; what of them that would not give back (an empty `hooks`, say) is recorded, and
+nothing else of the file: it may hold keys. Where somebody edited the file since, only our entries go.
 The event names and the shape of `hooks` are the assistant's own vocabulary (docs/hooks.md).
 """
 
 from __future__ import annotations
 
 import base64
-import contextlib
 import difflib
 import hashlib
 import os
 import re
 import shlex
-import tempfile
 from collections.abc import Callable, Mapping
 from pathlib import Path
 from typing import Any
 
 from csmd import wire
-from csmd.cli import json_text
+from csmd.cli import disk, json_text
 from csmd.cli.json_text import Edit, Item
 from csmd.errors import BadInput, ConfigError
 
@@ -35,6 +34,8 @@ EVENTS: Mapping[str, int] = {
     "SessionEnd": 5,
 }
 BOM = "\ufeff"
+#: The original is what is left of the file without our entries.
+BY_REMOVAL = "by-removal"
 
 
 def hook_command(interpreter: str, home: Path, event: str) -> str:
@@ -83,23 +84,22 @@ def plan_removal(current: bytes, home: Path, where: str = "settings.json") -> by
 def install_entry(
     before: bytes | None, after: bytes, home: Path, previous: Mapping[str, Any] | None = None
 ) -> dict[str, Any]:
-    """What the install record keeps of one settings file: the bytes to give back, and the sha256 of what we wrote.
+    """What the install record keeps of one settings file: how to come back to its bytes, the sha256 of what we wrote.
 
+    `original` is None (there was no file), BY_REMOVAL, or where that does not give the bytes back `{"at": [start, end],
+    "put": base64}`: what to put in place of bytes start to end of what the removal leaves.
     `previous` is the entry of an earlier install: as long as nobody edited the file since, its original stays the one.
     """
-    original: bytes | None
-    if previous is not None and _sha256(before or b"") == previous["sha256"]:
-        original = _original(previous)
-    else:
-        original = None if before is None else plan_removal(before, home)
-    kept = None if original is None else base64.b64encode(original).decode()
-    return {"original": kept, "sha256": _sha256(after)}
+    original = None if before is None else plan_removal(before, home)
+    if before is not None and previous is not None and _sha256(before) == previous["sha256"]:
+        original = _original(before, previous, home)
+    return {"original": _kept(original, plan_removal(after, home)), "sha256": _sha256(after)}
 
 
 def removal(current: bytes | None, entry: Mapping[str, Any], home: Path) -> bytes | None:
     """The file as it was before install, or None for no file; where it was edited since, only our entries go."""
     if current is None or _sha256(current) == entry["sha256"]:
-        return None if current is None else _original(entry)
+        return None if current is None else _original(current, entry, home)
     left = plan_removal(current, home)
     made_by_us = entry["original"] is None and left != current
     return None if made_by_us and wire.loads(left.decode().removeprefix(BOM)) == {} else left
@@ -120,19 +120,7 @@ def apply(path: Path, before: bytes | None, after: bytes | None) -> None:
             return
         mode = 0o600 if before is None else real.stat().st_mode & 0o7777
         real.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
-        handle, temp = tempfile.mkstemp(prefix=f".{real.name}.", suffix=".csmd", dir=real.parent)
-        try:
-            with open(handle, "wb") as file:
-                file.write(after)
-                file.flush()
-                os.fchmod(handle, mode)
-                os.fsync(handle)
-            _expect(real, before)
-            Path(temp).replace(real)
-        except BaseException:
-            with contextlib.suppress(OSError):
-                Path(temp).unlink()
-            raise
+        disk.write_whole(real, after, mode=mode, still=lambda: _expect(real, before))
     except OSError as error:
         raise ConfigError(f"{real} cannot be written: {error.strerror or error}",
                           hint="put the output of `csmd hooks print` into it by hand") from error  # fmt: skip
@@ -277,9 +265,32 @@ def _sha256(data: bytes) -> str:
     return hashlib.sha256(data).hexdigest()
 
 
-def _original(entry: Mapping[str, Any]) -> bytes | None:
+def _kept(original: bytes | None, left: bytes) -> Any:
+    """What must be recorded to get from `left` (the file without our entries) to `original`: as little as possible."""
+    if original is None or original == left:
+        return None if original is None else BY_REMOVAL
+    start = _alike(original, left)
+    same = _alike(original[start:][::-1], left[start:][::-1])
+    put = original[start : len(original) - same]
+    return {"at": [start, len(left) - same], "put": base64.b64encode(put).decode()}
+
+
+def _alike(one: bytes, other: bytes) -> int:
+    """How many bytes both begin with."""
+    differs = (place for place, (a, b) in enumerate(zip(one, other, strict=False)) if a != b)
+    return next(differs, min(len(one), len(other)))
+
+
+def _original(current: bytes, entry: Mapping[str, Any], home: Path) -> bytes | None:
+    """The bytes from before `install`, where `current` is what it wrote."""
     kept = entry["original"]
-    return None if kept is None else base64.b64decode(kept)
+    if kept is None:
+        return None
+    left = plan_removal(current, home)
+    if kept == BY_REMOVAL:
+        return left
+    start, end = kept["at"]
+    return left[:start] + base64.b64decode(kept["put"]) + left[end:]
 
 
 def _expect(real: Path, before: bytes | None) -> None:

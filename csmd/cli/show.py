@@ -140,12 +140,22 @@ def hits(value: dict[str, Any], *, explain: bool) -> None:
 
 
 def memories(value: dict[str, Any]) -> None:
-    """A list of memories by their gate, in each the surest first: id, confidence, day and text."""
+    """A list of memories by project and gate, in each the surest first: id, confidence, day and text."""
     out = console()
     if not value["memories"]:
         _print(out, "no memories yet; they come from sessions, `csmd import` and `csmd remember`")
+    places = sorted({row["project"] for row in value["memories"]})
+    for number, place in enumerate(places):
+        if len(places) > 1:
+            if number:
+                out.print()
+            _print(out, shorten(place, out.width) or "everywhere", style="bold")
+        _gates(out, [row for row in value["memories"] if row["project"] == place])
+
+
+def _gates(out: Console, memories: list[dict[str, Any]]) -> None:
     for gate in sorted(GATE_PRIORITY, key=lambda name: -GATE_PRIORITY[name]):
-        rows = [row for row in value["memories"] if row["gate"] == gate]
+        rows = [row for row in memories if row["gate"] == gate]
         if rows:
             out.print(gate, style="dim")
         for row in rows:

@@ -6,6 +6,7 @@ import sys
 from pathlib import Path
 
 from csmd.config import default_paths, load
+from csmd.daemon import logs
 from csmd.daemon.run import run
 from csmd.errors import CsmdError
 from csmd.store import files
@@ -13,6 +14,7 @@ from csmd.store import files
 
 def main() -> int:
     """The exit code."""
+    logs.keep_words_off_stderr()
     try:
         paths = default_paths()
         record = files.read_json(paths.install_record) or {}

@@ -1,12 +1,15 @@
 """Work that somebody waits for: an import, a sync, a new embedding model; done on the steward's thread, one at a time.
 
-A job says in its result's `degraded` what it could not do; it fails only when it could not go on.
+A job is a generator that stops after each batch, a transcript, a session or a few texts: between
+two of them the steward takes in what happens meanwhile. A job says in its result's `degraded` what
+it could not do; it fails only when it could not go on.
 """
 
 from __future__ import annotations
 
 import logging
 import time
+from collections.abc import Generator, Iterator
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Literal
@@ -40,14 +43,14 @@ class Job:
     hint: str = ""
 
 
-def perform(steward: Steward, job: Job) -> None:
-    """Does a job to its end; its state says how it ended."""
+def batches(steward: Steward, job: Job) -> Iterator[None]:
+    """Does a job, a batch for each step of the generator; its state says how it ended."""
     job.state = "running"
     try:
         if job.kind == "model":
             _use_model(steward, job)
         else:
-            _take_in(steward, job)
+            yield from _take_in(steward, job)
         job.state = "done"
     except CsmdError as error:
         job.error, job.hint, job.state = error.what, error.hint, "failed"
@@ -60,14 +63,18 @@ def perform(steward: Steward, job: Job) -> None:
         )
 
 
-def _take_in(steward: Steward, job: Job) -> None:
+def _take_in(steward: Steward, job: Job) -> Iterator[None]:
     started = time.monotonic()
     before = _counts(steward)
-    paths = _read_all(steward, job)
+    paths = yield from _read_all(steward, job)
     job.progress.update(step="distilling")
-    steward.distill(force=True)
-    steward.believe()
-    degraded = _embed_all(steward, job) if job.with_vectors else []
+    for _ in steward.distilling(force=True):
+        _go_on(steward)
+        yield
+    while steward.believe_some()[0]:
+        _go_on(steward)
+        yield
+    degraded = (yield from _embed_all(steward, job)) if job.with_vectors else []
     _go_on(steward)
     steward.store.checkpoint(truncate=True)
     after = _counts(steward)
@@ -90,7 +97,7 @@ def _go_on(steward: Steward) -> None:
         raise StoreError("the daemon is stopping", hint="run it again when the daemon is up")
 
 
-def _read_all(steward: Steward, job: Job) -> list[Path]:
+def _read_all(steward: Steward, job: Job) -> Generator[None, None, list[Path]]:
     steward.replay_spool()
     if job.kind == "import":
         paths = capture.transcripts(Path(job.path))
@@ -106,8 +113,7 @@ def _read_all(steward: Steward, job: Job) -> list[Path]:
         one = steward.look_at(path, strict=True)
         for name in ("turns_new", "turns_known", "bad_lines", "redactions", "bytes_read"):
             setattr(total, name, getattr(total, name) + getattr(one, name))
-        if number % 20 == 19:
-            steward.store.checkpoint()
+        yield
     job.progress.update(done=len(paths), total=len(paths), bytes=total.bytes_read)
     job.result.update(
         files=len(paths),
@@ -119,7 +125,7 @@ def _read_all(steward: Steward, job: Job) -> list[Path]:
     return paths
 
 
-def _embed_all(steward: Steward, job: Job) -> list[str]:
+def _embed_all(steward: Steward, job: Job) -> Generator[None, None, list[str]]:
     """Embeds what waits; what hindered it."""
     name = steward.model_name()
     if name is None:
@@ -131,6 +137,7 @@ def _embed_all(steward: Steward, job: Job) -> list[str]:
         while not steward.stopping and (made := steward.embed_some()):
             done += made
             job.progress.update(step="embedding", done=done, total=max(done, total))
+            yield
     except EmbeddingUnavailable as error:
         return [f"vectors: {error.what}"]
     return []

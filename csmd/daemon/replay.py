@@ -1,6 +1,7 @@
 """What hooks kept while nobody answered: a file goes only after its commit, and none stops the ones behind it.
 
-What is wrong with one event is noted in the quarantine; what is wrong with the disk or the database lets it wait.
+What is wrong with one event is noted in the quarantine; what is wrong with the disk or the database lets it wait,
+and what is wrong with us leaves it where it is.
 """
 
 from __future__ import annotations
@@ -10,8 +11,9 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from csmd.capture import stage as capture
+from csmd.daemon import hosts
 from csmd.daemon.now import iso, now_iso
-from csmd.errors import BadInput, CsmdError, StoreError
+from csmd.errors import BadInput, StoreError
 from csmd.store import counts, files
 
 if TYPE_CHECKING:
@@ -25,30 +27,48 @@ def replay(steward: Steward) -> bool:
         if steward.stopping:
             break
         if path not in steward.left_alone:
-            found |= steward.guard(f"spooled event {path.name}", lambda path=path: _take_in(steward, path))  # type: ignore[misc]
+            found |= steward.guard("spooled event", lambda path=path: _take_in(steward, path), about=path.name)  # type: ignore[misc]
     return found
 
 
 def _take_in(steward: Steward, path: Path) -> bool:
-    store = steward.store
     try:
-        left = files.read_spooled(path)
-        event, redacted = capture.decode_event(left.body, name=left.name, event_id=left.id, at=_moment(left.at_ns))
-        if event is not None:
-            store.write(lambda rows: capture.record(rows, event, redacted=redacted, key=store.hash_key, now=now_iso()))
+        transcript = _store(steward, files.read_spooled(path))
     except FileNotFoundError:
         return False
+    except BadInput as error:
+        _quarantine(steward, path, error.what)
     except (OSError, StoreError):
         if path.is_file():
-            raise
+            raise  # the disk or the database: it waits
         _quarantine(steward, path, "not a file")
-    except Exception as error:  # noqa: BLE001 - whatever is wrong with one event, the next ones are taken in
-        _quarantine(steward, path, error.what if isinstance(error, CsmdError) else type(error).__name__)
+    except Exception:
+        # A bug of ours or no memory: not the event's fault, so it stays, and is tried again by the next daemon.
+        steward.left_alone.add(path)
+        raise
     else:
-        if event is not None:
-            steward.hint(event.transcript_path)
+        steward.hint(transcript)
         path.unlink(missing_ok=True)
     return True
+
+
+def _store(steward: Steward, left: files.Spooled) -> str:
+    """Takes in one event, or counts that nobody understands it; the path of its transcript or ""."""
+    store = steward.store
+    if left.host not in hosts.DECODERS:
+        store.write(lambda rows: counts.count(rows, [(hosts.UNKNOWN, 1)]))
+        return ""
+    decoded = hosts.decode(left.host, left.body, name=left.name, event_id=left.id, at=_moment(left.at_ns))
+    if isinstance(decoded, BadInput):
+        raise decoded
+    event, redacted = decoded
+    if event is None:
+        return ""
+    place = capture.place_of(event)
+    store.write(
+        lambda rows: capture.record(rows, event, redacted=redacted, key=store.hash_key, now=now_iso(), place=place)
+    )
+    return event.transcript_path
 
 
 def _quarantine(steward: Steward, path: Path, reason: str) -> None:

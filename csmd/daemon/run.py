@@ -7,7 +7,6 @@ and silently steals it (facts: dependencies section 3). Signal handlers set a fl
 from __future__ import annotations
 
 import logging
-import logging.handlers
 import os
 import secrets
 import select
@@ -23,6 +22,7 @@ import psutil
 import csmd
 from csmd import wire
 from csmd.config import Config, child_environment
+from csmd.daemon import logs
 from csmd.daemon.now import now_iso
 from csmd.daemon.server import Server, clear_stale_socket
 from csmd.daemon.steward import Steward
@@ -37,7 +37,6 @@ log = logging.getLogger(__name__)
 
 #: A socket's path may be this long on Linux (107) and macOS (103).
 SOCKET_PATH_LIMIT = 103
-LOG_BACKUPS = 3
 #: How often the main thread looks for directories of the assistant that appeared or were made anew.
 LOOK_S = 60.0
 
@@ -58,17 +57,6 @@ def start_token(pid: int) -> float:
     return float(psutil.Process(pid).create_time())
 
 
-def configure_log(config: Config) -> None:
-    """Sends the log to a private, rotating file; no text of anybody's goes there."""
-    files.make_private(config.paths.log_dir)
-    handler = logging.handlers.RotatingFileHandler(
-        config.paths.log_file, maxBytes=config.settings.log_max_bytes, backupCount=LOG_BACKUPS, encoding="utf-8"
-    )
-    handler.setFormatter(logging.Formatter("%(asctime)s %(levelname)-7s %(name)s: %(message)s"))
-    config.paths.log_file.chmod(0o600)
-    logging.basicConfig(level=logging.INFO, handlers=[handler], force=True)
-
-
 def run(config: Config) -> None:
     """Runs the daemon until SIGTERM or SIGINT; AlreadyRunning when another one serves this home."""
     os.umask(0o077)
@@ -83,7 +71,7 @@ def run(config: Config) -> None:
             f"a csmd daemon is already running for {paths.home}", hint="`csmd status` shows it, `csmd stop` ends it"
         ) from None
     try:
-        configure_log(config)
+        logs.configure(config)
         _serve(config)
     finally:
         lock.release()
@@ -146,7 +134,8 @@ def _serve(config: Config) -> None:
         steward.start()
         log.info("listening")
         while not stop.wait(LOOK_S):
-            watch.follow(steward.roots())  # directories that appeared
+            if watch.follow(steward.roots()):  # a directory that appeared: its transcripts are read at once
+                steward.sweep_soon()
         if server.failure:
             raise CsmdError(server.failure, hint="look at the log and restart the daemon")
 
@@ -190,7 +179,7 @@ def _last_checkpoint(store: Store) -> None:
     try:
         store.checkpoint(truncate=True)
     except CsmdError as error:
-        log.warning("the last checkpoint: %s", error.what)  # the next start reads the write-ahead log
+        log.warning("the last checkpoint failed: %s", type(error).__name__)  # the next start reads the write-ahead log
 
 
 def status(

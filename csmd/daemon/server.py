@@ -27,10 +27,12 @@ from csmd import text, wire
 from csmd.capture import stage as capture
 from csmd.capture.hosts import claude
 from csmd.config import Config
+from csmd.daemon import hosts
+from csmd.daemon.hosts import Decoded
 from csmd.daemon.now import now_iso
 from csmd.daemon.steward import Steward
-from csmd.daemon.tools import Tools
-from csmd.errors import BadInput, CsmdError, StoreError
+from csmd.daemon.tools import TOOLS, Tools
+from csmd.errors import BadInput, CsmdError, DeadlineExceeded, StoreError
 from csmd.model import Brief, Event
 from csmd.recall import stage as recall
 from csmd.store import context, counts, files
@@ -47,6 +49,8 @@ MARGIN_S = 0.015
 LATE_LIMIT = 10_000
 #: Longest that a prompt's vector may take; the words alone answer after that.
 QUERY_VECTOR_S = 0.12
+#: A longer payload is decoded on a reader's thread, so that the other hooks are served meanwhile.
+DECODED_HERE_BYTES = 256 * 1024
 
 
 @dataclass(frozen=True, slots=True)
@@ -91,6 +95,7 @@ class Server(threading.Thread):
         self._wake_lock = threading.Lock()
         self._stopping = threading.Event()
         self._router: zmq.Socket[bytes] | None = None
+        self._warming: threading.Thread | None = None
 
     def stop(self) -> None:
         """Answers everybody who waits with `retry`, so that they spool at once, and ends."""
@@ -169,7 +174,7 @@ class Server(threading.Thread):
             try:
                 self._dispatch(identity, wire.decode_request(rest))
             except BadInput as error:
-                log.warning("a malformed request: %s", error.what)
+                log.warning("a malformed request: %s, %d frames", type(error).__name__, len(rest))
                 self._send(identity, Reply(status="error", body=_problem(error)))
             except StoreError as error:
                 self._send(identity, Reply(status="refused", body=_problem(error)))
@@ -194,19 +199,36 @@ class Server(threading.Thread):
         request = waiting.request
         if not request.id:
             raise BadInput("an event has no id")  # it is what makes a replay known
-        try:
-            event, redacted = capture.decode_event(request.body, name=request.name, event_id=request.id, at=now_iso())
-        except BadInput as error:
+        if request.host not in hosts.DECODERS:
+            # Acknowledged: in the spool nobody would understand it either.
+            counted = self.store.submit(lambda rows: counts.count(rows, [(hosts.UNKNOWN, 1)]))
+            self._then(counted, waiting, lambda _: self._done(waiting))
+            return
+        at = now_iso()
+
+        def decode(_: Rows | None = None) -> Decoded | BadInput:
+            return hosts.decode(request.host, request.body, name=request.name, event_id=request.id, at=at)
+
+        if len(request.body) <= DECODED_HERE_BYTES:
+            self._decoded(waiting, decode())
+        else:
+            read = self.store.submit_read(decode, lane="main")
+            self._then(read, waiting, lambda decoded: self._decoded(waiting, decoded))
+
+    def _decoded(self, waiting: Waiting, decoded: Decoded | BadInput) -> None:
+        request = waiting.request
+        if isinstance(decoded, BadInput):
             # Kept out, noted and acknowledged: a spool would only bring it back.
-            reason = error.what
+            reason = decoded.what
             self._then(
                 self.store.submit(lambda rows: self._note_bad(rows, request, reason)),
                 waiting,
                 lambda _: self._done(waiting),
             )
             return
+        event, redacted = decoded
         if event is None:
-            self._send(waiting.identity, Reply(status="ok"))
+            self._done(waiting)
             return
         write = self.store.submit(
             lambda rows: capture.record(rows, event, redacted=redacted, key=self.store.hash_key, now=now_iso())
@@ -238,14 +260,20 @@ class Server(threading.Thread):
     def _recorded(self, waiting: Waiting, event: Event, new: bool, early: Future[tuple[Brief, int]] | None) -> None:
         """The event is on the disk: now it may be answered."""
         self.steward.hint(event.transcript_path)
-        if event.name == "session_start":
-            self.embedder.warm()
+        if event.name in claude.INJECTING:
+            self._warm()
         # A start, a clearing or a compaction changes what the session has been told: composed after its commit.
         read = (early or self._look_up(waiting, event)) if new else None
         if read is None:
             self._done(waiting)
             return
         self._then(read, waiting, lambda made: self._composed(waiting, event, made), otherwise=Reply(status="ok"))
+
+    def _warm(self) -> None:
+        """Has the worker started for the prompts to come; on another thread: starting or burying one takes a while."""
+        if self._warming is None or not self._warming.is_alive():
+            self._warming = threading.Thread(target=self.embedder.warm, name="csmd-warm")
+            self._warming.start()
 
     def _compose(self, rows: Rows, event: Event, left: float) -> tuple[Brief, int]:
         """Runs on the hooks' reader."""
@@ -271,15 +299,24 @@ class Server(threading.Thread):
         return brief, places[0]
 
     def _composed(self, waiting: Waiting, event: Event, made: tuple[Brief, int]) -> None:
+        """Notes what will be told and tells it; the hook may leave at any moment, and what nobody read is not noted."""
         brief, project = made
         body = claude.answer(event.name, brief.text)
-        if not body or time.monotonic() > waiting.until - MARGIN_S:
-            self._done(waiting)  # the hook has gone: no receipt for what nobody read
+        receipt = f"r{event.id}"
+
+        def is_late() -> bool:
+            return time.monotonic() > waiting.until - MARGIN_S
+
+        if not body or is_late():
+            self._done(waiting)
             return
-        write = self.store.submit(
-            lambda rows: context.add_receipt(
+
+        def note(rows: Rows) -> None:
+            if is_late():  # it stood behind others: raised, so that nothing of it is stored
+                raise DeadlineExceeded("the hook has left")
+            context.add_receipt(
                 rows,
-                receipt_id=f"r{event.id}",
+                receipt_id=receipt,
                 session_id=event.session_id,
                 event=event.name,
                 project=project,
@@ -288,8 +325,16 @@ class Server(threading.Thread):
                 text_hash=text.keyed_hash(brief.text, self.store.hash_key),
                 items=brief.items,
             )
-        )
-        self._then(write, waiting, lambda _: self._done(waiting, body), otherwise=Reply(status="ok"))
+
+        def noted(_: None) -> None:
+            if not is_late():
+                self._done(waiting, body)
+                return
+            # The commit took too long: without this the session would never be told what it did not read.
+            undone = self.store.submit(lambda rows: context.delete_receipt(rows, receipt))
+            self._then(undone, waiting, lambda _: self._done(waiting), otherwise=Reply(status="ok"))
+
+        self._then(self.store.submit(note), waiting, noted, otherwise=Reply(status="ok"))
 
     def _call(self, waiting: Waiting) -> None:
         request = waiting.request
@@ -297,6 +342,9 @@ class Server(threading.Thread):
         if not isinstance(params, dict):
             raise BadInput("a call's parameters are not a JSON object")
         lane = self.tools.lane(request.name)
+        if lane is None:
+            self._send(waiting.identity, Reply(status="ok", body=_json(self.tools.call(None, request.name, params))))
+            return
         # Nobody reads an answer after the caller's patience: a search that takes longer is stopped.
         left = waiting.until - time.monotonic()
         read = self.store.submit_read(
@@ -334,13 +382,13 @@ class Server(threading.Thread):
                 error = raised
         self._waiting.pop(id(waiting), None)
         if otherwise is not None:
-            log.warning("answered without an injection: %s", error)
+            log.warning("answered without an injection: %s", type(error).__name__)
             self._send(waiting.identity, otherwise)
         elif isinstance(error, CsmdError):
             refused = isinstance(error, StoreError) and waiting.request.verb == "event"
             self._send(waiting.identity, Reply(status="refused" if refused else "error", body=_problem(error)))
         else:
-            log.error("%s failed", waiting.request.name, exc_info=error)
+            log.error("%s failed", _what(waiting.request), exc_info=error)
             self._send(waiting.identity, Reply(status="error", body=b'{"error":"internal error, see the log"}'))
 
     def _done(self, waiting: Waiting, body: bytes = b"") -> None:
@@ -356,7 +404,7 @@ class Server(threading.Thread):
             try:
                 self._router.send_multipart([identity, *wire.encode_reply(reply)], zmq.NOBLOCK)
             except zmq.ZMQError as error:
-                log.warning("a peer went away before its answer: %s", error)
+                log.warning("a peer went away before its answer: error %d", error.errno)
 
     def _wake(self) -> None:
         with self._wake_lock:
@@ -382,6 +430,11 @@ def clear_stale_socket(path: Path) -> None:
     if not stat.S_ISSOCK(info.st_mode) or info.st_uid != os.getuid():
         raise CsmdError(f"{path} is in the way and is not a socket of yours", hint=f"move {path} away")
     path.unlink()
+
+
+def _what(request: Request) -> str:
+    """What was asked in words of ours; a peer can put anything there."""
+    return request.name if request.name in TOOLS else "an event" if request.verb == "event" else "a call"
 
 
 def _problem(error: CsmdError) -> bytes:

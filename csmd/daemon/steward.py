@@ -1,8 +1,9 @@
 """Background work: one job at a time, in small batches, on what the store says is behind.
 
-`step` does everything that is due and returns whether anything was done, so that tests drive it
-without a clock; `run` calls it when it is poked, hinted at, or a tick has passed. Each part is
-a catch-all of its own: one broken transcript never stops the others.
+`step` does what is due, of a job one batch and of a long backlog a part, so that what happens now
+waits for neither; it returns whether more may be due at once, so that tests drive it without a
+clock. `run` calls it when it is poked, hinted at, or a tick has passed. Each part is a catch-all
+of its own: one broken transcript never stops the others.
 """
 
 from __future__ import annotations
@@ -11,21 +12,20 @@ import logging
 import threading
 import time
 from collections import deque
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from contextlib import suppress
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
 
-from csmd import text
 from csmd.believe import stage as believe
 from csmd.capture import stage as capture
 from csmd.config import Config
-from csmd.daemon import jobs, replay
+from csmd.daemon import embedding, jobs, replay
 from csmd.daemon.jobs import Job
 from csmd.daemon.now import iso, now_iso
 from csmd.distill import stage as distill
 from csmd.errors import CsmdError, StoreError
-from csmd.store import cursors, files, journal, vectors
+from csmd.store import cursors, files, journal
 from csmd.store.core import Store
 from csmd.store.cursors import Behind
 from csmd.store.embed import Embedder
@@ -41,8 +41,6 @@ QUIET_S = 30.0
 #: How long a hook's turn waits for the transcript before it is judged.
 PROVISIONAL_S = 120.0
 EMBED_TEXTS = 8
-PASSAGE_CHARACTERS = 1000
-PASSAGES_PER_ROW = 12
 
 
 class Steward(threading.Thread):
@@ -59,6 +57,8 @@ class Steward(threading.Thread):
         self.jobs: dict[str, Job] = {}
         self.trouble: dict[str, str] = {}
         self._queue: deque[Job] = deque()
+        self._job: Iterator[None] | None = None
+        """The job under way."""
         self.left_alone: set[Path] = set()
         """What lies in the spool, is no event and cannot be removed."""
         self._hints: dict[str, None] = {}
@@ -74,6 +74,11 @@ class Steward(threading.Thread):
             with self._lock:
                 self._hints[path] = None
             self._wake.set()
+
+    def sweep_soon(self) -> None:
+        """Asks for a full sweep at the next step."""
+        self._next_live = self._next_full = 0.0
+        self._wake.set()
 
     def poke(self) -> None:
         """Asks for a step now."""
@@ -109,14 +114,10 @@ class Steward(threading.Thread):
     def step(self, now: float) -> bool:
         """Does what is due at the monotonic time `now`; whether more may be due at once."""
         worked = self.guard("spool", self.replay_spool)
-        with self._lock:
-            job = self._queue.popleft() if self._queue else None
-        if job is not None:
-            jobs.perform(self, job)
-            return True
+        at_job = self._advance_job()
         for path in self.take_hints():
             worked |= self.look_at(path).bytes_read > 0
-        if now >= self._next_live:
+        if not at_job and now >= self._next_live:
             self._next_live = now + LIVE_SWEEP_S
             full = now >= self._next_full
             if full:
@@ -124,13 +125,31 @@ class Steward(threading.Thread):
             worked |= self.guard("sweep", lambda: self.sweep(full=full) > 0)
             self.guard("provisional turns", self._close_provisional)
             self.guard("unfinished spool files", self._clear_unfinished)
-        worked |= self.guard("distill", lambda: self.distill(force=False) > 0)
+        worked |= self.guard("distill", lambda: self.distill() > 0)
         worked |= self.guard("believe", lambda: self.believe() > 0)
-        embedded = self.guard("embed", lambda: self.embed_some() > 0)
-        if worked or self.store.commits - self._commits_seen > 200:
+        # A job embeds by itself, or was asked not to.
+        embedded = not at_job and self.guard("embed", lambda: self.embed_some() > 0)
+        if (worked and not at_job) or self.store.commits - self._commits_seen > 200:
             self._commits_seen = self.store.commits
             self.guard("checkpoint", lambda: bool(self.store.checkpoint()))
-        return worked or embedded
+        return at_job or worked or embedded or self._somebody_waits()
+
+    def _advance_job(self) -> bool:
+        """Does one batch of the job under way, or of the next one; whether there was one."""
+        with self._lock:
+            if self._job is None and self._queue:
+                self._job = jobs.batches(self, self._queue.popleft())
+        if self._job is None:
+            return False
+        try:
+            next(self._job)
+        except StopIteration:
+            self._job = None
+        return True
+
+    def _somebody_waits(self) -> bool:
+        """Whether what happens now stands behind a backlog."""
+        return bool(self._hints) or (self._job is None and bool(self._queue))
 
     def take_hints(self) -> list[Path]:
         """The transcripts that were hinted at since it was last asked."""
@@ -161,7 +180,7 @@ class Steward(threading.Thread):
         for path in paths:
             if self.stopping:
                 break
-            if self._queue:  # somebody waits: this is begun again after their job, and finds the less to do
+            if self._queue or (count and self._hints):  # this is begun again after them, and finds the less to do
                 self._next_live = self._next_full = 0.0
                 break
             if capture.has_grown(path, known):
@@ -187,7 +206,7 @@ class Steward(threading.Thread):
                 )
             return True
 
-        self.guard(f"transcript {path}", look, strict=strict)
+        self.guard("transcript", look, about=str(path), strict=strict)
         return report
 
     def _forget_trouble_of_lost_files(self) -> None:
@@ -204,78 +223,58 @@ class Steward(threading.Thread):
         dropped, kept = self.store.write(lambda rows: journal.close_provisional(rows, before=before))
         return bool(dropped + kept)
 
-    def distill(self, *, force: bool) -> int:
-        """Distils what is decided; with `force` also the message somebody may still be at work on."""
-        if not self.config.settings.stages_distill:
-            return 0
-        quiet = iso(datetime.now(UTC) - timedelta(seconds=QUIET_S))
+    def distill(self) -> int:
+        """Distils what is decided, or a part of it when somebody waits; the number of statements."""
         found = 0
+        for count in self.distilling(force=False):
+            found += count
+            if found and self._somebody_waits():
+                break
+        return found
+
+    def distilling(self, *, force: bool) -> Iterator[int]:
+        """Distils session by session what is decided; with `force` also a message somebody may still be at work on."""
+        if not self.config.settings.stages_distill:
+            return
+        quiet = iso(datetime.now(UTC) - timedelta(seconds=QUIET_S))
         for session in distill.behind(self.store):
             if self.stopping:
                 break
             settled = force or distill.is_settled(session, quiet_before=quiet)
+            found = 0
 
             def one(session: Behind = session, settled: bool = settled) -> bool:
                 nonlocal found
-                found += distill.distill(self.store, session, settled=settled)
+                found = distill.distill(self.store, session, settled=settled)
                 return True
 
-            self.guard(f"distilling session {session.session_id}", one, strict=force)
-        return found
+            self.guard("distilling session", one, about=session.session_id, strict=force)
+            yield found
 
     def believe(self) -> int:
-        """Makes memories of every waiting statement; the number of new ones."""
-        new = 0
-        while not self.stopping:
-            looked, made = believe.believe(self.store)
-            new += made
-            if not looked:
+        """Makes memories of every waiting statement, or of a part of them when somebody waits; the number looked at."""
+        total = 0
+        while not self.stopping and (looked := self.believe_some()[0]):
+            total += looked
+            if self._somebody_waits():
                 break
-        return new
+        return total
+
+    def believe_some(self) -> tuple[int, int]:
+        """Makes memories of one batch of statements; (looked at, new)."""
+        return believe.believe(self.store)
 
     def embed_some(self) -> int:
         """Embeds one small batch: memories before turns; 0 when nothing waits or no model is there."""
-        name = self.model_name()
-        if name is None:
-            return 0
-        known = self.store.read(lambda rows: vectors.model_seq(rows, name))
-        if known is not None and not self.store.read(lambda rows: vectors.left(rows, known)):
-            return 0
-        if known is None:
-            if not self.store.read(lambda rows: vectors.left(rows, None)):
-                return 0
-            dim = len(self.embedder.embed(["dimension"], deadline_s=None)[0])
-            known = self.store.write(lambda rows: vectors.ensure_model(rows, name, dim, now=now_iso()))
-        model = known
-        for kind in vectors.KINDS:
-            waiting = self._backlog(kind, model)
-            if waiting:
-                self._embed_rows(kind, model, waiting)
-                return len(waiting)
-        return 0
+        return embedding.embed_some(self, rows_at_once=EMBED_TEXTS)
 
-    def _backlog(self, kind: str, model: int) -> list[tuple[int, int, str]]:
-        return self.store.read(lambda rows: vectors.backlog(rows, kind, model, limit=EMBED_TEXTS))
-
-    def _embed_rows(self, kind: str, model: int, waiting: list[tuple[int, int, str]]) -> None:
-        passages = [
-            (seq, project, start, end, body[start:end])
-            for seq, project, body in waiting
-            for start, end in text.chunks(body, limit=PASSAGE_CHARACTERS)[:PASSAGES_PER_ROW]
-        ]
-        made: list[tuple[int, int, int, int, bytes]] = []
-        for at in range(0, len(passages), EMBED_TEXTS):
-            batch = passages[at : at + EMBED_TEXTS]
-            found = self.embedder.embed([row[4] for row in batch], deadline_s=None)
-            made += [(*row[:4], vector) for row, vector in zip(batch, found, strict=True)]
-        reached = waiting[-1][0]
-        self.store.write(lambda rows: vectors.add(rows, kind, model, made, reached=reached))
-
-    def guard(self, what: str, work: Callable[[], bool], *, strict: bool = False) -> bool:
+    def guard(self, what: str, work: Callable[[], bool], *, about: str = "", strict: bool = False) -> bool:
         """One of the four catch-alls: a failing part is logged, shown in status, and the others go on.
 
+        `what` is of our words and goes to the log; `about`, which file or session, is shown in status only.
         With `strict` a StoreError is raised all the same: somebody waits, and the next part would fare no better.
         """
+        place = f"{what} {about}" if about else what
         try:
             result = bool(work())
         except Exception as error:
@@ -286,9 +285,9 @@ class Steward(threading.Thread):
                 error.what if isinstance(error, CsmdError) else getattr(error, "strerror", "") or type(error).__name__
             )
             # The same trouble at every tick is one line in the log, not a thousand.
-            if self.trouble.get(what) != trouble:
-                log.warning("%s: %s", what, trouble, exc_info=None if known else error)
-            self.trouble[what] = trouble
+            if self.trouble.get(place) != trouble:
+                log.warning("%s: %s, see `csmd status`", what, type(error).__name__, exc_info=None if known else error)
+            self.trouble[place] = trouble
             return False
-        self.trouble.pop(what, None)
+        self.trouble.pop(place, None)
         return result

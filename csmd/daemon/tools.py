@@ -44,8 +44,9 @@ class Tool:
     summary: str
     mutates: bool
     parameters: Mapping[str, tuple[type, Any]]
-    run: Callable[[Tools, Rows, Params], Any]
-    lane: Lane = "main"
+    run: Callable[[Tools, Any, Params], Any]
+    lane: Lane | None = "main"
+    """The reader it runs on; None: it asks the store nothing and is answered at once."""
 
 
 class Tools:
@@ -60,12 +61,12 @@ class Tools:
         self.steward = steward
         self.status = status
 
-    def lane(self, name: str) -> Lane:
-        """The reader a tool runs on; BadInput for an unknown one."""
+    def lane(self, name: str) -> Lane | None:
+        """The reader a tool runs on, None when it needs none; BadInput for an unknown tool."""
         return _tool(name).lane
 
-    def call(self, rows: Rows, name: str, params: Params) -> Any:
-        """Runs a tool; BadInput names an unknown or wrong parameter."""
+    def call(self, rows: Rows | None, name: str, params: Params) -> Any:
+        """Runs a tool (`rows` None for one without a lane); BadInput names an unknown or wrong parameter."""
         tool = _tool(name)
         return tool.run(self, rows, checked(name, tool, params))
 
@@ -150,16 +151,22 @@ def hit_json(hit: Hit, *, explain: bool) -> dict[str, Any]:
 
 def _memories(tools: Tools, rows: Rows, params: Params) -> dict[str, Any]:
     days: dict[int, int] = {}
+    roots = _roots(rows)
     listed = []
     for memory in memories.listing(rows, projects=_places(rows, params)):
         if memory.project_seq not in days:
             days[memory.project_seq] = journal.active_day(rows, memory.project_seq)
-        listed.append(memory_json(memory, today=days[memory.project_seq]))
+        root = roots.get(memory.project_seq, "")
+        listed.append(memory_json(memory, today=days[memory.project_seq], root=root))
     return {"memories": listed}
 
 
-def memory_json(memory: Memory, *, today: int) -> dict[str, Any]:
-    """A memory as `csmd memories --json` shows it (design section 8)."""
+def _roots(rows: Rows) -> dict[int, str]:
+    return {seq: root for seq, root, *_ in counts.projects(rows)}
+
+
+def memory_json(memory: Memory, *, today: int, root: str) -> dict[str, Any]:
+    """A memory as `csmd memories --json` shows it (design section 8); `root` is its project's, "" for everywhere."""
     return {
         "id": memory.id,
         "text": memory.text,
@@ -173,6 +180,7 @@ def memory_json(memory: Memory, *, today: int) -> dict[str, Any]:
         "attention": score.attention(today=today, hot_until=memory.hot_until, warm_until=memory.warm_until),
         "pinned": memory.pinned,
         "scope": memory.scope,
+        "project": root,
         "source_uuids": [source.uuid for source in memory.provenance[:4]],
         "session_id": memory.session_id,
         "sessions": list(dict.fromkeys(source.session_id for source in memory.provenance)),
@@ -198,10 +206,13 @@ def _show(tools: Tools, rows: Rows, params: Params) -> dict[str, Any]:
     turns = search.turns_of_uuids(rows, [source.uuid for source in memory.provenance])
     texts = search.turns_by_seq(rows, list(turns.values()))
     return {
-        **memory_json(memory, today=journal.active_day(rows, memory.project_seq)),
+        **memory_json(
+            memory,
+            today=journal.active_day(rows, memory.project_seq),
+            root=_roots(rows).get(memory.project_seq, ""),
+        ),
         "origin": memory.origin,
         "version": memory.version,
-        "project": next((root for seq, root, *_ in counts.projects(rows) if seq == memory.project_seq), ""),
         "sources": [
             {
                 "uuid": source.uuid,
@@ -243,6 +254,7 @@ def _remember(tools: Tools, rows: Rows, params: Params) -> dict[str, Any]:
         home = journal.ensure_project(writing, place, now=now) if place else 0
         if by_person:
             memories.unforget(writing, text.keyed_hash(statement.text, tools.store.hash_key))
+        # What a model saves by itself confirms nothing: each call is a new source, so it could make anything sure.
         return believe.remember(
             writing,
             statement,
@@ -261,8 +273,19 @@ def _remember(tools: Tools, rows: Rows, params: Params) -> dict[str, Any]:
 
 
 def _forget(tools: Tools, rows: Rows, params: Params) -> dict[str, Any]:
-    memory = _one(rows, params["id"])
-    tools.store.write(lambda writing: believe.forget(writing, memory, key=tools.store.hash_key, now=now_iso()))
+    found = _one(rows, params["id"])
+
+    def write(writing: Rows) -> Memory:
+        memory = _one(writing, found.id)  # as it is now: the user may have stated it meanwhile
+        if memory.authority == "user" and not params["by_person"]:
+            raise CsmdError(
+                f"{memory.id} was said by the user, and only a person at a terminal can make csmd forget it",
+                hint=f"type `csmd forget {memory.id}` in a terminal",
+            )
+        believe.forget(writing, memory, key=tools.store.hash_key, now=now_iso())
+        return memory
+
+    memory = tools.store.write(write)
     return {"id": memory.id, "text": memory.text, "forgotten": True}
 
 
@@ -319,7 +342,7 @@ def _job(tools: Tools, job: Job) -> dict[str, Any]:
     return {"job": job.id}
 
 
-def _look_at_job(tools: Tools, rows: Rows, params: Params) -> dict[str, Any]:
+def _look_at_job(tools: Tools, rows: None, params: Params) -> dict[str, Any]:
     job = tools.steward.jobs.get(params["id"])
     if job is None:
         raise BadInput(f"there is no job {params['id']!r}; the daemon may have been restarted", hint="run it again")
@@ -358,7 +381,8 @@ TOOLS: dict[str, Tool] = {
         parameters={"text": (str, REQUIRED), **_PLACE, "session": (str, ""), "pin": (bool, False), "by_person": (bool, False)},
     ),
     "csm_memory_delete": Tool(
-        summary="Forget a memory for good", mutates=True, run=_forget, parameters={"id": (str, REQUIRED)}
+        summary="Forget a memory for good", mutates=True, run=_forget,
+        parameters={"id": (str, REQUIRED), "by_person": (bool, False)},
     ),
     "csm_memory_context": Tool(
         summary="The brief a new session would get", mutates=False, run=_brief, parameters={"project": (str, REQUIRED)}
@@ -375,12 +399,12 @@ TOOLS: dict[str, Tool] = {
         summary="Take in everything on disk; gives a job", mutates=True, run=_sync, parameters={"vectors": (bool, True)}
     ),
     "csm_job": Tool(
-        summary="How far a job is", mutates=False, run=_look_at_job, parameters={"id": (str, REQUIRED)}, lane="hook"
+        summary="How far a job is", mutates=False, run=_look_at_job, parameters={"id": (str, REQUIRED)}, lane=None
     ),
     "csm_model_add": Tool(
         summary="Install an embedding model from a folder; gives a job", mutates=True, run=_model_add, parameters={"path": (str, REQUIRED)}
     ),
-    "csm_runtime_status": Tool(summary="The daemon's state", mutates=False, run=_status, parameters={}, lane="hook"),
+    "csm_runtime_status": Tool(summary="The daemon's state", mutates=False, run=_status, parameters={}, lane="status"),
 }  # fmt: skip
 
 

@@ -31,8 +31,11 @@ class Watch:
         """What is watched."""
         return sorted(self._roots.copy())
 
-    def follow(self, roots: list[Path]) -> None:
-        """Watches these directories, and no others, with everything below; one that was made anew is another one."""
+    def follow(self, roots: list[Path]) -> bool:
+        """Watches these directories, and no others, with everything below; one that was made anew is another one.
+
+        Whether one was not watched before: what was written there until now nobody has hinted at.
+        """
         from watchdog.events import (
             DirCreatedEvent,
             FileCreatedEvent,
@@ -64,7 +67,7 @@ class Watch:
             if present.get(root) != identity and self._observer is not None:
                 del self._roots[root]
                 self._observer.unschedule(watch)
-        trouble = ""
+        trouble, new = "", False
         for root, identity in present.items():
             if root in self._roots:
                 continue
@@ -84,9 +87,11 @@ class Watch:
                 trouble = f"cannot watch {root}: {error.strerror}; it is looked at every 15 minutes"
                 continue
             self._roots[root] = (identity, watch)
+            new = True
         if trouble and trouble != self.trouble:
-            log.warning("%s", trouble)
+            log.warning("a directory of transcripts cannot be watched, see `csmd status`")
         self.trouble = trouble
+        return new
 
     def close(self) -> None:
         """Ends the observer's threads."""

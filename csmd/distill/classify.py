@@ -74,7 +74,8 @@ CUES: tuple[Cue, ...] = (
         r"|not (?:\w+ )?(?:correct|right|true)|not how\b)"
         r"|not what i (?:meant|asked|said|wanted)|i (?:meant|said)\b|my point (?:is|was))")),
     Cue("no", "correction", "fact", 0.76, "u", _re(
-        r"^\W{0,3}(?:no|nope|nah)\b(?:, | - |: | )(?!need\b|thanks?\b|problem|worries|idea|longer|more\b|one\b)\w+")),
+        r"^\W{0,3}(?:no|nope|nah)\b(?:, | - |: | (?=(?:i|it|that|this|you|we|they|the|use|do|don['’]t|let['’]?s)\b))"
+        r"(?!need\b|thanks?\b|problem|worries|idea|longer|more\b|one\b)\w+")),
     Cue("actually", "correction", "fact", 0.80, "u", _re(
         r"^(?:\W{0,3}(?:well|no|hmm|oh|wait|but),? )?(?:actually|in fact)\b|\b(?:thinking again"
         r"|on second thought|scratch that)\b")),

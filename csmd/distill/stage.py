@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from csmd import text
 from csmd.distill import extract
-from csmd.model import Statement, StoredTurn
+from csmd.model import Statement, StoredTurn, TurnKind
 from csmd.store import cursors, journal, memories
 from csmd.store.core import Store
 from csmd.store.cursors import Behind
@@ -12,7 +12,7 @@ from csmd.store.sqlite import Rows
 
 STAGE = "distill"
 #: Kinds that can stand before a statement and give it its context.
-SPOKEN = ("user", "assistant", "summary")
+SPOKEN: tuple[TurnKind, ...] = ("user", "assistant", "summary")
 
 
 def behind(store: Store) -> list[Behind]:
@@ -29,24 +29,26 @@ def distill(store: Store, session: Behind, *, settled: bool) -> int:
     """Distils one conversation as far as it is decided; the number of new statements.
 
     While the assistant is at work its latest message may not be its last: then the cursor
-    stops at the last prompt and what follows is looked at again.
+    stops at the last prompt and what follows is looked at again. What came after `session`
+    was looked up waits: whether it is settled is not known.
     """
 
     def look(rows: Rows) -> list[StoredTurn]:
-        return journal.stream_turns(rows, session.session_seq, after=max(0, session.position - 1))
+        return journal.stream_turns(rows, session.session_seq, after=max(0, session.position - 1), kinds=SPOKEN)
 
-    turns = store.read(look)
-    before = next((turn.text for turn in turns if turn.ordinal <= session.position and turn.kind in SPOKEN), "")
+    turns = [turn for turn in store.read(look) if turn.ordinal <= session.turns]
+    before = next((turn.text for turn in turns if turn.ordinal <= session.position), "")
     fresh = [turn for turn in turns if turn.ordinal > session.position]
     found: list[tuple[StoredTurn, Statement]] = []
     chosen = {turn.seq for turn in extract.final_turns(fresh, settled=settled)}
     for turn in fresh:
         if turn.seq in chosen:
             found += [(turn, statement) for statement in extract.statements(turn, before=before)]
-        if turn.kind in SPOKEN:
-            before = turn.text
+        before = turn.text
     prompts = [turn.ordinal for turn in fresh if turn.kind == "user"]
-    reached = fresh[-1].ordinal if settled and fresh else max(prompts, default=session.position)
+    reached = session.turns if settled else max(prompts, default=session.position)
+    if not found and reached == session.position:
+        return 0
 
     def write(rows: Rows) -> int:
         new = sum(

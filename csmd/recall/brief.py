@@ -21,7 +21,7 @@ ITEM_CHARACTERS = 400
 CONSIDERED = 200
 TWIN_OVERLAP = 0.6
 RECENCY_MOST = 0.10
-QUESTION_WEIGHT = 0.6
+QUESTION_WEIGHT = 0.35
 _ASKS = re.compile(
     r"\?\W*$|^\W*(?:(?:ok|okay|so|and|also|now|then|but|yes|yeah)\b\W*)*(?:can|could|would|will|should) (?:you|we|i)\b",
     re.IGNORECASE,

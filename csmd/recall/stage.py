@@ -117,7 +117,7 @@ def prompt_recall(
 
 def _weights(rows: Rows, terms: Sequence[str]) -> dict[str, float]:
     """A prompt's terms and how much each says among the memories."""
-    total, _ = search.document_counts(rows)
+    total = search.memory_count(rows)
     return {term: rank.rarity(search.memories_with(rows, term), total) for term in terms}
 
 

@@ -48,6 +48,14 @@ def add_receipt(
         )
 
 
+def delete_receipt(rows: Rows, receipt_id: str) -> None:
+    """Takes back a receipt with its items: what it notes was never told."""
+    rows.run(
+        "delete from injection_items where injection_seq in (select seq from injections where id = :id)", id=receipt_id
+    )
+    rows.run("delete from injections where id = :id", id=receipt_id)
+
+
 def fresh_since(rows: Rows, session_id: str) -> str:
     """Since when a session has had its present context: its last start, clear or compaction; "" when unknown."""
     marks = ", ".join(f"'{source}'" for source in FRESH_CONTEXT)

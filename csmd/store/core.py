@@ -1,10 +1,11 @@
-"""The store: one writer thread with group commit, two read-only readers with deadlines.
+"""The store: one writer thread with group commit, three read-only readers with deadlines.
 
 A write is a function that reads, decides and writes on the writer's connection; it returns
 after its commit, so that an acknowledgement means it is on the disk. Writes that wait
 together share one transaction and one fsync; one that fails is undone alone. Readers cannot
-write. The lane "hook" is for hooks only, so that no long search stands before them. What was
-taken in is answered: nobody waits for ever, whatever fails or closes.
+write. The lane "hook" is for hooks only, so that no long search stands before them, and "status"
+for the daemon's state, which is asked when something else takes long. What was taken in is
+answered: nobody waits for ever, whatever fails or closes.
 """
 
 from __future__ import annotations
@@ -27,9 +28,9 @@ from csmd.store import migrate, vectors
 from csmd.store.sqlite import Rows, connect, explained
 
 T = TypeVar("T")
-Lane = Literal["hook", "main"]
+Lane = Literal["hook", "main", "status"]
 
-LANES: tuple[Lane, ...] = ("hook", "main")
+LANES: tuple[Lane, ...] = ("hook", "main", "status")
 QUEUE_LIMIT = 2000
 GROUP_LIMIT = 256
 #: A truncating checkpoint keeps the writer out while it waits for readers: it may not wait long.

@@ -29,7 +29,7 @@ COUNTED: Sequence[tuple[str, str]] = (
     ("sessions", "select count(*) from sessions where parent = ''"),
     ("agents", "select count(*) from sessions where parent <> ''"),
     ("turns", "select count(*) from turns"),
-    ("provisional", "select count(*) from turns where provisional = 1"),
+    ("provisional", "select count(*) from turns where source = 'hook' and provisional = 1"),
     ("hook_only", "select count(*) from turns where source = 'hook' and provisional = 0"),
     ("events", "select count(*) from events"),
     ("statements", "select count(*) from statements"),

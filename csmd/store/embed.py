@@ -19,6 +19,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
 
 import csmd
+from csmd.config import SILENT
 from csmd.errors import BadInput, EmbeddingUnavailable
 from csmd.store import embed_worker as worker_side
 
@@ -130,7 +131,7 @@ class Embedder:
         self._model_dir = model_dir
         self._command = [python, "-P", "-m", "csmd.store.embed_worker", str(model_dir), "--idle-s", str(idle_s)]
         package = str(Path(csmd.__file__).parent.parent)  # the worker must be of our version, wherever we run from
-        self._environment = {**environment, "PYTHONPATH": package, "HF_HUB_OFFLINE": "1"}
+        self._environment = {**environment, **SILENT, "PYTHONPATH": package, "HF_HUB_OFFLINE": "1"}
         # Whoever waits for `_busy` holds `_queue`: a background loop cannot take its next turn before them.
         self._queue, self._busy = threading.Lock(), threading.Lock()
         self._worker: _Worker | None = None

@@ -13,6 +13,7 @@ import os
 import stat
 from dataclasses import dataclass
 from pathlib import Path
+from typing import BinaryIO
 
 from csmd import wire
 from csmd.errors import BadInput, ConfigError
@@ -22,10 +23,6 @@ SPOOL_SUFFIX = ".event"
 SPOOL_LIMIT_BYTES = wire.MAX_BODY_BYTES + 1000
 SPOOL_UNFINISHED = ".tmp-"
 SPOOL_MAGIC = b"csmd-spool 1 "
-README = (
-    "This directory belongs to csmd, the cross-session memory daemon.\n"
-    "`csmd status` tells what is in it; `csmd uninstall` takes csmd's hooks out of your assistant.\n"
-)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -52,8 +49,8 @@ def make_private(path: Path) -> Path:
     return path
 
 
-def write_atomic(path: Path, data: bytes, *, mode: int = 0o600) -> None:
-    """Writes a file whole: temp in the same directory, fsync, rename."""
+def write_atomic(path: Path, data: bytes, *, mode: int = 0o600, durable: bool = True) -> None:
+    """Writes a file whole: temp in the same directory, fsync (unless it may be lost in a power cut), rename."""
     # One for each call: two threads may write the same file at once.
     temp = path.with_name(f".{path.name}.{os.urandom(6).hex()}.tmp")
     descriptor = os.open(temp, os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_NOFOLLOW, mode)
@@ -61,7 +58,8 @@ def write_atomic(path: Path, data: bytes, *, mode: int = 0o600) -> None:
         with os.fdopen(descriptor, "wb") as file:
             file.write(data)
             file.flush()
-            os.fsync(file.fileno())
+            if durable:
+                os.fsync(file.fileno())
         temp.chmod(mode)
         temp.replace(path)
     except BaseException:
@@ -152,17 +150,46 @@ def read_spooled(path: Path) -> Spooled:
 
 
 def quarantine(directory: Path, *, source: str, reason: str, data: bytes, offset: int = 0, now: str) -> None:
-    """Notes input that could not be read: where it stands, its length, hash and the reason, never its bytes."""
-    make_private(directory)
+    """Notes input that could not be read: where it stands, its length, hash and the reason, never its bytes.
+
+    A note is not flushed to the disk: nothing rests on it.
+    """
     digest = hashlib.sha256(data).hexdigest()
     note = {"at": now, "source": source, "offset": offset, "bytes": len(data), "sha256": digest, "reason": reason}
-    write_atomic(directory / f"{digest[:24]}.json", wire.dumps(note).encode() + b"\n")
+    _note(directory, digest, note)
+
+
+def quarantine_rest(directory: Path, *, source: str, lines: int, first: int, last: int, now: str) -> None:
+    """One note on many more lines of a source that could not be read: how many, and the offsets of the outermost."""
+    reason = f"{lines} more lines that could not be read"
+    note = {"at": now, "source": source, "lines": lines, "first_offset": first, "last_offset": last, "reason": reason}
+    _note(directory, hashlib.sha256(f"{source}:{first}".encode("utf-8", "replace")).hexdigest(), note)
+
+
+def _note(directory: Path, digest: str, note: dict[str, object]) -> None:
+    make_private(directory)
+    write_atomic(directory / f"{digest[:24]}.json", wire.dumps(note).encode("utf-8", "replace") + b"\n", durable=False)
+
+
+def open_regular(path: Path) -> BinaryIO:
+    """Opens a file for reading without ever waiting for its other end; OSError for a pipe, a device or a directory."""
+    descriptor = os.open(path, os.O_RDONLY | os.O_NONBLOCK | os.O_NOCTTY)
+    try:
+        mode = os.fstat(descriptor).st_mode
+        if stat.S_ISDIR(mode):
+            raise IsADirectoryError(errno.EISDIR, os.strerror(errno.EISDIR), str(path))
+        if not stat.S_ISREG(mode):
+            raise OSError(errno.EINVAL, "not a regular file", str(path))
+        return os.fdopen(descriptor, "rb")
+    except BaseException:
+        os.close(descriptor)
+        raise
 
 
 def read_small(path: str, limit: int = 65_536) -> str | None:
     """The text of a small file, "" for a directory, None when there is nothing to read: a pipe or device is not."""
     try:
-        descriptor = os.open(path, os.O_RDONLY | os.O_NONBLOCK)
+        descriptor = os.open(path, os.O_RDONLY | os.O_NONBLOCK | os.O_NOCTTY)
         try:
             mode = os.fstat(descriptor).st_mode
             if stat.S_ISDIR(mode):

@@ -7,6 +7,7 @@ the user made csmd forget. STRUCTURE names the rest: keys, words of a fixed voca
 from __future__ import annotations
 
 #: (table, column) that hold text of people, tools or the machine; full-text indexes and vectors derive from them.
+#: Redacted, but for the paths of transcripts (files.path, sessions.path): a cursor has to find its file again.
 TEXT_COLUMNS: frozenset[tuple[str, str]] = frozenset(
     {
         ("projects", "root"),
@@ -61,9 +62,12 @@ TEXT_FILES: tuple[str, ...] = (
     "spool/.tmp-*",
     "quarantine/*",
     "log/csmd.log*",
+    "log/crash.txt",
+    "run/start.stderr",
     "install.json",
 )
 #: Files in the home that hold none.
 STRUCTURE_FILES: tuple[str, ...] = (
-    "endpoint", "config.yaml", "hook/*", "hook/__pycache__/*", "run/*", "models/**/*", "README.txt",
+    "endpoint", "config.yaml", "hook/*", "hook/__pycache__/*", "run/*.lock", "run/daemon.json", "run/stopped-by-user",
+    "run/hung", "run/*.sock", "models/**/*", "README.txt",
 )  # fmt: skip

@@ -7,9 +7,17 @@ brings the same text in the same session, the provisional row *becomes* the tran
 
 from __future__ import annotations
 
-from csmd.model import NEVER, SEARCHABLE, Event, Project, StoredTurn, Turn
+from collections.abc import Sequence
+
+from csmd.model import NEVER, SEARCHABLE, Event, Project, StoredTurn, Turn, TurnKind
 from csmd.store import vectors
 from csmd.store.sqlite import Rows
+
+#: What stands before an event's id in the uuid of the turn it reported.
+HOOK_UUID = "hook:"
+#: Event -> what the transcript may call what it reported: a prompt that no person wrote is a notification there.
+_KINDS: dict[str, tuple[TurnKind, ...]] = {"prompt": ("user", "command", "notification")}
+_KINDS_OF_ANSWERS: tuple[TurnKind, ...] = ("assistant", "notification")
 
 #: A day after every other.
 LAST_DAY = "9999-12-31"
@@ -303,8 +311,9 @@ def add_provisional(rows: Rows, turn: Turn, *, event: str, text_hash: str, host:
         event=event,
     )
     stored = rows.value(
-        "select count(*) from session_turn st join turns t on t.seq = st.turn_seq "
-        "where st.session_seq = :session and t.text_hash = :hash and t.kind = :kind",
+        # In this order: few turns say the same, a session has thousands.
+        "select count(*) from turns t cross join session_turn st "
+        "where t.text_hash = :hash and t.kind = :kind and st.turn_seq = t.seq and st.session_seq = :session",
         session=session,
         hash=text_hash,
         kind=turn.kind,
@@ -330,25 +339,21 @@ def close_provisional(rows: Rows, *, before: str) -> tuple[int, int]:
     """Ends the wait for turns that the transcript has passed by; (dropped as doubles, kept as hook-only).
 
     Looks at provisional turns older than `before` whose session lists later transcript turns; those
-    may be stored under another session, a fork of this one.
+    may be stored under another session, a fork of this one. A turn is a double when the transcript
+    has as many of its text as hooks reported: what was said twice and is there once was said twice.
     """
     waiting = rows.all(
-        "select t.seq, t.uuid, t.session_seq, t.text_hash from turns t where t.provisional = 1 and t.at < :before "
-        "and exists (select 1 from session_turn st join turns n on n.seq = st.turn_seq "
-        "where st.session_seq = t.session_seq and n.source = 'transcript' and n.at > t.at) order by t.seq",
+        "select t.seq, t.uuid, t.session_seq, t.text_hash, t.at from turns t join sessions s on s.seq = t.session_seq "
+        "where t.source = 'hook' and t.provisional = 1 and t.at < :before and s.last_at > t.at order by t.seq",
         before=before,
     )
     dropped = kept = 0
-    for seq, uuid, session, text_hash in waiting:
-        double = rows.one(
-            "select t.seq, t.uuid from session_turn st join turns t on t.seq = st.turn_seq "
-            "where st.session_seq = :session and t.text_hash = :hash and t.source = 'transcript' "
-            "order by st.ordinal limit 1",
-            session=session,
-            hash=text_hash,
-        )
-        if double:
-            _merge(rows, int(seq), str(uuid), into=int(double[0]), uuid=str(double[1]))
+    for seq, uuid, session, text_hash, at in waiting:
+        if not _went_on(rows, session, after=at):
+            continue
+        double = _double(rows, str(uuid), session, text_hash)
+        if double is not None:
+            _merge(rows, int(seq), str(uuid), into=double[0], uuid=double[1])
             dropped += 1
         else:
             rows.run("update turns set provisional = 0 where seq = :seq", seq=seq)
@@ -356,17 +361,60 @@ def close_provisional(rows: Rows, *, before: str) -> tuple[int, int]:
     return dropped, kept
 
 
-def set_title(rows: Rows, session_id: str, title: str) -> None:
-    """Names a session as the host does."""
-    rows.run("update sessions set title = :title where id = :id", title=title, id=session_id)
+def _went_on(rows: Rows, session: int, *, after: str) -> bool:
+    """Whether the transcript of a session has a turn later than a time; asked from its end, where that one stands."""
+    later = rows.value(
+        "select n.seq from session_turn st join turns n on n.seq = st.turn_seq where st.session_seq = :session "
+        "and n.source = 'transcript' and n.at > :after order by st.ordinal desc limit 1",
+        session=session,
+        after=after,
+    )
+    return later is not None
 
 
-def stream_turns(rows: Rows, session_seq: int, *, after: int, limit: int = 100_000) -> list[StoredTurn]:
-    """A conversation's turns in order, from the first past the ordinal `after`."""
+def _double(rows: Rows, uuid: str, session: int, text_hash: str) -> tuple[int, str] | None:
+    """(row key, uuid) of the transcript's turn that a hook's turn is the double of; None when it has none left."""
+    reported = rows.one(
+        "select e.name, count(*) from events own join events e on e.stream = own.stream "
+        "and e.text_hash = own.text_hash and e.name = own.name where own.id = :event group by e.name",
+        event=uuid.removeprefix(HOOK_UUID),
+    )
+    if reported is None:
+        return None
+    kinds = _KINDS.get(reported[0], _KINDS_OF_ANSWERS)
+    stored = [
+        (int(seq), str(of))
+        for seq, of, kind in rows.all(
+            "select t.seq, t.uuid, t.kind from turns t cross join session_turn st where t.text_hash = :hash "
+            "and t.source = 'transcript' and st.turn_seq = t.seq and st.session_seq = :session order by st.ordinal",
+            hash=text_hash,
+            session=session,
+        )
+        if kind in kinds
+    ]
+    return stored[reported[1] - 1] if len(stored) >= reported[1] else None
+
+
+def set_title(rows: Rows, session_id: str, title: str, *, first: bool = False) -> None:
+    """Names a session as the host does; with `first` only one that has no name yet."""
+    rows.run(
+        "update sessions set title = :title where id = :id and (title = '' or :first = 0)",
+        title=title,
+        id=session_id,
+        first=int(first),
+    )
+
+
+def stream_turns(
+    rows: Rows, session_seq: int, *, after: int, limit: int = 100_000, kinds: Sequence[TurnKind] = ()
+) -> list[StoredTurn]:
+    """A conversation's turns in order, from the first past the ordinal `after`; of all kinds, or of `kinds` only."""
+    marks = ", ".join(f"'{kind}'" for kind in kinds)
+    wanted = f"and t.kind in ({marks})" if kinds else ""
     found = rows.all(
-        "select t.seq, t.uuid, s.id, t.project_seq, t.kind, t.text, t.at, st.ordinal, s.parent from session_turn st "
+        "select t.seq, t.uuid, s.id, t.project_seq, t.kind, t.text, t.at, st.ordinal, s.parent from session_turn st "  # noqa: S608
         "join turns t on t.seq = st.turn_seq join sessions s on s.seq = st.session_seq "
-        "where st.session_seq = :session and st.ordinal > :after order by st.ordinal limit :limit",
+        f"where st.session_seq = :session and st.ordinal > :after {wanted} order by st.ordinal limit :limit",
         session=session_seq,
         after=after,
         limit=limit,

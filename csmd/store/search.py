@@ -10,8 +10,8 @@ from csmd.store.sqlite import Rows, memories_with, text_hits, vector_hits
 
 __all__ = [
     "TurnRow",
-    "document_counts",
     "memories_with",
+    "memory_count",
     "neighbours",
     "text_hits",
     "turns_by_seq",
@@ -75,8 +75,6 @@ def turns_of_uuids(rows: Rows, uuids: Sequence[str]) -> dict[str, int]:
     return found
 
 
-def document_counts(rows: Rows) -> tuple[int, int]:
-    """How many memories and searchable turns there are."""
-    return int(rows.value("select count(*) from memories")), int(
-        rows.value("select count(*) from turns where searchable = 1")
-    )
+def memory_count(rows: Rows) -> int:
+    """How many memories there are."""
+    return int(rows.value("select count(*) from memories"))

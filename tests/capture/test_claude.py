@@ -11,6 +11,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from csmd.capture import fields
 from csmd.capture.hosts import claude
 from csmd.errors import BadInput
 from csmd.model import Turn
@@ -50,7 +51,9 @@ def queued(prompt: Any, **more: Any) -> bytes:
     """A prompt that was typed while the assistant worked."""
     attachment = {"type": "queued_command", "prompt": prompt, "commandMode": "prompt", **more.pop("attachment", {})}
     tail = {"uuid": "u1", "timestamp": "2026-01-02T03:04:05.678Z", "sessionId": "s1", "cwd": "/p"}
-    return bytes_of({"parentUuid": "u0", "isSidechain": False, "attachment": attachment, "type": "attachment", **tail, **more})
+    return bytes_of(
+        {"parentUuid": "u0", "isSidechain": False, "attachment": attachment, "type": "attachment", **tail, **more}
+    )
 
 
 def read(*lines: bytes, limit: int = LIMIT) -> claude.Reading:
@@ -165,7 +168,12 @@ def test_a_turn_carries_what_its_line_says_about_it() -> None:
     usage = {"input_tokens": 1, "output_tokens": 7}
     message = {"model": "claude-x", "id": "msg_1", "content": [text("a"), use({}, "Read")], "usage": usage}
     first, second = read(spoken("assistant", message, parentUuid="u0")).turns
-    assert (first.at, first.cwd, first.parent_uuid, first.version) == ("2026-01-02T03:04:05.678Z", "/p", "u0", "2.1.329")
+    assert (first.at, first.cwd, first.parent_uuid, first.version) == (
+        "2026-01-02T03:04:05.678Z",
+        "/p",
+        "u0",
+        "2.1.329",
+    )
     assert (first.message_id, first.model, first.tokens, first.tool_name) == ("msg_1", "claude-x", 7, "")
     assert (second.message_id, second.tokens, second.tool_name) == ("msg_1", 0, "Read")  # counted once per line
 
@@ -191,13 +199,13 @@ def test_a_sub_agent_is_a_stream_of_its_own() -> None:
         ("2026-01-02T03:04:05.678912Z", "2026-01-02T03:04:05.678Z"),
         ("2026-01-02T05:04:05.678+02:00", "2026-01-02T03:04:05.678Z"),
         ("2026-01-02T03:04:05.678", "2026-01-02T03:04:05.678Z"),
-        ("2026-13-45T03:04:05.678Z", claude.EPOCH),
-        ("٢٠٢٦-01-02T03:04:05.678Z", claude.EPOCH),
-        ("0001-01-01T00:00:00.000+23:00", claude.EPOCH),
-        ("yesterday", claude.EPOCH),
-        ("", claude.EPOCH),
-        (None, claude.EPOCH),
-        (1767323045678, claude.EPOCH),
+        ("2026-13-45T03:04:05.678Z", fields.EPOCH),
+        ("٢٠٢٦-01-02T03:04:05.678Z", fields.EPOCH),
+        ("0001-01-01T00:00:00.000+23:00", fields.EPOCH),
+        ("yesterday", fields.EPOCH),
+        ("", fields.EPOCH),
+        (None, fields.EPOCH),
+        (1767323045678, fields.EPOCH),
     ],
 )
 def test_a_time_is_brought_to_one_form_or_is_the_epoch(stamp: Any, at: str) -> None:
@@ -206,7 +214,10 @@ def test_a_time_is_brought_to_one_form_or_is_the_epoch(stamp: Any, at: str) -> N
 
 def test_a_tools_text_is_trimmed_after_its_secrets_are_out() -> None:
     secret = "sk-ant-" + "b2" * 30
-    for line in (user([result("x" * 90 + secret + "y" * 90)]), assistant([use({"a": "x" * 90 + " " + secret + "y" * 90})])):
+    for line in (
+        user([result("x" * 90 + secret + "y" * 90)]),
+        assistant([use({"a": "x" * 90 + " " + secret + "y" * 90})]),
+    ):
         (turn,) = read(line, limit=100).turns
         assert "bytes left out" in turn.text and "b2" not in turn.text
 
@@ -264,14 +275,23 @@ BOOKKEEPING = [
 ]  # fmt: skip
 
 
-@pytest.mark.parametrize("line", BOOKKEEPING, ids=lambda line: "-".join(str(json.loads(line).get(k)) for k in ("type", "subtype")))
+@pytest.mark.parametrize(
+    "line", BOOKKEEPING, ids=lambda line: "-".join(str(json.loads(line).get(k)) for k in ("type", "subtype"))
+)
 def test_bookkeeping_is_skipped_without_being_parsed(line: bytes) -> None:
     assert read(line[:-1] + b"this is no JSON").skipped == 1  # whoever parsed it would say so
 
 
 def test_there_are_samples_of_every_kind_of_bookkeeping() -> None:
     kinds = {json.loads(line)["type"] for line in BOOKKEEPING}
-    assert {"queue-operation", "system", "attachment", "api-request", "api-request-blob", "file-history-snapshot"} <= kinds
+    assert {
+        "queue-operation",
+        "system",
+        "attachment",
+        "api-request",
+        "api-request-blob",
+        "file-history-snapshot",
+    } <= kinds
 
 
 TRAPS = [
@@ -294,7 +314,12 @@ def test_words_of_a_prompt_never_make_it_bookkeeping(trap: str) -> None:
 
 @pytest.mark.parametrize(
     "given_input",
-    [{"type": "progress"}, {"type": "system", "x": 1}, {"attachment": {"type": "prompt_snapshot"}}, {"a": {"type": "mode"}}],
+    [
+        {"type": "progress"},
+        {"type": "system", "x": 1},
+        {"attachment": {"type": "prompt_snapshot"}},
+        {"a": {"type": "mode"}},
+    ],
     ids=str,
 )
 def test_fields_of_a_tools_input_never_make_a_line_bookkeeping(given_input: dict[str, Any]) -> None:
@@ -310,23 +335,41 @@ PLAIN = st.text(st.characters(blacklist_categories=["Cs"]), max_size=30)
 WORDS = st.one_of(PLAIN, st.sampled_from(TRAPS), st.tuples(PLAIN, st.sampled_from(TRAPS)).map("".join))
 LEAF = st.one_of(st.none(), st.booleans(), st.integers(), st.floats(allow_nan=False), WORDS)
 KEYS = st.one_of(st.sampled_from(["type", "attachment", "message", "content", "uuid", "cwd", "toolUseResult"]), PLAIN)
-VALUES = st.recursive(LEAF, lambda inner: st.lists(inner, max_size=3) | st.dictionaries(KEYS, inner, max_size=4), max_leaves=8)
+VALUES = st.recursive(
+    LEAF, lambda inner: st.lists(inner, max_size=3) | st.dictionaries(KEYS, inner, max_size=4), max_leaves=8
+)
 
 
-@given(before=st.dictionaries(PLAIN.filter(lambda k: k not in ("type", "message")) | st.just("attachment"), VALUES, max_size=4), said=WORDS)
+@given(
+    before=st.dictionaries(
+        PLAIN.filter(lambda k: k not in ("type", "message")) | st.just("attachment"), VALUES, max_size=4
+    ),
+    said=WORDS,
+)
 def test_no_line_of_a_person_is_ever_skipped_whatever_stands_before(before: dict[str, Any], said: str) -> None:
-    line = {key: value for key, value in before.items() if key not in ("uuid", "sessionId", "isMeta", "isCompactSummary", "origin")}
+    line = {
+        key: value
+        for key, value in before.items()
+        if key not in ("uuid", "sessionId", "isMeta", "isCompactSummary", "origin")
+    }
     assert read(bytes_of({**line, **json.loads(user(f"said: {said}"))})).skipped == 0
 
 
-@given(st.dictionaries(KEYS, VALUES, max_size=6) | VALUES, st.sampled_from(["user", "assistant", "attachment", "ai-title", None]))
+@given(
+    st.dictionaries(KEYS, VALUES, max_size=6) | VALUES,
+    st.sampled_from(["user", "assistant", "attachment", "ai-title", None]),
+)
 def test_reading_any_json_ends_well_or_in_bad_input(value: Any, kind: str | None) -> None:
     if isinstance(value, dict) and kind:
         value = {"uuid": "u", "sessionId": "s", **value, "type": kind}
     ends_well(bytes_of(value))
 
 
-@given(st.binary(max_size=200), st.sampled_from([user("fix it"), assistant([use({"a": "b"})]), queued("x")]), st.integers(0, 300))
+@given(
+    st.binary(max_size=200),
+    st.sampled_from([user("fix it"), assistant([use({"a": "b"})]), queued("x")]),
+    st.integers(0, 300),
+)
 def test_reading_any_bytes_ends_well_or_in_bad_input(noise: bytes, line: bytes, at: int) -> None:
     ends_well(noise)
     ends_well(line[:at] + noise + line[at + len(noise) :])
@@ -342,7 +385,16 @@ def ends_well(data: bytes) -> None:
         except BadInput as error:
             assert error.what
     for turn in reading.turns:
-        found += [turn.uuid, turn.session_id, turn.text, turn.cwd, turn.agent_id, turn.model, turn.version, turn.tool_name]
+        found += [
+            turn.uuid,
+            turn.session_id,
+            turn.text,
+            turn.cwd,
+            turn.agent_id,
+            turn.model,
+            turn.version,
+            turn.tool_name,
+        ]
         assert turn.uuid and turn.session_id and len(turn.at) == 24
     for one in (*found, *reading.titles, *reading.titles.values()):
         one.encode("utf-8")
@@ -477,7 +529,12 @@ def event(**payload: Any) -> Any:
 
 def test_the_summariser_of_a_compaction_is_no_sub_agent() -> None:
     assert event(name="SubagentStop", agent_type="", last_assistant_message="summary") is None
-    assert event(name="SubagentStop", agent_type="x", agent_id="a1", agent_transcript_path="/a", transcript_path="/t").transcript_path == "/a"
+    assert (
+        event(
+            name="SubagentStop", agent_type="x", agent_id="a1", agent_transcript_path="/a", transcript_path="/t"
+        ).transcript_path
+        == "/a"
+    )
 
 
 @pytest.mark.parametrize("name", ["PreToolUse", "", "sessionstart", "SessionStart ", "Nothing"])
@@ -509,7 +566,13 @@ def test_a_turn_is_reported_only_by_events_with_words() -> None:
     assert claude.event_turn(event(prompt="<task-notification>x")).kind == "notification"
     assert claude.event_turn(event(name="Stop", last_assistant_message="done")).kind == "assistant"
     assert claude.event_turn(event(name="SubagentStop", agent_id="a", last_assistant_message="r")).stream == "s1/a"
-    for silent in (event(prompt=""), event(prompt=FENCED), event(prompt=["x"]), event(name="SessionStart", prompt="x"), event(name="Stop")):
+    for silent in (
+        event(prompt=""),
+        event(prompt=FENCED),
+        event(prompt=["x"]),
+        event(name="SessionStart", prompt="x"),
+        event(name="Stop"),
+    ):
         assert claude.event_turn(silent) is None
 
 

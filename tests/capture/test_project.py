@@ -129,7 +129,9 @@ def test_a_link_to_git_data_that_is_gone_is_a_project_still(root: Path) -> None:
 def test_a_symbolic_link_is_a_place_of_its_own_because_nothing_is_looked_up(main: Path, root: Path) -> None:
     (root / "link").symlink_to(main)
     assert identify(root / "link").kind == "git"
-    assert identify((root / "link").resolve()) == identify(main)  # the client reports real paths, csmd's own verbs resolve
+    assert identify((root / "link").resolve()) == identify(
+        main
+    )  # the client reports real paths, csmd's own verbs resolve
 
 
 def test_without_git_the_path_is_the_project(root: Path) -> None:
@@ -181,7 +183,9 @@ def test_any_path_has_a_project(cwd: str, start: str) -> None:
 def test_any_content_of_a_dot_git_file_is_survived(content: bytes) -> None:
     held = content.decode("utf-8", "replace")
     assert project.identify("/a/b", read=lambda path: held if path == "/a/b/.git" else None).key
-    assert project.identify("/a/b", read=lambda path: {"/a/b/.git": "gitdir: d", "/a/b/d/commondir": held}.get(path)).key
+    assert project.identify(
+        "/a/b", read=lambda path: {"/a/b/.git": "gitdir: d", "/a/b/d/commondir": held}.get(path)
+    ).key
 
 
 def test_a_path_deeper_than_anyones_ends() -> None:

@@ -95,9 +95,24 @@ POSITIVES: dict[str, list[tuple[str, str]]] = {
         ('password = "hunter22!"', "hunter22"), ("DB_PASSWORD=hunter22", "hunter22"), ("'passwd': 'S3cret-pw'", "S3cret-pw"),
         ("mysql --password=hunter22 -u me", "hunter22"), ("tool --password hunter22", "hunter22"),
     ],
+    "spoken-password": [
+        ("deploy with password=hunter2xyz on kestrel", "hunter2xyz"), ("My password is Zebra99crossing", "Zebra99crossing"),
+        ("password: Tr0ub4dor&3", "Tr0ub4dor&3"), ("the passphrase was now correct4horse, I think", "correct4horse"),
+    ],
+    "environment-secret": [
+        ("API_TOKEN=abc123def456", "abc123def456"), ("export CI_SECRET=9f8e7d6c5b4a", "9f8e7d6c5b4a"),
+        ("STRIPE_API_KEY='a1b2c3d4e5'", "a1b2c3d4e5"),
+    ],
+    "user-password": [
+        ("curl -u admin:Passw0rd123 http://localhost/", "Passw0rd123"), ("wget --user me@host:s3cretpw -q", "s3cretpw"),
+    ],
 }  # fmt: skip
 
 NEGATIVES = [
+    "docker run -u 1000:1000 --user 1000:1000 image",
+    "password: string, password: required, password is required for step2",
+    "password = get_password(); self.password = self.cfg.password2",
+    "MAX_TOKENS=4096 GITHUB_TOKEN=$TOKEN API_KEY=<your key> BYPASS=enabled",
     "commit 4dc1a2f0e9b8c7d6a5f4e3d2c1b0a99887766554 and f9e8d7c6",
     "550e8400-e29b-41d4-a716-446655440000",
     "sha256:" + drawn(HEX, 64),
@@ -210,7 +225,13 @@ def test_a_placeholder_in_a_secret_field_stays(value: Any) -> None:
 
 def test_names_of_fields_are_redacted_and_other_values_stay_as_they_are() -> None:
     tree = {f"sk-ant-{KEY}": 1, "n": 1.5, "b": False, "z": None, "l": [[], {}]}
-    assert redact_tree(tree, Counter()) == {"[redacted:anthropic-key]": 1, "n": 1.5, "b": False, "z": None, "l": [[], {}]}
+    assert redact_tree(tree, Counter()) == {
+        "[redacted:anthropic-key]": 1,
+        "n": 1.5,
+        "b": False,
+        "z": None,
+        "l": [[], {}],
+    }
 
 
 FRAGMENTS = [text for rows in POSITIVES.values() for text, _ in rows] + NEGATIVES + [
@@ -268,7 +289,9 @@ def test_a_megabyte_without_an_end_is_read_in_proportion_too() -> None:
         assert seconds(text * 8) < 8 * 4 * max(seconds(text), 0.002)
 
 
-@pytest.mark.skipif(not (EVALUATION / "transcripts").is_dir(), reason=f"no real transcripts at {EVALUATION}; set CSMD_EVAL")
+@pytest.mark.skipif(
+    not (EVALUATION / "transcripts").is_dir(), reason=f"no real transcripts at {EVALUATION}; set CSMD_EVAL"
+)
 def test_real_sessions_hold_hardly_anything_that_is_taken_for_a_secret() -> None:
     reading = claude.Reading()
     for path in sorted((EVALUATION / "transcripts").rglob("*.jsonl")):

@@ -20,6 +20,7 @@ from csmd.errors import BadInput
 from csmd.model import Event
 from csmd.store import cursors
 from csmd.store.core import Store
+from csmd.store.notes import NOTES_LIMIT
 from csmd.store.sqlite import Rows
 
 NOW = "2026-06-01T00:00:00.000Z"
@@ -92,7 +93,9 @@ def line(uuid: str, said: str = "", *, kind: str = "user", second: int = 0, **mo
     message = {"role": kind, "content": [{"type": "text", "text": said or f"said {uuid}"}]}
     stamp = f"2026-01-02T03:{second // 60:02}:{second % 60:02}.000Z"
     value = {"parentUuid": None, "isSidechain": False, "type": kind, "message": message, "uuid": uuid}
-    return json.dumps({**value, "timestamp": stamp, "sessionId": "s1", "cwd": "/p", **more}, separators=(",", ":")).encode()
+    return json.dumps(
+        {**value, "timestamp": stamp, "sessionId": "s1", "cwd": "/p", **more}, separators=(",", ":")
+    ).encode()
 
 
 def bookkeeping(size: int = 10) -> bytes:
@@ -134,7 +137,16 @@ def test_the_last_line_waits_until_it_is_complete(place: Place) -> None:
 @settings(max_examples=25, suppress_health_check=[HealthCheck.function_scoped_fixture], deadline=None)
 @given(cuts=st.lists(st.integers(0, 1500), max_size=6), read_bytes=st.sampled_from([1, 7, 64, 1 << 20]))
 def test_however_the_file_grows_its_turns_are_the_same(tmp_path: Path, cuts: list[int], read_bytes: int) -> None:
-    lines = [line("u1"), bookkeeping(), b"", line("u2", "größer"), b"not JSON", line("u3", kind="assistant"), line("u1"), line("u4")]
+    lines = [
+        line("u1"),
+        bookkeeping(),
+        b"",
+        line("u2", "größer"),
+        b"not JSON",
+        line("u3", kind="assistant"),
+        line("u1"),
+        line("u4"),
+    ]
     data = b"".join(one + b"\n" for one in lines)
     root = tmp_path / os.urandom(8).hex()
     root.mkdir()
@@ -259,6 +271,29 @@ def test_a_malformed_line_is_noted_without_its_bytes_and_the_next_are_read(place
     place.write(b"}")
     place.tail()
     assert place.state().bad_lines == len(bad) + 1  # type: ignore[union-attr]
+
+
+def test_thousands_of_malformed_lines_leave_a_few_notes_and_are_all_counted(place: Place) -> None:
+    bad = [b"bad %d" % number for number in range(1000)]
+    place.write(line("u1"), *bad, line("u2"))
+    report = place.tail()
+    assert (report.turns_new, report.bad_lines) == (2, 1000)
+    noted = place.notes()
+    (rest,) = (note for note in noted if "lines" in note)
+    assert (len(noted), rest["lines"]) == (NOTES_LIMIT + 1, 1000 - NOTES_LIMIT)
+    data = place.path.read_bytes()
+    assert rest["first_offset"] == data.index(b"bad %d\n" % NOTES_LIMIT)
+    assert rest["last_offset"] == data.index(b"bad 999\n")
+
+
+def test_a_note_names_its_file_without_a_secret_in_its_path(place: Place) -> None:
+    secret = "sk-ant-" + "k9" * 20
+    path = place.path.with_name(f"{secret}.jsonl")
+    place.write(b"bad", path=path)
+    assert place.tail(path).bad_lines == 1
+    (note,) = place.notes()
+    assert secret not in note["source"] and note["source"].endswith("[redacted:anthropic-key].jsonl")
+    assert place.tail(path) == stage.Tail(), "the cursor finds its file again"
 
 
 @pytest.mark.parametrize("size", [transcript.MAX_LINE_BYTES + 1, 40 * 1024 * 1024])
@@ -393,7 +428,9 @@ def test_the_same_word_said_again_is_another_turn(place: Place) -> None:
     assert place.hook("UserPromptSubmit", ident="e3", prompt="yes", at="2026-01-02T03:04:06.000Z")
     assert place.hook("UserPromptSubmit", ident="e4", prompt="yes", at="2026-01-02T03:04:09.000Z")
     assert place.said() == ["yes", "ok", "yes", "yes"]
-    place.write(line("u1", "yes", second=245), line("u2", "ok", kind="assistant", second=246), line("u3", "yes", second=247))
+    place.write(
+        line("u1", "yes", second=245), line("u2", "ok", kind="assistant", second=246), line("u3", "yes", second=247)
+    )
     place.tail()
     assert sorted(place.uuids()) == ["hook:e4", "u1", "u2", "u3"]
     place.write(line("u4", "yes", second=250))
@@ -404,7 +441,9 @@ def test_the_same_word_said_again_is_another_turn(place: Place) -> None:
 
 @settings(max_examples=30, suppress_health_check=[HealthCheck.function_scoped_fixture], deadline=None)
 @given(st.lists(st.sampled_from(["yes", "no"]), min_size=1, max_size=5), st.data())
-def test_in_whatever_order_the_two_sources_come_every_turn_is_there_once(tmp_path: Path, said: list[str], data: Any) -> None:
+def test_in_whatever_order_the_two_sources_come_every_turn_is_there_once(
+    tmp_path: Path, said: list[str], data: Any
+) -> None:
     root = tmp_path / os.urandom(8).hex()
     root.mkdir()
     place = Place(root)
@@ -413,7 +452,9 @@ def test_in_whatever_order_the_two_sources_come_every_turn_is_there_once(tmp_pat
         hooks = lines = 0
         for step in order:
             if step == "hook":
-                place.hook("UserPromptSubmit", ident=f"e{hooks}", prompt=said[hooks], at=f"2026-01-02T03:{hooks:02}:00.000Z")
+                place.hook(
+                    "UserPromptSubmit", ident=f"e{hooks}", prompt=said[hooks], at=f"2026-01-02T03:{hooks:02}:00.000Z"
+                )
                 hooks += 1
             else:
                 place.write(line(f"u{lines}", said[lines], second=lines * 60))
@@ -429,7 +470,9 @@ def test_a_fork_lists_the_same_turns_without_storing_them_again(place: Place) ->
     shared = [("u1", "user"), ("u2", "assistant")]
     place.write(*(line(uuid, kind=kind) for uuid, kind in shared), line("u3"))
     fork = place.path.with_name("s2.jsonl")
-    place.write(*(line(uuid, kind=kind, sessionId="s2") for uuid, kind in shared), line("v3", sessionId="s2"), path=fork)
+    place.write(
+        *(line(uuid, kind=kind, sessionId="s2") for uuid, kind in shared), line("v3", sessionId="s2"), path=fork
+    )
     place.tail()
     report = place.tail(fork)
     assert (report.turns_new, report.turns_known) == (1, 2)
@@ -444,13 +487,25 @@ def test_a_sub_agents_transcript_is_a_conversation_of_its_own_in_either_layout(p
     aside = {"isSidechain": True, "agentId": "a1"}
     place.write(line("u1"))
     place.write(line("x1", "task", **aside), line("x2", "report", kind="assistant", **aside), path=agent)
-    assert stage.transcripts(place.root / "projects") == sorted([agent, place.path], key=lambda p: (-p.stat().st_mtime, str(p)))
+    assert stage.transcripts(place.root / "projects") == sorted(
+        [agent, place.path], key=lambda p: (-p.stat().st_mtime, str(p))
+    )
     for path in stage.transcripts(place.root / "projects"):
         place.tail(path)
     assert place.said("s1") == ["said u1"]
     assert place.said("s1/a1") == ["task", "report"]
-    assert place.rows("select id, parent, path from sessions order by id") == [("s1", "", str(place.path)), ("s1/a1", "s1", "")]
-    place.hook("SubagentStop", ident="e1", agent_id="a1", agent_type="x", last_assistant_message="report", agent_transcript_path=str(agent))
+    assert place.rows("select id, parent, path from sessions order by id") == [
+        ("s1", "", str(place.path)),
+        ("s1/a1", "s1", ""),
+    ]
+    place.hook(
+        "SubagentStop",
+        ident="e1",
+        agent_id="a1",
+        agent_type="x",
+        last_assistant_message="report",
+        agent_transcript_path=str(agent),
+    )
     assert place.said("s1/a1") == ["task", "report"]
 
 
@@ -506,6 +561,48 @@ def test_a_line_without_a_directory_first_does_not_make_everything_one_project(p
     assert projects(place) == {"u1": "/w/p", "u2": "/w/p", "u3": "/v"}
 
 
+def test_a_pipe_in_place_of_a_transcript_is_no_file_and_nobody_waits_for_it(place: Place) -> None:
+    pipe = place.path.with_name("pipe.jsonl")
+    os.mkfifo(pipe)
+    assert stage.started_in(pipe) == ""
+    assert place.hook("UserPromptSubmit", ident="e1", prompt="hello", cwd="/w/p", transcript_path=str(pipe))
+    assert projects(place) == {"hook:e1": "/w/p"}
+    with pytest.raises(OSError, match="not a regular file"):
+        place.tail(pipe)
+
+
+def test_the_place_of_an_event_can_be_looked_up_before_it_is_written(place: Place) -> None:
+    place.write(line("u1", cwd="/w/p"))
+
+    def decoded(name: str, **more: Any) -> Event:
+        payload = {"session_id": "s1", "cwd": "/w/p/sub", "transcript_path": str(place.path), **more}
+        event, _ = stage.decode_event(json.dumps(payload).encode(), name=name, event_id=name, at=NOW)
+        assert event is not None
+        return event
+
+    prompt = decoded("UserPromptSubmit", prompt="hello")
+    found = stage.place_of(prompt)
+    assert found is not None and found.root == "/w/p"
+    assert stage.place_of(decoded("SessionStart")) is None
+    place.path.unlink()
+    key = place.store.hash_key
+    assert place.store.write(lambda rows: stage.record(rows, prompt, redacted=Counter(), key=key, now=NOW, place=found))
+    assert projects(place) == {"hook:UserPromptSubmit": "/w/p"}
+
+
+def test_a_title_that_came_before_anybody_spoke_is_the_sessions_when_somebody_does(place: Place) -> None:
+    place.write(b'{"type":"custom-title","customTitle":"early","sessionId":"s1"}')
+    place.tail()
+    place.write(line("u1"))
+    place.tail()
+    assert place.rows("select title from sessions") == [("early",)]
+    place.write(b'{"type":"custom-title","customTitle":"late","sessionId":"s1"}', line("u2"))
+    place.tail()
+    place.write(line("u3"))
+    place.tail()
+    assert place.rows("select title from sessions") == [("late",)]
+
+
 def test_a_session_is_named_as_the_host_names_it_last(place: Place) -> None:
     place.write(
         line("u1"), b'{"type":"ai-title","aiTitle":"made up","sessionId":"s1"}', line("u2"),
@@ -513,7 +610,10 @@ def test_a_session_is_named_as_the_host_names_it_last(place: Place) -> None:
     )  # fmt: skip
     place.tail()
     assert place.rows("select title from sessions") == [("mine",)]
-    place.write(b'{"type":"custom-title","customTitle":"other \\ud800","sessionId":"s1"}', b'{"type":"ai-title","sessionId":"\\ud800","aiTitle":"x"}')
+    place.write(
+        b'{"type":"custom-title","customTitle":"other \\ud800","sessionId":"s1"}',
+        b'{"type":"ai-title","sessionId":"\\ud800","aiTitle":"x"}',
+    )
     place.tail()
     assert place.rows("select title from sessions") == [("other ?",)]
 
@@ -522,10 +622,50 @@ def test_whatever_a_hook_sends_is_recorded_or_bad_input(place: Place) -> None:
     odd = "\ud800\0odd"
     names = ("SessionStart", "UserPromptSubmit", "Stop", "SubagentStop", "PreCompact", "SessionEnd")
     for number, name in enumerate(names):
-        fields = ("session_id", "cwd", "prompt", "source", "trigger", "reason", "agent_id", "last_assistant_message", "transcript_path")
+        fields = (
+            "session_id",
+            "cwd",
+            "prompt",
+            "source",
+            "trigger",
+            "reason",
+            "agent_id",
+            "last_assistant_message",
+            "transcript_path",
+        )
         assert place.hook(name, ident=f"e{number}", **dict.fromkeys(fields, odd), agent_type="x")
     with pytest.raises(BadInput):
         place.hook("Stop", ident="e9", session_id="\0")
+
+
+TOKEN = "sk-ant-" + "k9" * 20
+
+
+def test_no_secret_reaches_the_columns_of_ids_and_names(place: Place) -> None:
+    tool = {"type": "tool_use", "id": "t", "name": TOKEN, "input": {}}
+    spoken = {"id": TOKEN, "role": "assistant", "model": TOKEN, "content": [{"type": "text", "text": "hello"}, tool]}
+    place.write(
+        line("u1", parentUuid=TOKEN, version=TOKEN), line("u2", kind="assistant", message=spoken),
+        line(TOKEN), line("u3", sessionId=TOKEN), line("u4", isSidechain=True, agentId=TOKEN),
+    )  # fmt: skip
+    place.tail()
+    for name in ("SessionStart", "UserPromptSubmit"):
+        more = {"source": TOKEN, "reason": TOKEN, "trigger": TOKEN, "cwd": f"/{TOKEN}"}
+        assert place.hook(name, ident=name, prompt="hook says hello", **more)
+    with pytest.raises(BadInput, match="session_id"):
+        place.hook("Stop", ident="e9", session_id=TOKEN)
+    with pytest.raises(BadInput, match="agent_id"):
+        place.hook("SubagentStop", ident="e8", agent_type="x", agent_id=TOKEN, last_assistant_message="done")
+    tables = ("projects", "sessions", "turns", "events", "files")
+    assert TOKEN not in repr([place.rows(f"select * from {table}") for table in tables])
+    assert place.said() == ["said u1", "hello", "{}", "hook says hello"], "an agent's line is not its session's"
+
+
+def test_no_secret_in_a_transcripts_directories_reaches_a_project(place: Place) -> None:
+    place.write(line("u1", cwd=f"/w/{TOKEN}"), line("u2", cwd=f"/w/{TOKEN}/sub"))
+    place.tail()
+    assert place.hook("UserPromptSubmit", ident="e1", prompt="hello", cwd=f"/w/{TOKEN}/sub")
+    assert set(projects(place).values()) == {"/w/[redacted:anthropic-key]"}
 
 
 # Real sessions.
@@ -551,18 +691,24 @@ def conversation(path: Path) -> set[str]:
     found = set()
     for data in path.read_bytes().split(b"\n"):
         value = json.loads(data) if data.strip() else {}
-        if value.get("type") not in ("user", "assistant") or (value.get("isMeta") and not value.get("isCompactSummary")):
+        if value.get("type") not in ("user", "assistant") or (
+            value.get("isMeta") and not value.get("isCompactSummary")
+        ):
             continue
         content = value["message"]["content"]
         blocks = [{"type": "text", "text": content}] if isinstance(content, str) else content
         for block in blocks:
             text = block.get("text", "").strip() if block["type"] == "text" else ""
-            if block["type"] in ("tool_use", "tool_result") or (text and not text.startswith("[Request interrupted by user")):
+            if block["type"] in ("tool_use", "tool_result") or (
+                text and not text.startswith("[Request interrupted by user")
+            ):
                 found.add(value["uuid"])
     return found
 
 
-@pytest.mark.skipif(not (EVALUATION / "transcripts").is_dir(), reason=f"no real transcripts at {EVALUATION}; set CSMD_EVAL")
+@pytest.mark.skipif(
+    not (EVALUATION / "transcripts").is_dir(), reason=f"no real transcripts at {EVALUATION}; set CSMD_EVAL"
+)
 def test_every_line_of_92_real_sessions_in_which_somebody_speaks_is_stored(place: Place) -> None:
     paths = stage.transcripts(EVALUATION / "transcripts")
     assert len(paths) == 92

@@ -36,7 +36,9 @@ TABLE = [
 ]
 
 
-@pytest.mark.parametrize(("name", "position", "head", "size", "beginning", "seen", "start", "reason"), TABLE, ids=lambda v: str(v)[:30])
+@pytest.mark.parametrize(
+    ("name", "position", "head", "size", "beginning", "seen", "start", "reason"), TABLE, ids=lambda v: str(v)[:30]
+)
 def test_the_state_of_the_file_decides_where_it_is_read_on(
     name: str, position: int, head: str, size: int, beginning: bytes, seen: bool, start: int, reason: str
 ) -> None:
@@ -45,7 +47,9 @@ def test_the_state_of_the_file_decides_where_it_is_read_on(
 
 
 @given(st.binary(max_size=3000), st.binary(max_size=3000))
-def test_a_head_holds_for_everything_that_is_appended_and_for_nothing_that_begins_otherwise(data: bytes, more: bytes) -> None:
+def test_a_head_holds_for_everything_that_is_appended_and_for_nothing_that_begins_otherwise(
+    data: bytes, more: bytes
+) -> None:
     head = head_of(data)
     assert is_head_of(head, data) and is_head_of(head, data + more)
     first = data[:HEAD_BYTES]
@@ -58,7 +62,10 @@ def test_a_head_of_another_form_means_another_file(head: str) -> None:
 
 
 def test_lines_stand_at_their_offsets_and_the_rest_stays() -> None:
-    assert split_lines(b'{"a":1}\n\n {"b":2} \r\n   \nrest', at=100) == ([(100, b'{"a":1}'), (109, b' {"b":2} \r')], 124)
+    assert split_lines(b'{"a":1}\n\n {"b":2} \r\n   \nrest', at=100) == (
+        [(100, b'{"a":1}'), (109, b' {"b":2} \r')],
+        124,
+    )
     assert split_lines(b"no end", at=7) == ([], 7)
     assert split_lines(b"", at=7) == ([], 7)
     assert split_lines(b"\n", at=7) == ([], 8)
@@ -85,7 +92,13 @@ def test_however_a_file_is_cut_its_lines_and_offsets_are_the_same(parts: list[by
 
 
 @settings(max_examples=50)
-@given(st.dictionaries(st.text(max_size=8), st.text(max_size=8) | st.lists(st.dictionaries(st.text(max_size=3), st.integers()), max_size=2), max_size=3))
+@given(
+    st.dictionaries(
+        st.text(max_size=8),
+        st.text(max_size=8) | st.lists(st.dictionaries(st.text(max_size=3), st.integers()), max_size=2),
+        max_size=3,
+    )
+)
 def test_an_object_is_whole_at_its_end_and_never_before(value: dict[str, Any]) -> None:
     line = json.dumps(value, ensure_ascii=False).encode()
     assert [border for border in range(len(line) + 1) if is_whole(line[:border])] == [len(line)]

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import hashlib
 import json
+import os
 import shutil
 import subprocess
 import sys
@@ -14,8 +15,9 @@ import pytest
 from machine import PREFERENCE, Machine, eventually
 
 import csmd
-from csmd.cli import install, settings
+from csmd.cli import disk, install, settings
 from csmd.config import base_interpreter
+from csmd.errors import ConfigError
 
 FOREIGN = b"""{
 \t"model" : "opus",   "permissions": {"allow": ["Bash(ls:*)"]},
@@ -182,6 +184,67 @@ def test_an_upgrade_replaces_the_daemon_of_before(machine: Machine, tmp_path: Pa
     done: dict[str, Any] = machine.csmd("install", "--json")
     assert machine.status()["version"] == csmd.__version__ and done["daemon"]["pid"] != daemon.pid
     assert daemon.wait(30) == 0
+
+
+def test_the_record_holds_no_copy_of_the_settings(machine: Machine) -> None:
+    write_settings(machine, b'{"env": {"TOKEN": "s3cr3t-of-the-user"}, "model": "opus"}')
+    machine.csmd("install", "--no-start")
+    (entry,) = json.loads(machine.paths.install_record.read_bytes())["settings"].values()
+    assert set(entry) == {"original", "sha256"} and entry["original"] == "by-removal"
+
+
+@pytest.mark.parametrize("verb", ["install", "start"])
+def test_a_home_that_is_a_link_is_refused_before_anything_is_written(machine: Machine, verb: str) -> None:
+    elsewhere = machine.root / "elsewhere"
+    elsewhere.mkdir(mode=0o755)
+    machine.home.symlink_to(elsewhere)
+    done = machine.run(verb)
+    assert (done.returncode, done.stdout) == (1, ""), done
+    assert "is a symbolic link" in done.stderr and "CSMD_HOME" in done.stderr
+    assert list(elsewhere.iterdir()) == [] and elsewhere.stat().st_mode & 0o777 == 0o755
+    assert not (machine.assistant / "settings.json").exists()
+
+
+def test_a_directory_in_the_home_that_is_not_the_users_is_refused(machine: Machine) -> None:
+    for place in (machine.home, machine.paths.hook_dir, machine.paths.run_dir):
+        with pytest.raises(ConfigError, match=r"not a directory of yours|cannot be made"):
+            place.parent.mkdir(exist_ok=True)
+            place.write_text("a file")
+            disk.make_private(place)
+        place.unlink()
+    if os.getuid() == 0:
+        machine.home.mkdir(exist_ok=True)
+        os.chown(machine.home, 12345, 12345)
+        with pytest.raises(ConfigError, match="not a directory of yours"):
+            disk.make_private(machine.home)
+    elif Path("/tmp").stat().st_uid != os.getuid():
+        with pytest.raises(ConfigError, match="not a directory of yours"):
+            disk.make_private(Path("/tmp"))
+
+
+def test_a_file_is_written_through_no_name_that_others_can_guess(tmp_path: Path) -> None:
+    path = tmp_path / "interpreter"
+    trap = tmp_path / f".interpreter.{os.getpid()}.tmp"
+    trap.write_text("theirs")
+    disk.write_whole(path, b"one", mode=0o700)
+    assert (path.read_bytes(), path.stat().st_mode & 0o777, trap.read_text()) == (b"one", 0o700, "theirs")
+
+    def changed() -> None:
+        raise ConfigError("changed")
+
+    with pytest.raises(ConfigError):
+        disk.write_whole(path, b"two", still=changed)
+    assert path.read_bytes() == b"one" and {entry.name for entry in tmp_path.iterdir()} == {path.name, trap.name}
+
+
+def test_status_says_when_the_interpreter_of_the_hooks_is_gone(machine: Machine) -> None:
+    machine.csmd("install", "--no-start")
+    machine.start()
+    assert not any("Python is gone" in reason for reason in machine.csmd("status", "--json")["degraded"])
+    (machine.paths.hook_dir / "interpreter").write_text("/nonexistent/python3.9\n")
+    (reason,) = (row for row in machine.csmd("status", "--json")["degraded"] if "Python is gone" in row)
+    assert "/nonexistent/python3.9" in reason and "csmd install" in reason
+    assert "/nonexistent/python3.9" in machine.csmd("status")
 
 
 def test_every_hook_file_is_copied_and_private(machine: Machine) -> None:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import ast
 import json
 import os
 import pty
@@ -17,13 +18,14 @@ import click
 import pytest
 from machine import CORRECTION, LIMIT_S, Machine, eventually
 
+import csmd
 from csmd.cli.main import main
 from csmd.daemon.tools import TOOLS
 
 HIT = {"id", "kind", "text", "score", "project", "session_id", "source_uuids", "at", "confidence", "gate", "authority",
        "superseded_by"}  # fmt: skip
 MEMORY = {"id", "text", "gate", "type", "category", "tier", "decay", "authority", "confidence", "attention", "pinned",
-          "source_uuids", "session_id", "sessions", "created_at", "confirmed_at", "superseded_by"}  # fmt: skip
+          "source_uuids", "session_id", "sessions", "created_at", "confirmed_at", "superseded_by", "project"}  # fmt: skip
 INJECTION = {"text", "tokens", "items", "degraded"}
 IMPORT = {"files", "turns_new", "turns_known", "bad_lines", "redactions", "memories_new", "vectors", "took_s"}
 HEAVY = {
@@ -72,6 +74,7 @@ def test_every_command_says_what_it_does(words: tuple[str, ...]) -> None:
     first = (command.help or "").strip().splitlines()[0]
     assert first.endswith(".") and len(first) <= 120, first
     assert all(len(line) <= 80 for line in text.splitlines()), text
+    assert "..." not in text.partition("Commands:")[2], text
     for parameter in command.params:
         assert isinstance(parameter, click.Argument) or parameter.help or parameter.name in ("limit", "kind"), parameter
 
@@ -92,6 +95,47 @@ def test_help_and_version_cost_no_heavy_import(machine: Machine) -> None:
         assert done.stdout and not HEAVY & set(done.stderr.split()), (words, HEAVY & set(done.stderr.split()))
 
 
+def test_a_module_that_is_started_is_not_looked_for_in_the_current_directory() -> None:
+    started = 0
+    for path in Path(csmd.__file__).parent.rglob("*.py"):
+        for node in ast.walk(ast.parse(path.read_text())):
+            if not isinstance(node, ast.List | ast.Tuple | ast.Call):
+                continue
+            found = node.args if isinstance(node, ast.Call) else node.elts
+            words = [getattr(word, "value", None) for word in found]
+            for at, word in enumerate(words):
+                started += word == "-m"
+                assert word != "-m" or "-P" in words[:at], f"{path}: -m without -P, line {node.lineno}"
+    assert started >= 4, "a check that finds nothing is none"
+
+
+@pytest.mark.parametrize("words", [["daemon"], ["start"], ["restart"], ["model", "fetch"]], ids=" ".join)
+def test_no_code_of_the_current_directory_is_run(machine: Machine, words: list[str]) -> None:
+    ran = machine.root / "ran"
+    for name in ("yaml", "argparse", "csmd"):
+        (machine.project / f"{name}.py").write_text(f"open({str(ran)!r}, 'a').write(__name__)\nraise SystemExit(9)\n")
+    # The script as it is installed: `python -m csmd`, as the other tests start it, would itself look here.
+    script = [sys.executable, "-P", "-m", "csmd"]
+    if words == ["model", "fetch"]:
+        machine.start()
+        machine.paths.config_file.write_text("embed.model: nobody/can-fetch-this\n")
+    child = subprocess.Popen(
+        [*script, *words], cwd=machine.project, env=machine.environment(), stdout=subprocess.DEVNULL,
+        stderr=subprocess.DEVNULL,
+    )  # fmt: skip
+    try:
+        if words == ["daemon"]:
+            eventually(lambda: child.poll() is not None or machine.paths.endpoint.exists())
+        else:
+            child.wait(LIMIT_S)
+        assert not ran.exists(), ran.read_text()
+    finally:
+        if child.poll() is None:
+            child.terminate()
+        child.wait(LIMIT_S)
+    assert not ran.exists(), ran.read_text()
+
+
 # --- exit codes
 
 
@@ -99,7 +143,7 @@ def test_help_and_version_cost_no_heavy_import(machine: Machine) -> None:
     ("words", "code", "said"),
     [
         (["status"], 3, "no csmd daemon is running"),
-        (["search", "x", "--json"], 3, "csmd start"),
+        (["search", "x", "--json"], 3, "csmd install"),
         (["frobnicate"], 2, "No such command"),
         (["search"], 2, "Missing argument"),
         (["search", "x", "--limit", "0"], 2, "--limit"),
@@ -126,6 +170,7 @@ def test_without_a_daemon_or_with_wrong_words_the_code_and_stderr_say_so(
         (["tool", "csm_memory_list", "--param", "colour=red"], "no parameter 'colour'"),
         (["tool", "csm_memory_list", "--param", "project=."], "absolute path"),
         (["tool", "csm_memory_save", "--param", "text=We use tabs.", "--param", "by_person=true"], "who speaks"),
+        (["tool", "csm_memory_delete", "--param", "id=m", "--param", "by_person=true"], "who speaks"),
         (["model", "add", "."], "no model.onnx"),
         (["remember", "..."], "nothing to remember"),
     ],
@@ -207,8 +252,12 @@ def test_search_answers_as_the_contract_says(full: Machine) -> None:
     found = full.csmd("search", "database_url", "--json")
     assert set(found) == {"query", "took_ms", "degraded", "hits"}
     assert (found["query"], found["took_ms"] > 0, isinstance(found["degraded"], list)) == ("database_url", True, True)
-    kinds = {hit["kind"] for hit in found["hits"]}
-    assert kinds == {"memory", "turn"} and all(set(hit) == HIT for hit in found["hits"])
+    for kind in ("memory", "turn"):
+        hits = full.csmd("search", "database_url", "--kind", kind, "--json")["hits"]
+        assert {hit["kind"] for hit in hits} == {kind} and all(set(hit) == HIT for hit in hits)
+    sources = [hit["source_uuids"][0] for hit in found["hits"]]
+    assert sources and len(set(sources)) == len(sources), "a memory and the turn that states it are one answer"
+    assert all(set(hit) == HIT for hit in found["hits"])
     assert [hit["score"] for hit in found["hits"]] == sorted((hit["score"] for hit in found["hits"]), reverse=True)
     for hit in found["hits"]:
         assert 1 <= len(hit["source_uuids"]) <= 4 and len(hit["text"]) <= 1200 and hit["session_id"] == "first"
@@ -224,6 +273,7 @@ def test_memories_answers_as_the_contract_says(full: Machine) -> None:
     assert set(found) == {"memories"} and len(found["memories"]) == 3
     for memory in found["memories"]:
         assert set(memory) == MEMORY | {"scope"}
+        assert memory["project"] == (str(full.project) if memory["scope"] == "project" else "")
         assert memory["sessions"] == ["first"] and memory["authority"] == "user" and memory["attention"] == "HOT"
     shown = full.csmd("show", found["memories"][0]["id"], "--json")
     assert {"origin", "version", "project", "sources", "links"} <= set(shown)
@@ -278,7 +328,7 @@ def test_tool_list_answers_as_the_contract_says(full: Machine) -> None:
 # --- who speaks
 
 
-def on_a_terminal(machine: Machine, *words: str) -> str:
+def on_a_terminal(machine: Machine, *words: str, code: int = 0) -> str:
     """What a command prints whose standard input and output are a terminal."""
     pid, terminal = pty.fork()
     if pid == 0:
@@ -292,7 +342,7 @@ def on_a_terminal(machine: Machine, *words: str) -> str:
     except OSError:  # the other end is closed: the command has ended
         pass
     os.close(terminal)
-    assert os.waitstatus_to_exitcode(os.waitpid(pid, 0)[1]) == 0, said
+    assert os.waitstatus_to_exitcode(os.waitpid(pid, 0)[1]) == code, said
     return said.decode()
 
 
@@ -307,13 +357,56 @@ def test_what_is_typed_in_a_terminal_is_the_users_and_what_is_piped_is_not(machi
     assert "Mondays" in on_a_terminal(machine, "memories")
 
 
+def test_what_an_assistant_saves_makes_nothing_surer(machine: Machine) -> None:
+    machine.start()
+    for text, first in (
+        ("We deploy on Mondays only.", lambda *words: json.loads(on_a_terminal(machine, *words))),
+        ("The cache lives in Redis.", machine.csmd),
+    ):
+        known = first("remember", text, "--json")
+        before = machine.csmd("show", known["id"], "--json")
+        for _ in range(4):
+            again = machine.csmd("remember", text, "--pin", "--json")
+            assert (again["id"], again["new"]) == (known["id"], False)
+        assert machine.csmd("show", known["id"], "--json") == before
+        assert machine.csmd("remember", text).startswith("known already as ")
+
+
+def test_only_a_person_at_a_terminal_has_what_they_said_forgotten(machine: Machine) -> None:
+    machine.start()
+    mine = json.loads(on_a_terminal(machine, "remember", "We deploy on Mondays only.", "--json"))["id"]
+    theirs = machine.csmd("remember", "The cache lives in Redis.", "--json")["id"]
+    for words in (["forget", mine], ["tool", "csm_memory_delete", "--param", f"id={mine}"]):
+        done = machine.run(*words)
+        assert (done.returncode, done.stdout) == (1, ""), done
+        assert "only a person at a terminal" in done.stderr and f"csmd forget {mine}" in done.stderr
+    assert machine.csmd("forget", theirs).startswith("forgotten: ")
+    assert "forgotten: We deploy on Mondays only." in on_a_terminal(machine, "forget", mine)
+    assert machine.csmd("memories", "--json")["memories"] == []
+
+
+def test_a_terminal_as_input_alone_makes_no_person(machine: Machine) -> None:
+    """Who has no terminal of their own can still be handed one's descriptor."""
+    machine.start()
+    ours, theirs = pty.openpty()
+    try:
+        done = subprocess.run(
+            [sys.executable, "-m", "csmd", "remember", "We deploy on Mondays only.", "--json"], cwd=machine.project,
+            env=machine.environment(), stdin=theirs, capture_output=True, start_new_session=True, check=True,
+        )  # fmt: skip
+    finally:
+        os.close(ours)
+        os.close(theirs)
+    assert json.loads(done.stdout)["authority"] == "assistant"
+
+
 def test_a_forgotten_memory_stays_away_from_another_import(machine: Machine) -> None:
     path = machine.conversation("first")
     machine.start()
     machine.csmd("sync", "--no-vectors")
     listed = machine.csmd("memories", "--json")["memories"]
     gone = next(row for row in listed if "database_url" in row["text"])
-    assert machine.csmd("forget", gone["id"]).startswith("forgotten: ")
+    assert "forgotten: " in on_a_terminal(machine, "forget", gone["id"])
     copy = machine.root / "copy" / "-p"
     copy.mkdir(parents=True)
     (copy / path.name).write_bytes(path.read_bytes())
@@ -323,6 +416,30 @@ def test_a_forgotten_memory_stays_away_from_another_import(machine: Machine) -> 
         gone["id"]
     }
     assert "database_url" not in machine.csmd("brief")
+
+
+@pytest.mark.parametrize("works", [True, False])
+def test_a_fetched_model_is_kept_once(machine: Machine, tiny_model: Path, works: bool) -> None:
+    machine.start()
+    left = machine.paths.models / ".fetched"
+    if not works:
+        left.mkdir(parents=True)
+        (left / "model.onnx").write_bytes(b"of an earlier try")
+    command = ["cp", "-r", str(tiny_model)] if works else ["false"]
+    program = (
+        "from csmd.cli import main\n"
+        f"main._fetch_command = lambda folder, name: [*{command!r}, str(folder)]\n"
+        "main.entry()\n"
+    )
+    machine.paths.models.mkdir(mode=0o700, exist_ok=True)
+    done = subprocess.run(
+        [sys.executable, "-c", program, "model", "fetch", "--json"], env=machine.environment(), capture_output=True,
+        text=True, check=False,
+    )  # fmt: skip
+    assert done.returncode == (0 if works else 1), done
+    assert not left.exists()
+    assert len(list(machine.paths.models.rglob("model.onnx"))) == works
+    assert bool(machine.status()["model"]["name"]) == works
 
 
 def test_a_model_is_added_and_what_is_known_gets_its_vectors(machine: Machine, tiny_model: Path) -> None:

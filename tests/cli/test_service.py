@@ -10,6 +10,7 @@ import psutil
 from machine import LIMIT_S, Machine
 
 from csmd.cli import service
+from csmd.config import SILENT
 from csmd.store import files
 
 
@@ -47,7 +48,9 @@ def test_the_daemon_is_detached_from_who_started_it(machine: Machine) -> None:
     assert process.cwd() == str(machine.home)
     assert {file.path for file in process.open_files()} and process.terminal() is None
     kept = set(process.environ())
-    assert "PYTHONPATH" not in kept and kept <= {"HOME", "PATH", "LANG", "CSMD_HOME", "CLAUDE_CONFIG_DIR", "LC_CTYPE"}
+    assert "PYTHONPATH" not in kept and kept <= {
+        "HOME", "PATH", "LANG", "CSMD_HOME", "CLAUDE_CONFIG_DIR", "LC_CTYPE", *SILENT,
+    }  # fmt: skip
 
 
 def test_a_daemon_that_was_killed_is_known_to_be_gone(machine: Machine) -> None:

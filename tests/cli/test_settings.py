@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import base64
 import json
 import os
 import shlex
@@ -379,6 +380,26 @@ def test_a_second_install_does_not_forget_the_first_ones_original() -> None:
     second = merge(first)
     again = settings.install_entry(first, second, HOME, previous=entry)
     assert settings.removal(second, again, HOME) == original
+
+
+@pytest.mark.parametrize("first", [True, False])
+@pytest.mark.parametrize("hooks", [None, FOREIGN["hooks"], {}, {"Stop": []}, {"Stop": [{"hooks": []}], "Setup": []}])
+def test_the_record_keeps_nothing_of_the_settings_but_what_a_removal_does_not_give_back(
+    hooks: Any, first: bool
+) -> None:
+    secret = {"env": {"TOKEN": "s3cr3t-of-the-user"}}
+    table = {} if hooks is None else {"hooks": hooks}
+    original = json.dumps({**table, **secret} if first else {**secret, **table, "z": 1}, indent=2).encode()
+    older, merged = merge(original, "/old/python"), merge(original)
+    entry = settings.install_entry(original, older, HOME)
+    for kept in (entry, settings.install_entry(older, merged, HOME, previous=entry)):
+        if settings.plan_removal(merged, HOME) == original:
+            assert kept["original"] == "by-removal"
+        else:
+            put = base64.b64decode(kept["original"]["put"])
+            assert len(put) < 120 and b"s3cr3t" not in put
+    assert settings.removal(older, json.loads(json.dumps(entry)), HOME) == original
+    assert settings.removal(merged, json.loads(json.dumps(kept)), HOME) == original
 
 
 def test_a_second_install_after_an_edit_keeps_the_edit() -> None:

@@ -19,6 +19,7 @@ SAID = (
     "我们总是用四个空格缩进,从不使用制表符,因为我们的编辑器和审查工具都是这样设置的,请在所有的文件里都遵守这个约定,谢谢你。 Always use four spaces.",
     f"Always read {LONG} before you touch the deployment.",
     "Let's go with Postgres for the job queue because we need LISTEN/NOTIFY.",
+    "In general I prefer small commits with a reason in their message.",
 )
 
 
@@ -71,6 +72,18 @@ def test_one_memory_with_its_sources_fits(real: Machine) -> None:
         text = real.csmd("show", memory["id"])
         fits(text)
         assert memory["id"] in text and "states: user" in text
+
+
+def test_memories_of_all_projects_stand_below_their_projects(real: Machine) -> None:
+    rows = real.csmd("memories", "--all-projects", "--json")["memories"]
+    lines = real.csmd("memories", "--all-projects").splitlines()
+    heads = {
+        place: lines.index(show.shorten(place, WIDTH) or "everywhere") for place in {row["project"] for row in rows}
+    }
+    assert len(heads) == 3
+    for row in rows:
+        (at,) = (number for number, line in enumerate(lines) if line.startswith(row["id"]))
+        assert max((head, place) for place, head in heads.items() if head < at)[1] == row["project"]
 
 
 def test_a_narrow_terminal_is_respected_too(real: Machine) -> None:

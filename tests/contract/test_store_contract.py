@@ -226,8 +226,8 @@ def test_a_fork_lists_the_turns_it_shares_and_stores_them_once(store: Store) -> 
 
 def test_a_hooks_turn_without_a_line_is_kept_and_a_double_is_dropped(store: Store) -> None:
     def story(rows: Rows) -> tuple[int, int]:
-        say(rows, "l1", "yes")
-        for ident, said, second in (("e1", "yes", 0), ("e2", "yes", 40), ("e3", "only here", 45)):
+        say(rows, "l1", "yes", kind="notification")
+        for ident, said, second in (("e2", "yes", 40), ("e3", "only here", 45)):
             report(rows, ident, said, second=second)
         say(rows, "l2", "later", second=100)
         return journal.close_provisional(rows, before=at(200))

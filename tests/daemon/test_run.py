@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import logging
 import os
 import resource
 import signal
@@ -14,11 +15,12 @@ from pathlib import Path
 
 import psutil
 import pytest
-from machine import Machine, ask, call_frames, event_frames, eventually, peer, temporary_directory
+from machine import PREFERENCE, Machine, ask, call_frames, event_frames, eventually, peer, temporary_directory
 
+from csmd.daemon.logs import WordlessFormatter
 from csmd.daemon.run import SOCKET_PATH_LIMIT, socket_path
 from csmd.daemon.server import clear_stale_socket
-from csmd.errors import CsmdError
+from csmd.errors import BadInput, CsmdError
 from csmd.store import files
 from csmd.store.core import Store
 
@@ -305,12 +307,77 @@ def test_a_daemon_says_on_stderr_why_it_cannot_run(machine: Machine) -> None:
     assert "Traceback" not in done.stderr
 
 
+def test_what_nobody_expected_is_told_without_its_words(machine: Machine) -> None:
+    (machine.root / "heron").write_text("in the way")
+    environment = {**machine.environment(), "CSMD_HOME": str(machine.root / "heron" / "csmd")}
+    done = subprocess.run(
+        [sys.executable, "-m", "csmd.daemon"], env=environment, capture_output=True, text=True, check=False
+    )
+    assert done.returncode == 1
+    assert "NotADirectoryError" in done.stderr and "read_json" in done.stderr
+    assert "heron" not in done.stderr and "Traceback" not in done.stderr
+
+
 def test_the_log_holds_nobodys_words(machine: Machine) -> None:
-    child = machine.start()
+    """`heron` goes in by every way there is; what is said on stderr is in a file of the run directory."""
+    machine.csmd("start")
     machine.event("UserPromptSubmit", prompt="The heron stands in the third pond.")
-    ask(machine.socket, event_frames("Stop", b"{heron"))
-    ask(machine.socket, call_frames("csm_heron", {}))
-    machine.stop(child)
+    for frames in (
+        [b"heron"],
+        [b"heron"] * 7,
+        event_frames("Stop", b"{heron"),
+        event_frames("heron", b"{heron"),
+        event_frames("Stop", {"session_id": "heron", "transcript_path": "/heron.jsonl", "cwd": "\0heron"}),
+        event_frames("Stop", {"heron": 1}, ident="heron"),
+        [b"1", b"h", b"event", b"9", b"heron", b"Stop", b"{}"],
+        [b"1", b"h", b"heron", b"9", b"claude", b"Stop", b"{}"],
+        [b"1", b"h", b"event", b"heron", b"claude", b"Stop", b"{}"],
+        call_frames("csm_heron", {}),
+        call_frames("csm_job", {"id": "heron"}),
+        call_frames("csm_job", {"heron": "heron"}),
+        call_frames("csm_job", b"{heron"),
+        call_frames("csm_import", {"path": "/heron"}),
+        call_frames("csm_memory_search", {"query": 'heron" AND (', "limit": "heron"}),
+        call_frames("csm_memory_search", {"query": 'heron" AND ('}),
+        call_frames("csm_memory_show", {"id": "heron"}),
+        call_frames("csm_memory_search", {"query": "heron"}, deadline_ms=0),
+    ):
+        ask(machine.socket, frames)
+    for name, data in (
+        ("heron.event", b"heron"),
+        ("0heron.event", b"csmd-spool 1 heron claude heron 1\n{heron"),
+        ("1heron.event", b"csmd-spool 1 heron heron heron 1\n{heron"),
+    ):
+        (machine.paths.spool / name).write_bytes(data)
+    (machine.paths.spool / "2heron.event").mkdir()
+    path = machine.transcript("{heron\n", '{"type":"heron"}\n', machine.line("user", PREFERENCE), session="heron")
+    if Path("/proc/self/mem").exists():
+        path.with_name("heron2.jsonl").symlink_to("/proc/self/mem")  # reading it is an error
+    machine.sync()
+    machine.csmd("stop")
     log = machine.paths.log_file.read_text()
-    assert "stopped" in log and "pond" not in log
+    assert "stopped" in log and "malformed" in log and ("transcript: OSError" in log or not Path("/proc").exists())
     assert stat.S_IMODE(machine.paths.log_file.stat().st_mode) == 0o600
+    kept = [path for folder in (machine.paths.log_dir, machine.paths.run_dir) for path in folder.rglob("*")]
+    assert {"csmd.log", "start.stderr"} <= {path.name for path in kept}
+    for path in kept:
+        assert "heron" not in path.name and (not path.is_file() or b"heron" not in path.read_bytes().lower()), path
+
+
+def test_of_what_an_exception_says_nothing_is_written() -> None:
+    def fail() -> None:
+        try:
+            int("heron")
+        except ValueError as error:
+            raise BadInput("not a heron") from error
+
+    formatter = WordlessFormatter("%(message)s")
+    try:
+        fail()
+    except BadInput:
+        record = logging.LogRecord("csmd.x", logging.ERROR, "", 1, "it failed", None, sys.exc_info())
+    written = formatter.format(record)
+    assert written.startswith("it failed\nBadInput\n") and "after ValueError" in written
+    assert f"{__file__}:" in written and " in fail" in written
+    foreign = logging.LogRecord("watchdog", logging.ERROR, "", 1, "a %s", ("heron",), None)
+    assert "heron" not in written + formatter.format(foreign)

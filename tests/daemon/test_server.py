@@ -2,10 +2,14 @@
 
 from __future__ import annotations
 
+import contextlib
+import functools
 import json
 import os
 import socket
 import threading
+import time
+from collections.abc import Iterator
 from typing import Any
 
 import pytest
@@ -14,9 +18,11 @@ from machine import CORRECTION, PREFERENCE, Machine, ask, call_frames, event_fra
 
 from csmd import wire
 from csmd.capture.hosts import claude
+from csmd.daemon.jobs import Job
 from csmd.daemon.server import Server
-from csmd.store import context
-from csmd.store.core import QUEUE_LIMIT, Store
+from csmd.store import context, counts
+from csmd.store.core import QUEUE_LIMIT, Lane, Store
+from csmd.store.embed import Embedder
 
 PAYLOAD = {"session_id": "s1", "cwd": "/p", "last_assistant_message": "It is done."}
 FRAMES = event_frames("Stop", PAYLOAD, ident="e1")
@@ -302,6 +308,148 @@ def test_a_long_question_on_one_reader_does_not_keep_the_hooks_waiting(parts: An
         assert dealer.poll(30_000)
         assert dealer.recv_multipart()[0] == b"ok"
     held.result(30)
+
+
+@contextlib.contextmanager
+def holding(submit: Any) -> Iterator[None]:
+    """Keeps one thread of the store inside a task while the block runs."""
+    go_on, begun = threading.Event(), threading.Event()
+
+    def hold(rows: object) -> None:
+        begun.set()
+        assert go_on.wait(60)
+
+    held = submit(hold)
+    assert begun.wait(60)
+    try:
+        yield
+    finally:
+        go_on.set()
+        held.result(60)
+
+
+@contextlib.contextmanager
+def reader_held(store: Store, *lanes: Lane) -> Iterator[None]:
+    with contextlib.ExitStack() as held:
+        for lane in lanes:
+            held.enter_context(holding(functools.partial(store.submit_read, lane=lane)))
+        yield
+
+
+def queued_writes(store: Store) -> int:
+    return len(store._writes._tasks)
+
+
+def knowing(parts: Any) -> Server:
+    """A server with something to tell."""
+    parts.machine.conversation("old")
+    while parts.steward.step(1000.0):
+        pass
+    server: Server = parts.serve()
+    return server
+
+
+@contextlib.contextmanager
+def a_start_whose_receipt_waits(parts: Any, server: Server, *, deadline_ms: int) -> Iterator[tuple[Any, float]]:
+    """(peer, end of the hook's patience); in the block the writer is held and the receipt stands behind it."""
+    store: Store = parts.store
+    frames = event_frames("SessionStart", start_of("new", parts), ident="e-new", deadline_ms=deadline_ms)
+    with peer(server.path) as dealer:
+        with contextlib.ExitStack() as held:
+            with reader_held(store, "hook"):
+                dealer.send_multipart(frames)
+                until = time.monotonic() + deadline_ms / 1000
+                eventually(lambda: store.read(lambda rows: rows.value("select count(*) from events where id='e-new'")))
+                held.enter_context(holding(store.submit))
+            eventually(lambda: queued_writes(store) == 1)
+            yield dealer, until
+        assert dealer.poll(30_000)
+        assert dealer.recv_multipart() == [b"ok", b""], "the hook has left: it is told nothing"
+
+
+def start_of(session: str, parts: Any) -> dict[str, str]:
+    return {"session_id": session, "cwd": str(parts.machine.project), "source": "startup"}
+
+
+def receipts(parts: Any) -> list[Any]:
+    return list(parts.store.read(lambda rows: context.receipts(rows, limit=9)))
+
+
+def asked_again_is_told(parts: Any, server: Server) -> bool:
+    prompt = "The worker cannot read the config: which key does it use for the database url?"
+    said = {"session_id": "new", "cwd": str(parts.machine.project), "prompt": prompt}
+    return b"database_url" in ask(server.path, event_frames("UserPromptSubmit", said))[1]
+
+
+def test_a_receipt_whose_turn_comes_too_late_is_not_written_and_the_session_is_told_later(parts: Any) -> None:
+    server = knowing(parts)
+    with a_start_whose_receipt_waits(parts, server, deadline_ms=1500) as (_, until):
+        eventually(lambda: time.monotonic() > until)
+    assert receipts(parts) == []
+    assert asked_again_is_told(parts, server)
+
+
+def test_a_receipt_whose_commit_comes_too_late_is_taken_back_and_the_session_is_told_later(parts: Any) -> None:
+    server = knowing(parts)
+    with contextlib.ExitStack() as held, a_start_whose_receipt_waits(parts, server, deadline_ms=1500) as (_, until):
+        slow: Any = parts.store.submit(lambda rows: eventually(lambda: time.monotonic() > until))
+        held.callback(slow.result, 30)  # in one group with the receipt: committed together
+    assert receipts(parts) == []
+    assert asked_again_is_told(parts, server)
+
+
+def test_how_far_a_job_is_and_the_state_are_told_while_the_other_readers_and_the_writer_are_busy(parts: Any) -> None:
+    server: Server = parts.serve()
+    job = parts.steward.submit(Job(id="j", kind="sync"))
+    with reader_held(parts.store, "hook", "main"), holding(parts.store.submit):
+        status, body = ask(server.path, call_frames("csm_job", {"id": job.id}))
+        assert (status, json.loads(body)["state"]) == (b"ok", "waiting")
+        assert ask(server.path, call_frames("csm_runtime_status", {}))[0] == b"ok"
+    with reader_held(parts.store, "status"):
+        assert ask(server.path, call_frames("csm_job", {"id": job.id}))[0] == b"ok"
+        started = event_frames("SessionStart", start_of("s", parts))
+        assert ask(server.path, started) == [b"ok", b""], "no question stands before a hook"
+
+
+def test_a_large_payload_is_decoded_beside_and_the_small_ones_are_served_meanwhile(parts: Any) -> None:
+    server: Server = parts.serve()
+    large = {**PAYLOAD, "last_assistant_message": "It is done. " * 40_000}
+    with peer(server.path) as dealer, peer(server.path) as other:
+        with reader_held(parts.store, "main"):
+            dealer.send_multipart(event_frames("Stop", large, ident="large"))
+            other.send_multipart(event_frames("Stop", b"{" + b" " * 400_000, ident="bad"))
+            eventually(lambda: len(server._waiting) == 2)
+            assert ask(server.path, FRAMES) == [b"ok", b""]
+            assert not dealer.poll(0)
+        for waiting in (dealer, other):
+            assert waiting.poll(30_000)
+            assert waiting.recv_multipart() == [b"ok", b""]
+    assert parts.store.read(lambda rows: rows.value("select count(*) from events where id = 'large'")) == 1
+    assert parts.store.read(counts.counters)["bad events"] == 1
+
+
+def test_the_event_of_a_host_nobody_understands_is_acknowledged_dropped_and_counted(parts: Any) -> None:
+    server: Server = parts.serve()
+    assert ask(server.path, changed(4, b"heron")) == [b"ok", b""]
+    assert parts.store.read(counts.counters) == {"unknown hosts": 1}
+    assert parts.store.read(counts.counts)["events"] == 0
+
+
+def test_a_prompt_has_the_embedding_worker_started_and_waits_for_no_start(parts: Any) -> None:
+    begun, go_on = threading.Event(), threading.Event()
+
+    class Slow(Embedder):
+        def warm(self) -> None:
+            begun.set()
+            assert go_on.wait(60)
+
+    server: Server = parts.serve()
+    server.embedder = Slow(None, idle_s=60, environment={})
+    for number in range(3):
+        said = {"session_id": "s", "cwd": "/p", "prompt": f"The {number}. question about the parser?"}
+        assert ask(server.path, event_frames("UserPromptSubmit", said)) == [b"ok", b""]
+        assert begun.wait(30)
+    go_on.set()
 
 
 def test_an_answer_that_cannot_be_made_is_an_error_and_not_silence(parts: Any) -> None:

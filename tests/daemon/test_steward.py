@@ -13,7 +13,7 @@ from typing import Any
 import pytest
 from machine import CORRECTION, DECISION, PREFERENCE, Machine, eventually
 
-from csmd.daemon import jobs
+from csmd.daemon import hosts
 from csmd.daemon.jobs import Job
 from csmd.daemon.now import iso
 from csmd.daemon.steward import FULL_SWEEP_S, LIVE_SWEEP_S, PROVISIONAL_S
@@ -143,7 +143,7 @@ def test_a_turn_that_waits_for_a_transcript_that_has_not_gone_on_stays_provision
     assert (known(parts)["turns"], known(parts)["provisional"]) == (2, 1)
 
 
-def test_a_double_that_the_transcript_has_passed_by_is_dropped(parts: Any) -> None:
+def test_what_was_reported_twice_and_is_in_the_transcript_once_was_said_twice(parts: Any) -> None:
     machine = parts.machine
     machine.transcript({**machine.line("user", "yes please"), "timestamp": ago(900)})
     step(parts)
@@ -154,7 +154,7 @@ def test_a_double_that_the_transcript_has_passed_by_is_dropped(parts: Any) -> No
     machine.transcript({**machine.line("user", "Go on."), "timestamp": ago(500)})
     step(parts, START + FULL_SWEEP_S + 1)
     step(parts, START + 2 * FULL_SWEEP_S)
-    assert (known(parts)["turns"], known(parts)["provisional"]) == (2, 0)
+    assert (known(parts)["turns"], known(parts)["provisional"], known(parts)["hook_only"]) == (3, 0, 1)
 
 
 # --- what is broken
@@ -278,7 +278,7 @@ def test_what_was_forgotten_does_not_come_back_by_any_way(parts: Any) -> None:
     step(parts)
     listed = parts.call("csm_memory_list")["memories"]
     gone = next(row for row in listed if "database_url" in row["text"])
-    assert parts.call("csm_memory_delete", id=gone["id"][:6])["forgotten"]
+    assert parts.call("csm_memory_delete", id=gone["id"][:6], by_person=True)["forgotten"]
     copy = machine.root / "copy"
     copy.mkdir()
     (copy / path.name).write_bytes(path.read_bytes())
@@ -309,10 +309,78 @@ def test_sync_is_idempotent_and_settles_what_is_still_under_way(parts: Any) -> N
 
 def test_a_job_does_not_end_as_done_when_the_daemon_stops(parts: Any) -> None:
     parts.machine.conversation()
-    job = Job(id="j", kind="sync", with_vectors=False)
+    job = parts.steward.submit(Job(id="j", kind="sync", with_vectors=False))
     parts.steward.stop()
-    jobs.perform(parts.steward, job)
+    step(parts)
     assert (job.state, job.error) == ("failed", "the daemon is stopping")
+
+
+def test_while_a_long_job_runs_what_happens_now_becomes_memory(parts: Any, tiny_model: Path) -> None:
+    """In each of its three parts: reading, distilling, embedding."""
+    machine = parts.machine
+    parts.steward.submit(Job(id="m", kind="model", path=str(tiny_model)))
+    step(parts)
+    tree = machine.root / "tree"
+    for number in range(40):
+        said = f"I prefer tool {number} over tool {number + 50}."
+        lines = [machine.line(kind, said, session=f"t{number}") for kind in ("user", "assistant")]
+        # A second old: somebody may still be at work on it, so that only the job itself distils it.
+        recent = [{**line, "timestamp": ago(1)} for line in lines]
+        machine.transcript(*recent, session=f"t{number}", folder=tree)
+    job = parts.steward.submit(Job(id="j", kind="import", path=str(tree)))
+    for number, (part, word) in enumerate((("reading", "heron"), ("distilling", "bittern"), ("embedding", "egret"))):
+        while job.progress.get("step") != part:
+            assert parts.steward.step(START)
+        spool(machine, "UserPromptSubmit", f"a{number}", 600, prompt=f"I prefer the {word} over the duck.")
+        hinted = machine.transcript(
+            machine.line("user", f"For birds, let's go with the {word} list because it is short.", session=word),
+            session=word,
+        )
+        parts.steward.hint(str(hinted))
+        parts.steward.step(START)
+        assert job.state == "running"
+        assert (known(parts)["events"], machine.spooled()) == (number + 1, [])
+        texts = [row["text"] for row in parts.call("csm_memory_list")["memories"]]
+        assert any(f"the {word} list" in text for text in texts), (part, texts)
+    step(parts)
+    assert (job.state, job.result["files"], job.result["turns_new"], job.result["degraded"]) == ("done", 40, 80, [])
+
+
+def test_a_job_that_is_stopped_half_way_is_not_done(parts: Any) -> None:
+    machine = parts.machine
+    for session in "abc":
+        machine.conversation(session)
+    job = parts.steward.submit(Job(id="j", kind="sync", with_vectors=False))
+    parts.steward.step(START)
+    assert job.state == "running"
+    parts.steward.stop()
+    step(parts)
+    assert (job.state, job.error) == ("failed", "the daemon is stopping")
+
+
+def test_an_event_that_meets_a_fault_of_ours_is_left_in_the_spool(parts: Any, monkeypatch: pytest.MonkeyPatch) -> None:
+    def out_of_memory(*_: object, **__: object) -> Any:
+        raise MemoryError
+
+    machine = parts.machine
+    with monkeypatch.context() as broken:
+        broken.setitem(hosts.DECODERS, "claude", out_of_memory)
+        spool(machine, "UserPromptSubmit", "a1", 600, prompt=PREFERENCE)
+        step(parts)
+    assert [path.name for path in machine.spooled()] == ["a1.event"]
+    assert parts.steward.trouble == {"spooled event a1.event": "MemoryError"}
+    assert not machine.paths.quarantine.exists() and parts.store.read(counts.counters) == {}
+    parts.steward.left_alone.clear()  # as in the next daemon
+    step(parts)
+    assert (machine.spooled(), known(parts)["events"], parts.steward.trouble) == ([], 1, {})
+
+
+def test_a_spooled_event_of_a_host_nobody_understands_is_dropped_and_counted(parts: Any) -> None:
+    path = parts.machine.paths.spool / "a1.event"
+    path.write_bytes(b'csmd-spool 1 a1 heron Stop 1760000000000000000\n{"session_id":"s"}')
+    step(parts)
+    assert (path.exists(), known(parts)["events"]) == (False, 0)
+    assert parts.store.read(counts.counters) == {"unknown hosts": 1}
 
 
 def test_only_the_latest_jobs_are_remembered_and_a_waiting_one_always(parts: Any) -> None:
@@ -335,3 +403,12 @@ def test_the_thread_ends_when_it_is_told_to(parts: Any) -> None:
     parts.steward.join(30)
     assert not parts.steward.is_alive()
     assert parts.steward not in threading.enumerate()
+
+
+def test_a_sweep_that_was_asked_for_does_not_wait_for_its_time(parts: Any) -> None:
+    """A directory of transcripts that appears later holds what no file event told of."""
+    step(parts)
+    parts.machine.conversation()
+    parts.steward.sweep_soon()
+    step(parts, START + 1)
+    assert known(parts)["turns"] == 6

@@ -98,7 +98,7 @@ def test_a_person_who_states_what_a_model_saved_makes_it_theirs(parts: Any) -> N
 def test_only_a_person_lifts_what_was_forgotten_and_only_a_person_pins(parts: Any) -> None:
     text = "We use tabs in Makefiles."
     first = parts.call("csm_memory_save", text=text, by_person=True)
-    parts.call("csm_memory_delete", id=first["id"])
+    parts.call("csm_memory_delete", id=first["id"], by_person=True)
     with pytest.raises(CsmdError, match="made csmd forget"):
         parts.call("csm_memory_save", text=text)
     assert texts(parts) == []

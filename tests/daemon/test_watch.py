@@ -60,11 +60,11 @@ def test_directories_that_are_missing_are_followed_once_they_are_there(
 ) -> None:
     first, second = tmp_path / "one", tmp_path / "two"
     first.mkdir()
-    watch.follow([first, second])
+    assert watch.follow([first, second]), "one is new"
     assert watch.roots == [first]
     second.mkdir()
-    watch.follow([first, second])
-    watch.follow([first, second])
+    assert watch.follow([first, second])
+    assert not watch.follow([first, second]), "none is new"
     assert watch.roots == [first, second]
     (second / "a.jsonl").write_text("{}\n")
     eventually(lambda: str(second / "a.jsonl") in hints)

@@ -91,3 +91,37 @@ def test_a_session_is_settled_when_the_host_says_so_or_nothing_comes() -> None:
     assert stage.is_settled(behind("2026-03-01T10:00:00.000Z", "2026-03-01T10:00:01.000Z"), quiet_before="")
     assert not stage.is_settled(behind("2026-03-01T10:00:02.000Z", "2026-03-01T10:00:01.000Z"), quiet_before="")
     assert stage.is_settled(behind("2026-03-01T10:00:02.000Z", ""), quiet_before="2026-03-01T10:00:30.000Z")
+
+
+def test_a_step_that_finds_nothing_and_moves_nothing_commits_nothing(store: Store) -> None:
+    say(store, "assistant", FINAL, 1)
+    say(store, "tool_call", "{}", 2)
+    before = store.commits
+    assert distill(store, settled=False) == []
+    assert store.commits == before
+    assert len(stage.behind(store)) == 1, "it is looked at again when it is settled"
+
+
+def test_a_settled_session_is_done_with_whatever_came_last(store: Store) -> None:
+    say(store, "user", "please fix the import", 1)
+    say(store, "tool_call", "{}", 2)
+    say(store, "tool_result", "ok", 3)
+    assert distill(store, settled=True) == []
+    assert stage.behind(store) == []
+
+
+def test_a_settled_session_whose_last_turn_went_away_is_done_with(store: Store) -> None:
+    say(store, "user", "please fix the import", 1)
+    say(store, "user", "yes", 2)
+    store.write(lambda rows: rows.run("delete from turns where uuid = 'u2'"))
+    assert distill(store, settled=True) == []
+    assert stage.behind(store) == []
+
+
+def test_what_came_after_the_session_was_looked_up_waits(store: Store) -> None:
+    say(store, "user", "please fix the import", 1)
+    (session,) = stage.behind(store)
+    say(store, "assistant", FINAL, 2)
+    assert stage.distill(store, session, settled=True) == 0
+    assert len(stage.behind(store)) == 1
+    assert len(distill(store, settled=True)) == 1

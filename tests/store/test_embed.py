@@ -553,6 +553,18 @@ def test_close_ends_the_worker_even_in_the_middle_of_a_request(
         owner.embed(["x"], deadline_s=1)
 
 
+def test_the_worker_tells_nobody_and_leaves_nothing_in_the_users_home(tiny: Path, tmp_path: Path) -> None:
+    """onnxruntime keeps a device id and queues reports in the user's cache unless it is told not to."""
+    home = tmp_path / "home"
+    home.mkdir()
+    owner = embed.Embedder(tiny, idle_s=60, environment={"PATH": os.environ["PATH"], "HOME": str(home)})
+    try:
+        owner.embed(["a text"], deadline_s=60)
+    finally:
+        owner.close()
+    assert list(home.rglob("*")) == []
+
+
 # --- installed models ------------------------------------------------------------------------
 
 

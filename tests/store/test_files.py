@@ -15,7 +15,7 @@ import pytest
 
 from csmd import wire
 from csmd.errors import BadInput, ConfigError
-from csmd.store import files
+from csmd.store import files, notes
 
 HEAD = b"csmd-spool 1 e1 claude prompt 1700000000000000000\n"
 
@@ -232,6 +232,33 @@ def test_a_small_file_is_read_and_what_could_block_is_not(tmp_path: Path) -> Non
     assert files.read_small(str(tmp_path)) == ""
     for nothing in (tmp_path / "nowhere", tmp_path / "HEAD" / "x", tmp_path / "pipe", "/dev/zero", "a\0b"):
         assert files.read_small(str(nothing)) is None
+
+
+def test_only_a_regular_file_is_opened_and_nothing_is_waited_for(tmp_path: Path) -> None:
+    os.mkfifo(tmp_path / "pipe")
+    (tmp_path / "file").write_bytes(b"text")
+    (tmp_path / "link").symlink_to(tmp_path / "file")
+    with files.open_regular(tmp_path / "link") as file:
+        assert file.read() == b"text"
+    for other in (tmp_path / "pipe", Path("/dev/zero"), tmp_path, tmp_path / "nowhere"):
+        before = len(os.listdir("/dev/fd"))
+        with pytest.raises(OSError):
+            files.open_regular(other)
+        assert len(os.listdir("/dev/fd")) == before
+
+
+def test_a_note_that_is_not_durable_is_whole_all_the_same_and_one_note_stands_for_the_rest(tmp_path: Path) -> None:
+    taken = notes.Notes(tmp_path / "q", source="/t.jsonl")
+    for offset in range(0, 10 * (notes.NOTES_LIMIT + 5), 10):
+        taken.add(b"bad %d" % offset, offset, reason="not JSON", now="2026")
+    assert len(list((tmp_path / "q").iterdir())) == notes.NOTES_LIMIT
+    taken.close()
+    found = [json.loads(path.read_text()) for path in (tmp_path / "q").iterdir()]
+    (rest,) = (note for note in found if "lines" in note)
+    assert len(found) == notes.NOTES_LIMIT + 1
+    assert (rest["lines"], rest["first_offset"], rest["last_offset"], rest["source"]) == (
+        5, 10 * notes.NOTES_LIMIT, 10 * (notes.NOTES_LIMIT + 4), "/t.jsonl",
+    )  # fmt: skip
 
 
 def test_what_a_killed_hook_left_half_written_goes_and_a_fresh_one_stays(tmp_path: Path) -> None:

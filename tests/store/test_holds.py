@@ -4,7 +4,11 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 from pathlib import Path, PurePosixPath
+from typing import Any
 
+import pytest
+
+from csmd.cli import main
 from csmd.config import Paths
 from csmd.store import cursors, files, holds, vectors
 from csmd.store.core import Store
@@ -103,3 +107,23 @@ def test_every_file_of_the_home_is_named(tmp_path: Path) -> None:
     assert not {name for name in text if matches(name, holds.STRUCTURE_FILES)}
     store.close()
     assert not matches("diary.txt", holds.TEXT_FILES + holds.STRUCTURE_FILES)
+
+
+def test_every_file_of_a_home_that_was_really_used_is_named_once(machine: Any, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("CSMD_HOME", str(machine.home))
+    monkeypatch.setenv("CLAUDE_CONFIG_DIR", str(machine.assistant))
+    machine.csmd("start")
+    path = machine.conversation()
+    machine.transcript("not JSON\n")
+    machine.csmd("import", str(path))
+    machine.event("UserPromptSubmit", prompt="hello", transcript_path=str(path))
+    machine.csmd("stop")
+    machine.hook("UserPromptSubmit", prompt="while nobody listens")
+    main._crash_report(ValueError("a bug"))
+    found = {str(path.relative_to(machine.home)) for path in machine.home.rglob("*") if path.is_file()}
+    text = {name for name in found if matches(name, holds.TEXT_FILES)}
+    structure = {name for name in found if matches(name, holds.STRUCTURE_FILES)}
+    assert found - text - structure == set()
+    assert text & structure == set()
+    assert {"csmd.db", "log/csmd.log", "log/crash.txt", "run/start.stderr"} <= text
+    assert any(name.startswith("spool/") for name in text) and any(name.startswith("quarantine/") for name in text)

@@ -156,9 +156,8 @@ def test_when_the_transcript_has_gone_on_a_double_is_dropped_and_a_hook_only_tur
     store: Store, given: Given
 ) -> None:
     def story(rows: Rows) -> None:
-        line(rows, given, "l1", "yes")
-        for ident in ("e1", "e2"):
-            hook(rows, given, ident, "yes", second=60 if ident == "e2" else 0)
+        line(rows, given, "l1", "yes", kind="notification")
+        hook(rows, given, "e2", "yes", second=60)
         hook(rows, given, "e3", "only here", second=70)
         believe(rows, given, "hook:e2")
         believe(rows, given, "hook:e3")
@@ -178,14 +177,37 @@ def test_when_the_transcript_has_gone_on_a_double_is_dropped_and_a_hook_only_tur
     assert store.write(integrity) == []
 
 
+def test_what_was_said_twice_and_is_in_the_transcript_once_is_no_double(store: Store, given: Given) -> None:
+    def story(rows: Rows) -> None:
+        hook(rows, given, "e1", "Ship it.")
+        line(rows, given, "l1", "Ship it.")
+        hook(rows, given, "e2", "ship it", second=60)
+        line(rows, given, "l2", "later", second=100)
+        assert journal.close_provisional(rows, before=given.at(500)) == (0, 1)
+        assert texts(rows) == [("l1", "Ship it."), ("hook:e2", "ship it"), ("l2", "later")]
+        assert counts.counts(rows)["hook_only"] == 1
+
+    store.write(story)
+
+
+def test_an_answer_is_no_double_of_a_prompt_of_the_same_words(store: Store, given: Given) -> None:
+    def story(rows: Rows) -> None:
+        line(rows, given, "l1", "done", kind="assistant")
+        hook(rows, given, "e1", "done", second=60)
+        line(rows, given, "l2", "later", second=100)
+        assert journal.close_provisional(rows, before=given.at(500)) == (0, 1)
+        assert [uuid for uuid, _ in texts(rows)] == ["l1", "hook:e1", "l2"]
+
+    store.write(story)
+
+
 def test_a_double_whose_line_is_stored_under_a_fork_is_known_as_one(store: Store, given: Given) -> None:
     def story(rows: Rows) -> None:
-        line(rows, given, "l1", "yes", session="fork")
+        line(rows, given, "l1", "yes", session="fork", kind="notification")
         line(rows, given, "l2", "later", session="fork", second=100)
-        line(rows, given, "l1", "yes")
+        line(rows, given, "l1", "yes", kind="notification")
         line(rows, given, "l2", "later", second=100)
         hook(rows, given, "e1", "yes")
-        hook(rows, given, "e2", "yes", second=60)
         assert journal.close_provisional(rows, before=given.at(500)) == (1, 0)
         assert [uuid for uuid, _ in texts(rows)] == ["l1", "l2"]
 
@@ -292,9 +314,8 @@ def test_a_deleted_turns_row_key_is_never_given_again(store: Store, given: Given
     """A stage's cursor is a row key: a new row with an old key would stand behind it and never be seen."""
 
     def story(rows: Rows) -> None:
-        line(rows, given, "l1", "yes")
+        line(rows, given, "l1", "yes", kind="notification")
         line(rows, given, "l2", "later", second=100)
-        hook(rows, given, "e1", "yes")
         hook(rows, given, "e2", "yes", second=60)
         believe(rows, given, "hook:e2")
         assert journal.close_provisional(rows, before=given.at(500)) == (1, 0)

@@ -37,6 +37,7 @@ PLACEHOLDERS = {
     "order": "asc",
     "scope": "where m.project_seq in (1, 2)",
     "table": "turns",
+    "wanted": "and t.kind in ('user', 'assistant')",
 }
 
 #: Functions that both have, with the same meaning.

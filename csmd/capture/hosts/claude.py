@@ -6,16 +6,17 @@ Unknown is skipped; malformed raises BadInput. Measured on 2.0.77 - 2.1.329 (fac
 
 from __future__ import annotations
 
+import contextlib
 import hashlib
 import json
 import re
 from collections import Counter
 from dataclasses import dataclass, field, replace
-from datetime import UTC, datetime
 from typing import Any
 
 from csmd import text as texts
 from csmd import wire
+from csmd.capture.fields import label, moment, string
 from csmd.capture.redact import redact, redact_tree
 from csmd.errors import BadInput
 from csmd.model import Event, EventName, Turn, TurnKind
@@ -55,7 +56,7 @@ _NOTIFICATION = re.compile(r"^\s*<task-notification\b")
 _INTERRUPTED = re.compile(r"^\[Request interrupted by user(?: for tool use)?\]\s*$")
 _REMINDER = ("<system-reminder>", "</system-reminder>")
 _START = re.compile(rb'"cwd":\s?("(?:[^"\\]|\\.)*+")')
-EPOCH = "1970-01-01T00:00:00.000Z"
+_TITLE = re.compile(rb'"type":\s?"(?:custom|ai)-title"')
 
 
 @dataclass(slots=True)
@@ -76,12 +77,15 @@ def event(body: bytes, *, name: str, event_id: str, at: str, counts: Counter[str
     value = wire.loads(body)
     if not isinstance(value, dict):
         raise BadInput("a hook's payload is not a JSON object")
-    session = wire.clean(_string(value, "session_id"))
-    if not session or len(session) > 200:
+    session = label(value, "session_id", 200)
+    if not session or len(string(value, "session_id")) > 200:
         raise BadInput("a hook's payload has no session_id")
     if known == "subagent_stop" and value.get("agent_type") == "":
         return None  # a compaction reports its own summariser this way
-    said = _string(value, "prompt") if known == "prompt" else _string(value, "last_assistant_message")
+    agent = label(value, "agent_id", 200) if known == "subagent_stop" else ""
+    if known == "subagent_stop" and not agent and string(value, "agent_id"):
+        raise BadInput("a hook's payload has no agent_id")  # what it said is not the session's
+    said = string(value, "prompt") if known == "prompt" else string(value, "last_assistant_message")
     said = _spoken(said, counts) if known in ("prompt", "stop", "subagent_stop") else ""
     return Event(
         id=event_id,
@@ -89,11 +93,11 @@ def event(body: bytes, *, name: str, event_id: str, at: str, counts: Counter[str
         name=known,
         session_id=session,
         at=at,
-        cwd=redact(wire.clean(_string(value, "cwd")), counts),
-        transcript_path=wire.clean(_string(value, "agent_transcript_path") or _string(value, "transcript_path")),
+        cwd=redact(wire.clean(string(value, "cwd")), counts),
+        transcript_path=wire.clean(string(value, "agent_transcript_path") or string(value, "transcript_path")),
         text=said,
-        source=_label(value, "source", 40) or _label(value, "trigger", 40) or _label(value, "reason", 40),
-        agent_id=_label(value, "agent_id", 200) if known == "subagent_stop" else "",
+        source=label(value, "source", 40) or label(value, "trigger", 40) or label(value, "reason", 40),
+        agent_id=agent,
         payload=hashlib.sha256(body).hexdigest(),
         by_user=known == "prompt" and _prompt_kind(said) == "user",
     )
@@ -154,10 +158,10 @@ def _read_value(value: Any, into: Reading, tool_limit: int) -> None:
     kind = value.get("type")
     if kind in ("custom-title", "ai-title"):
         title = redact(
-            texts.squeeze(wire.clean(_string(value, "customTitle") or _string(value, "aiTitle"))), into.redactions
+            texts.squeeze(wire.clean(string(value, "customTitle") or string(value, "aiTitle"))), into.redactions
         )
         if title:
-            into.titles[_label(value, "sessionId", 200)] = title[:200]
+            into.titles[label(value, "sessionId", 200)] = title[:200]
     elif kind in ("user", "assistant") and isinstance(value.get("message"), dict):
         into.turns += _message_turns(value, value["message"], into.redactions, tool_limit)
     elif kind == "attachment":
@@ -167,12 +171,22 @@ def _read_value(value: Any, into: Reading, tool_limit: int) -> None:
 
 
 def started_in(beginning: bytes) -> str:
-    """The directory a session was started in, from a transcript's first bytes; "" when they do not say."""
+    """The directory a session was started in, redacted, from a transcript's first bytes; "" when they do not say."""
     found = _START.search(beginning)
     try:
-        return wire.clean(json.loads(found.group(1).decode("utf-8", "replace"))) if found else ""
+        return redact(wire.clean(json.loads(found.group(1).decode("utf-8", "replace"))), Counter()) if found else ""
     except ValueError:
         return ""
+
+
+def titles_in(beginning: bytes) -> dict[str, str]:
+    """The titles by session among a transcript's first bytes, as far as their lines are whole."""
+    reading = Reading()
+    for line in beginning.split(b"\n"):
+        if _TITLE.search(line[:HEAD_BYTES]):
+            with contextlib.suppress(BadInput):
+                read_line(line, reading, tool_limit=0)
+    return reading.titles
 
 
 def _message_turns(value: dict[str, Any], message: dict[str, Any], counts: Counter[str], tool_limit: int) -> list[Turn]:
@@ -187,7 +201,7 @@ def _message_turns(value: dict[str, Any], message: dict[str, Any], counts: Count
         return []
     by_user = value["type"] == "user"
     found: list[tuple[TurnKind, str, str]] = []
-    spoken = [_string(block, "text") for block in blocks if isinstance(block, dict) and block.get("type") == "text"]
+    spoken = [string(block, "text") for block in blocks if isinstance(block, dict) and block.get("type") == "text"]
     said = _spoken("\n\n".join(spoken), counts) if spoken else ""
     if said and not _INTERRUPTED.match(said):
         found.append((_spoken_kind(value, message, said, by_user), said, ""))
@@ -196,7 +210,7 @@ def _message_turns(value: dict[str, Any], message: dict[str, Any], counts: Count
             continue
         if block.get("type") == "tool_use":
             body = wire.dumps(redact_tree(block.get("input") or {}, counts))
-            found.append(("tool_call", texts.both_ends(wire.clean(body), limit=tool_limit), _label(block, "name", 120)))
+            found.append(("tool_call", texts.both_ends(wire.clean(body), limit=tool_limit), label(block, "name", 120)))
         elif block.get("type") == "tool_result":
             body = redact(wire.clean(texts.strip_fenced(_flat(block.get("content")))), counts)
             found.append(("tool_result", texts.both_ends(body, limit=tool_limit), ""))
@@ -208,9 +222,9 @@ def _message_turns(value: dict[str, Any], message: dict[str, Any], counts: Count
             uuid=bare.uuid if place == 0 else f"{bare.uuid}/{place}",
             kind=kind,
             text=body,
-            message_id=_label(message, "id", 200),
+            message_id=label(message, "id", 200),
             tool_name=tool,
-            model=_label(message, "model", 100),
+            model=label(message, "model", 100),
             tokens=tokens if type(tokens) is int and 0 <= tokens < 2**40 and place == 0 else 0,
         )
         for place, (kind, body, tool) in enumerate(found)
@@ -219,19 +233,20 @@ def _message_turns(value: dict[str, Any], message: dict[str, Any], counts: Count
 
 def _bare_turn(value: dict[str, Any], counts: Counter[str]) -> Turn | None:
     """What a line says about itself whatever was said in it; None for one that cannot be told from others."""
-    uuid, session = _label(value, "uuid", 200), _label(value, "sessionId", 200)
-    if not uuid or not session:
+    uuid, session = label(value, "uuid", 200), label(value, "sessionId", 200)
+    agent = label(value, "agentId", 200) if value.get("isSidechain") else ""
+    if not uuid or not session or (value.get("isSidechain") and string(value, "agentId") and not agent):
         return None
     return Turn(
         uuid=uuid,
         session_id=session,
         kind="user",
         text="",
-        at=_time(value),
-        agent_id=_label(value, "agentId", 200) if value.get("isSidechain") else "",
-        cwd=redact(wire.clean(_string(value, "cwd")), counts),
-        parent_uuid=_label(value, "parentUuid", 200),
-        version=_label(value, "version", 40),
+        at=moment(value),
+        agent_id=agent,
+        cwd=redact(wire.clean(string(value, "cwd")), counts),
+        parent_uuid=label(value, "parentUuid", 200),
+        version=label(value, "version", 40),
     )
 
 
@@ -279,24 +294,4 @@ def _flat(content: Any) -> str:
     """The text of a content value: a string, or a list of blocks."""
     if not isinstance(content, list):
         return content if isinstance(content, str) else ""
-    return "\n".join(_string(block, "text") if isinstance(block, dict) else "" for block in content)
-
-
-def _time(value: dict[str, Any]) -> str:
-    """A line's time in csmd's form; the epoch when it has none that can be read."""
-    try:
-        at = datetime.fromisoformat(_string(value, "timestamp"))
-        at = at.replace(tzinfo=UTC) if at.tzinfo is None else at.astimezone(UTC)
-    except (ValueError, OverflowError):
-        return EPOCH
-    return at.isoformat(timespec="milliseconds").replace("+00:00", "Z")
-
-
-def _label(value: dict[str, Any], key: str, limit: int) -> str:
-    """A short structural string of a line, cleaned and in at most `limit` characters."""
-    return wire.clean(_string(value, key))[:limit]
-
-
-def _string(value: dict[str, Any], key: str) -> str:
-    found = value.get(key)
-    return found if isinstance(found, str) else ""
+    return "\n".join(string(block, "text") if isinstance(block, dict) else "" for block in content)

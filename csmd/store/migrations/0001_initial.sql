@@ -31,6 +31,7 @@ create table sessions (
   turns integer not null default 0
 );
 create index sessions_by_project on sessions (project_seq, last_at);
+create index sessions_by_parent on sessions (parent);
 
 create table turns (
   seq integer primary key autoincrement,
@@ -49,8 +50,11 @@ create table turns (
   provisional integer not null default 0,
   searchable integer not null default 0
 );
-create index turns_by_hash on turns (session_seq, text_hash);
-create index turns_provisional on turns (session_seq) where provisional = 1;
+-- The hash first: a fork lists turns that are stored under another session.
+create index turns_by_hash on turns (text_hash, session_seq);
+-- A few rows of many: what waits for its line, what never had one, what is searched.
+create index turns_of_hooks on turns (provisional, at) where source = 'hook';
+create index turns_searchable on turns (searchable) where searchable = 1;
 
 -- A turn is stored once and listed in every session that holds it (forks copy lines with the same uuid).
 create table session_turn (
@@ -75,7 +79,7 @@ create table events (
   source text not null default '',
   at text not null
 );
-create index events_by_payload on events (session_id, payload_hash);
+create index events_by_payload on events (session_id, name, payload_hash);
 create index events_by_hash on events (stream, text_hash);
 
 create table statements (
@@ -93,6 +97,7 @@ create table statements (
   at text not null,
   unique (turn_seq, text_hash)
 );
+create index statements_by_hash on statements (text_hash);
 
 create table memories (
   seq integer primary key autoincrement,
@@ -141,6 +146,7 @@ create table links (
   created_at text not null,
   primary key (from_seq, to_seq, relationship)
 ) without rowid;
+create index links_by_to on links (to_seq);
 
 -- How far a stage has come: `position` is a row key or an ordinal of `subject`.
 create table cursors (
@@ -180,6 +186,7 @@ create table injection_items (
   reason text not null,
   primary key (injection_seq, memory_id)
 ) without rowid;
+create index injection_items_by_memory on injection_items (memory_id);
 
 -- Days on which a project had a turn: ages are counted in these.
 create table activity (

@@ -1,0 +1,53 @@
+"""Vectors for what has none yet: a few rows at a time, so that a question waits for one batch at most."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from csmd import text
+from csmd.daemon.now import now_iso
+from csmd.store import vectors
+
+if TYPE_CHECKING:
+    from csmd.daemon.steward import Steward
+
+PASSAGE_CHARACTERS = 1000
+PASSAGES_PER_ROW = 12
+
+
+def embed_some(steward: Steward, *, rows_at_once: int) -> int:
+    """Embeds the next rows, memories before turns; 0 when nothing waits or no model is there."""
+    store = steward.store
+    name = steward.model_name()
+    if name is None:
+        return 0
+    known = store.read(lambda rows: vectors.model_seq(rows, name))
+    if not store.read(lambda rows: vectors.left(rows, known)):
+        return 0
+    if known is None:
+        dim = len(steward.embedder.embed(["dimension"], deadline_s=None)[0])
+        known = store.write(lambda rows: vectors.ensure_model(rows, name, dim, now=now_iso()))
+    model = known
+    for kind in vectors.KINDS:
+        waiting = store.read(lambda rows, kind=kind: vectors.backlog(rows, kind, model, limit=rows_at_once))  # type: ignore[misc]
+        if waiting:
+            _embed_rows(steward, kind, model, waiting, texts_at_once=rows_at_once)
+            return len(waiting)
+    return 0
+
+
+def _embed_rows(
+    steward: Steward, kind: str, model: int, waiting: list[tuple[int, int, str]], *, texts_at_once: int
+) -> None:
+    passages = [
+        (seq, project, start, end, body[start:end])
+        for seq, project, body in waiting
+        for start, end in text.chunks(body, limit=PASSAGE_CHARACTERS)[:PASSAGES_PER_ROW]
+    ]
+    made: list[tuple[int, int, int, int, bytes]] = []
+    for at in range(0, len(passages), texts_at_once):
+        batch = passages[at : at + texts_at_once]
+        found = steward.embedder.embed([row[4] for row in batch], deadline_s=None)
+        made += [(*row[:4], vector) for row, vector in zip(batch, found, strict=True)]
+    reached = waiting[-1][0]
+    steward.store.write(lambda rows: vectors.add(rows, kind, model, made, reached=reached))

@@ -1,0 +1,81 @@
+"""The log: a private, rotating file that holds nobody's words.
+
+What an exception says may quote what a peer sent, a transcript held or a path is called: of an
+exception only its type and the places in the code are written. Our own lines are fixed words,
+numbers and names of ours; the details stand in `csmd status`. The same holds for stderr, which
+`csmd start` keeps in a file.
+"""
+
+from __future__ import annotations
+
+import logging
+import logging.handlers
+import sys
+import threading
+import traceback
+from types import TracebackType
+
+from csmd.config import Config
+from csmd.store import files
+
+log = logging.getLogger(__name__)
+
+LOG_BACKUPS = 3
+#: Causes of causes that are still named.
+CHAIN_LIMIT = 5
+Raised = tuple[type[BaseException], BaseException, TracebackType | None] | tuple[None, None, None]
+
+
+class WordlessFormatter(logging.Formatter):
+    """Writes of an exception its type and frames, and of a foreign package's line only whose it is."""
+
+    def format(self, record: logging.LogRecord) -> str:
+        if record.name.partition(".")[0] != "csmd":
+            record = logging.LogRecord(
+                record.name, record.levelno, record.pathname, record.lineno, "(its words are left out)", None, None
+            )
+        return super().format(record)
+
+    def formatException(self, ei: Raised) -> str:  # noqa: N802 - the name is logging's
+        lines: list[str] = []
+        error: BaseException | None = ei[1]
+        while error is not None and len(lines) < CHAIN_LIMIT:
+            frames = "".join(
+                f"\n  {frame.filename}:{frame.lineno} in {frame.name}"
+                for frame in traceback.extract_tb(error.__traceback__, limit=-30)
+            )
+            lines.append(f"{type(error).__name__}{frames}")
+            error = error.__cause__ or error.__context__
+        return "\nafter ".join(lines)
+
+
+def configure(config: Config) -> None:
+    """Sends the log to its file."""
+    files.make_private(config.paths.log_dir)
+    handler = logging.handlers.RotatingFileHandler(
+        config.paths.log_file, maxBytes=config.settings.log_max_bytes, backupCount=LOG_BACKUPS, encoding="utf-8"
+    )
+    handler.setFormatter(WordlessFormatter("%(asctime)s %(levelname)-7s %(name)s: %(message)s"))
+    config.paths.log_file.chmod(0o600)
+    logging.basicConfig(level=logging.INFO, handlers=[handler], force=True)
+
+
+def keep_words_off_stderr() -> None:
+    """From now on what nobody catches is told without its words: in the log, and what ends the process on stderr too.
+
+    Before `configure` there is no log: then nothing but what ends the process is told.
+    """
+    logging.raiseExceptions = False  # else a line that cannot be written goes to stderr with its arguments
+    logging.lastResort = None
+    sys.excepthook = _uncaught
+    threading.excepthook = lambda hooked: _failed(hooked.exc_value)
+    sys.unraisablehook = lambda hooked: _failed(hooked.exc_value)
+
+
+def _uncaught(kind: type[BaseException], error: BaseException, trace: TracebackType | None) -> None:
+    _failed(error)
+    sys.stderr.write(f"csmd: a bug: {WordlessFormatter().formatException((kind, error, trace))}\n")
+
+
+def _failed(error: BaseException | None) -> None:
+    log.error("nobody caught this", exc_info=error)

@@ -1,0 +1,174 @@
+"""What runs for every prompt, answer and step finds its rows by an index: its time does not grow with the store.
+
+The plans are SQLite's own, asked for every statement that the functions really run.
+"""
+
+from __future__ import annotations
+
+import re
+from typing import Any
+
+import pytest
+
+from csmd.store import context, counts, cursors, journal, memories, search, vectors
+from csmd.store.core import Store
+from csmd.store.sqlite import Rows
+
+Given = Any
+#: A scan of these is of a handful of rows, or of what the full-text index has found.
+SMALL = re.compile(r"SCAN (?:CONSTANT ROW|vector_models|\w+ VIRTUAL TABLE INDEX .*)")
+
+
+class Watching(Rows):
+    """Rows that remember what was run, with its values."""
+
+    def __init__(self, connection: Any) -> None:
+        super().__init__(connection)
+        self.ran: list[tuple[str, dict[str, Any]]] = []
+
+    def all(self, sql: str, **values: Any) -> Any:
+        self.ran.append((sql, values))
+        return super().all(sql, **values)
+
+
+def scans(rows: Rows, ran: list[tuple[str, dict[str, Any]]]) -> set[str]:
+    """The steps of these statements' plans that read a whole table or index."""
+    found = set()
+    for sql, values in ran:
+        for *_, step in rows.all(f"explain query plan {sql}", **values):
+            if step.startswith("SCAN ") and not SMALL.fullmatch(step):
+                found.add(f"{step}: {sql}")
+    return found
+
+
+def story(rows: Rows, given: Given) -> int:
+    """A project, a line and a hook's turn, so that every function comes to its last statement."""
+    project = journal.ensure_project(rows, given.project(), now=given.now)
+    for uuid, said, kind, second in (("l1", "yes", "notification", 0), ("l2", "later", "user", 200)):
+        turn = given.turn(uuid, said, kind=kind, second=second)
+        journal.add_turn(rows, turn, text_hash=given.hash(said), host="claude", project=project, path="")
+    for ident, said in (("e1", "yes"), ("e2", "only here")):
+        event = given.event(ident, said, second=60)
+        journal.record_event(rows, event, text_hash=given.hash(said), payload_hash=ident)
+        journal.add_provisional(
+            rows, given.turn(f"hook:{ident}", said, second=60), event="prompt", text_hash=given.hash(said),
+            host="claude", project=project, path="",
+        )  # fmt: skip
+    memories.insert(rows, given.memory("m1", "use tabs", project=project), text_hash="h")
+    model = vectors.ensure_model(rows, "m", 4, now="")
+    vectors.add(rows, "memory", model, [(1, project, 0, 1, b"abcd")], reached=0)
+    vectors.add(rows, "turn", model, [(1, project, 0, 1, b"abcd")], reached=0)
+    return project
+
+
+def _add_turn(rows: Rows, given: Given) -> None:
+    for uuid, said in (("l3", "only here"), ("l4", "new"), ("l4", "new")):
+        turn = given.turn(uuid, said, second=300)
+        journal.add_turn(rows, turn, text_hash=given.hash(said), host="claude", project=1, path="/t")
+
+
+def _add_provisional(rows: Rows, given: Given) -> None:
+    journal.record_event(rows, given.event("e9", "yes", second=300), text_hash=given.hash("yes"), payload_hash="e1")
+    journal.record_event(rows, given.event("e8", "yes", second=301), text_hash=given.hash("yes"), payload_hash="e1")
+    journal.add_provisional(
+        rows, given.turn("hook:e9", "yes", second=300), event="prompt", text_hash=given.hash("yes"), host="claude",
+        project=1, path="",
+    )  # fmt: skip
+
+
+def _receipt(rows: Rows, given: Given) -> None:
+    context.add_receipt(
+        rows, receipt_id="r1", session_id="s1", event="prompt", project=1, at=given.at(300), tokens=1, text_hash="h",
+        items=[],
+    )  # fmt: skip
+
+
+#: What runs for every hook, step of the steward, brief, search and forgetting.
+HOT: dict[str, Any] = {
+    "record_event and add_provisional": _add_provisional,
+    "add_turn": _add_turn,
+    "settle": lambda rows, given: journal.settle(rows, "s1", at=given.at(400)),
+    "set_title": lambda rows, _: journal.set_title(rows, "s1", "t", first=True),
+    "close_provisional": lambda rows, given: journal.close_provisional(rows, before=given.at(400)),
+    "stream_turns": lambda rows, _: journal.stream_turns(rows, 1, after=0, kinds=("user", "assistant")),
+    "active_day": lambda rows, _: journal.active_day(rows, 1),
+    "fresh_since": lambda rows, _: context.fresh_since(rows, "s1"),
+    "told": lambda rows, _: context.told(rows, "s1"),
+    "was_told": lambda rows, _: context.was_told(rows, "s1", "m1"),
+    "add_receipt": _receipt,
+    "listing": lambda rows, _: memories.listing(rows, projects=[0, 1], limit=9),
+    "by_hash": lambda rows, _: memories.by_hash(rows, "h", project=1),
+    "by_seqs": lambda rows, _: memories.by_seqs(rows, [1]),
+    "statements_after": lambda rows, _: memories.statements_after(rows, 0, limit=9),
+    "is_forgotten": lambda rows, _: memories.is_forgotten(rows, "h"),
+    "delete": lambda rows, given: memories.delete(rows, given.memory("m1", "x"), text_hash="h", now=""),
+    "memories_with": lambda rows, _: search.memories_with(rows, "tabs"),
+    "text_hits": lambda rows, _: search.text_hits(rows, "turn", ["later"], projects=[1], limit=9),
+    "turns_by_seq": lambda rows, _: search.turns_by_seq(rows, [1, 2]),
+    "turns_of_uuids": lambda rows, _: search.turns_of_uuids(rows, ["l1"]),
+    "neighbours": lambda rows, _: search.neighbours(rows, [1, 2]),
+    "left": lambda rows, _: (vectors.left(rows, None), vectors.left(rows, 1)),
+    "backlog": lambda rows, _: (vectors.backlog(rows, "turn", 1, limit=9), vectors.backlog(rows, "memory", 1, limit=9)),
+    "delete_for": lambda rows, _: vectors.delete_for(rows, "turn", 1),
+    "move_to": lambda rows, _: vectors.move_to(rows, "turn", 1, 0),
+    "sessions_behind": lambda rows, _: cursors.sessions_behind(rows, "distill"),
+    "file_state": lambda rows, _: cursors.file_state(rows, "/t"),
+    "count": lambda rows, _: counts.count(rows, [("bad lines", 1)]),
+}
+
+
+@pytest.mark.parametrize("name", HOT)
+def test_no_hot_statement_scans(store: Store, given: Given, name: str) -> None:
+    def look(rows: Rows) -> set[str]:
+        story(rows, given)
+        watching = Watching(rows.connection)
+        HOT[name](watching, given)
+        assert watching.ran
+        return scans(rows, watching.ran)
+
+    assert store.write(look) == set()
+
+
+@pytest.mark.parametrize("name", ["provisional", "hook_only", "sessions"])
+def test_what_status_counts_of_a_few_rows_is_counted_by_an_index(store: Store, name: str) -> None:
+    assert store.read(lambda rows: scans(rows, [(dict(counts.COUNTED)[name], {})])) == set()
+
+
+def test_what_is_deleted_with_a_row_is_found_by_an_index(store: Store) -> None:
+    """A cascade has no plan of its own to ask for: its columns must be the first of an index."""
+
+    def look(rows: Rows) -> list[str]:
+        missing = []
+        for (table,) in rows.all("select name from sqlite_schema where type = 'table' and sql like '%references%'"):
+            leading = {
+                rows.all(f"pragma index_info({index[1]})")[0][2] for index in rows.all(f"pragma index_list({table})")
+            }
+            for _, _, _, column, _, _, on_delete, _ in rows.all(f"pragma foreign_key_list({table})"):
+                if on_delete == "CASCADE" and column not in leading:
+                    missing.append(f"{table}.{column}")
+        return missing
+
+    assert store.read(look) == []
+
+
+@pytest.mark.parametrize("name", ["record_event and add_provisional", "close_provisional"])
+def test_what_was_said_before_is_looked_up_by_its_text_and_not_among_all_turns_of_the_session(
+    store: Store, given: Given, name: str
+) -> None:
+    def look(rows: Rows) -> list[str]:
+        story(rows, given)
+        watching = Watching(rows.connection)
+        HOT[name](watching, given)
+        return [
+            rows.all(f"explain query plan {sql}", **values)[0][3]
+            for sql, values in watching.ran
+            if "cross join session_turn" in sql
+        ]
+
+    first_steps = store.write(look)
+    assert first_steps and all(step.startswith("SEARCH t USING INDEX turns_by_hash") for step in first_steps)
+
+
+def test_a_scan_is_caught(store: Store) -> None:
+    queries = ("select count(*) from turns where kind = 'user'", "select t.seq from turns t where t.text = 'x'")
+    assert len(store.read(lambda rows: scans(rows, [(sql, {}) for sql in queries]))) == 2
