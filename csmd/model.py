@@ -115,7 +115,6 @@ class Turn:
     model: str = ""
     version: str = ""
     tokens: int = 0
-    redactions: int = 0
 
     @property
     def stream(self) -> str:
@@ -245,11 +244,3 @@ class Brief:
     tokens: int
     items: tuple[BriefItem, ...]
     degraded: tuple[str, ...] = ()
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Verdict:
-    """Whether something may happen, and every reason for the answer."""
-
-    ok: bool
-    reasons: tuple[str, ...] = ()

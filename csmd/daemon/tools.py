@@ -26,7 +26,7 @@ from csmd.distill.classify import classify
 from csmd.errors import BadInput, CsmdError
 from csmd.model import Brief, Hit, Memory, Provenance, Statement
 from csmd.recall import stage as recall
-from csmd.store import counts, files, journal, memories, models, search
+from csmd.store import context, core, counts, files, journal, memories, models, search
 from csmd.store.core import Lane, Store
 from csmd.store.embed import Embedder
 from csmd.store.sqlite import Rows
@@ -361,6 +361,17 @@ def _model_add(tools: Tools, rows: Rows, params: Params) -> dict[str, Any]:
     return _job(tools, Job(id=secrets.token_hex(8), kind="model", path=str(source)))
 
 
+def _receipts(tools: Tools, rows: Rows, params: Params) -> dict[str, Any]:
+    names = ("id", "session_id", "event", "at", "tokens", "items")
+    found = context.receipts(rows, limit=min(max(params["limit"], 1), 1000))
+    return {"receipts": [dict(zip(names, row, strict=True)) for row in found]}
+
+
+def _check(tools: Tools, rows: Rows, params: Params) -> dict[str, Any]:
+    # FTS5's own check is a statement that writes nothing but wants the writer.
+    return {"problems": tools.store.write(core.integrity)}
+
+
 def _status(tools: Tools, rows: Rows, params: Params) -> dict[str, Any]:
     result: dict[str, Any] = tools.status(rows)
     return result
@@ -404,6 +415,10 @@ TOOLS: dict[str, Tool] = {
     "csm_model_add": Tool(
         summary="Install an embedding model from a folder; gives a job", mutates=True, run=_model_add, parameters={"path": (str, REQUIRED)}
     ),
+    "csm_receipts": Tool(
+        summary="What was injected, when and into which session", mutates=False, run=_receipts, parameters={"limit": (int, 20)}
+    ),
+    "csm_store_check": Tool(summary="Check that the database is sound", mutates=False, run=_check, parameters={}),
     "csm_runtime_status": Tool(summary="The daemon's state", mutates=False, run=_status, parameters={}, lane="status"),
 }  # fmt: skip
 

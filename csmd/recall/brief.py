@@ -12,10 +12,11 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 
 from csmd import text
+from csmd.capture.hosts.claude import ANSWER_LIMIT_UNITS
 from csmd.model import Attention, Brief, BriefItem, Category, Gate, Memory
 
-#: The host cuts at 10,000 UTF-16 units (facts: claude-code 1.7).
-LIMIT_UNITS = 9_000
+#: What the host lets through whole.
+LIMIT_UNITS = ANSWER_LIMIT_UNITS
 ITEM_CHARACTERS = 400
 #: How many of the worthiest are looked at, and what share of words makes two of them the same.
 CONSIDERED = 200

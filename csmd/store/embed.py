@@ -215,10 +215,6 @@ class Embedder:
             self._command[4] = str(model_dir)
             self._crashes = 0
 
-    def reset(self) -> None:
-        """Forget the crashes: a worker that was given up may be started again."""
-        self._crashes = 0
-
     def close(self) -> None:
         """End the worker and reap it; later calls raise EmbeddingUnavailable."""
         self._closed = True

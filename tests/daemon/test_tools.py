@@ -147,3 +147,8 @@ def test_a_folder_that_is_no_model_is_told_at_once(parts: Any) -> None:
     assert models.installed(parts.machine.paths.models, parts.machine.config().settings.embed_model) is None
     with pytest.raises(BadInput, match="no such file"):
         parts.call("csm_import", path="/nonexistent")
+
+
+def test_receipts_and_the_stores_soundness_can_be_asked_for(filled: Any) -> None:
+    assert filled.call("csm_receipts") == {"receipts": []}
+    assert filled.call("csm_store_check") == {"problems": []}

@@ -449,7 +449,9 @@ def test_a_killed_worker_is_replaced_at_the_next_use(stand_in: Callable[..., emb
     assert started(tmp_path) == [first, owner.pid]
 
 
-def test_three_crashes_in_a_row_are_enough_until_reset(stand_in: Callable[..., embed.Embedder], tmp_path: Path) -> None:
+def test_three_crashes_in_a_row_are_enough_until_a_model_is_added(
+    stand_in: Callable[..., embed.Embedder], tmp_path: Path
+) -> None:
     owner = stand_in()
     with pytest.raises(EmbeddingUnavailable, match=r"died \(signal 9"):
         owner.embed(["die"], deadline_s=None)
@@ -462,7 +464,7 @@ def test_three_crashes_in_a_row_are_enough_until_reset(stand_in: Callable[..., e
         owner.embed(["abc"], deadline_s=None)
     owner.warm()
     assert len(started(tmp_path)) == before
-    owner.reset()
+    owner.use(tmp_path)
     assert owner.embed(["abc"], deadline_s=None) == [bytes([3, ord("a")])]
 
 
