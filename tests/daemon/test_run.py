@@ -259,7 +259,9 @@ def test_what_hooks_kept_while_no_daemon_ran_is_taken_in_once(machine: Machine) 
     machine.start()
     eventually(lambda: not machine.spooled())
     for name, data in kept.items():  # a crash between commit and removal leaves the file
-        (machine.paths.spool / name).write_bytes(data)
+        half = machine.paths.spool / f".tmp-{name}"  # as a hook does: the daemon looks while we write
+        half.write_bytes(data)
+        half.rename(machine.paths.spool / name)
     result = machine.sync()
     status = machine.status()
     assert (result["degraded"], machine.spooled()) == ([], [])
