@@ -24,7 +24,8 @@ from csmd.cli import install, service, settings
 from csmd.cli.main import main as command_line
 from csmd.config import Settings
 from csmd.daemon import run, server, steward
-from csmd.daemon.tools import REQUIRED, TOOLS
+from csmd.daemon.tool import REQUIRED
+from csmd.daemon.tools import TOOLS
 from csmd.store import core, holds, migrate
 
 ROOT = Path(__file__).resolve().parent.parent

@@ -8,7 +8,7 @@ from dataclasses import replace
 from csmd import text
 from csmd.believe import score
 from csmd.model import AUTHORITY_RANK, CATEGORIES, Decay, Memory, Provenance, Statement
-from csmd.store import context, cursors, journal, memories, search
+from csmd.store import context, cursors, memories, projects, search
 from csmd.store.core import Store
 from csmd.store.sqlite import Rows
 
@@ -56,7 +56,7 @@ def remember(
     text_hash = text.keyed_hash(statement.text, key)
     if memories.is_forgotten(rows, text_hash):
         return "", False
-    name = journal.project_name(rows, project)
+    name = projects.name_of(rows, project)
     scope = score.scope(statement.text, gate=statement.gate, project_name=name)
     home = project if scope == "project" else 0
     known = memories.by_hash(rows, text_hash, project=home) or _same(rows, statement, project=home)
@@ -72,7 +72,7 @@ def remember(
         decay=decay,
         gate=statement.gate,
         category=statement.category,
-        today=journal.active_day(rows, home, on=source.at[:10]),
+        today=projects.active_day(rows, home, on=source.at[:10]),
         stated=statement.authority == "user",
     )
     memory = Memory(
@@ -141,7 +141,7 @@ def _confirm(rows: Rows, known: Memory, statement: Statement, source: Provenance
         decay=decay,
         gate=known.gate,
         category=known.category,
-        today=journal.active_day(rows, known.project_seq, on=confirmed_at[:10]),
+        today=projects.active_day(rows, known.project_seq, on=confirmed_at[:10]),
         stated=authority == "user",
     )
     memories.update_belief(

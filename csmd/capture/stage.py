@@ -16,7 +16,7 @@ from csmd.capture.hosts import claude
 from csmd.capture.redact import redact
 from csmd.errors import BadInput, TooLarge
 from csmd.model import Event, Project, Turn
-from csmd.store import counts, cursors, files, journal
+from csmd.store import counts, cursors, events, files, journal, projects
 from csmd.store.core import Store
 from csmd.store.cursors import FileState
 from csmd.store.notes import Notes
@@ -69,7 +69,7 @@ def record(
     """
     text_hash = text.keyed_hash(event.text, key) if event.text else ""
     payload_hash = text.keyed_hash(event.payload, key)
-    if not journal.record_event(rows, event, text_hash=text_hash, payload_hash=payload_hash):
+    if not events.record(rows, event, text_hash=text_hash, payload_hash=payload_hash):
         return False
     counts.count(rows, redaction_counts(redacted))
     turn = claude.event_turn(event)
@@ -81,7 +81,7 @@ def record(
             event=event.name,
             text_hash=text_hash,
             host=event.host,
-            project=journal.ensure_project(rows, place, now=now),
+            project=projects.ensure(rows, place, now=now),
             path="" if event.agent_id else event.transcript_path,
         )
     if event.name in ("stop", "session_end", "pre_compact"):
@@ -283,6 +283,6 @@ def _store_turn(rows: Rows, turn: Turn, path: str, places: Places, key: bytes, n
         turn,
         text_hash=text.keyed_hash(turn.text, key),
         host=claude.HOST,
-        project=journal.ensure_project(rows, places.of(turn.cwd), now=now),
+        project=projects.ensure(rows, places.of(turn.cwd), now=now),
         path="" if turn.agent_id else path,
     )

@@ -15,7 +15,7 @@ from csmd.errors import DeadlineExceeded, EmbeddingUnavailable
 from csmd.model import Brief, Hit, Memory
 from csmd.recall import brief as briefs
 from csmd.recall import rank
-from csmd.store import context, counts, files, journal, memories, search, vectors
+from csmd.store import context, counts, files, memories, projects, search, vectors
 from csmd.store.sqlite import Rows
 
 #: A text to its vector and the model's name; raises EmbeddingUnavailable.
@@ -29,7 +29,7 @@ PRELOADED = 1000
 def scopes(rows: Rows, path: str, *, start: str = "") -> list[int]:
     """The row keys a place sees: its project's and everybody's; `start` is where its session was started."""
     place = project.identify(path, read=files.read_small, start=start)
-    known = journal.project_seq(rows, place.key)
+    known = projects.seq_of(rows, place.key)
     return [0] if known is None else [known, 0]
 
 
@@ -71,7 +71,7 @@ def find(
 def session_brief(rows: Rows, *, places: Sequence[int], session_id: str, max_tokens: int) -> Brief:
     """The brief for a session that starts where `places` are seen; nothing that its context holds already."""
     told = context.told(rows, session_id) if session_id else frozenset[str]()
-    days = {place: journal.active_day(rows, place) for place in places}
+    days = {place: projects.active_day(rows, place) for place in places}
     candidates = [
         (
             memory,

@@ -1,4 +1,4 @@
-"""Projects, sessions, turns and events: what happened, each exactly once.
+"""Sessions and turns: what was said, each exactly once.
 
 A turn is keyed by its transcript uuid. A hook's turn is provisional: when the transcript
 brings the same text in the same session, the provisional row *becomes* the transcript's
@@ -9,8 +9,8 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from csmd.model import NEVER, SEARCHABLE, Event, Project, StoredTurn, Turn, TurnKind
-from csmd.store import vectors
+from csmd.model import SEARCHABLE, StoredTurn, Turn, TurnKind
+from csmd.store import projects, vectors
 from csmd.store.sqlite import Rows
 
 #: What stands before an event's id in the uuid of the turn it reported.
@@ -18,38 +18,6 @@ HOOK_UUID = "hook:"
 #: Event -> what the transcript may call what it reported: a prompt that no person wrote is a notification there.
 _KINDS: dict[str, tuple[TurnKind, ...]] = {"prompt": ("user", "command", "notification")}
 _KINDS_OF_ANSWERS: tuple[TurnKind, ...] = ("assistant", "notification")
-
-#: A day after every other.
-LAST_DAY = "9999-12-31"
-
-
-def ensure_project(rows: Rows, project: Project, *, now: str) -> int:
-    """The project's row key, made when it is new."""
-    found = rows.value("select seq from projects where key = :key", key=project.key)
-    if found is not None:
-        return int(found)
-    return int(
-        rows.value(
-            "insert into projects (key, root, name, kind, created_at) values (:key, :root, :name, :kind, :now) "
-            "returning seq",
-            key=project.key,
-            root=project.root,
-            name=project.name,
-            kind=project.kind,
-            now=now,
-        )
-    )
-
-
-def project_seq(rows: Rows, key: str) -> int | None:
-    """The row key of a known project, or None."""
-    found = rows.value("select seq from projects where key = :key", key=key)
-    return None if found is None else int(found)
-
-
-def project_name(rows: Rows, seq: int) -> str:
-    """The name of a project; "" for the scope of everything."""
-    return str(rows.value("select name from projects where seq = :seq", seq=seq) or "") if seq else ""
 
 
 def ensure_session(rows: Rows, turn: Turn, *, host: str, project: int, path: str) -> int:
@@ -124,7 +92,7 @@ def add_turn(rows: Rows, turn: Turn, *, text_hash: str, host: str, project: int,
         _move_provenance(rows, old, turn.uuid)
         rows.run("delete from session_turn where session_seq = :session and turn_seq = :seq", session=session, seq=seq)
     _list_turn(rows, session, seq, turn)
-    _touch_activity(rows, project, turn.at)
+    projects.touch(rows, project, turn.at)
     return True
 
 
@@ -221,86 +189,6 @@ def _insert_turn(rows: Rows, turn: Turn, session: int, *, text_hash: str, projec
     )
 
 
-def _touch_activity(rows: Rows, project: int, at: str) -> None:
-    """Notes a day of activity; one that comes to light between others moves what was believed after it."""
-    for scope in {project, 0}:
-        new = rows.value(
-            "insert into activity (project_seq, day) values (:scope, :day) on conflict do nothing returning day",
-            scope=scope,
-            day=at[:10],
-        )
-        if new is not None:
-            rows.run(
-                "update memories set hot_until = hot_until + 1, "
-                "warm_until = case when warm_until >= :never then warm_until else warm_until + 1 end, "
-                "archive_at = case when archive_at >= :never then archive_at else archive_at + 1 end "
-                "where project_seq = :scope and substr(confirmed_at, 1, 10) > :day and hot_until < :never",
-                never=NEVER,
-                scope=scope,
-                day=at[:10],
-            )
-
-
-def active_day(rows: Rows, project: int, *, on: str = LAST_DAY) -> int:
-    """How many days the scope had been active on a day (by default: so far); ages are differences of this number."""
-    return int(
-        rows.value(
-            "select count(*) from activity where project_seq = :project and day <= :day", project=project, day=on
-        )
-    )
-
-
-def record_event(rows: Rows, event: Event, *, text_hash: str, payload_hash: str) -> bool:
-    """Notes a hook's event; False when it is known: by its id, or as the same report from a second command.
-
-    A second command (a plugin's beside the settings') reports the same payload within 2 s, and
-    nothing else happens in the session between the two.
-    """
-    if _reported_twice(rows, event, payload_hash):
-        return False
-    added = rows.value(
-        "insert into events (id, host, name, session_id, stream, text_hash, payload_hash, source, at) values "
-        "(:id, :host, :name, :session, :stream, :hash, :payload, :source, :at) "
-        "on conflict (id) do nothing returning seq",
-        id=event.id,
-        host=event.host,
-        name=event.name,
-        session=event.session_id,
-        stream=f"{event.session_id}/{event.agent_id}" if event.agent_id else event.session_id,
-        hash=text_hash,
-        payload=payload_hash,
-        source=event.source,
-        at=event.at,
-    )
-    return added is not None
-
-
-def _reported_twice(rows: Rows, event: Event, payload_hash: str) -> bool:
-    for (at,) in rows.all(
-        "select at from events where session_id = :session and name = :name and payload_hash = :payload "
-        "order by seq desc limit 5",
-        session=event.session_id,
-        name=event.name,
-        payload=payload_hash,
-    ):
-        between = rows.value(
-            "select count(*) from events where session_id = :session and name <> :name and at > :first and at < :last",
-            session=event.session_id,
-            name=event.name,
-            first=min(at, event.at),
-            last=max(at, event.at),
-        )
-        if not between and _within_2_s(at, event.at):
-            return True
-    return False
-
-
-def _within_2_s(one: str, other: str) -> bool:
-    from datetime import datetime
-
-    return abs((datetime.fromisoformat(one) - datetime.fromisoformat(other)).total_seconds()) <= 2.0
-
-
 def add_provisional(rows: Rows, turn: Turn, *, event: str, text_hash: str, host: str, project: int, path: str) -> bool:
     """Stores a hook's turn unless the transcript has it already: its k-th event matches the k-th row of that text."""
     session = ensure_session(rows, turn, host=host, project=project, path=path)
@@ -322,7 +210,7 @@ def add_provisional(rows: Rows, turn: Turn, *, event: str, text_hash: str, host:
         return False
     seq = _insert_turn(rows, turn, session, text_hash=text_hash, project=project, source="hook")
     _list_turn(rows, session, seq, turn)
-    _touch_activity(rows, project, turn.at)
+    projects.touch(rows, project, turn.at)
     return True
 
 

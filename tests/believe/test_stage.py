@@ -9,7 +9,7 @@ import pytest
 
 from csmd.believe import stage
 from csmd.model import BriefItem, Project, Provenance, Statement
-from csmd.store import context, journal, memories
+from csmd.store import context, memories, projects
 from csmd.store.core import Store
 from csmd.store.sqlite import Rows
 
@@ -32,7 +32,7 @@ def statement(text: str, **changes: object) -> Statement:
 
 def remember(store: Store, said: Statement, uuid: str, *, session: str = "s1", name: str = "alpha") -> tuple[str, bool]:
     def write(rows: Rows) -> tuple[str, bool]:
-        project = journal.ensure_project(rows, Project(key=name, root=f"/p/{name}", name=name, kind="path"), now=NOW)
+        project = projects.ensure(rows, Project(key=name, root=f"/p/{name}", name=name, kind="path"), now=NOW)
         source = Provenance(uuid=uuid, session_id=session, at=NOW)
         return stage.remember(rows, said, source, project=project, origin="stated", key=store.hash_key)
 
@@ -151,11 +151,9 @@ def test_what_the_assistant_saves_by_itself_confirms_nothing(store: Store) -> No
 
 def days(store: Store, *listed: str) -> None:
     def write(rows: Rows) -> None:
-        project = journal.ensure_project(
-            rows, Project(key="alpha", root="/p/alpha", name="alpha", kind="path"), now=NOW
-        )
+        project = projects.ensure(rows, Project(key="alpha", root="/p/alpha", name="alpha", kind="path"), now=NOW)
         for day in listed:
-            journal._touch_activity(rows, project, f"{day}T12:00:00.000Z")
+            projects.touch(rows, project, f"{day}T12:00:00.000Z")
 
     store.write(write)
 
@@ -163,8 +161,8 @@ def days(store: Store, *listed: str) -> None:
 def ages(store: Store, ident: str) -> tuple[int, int]:
     """Active days left until the memory cools, and active days since it was confirmed."""
     memory = read(store, ident)
-    today = store.read(lambda rows: journal.active_day(rows, memory.project_seq))
-    then = store.read(lambda rows: journal.active_day(rows, memory.project_seq, on=memory.confirmed_at[:10]))
+    today = store.read(lambda rows: projects.active_day(rows, memory.project_seq))
+    then = store.read(lambda rows: projects.active_day(rows, memory.project_seq, on=memory.confirmed_at[:10]))
     return memory.hot_until - today, today - then
 
 

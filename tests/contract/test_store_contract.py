@@ -19,7 +19,7 @@ import pytest
 from csmd import text
 from csmd.errors import DeadlineExceeded, Refused, StoreError
 from csmd.model import BriefItem, Event, Link, Memory, Project, Provenance, Statement, StoredTurn, Turn
-from csmd.store import context, core, counts, cursors, journal, memories, search, vectors
+from csmd.store import context, core, counts, cursors, events, journal, memories, projects, search, vectors
 from csmd.store.core import Store
 from csmd.store.sqlite import Rows
 
@@ -70,7 +70,7 @@ def say(
     rows: Rows, uuid: str, said: str, *, session: str = "s1", second: int = 0, kind: Any = "user", name: str = "shop"
 ) -> int:
     """A transcript's line; the row key of its turn."""
-    project = journal.ensure_project(rows, Project(key=name, root=f"/home/me/{name}", name=name, kind="path"), now=NOW)
+    project = projects.ensure(rows, Project(key=name, root=f"/home/me/{name}", name=name, kind="path"), now=NOW)
     turn = Turn(uuid=uuid, session_id=session, kind=kind, text=said, at=at(second))
     journal.add_turn(rows, turn, text_hash=text.normalise(said), host="claude", project=project, path="/t.jsonl")
     return search.turns_of_uuids(rows, [uuid])[uuid]
@@ -79,9 +79,9 @@ def say(
 def report(rows: Rows, ident: str, said: str, *, session: str = "s1", second: int = 0) -> bool:
     """A prompt's event and its provisional turn; whether the event was new."""
     event = Event(id=ident, host="claude", name="prompt", session_id=session, at=at(second), text=said)
-    if not journal.record_event(rows, event, text_hash=text.normalise(said), payload_hash=f"{session} {said}"):
+    if not events.record(rows, event, text_hash=text.normalise(said), payload_hash=f"{session} {said}"):
         return False
-    project = journal.ensure_project(rows, Project(key="shop", root="/home/me/shop", name="shop", kind="path"), now=NOW)
+    project = projects.ensure(rows, Project(key="shop", root="/home/me/shop", name="shop", kind="path"), now=NOW)
     turn = Turn(uuid=f"hook:{ident}", session_id=session, kind="user", text=said, at=at(second))
     journal.add_provisional(
         rows, turn, event="prompt", text_hash=text.normalise(said), host="claude", project=project, path=""
@@ -329,7 +329,7 @@ def test_vectors_find_the_nearest_passages_of_one_model_and_go_with_their_row(st
 def test_a_session_has_been_told_what_it_was_given_since_its_context_began(store: Store) -> None:
     def begin(rows: Rows, source: str, second: int) -> None:
         event = Event(id=source, host="claude", name="session_start", session_id="s1", at=at(second), source=source)
-        assert journal.record_event(rows, event, text_hash="", payload_hash=source)
+        assert events.record(rows, event, text_hash="", payload_hash=source)
 
     def story(rows: Rows) -> None:
         begin(rows, "startup", 0)

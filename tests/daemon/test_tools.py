@@ -7,7 +7,8 @@ from typing import Any
 import pytest
 from machine import DECISION, Machine
 
-from csmd.daemon.tools import REQUIRED, TOOLS
+from csmd.daemon.tool import REQUIRED
+from csmd.daemon.tools import TOOLS
 from csmd.errors import BadInput, CsmdError
 from csmd.store import models
 

@@ -10,7 +10,7 @@ import pytest
 from csmd import text
 from csmd.distill import stage
 from csmd.model import Project, Turn
-from csmd.store import counts, journal, memories
+from csmd.store import counts, journal, memories, projects
 from csmd.store.core import Store
 from csmd.store.sqlite import Rows
 
@@ -31,9 +31,7 @@ def say(store: Store, kind: str, body: str, number: int, agent: str = "") -> Non
     )  # fmt: skip
 
     def write(rows: Rows) -> None:
-        project = journal.ensure_project(
-            rows, Project(key="alpha", root="/p/alpha", name="alpha", kind="path"), now=NOW
-        )
+        project = projects.ensure(rows, Project(key="alpha", root="/p/alpha", name="alpha", kind="path"), now=NOW)
         journal.add_turn(
             rows, turn, text_hash=text.keyed_hash(body, store.hash_key), host="claude", project=project, path="/t.jsonl"
         )

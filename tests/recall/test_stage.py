@@ -14,7 +14,7 @@ from csmd.believe import stage as believe
 from csmd.errors import EmbeddingUnavailable
 from csmd.model import BriefItem, Event, Project, Provenance, Statement, Turn
 from csmd.recall import stage
-from csmd.store import context, journal, models, vectors
+from csmd.store import context, events, journal, models, projects, vectors
 from csmd.store.core import Store
 from csmd.store.embed import Embedder
 from csmd.store.sqlite import Rows
@@ -42,7 +42,7 @@ def tiny(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 def project(rows: Rows, root: str) -> int:
     place = stage.project.identify(root, read=stage.files.read_small)
-    return journal.ensure_project(rows, Project(key=place.key, root=root, name=place.name, kind="path"), now=NOW)
+    return projects.ensure(rows, Project(key=place.key, root=root, name=place.name, kind="path"), now=NOW)
 
 
 def say(store: Store, body: str, number: int, *, root: str = HERE, session: str = "s1") -> str:
@@ -171,7 +171,7 @@ def test_vectors_find_what_words_do_not_and_follow_their_scope(store: Store, tin
 def start(store: Store, source: str, number: int) -> None:
     event = Event(id=f"e{number}", host="claude", name="session_start", session_id="s9", source=source, payload=str(number),
                   at=f"2026-03-02T10:{number:02d}:00.000Z")  # fmt: skip
-    store.write(lambda rows: journal.record_event(rows, event, text_hash="", payload_hash=str(number)))
+    store.write(lambda rows: events.record(rows, event, text_hash="", payload_hash=str(number)))
 
 
 def brief_of(store: Store, number: int) -> str:

@@ -7,7 +7,7 @@ from typing import Any
 import pytest
 
 from csmd.model import BriefItem
-from csmd.store import context, journal, memories
+from csmd.store import context, events, memories
 from csmd.store.core import Store
 from csmd.store.sqlite import Rows
 
@@ -21,7 +21,7 @@ def receipt(rows: Rows, given: Any, ident: str, *items: str, second: float, sess
 
 def begin(rows: Rows, given: Any, source: str, *, second: float, session: str = "s1") -> None:
     event = given.event(f"{source}-{second}", session=session, second=second, name="session_start", source=source)
-    assert journal.record_event(rows, event, text_hash="", payload_hash=event.id)
+    assert events.record(rows, event, text_hash="", payload_hash=event.id)
 
 
 @pytest.mark.parametrize(

@@ -506,7 +506,7 @@ WRITER = """
 import sys, threading
 from pathlib import Path
 from csmd.model import Project, Turn
-from csmd.store import journal, vectors
+from csmd.store import journal, projects, vectors
 from csmd.store.core import Store
 store = Store(Path(sys.argv[1]), now="")
 first = int(sys.argv[2])
@@ -514,7 +514,7 @@ def work(worker):
     number = first + worker
     while True:
         def write(rows):
-            project = journal.ensure_project(rows, Project(key="k", root="/p", name="p", kind="path"), now="")
+            project = projects.ensure(rows, Project(key="k", root="/p", name="p", kind="path"), now="")
             model = vectors.ensure_model(rows, "m", 4, now="")
             turn = Turn(uuid=f"u{number}", session_id=f"s{worker}", kind="user", text=f"word{number} and more", at="2026-01-01T00:00:00.000Z")
             journal.add_turn(rows, turn, text_hash=str(number), host="claude", project=project, path="")

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from csmd.store import counts, journal
+from csmd.store import counts, events, journal, projects
 from csmd.store.core import Store
 from csmd.store.sqlite import Rows
 
@@ -27,7 +27,7 @@ def test_an_empty_store_counts_nothing_and_the_scope_of_everything_is_no_project
 def test_the_project_with_the_latest_session_comes_first_and_one_without_last(store: Store, given: Any) -> None:
     def story(rows: Rows) -> None:
         for name in ("old", "silent", "new"):
-            journal.ensure_project(rows, given.project(name), now="")
+            projects.ensure(rows, given.project(name), now="")
         for uuid, project, second in (("a", 1, 5), ("b", 3, 9)):
             turn = given.turn(uuid, uuid, session=uuid, second=second)
             journal.add_turn(rows, turn, text_hash=uuid, host="claude", project=project, path="")
@@ -44,7 +44,7 @@ def test_the_latest_of_each_kind_of_event_is_known(store: Store, given: Any) -> 
     def story(rows: Rows) -> dict[str, str]:
         for ident, name, second in (("a", "prompt", 9), ("b", "prompt", 5), ("c", "stop", 1)):
             event = given.event(ident, name=name, second=second)
-            journal.record_event(rows, event, text_hash="", payload_hash=ident)
+            events.record(rows, event, text_hash="", payload_hash=ident)
         return counts.last_event(rows)
 
     assert store.write(story) == {"prompt": given.at(9), "stop": given.at(1)}

@@ -7,7 +7,7 @@ from typing import Any
 import pytest
 
 from csmd.errors import StoreError
-from csmd.store import counts, cursors, journal
+from csmd.store import counts, cursors, journal, projects
 from csmd.store.core import Store
 from csmd.store.cursors import FileState
 from csmd.store.sqlite import Rows
@@ -53,7 +53,7 @@ def test_a_cursor_does_not_move_when_the_rows_it_stands_for_are_undone(store: St
 
 def test_a_stage_is_behind_in_the_conversations_of_people_with_turns_past_its_cursor(store: Store, given: Any) -> None:
     def story(rows: Rows) -> None:
-        project = journal.ensure_project(rows, given.project(), now=given.now)
+        project = projects.ensure(rows, given.project(), now=given.now)
         for uuid, session, second, agent in (
             ("a", "late", 50, ""),
             ("b", "early", 10, ""),

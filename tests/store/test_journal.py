@@ -12,7 +12,7 @@ from hypothesis import given as hypothesis_given
 from hypothesis import strategies as st
 
 from csmd.model import Provenance
-from csmd.store import counts, journal, memories, migrate, search, sqlite, vectors
+from csmd.store import counts, events, journal, memories, migrate, projects, search, sqlite, vectors
 from csmd.store.core import Store, integrity
 from csmd.store.sqlite import Rows
 
@@ -24,9 +24,9 @@ def hook(rows: Rows, given: Given, ident: str, said: str, **more: Any) -> bool:
     """A hook's event and its provisional turn, as capture records them; whether the turn was stored."""
     kind = more.pop("kind", "user")
     named = given.event(ident, said, **{"name": "prompt" if kind == "user" else "stop", **more})
-    if not journal.record_event(rows, named, text_hash=given.hash(said), payload_hash=named.payload):
+    if not events.record(rows, named, text_hash=given.hash(said), payload_hash=named.payload):
         return False
-    project = journal.ensure_project(rows, given.project(), now=given.now)
+    project = projects.ensure(rows, given.project(), now=given.now)
     return journal.add_provisional(
         rows, given.turn(f"hook:{ident}", said, session=named.session_id, kind=kind, second=0, agent_id=named.agent_id),
         event=named.name, text_hash=given.hash(said), host="claude", project=project, path="",
@@ -35,7 +35,7 @@ def hook(rows: Rows, given: Given, ident: str, said: str, **more: Any) -> bool:
 
 def line(rows: Rows, given: Given, uuid: str, said: str, *, project: str = "shop", **more: Any) -> bool:
     """One line of a transcript."""
-    seq = journal.ensure_project(rows, given.project(project), now=given.now)
+    seq = projects.ensure(rows, given.project(project), now=given.now)
     return journal.add_turn(
         rows, given.turn(uuid, said, **more), text_hash=given.hash(said), host="claude", project=seq, path="/t.jsonl"
     )
@@ -234,7 +234,7 @@ def test_a_turn_that_turns_out_to_be_another_projects_takes_its_statements_and_v
         hook(rows, given, "e1", "use tabs")
         believe(rows, given, "hook:e1")
         line(rows, given, "l1", "use tabs", project="other")
-        other = journal.project_seq(rows, "key-other")
+        other = projects.seq_of(rows, "key-other")
         assert other is not None
         assert [row[5] for row in memories.statements_after(rows, 0, limit=9)] == [other]
         assert len(sqlite.vector_hits(rows, "turn", 1, b"abcd", projects=[other], limit=5)) == 1
@@ -246,9 +246,7 @@ def test_a_turn_that_turns_out_to_be_another_projects_takes_its_statements_and_v
 
 def test_an_event_is_known_by_its_id_and_as_the_same_report_of_a_second_command(store: Store, given: Given) -> None:
     def record(rows: Rows, ident: str, payload: str, second: float, name: str = "prompt") -> bool:
-        return journal.record_event(
-            rows, given.event(ident, second=second, name=name), text_hash="", payload_hash=payload
-        )
+        return events.record(rows, given.event(ident, second=second, name=name), text_hash="", payload_hash=payload)
 
     def story(rows: Rows) -> None:
         assert record(rows, "e1", "p", 10)
@@ -258,7 +256,7 @@ def test_an_event_is_known_by_its_id_and_as_the_same_report_of_a_second_command(
         assert record(rows, "e4", "p", 12.1), "2.1 s later"
         assert record(rows, "e5", "q", 12.2, name="stop")
         assert record(rows, "e6", "p", 12.3), "something happened between the two"
-        assert journal.record_event(rows, given.event("e7", session="s2", second=10), text_hash="", payload_hash="p"), (
+        assert events.record(rows, given.event("e7", session="s2", second=10), text_hash="", payload_hash="p"), (
             "another session"
         )
 
@@ -293,19 +291,17 @@ def test_days_are_counted_for_the_project_and_for_everywhere(store: Store, given
         line(rows, given, "l2", "b", second=5)
         line(rows, given, "l3", "c", project="other")
         line(rows, given, "l4", "d", at="2026-01-02T00:00:00.000Z")
-        return [journal.active_day(rows, scope) for scope in (0, 1, 2, 99)]
+        return [projects.active_day(rows, scope) for scope in (0, 1, 2, 99)]
 
     assert store.write(story) == [2, 2, 1, 0]
 
 
 def test_a_project_is_made_once_and_the_scope_of_everything_has_no_name(store: Store, given: Given) -> None:
     def story(rows: Rows) -> None:
-        seq = journal.ensure_project(rows, given.project(), now=given.now)
-        assert (
-            journal.ensure_project(rows, given.project(), now="later") == seq == journal.project_seq(rows, "key-shop")
-        )
-        assert journal.project_seq(rows, "key-nothing") is None
-        assert (journal.project_name(rows, seq), journal.project_name(rows, 0)) == ("shop", "")
+        seq = projects.ensure(rows, given.project(), now=given.now)
+        assert projects.ensure(rows, given.project(), now="later") == seq == projects.seq_of(rows, "key-shop")
+        assert projects.seq_of(rows, "key-nothing") is None
+        assert (projects.name_of(rows, seq), projects.name_of(rows, 0)) == ("shop", "")
 
     store.write(story)
 

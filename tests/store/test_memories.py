@@ -9,7 +9,7 @@ import pytest
 
 from csmd.errors import StoreError
 from csmd.model import BriefItem, Link, Provenance
-from csmd.store import context, counts, journal, memories, search, vectors
+from csmd.store import context, counts, journal, memories, projects, search, vectors
 from csmd.store.core import Store, integrity
 from csmd.store.sqlite import Rows
 
@@ -19,7 +19,7 @@ def put(rows: Rows, given: Any, ident: str, said: str, **more: Any) -> int:
 
 
 def spoken(rows: Rows, given: Any, uuid: str, said: str) -> bool:
-    project = journal.ensure_project(rows, given.project(), now=given.now)
+    project = projects.ensure(rows, given.project(), now=given.now)
     journal.add_turn(rows, given.turn(uuid, said), text_hash=given.hash(said), host="claude", project=project, path="")
     seq = search.turns_of_uuids(rows, [uuid])[uuid]
     return memories.add_statement(

@@ -10,7 +10,7 @@ from typing import Any
 
 import pytest
 
-from csmd.store import context, counts, cursors, journal, memories, search, vectors
+from csmd.store import context, counts, cursors, events, journal, memories, projects, search, vectors
 from csmd.store.core import Store
 from csmd.store.sqlite import Rows
 
@@ -43,13 +43,13 @@ def scans(rows: Rows, ran: list[tuple[str, dict[str, Any]]]) -> set[str]:
 
 def story(rows: Rows, given: Given) -> int:
     """A project, a line and a hook's turn, so that every function comes to its last statement."""
-    project = journal.ensure_project(rows, given.project(), now=given.now)
+    project = projects.ensure(rows, given.project(), now=given.now)
     for uuid, said, kind, second in (("l1", "yes", "notification", 0), ("l2", "later", "user", 200)):
         turn = given.turn(uuid, said, kind=kind, second=second)
         journal.add_turn(rows, turn, text_hash=given.hash(said), host="claude", project=project, path="")
     for ident, said in (("e1", "yes"), ("e2", "only here")):
         event = given.event(ident, said, second=60)
-        journal.record_event(rows, event, text_hash=given.hash(said), payload_hash=ident)
+        events.record(rows, event, text_hash=given.hash(said), payload_hash=ident)
         journal.add_provisional(
             rows, given.turn(f"hook:{ident}", said, second=60), event="prompt", text_hash=given.hash(said),
             host="claude", project=project, path="",
@@ -68,8 +68,8 @@ def _add_turn(rows: Rows, given: Given) -> None:
 
 
 def _add_provisional(rows: Rows, given: Given) -> None:
-    journal.record_event(rows, given.event("e9", "yes", second=300), text_hash=given.hash("yes"), payload_hash="e1")
-    journal.record_event(rows, given.event("e8", "yes", second=301), text_hash=given.hash("yes"), payload_hash="e1")
+    events.record(rows, given.event("e9", "yes", second=300), text_hash=given.hash("yes"), payload_hash="e1")
+    events.record(rows, given.event("e8", "yes", second=301), text_hash=given.hash("yes"), payload_hash="e1")
     journal.add_provisional(
         rows, given.turn("hook:e9", "yes", second=300), event="prompt", text_hash=given.hash("yes"), host="claude",
         project=1, path="",
@@ -91,7 +91,7 @@ HOT: dict[str, Any] = {
     "set_title": lambda rows, _: journal.set_title(rows, "s1", "t", first=True),
     "close_provisional": lambda rows, given: journal.close_provisional(rows, before=given.at(400)),
     "stream_turns": lambda rows, _: journal.stream_turns(rows, 1, after=0, kinds=("user", "assistant")),
-    "active_day": lambda rows, _: journal.active_day(rows, 1),
+    "active_day": lambda rows, _: projects.active_day(rows, 1),
     "fresh_since": lambda rows, _: context.fresh_since(rows, "s1"),
     "told": lambda rows, _: context.told(rows, "s1"),
     "was_told": lambda rows, _: context.was_told(rows, "s1", "m1"),

@@ -8,13 +8,13 @@ from hypothesis import HealthCheck, settings
 from hypothesis import given as hypothesis_given
 from hypothesis import strategies as st
 
-from csmd.store import journal, memories, search, sqlite
+from csmd.store import journal, memories, projects, search, sqlite
 from csmd.store.core import Store, integrity
 from csmd.store.sqlite import Rows
 
 
 def say(rows: Rows, given: Any, uuid: str, said: str, *, project: str = "shop", **more: Any) -> int:
-    seq = journal.ensure_project(rows, given.project(project), now="")
+    seq = projects.ensure(rows, given.project(project), now="")
     turn = given.turn(uuid, said, **more)
     journal.add_turn(rows, turn, text_hash=given.hash(said), host="claude", project=seq, path="")
     return search.turns_of_uuids(rows, [uuid])[uuid]
@@ -109,7 +109,7 @@ def test_no_text_is_syntax_for_the_full_text_index(store: Store, terms: list[str
 
 def test_memories_are_found_in_their_scope(store: Store, given: Any) -> None:
     def story(rows: Rows) -> None:
-        shop = journal.ensure_project(rows, given.project(), now="")
+        shop = projects.ensure(rows, given.project(), now="")
         for ident, project in (("m1", 0), ("m2", shop)):
             memories.insert(rows, given.memory(ident, "prefers tabs", project=project), text_hash=ident)
         assert len(search.text_hits(rows, "memory", ["tab"], projects=None, limit=9)) == 2

@@ -7,7 +7,7 @@ from typing import Any
 import pytest
 
 from csmd.errors import StoreError
-from csmd.store import counts, journal, memories, search, sqlite, vectors
+from csmd.store import counts, journal, memories, projects, search, sqlite, vectors
 from csmd.store.core import Store, integrity
 from csmd.store.sqlite import Rows
 
@@ -31,7 +31,7 @@ def test_a_model_has_one_key_and_one_length_of_vector(store: Store) -> None:
 def test_the_backlog_holds_what_stands_past_the_cursor_and_is_searched_for(store: Store, given: Any) -> None:
     def story(rows: Rows) -> None:
         model = vectors.ensure_model(rows, "m", 4, now="")
-        project = journal.ensure_project(rows, given.project(), now="")
+        project = projects.ensure(rows, given.project(), now="")
         for uuid, kind in (("a", "user"), ("b", "tool_result"), ("c", "assistant"), ("d", "user")):
             turn = given.turn(uuid, "" if uuid == "d" else uuid, kind=kind)
             journal.add_turn(rows, turn, text_hash=uuid, host="claude", project=project, path="")
@@ -97,7 +97,7 @@ def test_removing_a_rows_vectors_removes_them_of_every_model_and_of_no_other_row
 def test_the_nearest_come_first_within_the_projects_that_are_asked_for(store: Store, given: Any) -> None:
     def story(rows: Rows) -> None:
         model = vectors.ensure_model(rows, "m", 4, now="")
-        shop = journal.ensure_project(rows, given.project(), now="")
+        shop = projects.ensure(rows, given.project(), now="")
         near, far, elsewhere = memory(rows, given, "a", shop), memory(rows, given, "b"), memory(rows, given, "c", shop)
         vectors.move_to(rows, "memory", near, shop)
         vectors.add(rows, "memory", model, [(near, shop, 0, 3, bytes([10, 0, 0, 0])), (far, 0, 0, 3, bytes([10, 3, 4, 0])),

@@ -1,0 +1,256 @@
+"""Memories: searched, listed, shown, told, saved and forgotten."""
+
+from __future__ import annotations
+
+import re
+import secrets
+from collections import Counter
+from dataclasses import asdict
+from typing import TYPE_CHECKING, Any
+
+from csmd import text
+from csmd.believe import score
+from csmd.believe import stage as believe
+from csmd.capture import project
+from csmd.capture.redact import redact
+from csmd.daemon.now import now_iso
+from csmd.daemon.tool import PLACE, QUERY_VECTOR_S, REQUIRED, Params, Tool, places
+from csmd.distill.classify import classify
+from csmd.errors import BadInput, CsmdError
+from csmd.model import Brief, Hit, Memory, Provenance, Statement
+from csmd.recall import stage as recall
+from csmd.store import counts, files, memories, projects, search
+from csmd.store.sqlite import Rows
+
+if TYPE_CHECKING:
+    from csmd.daemon.tools import Tools
+
+_REDACTED = re.compile(r"\[redacted:[a-z-]+\]")
+
+
+def _search(tools: Tools, rows: Rows, params: Params) -> dict[str, Any]:
+    if params["kind"] not in ("all", "memory", "turn"):
+        raise BadInput(f"kind is memory, turn or all, not {params['kind']!r}")
+    hits, degraded = recall.find(
+        rows,
+        params["query"],
+        projects=places(rows, params),
+        kind=params["kind"],
+        limit=min(max(params["limit"], 1), 200),
+        embed=tools.query_vector(deadline_s=QUERY_VECTOR_S, start=True),
+    )
+    return {
+        "query": params["query"],
+        "degraded": degraded,
+        "hits": [hit_json(hit, explain=params["explain"]) for hit in hits],
+    }
+
+
+def hit_json(hit: Hit, *, explain: bool) -> dict[str, Any]:
+    """A hit as `csmd search --json` shows it (design section 8)."""
+    row = {key: value for key, value in asdict(hit).items() if key != "factors"}
+    row["score"] = round(hit.score, 4)
+    row["source_uuids"] = list(hit.source_uuids[:4])
+    return {**row, "factors": hit.factors} if explain else row
+
+
+def _memories(tools: Tools, rows: Rows, params: Params) -> dict[str, Any]:
+    days: dict[int, int] = {}
+    roots = _roots(rows)
+    listed = []
+    for memory in memories.listing(rows, projects=places(rows, params)):
+        if memory.project_seq not in days:
+            days[memory.project_seq] = projects.active_day(rows, memory.project_seq)
+        root = roots.get(memory.project_seq, "")
+        listed.append(memory_json(memory, today=days[memory.project_seq], root=root))
+    return {"memories": listed}
+
+
+def _roots(rows: Rows) -> dict[int, str]:
+    return {seq: root for seq, root, *_ in counts.projects(rows)}
+
+
+def memory_json(memory: Memory, *, today: int, root: str) -> dict[str, Any]:
+    """A memory as `csmd memories --json` shows it (design section 8); `root` is its project's, "" for everywhere."""
+    return {
+        "id": memory.id,
+        "text": memory.text,
+        "gate": memory.gate,
+        "type": memory.type,
+        "category": memory.category,
+        "tier": memory.tier,
+        "decay": memory.decay,
+        "authority": memory.authority,
+        "confidence": memory.confidence,
+        "attention": score.attention(today=today, hot_until=memory.hot_until, warm_until=memory.warm_until),
+        "pinned": memory.pinned,
+        "scope": memory.scope,
+        "project": root,
+        "source_uuids": [source.uuid for source in memory.provenance[:4]],
+        "session_id": memory.session_id,
+        "sessions": list(dict.fromkeys(source.session_id for source in memory.provenance)),
+        "created_at": memory.created_at,
+        "confirmed_at": memory.confirmed_at,
+        "superseded_by": memory.superseded_by,
+    }
+
+
+def _one(rows: Rows, ident: str) -> Memory:
+    """A memory by its id or the beginning of it."""
+    found = memories.ids_like(rows, ident) if ident else []
+    if len(found) > 1 and ident not in found:
+        raise BadInput(f"{ident!r} begins several ids: {', '.join(found)}", hint="type some more of it")
+    memory = memories.by_id(rows, ident if ident in found else found[0]) if found else None
+    if memory is None:
+        raise BadInput(f"there is no memory {ident!r}", hint="`csmd memories` lists them with their ids")
+    return memory
+
+
+def _show(tools: Tools, rows: Rows, params: Params) -> dict[str, Any]:
+    memory = _one(rows, params["id"])
+    turns = search.turns_of_uuids(rows, [source.uuid for source in memory.provenance])
+    texts = search.turns_by_seq(rows, list(turns.values()))
+    return {
+        **memory_json(
+            memory,
+            today=projects.active_day(rows, memory.project_seq),
+            root=_roots(rows).get(memory.project_seq, ""),
+        ),
+        "origin": memory.origin,
+        "version": memory.version,
+        "sources": [
+            {
+                "uuid": source.uuid,
+                "session_id": source.session_id,
+                "at": source.at,
+                "role": source.role,
+                "speaker": texts[turns[source.uuid]].kind if source.uuid in turns else "",
+                "text": text.passage(texts[turns[source.uuid]].text, text.query_terms(memory.text), limit=600)
+                if source.uuid in turns
+                else "",
+            }
+            for source in memory.provenance
+        ],
+        "links": [asdict(link) for link in memories.links_of(rows, memory.id)],
+    }
+
+
+def _remember(tools: Tools, rows: Rows, params: Params) -> dict[str, Any]:
+    body = text.squeeze(redact(params["text"], Counter()))
+    if not text.content_words(_REDACTED.sub("", body)):
+        raise BadInput("there is nothing to remember in that text", hint="say it in a sentence")
+    by_person = params["by_person"]
+    found = classify(body, kind="user")
+    statement = Statement(
+        text=text.cut(body, 600),
+        gate=found.gate if found else "epistemic",
+        category=found.category if found else "fact",
+        confidence=max(found.confidence if found else 0.0, 0.95 if by_person else 0.8),
+        authority="user" if by_person else "assistant",
+        reasons=("remember",),
+    )
+    now = now_iso()
+    uuid = f"cli:{secrets.token_hex(8)}"
+    place = project.identify(params["project"], read=files.read_small) if params["project"] else None
+
+    def write(writing: Rows) -> tuple[str, bool]:
+        home = projects.ensure(writing, place, now=now) if place else 0
+        if by_person:
+            memories.unforget(writing, text.keyed_hash(statement.text, tools.store.hash_key))
+        # What a model saves by itself confirms nothing: each call is a new source, so it could make anything sure.
+        return believe.remember(
+            writing,
+            statement,
+            Provenance(uuid=uuid, session_id=params["session"], at=now),
+            project=home,
+            origin="stated" if by_person else "model_saved",
+            key=tools.store.hash_key,
+            pinned=params["pin"] and by_person,
+        )
+
+    ident, new = tools.store.write(write)
+    tools.steward.poke()
+    if not ident:
+        raise CsmdError("the user made csmd forget this text", hint="say it again with `csmd remember` in a terminal")
+    return {"id": ident, "new": new, "text": statement.text, "authority": statement.authority}
+
+
+def _forget(tools: Tools, rows: Rows, params: Params) -> dict[str, Any]:
+    found = _one(rows, params["id"])
+
+    def write(writing: Rows) -> Memory:
+        memory = _one(writing, found.id)  # as it is now: the user may have stated it meanwhile
+        if memory.authority == "user" and not params["by_person"]:
+            raise CsmdError(
+                f"{memory.id} was said by the user, and only a person at a terminal can make csmd forget it",
+                hint=f"type `csmd forget {memory.id}` in a terminal",
+            )
+        believe.forget(writing, memory, key=tools.store.hash_key, now=now_iso())
+        return memory
+
+    memory = tools.store.write(write)
+    return {"id": memory.id, "text": memory.text, "forgotten": True}
+
+
+def _brief(tools: Tools, rows: Rows, params: Params) -> dict[str, Any]:
+    made = recall.session_brief(
+        rows,
+        places=recall.scopes(rows, params["project"]),
+        session_id="",
+        max_tokens=tools.config.settings.brief_max_tokens,
+    )
+    return brief_json(tools, made)
+
+
+def _recall(tools: Tools, rows: Rows, params: Params) -> dict[str, Any]:
+    settings = tools.config.settings
+    made = recall.prompt_recall(
+        rows,
+        places=recall.scopes(rows, params["project"]),
+        session_id="",
+        prompt=params["prompt"],
+        floor=settings.recall_floor,
+        max_tokens=settings.recall_max_tokens,
+        max_items=settings.recall_max_items,
+        embed=tools.query_vector(deadline_s=QUERY_VECTOR_S, start=True),
+    )
+    return brief_json(tools, made)
+
+
+def brief_json(tools: Tools, made: Brief) -> dict[str, Any]:
+    """An injection as `--json` shows it; its tokens counted exactly where the tokenizer's data is there."""
+    exact = tools.embedder.count_tokens([made.text]) if made.text and tools.embedder.ready else None
+    tokens = exact[0] if exact and exact[0] >= 0 else made.tokens
+    return {
+        "text": made.text,
+        "tokens": tokens,
+        "items": [asdict(item) for item in made.items],
+        "degraded": list(made.degraded),
+    }
+
+
+TOOLS: dict[str, Tool] = {
+    "csm_memory_search": Tool(
+        summary="Search memories and conversations", mutates=False, run=_search,
+        parameters={"query": (str, REQUIRED), **PLACE, "limit": (int, 10), "kind": (str, "all"), "explain": (bool, False)},
+    ),
+    "csm_memory_list": Tool(summary="List memories", mutates=False, run=_memories, parameters=PLACE),
+    "csm_memory_show": Tool(
+        summary="Show one memory with its sources", mutates=False, run=_show, parameters={"id": (str, REQUIRED)}
+    ),
+    "csm_memory_save": Tool(
+        summary="Remember a statement", mutates=True, run=_remember,
+        parameters={"text": (str, REQUIRED), **PLACE, "session": (str, ""), "pin": (bool, False), "by_person": (bool, False)},
+    ),
+    "csm_memory_delete": Tool(
+        summary="Forget a memory for good", mutates=True, run=_forget,
+        parameters={"id": (str, REQUIRED), "by_person": (bool, False)},
+    ),
+    "csm_memory_context": Tool(
+        summary="The brief a new session would get", mutates=False, run=_brief, parameters={"project": (str, REQUIRED)}
+    ),
+    "csm_memory_recall": Tool(
+        summary="What would be added to a prompt", mutates=False, run=_recall,
+        parameters={"project": (str, REQUIRED), "prompt": (str, REQUIRED)},
+    ),
+}  # fmt: skip

@@ -1,0 +1,64 @@
+"""One thing the daemon can be asked: its name is its key in a registry, its parameters are checked before it runs."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any
+
+from csmd import wire
+from csmd.errors import BadInput
+from csmd.recall import stage as recall
+from csmd.store.core import Lane
+from csmd.store.sqlite import Rows
+
+if TYPE_CHECKING:
+    from csmd.daemon.tools import Tools
+
+Params = Mapping[str, Any]
+REQUIRED = object()
+#: The parameter of what can be asked of one project or, with "", of all.
+PLACE: Mapping[str, tuple[type, Any]] = {"project": (str, "")}
+QUERY_VECTOR_S = 8.0
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Tool:
+    """One thing the daemon does when asked; `parameters` name -> (type, default)."""
+
+    summary: str
+    mutates: bool
+    parameters: Mapping[str, tuple[type, Any]]
+    run: Callable[[Tools, Any, Params], Any]
+    lane: Lane | None = "main"
+    """The reader it runs on; None: it asks the store nothing and is answered at once."""
+
+
+def checked(name: str, tool: Tool, params: Params) -> dict[str, Any]:
+    """The parameters with defaults; text that looks like a number or truth value is taken as one."""
+    unknown = sorted(set(params) - set(tool.parameters))
+    if unknown:
+        raise BadInput(
+            f"{name} has no parameter {unknown[0]!r}", hint=f"it has: {', '.join(tool.parameters) or 'none'}"
+        )
+    result: dict[str, Any] = {}
+    for key, (kind, default) in tool.parameters.items():
+        value = params.get(key, default)
+        if value is REQUIRED:
+            raise BadInput(f"{name} needs the parameter {key!r}")
+        if kind is int and isinstance(value, str) and value.lstrip("-").isdigit():
+            value = int(value)
+        if kind is bool and value in ("true", "false"):
+            value = value == "true"
+        if not isinstance(value, kind) or (kind is int and isinstance(value, bool)):
+            raise BadInput(f"{name}: {key} must be {kind.__name__}, not {value!r}")
+        if isinstance(value, str):
+            value = wire.clean(value)
+            if key in ("project", "path") and value and not value.startswith("/"):
+                raise BadInput(f"{name}: {key} must be an absolute path, not {value!r}", hint="begin it with /")
+        result[key] = value
+    return result
+
+
+def places(rows: Rows, params: Params) -> list[int] | None:
+    return recall.scopes(rows, params["project"]) if params["project"] else None
