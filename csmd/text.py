@@ -27,7 +27,15 @@ SAME_SHARE = 0.8
 _WORD = re.compile(r"[^\W_]+(?:[_'][^\W_]+)*", re.UNICODE)
 _CAMEL = re.compile(r"[A-Z]+(?=[A-Z][a-z])|[A-Z]?[a-z]+|[A-Z]+|\d+")
 _SPACE = re.compile(r"\s+")
-_FENCE = re.compile(r"<(/?)(csmd-[a-z-]+)", re.IGNORECASE)
+#: A tag of any kind, however its bracket and slash are written.
+_TAG = re.compile(r"[<＜﹤]\s{0,9}+[/／∕⁄]?\s{0,9}+\w[\w-]{0,40}+")
+#: Tags by which csmd, the assistant or a model tells who speaks, as their names begin.
+_SPEAKING = ("csmd", "system", "user", "human", "assistant", "function", "tool", "antml", "task-", "command-", "local-",
+             "bash-")  # fmt: skip
+#: What a reader does not see, or sees elsewhere than it stands: it could hide a tag or turn a line around.
+_UNSEEN = re.compile(
+    "[\x00-\x08\x0e-\x1b\x7f-\x84\x86-\x9f\xad\u061c\u180e\u200b-\u200f\u202a-\u202e\u2060-\u206f\ufeff\U000e0000-\U000e007f]"
+)
 _FENCE_TAG = re.compile(r"<(/?)csmd-[a-z-]{1,40}+(?:\s[^<>]{0,400}+)?>", re.IGNORECASE)
 _CODE_FENCE = re.compile(r"\s{0,12}(`{3,}|~{3,})(.*)", re.DOTALL)
 _SENTENCE_END = re.compile(r"(?<=[.!?。！？])([\"')\]]*)\s+(?=[\"'(\[]?[A-Z0-9`À-ÞА-Я\u4e00-\u9fff])|(?<=[。！？])")
@@ -274,8 +282,20 @@ def _spots(folded: str, term: str) -> list[int]:
 
 
 def defuse(text: str) -> str:
-    """`text` with anything that looks like csmd's fence made harmless, so that no memory can close it."""
-    return _FENCE.sub(r"‹\1\2", text)
+    """`text` as it may stand inside csmd's fence: no tag that csmd or its host would take for its own, nothing unseen."""
+    return _TAG.sub(_defused, _UNSEEN.sub("", text))
+
+
+def _defused(tag: re.Match[str]) -> str:
+    name = (
+        unicodedata.normalize("NFKC", tag.group())
+        .lstrip("<")
+        .replace("∕", "/")
+        .replace("⁄", "/")
+        .lstrip("/ \t\n")
+        .casefold()
+    )
+    return "‹" + tag.group()[1:] if name.startswith(_SPEAKING) else tag.group()
 
 
 def strip_fenced(text: str) -> str:

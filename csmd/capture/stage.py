@@ -13,10 +13,11 @@ from typing import BinaryIO
 from csmd import text, wire
 from csmd.capture import project, transcript
 from csmd.capture.hosts import claude
+from csmd.capture.hosts.claude_tools import transcripts_written
 from csmd.capture.redact import redact
 from csmd.errors import BadInput, TooLarge
 from csmd.model import Event, Project, Turn
-from csmd.store import counts, cursors, events, files, journal, projects
+from csmd.store import counts, cursors, events, files, journal, projects, tampered
 from csmd.store.core import Store
 from csmd.store.cursors import FileState
 from csmd.store.notes import Notes
@@ -278,6 +279,7 @@ def _store(
 
 
 def _store_turn(rows: Rows, turn: Turn, path: str, places: Places, key: bytes, now: str) -> bool:
+    tampered.note(rows, (text.keyed_hash(name, key) for name in transcripts_written(turn)), at=turn.at)
     return journal.add_turn(
         rows,
         turn,

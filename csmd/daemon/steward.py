@@ -59,6 +59,10 @@ class Steward(threading.Thread):
         self._queue: deque[Job] = deque()
         self._job: Iterator[None] | None = None
         """The job under way."""
+        self._reads: Job | None = None
+        """What it reads, the latest first: what a transcript's words are worth is known when all are read."""
+        self._live: set[str] = set()
+        """Transcripts that were hinted at meanwhile: they do not wait for it."""
         self.left_alone: set[Path] = set()
         """What lies in the spool, is no event and cannot be removed."""
         self._hints: dict[str, None] = {}
@@ -116,6 +120,7 @@ class Steward(threading.Thread):
         worked = self.guard("spool", self.replay_spool)
         at_job = self._advance_job()
         for path in self.take_hints():
+            self._live.add(str(path))
             worked |= self.look_at(path).bytes_read > 0
         if not at_job and now >= self._next_live:
             self._next_live = now + LIVE_SWEEP_S
@@ -138,14 +143,22 @@ class Steward(threading.Thread):
         """Does one batch of the job under way, or of the next one; whether there was one."""
         with self._lock:
             if self._job is None and self._queue:
-                self._job = jobs.batches(self, self._queue.popleft())
+                self._reads = self._queue.popleft()
+                self._job = jobs.batches(self, self._reads)
         if self._job is None:
             return False
         try:
             next(self._job)
         except StopIteration:
-            self._job = None
+            self._job = self._reads = None
         return True
+
+    def _waits_for_others(self, session: Behind) -> bool:
+        """Whether a tool call that wrote this transcript may stand in one that is still to be read."""
+        if self._reads is None or self._reads.progress.get("step") != "reading":
+            self._live.clear()
+            return False
+        return session.path not in self._live
 
     def _somebody_waits(self) -> bool:
         """Whether what happens now stands behind a backlog."""
@@ -240,6 +253,8 @@ class Steward(threading.Thread):
         for session in distill.behind(self.store):
             if self.stopping:
                 break
+            if not force and self._waits_for_others(session):
+                continue
             settled = force or distill.is_settled(session, quiet_before=quiet)
             found = 0
 

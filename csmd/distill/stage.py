@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+from pathlib import PurePath
+
 from csmd import text
 from csmd.distill import extract
 from csmd.model import Statement, StoredTurn, TurnKind
-from csmd.store import cursors, journal, memories
+from csmd.store import cursors, journal, memories, tampered
 from csmd.store.core import Store
 from csmd.store.cursors import Behind
 from csmd.store.sqlite import Rows
@@ -30,11 +32,16 @@ def distill(store: Store, session: Behind, *, settled: bool) -> int:
 
     While the assistant is at work its latest message may not be its last: then the cursor
     stops at the last prompt and what follows is looked at again. What came after `session`
-    was looked up waits: whether it is settled is not known.
+    was looked up waits: whether it is settled is not known. What only a hook reported gives no
+    statement: the transcript says who spoke, an event anybody can forge. Nor does a transcript that
+    a tool has written.
     """
 
     def look(rows: Rows) -> list[StoredTurn]:
-        return journal.stream_turns(rows, session.session_seq, after=max(0, session.position - 1), kinds=SPOKEN)
+        if tampered.is_noted(rows, text.keyed_hash(PurePath(session.path).name, store.hash_key)):
+            return []
+        after = max(0, session.position - 1)
+        return journal.stream_turns(rows, session.session_seq, after=after, kinds=SPOKEN, written=True)
 
     turns = [turn for turn in store.read(look) if turn.ordinal <= session.turns]
     before = next((turn.text for turn in turns if turn.ordinal <= session.position), "")

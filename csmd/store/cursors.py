@@ -30,6 +30,7 @@ class Behind:
     last_at: str
     settled_at: str
     started_at: str
+    path: str
 
 
 def file_state(rows: Rows, path: str) -> FileState | None:
@@ -89,12 +90,12 @@ def move_cursor(rows: Rows, stage: str, subject: str, position: int) -> None:
 def sessions_behind(rows: Rows, stage: str) -> list[Behind]:
     """The conversations of people (no sub-agents) with turns that `stage` has not seen, oldest first."""
     found = rows.all(
-        "select s.seq, s.id, coalesce(c.position, 0), s.turns, s.last_at, s.settled_at, s.started_at from sessions s "
+        "select s.seq, s.id, coalesce(c.position, 0), s.turns, s.last_at, s.settled_at, s.started_at, s.path from sessions s "
         "left join cursors c on c.stage = :stage and c.subject = cast(s.seq as text) "
         "where s.parent = '' and s.turns > coalesce(c.position, 0) order by s.started_at, s.seq",
         stage=stage,
     )
     return [
-        Behind(session_seq=a, session_id=b, position=c, turns=d, last_at=e, settled_at=f, started_at=g)
-        for a, b, c, d, e, f, g in found
+        Behind(session_seq=a, session_id=b, position=c, turns=d, last_at=e, settled_at=f, started_at=g, path=h)
+        for a, b, c, d, e, f, g, h in found
     ]

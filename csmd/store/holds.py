@@ -47,6 +47,7 @@ STRUCTURE: dict[str, frozenset[str]] = {
     "injection_items": frozenset({"memory_id", "reason"}),
     "activity": frozenset({"day"}),
     "tombstones": frozenset({"text_hash", "created_at"}),
+    "tampered": frozenset({"name_hash", "at"}),
     "counters": frozenset({"name"}),
     "vector_models": frozenset({"name", "created_at"}),
     "vectors": frozenset({"kind"}),

@@ -294,11 +294,21 @@ def set_title(rows: Rows, session_id: str, title: str, *, first: bool = False) -
 
 
 def stream_turns(
-    rows: Rows, session_seq: int, *, after: int, limit: int = 100_000, kinds: Sequence[TurnKind] = ()
+    rows: Rows,
+    session_seq: int,
+    *,
+    after: int,
+    limit: int = 100_000,
+    kinds: Sequence[TurnKind] = (),
+    written: bool = False,
 ) -> list[StoredTurn]:
-    """A conversation's turns in order, from the first past the ordinal `after`; of all kinds, or of `kinds` only."""
+    """A conversation's turns in order, from the first past the ordinal `after`; of all kinds, or of `kinds` only.
+
+    With `written` only those that stand in a transcript: what a hook alone reported, anybody may have.
+    """
     marks = ", ".join(f"'{kind}'" for kind in kinds)
     wanted = f"and t.kind in ({marks})" if kinds else ""
+    wanted += " and t.source = 'transcript'" if written else ""
     found = rows.all(
         "select t.seq, t.uuid, s.id, t.project_seq, t.kind, t.text, t.at, st.ordinal, s.parent from session_turn st "  # noqa: S608
         "join turns t on t.seq = st.turn_seq join sessions s on s.seq = st.session_seq "

@@ -198,6 +198,9 @@ create table activity (
 -- Keyed hashes of what the user made csmd forget.
 create table tombstones (text_hash text primary key, created_at text not null);
 
+-- Keyed hashes of the file names of transcripts that a recorded tool call has written: their lines prove nothing.
+create table tampered (name_hash text primary key, at text not null);
+
 create table counters (name text primary key, value integer not null);
 
 create table vector_models (
