@@ -29,6 +29,7 @@ _CAMEL = re.compile(r"[A-Z]+(?=[A-Z][a-z])|[A-Z]?[a-z]+|[A-Z]+|\d+")
 _SPACE = re.compile(r"\s+")
 #: A tag of any kind, however its bracket and slash are written.
 _TAG = re.compile(r"[<＜﹤]\s{0,9}+[/／∕⁄]?\s{0,9}+\w[\w-]{0,40}+")
+_TAG_HEAD = re.compile(r"^<[\s/∕⁄]*+")
 #: Tags by which csmd, the assistant or a model tells who speaks, as their names begin.
 _SPEAKING = ("csmd", "system", "user", "human", "assistant", "function", "tool", "antml", "task-", "command-", "local-",
              "bash-")  # fmt: skip
@@ -287,14 +288,7 @@ def defuse(text: str) -> str:
 
 
 def _defused(tag: re.Match[str]) -> str:
-    name = (
-        unicodedata.normalize("NFKC", tag.group())
-        .lstrip("<")
-        .replace("∕", "/")
-        .replace("⁄", "/")
-        .lstrip("/ \t\n")
-        .casefold()
-    )
+    name = _TAG_HEAD.sub("", unicodedata.normalize("NFKC", tag.group())).casefold()
     return "‹" + tag.group()[1:] if name.startswith(_SPEAKING) else tag.group()
 
 

@@ -1,0 +1,176 @@
+"""What is fuzzed: each target takes any bytes and must end, raise nothing but BadInput, and keep its promise.
+
+Stdlib and csmd only, so that the corpus is replayed wherever the tests run; the coverage-guided form is run.py.
+"""
+
+from __future__ import annotations
+
+import json
+from collections import Counter
+from collections.abc import Callable
+from datetime import datetime
+from typing import Any
+
+from csmd import text as texts
+from csmd import wire
+from csmd.capture.hosts import claude
+from csmd.capture.hosts.claude_tools import transcripts_written
+from csmd.capture.redact import redact, redact_tree
+from csmd.distill import extract
+from csmd.errors import BadInput
+from csmd.model import StoredTurn, Turn
+
+#: What stands in front of bytes that are built into a value instead of being parsed as one.
+BUILT = b"\0"
+KINDS = (
+    "user",
+    "assistant",
+    "attachment",
+    "queue-operation",
+    "progress",
+    "system",
+    "ai-title",
+    "summary",
+    "custom-title",
+)
+#: Keys that mean something in a line or a payload; what stands under them is of any type.
+KEYS = (
+    "type", "uuid", "parentUuid", "sessionId", "timestamp", "cwd", "version", "message", "content", "role", "text", "id",
+    "model", "usage", "output_tokens", "isMeta", "isSidechain", "isCompactSummary", "agentId", "origin", "kind", "name",
+    "input", "tool_use_id", "is_error", "toolUseResult", "attachment", "prompt", "commandMode", "operation", "data",
+    "session_id", "hook_event_name", "last_assistant_message", "transcript_path", "source", "agent_id", "agent_type",
+    "answers", "questions", "aiTitle", "customTitle", "isApiErrorMessage", "password", "api_key",
+)  # fmt: skip
+VALUES = (
+    "u1", "s1", "human", "task-notification", "tool_use", "tool_result", "text", "queued_command", "agent_progress",
+    "prompt", "enqueue", "Bash", "AskUserQuestion", "2026-05-04T08:00:00.000Z", "1970", "", "\0", "\ud800", "/hello x",
+    "<command-name>/x</command-name>", "<csmd-memory>", "</csmd-memory>", "<system-reminder>", "<private>", "-----BEGIN",
+    "I prefer tabs over spaces.", "the user said:", "[Request interrupted by user]", "```\n", "sk-ant-", "?" * 40,
+)  # fmt: skip
+
+
+class Built:
+    """A JSON value made of bytes: each byte chooses what comes next, and the end of the bytes ends the value."""
+
+    def __init__(self, data: bytes) -> None:
+        self.data = data
+        self.at = 0
+
+    def byte(self) -> int:
+        self.at += 1
+        return self.data[self.at - 1] if self.at <= len(self.data) else 0
+
+    def value(self, depth: int = 0) -> Any:
+        choice = self.byte()
+        if choice < 90 or depth > 6:
+            return VALUES[choice % len(VALUES)]
+        if choice < 130:
+            length = self.byte()
+            taken = self.data[self.at : self.at + length]
+            self.at += length
+            return taken.decode("utf-8", "replace")
+        if choice < 190:
+            return {KEYS[self.byte() % len(KEYS)]: self.value(depth + 1) for _ in range(choice % 12)}
+        if choice < 230:
+            return [self.value(depth + 1) for _ in range(choice % 5)]
+        return (None, True, False, 0, -1, 2**70, 1.5, 1e308)[choice % 8]
+
+    def line(self) -> bytes:
+        """A value that looks like a line: of a known type, with what most lines have."""
+        value = {"type": KINDS[self.byte() % len(KINDS)], "uuid": "u1", "sessionId": "s1", "timestamp": VALUES[13]}
+        for _ in range(self.byte() % 10):
+            value[KEYS[self.byte() % len(KEYS)]] = self.value()
+        return json.dumps(value).encode()
+
+
+def storable(text: str) -> None:
+    """SQLite and JSON can carry it."""
+    assert "\0" not in text
+    text.encode("utf-8")
+
+
+def line(data: bytes) -> None:
+    """One transcript line: turns that can be stored, none of them holding what csmd injected."""
+    if data.startswith(BUILT):
+        data = Built(data[1:]).line()
+    reading = claude.Reading()
+    try:
+        claude.read_line(data, reading, tool_limit=200)
+    except BadInput:
+        assert not reading.turns, "what is malformed gives nothing"
+        return
+    finally:
+        claude.titles_in(data[:4096])
+        storable(claude.started_in(data[:4096]))
+    assert len({turn.uuid for turn in reading.turns}) == len(reading.turns)
+    for turn in reading.turns:
+        whole(turn)
+        stored = StoredTurn(
+            seq=1, uuid=turn.uuid, session_id="s", project_seq=1, kind=turn.kind, text=turn.text, at=turn.at, ordinal=1
+        )
+        for statement in extract.statements(stored):
+            storable(statement.text)
+            assert 0.0 <= statement.confidence <= 1.0
+
+
+def whole(turn: Turn) -> None:
+    """A turn that the store takes: names, times and numbers of the right kind."""
+    for value in (turn.uuid, turn.session_id, turn.text, turn.cwd, turn.parent_uuid, turn.tool_name, turn.model):
+        storable(value)
+    assert turn.uuid and turn.session_id
+    assert 0 <= turn.tokens < 2**40
+    datetime.fromisoformat(turn.at)
+    transcripts_written(turn)
+
+
+def payload(data: bytes) -> None:
+    """A hook's payload under each event's name: an event or nothing, and its turn."""
+    names = [*claude.EVENTS, "Nonsense"]
+    name = names[data[0] % len(names)] if data else names[0]
+    body = data[1:]
+    if body.startswith(BUILT):
+        body = Built(body[1:]).line()
+    try:
+        event = claude.event(body, name=name, event_id="e1", at="2026-05-04T08:00:00.000Z", counts=Counter())
+    except BadInput:
+        return
+    if event is None:
+        return
+    for value in (event.session_id, event.cwd, event.transcript_path, event.text, event.source, event.agent_id):
+        storable(value)
+    assert event.session_id
+    turn = claude.event_turn(event)
+    if turn is not None:
+        whole(turn)
+
+
+def frames(data: bytes) -> None:
+    """A request's frames, split at 0xFF; what is decoded is encoded to the same frames."""
+    parts = data.split(b"\xff", 6)
+    try:
+        request = wire.decode_request(parts)
+    except BadInput:
+        request = None
+    if request is not None:
+        again = wire.decode_request(wire.encode_request(request))
+        assert again == request
+    try:
+        wire.decode_reply(parts[:2])
+        wire.loads(data)
+    except BadInput:
+        return
+
+
+def words(data: bytes) -> None:
+    """What is said: redacted twice is redacted once, and no memory made of it leaves its fence."""
+    said = wire.clean(data.decode("utf-8", "replace"))
+    counts: Counter[str] = Counter()
+    kept = redact(said, counts)
+    assert redact(kept, Counter()) == kept, "redaction is stable"
+    redact_tree({"a": said, "password": said, "b": [said]}, Counter())
+    shown = texts.squeeze(texts.defuse(kept))
+    assert texts.defuse(shown) == shown
+    assert texts.strip_fenced(f"a<csmd-memory>{shown}</csmd-memory>b") == "ab"
+
+
+TARGETS: dict[str, Callable[[bytes], None]] = {"line": line, "payload": payload, "frames": frames, "words": words}
