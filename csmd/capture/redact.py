@@ -11,7 +11,7 @@ from __future__ import annotations
 import hashlib
 import re
 from collections import Counter
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
 
 from csmd.capture.secrets import HARMLESS_VALUE, MAYBE_SECRET_KEY, RULES, SECRET_KEY, Rule, is_mixed
@@ -27,7 +27,7 @@ _WORD_START = re.compile(r"(?<=[a-z0-9])(?=[A-Z])|[-.\s]")
 
 #: (start, end, place of its rule in the table, kind)
 Span = tuple[int, int, int, str]
-#: A literal (lower case where its rule ignores case), how far into it the letter stands, and the rules to try.
+#: A literal (lower case where its rule ignores case), how far into it its anchor stands, whether case counts, its rules.
 Hint = tuple[str, int, bool, tuple[int, ...]]
 
 
@@ -46,8 +46,9 @@ def _prefilter(rules: Sequence[Rule]) -> tuple[re.Pattern[str], dict[str, list[H
     for (literal, ignores_case), numbers in by_literal.items():
         at = _anchor(literal, ignores_case)
         spelt = [_spelt(letter, ignores_case) for letter in literal]
-        for letter in sorted({literal[at], literal[at].upper()} if ignores_case else {literal[at]}):
-            hints.setdefault(letter, []).append((literal, at, ignores_case, tuple(numbers)))
+        for letter in _cases(literal[at], ignores_case):
+            for before in _cases(literal[at - 1], ignores_case) if at else ("",):
+                hints.setdefault(before + letter, []).append((literal, at, ignores_case, tuple(numbers)))
             looks.setdefault(letter, []).append("".join(spelt[at + 1 :]) + (f"(?<={''.join(spelt)})" if at else ""))
     ordered = sorted(looks, key=ANCHORS.find, reverse=True)  # the commonest first
     return re.compile("|".join(f"{re.escape(one)}(?:{'|'.join(looks[one])})" for one in ordered)), hints
@@ -58,6 +59,10 @@ def _anchor(literal: str, ignores_case: bool) -> int:
     body = literal if literal.endswith("_") else literal[:-1]
     spelt = body.lower() + literal[-1] if ignores_case else body + literal[-1]
     return min((ANCHORS.index(one), place) for place, one in enumerate(spelt) if one in ANCHORS and (place < len(body) or not set(body) & set(ANCHORS)))[1]
+
+
+def _cases(letter: str, ignores_case: bool) -> tuple[str, ...]:
+    return (letter, letter.upper()) if ignores_case and letter.isalpha() else (letter,)
 
 
 def _spelt(letter: str, ignores_case: bool) -> str:
@@ -120,7 +125,7 @@ def _spans(text: str) -> list[Span]:
     hint = _HINTS.search(text)
     while hint is not None:
         place = hint.start()
-        for literal, offset, ignores_case, numbers in _AT_LETTER[text[place]]:
+        for literal, offset, ignores_case, numbers in _standing_at(text, place):
             start = place - offset
             if start < 0 or not (
                 text[start : start + len(literal)].lower() == literal if ignores_case else text.startswith(literal, start)
@@ -131,6 +136,13 @@ def _spans(text: str) -> list[Span]:
                     done[number] = _try(RULES[number], number, text, start, spans)
         hint = _HINTS.search(text, place + 1)  # not from its end: another one may begin inside
     return spans
+
+
+def _standing_at(text: str, place: int) -> Iterator[Hint]:
+    """The hints whose letter stands at `place`, by it and the one before."""
+    yield from _AT_LETTER.get(text[place], ())
+    if place:
+        yield from _AT_LETTER.get(text[place - 1 : place + 1], ())
 
 
 def _try(rule: Rule, number: int, text: str, start: int, spans: list[Span]) -> int:

@@ -144,7 +144,7 @@ RULES: tuple[Rule, ...] = (
           AT + r"gl(?:pat|dt|rt|cbt|ptt|ft|soat|imt|agent)-[A-Za-z0-9_.-]{16,}+", has_digit),
     _rule("atlassian-token", "ATATT3|ATCTT3|ATBB", AT + r"(?:AT[AC]TT3[A-Za-z0-9_=-]{40,}+|ATBB[A-Za-z0-9]{28,}+)"),
     _rule("npm-token", "npm_", AT + r"npm_[A-Za-z0-9]{30,}+"),
-    _rule("npm-auth", "_auth=|_authtoken=|_password=", r"_(?:auth|authtoken|password) {0,2}= {0,2}[\"']?([A-Za-z0-9+/_=-]{12,}+)", has_digit, flags=_I),
+    _rule("npm-auth", "_auth=|_authtoken=|:_password=", r"(?:_auth|_authtoken|:_password)= {0,2}[\"']?([A-Za-z0-9+/_=-]{12,}+)", looks_random, flags=_I),
     _rule("pypi-token", "pypi-", AT + r"pypi-[A-Za-z0-9_-]{30,}+", has_digit),
     _rule("rubygems-key", "rubygems_", AT + r"rubygems_[a-f0-9]{40,}+"),
     _rule("docker-token", "dckr_", AT + r"dckr_[po]at_[A-Za-z0-9_-]{20,}+"),
@@ -167,7 +167,7 @@ RULES: tuple[Rule, ...] = (
     _rule("azure-sas", "sig=", r"(?<=[?&;])sig=([A-Za-z0-9%+/]{40,}+=?)", has_digit),
     _rule("azure-client-secret", "Q~", r"(?<![A-Za-z0-9_~.-])[A-Za-z0-9_~.-]{3}[0-9]Q~[A-Za-z0-9_~.-]{31,34}(?![A-Za-z0-9_~.-])", back=4),
     _rule("digitalocean-token", "dop_v1_|doo_v1_|dor_v1_", AT + r"do[opr]_v1_[a-f0-9]{40,}+"),
-    _rule("heroku-key", "HRKU-|heroku", AT + rf"(?:HRKU-[A-Za-z0-9_-]{{30,}}+|heroku{NEAR}({UUID}))", flags=_I),
+    _rule("heroku-key", "hrku-|heroku", AT + rf"(?:HRKU-[A-Za-z0-9_-]{{30,}}+|heroku{NEAR}({UUID}))", flags=_I),
     _rule("cloudflare-token", "cloudflare|cf_api|v1.0-", AT + rf"(?:(?:cloudflare|cf_api){NEAR}([A-Za-z0-9_-]{{37,40}}){END}|v1\.0-[a-f0-9]{{24}}-[a-f0-9]{{100,}}+)", flags=_I),
     _rule("databricks-token", "dapi", AT + r"dapi[a-f0-9]{32}(?:-[0-9])?" + END),
     _rule("supabase-key", "sbp_|sb_secret_", AT + r"(?:sbp_[a-f0-9]{40}|sb_secret_[A-Za-z0-9_-]{20,}+)"),
@@ -252,7 +252,7 @@ SECRET_KEY = re.compile(
     r"connection_?string|account_?key|seed_?phrase|mnemonic)$"
 )
 #: A field of this name holds one when its value also looks like one.
-MAYBE_SECRET_KEY = re.compile(r"(?:^|_)(?:token|pwd|pass|passcode|sas|signature)$")
+MAYBE_SECRET_KEY = re.compile(r"(?:^|_)(?:token|pwd|pass|passcode|sas)$")
 #: What a value of a secret field may be without being one: nothing, a placeholder, the name of a type.
 HARMLESS_VALUE = re.compile(
     r"|true|false|null|none|\*+|x{3,}|<[^>]*>|\$\{?\w+\}?|\{\{?[^{}]*\}?\}|\[redacted:[a-z-]+\]|"
