@@ -172,9 +172,13 @@ def test_every_tool_is_documented_with_its_parameters() -> None:
         assert changes == ("yes" if tool.mutates else "no"), name
 
 
+def shown_default(value: object) -> str:
+    return f"[{', '.join(value)}]" if isinstance(value, tuple) else str(value)
+
+
 def test_every_key_of_the_configuration_is_documented_with_its_default() -> None:
     rows = [[cell.strip("`") for cell in row] for row in table(ROOT / "docs" / "storage.md", "key", columns=3)]
-    code = [[Settings.key(field.name), str(field.default).lower()] for field in fields(Settings)]
+    code = [[Settings.key(field.name), shown_default(field.default).lower()] for field in fields(Settings)]
     assert [[key, default.lower()] for key, default, _ in rows] == [[key, default] for key, default in code]
     # the words too: they stand once in the code, below each field
     source = inspect.getsource(Settings)

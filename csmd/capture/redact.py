@@ -70,7 +70,8 @@ def _spelt(letter: str, ignores_case: bool) -> str:
 
 
 _HINTS, _AT_LETTER = _prefilter(RULES)
-_chosen: tuple[str, ...] = ()
+#: Marks, and in group 1 the user's own words; None for none.
+_chosen: re.Pattern[str] | None = None
 
 
 def choose_words(words: Sequence[str]) -> None:
@@ -79,7 +80,9 @@ def choose_words(words: Sequence[str]) -> None:
     Held here and not handed through: no caller of redact() can forget them.
     """
     global _chosen  # noqa: PLW0603
-    _chosen = tuple(sorted(words, key=len, reverse=True))
+    longest_first = sorted(words, key=len, reverse=True)
+    chosen = "|".join(re.escape(word) for word in longest_first)
+    _chosen = re.compile(rf"\[redacted:[a-z0-9-]{{1,40}}\]|({chosen})") if words else None
 
 
 def redact(text: str, counts: Counter[str], *, key: str = "") -> str:
@@ -87,7 +90,7 @@ def redact(text: str, counts: Counter[str], *, key: str = "") -> str:
     if key and _is_secret_value(text, key):
         counts["secret-field"] += 1
         return f"{_MARK}secret-field]"
-    if len(text) < SHORTEST and not _chosen:
+    if len(text) < SHORTEST and _chosen is None:
         return text
     for _ in range(ROUNDS):
         spans = _spans(text)
@@ -116,11 +119,8 @@ def _is_secret_value(text: str, key: str) -> bool:
 def _spans(text: str) -> list[Span]:
     """What is to go, from all rules, in no order; places may overlap."""
     spans: list[Span] = []
-    for word in _chosen:
-        at = text.find(word)
-        while at >= 0:
-            spans.append((at, at + len(word), -1, "chosen-word"))
-            at = text.find(word, at + len(word))
+    if _chosen is not None:
+        spans += [(*word.span(), -1, "chosen-word") for word in _chosen.finditer(text) if word.group(1)]
     done: dict[int, int] = {}  # up to where a rule has read: it never reads a place twice
     hint = _HINTS.search(text)
     while hint is not None:

@@ -14,7 +14,7 @@ import socket
 import stat
 import threading
 import time
-from collections import deque
+from collections import Counter, deque
 from collections.abc import Callable
 from concurrent.futures import Future
 from dataclasses import dataclass
@@ -26,6 +26,7 @@ import zmq
 from csmd import text, wire
 from csmd.capture import stage as capture
 from csmd.capture.hosts import claude
+from csmd.capture.redact import redact
 from csmd.config import Config
 from csmd.daemon import hosts
 from csmd.daemon.hosts import Decoded
@@ -207,7 +208,7 @@ class Server(threading.Thread):
         at = now_iso()
 
         def decode(_: Rows | None = None) -> Decoded | BadInput:
-            return hosts.decode(request.host, request.body, name=request.name, event_id=request.id, at=at)
+            return hosts.decode(request.host, request.body, name=request.name, event_id=request.id, at=at, excludes=self.steward.excludes)
 
         if len(request.body) <= DECODED_HERE_BYTES:
             self._decoded(waiting, decode())
@@ -228,6 +229,8 @@ class Server(threading.Thread):
             return
         event, redacted = decoded
         if event is None:
+            if redacted:
+                self.store.submit(lambda rows: counts.count(rows, list(redacted.items())))
             self._done(waiting)
             return
         write = self.store.submit(
@@ -250,7 +253,7 @@ class Server(threading.Thread):
         """Runs on the writer: the note is a file that is flushed to the disk."""
         files.quarantine(
             self.config.paths.quarantine,
-            source=f"hook {request.name}",
+            source=redact(f"hook {request.name}", Counter()),
             reason=reason,
             data=request.body,
             now=now_iso(),

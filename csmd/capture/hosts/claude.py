@@ -16,6 +16,7 @@ from typing import Any
 
 from csmd import text as texts
 from csmd import wire
+from csmd.capture.exclude import Withheld
 from csmd.capture.fields import label, moment, string
 from csmd.capture.redact import redact, redact_tree
 from csmd.errors import BadInput
@@ -67,6 +68,7 @@ class Reading:
     titles: dict[str, str] = field(default_factory=dict)
     redactions: Counter[str] = field(default_factory=Counter)
     skipped: int = 0
+    withheld: Withheld = field(default_factory=Withheld)
 
 
 def event(body: bytes, *, name: str, event_id: str, at: str, counts: Counter[str]) -> Event | None:
@@ -163,7 +165,7 @@ def _read_value(value: Any, into: Reading, tool_limit: int) -> None:
         if title:
             into.titles[label(value, "sessionId", 200)] = title[:200]
     elif kind in ("user", "assistant") and isinstance(value.get("message"), dict):
-        into.turns += _message_turns(value, value["message"], into.redactions, tool_limit)
+        into.turns += _message_turns(value, value["message"], into, tool_limit)
     elif kind == "attachment":
         into.turns += _queued_turn(value, into.redactions)
     else:
@@ -189,7 +191,8 @@ def titles_in(beginning: bytes) -> dict[str, str]:
     return reading.titles
 
 
-def _message_turns(value: dict[str, Any], message: dict[str, Any], counts: Counter[str], tool_limit: int) -> list[Turn]:
+def _message_turns(value: dict[str, Any], message: dict[str, Any], into: Reading, tool_limit: int) -> list[Turn]:
+    counts, withheld = into.redactions, into.withheld
     bare = _bare_turn(value, counts)
     if bare is None:
         return []
@@ -209,10 +212,11 @@ def _message_turns(value: dict[str, Any], message: dict[str, Any], counts: Count
         if not isinstance(block, dict):
             continue
         if block.get("type") == "tool_use":
-            body = wire.dumps(redact_tree(block.get("input") or {}, counts))
+            body = wire.dumps(redact_tree(withheld.given(string(block, "id"), block.get("input") or {}), counts))
             found.append(("tool_call", texts.both_ends(wire.clean(body), limit=tool_limit), label(block, "name", 120)))
         elif block.get("type") == "tool_result":
-            body = redact(wire.clean(texts.strip_fenced(_flat(block.get("content")))), counts)
+            shown = withheld.shown(string(block, "tool_use_id"), block.get("content"), value.get("toolUseResult"))
+            body = redact(wire.clean(texts.strip_fenced(_flat(shown))), counts)
             found.append(("tool_result", texts.both_ends(body, limit=tool_limit), ""))
     usage = message.get("usage")
     tokens = usage.get("output_tokens") if isinstance(usage, dict) else 0
