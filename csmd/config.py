@@ -234,7 +234,8 @@ def _words(key: str, value: Any, *, where: str) -> tuple[str, ...]:
         raise ConfigError(f"{where}: {key} must be a list of texts, not {value!r}", hint=f"e.g. {key}: ['one', 'two']")
     if key == "privacy.redact" and any(len(word) < SHORTEST_WORD for word in value):
         raise ConfigError(
-            f"{where}: {key}: a word is shorter than {SHORTEST_WORD} characters", hint="a longer one takes out less else"
+            f"{where}: {key}: a word is shorter than {SHORTEST_WORD} characters",
+            hint="a longer one takes out less else",
         )
     home = str(Path.home())
     return tuple(home + word[1:] if word == "~" or word.startswith("~/") else word for word in value)

@@ -19,6 +19,7 @@ import pytest
 
 import csmd
 from csmd import client, wire
+from csmd.capture import secrets
 from csmd.capture.hosts import claude
 from csmd.cli import install, service, settings
 from csmd.cli.main import main as command_line
@@ -184,6 +185,13 @@ def test_every_key_of_the_configuration_is_documented_with_its_default() -> None
     source = inspect.getsource(Settings)
     for _, _, meaning in rows:
         assert meaning.rstrip(".") in source, meaning
+
+
+def test_every_kind_of_secret_is_documented() -> None:
+    rows = table(ROOT / "docs" / "security.md", "kind", columns=2)
+    kinds = dict.fromkeys(rule.kind for rule in secrets.RULES)
+    assert [row[0].strip("`") for row in rows] == [*kinds, *secrets.OTHER_KINDS]
+    assert len(rows) >= 30
 
 
 def test_every_event_and_script_is_documented() -> None:

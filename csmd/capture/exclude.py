@@ -30,7 +30,11 @@ class Excludes:
     def place(self, *folders: str) -> bool:
         """Whether one of these directories, or one above it, is excluded."""
         return bool(self.projects) and any(
-            _glob(one).fullmatch(above) for folder in folders if folder for above in _above(folder) for one in self.projects
+            _glob(one).fullmatch(above)
+            for folder in folders
+            if folder
+            for above in _above(folder)
+            for one in self.projects
         )
 
     def file(self, path: str) -> bool:

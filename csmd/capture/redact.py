@@ -21,7 +21,7 @@ SHORTEST = 9
 #: What was taken out may let a rule see what stood beside it; a text that goes on longer is nobody's.
 ROUNDS = 4
 #: Letters of which every literal has one, the best to look for first: few and seldom in sessions (measured).
-ANCHORS = "_AxkKS-<:gGvVpPQqyzZbB1\"RcC"
+ANCHORS = '_AxkKS-<:gGvVpPQqyzZbB1"RcC'
 _MARK = "[redacted:"
 _WORD_START = re.compile(r"(?<=[a-z0-9])(?=[A-Z])|[-.\s]")
 
@@ -58,7 +58,11 @@ def _anchor(literal: str, ignores_case: bool) -> int:
     """Which letter of a literal is looked for; the last only where no other will do, or `_`, that stands last in many."""
     body = literal if literal.endswith("_") else literal[:-1]
     spelt = body.lower() + literal[-1] if ignores_case else body + literal[-1]
-    return min((ANCHORS.index(one), place) for place, one in enumerate(spelt) if one in ANCHORS and (place < len(body) or not set(body) & set(ANCHORS)))[1]
+    return min(
+        (ANCHORS.index(one), place)
+        for place, one in enumerate(spelt)
+        if one in ANCHORS and (place < len(body) or not set(body) & set(ANCHORS))
+    )[1]
 
 
 def _cases(letter: str, ignores_case: bool) -> tuple[str, ...]:
@@ -79,7 +83,7 @@ def choose_words(words: Sequence[str]) -> None:
 
     Held here and not handed through: no caller of redact() can forget them.
     """
-    global _chosen  # noqa: PLW0603
+    global _chosen
     longest_first = sorted(words, key=len, reverse=True)
     chosen = "|".join(re.escape(word) for word in longest_first)
     _chosen = re.compile(rf"\[redacted:[a-z0-9-]{{1,40}}\]|({chosen})") if words else None
@@ -128,7 +132,9 @@ def _spans(text: str) -> list[Span]:
         for literal, offset, ignores_case, numbers in _standing_at(text, place):
             start = place - offset
             if start < 0 or not (
-                text[start : start + len(literal)].lower() == literal if ignores_case else text.startswith(literal, start)
+                text[start : start + len(literal)].lower() == literal
+                if ignores_case
+                else text.startswith(literal, start)
             ):
                 continue
             for number in numbers:

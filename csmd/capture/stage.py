@@ -13,7 +13,7 @@ from typing import BinaryIO
 from csmd import text, wire
 from csmd.capture import project, transcript
 from csmd.capture.exclude import Excludes, Withheld
-from csmd.capture.hosts import claude
+from csmd.capture.hosts import claude, claude_calls
 from csmd.capture.redact import redact, storable_path
 from csmd.errors import BadInput, TooLarge
 from csmd.model import Event, Project, Turn
@@ -28,8 +28,6 @@ READ_BYTES = 4 * 1024 * 1024
 BATCH_TURNS = 60
 #: Enough of a transcript's beginning for the first line that names a directory.
 BEGINNING_BYTES = 64 * 1024
-#: How far back a call is looked for whose result comes now.
-BEFORE_BYTES = 64 * 1024
 
 #: Lines of a transcript with their offsets; None stands for one beyond the limit.
 Lines = list[tuple[int, bytes | None]]
@@ -62,14 +60,6 @@ def place_of(event: Event) -> Project | None:
         return None
     start = started_in(Path(event.transcript_path)) if event.transcript_path else ""
     return project.identify(event.cwd, read=files.read_small, start=start)
-
-
-def is_excluded(event: Event, excludes: Excludes) -> bool:
-    """Whether an event comes from a project that the user wants left out; looks at the disk."""
-    if not excludes.projects:
-        return False
-    start = started_in(Path(event.transcript_path)) if event.transcript_path else ""
-    return excludes.place(event.cwd, start, project.identify(event.cwd, read=files.read_small, start=start).root)
 
 
 def record(
@@ -174,7 +164,9 @@ def tail(
         report.excluded = excludes.place(claude.started_in(beginning), places.of("").root)
         if report.excluded:
             return report
-        withheld = _calls_before(file, start.position, Withheld(excludes=excludes))
+        withheld = Withheld(excludes=excludes)
+        file.seek(max(0, start.position - claude_calls.BEFORE_BYTES))
+        claude_calls.remember(file.read(min(start.position, claude_calls.BEFORE_BYTES)), withheld)
         early = claude.titles_in(beginning)
         bad_before = known.bad_lines if known and start.position else 0
         for lines, position in _pieces(file, start.position, stop):
@@ -245,19 +237,7 @@ def _pieces(file: BinaryIO, position: int, stop: Callable[[], bool]) -> Iterator
             passed_by, rest = len(rest), b""
 
 
-def _calls_before(file: BinaryIO, position: int, withheld: Withheld) -> Withheld:
-    """Remembers which of the last calls named an excluded file: their results may come only now."""
-    file.seek(max(0, position - BEFORE_BYTES))
-    for line in file.read(min(position, BEFORE_BYTES)).split(b"\n") if withheld.excludes.files else ():
-        if b'"tool_use"' in line:
-            with contextlib.suppress(BadInput):
-                claude.read_line(line, claude.Reading(withheld=withheld), tool_limit=0)
-    return withheld
-
-
-def _parse(
-    lines: Lines, tool_limit: int, notes: Notes, now: str, withheld: Withheld
-) -> tuple[claude.Reading, int]:
+def _parse(lines: Lines, tool_limit: int, notes: Notes, now: str, withheld: Withheld) -> tuple[claude.Reading, int]:
     reading = claude.Reading(withheld=withheld)
     bad = 0
     for offset, line in lines:

@@ -60,7 +60,9 @@ def _store(steward: Steward, left: files.Spooled) -> str:
     if left.host not in hosts.DECODERS:
         store.write(lambda rows: counts.count(rows, [(hosts.UNKNOWN, 1)]))
         return ""
-    decoded = hosts.decode(left.host, left.body, name=left.name, event_id=left.id, at=_moment(left.at_ns), excludes=steward.excludes)
+    decoded = hosts.decode(
+        left.host, left.body, steward.excludes, name=left.name, event_id=left.id, at=_moment(left.at_ns)
+    )
     if isinstance(decoded, BadInput):
         raise decoded
     event, redacted = decoded
@@ -76,7 +78,13 @@ def _store(steward: Steward, left: files.Spooled) -> str:
 
 def _quarantine(steward: Steward, path: Path, reason: str) -> None:
     data = path.read_bytes() if path.is_file() and not path.is_symlink() else b""
-    files.quarantine(steward.config.paths.quarantine, source=redact(str(path), Counter()), reason=redact(reason, Counter()), data=data, now=now_iso())
+    files.quarantine(
+        steward.config.paths.quarantine,
+        source=redact(str(path), Counter()),
+        reason=redact(reason, Counter()),
+        data=data,
+        now=now_iso(),
+    )
     steward.store.write(lambda rows: counts.count(rows, [("bad events", 1)]))
     try:
         path.unlink(missing_ok=True)

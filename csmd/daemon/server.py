@@ -14,7 +14,7 @@ import socket
 import stat
 import threading
 import time
-from collections import Counter, deque
+from collections import deque
 from collections.abc import Callable
 from concurrent.futures import Future
 from dataclasses import dataclass
@@ -26,7 +26,6 @@ import zmq
 from csmd import text, wire
 from csmd.capture import stage as capture
 from csmd.capture.hosts import claude
-from csmd.capture.redact import redact
 from csmd.config import Config
 from csmd.daemon import hosts
 from csmd.daemon.hosts import Decoded
@@ -205,10 +204,10 @@ class Server(threading.Thread):
             counted = self.store.submit(lambda rows: counts.count(rows, [(hosts.UNKNOWN, 1)]))
             self._then(counted, waiting, lambda _: self._done(waiting))
             return
-        at = now_iso()
+        at, left_out = now_iso(), self.steward.excludes
 
         def decode(_: Rows | None = None) -> Decoded | BadInput:
-            return hosts.decode(request.host, request.body, name=request.name, event_id=request.id, at=at, excludes=self.steward.excludes)
+            return hosts.decode(request.host, request.body, left_out, name=request.name, event_id=request.id, at=at)
 
         if len(request.body) <= DECODED_HERE_BYTES:
             self._decoded(waiting, decode())
@@ -253,7 +252,7 @@ class Server(threading.Thread):
         """Runs on the writer: the note is a file that is flushed to the disk."""
         files.quarantine(
             self.config.paths.quarantine,
-            source=redact(f"hook {request.name}", Counter()),
+            source=f"hook {request.name}",
             reason=reason,
             data=request.body,
             now=now_iso(),

@@ -21,9 +21,10 @@ from typing import Any
 
 sys.path.insert(0, str(Path(__file__).resolve().parent.parent))
 
+from planted import bare, planted
+
 from csmd.capture.redact import redact, redact_tree
 from csmd.capture.secrets import RULES
-from planted import bare, planted
 
 
 def main() -> int:
@@ -42,7 +43,7 @@ def main() -> int:
 
     def each(text: str) -> bool:
         folded = text.lower()
-        return any([literal in folded for literal in literals])
+        return sum(literal in folded for literal in literals) > 0
 
     ways: list[tuple[str, Callable[[str], object]]] = [
         ("redact", lambda text: redact(text, counts)),

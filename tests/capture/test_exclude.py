@@ -41,7 +41,9 @@ def test_a_file_that_usually_holds_secrets_is_excluded_from_the_start(path: str)
     assert FILES.command(f"cat {path} | head") and FILES.command(f"x='{path}'; cp <{path} /tmp")
 
 
-@pytest.mark.parametrize("path", ["/w/env", "/w/.environment", "/w/a.pem.md", "/w/credentials.md", "/w/my_secrets.py", ""])
+@pytest.mark.parametrize(
+    "path", ["/w/env", "/w/.environment", "/w/a.pem.md", "/w/credentials.md", "/w/my_secrets.py", ""]
+)
 def test_another_file_is_not(path: str) -> None:
     assert not FILES.file(path)
     assert not FILES.command(f"cat {path} | head")

@@ -16,12 +16,12 @@ from typing import Any
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
+from planted import Planted, drawn, planted
 
-from csmd.capture.hosts import claude
 from csmd.capture import redact as redaction
+from csmd.capture.hosts import claude
 from csmd.capture.redact import choose_words, is_secret_key, redact, redact_tree, storable_path
 from csmd.capture.secrets import RULES
-from planted import Planted, drawn, planted
 
 EVALUATION = Path(os.environ.get("CSMD_EVAL") or Path(__file__).resolve().parents[3] / "shared" / "eval")
 
@@ -411,7 +411,9 @@ def test_real_sessions_hold_hardly_anything_that_is_taken_for_a_secret() -> None
     for path in sorted((EVALUATION / "transcripts").rglob("*.jsonl")):
         for line in path.read_bytes().splitlines():
             claude.read_line(line, reading, tool_limit=8192)
-        redact_tree(json.loads(line), counts)  # of the last line also what is not kept; of all tests/bench/bench_redact.py
+        redact_tree(
+            json.loads(line), counts
+        )  # of the last line also what is not kept; of all tests/bench/bench_redact.py
     assert len(reading.turns) > 5000
     assert counts.total() <= 5, counts
     assert reading.redactions.total() <= 5, reading.redactions  # they were cleaned before they were published

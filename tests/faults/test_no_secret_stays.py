@@ -11,9 +11,10 @@ from collections.abc import Iterable
 from pathlib import Path
 from typing import Any
 
-from csmd.capture.secrets import RULES
 from machine import Machine, ask, call_frames, event_frames, eventually
 from planted import Planted, bare, forms, planted
+
+from csmd.capture.secrets import RULES
 
 HEAD = 8
 
@@ -47,7 +48,12 @@ def tool_lines(machine: Machine, one: Planted, number: int) -> list[dict[str, An
     """A tool's input, as a field and as a command, and what it shows, with a secret in each."""
     asked = machine.line("assistant", "", uuid=f"call-{number}")
     asked["message"]["content"] = [
-        {"type": "tool_use", "id": f"t{number}", "name": "Bash", "input": {"command": one.text, "env": [{"note": one.text}]}}
+        {
+            "type": "tool_use",
+            "id": f"t{number}",
+            "name": "Bash",
+            "input": {"command": one.text, "env": [{"note": one.text}]},
+        }
     ]
     shown = machine.line("user", "", uuid=f"shown-{number}")
     shown["message"]["content"] = [
@@ -63,7 +69,9 @@ def write_transcripts(machine: Machine, ways: dict[str, list[Planted]]) -> None:
         machine.transcript(machine.line("user", said.text), machine.line("assistant", answered.text))
         machine.transcript(*tool_lines(machine, used, number))
     for number, one in enumerate(ways["title"]):
-        machine.transcript({"type": "custom-title", "customTitle": one.text, "sessionId": "s1", "uuid": f"title-{number}"})
+        machine.transcript(
+            {"type": "custom-title", "customTitle": one.text, "sessionId": "s1", "uuid": f"title-{number}"}
+        )
     for number, one in enumerate(ways["queued"]):
         line = machine.line("user", "", uuid=f"queued-{number}")
         del line["message"]
@@ -83,7 +91,9 @@ def write_transcripts(machine: Machine, ways: dict[str, list[Planted]]) -> None:
 def directories(way: str) -> list[Planted]:
     """Secrets that could be a directory's name: those known by themselves, without a slash."""
     return [
-        Planted(kind=kind, text=value, secret=value) for kind, value in bare(way).items() if "/" not in value and len(value) < 150
+        Planted(kind=kind, text=value, secret=value)
+        for kind, value in bare(way).items()
+        if "/" not in value and len(value) < 150
     ]
 
 
@@ -114,11 +124,16 @@ def test_of_what_was_planted_by_every_way_no_byte_is_in_the_home(machine: Machin
     for one in ways["frames"][::3]:
         ask(machine.socket, call_frames("csm_memory_search", {"query": one.text, "all_projects": True}))
         ask(machine.socket, call_frames("csm_memory_save", {"text": [one.text], one.secret: 1}))
-        ask(machine.socket, [*event_frames("Stop", one.text.encode())[:5], one.secret.encode("ascii", "replace")[:150], b"{"])
+        ask(
+            machine.socket,
+            [*event_frames("Stop", one.text.encode())[:5], one.secret.encode("ascii", "replace")[:150], b"{"],
+        )
     machine.sync()
     eventually(lambda: not machine.spooled())
     shown = json.dumps(machine.status()) + machine.csmd("status") + machine.csmd("memories", "--all-projects")
-    planted_by = {one.secret: (way, one.kind) for way, rows in ways.items() for one in rows} | {chosen: ("words", "chosen")}
+    planted_by = {one.secret: (way, one.kind) for way, rows in ways.items() for one in rows} | {
+        chosen: ("words", "chosen")
+    }
     everything = list(planted_by)
     machine.event("UserPromptSubmit", "s2", prompt=ways["prompt"][0].text, cwd="/w")
     wal = machine.paths.database.with_name("csmd.db-wal").read_bytes()  # gone with the daemon's end
@@ -129,7 +144,9 @@ def test_of_what_was_planted_by_every_way_no_byte_is_in_the_home(machine: Machin
     assert [secret for secret in everything if secret in shown] == []
     # a search that finds nothing at all would prove nothing
     planted_there = set().union(*found_in(machine.assistant, everything).values())
-    assert planted_there >= {one.secret for way in ("user", "assistant", "tool", "title", "queued", "agent") for one in ways[way]}
+    assert planted_there >= {
+        one.secret for way in ("user", "assistant", "tool", "title", "queued", "agent") for one in ways[way]
+    }
 
 
 def refused_before_it_starts(machine: Machine, ways: list[Planted]) -> None:
@@ -162,7 +179,12 @@ def test_what_the_user_left_out_is_not_captured_by_any_way(machine: Machine) -> 
     assert status["counts"]["turns"] == 2
     assert "2 events, 1 transcripts of projects that you left out" in " ".join(machine.csmd("status").split())
     assert machine.stop(daemon) == 0
-    assert found_in(machine.home, [f"{word} {rest}" for word in words for rest in ("sixteen", "again", "in between", "now")]) == {}
+    assert (
+        found_in(
+            machine.home, [f"{word} {rest}" for word in words for rest in ("sixteen", "again", "in between", "now")]
+        )
+        == {}
+    )
 
 
 def test_a_result_that_comes_after_its_call_was_read_is_withheld_too(machine: Machine) -> None:

@@ -192,11 +192,8 @@ def titles_in(beginning: bytes) -> dict[str, str]:
 
 
 def _message_turns(value: dict[str, Any], message: dict[str, Any], into: Reading, tool_limit: int) -> list[Turn]:
-    counts, withheld = into.redactions, into.withheld
-    bare = _bare_turn(value, counts)
-    if bare is None:
-        return []
-    if value.get("isMeta") and not value.get("isCompactSummary"):
+    bare = _bare_turn(value, into.redactions)
+    if bare is None or (value.get("isMeta") and not value.get("isCompactSummary")):
         return []
     content = message.get("content")
     blocks = [{"type": "text", "text": content}] if isinstance(content, str) else content
@@ -205,18 +202,19 @@ def _message_turns(value: dict[str, Any], message: dict[str, Any], into: Reading
     by_user = value["type"] == "user"
     found: list[tuple[TurnKind, str, str]] = []
     spoken = [string(block, "text") for block in blocks if isinstance(block, dict) and block.get("type") == "text"]
-    said = _spoken("\n\n".join(spoken), counts) if spoken else ""
+    said = _spoken("\n\n".join(spoken), into.redactions) if spoken else ""
     if said and not _INTERRUPTED.match(said):
         found.append((_spoken_kind(value, message, said, by_user), said, ""))
     for block in blocks:
         if not isinstance(block, dict):
             continue
         if block.get("type") == "tool_use":
-            body = wire.dumps(redact_tree(withheld.given(string(block, "id"), block.get("input") or {}), counts))
+            given = into.withheld.given(string(block, "id"), block.get("input") or {})
+            body = wire.dumps(redact_tree(given, into.redactions))
             found.append(("tool_call", texts.both_ends(wire.clean(body), limit=tool_limit), label(block, "name", 120)))
         elif block.get("type") == "tool_result":
-            shown = withheld.shown(string(block, "tool_use_id"), block.get("content"), value.get("toolUseResult"))
-            body = redact(wire.clean(texts.strip_fenced(_flat(shown))), counts)
+            shown = into.withheld.shown(string(block, "tool_use_id"), block.get("content"), value.get("toolUseResult"))
+            body = redact(wire.clean(texts.strip_fenced(_flat(shown))), into.redactions)
             found.append(("tool_result", texts.both_ends(body, limit=tool_limit), ""))
     usage = message.get("usage")
     tokens = usage.get("output_tokens") if isinstance(usage, dict) else 0
