@@ -87,6 +87,13 @@ class Paths:
         return self.log_dir / "csmd.log"
 
 
+#: Files that usually hold secrets.
+WHERE_KEYS_LIE = (
+    "**/.env", "**/.env.*", "**/*.pem", "**/id_rsa*", "**/id_ed25519*", "**/.netrc", "**/.pgpass", "**/credentials",
+    "**/secrets.*",
+)  # fmt: skip
+
+
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Settings:
     """What a user may choose in config.yaml, flat keys with a dot as in `brief.max_tokens`."""
@@ -111,10 +118,7 @@ class Settings:
     """Bytes of one tool output that are kept; the rest stays in the transcript only."""
     privacy_exclude: tuple[str, ...] = ()
     """Globs of directories whose sessions are not captured, e.g. `~/clients/*`; what is below them is left out, too."""
-    privacy_exclude_files: tuple[str, ...] = (
-        "**/.env", "**/.env.*", "**/*.pem", "**/id_rsa*", "**/id_ed25519*", "**/.netrc", "**/.pgpass", "**/credentials",
-        "**/secrets.*",
-    )  # fmt: skip
+    privacy_exclude_files: tuple[str, ...] = WHERE_KEYS_LIE
     """Globs of files of which nothing is kept: a tool that reads or writes one is stored without its content."""
     privacy_redact: tuple[str, ...] = ()
     """Words of your own that are taken out like secrets, written as they stand; at least four characters each."""

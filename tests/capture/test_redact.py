@@ -375,7 +375,7 @@ LITERALS = sorted({literal for rule in RULES for literal in rule.literals})
 
 @pytest.mark.parametrize("literal", LITERALS)
 def test_a_literal_over_and_over_costs_no_more_than_in_proportion(literal: str) -> None:
-    for rest in ("", "a1", '": "a1'):
+    for rest in ("", '": "a1'):
         fragment = literal + rest
         text = fragment * (1024 // len(fragment))
         for _ in range(4):
