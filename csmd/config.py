@@ -87,6 +87,13 @@ class Paths:
         return self.log_dir / "csmd.log"
 
 
+#: Files that usually hold secrets.
+WHERE_KEYS_LIE = (
+    "**/.env", "**/.env.*", "**/*.pem", "**/id_rsa*", "**/id_ed25519*", "**/.netrc", "**/.pgpass", "**/credentials",
+    "**/secrets.*",
+)  # fmt: skip
+
+
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Settings:
     """What a user may choose in config.yaml, flat keys with a dot as in `brief.max_tokens`."""
@@ -109,6 +116,12 @@ class Settings:
     """Seconds without work after which the embedding worker ends."""
     capture_tool_output_bytes: int = 8192
     """Bytes of one tool output that are kept; the rest stays in the transcript only."""
+    privacy_exclude: tuple[str, ...] = ()
+    """Globs of directories whose sessions are not captured, e.g. `~/clients/*`; what is below them is left out, too."""
+    privacy_exclude_files: tuple[str, ...] = WHERE_KEYS_LIE
+    """Globs of files of which nothing is kept: a tool that reads or writes one is stored without its content."""
+    privacy_redact: tuple[str, ...] = ()
+    """Words of your own that are taken out like secrets, written as they stand; at least four characters each."""
     log_max_bytes: int = 2_000_000
     """Size at which the log file is rotated; three older ones are kept."""
 
@@ -201,6 +214,8 @@ def parse_settings(text: str, *, where: str) -> Settings:
         expected = type(field.default)
         if expected is float and type(value) is int:
             value = float(value)
+        if expected is tuple:
+            value = _words(key, value, where=where)
         if type(value) is not expected:
             raise ConfigError(
                 f"{where}: {key} must be {expected.__name__}, not {value!r}", hint=f"e.g. {key}: {field.default}"
@@ -211,6 +226,23 @@ def parse_settings(text: str, *, where: str) -> Settings:
             raise ConfigError(f"{where}: {key} is set twice", hint="keep one of the two")
         chosen[field.name] = value
     return replace(Settings(), **chosen)
+
+
+#: A shorter word would take words apart.
+SHORTEST_WORD = 4
+
+
+def _words(key: str, value: Any, *, where: str) -> tuple[str, ...]:
+    """The texts of a list, `~` at their beginning the user's home."""
+    if not isinstance(value, list) or not all(isinstance(word, str) and word.strip() for word in value):
+        raise ConfigError(f"{where}: {key} must be a list of texts, not {value!r}", hint=f"e.g. {key}: ['one', 'two']")
+    if key == "privacy.redact" and any(len(word) < SHORTEST_WORD for word in value):
+        raise ConfigError(
+            f"{where}: {key}: a word is shorter than {SHORTEST_WORD} characters",
+            hint="a longer one takes out less else",
+        )
+    home = str(Path.home())
+    return tuple(home + word[1:] if word == "~" or word.startswith("~/") else word for word in value)
 
 
 def _flatten(data: dict[Any, Any], prefix: str = "") -> list[tuple[str, Any]]:

@@ -32,11 +32,18 @@ def test_every_key_can_be_set_in_either_form() -> None:
     for key, default in KEYS.items():
         section, name = key.split(".")
         shown = str(default).lower() if isinstance(default, bool) else default
+        shown = list(default) if isinstance(default, tuple) else shown
         dotted, nested = parse(f"{key}: {shown}"), parse(f"{section}:\n  {name}: {shown}")
         assert dotted == nested == Settings()
     both = parse("brief.max_tokens: 5\nrecall: {floor: 1, max_items: 0}\nstages: {inject: false}")
     assert (both.brief_max_tokens, both.recall_floor, both.recall_max_items, both.stages_inject) == (5, 1.0, 0, False)
     assert type(both.recall_floor) is float
+
+
+def test_a_list_takes_texts_and_a_tilde_is_the_users_home() -> None:
+    chosen = parse("privacy:\n  exclude: [~/clients/*, /srv]\n  redact:\n    - Project Kestrel\n  exclude_files: []")
+    assert chosen.privacy_exclude == (f"{Path.home()}/clients/*", "/srv")
+    assert (chosen.privacy_redact, chosen.privacy_exclude_files) == (("Project Kestrel",), ())
 
 
 @pytest.mark.parametrize(
@@ -60,6 +67,11 @@ def test_every_key_can_be_set_in_either_form() -> None:
         ("recall.floor: .nan", "must be 0 or more, not nan", ""),
         ("recall.floor: .inf", "must be 0 or more, not inf", ""),
         ("brief.max_tokens: 5\nbrief: {max_tokens: 6}", "brief.max_tokens is set twice", "one of the two"),
+        ("privacy.exclude: ~/a", "must be a list of texts, not '~/a'", "['one', 'two']"),
+        ("privacy.exclude: [a, 5]", "must be a list of texts", ""),
+        ("privacy.redact: ['']", "must be a list of texts", ""),
+        ("privacy.redact: [abc]", "shorter than 4 characters", "longer"),
+        ("privacy: {exclude: {a: b}}", "unknown key 'privacy.exclude.a'", ""),
         ("- a", "expected keys and values", "csmd --help"),
         ("just words", "expected keys and values", ""),
         ("0", "expected keys and values", ""),
@@ -89,7 +101,7 @@ def test_any_text_is_settings_or_a_config_error(text: str) -> None:
 def test_each_setting_has_its_name_its_type_and_a_sentence() -> None:
     source = Path(config.__file__).read_text()
     for field in fields(Settings):
-        assert type(field.default) in (int, float, bool, str)
+        assert type(field.default) in (int, float, bool, str, tuple)
         after = source.split(f"    {field.name}: ", 1)[1].split("\n", 2)[1].strip()
         assert after.startswith('"""') and after.endswith('."""'), field.name
 

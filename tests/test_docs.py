@@ -19,6 +19,7 @@ import pytest
 
 import csmd
 from csmd import client, wire
+from csmd.capture import secrets
 from csmd.capture.hosts import claude
 from csmd.cli import install, service, settings
 from csmd.cli.main import main as command_line
@@ -172,14 +173,25 @@ def test_every_tool_is_documented_with_its_parameters() -> None:
         assert changes == ("yes" if tool.mutates else "no"), name
 
 
+def shown_default(value: object) -> str:
+    return f"[{', '.join(value)}]" if isinstance(value, tuple) else str(value)
+
+
 def test_every_key_of_the_configuration_is_documented_with_its_default() -> None:
     rows = [[cell.strip("`") for cell in row] for row in table(ROOT / "docs" / "storage.md", "key", columns=3)]
-    code = [[Settings.key(field.name), str(field.default).lower()] for field in fields(Settings)]
+    code = [[Settings.key(field.name), shown_default(field.default).lower()] for field in fields(Settings)]
     assert [[key, default.lower()] for key, default, _ in rows] == [[key, default] for key, default in code]
     # the words too: they stand once in the code, below each field
     source = inspect.getsource(Settings)
     for _, _, meaning in rows:
         assert meaning.rstrip(".") in source, meaning
+
+
+def test_every_kind_of_secret_is_documented() -> None:
+    rows = table(ROOT / "docs" / "security.md", "kind", columns=2)
+    kinds = dict.fromkeys(rule.kind for rule in secrets.RULES)
+    assert [row[0].strip("`") for row in rows] == [*kinds, *secrets.OTHER_KINDS]
+    assert len(rows) >= 30
 
 
 def test_every_event_and_script_is_documented() -> None:

@@ -12,9 +12,10 @@ from typing import BinaryIO
 
 from csmd import text, wire
 from csmd.capture import project, transcript
-from csmd.capture.hosts import claude
+from csmd.capture.exclude import Excludes, Withheld
+from csmd.capture.hosts import claude, claude_calls
 from csmd.capture.hosts.claude_tools import transcripts_written
-from csmd.capture.redact import redact
+from csmd.capture.redact import redact, storable_path
 from csmd.errors import BadInput, TooLarge
 from csmd.model import Event, Project, Turn
 from csmd.store import counts, cursors, events, files, journal, projects, tampered
@@ -42,6 +43,7 @@ class Tail:
     bad_lines: int = 0
     redactions: int = 0
     bytes_read: int = 0
+    excluded: bool = False
 
 
 def decode_event(body: bytes, *, name: str, event_id: str, at: str) -> tuple[Event | None, Counter[str]]:
@@ -83,7 +85,7 @@ def record(
             text_hash=text_hash,
             host=event.host,
             project=projects.ensure(rows, place, now=now),
-            path="" if event.agent_id else event.transcript_path,
+            path="" if event.agent_id else storable_path(event.transcript_path),
         )
     if event.name in ("stop", "session_end", "pre_compact"):
         journal.settle(rows, event.session_id, at=event.at)
@@ -124,7 +126,7 @@ def started_in(path: Path) -> str:
 def has_grown(path: Path, known: dict[str, int]) -> bool:
     """Whether a transcript holds something that was not read yet, by its size alone."""
     try:
-        return path.stat().st_size != known.get(str(path), -1)
+        return path.stat().st_size != known.get(storable_path(str(path)), -1)
     except OSError:
         return False
 
@@ -137,6 +139,7 @@ def tail(
     tool_limit: int,
     quarantine: Path,
     stop: Callable[[], bool] = lambda: False,
+    excludes: Excludes = Excludes(),  # noqa: B008 - frozen
 ) -> Tail:
     """Reads a transcript from its cursor to its last whole line; turns and cursor move together.
 
@@ -148,7 +151,7 @@ def tail(
     with files.open_regular(path) as file, contextlib.closing(Notes(quarantine, source=source)) as notes:
         info = os.fstat(file.fileno())
         beginning = file.read(BEGINNING_BYTES)
-        known = store.read(lambda rows: cursors.file_state(rows, str(path)))
+        known = store.read(lambda rows: cursors.file_state(rows, storable_path(str(path))))
         start = transcript.where_to_start(
             position=known.position if known else 0,
             head=known.head if known else "",
@@ -159,12 +162,19 @@ def tail(
         if start.reason == "unchanged":
             return report
         places = Places(claude.started_in(beginning))
+        report.excluded = excludes.place(claude.started_in(beginning), places.of("").root)
+        if report.excluded:
+            return report
+        withheld = Withheld(excludes=excludes)
+        file.seek(max(0, start.position - claude_calls.BEFORE_BYTES))
+        claude_calls.remember(file.read(min(start.position, claude_calls.BEFORE_BYTES)), withheld)
         early = claude.titles_in(beginning)
         bad_before = known.bad_lines if known and start.position else 0
         for lines, position in _pieces(file, start.position, stop):
-            reading, bad = _parse(lines, tool_limit, notes, now())
+            reading, bad = _parse(lines, tool_limit, notes, now(), withheld)
+            reading.turns = [turn for turn in reading.turns if not excludes.place(turn.cwd)]
             state = FileState(
-                path=str(path),
+                path=storable_path(str(path)),
                 device=info.st_dev,
                 inode=info.st_ino,
                 position=position,
@@ -228,8 +238,8 @@ def _pieces(file: BinaryIO, position: int, stop: Callable[[], bool]) -> Iterator
             passed_by, rest = len(rest), b""
 
 
-def _parse(lines: Lines, tool_limit: int, notes: Notes, now: str) -> tuple[claude.Reading, int]:
-    reading = claude.Reading()
+def _parse(lines: Lines, tool_limit: int, notes: Notes, now: str, withheld: Withheld) -> tuple[claude.Reading, int]:
+    reading = claude.Reading(withheld=withheld)
     bad = 0
     for offset, line in lines:
         try:

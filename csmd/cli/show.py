@@ -88,7 +88,17 @@ def status(value: dict[str, Any]) -> None:
     rows.append(("storage", f"{size(storage['database_bytes'] + storage['wal_bytes'])} in {value['home']}"))
     redacted = sum(amount for name, amount in value["counters"].items() if name.startswith("redacted "))
     amiss = [f"{amount} {name}" for name, amount in value["counters"].items() if name.startswith("bad ") and amount]
-    rows.append(("privacy", f"{redacted} secrets kept out" + (f"; quarantined: {', '.join(amiss)}" if amiss else "")))
+    rows.append(
+        (
+            "privacy",
+            f"{redacted} secrets kept out"
+            + _kinds(value["counters"])
+            + (f"; quarantined: {', '.join(amiss)}" if amiss else ""),
+        )
+    )
+    left_out = [f"{amount} {name}" for name, amount in value["excluded"].items() if amount]
+    if left_out:
+        rows.append(("excluded", f"{', '.join(left_out)} of projects that you left out"))
     for job in value["jobs"]:
         done = f" {job['done']}/{job['total']}" if job.get("total") else ""
         rows.append(("working", f"{job['kind']}: {job.get('step', job['state'])}{done}"))
@@ -113,6 +123,16 @@ def status(value: dict[str, Any]) -> None:
         )
         if len(value["projects"]) > 10:
             out.print(f"and {len(value['projects']) - 10} more (csmd status --json)")
+
+
+def _kinds(counters: dict[str, int]) -> str:
+    """The commonest kinds of what was redacted."""
+    found = [
+        (amount, name.removeprefix("redacted ")) for name, amount in counters.items() if name.startswith("redacted ")
+    ]
+    top = sorted(found, key=lambda row: (-row[0], row[1]))
+    shown = ", ".join(f"{name} {amount}" for amount, name in top[:3])
+    return f" ({shown}{', ...' if len(top) > 3 else ''})" if shown else ""
 
 
 def _last_events(last: dict[str, str]) -> str:

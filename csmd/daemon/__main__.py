@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 import sys
+from collections import Counter
 from pathlib import Path
 
+from csmd.capture.redact import redact
 from csmd.config import default_paths, load
 from csmd.daemon import logs
 from csmd.daemon.run import run
@@ -22,7 +24,7 @@ def main() -> int:
         extra = tuple(Path(str(folder)) for folder in recorded) if isinstance(recorded, list) else ()
         run(load(paths=paths, extra_dirs=extra))
     except CsmdError as error:
-        print(f"csmd: {error.what}", file=sys.stderr)  # noqa: T201
+        print(f"csmd: {redact(error.what, Counter())}", file=sys.stderr)  # noqa: T201
         if error.hint:
             print(f"  try: {error.hint}", file=sys.stderr)  # noqa: T201
         return error.exit_code

@@ -4,11 +4,15 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Callable
+from pathlib import Path
 
+from csmd.capture import project
 from csmd.capture import stage as capture
+from csmd.capture.exclude import Excludes
 from csmd.capture.hosts import claude
 from csmd.errors import BadInput
 from csmd.model import Event
+from csmd.store import files
 
 Decoded = tuple[Event | None, Counter[str]]
 
@@ -16,11 +20,27 @@ Decoded = tuple[Event | None, Counter[str]]
 DECODERS: dict[str, Callable[..., Decoded]] = {claude.HOST: capture.decode_event}
 #: The counter of events that were dropped because nobody here understands their host.
 UNKNOWN = "unknown hosts"
+#: The counter of events of projects that the user wants left out.
+EXCLUDED = "excluded events"
 
 
-def decode(host: str, body: bytes, *, name: str, event_id: str, at: str) -> Decoded | BadInput:
-    """The event of a known host and what was redacted in it, or what is wrong with the payload."""
+def decode(host: str, body: bytes, excludes: Excludes, *, name: str, event_id: str, at: str) -> Decoded | BadInput:
+    """The event of a known host and what was redacted in it, or what is wrong with the payload.
+
+    None instead of an event that csmd does not need or that is excluded; the latter is in the counts.
+    """
     try:
-        return DECODERS[host](body, name=name, event_id=event_id, at=at)
+        event, counts = DECODERS[host](body, name=name, event_id=event_id, at=at)
+        left_out = event is not None and _is_excluded(event, excludes)
+        return (None, Counter({EXCLUDED: 1})) if left_out else (event, counts)
     except BadInput as error:
         return error
+
+
+def _is_excluded(event: Event, excludes: Excludes) -> bool:
+    """Whether an event comes from a project that the user wants left out; looks at the disk."""
+    if not excludes.projects:
+        return False
+    start = capture.started_in(Path(event.transcript_path)) if event.transcript_path else ""
+    place = project.identify(event.cwd, read=files.read_small, start=start)
+    return excludes.place(event.cwd, start, place.root)

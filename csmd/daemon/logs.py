@@ -3,7 +3,7 @@
 What an exception says may quote what a peer sent, a transcript held or a path is called: of an
 exception only its type and the places in the code are written. Our own lines are fixed words,
 numbers and names of ours; the details stand in `csmd status`. The same holds for stderr, which
-`csmd start` keeps in a file.
+`csmd start` keeps in a file. What is written is redacted all the same: the last line of defence, not the first.
 """
 
 from __future__ import annotations
@@ -13,8 +13,10 @@ import logging.handlers
 import sys
 import threading
 import traceback
+from collections import Counter
 from types import TracebackType
 
+from csmd.capture.redact import redact
 from csmd.config import Config
 from csmd.store import files
 
@@ -34,7 +36,7 @@ class WordlessFormatter(logging.Formatter):
             record = logging.LogRecord(
                 record.name, record.levelno, record.pathname, record.lineno, "(its words are left out)", None, None
             )
-        return super().format(record)
+        return redact(super().format(record), Counter())
 
     def formatException(self, ei: Raised) -> str:  # noqa: N802 - the name is logging's
         lines: list[str] = []
@@ -46,7 +48,7 @@ class WordlessFormatter(logging.Formatter):
             )
             lines.append(f"{type(error).__name__}{frames}")
             error = error.__cause__ or error.__context__
-        return "\nafter ".join(lines)
+        return redact("\nafter ".join(lines), Counter())
 
 
 def configure(config: Config) -> None:

@@ -6,11 +6,13 @@ and what is wrong with us leaves it where it is.
 
 from __future__ import annotations
 
+from collections import Counter
 from datetime import UTC, datetime
 from pathlib import Path
 from typing import TYPE_CHECKING
 
 from csmd.capture import stage as capture
+from csmd.capture.redact import redact
 from csmd.daemon import hosts
 from csmd.daemon.now import iso, now_iso
 from csmd.errors import BadInput, StoreError
@@ -58,11 +60,14 @@ def _store(steward: Steward, left: files.Spooled) -> str:
     if left.host not in hosts.DECODERS:
         store.write(lambda rows: counts.count(rows, [(hosts.UNKNOWN, 1)]))
         return ""
-    decoded = hosts.decode(left.host, left.body, name=left.name, event_id=left.id, at=_moment(left.at_ns))
+    decoded = hosts.decode(
+        left.host, left.body, steward.excludes, name=left.name, event_id=left.id, at=_moment(left.at_ns)
+    )
     if isinstance(decoded, BadInput):
         raise decoded
     event, redacted = decoded
     if event is None:
+        store.write(lambda rows: counts.count(rows, list(redacted.items())))
         return ""
     place = capture.place_of(event)
     store.write(
@@ -73,7 +78,13 @@ def _store(steward: Steward, left: files.Spooled) -> str:
 
 def _quarantine(steward: Steward, path: Path, reason: str) -> None:
     data = path.read_bytes() if path.is_file() and not path.is_symlink() else b""
-    files.quarantine(steward.config.paths.quarantine, source=str(path), reason=reason, data=data, now=now_iso())
+    files.quarantine(
+        steward.config.paths.quarantine,
+        source=redact(str(path), Counter()),
+        reason=redact(reason, Counter()),
+        data=data,
+        now=now_iso(),
+    )
     steward.store.write(lambda rows: counts.count(rows, [("bad events", 1)]))
     try:
         path.unlink(missing_ok=True)

@@ -12,6 +12,7 @@ import secrets
 import select
 import signal
 import time
+from collections import Counter
 from contextlib import ExitStack, suppress
 from pathlib import Path
 from typing import Any
@@ -21,8 +22,9 @@ import psutil
 
 import csmd
 from csmd import wire
+from csmd.capture.redact import choose_words, redact
 from csmd.config import Config, child_environment
-from csmd.daemon import logs
+from csmd.daemon import hosts, logs
 from csmd.daemon.now import now_iso
 from csmd.daemon.server import Server, clear_stale_socket
 from csmd.daemon.steward import Steward
@@ -72,6 +74,7 @@ def run(config: Config) -> None:
         ) from None
     try:
         logs.configure(config)
+        choose_words(config.settings.privacy_redact)
         _serve(config)
     finally:
         lock.release()
@@ -197,6 +200,7 @@ def status(
     model = vectors.model_seq(rows, name) if name else None
     spooled = files.spooled_paths(config.paths.home)
     degraded = [f"{what}: {trouble}" for what, trouble in sorted(steward.trouble.items())]
+    degraded = [redact(line, Counter()) for line in degraded]
     if name is None:
         degraded.append("vectors: no embedding model is installed, search is by words alone (csmd model fetch)")
     if watch.trouble:
@@ -211,6 +215,7 @@ def status(
         "model": {"name": name, "waiting": vectors.left(rows, model) if name else 0},
         "counts": counts.counts(rows),
         "counters": counts.counters(rows),
+        "excluded": {"events": counts.counters(rows).get(hosts.EXCLUDED, 0), "transcripts": len(steward.excluded)},
         "last_event": counts.last_event(rows),
         "spool": {"files": len(spooled), "oldest": spooled[0].name[:16] if spooled else ""},
         "jobs": [

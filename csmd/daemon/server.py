@@ -204,10 +204,10 @@ class Server(threading.Thread):
             counted = self.store.submit(lambda rows: counts.count(rows, [(hosts.UNKNOWN, 1)]))
             self._then(counted, waiting, lambda _: self._done(waiting))
             return
-        at = now_iso()
+        at, left_out = now_iso(), self.steward.excludes
 
         def decode(_: Rows | None = None) -> Decoded | BadInput:
-            return hosts.decode(request.host, request.body, name=request.name, event_id=request.id, at=at)
+            return hosts.decode(request.host, request.body, left_out, name=request.name, event_id=request.id, at=at)
 
         if len(request.body) <= DECODED_HERE_BYTES:
             self._decoded(waiting, decode())
@@ -228,6 +228,8 @@ class Server(threading.Thread):
             return
         event, redacted = decoded
         if event is None:
+            if redacted:
+                self.store.submit(lambda rows: counts.count(rows, list(redacted.items())))
             self._done(waiting)
             return
         write = self.store.submit(

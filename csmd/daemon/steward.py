@@ -19,6 +19,7 @@ from pathlib import Path
 
 from csmd.believe import stage as believe
 from csmd.capture import stage as capture
+from csmd.capture.exclude import Excludes
 from csmd.config import Config
 from csmd.daemon import embedding, jobs, replay
 from csmd.daemon.jobs import Job
@@ -65,6 +66,9 @@ class Steward(threading.Thread):
         """Transcripts that were hinted at meanwhile: they do not wait for it."""
         self.left_alone: set[Path] = set()
         """What lies in the spool, is no event and cannot be removed."""
+        self.excludes = Excludes(projects=config.settings.privacy_exclude, files=config.settings.privacy_exclude_files)
+        self.excluded: set[Path] = set()
+        """Transcripts of projects that the user wants left out, as far as they were met."""
         self._hints: dict[str, None] = {}
         self._lock = threading.Lock()
         self._wake = threading.Event()
@@ -216,7 +220,10 @@ class Steward(threading.Thread):
                     tool_limit=self.config.settings.capture_tool_output_bytes,
                     quarantine=self.config.paths.quarantine,
                     stop=self._stopping.is_set,
+                    excludes=self.excludes,
                 )
+                if report.excluded:
+                    self.excluded.add(path)
             return True
 
         self.guard("transcript", look, about=str(path), strict=strict)

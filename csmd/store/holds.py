@@ -7,7 +7,7 @@ the user made csmd forget. STRUCTURE names the rest: keys, words of a fixed voca
 from __future__ import annotations
 
 #: (table, column) that hold text of people, tools or the machine; full-text indexes and vectors derive from them.
-#: Redacted, but for the paths of transcripts (files.path, sessions.path): a cursor has to find its file again.
+#: All redacted; a transcript's path with a secret in it is stored with a hash, so that its cursor is found again.
 TEXT_COLUMNS: frozenset[tuple[str, str]] = frozenset(
     {
         ("projects", "root"),

@@ -16,17 +16,14 @@ from typing import Any
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
+from planted import Planted, drawn, planted
 
+from csmd.capture import redact as redaction
 from csmd.capture.hosts import claude
-from csmd.capture.redact import RULES, is_secret_key, redact, redact_tree
+from csmd.capture.redact import choose_words, is_secret_key, redact, redact_tree, storable_path
+from csmd.capture.secrets import RULES
 
 EVALUATION = Path(os.environ.get("CSMD_EVAL") or Path(__file__).resolve().parents[3] / "shared" / "eval")
-
-
-def drawn(alphabet: str, length: int, seed: str = "") -> str:
-    """Characters that look random and are the same in every run."""
-    digest = hashlib.shake_256(f"{alphabet}{length}{seed}".encode()).digest(length)
-    return "".join(alphabet[byte % len(alphabet)] for byte in digest)
 
 
 UPPER = "ABCDEFGHIJKLMNOPQRSTUVWXYZ234567"
@@ -154,9 +151,109 @@ def test_a_secret_is_replaced_by_its_kind_and_counted(kind: str, text: str, secr
         assert counts[kind] == found.count(f"[redacted:{kind}]")
 
 
-def test_every_rule_has_examples() -> None:
-    assert set(POSITIVES) == {rule.kind for rule in RULES}
-    assert all(literal == literal.lower() for rule in RULES for literal in rule.literals)
+def recall(found: list[Planted]) -> tuple[dict[str, list[int]], list[str]]:
+    """By kind how many were taken out and how many there are, and what was left."""
+    by_kind: dict[str, list[int]] = {}
+    left = []
+    for one in found:
+        gone = one.secret not in redact(one.text, Counter())
+        row = by_kind.setdefault(one.kind, [0, 0])
+        row[0] += gone
+        row[1] += 1
+        left += [] if gone else [f"{one.kind}: {one.text}"]
+    return by_kind, left
+
+
+@pytest.mark.parametrize("seed", ["", "another", 3])
+def test_of_the_corpus_that_the_rules_were_made_with_nothing_is_left(seed: object) -> None:
+    by_kind, left = recall(planted("seen", seed))
+    assert set(by_kind) == {rule.kind for rule in RULES}
+    assert len(by_kind) >= 30 and sum(row[1] for row in by_kind.values()) >= 200
+    assert left == []
+
+
+def test_of_the_corpus_in_other_surroundings_hardly_anything_is_left() -> None:
+    """What docs/security.md says of recall; these texts were written after the rules and none was made for them."""
+    by_kind, left = recall(planted("held_out"))
+    assert len(by_kind) >= 90
+    assert len(left) <= 5, left
+
+
+def test_a_secret_of_the_corpus_is_counted_under_its_kind() -> None:
+    wrong = []
+    for one in planted("seen"):
+        counts: Counter[str] = Counter()
+        redact(one.text, counts)
+        wrong += [] if counts[one.kind] else [(one.kind, one.text)]
+    assert len(wrong) <= 1, wrong  # one value has two names, and the other is as true
+
+
+def test_the_literals_of_a_rule_that_ignores_case_are_lower_case() -> None:
+    assert [rule.kind for rule in RULES if rule.ignores_case and any(one != one.lower() for one in rule.literals)] == []
+
+
+def test_the_prefilter_finds_every_literal_wherever_it_stands() -> None:
+    for rule in RULES:
+        for literal in rule.literals:
+            for shown in {literal, literal.upper(), literal.title()} if rule.ignores_case else {literal}:
+                for text in (shown, f"x{shown}", f"{shown}x", f"{literal}{shown}", f"é{shown}é"):
+                    assert any(
+                        text[m.start() - offset :].startswith(shown)
+                        for m in every_hint(text)
+                        for one, offset, _, numbers in redaction._standing_at(text, m.start())
+                        if one == literal and RULES.index(rule) in numbers and m.start() >= offset
+                    ), (literal, text)
+
+
+def every_hint(text: str) -> list[Any]:
+    found = [redaction._HINTS.search(text)]
+    while (last := found[-1]) is not None:
+        found.append(redaction._HINTS.search(text, last.start() + 1))
+    return found[:-1]
+
+
+@pytest.fixture
+def words() -> Any:
+    """Sets the words the user chose, and takes them back."""
+    yield choose_words
+    choose_words(())
+
+
+def test_words_that_the_user_chose_are_taken_out_as_they_are_written(words: Any) -> None:
+    words(["Kestrel", "Project Kestrel", "a.c"])
+    counts: Counter[str] = Counter()
+    assert redact("On Project Kestrel: Kestrel, kestrel, a.c and abc", counts) == (
+        "On [redacted:chosen-word]: [redacted:chosen-word], kestrel, [redacted:chosen-word] and abc"
+    )
+    assert counts == {"chosen-word": 3}
+    assert redact("a.c", Counter()) == "[redacted:chosen-word]"
+
+
+def test_places_that_two_rules_find_go_as_one_under_the_name_of_the_earlier() -> None:
+    counts: Counter[str] = Counter()
+    assert redact(f"API_TOKEN=sk-ant-{KEY}", counts) == "API_TOKEN=[redacted:anthropic-key]"
+    assert redact(f"a <private>{PEM} and {JWT}</private> b", counts) == "a [redacted:private-tag] b"
+    assert counts == {"anthropic-key": 1, "private-tag": 1}
+
+
+@pytest.mark.parametrize(
+    ("tree", "left"),
+    [
+        ({"name": "DB_PASSWORD", "value": "hunter"}, {"name": "DB_PASSWORD", "value": "[redacted:secret-field]"}),
+        ({"name": "LEVEL", "value": "info"}, {"name": "LEVEL", "value": "info"}),
+        ({"env": {"CI_TOKEN": "abc123def456"}}, {"env": {"CI_TOKEN": "[redacted:secret-field]"}}),
+        ({"token": "the", "page_token": "next page"}, {"token": "the", "page_token": "next page"}),
+    ],
+)
+def test_the_fields_name_is_the_context_of_its_value(tree: Any, left: Any) -> None:
+    assert redact_tree(tree, Counter()) == left
+
+
+def test_the_name_of_a_file_with_a_secret_in_it_is_still_one_of_its_own() -> None:
+    assert storable_path("/w/project/a.jsonl") == "/w/project/a.jsonl"
+    one, other = (storable_path(f"/w/sk-ant-{KEY}{last}/a.jsonl") for last in "xy")
+    assert KEY not in one and one != other
+    assert one.startswith("/w/[redacted:anthropic-key]/a.jsonl#")
 
 
 @pytest.mark.parametrize("text", NEGATIVES, ids=lambda text: text[:40])
@@ -273,9 +370,25 @@ def seconds(text: str) -> float:
     return took
 
 
+LITERALS = sorted({literal for rule in RULES for literal in rule.literals})
+
+
+@pytest.mark.parametrize("literal", LITERALS)
+def test_a_literal_over_and_over_costs_no_more_than_in_proportion(literal: str) -> None:
+    for rest in ("", '": "a1'):
+        fragment = literal + rest
+        text = fragment * (1024 // len(fragment))
+        for _ in range(4):
+            least = max(seconds(text), 0.001)
+            if seconds(text * 8) < 8 * 4 * least:  # a square would be 64
+                break
+        else:
+            raise AssertionError(f"{fragment!r}: its time grows faster than its length")
+
+
 @pytest.mark.parametrize("fragment", HOSTILE)
 def test_hostile_text_costs_no_more_than_in_proportion_to_its_length(fragment: str) -> None:
-    text = fragment * (16 * 1024 // len(fragment))
+    text = fragment * (8 * 1024 // len(fragment))
     for _ in range(3):
         least = max(min(seconds(text) for _ in range(2)), 0.002)  # below this the clock says nothing
         if seconds(text * 8) < 8 * 4 * least:  # a square would be 64
@@ -294,8 +407,13 @@ def test_a_megabyte_without_an_end_is_read_in_proportion_too() -> None:
 )
 def test_real_sessions_hold_hardly_anything_that_is_taken_for_a_secret() -> None:
     reading = claude.Reading()
+    counts: Counter[str] = Counter()
     for path in sorted((EVALUATION / "transcripts").rglob("*.jsonl")):
         for line in path.read_bytes().splitlines():
             claude.read_line(line, reading, tool_limit=8192)
+        redact_tree(
+            json.loads(line), counts
+        )  # of the last line also what is not kept; of all tests/bench/bench_redact.py
     assert len(reading.turns) > 5000
+    assert counts.total() <= 5, counts
     assert reading.redactions.total() <= 5, reading.redactions  # they were cleaned before they were published

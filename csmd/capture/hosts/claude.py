@@ -16,6 +16,7 @@ from typing import Any
 
 from csmd import text as texts
 from csmd import wire
+from csmd.capture.exclude import Withheld
 from csmd.capture.fields import label, moment, string
 from csmd.capture.redact import redact, redact_tree
 from csmd.errors import BadInput
@@ -67,6 +68,7 @@ class Reading:
     titles: dict[str, str] = field(default_factory=dict)
     redactions: Counter[str] = field(default_factory=Counter)
     skipped: int = 0
+    withheld: Withheld = field(default_factory=Withheld)
 
 
 def event(body: bytes, *, name: str, event_id: str, at: str, counts: Counter[str]) -> Event | None:
@@ -163,7 +165,7 @@ def _read_value(value: Any, into: Reading, tool_limit: int) -> None:
         if title:
             into.titles[label(value, "sessionId", 200)] = title[:200]
     elif kind in ("user", "assistant") and isinstance(value.get("message"), dict):
-        into.turns += _message_turns(value, value["message"], into.redactions, tool_limit)
+        into.turns += _message_turns(value, value["message"], into, tool_limit)
     elif kind == "attachment":
         into.turns += _queued_turn(value, into.redactions)
     else:
@@ -189,11 +191,9 @@ def titles_in(beginning: bytes) -> dict[str, str]:
     return reading.titles
 
 
-def _message_turns(value: dict[str, Any], message: dict[str, Any], counts: Counter[str], tool_limit: int) -> list[Turn]:
-    bare = _bare_turn(value, counts)
-    if bare is None:
-        return []
-    if value.get("isMeta") and not value.get("isCompactSummary"):
+def _message_turns(value: dict[str, Any], message: dict[str, Any], into: Reading, tool_limit: int) -> list[Turn]:
+    bare = _bare_turn(value, into.redactions)
+    if bare is None or (value.get("isMeta") and not value.get("isCompactSummary")):
         return []
     content = message.get("content")
     blocks = [{"type": "text", "text": content}] if isinstance(content, str) else content
@@ -202,17 +202,19 @@ def _message_turns(value: dict[str, Any], message: dict[str, Any], counts: Count
     by_user = value["type"] == "user"
     found: list[tuple[TurnKind, str, str]] = []
     spoken = [string(block, "text") for block in blocks if isinstance(block, dict) and block.get("type") == "text"]
-    said = _spoken("\n\n".join(spoken), counts) if spoken else ""
+    said = _spoken("\n\n".join(spoken), into.redactions) if spoken else ""
     if said and not _INTERRUPTED.match(said):
         found.append((_spoken_kind(value, message, said, by_user), said, ""))
     for block in blocks:
         if not isinstance(block, dict):
             continue
         if block.get("type") == "tool_use":
-            body = wire.dumps(redact_tree(block.get("input") or {}, counts))
+            given = into.withheld.given(string(block, "id"), block.get("input") or {})
+            body = wire.dumps(redact_tree(given, into.redactions))
             found.append(("tool_call", texts.both_ends(wire.clean(body), limit=tool_limit), label(block, "name", 120)))
         elif block.get("type") == "tool_result":
-            body = redact(wire.clean(texts.strip_fenced(_flat(block.get("content")))), counts)
+            shown = into.withheld.shown(string(block, "tool_use_id"), block.get("content"), value.get("toolUseResult"))
+            body = redact(wire.clean(texts.strip_fenced(_flat(shown))), into.redactions)
             found.append(("tool_result", texts.both_ends(body, limit=tool_limit), ""))
     usage = message.get("usage")
     tokens = usage.get("output_tokens") if isinstance(usage, dict) else 0

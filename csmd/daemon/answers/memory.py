@@ -151,7 +151,7 @@ def _remember(tools: Tools, rows: Rows, params: Params) -> dict[str, Any]:
     )
     now = now_iso()
     uuid = f"cli:{secrets.token_hex(8)}"
-    place = project.identify(params["project"], read=files.read_small) if params["project"] else None
+    place = project.identify(redact(params["project"], Counter()), read=files.read_small) if params["project"] else None
 
     def write(writing: Rows) -> tuple[str, bool]:
         home = projects.ensure(writing, place, now=now) if place else 0
@@ -161,7 +161,7 @@ def _remember(tools: Tools, rows: Rows, params: Params) -> dict[str, Any]:
         return believe.remember(
             writing,
             statement,
-            Provenance(uuid=uuid, session_id=params["session"], at=now),
+            Provenance(uuid=uuid, session_id=redact(params["session"], Counter()), at=now),
             project=home,
             origin="stated" if by_person else "model_saved",
             key=tools.store.hash_key,
