@@ -112,6 +112,7 @@ class Turn:
     parent_uuid: str = ""
     message_id: str = ""
     tool_name: str = ""
+    tool_id: str = ""
     model: str = ""
     version: str = ""
     tokens: int = 0
@@ -135,6 +136,22 @@ class StoredTurn:
     at: str
     ordinal: int
     agent_id: str = ""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class SaidTurn:
+    """A stored turn with all that its transcript's line needs to be written again; `dropped` bytes of it are gone."""
+
+    uuid: str
+    kind: TurnKind
+    text: str
+    at: str
+    parent_uuid: str = ""
+    message_id: str = ""
+    tool_name: str = ""
+    tool_id: str = ""
+    tokens: int = 0
+    dropped: int = 0
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

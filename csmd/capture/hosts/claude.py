@@ -200,35 +200,45 @@ def _message_turns(value: dict[str, Any], message: dict[str, Any], counts: Count
     if not isinstance(blocks, list):
         return []
     by_user = value["type"] == "user"
-    found: list[tuple[TurnKind, str, str]] = []
+    found: list[tuple[TurnKind, str, str, str]] = []
+
+    def trimmed(body: str) -> str:
+        return texts.both_ends(body, limit=tool_limit, of=f"turn {_uuid_of(bare, len(found))}")
+
     spoken = [string(block, "text") for block in blocks if isinstance(block, dict) and block.get("type") == "text"]
     said = _spoken("\n\n".join(spoken), counts) if spoken else ""
     if said and not _INTERRUPTED.match(said):
-        found.append((_spoken_kind(value, message, said, by_user), said, ""))
+        found.append((_spoken_kind(value, message, said, by_user), said, "", ""))
     for block in blocks:
         if not isinstance(block, dict):
             continue
         if block.get("type") == "tool_use":
             body = wire.dumps(redact_tree(block.get("input") or {}, counts))
-            found.append(("tool_call", texts.both_ends(wire.clean(body), limit=tool_limit), label(block, "name", 120)))
+            found.append(("tool_call", trimmed(wire.clean(body)), label(block, "name", 120), label(block, "id", 120)))
         elif block.get("type") == "tool_result":
             body = redact(wire.clean(texts.strip_fenced(_flat(block.get("content")))), counts)
-            found.append(("tool_result", texts.both_ends(body, limit=tool_limit), ""))
+            found.append(("tool_result", trimmed(body), "", label(block, "tool_use_id", 120)))
     usage = message.get("usage")
     tokens = usage.get("output_tokens") if isinstance(usage, dict) else 0
     return [
         replace(
             bare,
-            uuid=bare.uuid if place == 0 else f"{bare.uuid}/{place}",
+            uuid=_uuid_of(bare, place),
             kind=kind,
             text=body,
             message_id=label(message, "id", 200),
             tool_name=tool,
+            tool_id=tool_id,
             model=label(message, "model", 100),
             tokens=tokens if type(tokens) is int and 0 <= tokens < 2**40 and place == 0 else 0,
         )
-        for place, (kind, body, tool) in enumerate(found)
+        for place, (kind, body, tool, tool_id) in enumerate(found)
     ]
+
+
+def _uuid_of(line: Turn, place: int) -> str:
+    """The uuid of a line's turn at `place`: the first has the line's own."""
+    return f"{line.uuid}/{place}" if place else line.uuid
 
 
 def _bare_turn(value: dict[str, Any], counts: Counter[str]) -> Turn | None:
