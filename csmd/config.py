@@ -109,6 +109,10 @@ class Settings:
     """Seconds without work after which the embedding worker ends."""
     capture_tool_output_bytes: int = 8192
     """Bytes of one tool output that are kept; the rest stays in the transcript only."""
+    storage_tool_output_days: int = 90
+    """Days after which the text of tool calls and results is dropped; 0 keeps it. Conversation is never dropped."""
+    storage_max_mb: int = 2000
+    """Megabytes that the database may use before the oldest tool output is dropped; 0 for no limit."""
     log_max_bytes: int = 2_000_000
     """Size at which the log file is rotated; three older ones are kept."""
 

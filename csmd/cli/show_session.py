@@ -32,7 +32,7 @@ def listing(value: dict[str, Any], *, by_project: bool) -> None:
     room = max(out.width - LIST_NUMBERS - (LIST_PROJECT if by_project else 0), 8)
     rows = []
     for row in value["sessions"]:
-        about = texts.cut(row["title"] or "no title", room)
+        about = texts.cut(row["about"] or "no title", room)
         place = [show.shorten(row["project"].rpartition("/")[2], LIST_PROJECT - 2)] * by_project
         rows.append([row["id"][:ID], show.when(row["last_at"]), str(row["turns"]), row["transcript"], *place, about])
     show.table(out, columns, rows)
@@ -41,7 +41,7 @@ def listing(value: dict[str, Any], *, by_project: bool) -> None:
 def facts(value: dict[str, Any]) -> None:
     """What is known of one session."""
     out = show.console()
-    show.print_text(out, value["title"] or "no title", style="bold")
+    show.print_text(out, value["about"] or "no title", style="bold")
     kinds = ", ".join(f"{count} {ROLES[kind]}" for kind, count in value["kinds"].items())
     told = sum(row["items"] for row in value["injections"])
     tokens = sum(row["tokens"] for row in value["injections"])
@@ -72,7 +72,7 @@ def facts(value: dict[str, Any]) -> None:
 def conversation(value: dict[str, Any]) -> None:
     """A conversation as it was held: who, when, what."""
     out = show.console()
-    show.print_text(out, f"{value['title'] or 'no title'}, {value['id']}", style="bold")
+    show.print_text(out, f"{value['about'] or 'no title'}, {value['id']}", style="bold")
     show.print_text(out, f"transcript: {value['transcript']}", style="dim")
     day = ""
     for turn in value["conversation"]:

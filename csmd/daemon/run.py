@@ -22,7 +22,7 @@ import psutil
 import csmd
 from csmd import wire
 from csmd.config import Config, child_environment
-from csmd.daemon import logs
+from csmd.daemon import logs, retention
 from csmd.daemon.now import now_iso
 from csmd.daemon.server import Server, clear_stale_socket
 from csmd.daemon.steward import Steward
@@ -201,7 +201,9 @@ def status(
         degraded.append("vectors: no embedding model is installed, search is by words alone (csmd model fetch)")
     if watch.trouble:
         degraded.append(watch.trouble)
+    degraded += retention.warnings(rows, config.settings)
     database = config.paths.database
+    counters = counts.counters(rows)
     return {
         "version": csmd.__version__,
         "proto": wire.PROTO,
@@ -210,7 +212,7 @@ def status(
         "worker": {"pid": embedder.pid, **(_usage(embedder.pid) if embedder.pid else {})},
         "model": {"name": name, "waiting": vectors.left(rows, model) if name else 0},
         "counts": counts.counts(rows),
-        "counters": counts.counters(rows),
+        "counters": counters,
         "last_event": counts.last_event(rows),
         "spool": {"files": len(spooled), "oldest": spooled[0].name[:16] if spooled else ""},
         "jobs": [
@@ -226,6 +228,7 @@ def status(
         "storage": {
             "database_bytes": database.stat().st_size,
             "wal_bytes": _size(database.with_name(database.name + "-wal")),
+            **retention.figures(rows, config.settings, counters),
             "commits": store.commits,
         },
         "log": str(config.paths.log_file),

@@ -15,14 +15,19 @@ from csmd.store.sqlite import Rows
 #: In the order of Session's fields.
 _SESSION = (
     "select s.seq, s.id, s.parent, s.host, p.root, s.path, s.cwd, s.title, s.version, s.model, s.started_at, "
-    "s.last_at, (select count(*) from session_turn st where st.session_seq = s.seq) "
+    "s.last_at, (select count(*) from session_turn st where st.session_seq = s.seq), "
+    "coalesce((select substr(t.text, 1, 300) from session_turn st join turns t on t.seq = st.turn_seq "
+    "where st.session_seq = s.seq and t.kind = 'user' order by st.ordinal limit 1), '') "
     "from sessions s join projects p on p.seq = s.project_seq"
 )
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Session:
-    """A conversation: `project` is its project's root, `path` its transcript's ("" when no line of it was read)."""
+    """A conversation: `project` is its project's root, `path` its transcript's ("" when no line of it was read).
+
+    `opening` is the beginning of the first thing that the user said.
+    """
 
     seq: int
     id: str
@@ -37,6 +42,7 @@ class Session:
     started_at: str
     last_at: str
     turns: int
+    opening: str
 
 
 def listing(rows: Rows, *, projects: Sequence[int] | None, limit: int) -> list[Session]:
@@ -76,7 +82,7 @@ def agents(rows: Rows, ident: str) -> list[Session]:
 
 def _session(row: Sequence[object]) -> Session:
     names = ("seq", "id", "parent", "host", "project", "path", "cwd", "title", "version", "model", "started_at",
-             "last_at", "turns")  # fmt: skip
+             "last_at", "turns", "opening")  # fmt: skip
     return Session(**dict(zip(names, row, strict=True)))  # type: ignore[arg-type]
 
 
@@ -86,7 +92,7 @@ def conversation(rows: Rows, session_seq: int) -> list[SaidTurn]:
         SaidTurn(uuid=a, kind=b, text=c, at=d, parent_uuid=e, message_id=f, tool_name=g, tool_id=h, tokens=i, dropped=j)
         for a, b, c, d, e, f, g, h, i, j in rows.all(
             "select t.uuid, t.kind, t.text, t.at, t.parent_uuid, t.message_id, t.tool_name, t.tool_id, t.tokens, "
-            "t.dropped from session_turn st join turns t on t.seq = st.turn_seq where st.session_seq = :session "
+            "coalesce(t.dropped, 0) from session_turn st join turns t on t.seq = st.turn_seq where st.session_seq = :session "
             "order by st.ordinal",
             session=session_seq,
         )

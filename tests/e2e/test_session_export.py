@@ -59,7 +59,9 @@ def test_an_exported_session_is_resumed_by_the_client(sandbox: Sandbox, csmd: Cs
     assert again.exit_code == 0, again
     (body,) = again.main
     said = scripted_api.seen_by_model(body)
-    assert [said.count(text) for text in (QUESTION, "I look for heron.", "I look for gateway.", ANSWER, NEXT)] == [1] * 5
+    assert [said.count(text) for text in (QUESTION, "I look for heron.", "I look for gateway.", ANSWER, NEXT)] == [
+        1
+    ] * 5
     calls, results = blocks(body, "tool_use"), blocks(body, "tool_result")
     assert [call["id"] for call in calls] == [result["tool_use_id"] for result in results]
     assert [call["input"]["command"] for call in calls] == ["echo found heron", "echo found gateway"]

@@ -39,6 +39,14 @@ class _Line:
     turns: list[SaidTurn] = field(default_factory=list)
 
 
+@dataclass(slots=True)
+class _Pairs:
+    """By turn: the input of each call that is whole with its result ({} for the result), and its result's turn."""
+
+    whole: dict[str, dict[str, Any]] = field(default_factory=dict)
+    results: dict[str, str] = field(default_factory=dict)
+
+
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Export:
     """A transcript's lines, the session id they carry, and how many turns of abandoned branches are not in it."""
@@ -81,12 +89,12 @@ def export(
     """The lines of a transcript that the client resumes, from a session's turns in order."""
     ident = resumable_id(session_id)
     kept = _live_branch(turns)
-    whole = _whole_pairs(kept)
+    pairs = _pairs(kept)
     shared = {"isSidechain": False, "userType": "external", "cwd": cwd, "sessionId": ident,
               "version": version or VERSION, "gitBranch": ""}  # fmt: skip
     written: list[dict[str, Any]] = []
     parent: str | None = None
-    for line in _answered_at_once(_lines(kept, whole)):
+    for line in _answered_at_once(_lines(kept, pairs), pairs):
         first = line.turns[0]
         head = {**shared, "timestamp": first.at}
         if first.kind == "summary":
@@ -97,7 +105,7 @@ def export(
                 "compactMetadata": {"trigger": "manual", "preTokens": 0},
             })  # fmt: skip
             parent = boundary
-        written.append({"parentUuid": parent, **head, **_message(line, whole, model or MODEL), "uuid": line.uuid})
+        written.append({"parentUuid": parent, **head, **_message(line, pairs.whole, model or MODEL), "uuid": line.uuid})
         parent = line.uuid
     if title:
         written.append({"type": "ai-title", "aiTitle": title, "sessionId": ident})
@@ -118,12 +126,12 @@ def _live_branch(turns: Sequence[SaidTurn]) -> list[SaidTurn]:
     return kept
 
 
-def _lines(turns: Sequence[SaidTurn], whole: dict[str, Any]) -> list[_Line]:
+def _lines(turns: Sequence[SaidTurn], pairs: _Pairs) -> list[_Line]:
     """The lines that the turns came from; what the client itself wrote for the user to read is none."""
     found: dict[str, _Line] = {}
     for turn in turns:
         role = _role(turn)
-        told = turn.kind in ("tool_call", "tool_result") and turn.tool_id not in whole
+        told = turn.kind in ("tool_call", "tool_result") and turn.uuid not in pairs.whole
         if not role or not (turn.text.strip() or turn.kind == "tool_result"):
             continue
         own = turn.uuid.partition("/")[0]
@@ -131,6 +139,8 @@ def _lines(turns: Sequence[SaidTurn], whole: dict[str, Any]) -> list[_Line]:
             own, role = _made("turn", turn.uuid), "user" if told else role
         line = found.setdefault(own, _Line(own, role, turn.message_id or f"msg_{own.replace('-', '')}", told))
         line.turns.append(turn)
+    for line in found.values():  # the API wants results before words
+        line.turns.sort(key=lambda turn: turn.kind != "tool_result" if line.role == "user" else False)
     return list(found.values())
 
 
@@ -144,20 +154,25 @@ def _role(turn: SaidTurn) -> str:
     return "user"
 
 
-def _whole_pairs(turns: Sequence[SaidTurn]) -> dict[str, Any]:
-    """The input of each tool call, by its id, that stands whole and whose one result comes behind it."""
-    called: dict[str, Any] = {}
-    answered: dict[str, Any] = {}
+def _pairs(turns: Sequence[SaidTurn]) -> _Pairs:
+    """The tool calls whose input stands whole and whose one result comes behind them, before any compaction."""
+    found = _Pairs()
+    waiting: dict[str, tuple[SaidTurn, dict[str, Any]]] = {}
+    known: set[str] = set()
     for turn in turns:
         if turn.kind == "summary":
-            called = {}  # what was called before a compaction cannot be answered behind it
-        elif turn.kind == "tool_call" and turn.tool_id and turn.tool_id not in called and turn.tool_name:
+            waiting.clear()
+        elif turn.kind == "tool_call" and turn.tool_id and turn.tool_name and turn.tool_id not in known:
+            known.add(turn.tool_id)
             given = _input(turn.text)
             if given is not None:
-                called[turn.tool_id] = given
-        elif turn.kind == "tool_result" and turn.tool_id in called and turn.tool_id not in answered:
-            answered[turn.tool_id] = called[turn.tool_id]
-    return answered
+                waiting[turn.tool_id] = turn, given
+        elif turn.kind == "tool_result" and turn.tool_id in waiting:
+            call, given = waiting.pop(turn.tool_id)
+            found.whole[call.uuid] = given
+            found.whole[turn.uuid] = {}
+            found.results[call.uuid] = turn.uuid
+    return found
 
 
 def _input(text: str) -> dict[str, Any] | None:
@@ -168,24 +183,25 @@ def _input(text: str) -> dict[str, Any] | None:
     return value if isinstance(value, dict) else None
 
 
-def _answered_at_once(lines: Sequence[_Line]) -> list[_Line]:
+def _answered_at_once(lines: Sequence[_Line], pairs: _Pairs) -> list[_Line]:
     """The lines in an order the API takes: a message's blocks together, then the results of its calls, then the rest."""
     blocks: dict[str, list[_Line]] = {}
-    results: dict[str, _Line] = {}
+    holding: dict[str, _Line] = {}
     for line in lines:
+        holding.update({turn.uuid: line for turn in line.turns})
         if line.role == "assistant":
             blocks.setdefault(line.message_id, []).append(line)
-        elif not line.told:
-            results.update({turn.tool_id: line for turn in line.turns if turn.kind == "tool_result"})
-    waiting = {line.uuid for line in results.values()}
+    waiting = {holding[result].uuid for result in pairs.results.values()}
     ordered: dict[str, _Line] = {}
     for line in lines:
         if line.uuid in ordered or line.uuid in waiting:
             continue
         together = blocks[line.message_id] if line.role == "assistant" else [line]
-        ordered.update({block.uuid: block for block in together})
-        calls = [turn.tool_id for block in together for turn in block.turns if turn.kind == "tool_call"]
-        ordered.update({results[call].uuid: results[call] for call in calls})
+        said = [turn.uuid for block in together for turn in block.turns]
+        answers = [holding[pairs.results[uuid]] for uuid in said if uuid in pairs.results]
+        # One that also holds words goes last: no words may stand between a call and its result.
+        answers.sort(key=lambda answer: answer.turns[-1].kind != "tool_result")
+        ordered.update({each.uuid: each for each in (*together, *answers)})
     return list(ordered.values())
 
 
@@ -214,11 +230,11 @@ def _message(line: _Line, whole: dict[str, Any], model: str) -> dict[str, Any]:
 
 def _block(turn: SaidTurn, whole: dict[str, Any]) -> dict[str, Any]:
     if turn.kind == "tool_call":
-        if turn.tool_id in whole:
-            return {"type": "tool_use", "id": turn.tool_id, "name": turn.tool_name, "input": whole[turn.tool_id]}
+        if turn.uuid in whole:
+            return {"type": "tool_use", "id": turn.tool_id, "name": turn.tool_name, "input": whole[turn.uuid]}
         return _told(f"[called {turn.tool_name or 'a tool'}: {texts.cut(turn.text, FOLDED_CHARACTERS)}]")
     if turn.kind == "tool_result":
-        if turn.tool_id in whole:
+        if turn.uuid in whole:
             return {"type": "tool_result", "tool_use_id": turn.tool_id, "content": turn.text}
         return _told(f"[a tool answered: {texts.cut(turn.text, FOLDED_CHARACTERS)}]")
     return _told(turn.text)

@@ -9,6 +9,7 @@ import shlex
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+from csmd import text
 from csmd.capture.hosts import claude_lines
 from csmd.daemon.tool import PLACE, REQUIRED, Params, Tool, places
 from csmd.errors import BadInput, CsmdError
@@ -32,6 +33,7 @@ def _session_json(session: Session) -> dict[str, Any]:
         "id": session.id,
         "project": session.project,
         "title": session.title,
+        "about": session.title or text.cut(text.squeeze(session.opening), 120),
         "turns": session.turns,
         "started_at": session.started_at,
         "last_at": session.last_at,
