@@ -70,6 +70,11 @@ class Paths:
         return self.home / "models"
 
     @property
+    def sessions(self) -> Path:
+        """Session files of csmd's own: `<folder of a project>/<session>.jsonl`."""
+        return self.home / "sessions"
+
+    @property
     def hook_dir(self) -> Path:
         return self.home / "hook"
 

@@ -8,7 +8,7 @@ import click
 
 from csmd import wire
 from csmd.cli import disk, show_session
-from csmd.cli.ask import ask, here, json_option, out, project_options
+from csmd.cli.ask import ask, here, json_option, out, person_is_there, project_options
 from csmd.errors import CsmdError
 
 
@@ -71,6 +71,78 @@ def _write_new(path: Path, data: bytes) -> None:
         disk.write_whole(path, data)
     except OSError as error:
         raise CsmdError(f"{path}: {error.strerror}", hint="name a file in a directory that you can write to") from error
+
+
+_place = click.option("--project", metavar="PATH", help="Where a session begins that is new; here by default.")
+_parent = click.option("--parent", metavar="UUID", default="", help="The message it answers; the last one by default.")
+
+
+@session.command("write-user")
+@click.argument("ident", metavar="ID")
+@click.argument("text")
+@_parent
+@_place
+@json_option
+def write_user(ident: str, text: str, parent: str, project: str | None, as_json: bool) -> None:
+    """Write TEXT as the user's into a session of csmd's own. Typed in a terminal it counts as yours."""
+    found = ask(
+        "csm_session_write_user", id=ident, text=text, parent=parent, project=here(project), by_person=person_is_there()
+    )
+    out(found, as_json, show_session.written)
+
+
+@session.command("write-assistant")
+@click.argument("ident", metavar="ID")
+@click.argument("text")
+@_parent
+@_place
+@json_option
+def write_assistant(ident: str, text: str, parent: str, project: str | None, as_json: bool) -> None:
+    """Write TEXT as the assistant's into a session of csmd's own."""
+    found = ask("csm_session_write_assistant", id=ident, text=text, parent=parent, project=here(project))
+    out(found, as_json, show_session.written)
+
+
+@session.command("write-summary")
+@click.argument("ident", metavar="ID")
+@click.argument("text")
+@click.option("--replaces", metavar="UUID", multiple=True, help="What it stands for; everything so far by default.")
+@json_option
+def write_summary(ident: str, text: str, replaces: tuple[str, ...], as_json: bool) -> None:
+    """Let TEXT stand for messages of a session of csmd's own."""
+    out(
+        ask("csm_session_write_summary", id=ident, text=text, replaces=" ".join(replaces)),
+        as_json,
+        show_session.written,
+    )
+
+
+@session.command()
+@click.argument("ident", metavar="ID")
+@click.argument("uuid", metavar="UUID")
+@json_option
+def tombstone(ident: str, uuid: str, as_json: bool) -> None:
+    """Withdraw a message: its line stays, whoever loads the session does not see it."""
+    found = ask("csm_session_tombstone", id=ident, uuid=uuid)
+    out(found, as_json, lambda value: click.echo(f"withdrawn: {value['tombstoned']}"))
+
+
+@session.command()
+@click.argument("ident", metavar="ID")
+@json_option
+def load(ident: str, as_json: bool) -> None:
+    """Show the messages of a session of csmd's own, without what was withdrawn or summarised."""
+    out(ask("csm_session_load", id=ident), as_json, show_session.messages)
+
+
+@session.command()
+@click.argument("ident", metavar="ID")
+@click.option("--project", metavar="PATH", help="Where a session would begin that is new; here by default.")
+@json_option
+def path(ident: str, project: str | None, as_json: bool) -> None:
+    """Print where the file of a session of csmd's own is, or would be."""
+    found = ask("csm_session_path", id=ident, project=here(project))
+    out(found, as_json, lambda value: click.echo(value["path"]))
 
 
 #: In the order that `csmd --help` lists them.

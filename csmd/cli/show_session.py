@@ -11,7 +11,7 @@ from csmd.cli import show
 
 #: How the kinds of turns are called beside what they hold.
 ROLES = {
-    "user": "you", "assistant": "assistant", "summary": "summary", "command": "command",
+    "user": "you", "relayed": "relayed", "assistant": "assistant", "summary": "summary", "command": "command",
     "notification": "notice", "tool_call": "tool", "tool_result": "answer",
 }  # fmt: skip
 #: Tool traffic, and what the host said by itself: one line each.
@@ -104,3 +104,20 @@ def exported(value: dict[str, Any], *, written: bool) -> None:
     click.echo(f"  {value['place']}", err=True)
     click.echo("and run", err=True)
     click.echo(f"  {value['resume']}", err=True)
+
+
+def written(value: dict[str, Any]) -> None:
+    """The name of a message that was written, for who writes the next one."""
+    click.echo(value["uuid"])
+
+
+def messages(value: dict[str, Any]) -> None:
+    """The messages of a session file, and what of it is not among them."""
+    out = show.console()
+    for message in value["messages"]:
+        who = f"{message['kind']}{' (typed)' if message['by_person'] else ''}"
+        show.print_text(out, f"{show.when(message['at'])}  {who}  {message['uuid']}", style="bold")
+        show.print_text(out, message["text"], indent=2)
+    for name, reason in (("bad_lines", "could not be read"), ("tombstoned", "withdrawn"), ("replaced", "summarised")):
+        if value[name]:
+            show.print_text(out, f"{value[name]} {reason}", style="dim")

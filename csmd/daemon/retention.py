@@ -5,8 +5,8 @@ A batch is one transaction; what remains is done in the steward's next steps, so
 
 from __future__ import annotations
 
-from datetime import datetime, timedelta
-from typing import Any
+from datetime import UTC, datetime, timedelta
+from typing import TYPE_CHECKING, Any
 
 from csmd.config import Settings
 from csmd.daemon.now import iso
@@ -14,9 +14,24 @@ from csmd.store import retention
 from csmd.store.core import Store
 from csmd.store.sqlite import Rows
 
+if TYPE_CHECKING:
+    from csmd.daemon.steward import Steward
+
 MB = 1_000_000
+#: How often it is looked whether something is due.
+EVERY_S = 900.0
 #: A write holds the writer for a few milliseconds: a hook that comes meanwhile still gets its answer in time.
 BATCH_TURNS = 100
+
+
+def step(steward: Steward, now: float) -> bool:
+    """Drops one batch when it is time to look, at the monotonic time `now`; whether more may be due at once."""
+    if now < steward.next_retention:
+        return False
+    store, settings = steward.store, steward.config.settings
+    dropped = steward.guard("retention", lambda: drop_some(store, settings, now=datetime.now(UTC)))
+    steward.next_retention = now if dropped else now + EVERY_S
+    return dropped
 
 
 def drop_some(store: Store, settings: Settings, *, now: datetime) -> bool:

@@ -18,6 +18,7 @@ from datetime import UTC, datetime, timedelta
 from pathlib import Path
 
 from csmd.believe import stage as believe
+from csmd.capture import own
 from csmd.capture import stage as capture
 from csmd.config import Config
 from csmd.daemon import embedding, jobs, replay, retention
@@ -35,7 +36,7 @@ log = logging.getLogger(__name__)
 TICK_S = 5.0
 #: A hook takes half a second: what is unfinished after this was left by one that was killed.
 UNFINISHED_S = 600.0
-LIVE_SWEEP_S, FULL_SWEEP_S, RETENTION_S = 30.0, 900.0, 900.0
+LIVE_SWEEP_S, FULL_SWEEP_S = 30.0, 900.0
 #: A session with no turn for this long is not in the middle of one.
 QUIET_S = 30.0
 #: How long a hook's turn waits for the transcript before it is judged.
@@ -65,7 +66,7 @@ class Steward(threading.Thread):
         self._lock = threading.Lock()
         self._wake = threading.Event()
         self._stopping = threading.Event()
-        self._next_live = self._next_full = self._next_retention = 0.0
+        self._next_live = self._next_full = self.next_retention = 0.0
         self._commits_seen = 0
 
     def hint(self, path: str) -> None:
@@ -125,12 +126,7 @@ class Steward(threading.Thread):
             worked |= self.guard("sweep", lambda: self.sweep(full=full) > 0)
             self.guard("provisional turns", self._close_provisional)
             self.guard("unfinished spool files", self._clear_unfinished)
-        if not at_job and now >= self._next_retention:
-            dropped = self.guard(
-                "retention", lambda: retention.drop_some(self.store, self.config.settings, now=datetime.now(UTC))
-            )
-            self._next_retention = now if dropped else now + RETENTION_S
-            worked |= dropped
+        worked |= not at_job and retention.step(self, now)
         worked |= self.guard("distill", lambda: self.distill() > 0)
         worked |= self.guard("believe", lambda: self.believe() > 0)
         # A job embeds by itself, or was asked not to.
@@ -169,7 +165,8 @@ class Steward(threading.Thread):
 
     def roots(self) -> list[Path]:
         """The directories with transcripts, those that exist."""
-        return [path for path in (folder / "projects" for folder in self.config.assistant_dirs) if path.is_dir()]
+        folders = [*(folder / "projects" for folder in self.config.assistant_dirs), self.config.paths.sessions]
+        return [path for path in folders if path.is_dir()]
 
     def sweep(self, *, full: bool) -> int:
         """Reads every transcript that has grown; only those read in the last hour unless `full`."""
@@ -209,6 +206,7 @@ class Steward(threading.Thread):
                     tool_limit=self.config.settings.capture_tool_output_bytes,
                     quarantine=self.config.paths.quarantine,
                     stop=self._stopping.is_set,
+                    read_line=own.reader(path, home=self.config.paths.sessions, key=self.store.hash_key),
                 )
             return True
 

@@ -61,6 +61,7 @@ TEXT_FILES: tuple[str, ...] = (
     "spool/*.event",
     "spool/.tmp-*",
     "quarantine/*",
+    "sessions/*/*.jsonl",
     "log/csmd.log*",
     "log/crash.txt",
     "run/start.stderr",

@@ -152,15 +152,15 @@ def transcript_paths(rows: Rows) -> list[str]:
     return [str(path) for (path,) in rows.all("select path from sessions where parent = '' and path <> ''")]
 
 
-def withdraw(rows: Rows, ident: str, uuid: str) -> bool:
-    """Takes a turn that its own file says is deleted out of a session, with what was chosen from it; whether it was there.
+def withdraw(rows: Rows, path: str, uuid: str) -> bool:
+    """Takes a turn out that its session's own file says is deleted, with what was chosen from it; whether it was there.
 
-    A memory that was made of it stays: `forget` is for those.
+    Only a turn of the session whose file this is. A memory that was made of it stays: `forget` is for those.
     """
     seq = rows.value(
-        "select t.seq from turns t join sessions s on s.seq = t.session_seq where t.uuid = :uuid and s.id = :id",
+        "select t.seq from turns t join sessions s on s.seq = t.session_seq where t.uuid = :uuid and s.path = :path",
         uuid=uuid,
-        id=ident,
+        path=path,
     )
     if seq is None:
         return False

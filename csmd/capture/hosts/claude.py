@@ -19,7 +19,7 @@ from csmd import wire
 from csmd.capture.fields import label, moment, string
 from csmd.capture.redact import redact, redact_tree
 from csmd.errors import BadInput
-from csmd.model import Event, EventName, Turn, TurnKind
+from csmd.model import TOOL_KINDS, Event, EventName, Turn, TurnKind
 
 HOST = "claude"
 
@@ -61,12 +61,13 @@ _TITLE = re.compile(rb'"type":\s?"(?:custom|ai)-title"')
 
 @dataclass(slots=True)
 class Reading:
-    """What a batch of lines held: turns in order, titles by session, redactions by kind, lines skipped."""
+    """What a batch of lines held: turns in order, titles by session, redactions by kind, lines skipped, turns deleted."""
 
     turns: list[Turn] = field(default_factory=list)
     titles: dict[str, str] = field(default_factory=dict)
     redactions: Counter[str] = field(default_factory=Counter)
     skipped: int = 0
+    withdrawn: list[str] = field(default_factory=list)
 
 
 def event(body: bytes, *, name: str, event_id: str, at: str, counts: Counter[str]) -> Event | None:
@@ -190,7 +191,7 @@ def titles_in(beginning: bytes) -> dict[str, str]:
 
 
 def _message_turns(value: dict[str, Any], message: dict[str, Any], counts: Counter[str], tool_limit: int) -> list[Turn]:
-    bare = _bare_turn(value, counts)
+    bare = bare_turn(value, counts)
     if bare is None:
         return []
     if value.get("isMeta") and not value.get("isCompactSummary"):
@@ -201,10 +202,6 @@ def _message_turns(value: dict[str, Any], message: dict[str, Any], counts: Count
         return []
     by_user = value["type"] == "user"
     found: list[tuple[TurnKind, str, str, str]] = []
-
-    def trimmed(body: str) -> str:
-        return texts.both_ends(body, limit=tool_limit, of=f"turn {_uuid_of(bare, len(found))}")
-
     spoken = [string(block, "text") for block in blocks if isinstance(block, dict) and block.get("type") == "text"]
     said = _spoken("\n\n".join(spoken), counts) if spoken else ""
     if said and not _INTERRUPTED.match(said):
@@ -213,19 +210,19 @@ def _message_turns(value: dict[str, Any], message: dict[str, Any], counts: Count
         if not isinstance(block, dict):
             continue
         if block.get("type") == "tool_use":
-            body = wire.dumps(redact_tree(block.get("input") or {}, counts))
-            found.append(("tool_call", trimmed(wire.clean(body)), label(block, "name", 120), label(block, "id", 120)))
+            body = wire.clean(wire.dumps(redact_tree(block.get("input") or {}, counts)))
+            found.append(("tool_call", body, label(block, "name", 120), label(block, "id", 120)))
         elif block.get("type") == "tool_result":
             body = redact(wire.clean(texts.strip_fenced(_flat(block.get("content")))), counts)
-            found.append(("tool_result", trimmed(body), "", label(block, "tool_use_id", 120)))
+            found.append(("tool_result", body, "", label(block, "tool_use_id", 120)))
     usage = message.get("usage")
     tokens = usage.get("output_tokens") if isinstance(usage, dict) else 0
     return [
         replace(
             bare,
-            uuid=_uuid_of(bare, place),
+            uuid=uuid,
             kind=kind,
-            text=body,
+            text=texts.both_ends(body, limit=tool_limit, of=f"turn {uuid}") if kind in TOOL_KINDS else body,
             message_id=label(message, "id", 200),
             tool_name=tool,
             tool_id=tool_id,
@@ -233,15 +230,11 @@ def _message_turns(value: dict[str, Any], message: dict[str, Any], counts: Count
             tokens=tokens if type(tokens) is int and 0 <= tokens < 2**40 and place == 0 else 0,
         )
         for place, (kind, body, tool, tool_id) in enumerate(found)
+        for uuid in [f"{bare.uuid}/{place}" if place else bare.uuid]
     ]
 
 
-def _uuid_of(line: Turn, place: int) -> str:
-    """The uuid of a line's turn at `place`: the first has the line's own."""
-    return f"{line.uuid}/{place}" if place else line.uuid
-
-
-def _bare_turn(value: dict[str, Any], counts: Counter[str]) -> Turn | None:
+def bare_turn(value: dict[str, Any], counts: Counter[str]) -> Turn | None:
     """What a line says about itself whatever was said in it; None for one that cannot be told from others."""
     uuid, session = label(value, "uuid", 200), label(value, "sessionId", 200)
     agent = label(value, "agentId", 200) if value.get("isSidechain") else ""
@@ -290,7 +283,7 @@ def _queued_turn(value: dict[str, Any], counts: Counter[str]) -> list[Turn]:
     if queued.get("commandMode") != "prompt" or not _is_human(queued.get("origin")):
         return []
     said = _spoken(_flat(queued.get("prompt")), counts)
-    bare = _bare_turn(value, counts)
+    bare = bare_turn(value, counts)
     return [replace(bare, kind=_prompt_kind(said), text=said)] if bare is not None and said else []
 
 

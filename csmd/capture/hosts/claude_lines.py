@@ -17,7 +17,7 @@ from typing import Any
 from csmd import text as texts
 from csmd import wire
 from csmd.errors import BadInput
-from csmd.model import SaidTurn
+from csmd.model import TOOL_KINDS, SaidTurn
 
 #: Of names that are made here: what has no uuid of its own gets the same one at each export.
 _NAMES = uuid.UUID("c5e4d3a2-6f0b-5b7e-9a51-0c1d2e3f4a5b")
@@ -131,7 +131,7 @@ def _lines(turns: Sequence[SaidTurn], pairs: _Pairs) -> list[_Line]:
     found: dict[str, _Line] = {}
     for turn in turns:
         role = _role(turn)
-        told = turn.kind in ("tool_call", "tool_result") and turn.uuid not in pairs.whole
+        told = turn.kind in TOOL_KINDS and turn.uuid not in pairs.whole
         if not role or not (turn.text.strip() or turn.kind == "tool_result"):
             continue
         own = turn.uuid.partition("/")[0]
