@@ -120,16 +120,17 @@ def load(lines: Iterable[bytes], *, session: str, key: bytes) -> Loaded:
             entries.setdefault(value["uuid"], value)
     live = {uuid: value for uuid, value in entries.items() if uuid not in dead}
     loaded.tombstoned = len(entries) - len(live)
-    stands_for = {
-        name: uuid for uuid, value in live.items() if value["type"] == "summary" for name in _names(value, "replaces")
-    }
+    place = {uuid: number for number, uuid in enumerate(live)}
+    replaced_by: dict[str, str] = {}
+    for uuid, value in live.items():
+        if value["type"] == "summary":  # of what stands before it: two that name each other would have no end
+            before = [name for name in _names(value, "replaces") if place.get(name, len(place)) < place[uuid]]
+            replaced_by.update(dict.fromkeys(before, uuid))
     told: set[str] = set()
     for uuid in live:
         shown = uuid
-        while shown in stands_for and stands_for[shown] != shown:  # a summary may itself be summarised
-            shown = stands_for[shown]
-            if shown in told:
-                break
+        while shown in replaced_by:
+            shown = replaced_by[shown]
         loaded.replaced += shown != uuid
         if shown not in told:
             told.add(shown)

@@ -86,6 +86,7 @@ def status(value: dict[str, Any]) -> None:
             )
         )
     rows.append(("storage", f"{size(storage['database_bytes'] + storage['wal_bytes'])} in {value['home']}"))
+    rows.append(("keeps", _kept(value["transcripts"])))
     redacted = sum(amount for name, amount in value["counters"].items() if name.startswith("redacted "))
     amiss = [f"{amount} {name}" for name, amount in value["counters"].items() if name.startswith("bad ") and amount]
     rows.append(("privacy", f"{redacted} secrets kept out" + (f"; quarantined: {', '.join(amiss)}" if amiss else "")))
@@ -113,6 +114,15 @@ def status(value: dict[str, Any]) -> None:
         )
         if len(value["projects"]) > 10:
             out.print(f"and {len(value['projects']) - 10} more (csmd status --json)")
+
+
+def _kept(value: dict[str, Any]) -> str:
+    """How long the assistant keeps transcripts, and what csmd has beyond that."""
+    days, others = value["days"], value["by_project"]
+    usual = f"the assistant deletes transcripts after {days} days" if days else "the assistant keeps no transcripts"
+    some = f" ({', '.join(f'{number} in {shorten(root, 30)}' for root, number in list(others.items())[:2])})"
+    sessions = "1 session" if value["gone"] == 1 else f"{value['gone']} sessions"
+    return f"{usual}{some if others else ''}; csmd keeps {sessions} whose transcript is gone"
 
 
 def _last_events(last: dict[str, str]) -> str:

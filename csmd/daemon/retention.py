@@ -26,6 +26,8 @@ BATCH_TURNS = 100
 
 def step(steward: Steward, now: float) -> bool:
     """Drops one batch when it is time to look, at the monotonic time `now`; whether more may be due at once."""
+    if steward.next_retention is None:  # a start is for catching up
+        steward.next_retention = now + EVERY_S
     if now < steward.next_retention:
         return False
     store, settings = steward.store, steward.config.settings

@@ -22,7 +22,7 @@ import psutil
 import csmd
 from csmd import wire
 from csmd.config import Config, child_environment
-from csmd.daemon import logs, retention
+from csmd.daemon import kept, logs, retention
 from csmd.daemon.now import now_iso
 from csmd.daemon.server import Server, clear_stale_socket
 from csmd.daemon.steward import Steward
@@ -225,6 +225,7 @@ def status(
             for _, root, title, sessions, count, last in counts.projects(rows)
         ],
         "watching": [str(root) for root in watch.roots],
+        "transcripts": kept.transcripts(rows, config),
         "storage": {
             "database_bytes": database.stat().st_size,
             "wal_bytes": _size(database.with_name(database.name + "-wal")),

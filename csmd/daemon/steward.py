@@ -66,7 +66,8 @@ class Steward(threading.Thread):
         self._lock = threading.Lock()
         self._wake = threading.Event()
         self._stopping = threading.Event()
-        self._next_live = self._next_full = self.next_retention = 0.0
+        self._next_live = self._next_full = 0.0
+        self.next_retention: float | None = None
         self._commits_seen = 0
 
     def hint(self, path: str) -> None:
