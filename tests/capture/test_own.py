@@ -160,7 +160,7 @@ OPERATIONS = st.lists(
 )  # fmt: skip
 
 
-@settings(max_examples=150, deadline=None)
+@settings(max_examples=80, deadline=None)
 @given(OPERATIONS)
 def test_any_sequence_of_writes_and_kills_loads_to_the_model(operations: list[tuple[Any, ...]]) -> None:
     """A kill (a number of bytes, -1 for none) cuts the line that was just being written."""
