@@ -13,12 +13,11 @@ from csmd.store import vectors
 from csmd.store.sqlite import Rows
 
 #: In the order of Session's fields.
-_SESSION = (
-    "select s.seq, s.id, s.parent, s.host, p.root, s.path, s.cwd, s.title, s.version, s.model, s.started_at, "
-    "s.last_at, (select count(*) from session_turn st where st.session_seq = s.seq), "
+_COLUMNS = (
+    "s.seq, s.id, s.parent, s.host, p.root, s.path, s.cwd, s.title, s.version, s.model, s.started_at, s.last_at, "
+    "(select count(*) from session_turn st where st.session_seq = s.seq), "
     "coalesce((select substr(t.text, 1, 300) from session_turn st join turns t on t.seq = st.turn_seq "
-    "where st.session_seq = s.seq and t.kind = 'user' order by st.ordinal limit 1), '') "
-    "from sessions s join projects p on p.seq = s.project_seq"
+    "where st.session_seq = s.seq and t.kind = 'user' order by st.ordinal limit 1), '')"
 )
 
 
@@ -47,9 +46,10 @@ class Session:
 
 def listing(rows: Rows, *, projects: Sequence[int] | None, limit: int) -> list[Session]:
     """The sessions of people (no sub-agents) in these projects (None: in all), the latest first."""
-    scope = "" if projects is None else f"and s.project_seq in ({', '.join(str(int(p)) for p in projects)})"
+    wanted = "" if projects is None else f"and s.project_seq in ({', '.join(str(int(p)) for p in projects)})"
     found = rows.all(
-        f"{_SESSION} where s.parent = '' {scope} order by s.last_at desc, s.seq desc limit :limit",
+        f"select {_COLUMNS} from sessions s join projects p on p.seq = s.project_seq "  # noqa: S608
+        f"where s.parent = '' {wanted} order by s.last_at desc, s.seq desc limit :limit",
         limit=limit,
     )
     return [_session(row) for row in found]
@@ -57,7 +57,10 @@ def listing(rows: Rows, *, projects: Sequence[int] | None, limit: int) -> list[S
 
 def by_id(rows: Rows, ident: str) -> Session | None:
     """One session, or a sub-agent's, by its whole id."""
-    row = rows.one(f"{_SESSION} where s.id = :id", id=ident)
+    row = rows.one(
+        f"select {_COLUMNS} from sessions s join projects p on p.seq = s.project_seq where s.id = :id",  # noqa: S608
+        id=ident,
+    )
     return None if row is None else _session(row)
 
 
@@ -75,9 +78,12 @@ def ids_like(rows: Rows, prefix: str) -> list[str]:
 
 def agents(rows: Rows, ident: str) -> list[Session]:
     """The sub-agents of a session, the first first."""
-    return [
-        _session(row) for row in rows.all(f"{_SESSION} where s.parent = :id order by s.started_at, s.seq", id=ident)
-    ]
+    found = rows.all(
+        f"select {_COLUMNS} from sessions s join projects p on p.seq = s.project_seq "  # noqa: S608
+        "where s.parent = :id order by s.started_at, s.seq",
+        id=ident,
+    )
+    return [_session(row) for row in found]
 
 
 def _session(row: Sequence[object]) -> Session:

@@ -98,6 +98,19 @@ def test_calls_made_together_are_answered_together() -> None:
     assert [line["uuid"] for line in lines] == ["u1", "a1", "a2", "r1", "r2", "a3"]
 
 
+def test_words_on_a_results_line_come_behind_every_result() -> None:
+    turns = (
+        call("a1", "t1"),
+        call("a2", "t2"),
+        said("user", "And test it.", "r1"),
+        result("r1/1", "t1"),
+        result("r2", "t2"),
+    )
+    lines = exported(said("user", "Look.", "u1"), *turns)
+    assert [line["uuid"] for line in lines] == ["u1", "a1", "a2", "r2", "r1"]
+    assert [block["type"] for block in blocks(lines[-1])] == ["tool_result", "text"]
+
+
 @pytest.mark.parametrize(
     "turns",
     [
