@@ -101,10 +101,13 @@ def mark(key: bytes, session: str, uuid: str, said: str) -> str:
     ).hexdigest()
 
 
-def load(lines: Iterable[bytes], *, session: str, key: bytes) -> Loaded:
-    """What a session file says: without tombstoned messages, a summary in the place of the first it stands for."""
+def load(lines: Iterable[bytes], *, session: str, key: bytes, texts: bool = True) -> Loaded:
+    """What a session file says: without tombstoned messages, a summary in the place of the first it stands for.
+
+    Without `texts` only which messages there are, for who writes the next one to a long file.
+    """
     loaded = Loaded()
-    entries: dict[str, dict[str, Any]] = {}
+    entries: dict[str, tuple[Message, list[str]]] = {}
     dead: set[str] = set()
     for raw in lines:
         try:
@@ -116,16 +119,15 @@ def load(lines: Iterable[bytes], *, session: str, key: bytes) -> Loaded:
             continue
         if value["type"] == "tombstone":
             dead.update(_names(value, "tombstones"))
-        else:
-            entries.setdefault(value["uuid"], value)
-    live = {uuid: value for uuid, value in entries.items() if uuid not in dead}
+        elif value["uuid"] not in entries:
+            message = _message(value, key) if texts else _bare(value)
+            entries[message.uuid] = message, _names(value, "replaces") if message.kind == "summary" else []
+    live = {uuid: found for uuid, found in entries.items() if uuid not in dead}
     loaded.tombstoned = len(entries) - len(live)
     place = {uuid: number for number, uuid in enumerate(live)}
     replaced_by: dict[str, str] = {}
-    for uuid, value in live.items():
-        if value["type"] == "summary":  # of what stands before it: two that name each other would have no end
-            before = [name for name in _names(value, "replaces") if place.get(name, len(place)) < place[uuid]]
-            replaced_by.update(dict.fromkeys(before, uuid))
+    for uuid, (_, names) in live.items():  # only what stands before it: two that name each other would have no end
+        replaced_by.update({name: uuid for name in names if place.get(name, len(place)) < place[uuid]})
     told: set[str] = set()
     for uuid in live:
         shown = uuid
@@ -134,7 +136,7 @@ def load(lines: Iterable[bytes], *, session: str, key: bytes) -> Loaded:
         loaded.replaced += shown != uuid
         if shown not in told:
             told.add(shown)
-            loaded.messages.append(_message(live[shown], key))
+            loaded.messages.append(live[shown][0])
     return loaded
 
 
@@ -176,19 +178,20 @@ def said_in(value: dict[str, Any]) -> str:
 
 def is_by_person(value: dict[str, Any], key: bytes) -> bool:
     """Whether a line carries the mark of what a person typed."""
+    carried = string(value, _MARK)
+    if value.get("type") != "user" or not carried:
+        return False
     made = mark(key, string(value, "sessionId"), string(value, "uuid"), said_in(value))
-    return value.get("type") == "user" and hmac.compare_digest(string(value, _MARK).encode(), made.encode())
+    return hmac.compare_digest(carried.encode("utf-8", "replace"), made.encode())
 
 
 def _message(value: dict[str, Any], key: bytes) -> Message:
-    return Message(
-        uuid=value["uuid"],
-        parent=string(value, "parentUuid"),
-        kind=value["type"],
-        text=said_in(value),
-        at=string(value, "timestamp"),
-        by_person=is_by_person(value, key),
-    )
+    return replace(_bare(value), text=said_in(value), by_person=is_by_person(value, key))
+
+
+def _bare(value: dict[str, Any]) -> Message:
+    parent, at = string(value, "parentUuid"), string(value, "timestamp")
+    return Message(uuid=value["uuid"], parent=parent, kind=value["type"], text="", at=at)
 
 
 def reader(path: Path, *, home: Path, key: bytes) -> ReadLine:

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import os
 import re
+from collections.abc import Iterator
 from pathlib import Path
 
 from csmd.errors import BadInput, StoreError, TooLarge
@@ -81,10 +82,12 @@ def _flush_folder(folder: Path) -> None:
         os.close(descriptor)
 
 
-def lines(path: Path) -> list[bytes]:
+def lines(path: Path) -> Iterator[bytes]:
     """The lines of a session file, a torn last one included; TooLarge for one that csmd cannot have written."""
     with files.open_regular(path) as file:
-        data = file.read(MAX_BYTES + 1)
-    if len(data) > MAX_BYTES:
-        raise TooLarge(f"{path} has more than {MAX_BYTES} bytes", hint=f"move {path} away")
-    return [line for line in data.split(b"\n") if line.strip()]
+        size = os.fstat(file.fileno()).st_size
+        if size > MAX_BYTES:
+            raise TooLarge(
+                f"{path} has {size} bytes, and a session file may have {MAX_BYTES}", hint=f"move {path} away"
+            )
+        yield from (line for line in file if line.strip())

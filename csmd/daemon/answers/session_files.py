@@ -93,9 +93,10 @@ def _cwd(tools: Tools, ident: str) -> str:
     return (found and own.begun_in(session_files.lines(found), session=ident)) or "/"
 
 
-def _loaded(tools: Tools, ident: str) -> Loaded:
+def _loaded(tools: Tools, ident: str, *, texts: bool = False) -> Loaded:
     found = session_files.find(tools.config.paths.sessions, session_files.check_id(ident))
-    return own.load(session_files.lines(found) if found else [], session=ident, key=tools.store.hash_key)
+    lines = session_files.lines(found) if found else ()
+    return own.load(lines, session=ident, key=tools.store.hash_key, texts=texts)
 
 
 def _load(tools: Tools, rows: Rows, params: Params) -> dict[str, Any]:
@@ -104,7 +105,7 @@ def _load(tools: Tools, rows: Rows, params: Params) -> dict[str, Any]:
             f"csmd has no session file {params['id']!r}",
             hint="`csmd session transcript` shows the assistant's sessions",
         )
-    loaded = _loaded(tools, params["id"])
+    loaded = _loaded(tools, params["id"], texts=True)
     return {"id": params["id"], **asdict(loaded)}
 
 
