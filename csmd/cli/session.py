@@ -14,7 +14,7 @@ from csmd.errors import CsmdError
 
 @click.group()
 def session() -> None:
-    """Past conversations: list them, read them, hand one back to the assistant."""
+    """Past conversations, also those the assistant deleted."""
 
 
 @session.command("list")
@@ -39,7 +39,7 @@ def show_(ident: str, as_json: bool) -> None:
 @click.argument("ident", metavar="ID")
 @json_option
 def transcript(ident: str, as_json: bool) -> None:
-    """Show the conversation of a session; tool traffic is one line each."""
+    """Show a conversation. Tool traffic is one line each."""
     out(ask("csm_session_transcript", id=ident), as_json, show_session.conversation)
 
 
@@ -48,7 +48,7 @@ def transcript(ident: str, as_json: bool) -> None:
 @click.option("--to", "target", metavar="FILE", default="-", help="Where to write it; `-`, the default, prints it.")
 @json_option
 def export(ident: str, target: str, as_json: bool) -> None:
-    """Write a session as a transcript that the assistant resumes."""
+    """Write a session for the assistant to resume."""
     found = ask("csm_session_export", id=ident)
     data = "".join(f"{line}\n" for line in found["lines"]).encode()
     if target != "-":
@@ -84,7 +84,7 @@ _parent = click.option("--parent", metavar="UUID", default="", help="The message
 @_place
 @json_option
 def write_user(ident: str, text: str, parent: str, project: str | None, as_json: bool) -> None:
-    """Write TEXT as the user's into a session of csmd's own. Typed in a terminal it counts as yours."""
+    """Write as the user into a session of csmd's own. Typed in a terminal it counts as yours."""
     found = ask(
         "csm_session_write_user", id=ident, text=text, parent=parent, project=here(project), by_person=person_is_there()
     )
@@ -98,7 +98,7 @@ def write_user(ident: str, text: str, parent: str, project: str | None, as_json:
 @_place
 @json_option
 def write_assistant(ident: str, text: str, parent: str, project: str | None, as_json: bool) -> None:
-    """Write TEXT as the assistant's into a session of csmd's own."""
+    """Write as the assistant into a session of csmd's own."""
     found = ask("csm_session_write_assistant", id=ident, text=text, parent=parent, project=here(project))
     out(found, as_json, show_session.written)
 
@@ -109,7 +109,7 @@ def write_assistant(ident: str, text: str, parent: str, project: str | None, as_
 @click.option("--replaces", metavar="UUID", multiple=True, help="What it stands for; everything so far by default.")
 @json_option
 def write_summary(ident: str, text: str, replaces: tuple[str, ...], as_json: bool) -> None:
-    """Let TEXT stand for messages of a session of csmd's own."""
+    """Let a summary stand for messages of a session."""
     out(
         ask("csm_session_write_summary", id=ident, text=text, replaces=" ".join(replaces)),
         as_json,
@@ -122,7 +122,7 @@ def write_summary(ident: str, text: str, replaces: tuple[str, ...], as_json: boo
 @click.argument("uuid", metavar="UUID")
 @json_option
 def tombstone(ident: str, uuid: str, as_json: bool) -> None:
-    """Withdraw a message: its line stays, whoever loads the session does not see it."""
+    """Withdraw a message. Its line stays; who loads the session does not see it."""
     found = ask("csm_session_tombstone", id=ident, uuid=uuid)
     out(found, as_json, lambda value: click.echo(f"withdrawn: {value['tombstoned']}"))
 
@@ -131,7 +131,7 @@ def tombstone(ident: str, uuid: str, as_json: bool) -> None:
 @click.argument("ident", metavar="ID")
 @json_option
 def load(ident: str, as_json: bool) -> None:
-    """Show the messages of a session of csmd's own, without what was withdrawn or summarised."""
+    """Show the messages of a session of csmd's own. What was withdrawn or summarised is not among them."""
     out(ask("csm_session_load", id=ident), as_json, show_session.messages)
 
 
@@ -140,7 +140,7 @@ def load(ident: str, as_json: bool) -> None:
 @click.option("--project", metavar="PATH", help="Where a session would begin that is new; here by default.")
 @json_option
 def path(ident: str, project: str | None, as_json: bool) -> None:
-    """Print where the file of a session of csmd's own is, or would be."""
+    """Print the path of a session of csmd's own."""
     found = ask("csm_session_path", id=ident, project=here(project))
     out(found, as_json, lambda value: click.echo(value["path"]))
 
