@@ -122,7 +122,8 @@ def _kept(value: dict[str, Any]) -> str:
     usual = f"the assistant deletes transcripts after {days} days" if days else "the assistant keeps no transcripts"
     some = f" ({', '.join(f'{number} in {shorten(root, 30)}' for root, number in list(others.items())[:2])})"
     sessions = "1 session" if value["gone"] == 1 else f"{value['gone']} sessions"
-    return f"{usual}{some if others else ''}; csmd keeps {sessions} whose transcript is gone"
+    gone = f"csmd keeps {sessions} whose transcript is gone" if value["gone"] else "none that csmd knows is gone yet"
+    return f"{usual}{some if others else ''}; {gone}"
 
 
 def _last_events(last: dict[str, str]) -> str:

@@ -17,7 +17,7 @@ ROLES = {
 #: Tool traffic, and what the host said by itself: one line each.
 FOLDED = ("tool_call", "tool_result", "command", "notification")
 #: Columns that the other columns of the list take beside the title.
-LIST_NUMBERS, LIST_PROJECT = 46, 16
+LIST_NUMBERS, LIST_PROJECT = 49, 14
 ID = 8
 
 
@@ -27,14 +27,16 @@ def listing(value: dict[str, Any], *, by_project: bool) -> None:
     if not value["sessions"]:
         show.print_text(out, "no session is known here; --all-projects looks everywhere")
         return
+    places = [show.shorten(row["project"].rpartition("/")[2], LIST_PROJECT) for row in value["sessions"]]
+    beside = max(len("project"), *map(len, places)) + 2 if by_project else 0
+    room = max(out.width - LIST_NUMBERS - beside, 8)
     columns = [("session", "left"), ("last turn", "left"), ("turns", "right"), ("transcript", "left")]
     columns += [("project", "left")] * by_project + [("about", "left")]
-    room = max(out.width - LIST_NUMBERS - (LIST_PROJECT if by_project else 0), 8)
-    rows = []
-    for row in value["sessions"]:
-        about = texts.cut(row["about"] or "no title", room)
-        place = [show.shorten(row["project"].rpartition("/")[2], LIST_PROJECT - 2)] * by_project
-        rows.append([row["id"][:ID], show.when(row["last_at"]), str(row["turns"]), row["transcript"], *place, about])
+    rows = [
+        [row["id"][:ID], show.when(row["last_at"]), str(row["turns"]), row["transcript"], *[place] * by_project,
+         texts.cut(row["about"] or "no title", room)]
+        for row, place in zip(value["sessions"], places, strict=True)
+    ]  # fmt: skip
     show.table(out, columns, rows)
 
 

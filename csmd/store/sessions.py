@@ -17,7 +17,7 @@ _COLUMNS = (
     "s.seq, s.id, s.parent, s.host, p.root, s.path, s.cwd, s.title, s.version, s.model, s.started_at, s.last_at, "
     "(select count(*) from session_turn st where st.session_seq = s.seq), "
     "coalesce((select substr(t.text, 1, 300) from session_turn st join turns t on t.seq = st.turn_seq "
-    "where st.session_seq = s.seq and t.kind = 'user' order by st.ordinal limit 1), '')"
+    "where st.session_seq = s.seq and t.kind in ('user', 'relayed') order by st.ordinal limit 1), '')"
 )
 
 
