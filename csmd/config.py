@@ -70,6 +70,11 @@ class Paths:
         return self.home / "models"
 
     @property
+    def sessions(self) -> Path:
+        """Session files of csmd's own: `<folder of a project>/<session>.jsonl`."""
+        return self.home / "sessions"
+
+    @property
     def hook_dir(self) -> Path:
         return self.home / "hook"
 
@@ -122,6 +127,10 @@ class Settings:
     """Globs of files of which nothing is kept: a tool that reads or writes one is stored without its content."""
     privacy_redact: tuple[str, ...] = ()
     """Words of your own that are taken out like secrets, written as they stand; at least four characters each."""
+    storage_tool_output_days: int = 90
+    """Days after which the text of tool calls and results is dropped; 0 keeps it. Conversation is never dropped."""
+    storage_max_mb: int = 2000
+    """Megabytes that the database may use before the oldest tool output is dropped; 0 for no limit."""
     log_max_bytes: int = 2_000_000
     """Size at which the log file is rotated; three older ones are kept."""
 

@@ -25,12 +25,18 @@ MemoryType = Literal[
 ]  # fmt: skip
 MemdirType = Literal["user", "feedback", "project", "reference"]
 EventName = Literal["session_start", "prompt", "stop", "subagent_stop", "pre_compact", "session_end"]
-TurnKind = Literal["user", "assistant", "summary", "tool_call", "tool_result", "command", "notification"]
+TurnKind = Literal["user", "assistant", "summary", "tool_call", "tool_result", "command", "notification", "relayed"]
 Source = Literal["hook", "transcript"]
 HitKind = Literal["memory", "turn"]
 
 #: Turns that people would search for; the rest (tool traffic, slash commands) is kept but not indexed.
-SEARCHABLE: frozenset[str] = frozenset({"user", "assistant", "summary"})
+SEARCHABLE: frozenset[str] = frozenset({"user", "assistant", "summary", "relayed"})
+
+#: What the assistant answers to: the user's words, and words in the user's place that nobody knows to be theirs.
+PROMPTS: frozenset[str] = frozenset({"user", "relayed"})
+
+#: What tools were given and what they said: trimmed when it is long, dropped when it is old.
+TOOL_KINDS: frozenset[str] = frozenset({"tool_call", "tool_result"})
 
 #: Rank of an authority; summarising or restating never raises it (design section 2).
 AUTHORITY_RANK: dict[Authority, int] = {"external": 0, "assistant": 1, "user": 2}
@@ -112,6 +118,7 @@ class Turn:
     parent_uuid: str = ""
     message_id: str = ""
     tool_name: str = ""
+    tool_id: str = ""
     model: str = ""
     version: str = ""
     tokens: int = 0
@@ -135,6 +142,22 @@ class StoredTurn:
     at: str
     ordinal: int
     agent_id: str = ""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class SaidTurn:
+    """A stored turn with all that its transcript's line needs to be written again; `dropped` bytes of it are gone."""
+
+    uuid: str
+    kind: TurnKind
+    text: str
+    at: str
+    parent_uuid: str = ""
+    message_id: str = ""
+    tool_name: str = ""
+    tool_id: str = ""
+    tokens: int = 0
+    dropped: int = 0
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -151,13 +151,15 @@ def cut(text: str, limit: int) -> str:
     return (head[:space] if space > limit // 2 else head).rstrip() + "…"
 
 
-def both_ends(text: str, *, limit: int) -> str:
-    """`text` in about `limit` bytes of UTF-8: its beginning and end, and how much is left out between them."""
+def both_ends(text: str, *, limit: int, of: str = "") -> str:
+    """`text` in about `limit` bytes of UTF-8: its beginning and end, and how much (`of` what) is left out between."""
     if len(text) <= limit // 4 or len(data := text.encode("utf-8", "replace")) <= limit:
         return text
     head, tail = data[: limit * 3 // 4], data[len(data) - limit // 4 :]
     left_out = len(data) - len(head) - len(tail)
-    return f"{head.decode('utf-8', 'ignore')}\n[csmd: {left_out} bytes left out]\n{tail.decode('utf-8', 'ignore')}"
+    about = f" of {of}" if of else ""
+    mark = f"[csmd: {left_out} bytes left out{about}]"
+    return f"{head.decode('utf-8', 'ignore')}\n{mark}\n{tail.decode('utf-8', 'ignore')}"
 
 
 def without_code(text: str) -> str:

@@ -15,10 +15,11 @@ from csmd.capture import project, transcript
 from csmd.capture.exclude import Excludes, Withheld
 from csmd.capture.hosts import claude, claude_calls
 from csmd.capture.hosts.claude_tools import transcripts_written
+from csmd.capture.own import ReadLine
 from csmd.capture.redact import redact, storable_path
 from csmd.errors import BadInput, TooLarge
 from csmd.model import Event, Project, Turn
-from csmd.store import counts, cursors, events, files, journal, projects, tampered
+from csmd.store import counts, cursors, events, files, journal, projects, sessions, tampered
 from csmd.store.core import Store
 from csmd.store.cursors import FileState
 from csmd.store.notes import Notes
@@ -140,6 +141,7 @@ def tail(
     quarantine: Path,
     stop: Callable[[], bool] = lambda: False,
     excludes: Excludes = Excludes(),  # noqa: B008 - frozen
+    read_line: ReadLine = claude.read_line,
 ) -> Tail:
     """Reads a transcript from its cursor to its last whole line; turns and cursor move together.
 
@@ -171,7 +173,7 @@ def tail(
         early = claude.titles_in(beginning)
         bad_before = known.bad_lines if known and start.position else 0
         for lines, position in _pieces(file, start.position, stop):
-            reading, bad = _parse(lines, tool_limit, notes, now(), withheld)
+            reading, bad = _parse(lines, tool_limit, notes, now(), withheld, read_line)
             reading.turns = [turn for turn in reading.turns if not excludes.place(turn.cwd)]
             state = FileState(
                 path=storable_path(str(path)),
@@ -238,14 +240,16 @@ def _pieces(file: BinaryIO, position: int, stop: Callable[[], bool]) -> Iterator
             passed_by, rest = len(rest), b""
 
 
-def _parse(lines: Lines, tool_limit: int, notes: Notes, now: str, withheld: Withheld) -> tuple[claude.Reading, int]:
+def _parse(
+    lines: Lines, tool_limit: int, notes: Notes, now: str, withheld: Withheld, read_line: ReadLine
+) -> tuple[claude.Reading, int]:
     reading = claude.Reading(withheld=withheld)
     bad = 0
     for offset, line in lines:
         try:
             if line is None:
                 raise TooLarge(f"a line beyond {transcript.MAX_LINE_BYTES} bytes")
-            claude.read_line(line, reading, tool_limit=tool_limit)
+            read_line(line, reading, tool_limit=tool_limit)
         except BadInput as error:
             bad += 1
             notes.add(line, offset, reason=error.what[:120], now=now)
@@ -277,6 +281,8 @@ def _store(
                     journal.set_title(rows, session, title, first=True)
                 for session, title in reading.titles.items():
                     journal.set_title(rows, session, title)
+                for uuid in reading.withdrawn:
+                    sessions.withdraw(rows, state.path, uuid)
                 counts.count(rows, [*redaction_counts(reading.redactions), ("bad lines", bad)])
                 cursors.save_file(rows, state, now=now)
             return new, len(batch) - new

@@ -86,6 +86,7 @@ def status(value: dict[str, Any]) -> None:
             )
         )
     rows.append(("storage", f"{size(storage['database_bytes'] + storage['wal_bytes'])} in {value['home']}"))
+    rows.append(("keeps", _kept(value["transcripts"])))
     redacted = sum(amount for name, amount in value["counters"].items() if name.startswith("redacted "))
     amiss = [f"{amount} {name}" for name, amount in value["counters"].items() if name.startswith("bad ") and amount]
     rows.append(
@@ -103,12 +104,12 @@ def status(value: dict[str, Any]) -> None:
         done = f" {job['done']}/{job['total']}" if job.get("total") else ""
         rows.append(("working", f"{job['kind']}: {job.get('step', job['state'])}{done}"))
     for name, text in rows:
-        _labelled(out, name, text)
+        labelled(out, name, text)
     for text in value["degraded"]:
-        _labelled(out, "amiss", text, style="yellow")
+        labelled(out, "amiss", text, style="yellow")
     if value["projects"]:
         out.print()
-        _table(
+        table(
             out,
             [("project", "left"), ("sessions", "right"), ("memories", "right"), ("last turn", "left")],
             [
@@ -135,6 +136,16 @@ def _kinds(counters: dict[str, int]) -> str:
     return f" ({shown}{', ...' if len(top) > 3 else ''})" if shown else ""
 
 
+def _kept(value: dict[str, Any]) -> str:
+    """How long the assistant keeps transcripts, and what csmd has beyond that."""
+    days, others = value["days"], value["by_project"]
+    usual = f"the assistant deletes transcripts after {days} days" if days else "the assistant keeps no transcripts"
+    some = f" ({', '.join(f'{number} in {shorten(root, 30)}' for root, number in list(others.items())[:2])})"
+    sessions = "1 session" if value["gone"] == 1 else f"{value['gone']} sessions"
+    gone = f"csmd keeps {sessions} whose transcript is gone" if value["gone"] else "none that csmd knows is gone yet"
+    return f"{usual}{some if others else ''}; {gone}"
+
+
 def _last_events(last: dict[str, str]) -> str:
     if not last:
         return "no event yet; the first session after `csmd install` brings some"
@@ -146,15 +157,15 @@ def hits(value: dict[str, Any], *, explain: bool) -> None:
     """Search results: what was said, by whom, when and where."""
     out = console()
     if not value["hits"]:
-        _print(out, f"nothing found for {value['query']!r}")
+        print_text(out, f"nothing found for {value['query']!r}")
     terms = texts.query_terms(value["query"])
     for number, hit in enumerate(value["hits"], 1):
         about = [hit["kind"], hit["gate"], hit["authority"], hit["at"][:10], hit["id"][:11], f"{hit['score']:.2f}"]
         out.print(f"{number:>2}  {'  '.join(part for part in about if part)}", style="bold")
-        _print(out, texts.passage(hit["text"], terms, limit=300), indent=4, most=5)
+        print_text(out, texts.passage(hit["text"], terms, limit=300), indent=4, most=5)
         if explain:
             factors = ", ".join(f"{name} {amount}" for name, amount in hit.get("factors", {}).items())
-            _print(out, factors, indent=4, style="dim")
+            print_text(out, factors, indent=4, style="dim")
     _degraded(out, value["degraded"])
     out.print(f"{value['took_ms']:.0f} ms", style="dim")
 
@@ -163,13 +174,13 @@ def memories(value: dict[str, Any]) -> None:
     """A list of memories by project and gate, in each the surest first: id, confidence, day and text."""
     out = console()
     if not value["memories"]:
-        _print(out, "no memories yet; they come from sessions, `csmd import` and `csmd remember`")
+        print_text(out, "no memories yet; they come from sessions, `csmd import` and `csmd remember`")
     places = sorted({row["project"] for row in value["memories"]})
     for number, place in enumerate(places):
         if len(places) > 1:
             if number:
                 out.print()
-            _print(out, shorten(place, out.width) or "everywhere", style="bold")
+            print_text(out, shorten(place, out.width) or "everywhere", style="bold")
         _gates(out, [row for row in value["memories"] if row["project"] == place])
 
 
@@ -182,13 +193,13 @@ def _gates(out: Console, memories: list[dict[str, Any]]) -> None:
             head = f"{row['id']}  {row['confidence'] * 100:>3.0f} %  {row['confirmed_at'][:10]}  "
             marks = ["pinned"] * row["pinned"] + [row["authority"]] * (row["authority"] != "user")
             marked = f" ({', '.join(marks)})" if marks else ""
-            _print(out, f"{' '.join(row['text'].split())}{marked}", head=head)
+            print_text(out, f"{' '.join(row['text'].split())}{marked}", head=head)
 
 
 def memory(value: dict[str, Any]) -> None:
     """One memory with where it was said."""
     out = console()
-    _print(out, value["text"], most=20, style="bold")
+    print_text(out, value["text"], most=20, style="bold")
     about = [
         ("id", value["id"]),
         ("kind", f"{value['gate']}, {value['category']}; said by the {value['authority']}"),
@@ -200,12 +211,12 @@ def memory(value: dict[str, Any]) -> None:
         ("said", f"{when(value['created_at'])}, last confirmed {when(value['confirmed_at'])}"),
     ]
     for name, text in about:
-        _labelled(out, name, text)
+        labelled(out, name, text)
     for source in value["sources"]:
         out.print()
         speaker = source["speaker"] or "command line"
-        _print(out, f"{source['role']}: {speaker}, {when(source['at'])}, {source['uuid']}", style="dim")
-        _print(out, source["text"], indent=2, most=8)
+        print_text(out, f"{source['role']}: {speaker}, {when(source['at'])}, {source['uuid']}", style="dim")
+        print_text(out, source["text"], indent=2, most=8)
 
 
 def injection(value: dict[str, Any], *, nothing: str) -> None:
@@ -214,26 +225,28 @@ def injection(value: dict[str, Any], *, nothing: str) -> None:
     for line in (value["text"] or nothing).splitlines():
         # Wrapped for people; `--json` holds the very text.
         item = line.startswith("- ")
-        _print(out, line[2:] if item else line, head="- " if item else "")
+        print_text(out, line[2:] if item else line, head="- " if item else "")
     if value["text"]:
         out.print()
         memories = "1 memory" if len(value["items"]) == 1 else f"{len(value['items'])} memories"
-        _print(out, f"{value['tokens']} tokens, {memories}", style="dim")
+        print_text(out, f"{value['tokens']} tokens, {memories}", style="dim")
     _degraded(out, value["degraded"])
 
 
 def imported(value: dict[str, Any]) -> None:
     """What an import or sync brought."""
     out = console()
-    _print(
+    print_text(
         out,
         f"{value['files']} transcripts read: {value['turns_new']} new turns, {value['turns_known']} known, "
         f"{value['memories_new']} new memories, {value['vectors']} vectors, {value['took_s']:.1f} s",
     )
     if value["bad_lines"]:
-        _print(out, f"{value['bad_lines']} lines could not be read; they are noted in the quarantine", style="yellow")
+        print_text(
+            out, f"{value['bad_lines']} lines could not be read; they are noted in the quarantine", style="yellow"
+        )
     if value["redactions"]:
-        _print(out, f"{value['redactions']} secrets were kept out", style="dim")
+        print_text(out, f"{value['redactions']} secrets were kept out", style="dim")
     _degraded(out, value["degraded"])
 
 
@@ -261,7 +274,8 @@ def progress() -> Iterator[Callable[[Progress], None]]:
         yield show
 
 
-def _table(out: Console, columns: list[tuple[str, str]], rows: list[list[str]]) -> None:
+def table(out: Console, columns: list[tuple[str, str]], rows: list[list[str]]) -> None:
+    """Rows under columns of (name, left or right)."""
     from rich.table import Table
     from rich.text import Text
 
@@ -273,7 +287,7 @@ def _table(out: Console, columns: list[tuple[str, str]], rows: list[list[str]]) 
     out.print(table)
 
 
-def _print(out: Console, text: str, *, head: str = "", indent: int = 0, most: int = 0, style: str = "") -> None:
+def print_text(out: Console, text: str, *, head: str = "", indent: int = 0, most: int = 0, style: str = "") -> None:
     """Text in the terminal's width beside `head`, empty lines left out; `most` is how many lines of it."""
     from rich.cells import cell_len
     from rich.text import Text
@@ -289,10 +303,11 @@ def _print(out: Console, text: str, *, head: str = "", indent: int = 0, most: in
         beside = " " * cell_len(beside)
 
 
-def _labelled(out: Console, name: str, text: str, *, style: str = "") -> None:
-    _print(out, text, head=f"{name:<{LABEL}}", style=style)
+def labelled(out: Console, name: str, text: str, *, style: str = "") -> None:
+    """Text beside a label, wrapped under itself."""
+    print_text(out, text, head=f"{name:<{LABEL}}", style=style)
 
 
 def _degraded(out: Console, reasons: list[str]) -> None:
     for reason in reasons:
-        _print(out, reason, head="degraded: ", style="yellow")
+        print_text(out, reason, head="degraded: ", style="yellow")

@@ -24,7 +24,7 @@ import csmd
 from csmd import wire
 from csmd.capture.redact import choose_words, redact
 from csmd.config import Config, child_environment
-from csmd.daemon import hosts, logs
+from csmd.daemon import hosts, kept, logs, retention
 from csmd.daemon.now import now_iso
 from csmd.daemon.server import Server, clear_stale_socket
 from csmd.daemon.steward import Steward
@@ -205,7 +205,9 @@ def status(
         degraded.append("vectors: no embedding model is installed, search is by words alone (csmd model fetch)")
     if watch.trouble:
         degraded.append(watch.trouble)
+    degraded += retention.warnings(rows, config.settings)
     database = config.paths.database
+    counters = counts.counters(rows)
     return {
         "version": csmd.__version__,
         "proto": wire.PROTO,
@@ -214,8 +216,8 @@ def status(
         "worker": {"pid": embedder.pid, **(_usage(embedder.pid) if embedder.pid else {})},
         "model": {"name": name, "waiting": vectors.left(rows, model) if name else 0},
         "counts": counts.counts(rows),
-        "counters": counts.counters(rows),
-        "excluded": {"events": counts.counters(rows).get(hosts.EXCLUDED, 0), "transcripts": len(steward.excluded)},
+        "counters": counters,
+        "excluded": {"events": counters.get(hosts.EXCLUDED, 0), "transcripts": len(steward.excluded)},
         "last_event": counts.last_event(rows),
         "spool": {"files": len(spooled), "oldest": spooled[0].name[:16] if spooled else ""},
         "jobs": [
@@ -228,9 +230,11 @@ def status(
             for _, root, title, sessions, count, last in counts.projects(rows)
         ],
         "watching": [str(root) for root in watch.roots],
+        "transcripts": kept.transcripts(rows, config),
         "storage": {
             "database_bytes": database.stat().st_size,
             "wal_bytes": _size(database.with_name(database.name + "-wal")),
+            **retention.figures(rows, config.settings, counters),
             "commits": store.commits,
         },
         "log": str(config.paths.log_file),

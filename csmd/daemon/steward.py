@@ -18,10 +18,11 @@ from datetime import UTC, datetime, timedelta
 from pathlib import Path
 
 from csmd.believe import stage as believe
+from csmd.capture import own
 from csmd.capture import stage as capture
 from csmd.capture.exclude import Excludes
 from csmd.config import Config
-from csmd.daemon import embedding, jobs, replay
+from csmd.daemon import embedding, jobs, replay, retention
 from csmd.daemon.jobs import Job
 from csmd.daemon.now import iso, now_iso
 from csmd.distill import stage as distill
@@ -74,6 +75,7 @@ class Steward(threading.Thread):
         self._wake = threading.Event()
         self._stopping = threading.Event()
         self._next_live = self._next_full = 0.0
+        self.next_retention: float | None = None
         self._commits_seen = 0
 
     def hint(self, path: str) -> None:
@@ -134,6 +136,7 @@ class Steward(threading.Thread):
             worked |= self.guard("sweep", lambda: self.sweep(full=full) > 0)
             self.guard("provisional turns", self._close_provisional)
             self.guard("unfinished spool files", self._clear_unfinished)
+        worked |= not at_job and retention.step(self, now)
         worked |= self.guard("distill", lambda: self.distill() > 0)
         worked |= self.guard("believe", lambda: self.believe() > 0)
         # A job embeds by itself, or was asked not to.
@@ -180,7 +183,8 @@ class Steward(threading.Thread):
 
     def roots(self) -> list[Path]:
         """The directories with transcripts, those that exist."""
-        return [path for path in (folder / "projects" for folder in self.config.assistant_dirs) if path.is_dir()]
+        folders = [*(folder / "projects" for folder in self.config.assistant_dirs), self.config.paths.sessions]
+        return [path for path in folders if path.is_dir()]
 
     def sweep(self, *, full: bool) -> int:
         """Reads every transcript that has grown; only those read in the last hour unless `full`."""
@@ -221,6 +225,7 @@ class Steward(threading.Thread):
                     quarantine=self.config.paths.quarantine,
                     stop=self._stopping.is_set,
                     excludes=self.excludes,
+                    read_line=own.reader(path, home=self.config.paths.sessions, key=self.store.hash_key),
                 )
                 if report.excluded:
                     self.excluded.add(path)

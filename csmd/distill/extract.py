@@ -12,7 +12,7 @@ from collections.abc import Sequence
 from typing import NamedTuple
 
 from csmd.distill.classify import REMEMBER, Classification, Speaker, classify
-from csmd.model import Authority, Statement, StoredTurn
+from csmd.model import PROMPTS, Authority, Statement, StoredTurn
 from csmd.text import content_words, lines_of_prose, sentences, squeeze, without_code
 
 MAX_STATEMENTS = 3
@@ -130,7 +130,7 @@ def final_turns(turns: Sequence[StoredTurn], *, settled: bool) -> list[StoredTur
     found: list[StoredTurn] = []
     last: StoredTurn | None = None
     for turn in turns:
-        if turn.kind == "user":
+        if turn.kind in PROMPTS:
             if last is not None:
                 found.append(last)
             found.append(turn)
@@ -145,7 +145,7 @@ def final_turns(turns: Sequence[StoredTurn], *, settled: bool) -> list[StoredTur
 def statements(turn: StoredTurn, *, before: str = "") -> list[Statement]:
     """At most three statements of `turn`, best first; `before`, the text said before it, is not used by these rules."""
     del before
-    if turn.kind not in ("user", "assistant") or NOT_SAID.match(turn.text):
+    if turn.kind not in PROMPTS | {"assistant"} or NOT_SAID.match(turn.text):
         return []
     speaker: Speaker = "user" if turn.kind == "user" else "assistant"
     rows = _rows(_bounded(turn.text))

@@ -6,7 +6,7 @@ from pathlib import PurePath
 
 from csmd import text
 from csmd.distill import extract
-from csmd.model import Statement, StoredTurn, TurnKind
+from csmd.model import PROMPTS, Statement, StoredTurn, TurnKind
 from csmd.store import cursors, journal, memories, tampered
 from csmd.store.core import Store
 from csmd.store.cursors import Behind
@@ -14,7 +14,7 @@ from csmd.store.sqlite import Rows
 
 STAGE = "distill"
 #: Kinds that can stand before a statement and give it its context.
-SPOKEN: tuple[TurnKind, ...] = ("user", "assistant", "summary")
+SPOKEN: tuple[TurnKind, ...] = ("user", "relayed", "assistant", "summary")
 
 
 def behind(store: Store) -> list[Behind]:
@@ -52,7 +52,7 @@ def distill(store: Store, session: Behind, *, settled: bool) -> int:
         if turn.seq in chosen:
             found += [(turn, statement) for statement in extract.statements(turn, before=before)]
         before = turn.text
-    prompts = [turn.ordinal for turn in fresh if turn.kind == "user"]
+    prompts = [turn.ordinal for turn in fresh if turn.kind in PROMPTS]
     reached = session.turns if settled else max(prompts, default=session.position)
     if not found and reached == session.position:
         return 0

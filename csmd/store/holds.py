@@ -32,7 +32,7 @@ STRUCTURE: dict[str, frozenset[str]] = {
     "migrations": frozenset({"name", "applied_at"}),
     "projects": frozenset({"key", "kind", "created_at"}),
     "sessions": frozenset({"id", "parent", "host", "version", "model", "started_at", "last_at", "settled_at"}),
-    "turns": frozenset({"uuid", "kind", "text_hash", "at", "parent_uuid", "message_id", "tool_name", "source"}),
+    "turns": frozenset({"uuid", "kind", "text_hash", "at", "parent_uuid", "message_id", "tool_name", "tool_id", "source"}),
     "events": frozenset({"id", "host", "name", "session_id", "stream", "text_hash", "payload_hash", "source", "at"}),
     "statements": frozenset({"text_hash", "gate", "category", "authority", "reasons", "at"}),
     "memories": frozenset(
@@ -62,6 +62,7 @@ TEXT_FILES: tuple[str, ...] = (
     "spool/*.event",
     "spool/.tmp-*",
     "quarantine/*",
+    "sessions/*/*.jsonl",
     "log/csmd.log*",
     "log/crash.txt",
     "run/start.stderr",

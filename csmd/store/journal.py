@@ -169,8 +169,8 @@ def _insert_turn(rows: Rows, turn: Turn, session: int, *, text_hash: str, projec
     return int(
         rows.value(
             "insert into turns (uuid, session_seq, project_seq, kind, text, text_hash, at, parent_uuid, message_id, "
-            "tool_name, tokens, source, provisional, searchable) values (:uuid, :session, :project, :kind, :text, "
-            ":hash, :at, :parent, :message, :tool, :tokens, :source, :provisional, :searchable) returning seq",
+            "tool_name, tool_id, tokens, source, provisional, searchable) values (:uuid, :session, :project, :kind, :text, "
+            ":hash, :at, :parent, :message, :tool, :tool_id, :tokens, :source, :provisional, :searchable) returning seq",
             uuid=turn.uuid,
             session=session,
             project=project,
@@ -181,6 +181,7 @@ def _insert_turn(rows: Rows, turn: Turn, session: int, *, text_hash: str, projec
             parent=turn.parent_uuid,
             message=turn.message_id,
             tool=turn.tool_name,
+            tool_id=turn.tool_id,
             tokens=turn.tokens,
             source=source,
             provisional=1 if source == "hook" else 0,

@@ -172,6 +172,12 @@ class Rows:
             raise explained(error) from error
 
 
+def live_bytes(rows: Rows) -> int:
+    """Bytes of the database that hold something: what was freed inside the file is used again and does not count."""
+    pages = rows.value("pragma page_count") - rows.value("pragma freelist_count")
+    return int(pages * rows.value("pragma page_size"))
+
+
 def match_expression(terms: Sequence[str]) -> str:
     """An FTS5 query that any of `terms` satisfies; each is a quoted phrase, so no input is syntax."""
     # FTS5 reads an expression up to its first NUL: a phrase would never end.

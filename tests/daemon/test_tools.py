@@ -12,7 +12,8 @@ from csmd.daemon.tools import TOOLS
 from csmd.errors import BadInput, CsmdError
 from csmd.store import models
 
-GIVEN = {"query": "pathlib", "id": "m1", "text": "We use tabs.", "project": "/p", "prompt": "pathlib?", "path": "/p"}
+GIVEN = {"query": "pathlib", "id": "m1", "text": "We use tabs.", "project": "/p", "prompt": "pathlib?", "path": "/p",
+         "uuid": "u1"}  # fmt: skip
 
 
 def texts(parts: Any) -> list[str]:
@@ -51,6 +52,8 @@ def test_the_list_of_tools_is_the_registry(parts: Any) -> None:
     assert all(set(row) == {"name", "summary", "mutates"} and row["name"].startswith("csm_") for row in listed)
     assert {row["name"] for row in listed if row["mutates"]} == {
         "csm_memory_save", "csm_memory_delete", "csm_import", "csm_sync", "csm_model_add",
+        "csm_session_write_user", "csm_session_write_assistant", "csm_session_write_system", "csm_session_write_summary",
+        "csm_session_tombstone",
     }  # fmt: skip
     with pytest.raises(BadInput, match="unknown tool 'csm_nothing'"):
         parts.call("csm_nothing")

@@ -117,6 +117,7 @@ def test_every_file_of_a_home_that_was_really_used_is_named_once(machine: Any, m
     machine.transcript("not JSON\n")
     machine.csmd("import", str(path))
     machine.event("UserPromptSubmit", prompt="hello", transcript_path=str(path))
+    machine.csmd("session", "write-user", "mine", "kept in a file")
     machine.csmd("stop")
     machine.hook("UserPromptSubmit", prompt="while nobody listens")
     main._crash_report(ValueError("a bug"))
@@ -126,4 +127,5 @@ def test_every_file_of_a_home_that_was_really_used_is_named_once(machine: Any, m
     assert found - text - structure == set()
     assert text & structure == set()
     assert {"csmd.db", "log/csmd.log", "log/crash.txt", "run/start.stderr"} <= text
+    assert any(name.startswith("sessions/") for name in text)
     assert any(name.startswith("spool/") for name in text) and any(name.startswith("quarantine/") for name in text)

@@ -10,7 +10,19 @@ from typing import Any
 
 import pytest
 
-from csmd.store import context, counts, cursors, events, journal, memories, projects, search, vectors
+from csmd.store import (
+    context,
+    counts,
+    cursors,
+    events,
+    journal,
+    memories,
+    projects,
+    retention,
+    search,
+    sessions,
+    vectors,
+)
 from csmd.store.core import Store
 from csmd.store.sqlite import Rows
 
@@ -112,6 +124,12 @@ HOT: dict[str, Any] = {
     "delete_for": lambda rows, _: vectors.delete_for(rows, "turn", 1),
     "move_to": lambda rows, _: vectors.move_to(rows, "turn", 1, 0),
     "sessions_behind": lambda rows, _: cursors.sessions_behind(rows, "distill"),
+    "conversation": lambda rows, _: sessions.conversation(rows, 1),
+    "sessions listing": lambda rows, _: sessions.listing(rows, projects=[1], limit=9),
+    "withdraw": lambda rows, _: sessions.withdraw(rows, "/t", "l1"),
+    "drop_old": lambda rows, given: retention.drop_old(rows, before=given.at(400), days=90, limit=9),
+    "drop_oldest": lambda rows, _: retention.drop_oldest(rows, limit=9),
+    "is_any_left": lambda rows, _: retention.is_any_left(rows),
     "file_state": lambda rows, _: cursors.file_state(rows, "/t"),
     "count": lambda rows, _: counts.count(rows, [("bad lines", 1)]),
 }

@@ -20,7 +20,7 @@ from csmd.capture.exclude import Withheld
 from csmd.capture.fields import label, moment, string
 from csmd.capture.redact import redact, redact_tree
 from csmd.errors import BadInput
-from csmd.model import Event, EventName, Turn, TurnKind
+from csmd.model import TOOL_KINDS, Event, EventName, Turn, TurnKind
 
 HOST = "claude"
 
@@ -62,13 +62,14 @@ _TITLE = re.compile(rb'"type":\s?"(?:custom|ai)-title"')
 
 @dataclass(slots=True)
 class Reading:
-    """What a batch of lines held: turns in order, titles by session, redactions by kind, lines skipped."""
+    """What a batch of lines held: turns in order, titles by session, redactions by kind, lines skipped, turns deleted."""
 
     turns: list[Turn] = field(default_factory=list)
     titles: dict[str, str] = field(default_factory=dict)
     redactions: Counter[str] = field(default_factory=Counter)
     skipped: int = 0
     withheld: Withheld = field(default_factory=Withheld)
+    withdrawn: list[str] = field(default_factory=list)
 
 
 def event(body: bytes, *, name: str, event_id: str, at: str, counts: Counter[str]) -> Event | None:
@@ -192,7 +193,7 @@ def titles_in(beginning: bytes) -> dict[str, str]:
 
 
 def _message_turns(value: dict[str, Any], message: dict[str, Any], into: Reading, tool_limit: int) -> list[Turn]:
-    bare = _bare_turn(value, into.redactions)
+    bare = bare_turn(value, into.redactions)
     if bare is None or (value.get("isMeta") and not value.get("isCompactSummary")):
         return []
     content = message.get("content")
@@ -200,40 +201,42 @@ def _message_turns(value: dict[str, Any], message: dict[str, Any], into: Reading
     if not isinstance(blocks, list):
         return []
     by_user = value["type"] == "user"
-    found: list[tuple[TurnKind, str, str]] = []
+    found: list[tuple[TurnKind, str, str, str]] = []
     spoken = [string(block, "text") for block in blocks if isinstance(block, dict) and block.get("type") == "text"]
     said = _spoken("\n\n".join(spoken), into.redactions) if spoken else ""
     if said and not _INTERRUPTED.match(said):
-        found.append((_spoken_kind(value, message, said, by_user), said, ""))
+        found.append((_spoken_kind(value, message, said, by_user), said, "", ""))
     for block in blocks:
         if not isinstance(block, dict):
             continue
         if block.get("type") == "tool_use":
             given = into.withheld.given(string(block, "id"), block.get("input") or {})
-            body = wire.dumps(redact_tree(given, into.redactions))
-            found.append(("tool_call", texts.both_ends(wire.clean(body), limit=tool_limit), label(block, "name", 120)))
+            body = wire.clean(wire.dumps(redact_tree(given, into.redactions)))
+            found.append(("tool_call", body, label(block, "name", 120), label(block, "id", 120)))
         elif block.get("type") == "tool_result":
             shown = into.withheld.shown(string(block, "tool_use_id"), block.get("content"), value.get("toolUseResult"))
             body = redact(wire.clean(texts.strip_fenced(_flat(shown))), into.redactions)
-            found.append(("tool_result", texts.both_ends(body, limit=tool_limit), ""))
+            found.append(("tool_result", body, "", label(block, "tool_use_id", 120)))
     usage = message.get("usage")
     tokens = usage.get("output_tokens") if isinstance(usage, dict) else 0
     return [
         replace(
             bare,
-            uuid=bare.uuid if place == 0 else f"{bare.uuid}/{place}",
+            uuid=uuid,
             kind=kind,
-            text=body,
+            text=texts.both_ends(body, limit=tool_limit, of=f"turn {uuid}") if kind in TOOL_KINDS else body,
             message_id=label(message, "id", 200),
             tool_name=tool,
+            tool_id=tool_id,
             model=label(message, "model", 100),
             tokens=tokens if type(tokens) is int and 0 <= tokens < 2**40 and place == 0 else 0,
         )
-        for place, (kind, body, tool) in enumerate(found)
+        for place, (kind, body, tool, tool_id) in enumerate(found)
+        for uuid in [f"{bare.uuid}/{place}" if place else bare.uuid]
     ]
 
 
-def _bare_turn(value: dict[str, Any], counts: Counter[str]) -> Turn | None:
+def bare_turn(value: dict[str, Any], counts: Counter[str]) -> Turn | None:
     """What a line says about itself whatever was said in it; None for one that cannot be told from others."""
     uuid, session = label(value, "uuid", 200), label(value, "sessionId", 200)
     agent = label(value, "agentId", 200) if value.get("isSidechain") else ""
@@ -282,7 +285,7 @@ def _queued_turn(value: dict[str, Any], counts: Counter[str]) -> list[Turn]:
     if queued.get("commandMode") != "prompt" or not _is_human(queued.get("origin")):
         return []
     said = _spoken(_flat(queued.get("prompt")), counts)
-    bare = _bare_turn(value, counts)
+    bare = bare_turn(value, counts)
     return [replace(bare, kind=_prompt_kind(said), text=said)] if bare is not None and said else []
 
 

@@ -45,15 +45,19 @@ create table turns (
   parent_uuid text not null default '',
   message_id text not null default '',
   tool_name text not null default '',
+  tool_id text not null default '',
   tokens integer not null default 0,
   source text not null,
   provisional integer not null default 0,
-  searchable integer not null default 0
+  searchable integer not null default 0,
+  dropped integer
 );
 -- The hash first: a fork lists turns that are stored under another session.
 create index turns_by_hash on turns (text_hash, session_seq);
 -- A few rows of many: what waits for its line, what never had one, what is searched.
 create index turns_of_hooks on turns (provisional, at) where source = 'hook';
+-- Tool traffic that still has its text, the oldest first: what is dropped when it is old or when room is short.
+create index turns_of_tools on turns (at) where kind in ('tool_call', 'tool_result') and dropped is null;
 create index turns_searchable on turns (searchable) where searchable = 1;
 
 -- A turn is stored once and listed in every session that holds it (forks copy lines with the same uuid).

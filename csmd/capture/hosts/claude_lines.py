@@ -1,0 +1,248 @@
+"""Claude Code's transcript written again from stored turns, so that `claude --resume` goes on where it ended.
+
+The lines are what the client reads back: one chain by `parentUuid`, each tool call answered by its result
+right behind it, a compaction as boundary and summary. Where that cannot be kept, because a result never came, or
+its call's input was trimmed or dropped, the traffic is told as text, for the API refuses half a pair; on a line
+that is the host's (`isMeta`), so that whoever reads the file takes a tool's words for nobody's. Lines keep the
+uuids they came with, and turns of one line share one again: reading the file brings nothing new.
+"""
+
+from __future__ import annotations
+
+import uuid
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+from typing import Any
+
+from csmd import text as texts
+from csmd import wire
+from csmd.errors import BadInput
+from csmd.model import TOOL_KINDS, SaidTurn
+
+#: Of names that are made here: what has no uuid of its own gets the same one at each export.
+_NAMES = uuid.UUID("c5e4d3a2-6f0b-5b7e-9a51-0c1d2e3f4a5b")
+#: What the client accepts as a version when the session's is not known.
+VERSION = "2.0.0"
+MODEL = "unknown"
+#: How much of a call or result that has lost its other half is told as text.
+FOLDED_CHARACTERS = 2000
+
+
+@dataclass(slots=True)
+class _Line:
+    """A line to be: its uuid, who speaks, and the turns that stand in it; `told` is of tool traffic as text."""
+
+    uuid: str
+    role: str
+    message_id: str
+    told: bool = False
+    turns: list[SaidTurn] = field(default_factory=list)
+
+
+@dataclass(slots=True)
+class _Pairs:
+    """By turn: the input of each call that is whole with its result ({} for the result), and its result's turn."""
+
+    whole: dict[str, dict[str, Any]] = field(default_factory=dict)
+    results: dict[str, str] = field(default_factory=dict)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Export:
+    """A transcript's lines, the session id they carry, and how many turns of abandoned branches are not in it."""
+
+    session_id: str
+    lines: tuple[str, ...]
+    left_out: int
+
+
+def project_folder(path: str) -> str:
+    """The name of the folder below `projects/` in which the client keeps a directory's transcripts (measured)."""
+    data = path.encode("utf-16-le", "surrogatepass")
+    units = [data[at] | data[at + 1] << 8 for at in range(0, len(data), 2)]
+    name = "".join(chr(unit) if unit < 128 and chr(unit).isalnum() else "-" for unit in units)
+    if len(name) <= 200:
+        return name
+    mark = 0
+    for unit in units:
+        mark = (mark * 31 + unit) & 0xFFFFFFFF
+    mark = abs(mark - (1 << 32) if mark >= 1 << 31 else mark)
+    digits = ""
+    while True:
+        mark, rest = divmod(mark, 36)
+        digits = "0123456789abcdefghijklmnopqrstuvwxyz"[rest] + digits
+        if not mark:
+            return f"{name[:200]}-{digits}"
+
+
+def resumable_id(session_id: str) -> str:
+    """The id to resume a session by: its own when it is a uuid, as the client demands, else one made of it."""
+    try:
+        return str(uuid.UUID(session_id))
+    except ValueError:
+        return _made("session", session_id)
+
+
+def export(
+    turns: Sequence[SaidTurn], *, session_id: str, cwd: str, version: str = "", model: str = "", title: str = ""
+) -> Export:
+    """The lines of a transcript that the client resumes, from a session's turns in order."""
+    ident = resumable_id(session_id)
+    kept = _live_branch(turns)
+    pairs = _pairs(kept)
+    shared = {"isSidechain": False, "userType": "external", "cwd": cwd, "sessionId": ident,
+              "version": version or VERSION, "gitBranch": ""}  # fmt: skip
+    written: list[dict[str, Any]] = []
+    parent: str | None = None
+    for line in _answered_at_once(_lines(kept, pairs), pairs):
+        first = line.turns[0]
+        head = {**shared, "timestamp": first.at}
+        if first.kind == "summary":
+            boundary = _made("boundary", line.uuid)
+            written.append({
+                "parentUuid": None, "logicalParentUuid": parent, **head, "type": "system", "subtype": "compact_boundary",
+                "content": "Conversation compacted", "isMeta": False, "level": "info", "uuid": boundary,
+                "compactMetadata": {"trigger": "manual", "preTokens": 0},
+            })  # fmt: skip
+            parent = boundary
+        written.append({"parentUuid": parent, **head, **_message(line, pairs.whole, model or MODEL), "uuid": line.uuid})
+        parent = line.uuid
+    if title:
+        written.append({"type": "ai-title", "aiTitle": title, "sessionId": ident})
+    return Export(session_id=ident, lines=tuple(wire.dumps(line) for line in written), left_out=len(turns) - len(kept))
+
+
+def _live_branch(turns: Sequence[SaidTurn]) -> list[SaidTurn]:
+    """The turns without those a rewind left behind: of two prompts with one parent the later is the conversation's."""
+    kept: list[SaidTurn] = []
+    prompts: dict[str, int] = {}
+    for turn in turns:
+        if turn.kind == "user" and turn.parent_uuid and "/" not in turn.uuid:
+            if turn.parent_uuid in prompts:
+                del kept[prompts[turn.parent_uuid] :]
+                prompts = {parent: at for parent, at in prompts.items() if at < len(kept)}
+            prompts[turn.parent_uuid] = len(kept)
+        kept.append(turn)
+    return kept
+
+
+def _lines(turns: Sequence[SaidTurn], pairs: _Pairs) -> list[_Line]:
+    """The lines that the turns came from; what the client itself wrote for the user to read is none."""
+    found: dict[str, _Line] = {}
+    for turn in turns:
+        role = _role(turn)
+        told = turn.kind in TOOL_KINDS and turn.uuid not in pairs.whole
+        if not role or not (turn.text.strip() or turn.kind == "tool_result"):
+            continue
+        own = turn.uuid.partition("/")[0]
+        if told or own.startswith("hook:"):
+            own, role = _made("turn", turn.uuid), "user" if told else role
+        line = found.setdefault(own, _Line(own, role, turn.message_id or f"msg_{own.replace('-', '')}", told))
+        line.turns.append(turn)
+    for line in found.values():  # the API wants results before words
+        line.turns.sort(key=lambda turn: turn.kind != "tool_result" if line.role == "user" else False)
+    return list(found.values())
+
+
+def _role(turn: SaidTurn) -> str:
+    if turn.kind in ("assistant", "tool_call"):
+        return "assistant"
+    if (
+        turn.kind == "notification"
+    ):  # an error that the client wrote in the assistant's name was never said to the model
+        return "user" if turn.text.lstrip().startswith("<task-notification") else ""
+    return "user"
+
+
+def _pairs(turns: Sequence[SaidTurn]) -> _Pairs:
+    """The tool calls whose input stands whole and whose one result comes behind them, before any compaction."""
+    found = _Pairs()
+    waiting: dict[str, tuple[SaidTurn, dict[str, Any]]] = {}
+    known: set[str] = set()
+    for turn in turns:
+        if turn.kind == "summary":
+            waiting.clear()
+        elif turn.kind == "tool_call" and turn.tool_id and turn.tool_name and turn.tool_id not in known:
+            known.add(turn.tool_id)
+            given = _input(turn.text)
+            if given is not None:
+                waiting[turn.tool_id] = turn, given
+        elif turn.kind == "tool_result" and turn.tool_id in waiting:
+            call, given = waiting.pop(turn.tool_id)
+            found.whole[call.uuid] = given
+            found.whole[turn.uuid] = {}
+            found.results[call.uuid] = turn.uuid
+    return found
+
+
+def _input(text: str) -> dict[str, Any] | None:
+    try:
+        value = wire.loads(text)
+    except BadInput:
+        return None
+    return value if isinstance(value, dict) else None
+
+
+def _answered_at_once(lines: Sequence[_Line], pairs: _Pairs) -> list[_Line]:
+    """The lines in an order the API takes: a message's blocks together, then the results of its calls, then the rest."""
+    blocks: dict[str, list[_Line]] = {}
+    holding: dict[str, _Line] = {}
+    for line in lines:
+        holding.update({turn.uuid: line for turn in line.turns})
+        if line.role == "assistant":
+            blocks.setdefault(line.message_id, []).append(line)
+    waiting = {holding[result].uuid for result in pairs.results.values()}
+    ordered: dict[str, _Line] = {}
+    for line in lines:
+        if line.uuid in ordered or line.uuid in waiting:
+            continue
+        together = blocks[line.message_id] if line.role == "assistant" else [line]
+        said = [turn.uuid for block in together for turn in block.turns]
+        answers = [holding[pairs.results[uuid]] for uuid in said if uuid in pairs.results]
+        # One that also holds words goes last: no words may stand between a call and its result.
+        answers.sort(key=lambda answer: answer.turns[-1].kind != "tool_result")
+        ordered.update({each.uuid: each for each in (*together, *answers)})
+    return list(ordered.values())
+
+
+def _message(line: _Line, whole: dict[str, Any], model: str) -> dict[str, Any]:
+    blocks = [_block(turn, whole) for turn in line.turns]
+    if line.role == "assistant":
+        calls = any(block["type"] == "tool_use" for block in blocks)
+        message = {
+            "id": line.message_id, "type": "message", "role": "assistant", "model": model, "content": blocks,
+            "stop_reason": "tool_use" if calls else "end_turn", "stop_sequence": None,
+            "usage": {"input_tokens": 0, "cache_creation_input_tokens": 0, "cache_read_input_tokens": 0,
+                      "output_tokens": line.turns[0].tokens},
+        }  # fmt: skip
+        return {"type": "assistant", "message": message}
+    alone = len(blocks) == 1 and blocks[0]["type"] == "text"
+    said: dict[str, Any] = {
+        "type": "user",
+        "message": {"role": "user", "content": blocks[0]["text"] if alone else blocks},
+    }
+    if line.told:
+        said["isMeta"] = True
+    if line.turns[0].kind == "summary":
+        said |= {"isCompactSummary": True, "isVisibleInTranscriptOnly": True}
+    return said
+
+
+def _block(turn: SaidTurn, whole: dict[str, Any]) -> dict[str, Any]:
+    if turn.kind == "tool_call":
+        if turn.uuid in whole:
+            return {"type": "tool_use", "id": turn.tool_id, "name": turn.tool_name, "input": whole[turn.uuid]}
+        return _told(f"[called {turn.tool_name or 'a tool'}: {texts.cut(turn.text, FOLDED_CHARACTERS)}]")
+    if turn.kind == "tool_result":
+        if turn.uuid in whole:
+            return {"type": "tool_result", "tool_use_id": turn.tool_id, "content": turn.text}
+        return _told(f"[a tool answered: {texts.cut(turn.text, FOLDED_CHARACTERS)}]")
+    return _told(turn.text)
+
+
+def _told(text: str) -> dict[str, Any]:
+    return {"type": "text", "text": text}
+
+
+def _made(kind: str, name: str) -> str:
+    return str(uuid.uuid5(_NAMES, f"{kind}:{name}"))

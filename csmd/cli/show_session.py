@@ -1,0 +1,125 @@
+"""Sessions as people see them: a list, the facts of one, its conversation; values in, text on a console."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import click
+
+from csmd import text as texts
+from csmd.cli import show
+
+#: How the kinds of turns are called beside what they hold.
+ROLES = {
+    "user": "you", "relayed": "relayed", "assistant": "assistant", "summary": "summary", "command": "command",
+    "notification": "notice", "tool_call": "tool", "tool_result": "answer",
+}  # fmt: skip
+#: Tool traffic, and what the host said by itself: one line each.
+FOLDED = ("tool_call", "tool_result", "command", "notification")
+#: Columns that the other columns of the list take beside the title.
+LIST_NUMBERS, LIST_PROJECT = 49, 14
+ID = 8
+
+
+def listing(value: dict[str, Any], *, by_project: bool) -> None:
+    """A list of sessions: when, how long, what about, and whether the transcript is still there."""
+    out = show.console()
+    if not value["sessions"]:
+        show.print_text(out, "no session is known here; --all-projects looks everywhere")
+        return
+    places = [show.shorten(row["project"].rpartition("/")[2], LIST_PROJECT) for row in value["sessions"]]
+    beside = max(len("project"), *map(len, places)) + 2 if by_project else 0
+    room = max(out.width - LIST_NUMBERS - beside, 8)
+    columns = [("session", "left"), ("last turn", "left"), ("turns", "right"), ("transcript", "left")]
+    columns += [("project", "left")] * by_project + [("about", "left")]
+    rows = [
+        [row["id"][:ID], show.when(row["last_at"]), str(row["turns"]), row["transcript"], *[place] * by_project,
+         texts.cut(row["about"] or "no title", room)]
+        for row, place in zip(value["sessions"], places, strict=True)
+    ]  # fmt: skip
+    show.table(out, columns, rows)
+
+
+def facts(value: dict[str, Any]) -> None:
+    """What is known of one session."""
+    out = show.console()
+    show.print_text(out, value["about"] or "no title", style="bold")
+    kinds = ", ".join(f"{count} {ROLES[kind]}" for kind, count in value["kinds"].items())
+    told = sum(row["items"] for row in value["injections"])
+    tokens = sum(row["tokens"] for row in value["injections"])
+    about = [
+        ("id", value["id"]),
+        ("when", f"{show.when(value['started_at'])} to {show.when(value['last_at'])}"),
+        ("project", value["project"]),
+        ("began in", value["cwd"]),
+        ("client", " ".join(part for part in (value["host"], value["version"], value["model"]) if part)),
+        ("turns", f"{value['turns']}: {kinds}" if kinds else "0"),
+        ("file", f"transcript: {value['transcript']}{' ' + value['path'] if value['path'] else ''}"),
+        ("told", f"{told} memories in {len(value['injections'])} injections, {tokens} tokens" if told else "nothing"),
+    ]
+    for name, text in about:
+        if text:
+            show.labelled(out, name, text)
+    for agent in value["agents"]:
+        show.labelled(out, "agent", f"{agent['id'].rpartition('/')[2]}, {agent['turns']} turns, {agent['model']}")
+    for heading, rows in (("memories", value["memories"]), ("statements", value["statements"])):
+        if rows:
+            out.print()
+            out.print(heading, style="dim")
+        for row in rows:
+            head = f"{row['id']}  " if "id" in row else f"{row['gate']}, {row['authority']}: "
+            show.print_text(out, texts.squeeze(row["text"]), head=head, most=4)
+
+
+def conversation(value: dict[str, Any]) -> None:
+    """A conversation as it was held: who, when, what."""
+    out = show.console()
+    show.print_text(out, f"{value['about'] or 'no title'}, {value['id']}", style="bold")
+    show.print_text(out, f"transcript: {value['transcript']}", style="dim")
+    day = ""
+    for turn in value["conversation"]:
+        at = show.when(turn["at"])
+        if at[:10] != day:
+            day = at[:10]
+            out.print()
+            out.print(day, style="dim")
+        role, hour = ROLES[turn["kind"]], at[11:]
+        if turn["kind"] in FOLDED:
+            line = texts.squeeze(f"{turn['tool']} {turn['text']}" if turn["tool"] else turn["text"])
+            head = f"{hour}  {role:<9} "
+            show.print_text(out, texts.cut(line, max(out.width - len(head), show.MIN_WIDTH)), head=head, style="dim")
+        else:
+            out.print()
+            out.print(f"{hour}  {role}", style="bold")
+            show.print_text(out, turn["text"], indent=2)
+    if not value["conversation"]:
+        out.print("nothing was said")
+
+
+def exported(value: dict[str, Any], *, written: bool) -> None:
+    """How to resume what was exported; on stderr, for the transcript itself may go to stdout."""
+    if written:
+        click.echo(f"written to {value['path']}", err=True)
+    if value["left_out"]:
+        click.echo(f"left out: {value['left_out']} turns that a rewind had left behind", err=True)
+    click.echo("to resume it, put it below the assistant's directory (CLAUDE_CONFIG_DIR, ~/.claude) as", err=True)
+    click.echo(f"  {value['place']}", err=True)
+    click.echo("and run", err=True)
+    click.echo(f"  {value['resume']}", err=True)
+
+
+def written(value: dict[str, Any]) -> None:
+    """The name of a message that was written, for who writes the next one."""
+    click.echo(value["uuid"])
+
+
+def messages(value: dict[str, Any]) -> None:
+    """The messages of a session file, and what of it is not among them."""
+    out = show.console()
+    for message in value["messages"]:
+        who = f"{message['kind']}{' (typed)' if message['by_person'] else ''}"
+        show.print_text(out, f"{show.when(message['at'])}  {who}  {message['uuid']}", style="bold")
+        show.print_text(out, message["text"], indent=2)
+    for name, reason in (("bad_lines", "could not be read"), ("tombstoned", "withdrawn"), ("replaced", "summarised")):
+        if value[name]:
+            show.print_text(out, f"{value[name]} {reason}", style="dim")

@@ -1,0 +1,149 @@
+"""Sessions: listed, described, read as a conversation, written as a transcript that the assistant resumes.
+
+What is answered comes from the store: it is the same whether the host still has its transcript or not.
+"""
+
+from __future__ import annotations
+
+import shlex
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from csmd import text
+from csmd.capture.hosts import claude_lines
+from csmd.daemon.tool import PLACE, REQUIRED, Params, Tool, places
+from csmd.errors import BadInput, CsmdError
+from csmd.model import SaidTurn
+from csmd.store import sessions
+from csmd.store.sessions import Session
+from csmd.store.sqlite import Rows
+
+if TYPE_CHECKING:
+    from csmd.daemon.tools import Tools
+
+
+def _list(tools: Tools, rows: Rows, params: Params) -> dict[str, Any]:
+    limit = min(max(params["limit"], 1), 1000)
+    found = sessions.listing(rows, projects=places(rows, params), limit=limit)
+    return {"sessions": [_session_json(session) for session in found]}
+
+
+def _session_json(session: Session) -> dict[str, Any]:
+    return {
+        "id": session.id,
+        "project": session.project,
+        "title": session.title,
+        "about": session.title or text.cut(text.squeeze(session.opening), 120),
+        "turns": session.turns,
+        "started_at": session.started_at,
+        "last_at": session.last_at,
+        "transcript": transcript_state(session.path),
+    }
+
+
+def transcript_state(path: str) -> str:
+    """`there`, `gone` when the host has deleted it, or `none` when no line of one was ever read; looks at the disk."""
+    if not path:
+        return "none"
+    return "there" if Path(path).exists() else "gone"
+
+
+def one(rows: Rows, ident: str) -> Session:
+    """A session by its id or the beginning of it; BadInput when none or several begin so."""
+    found = sessions.ids_like(rows, ident) if ident else []
+    if len(found) > 1 and ident not in found:
+        raise BadInput(f"{ident!r} begins several ids: {', '.join(found)}", hint="type some more of it")
+    session = sessions.by_id(rows, ident if ident in found else found[0]) if found else None
+    if session is None:
+        raise BadInput(f"there is no session {ident!r}", hint="`csmd session list` shows them with their ids")
+    return session
+
+
+def _show(tools: Tools, rows: Rows, params: Params) -> dict[str, Any]:
+    session = one(rows, params["id"])
+    return {
+        **_session_json(session),
+        "path": session.path,
+        "cwd": session.cwd,
+        "parent": session.parent,
+        "host": session.host,
+        "model": session.model,
+        "version": session.version,
+        "kinds": sessions.kinds(rows, session.seq),
+        "agents": [
+            {"id": agent.id, "turns": agent.turns, "started_at": agent.started_at, "model": agent.model}
+            for agent in sessions.agents(rows, session.id)
+        ],
+        "statements": [
+            dict(zip(("text", "gate", "authority", "at"), row, strict=True))
+            for row in sessions.statements(rows, session.seq)
+        ],
+        "memories": [
+            dict(zip(("id", "text", "role"), row, strict=True)) for row in sessions.memories(rows, session.id)
+        ],
+        "injections": [
+            dict(zip(("id", "event", "at", "tokens", "items"), row, strict=True))
+            for row in sessions.told(rows, session.id)
+        ],
+    }
+
+
+def _transcript(tools: Tools, rows: Rows, params: Params) -> dict[str, Any]:
+    session = one(rows, params["id"])
+    turns = [_turn_json(turn) for turn in sessions.conversation(rows, session.seq)]
+    return {**_session_json(session), "conversation": turns}
+
+
+def _turn_json(turn: SaidTurn) -> dict[str, Any]:
+    return {
+        "uuid": turn.uuid,
+        "kind": turn.kind,
+        "at": turn.at,
+        "text": turn.text,
+        "tool": turn.tool_name,
+        "dropped_bytes": turn.dropped,
+    }
+
+
+def _export(tools: Tools, rows: Rows, params: Params) -> dict[str, Any]:
+    session = one(rows, params["id"])
+    if session.parent:
+        raise CsmdError(
+            f"{session.id} is a sub-agent's conversation, and the assistant resumes only its own",
+            hint=f"csmd session export {session.parent}; `csmd session transcript {session.id}` shows this one",
+        )
+    made = claude_lines.export(
+        sessions.conversation(rows, session.seq),
+        session_id=session.id,
+        cwd=session.cwd or session.project,
+        version=session.version,
+        model=session.model,
+        title=session.title,
+    )
+    if not any('"message"' in line for line in made.lines):
+        raise CsmdError(f"nothing of {session.id} is stored that could be resumed")
+    cwd = session.cwd or session.project
+    return {
+        "id": session.id,
+        "session_id": made.session_id,
+        "place": f"projects/{claude_lines.project_folder(cwd)}/{made.session_id}.jsonl",
+        "resume": f"cd {shlex.quote(cwd)} && claude --resume {made.session_id}",
+        "left_out": made.left_out,
+        "lines": list(made.lines),
+    }
+
+
+TOOLS: dict[str, Tool] = {
+    "csm_session_list": Tool(
+        summary="List sessions, the latest first", mutates=False, run=_list, parameters={**PLACE, "limit": (int, 20)}
+    ),
+    "csm_session_show": Tool(
+        summary="Show what is known of a session", mutates=False, run=_show, parameters={"id": (str, REQUIRED)}
+    ),
+    "csm_session_transcript": Tool(
+        summary="The conversation of a session", mutates=False, run=_transcript, parameters={"id": (str, REQUIRED)}
+    ),
+    "csm_session_export": Tool(
+        summary="A transcript that the assistant resumes", mutates=False, run=_export, parameters={"id": (str, REQUIRED)}
+    ),
+}  # fmt: skip

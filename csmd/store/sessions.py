@@ -1,0 +1,175 @@
+"""Conversations as they are looked at: listed, described, read in order; `journal` is the side that writes them.
+
+What is read here is what was said, whether the host still has its transcript or not.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+from csmd.model import SaidTurn
+from csmd.store import vectors
+from csmd.store.sqlite import Rows
+
+#: In the order of Session's fields.
+_COLUMNS = (
+    "s.seq, s.id, s.parent, s.host, p.root, s.path, s.cwd, s.title, s.version, s.model, s.started_at, s.last_at, "
+    "(select count(*) from session_turn st where st.session_seq = s.seq), "
+    "coalesce((select substr(t.text, 1, 300) from session_turn st join turns t on t.seq = st.turn_seq "
+    "where st.session_seq = s.seq and t.kind in ('user', 'relayed') order by st.ordinal limit 1), '')"
+)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Session:
+    """A conversation: `project` is its project's root, `path` its transcript's ("" when no line of it was read).
+
+    `opening` is the beginning of the first thing that the user said.
+    """
+
+    seq: int
+    id: str
+    parent: str
+    host: str
+    project: str
+    path: str
+    cwd: str
+    title: str
+    version: str
+    model: str
+    started_at: str
+    last_at: str
+    turns: int
+    opening: str
+
+
+def listing(rows: Rows, *, projects: Sequence[int] | None, limit: int) -> list[Session]:
+    """The sessions of people (no sub-agents) in these projects (None: in all), the latest first."""
+    wanted = "" if projects is None else f"and s.project_seq in ({', '.join(str(int(p)) for p in projects)})"
+    found = rows.all(
+        f"select {_COLUMNS} from sessions s join projects p on p.seq = s.project_seq "  # noqa: S608
+        f"where s.parent = '' {wanted} order by s.last_at desc, s.seq desc limit :limit",
+        limit=limit,
+    )
+    return [_session(row) for row in found]
+
+
+def by_id(rows: Rows, ident: str) -> Session | None:
+    """One session, or a sub-agent's, by its whole id."""
+    row = rows.one(
+        f"select {_COLUMNS} from sessions s join projects p on p.seq = s.project_seq where s.id = :id",  # noqa: S608
+        id=ident,
+    )
+    return None if row is None else _session(row)
+
+
+def ids_like(rows: Rows, prefix: str) -> list[str]:
+    """Up to five ids of sessions that begin with `prefix`, sub-agents' too where it names one."""
+    found = rows.all(
+        "select id from sessions where substr(id, 1, :size) = :prefix and (parent = '' or :agents = 1) "
+        "order by id limit 5",
+        size=len(prefix),
+        prefix=prefix,
+        agents=int("/" in prefix),
+    )
+    return [str(ident) for (ident,) in found]
+
+
+def agents(rows: Rows, ident: str) -> list[Session]:
+    """The sub-agents of a session, the first first."""
+    found = rows.all(
+        f"select {_COLUMNS} from sessions s join projects p on p.seq = s.project_seq "  # noqa: S608
+        "where s.parent = :id order by s.started_at, s.seq",
+        id=ident,
+    )
+    return [_session(row) for row in found]
+
+
+def _session(row: Sequence[object]) -> Session:
+    names = ("seq", "id", "parent", "host", "project", "path", "cwd", "title", "version", "model", "started_at",
+             "last_at", "turns", "opening")  # fmt: skip
+    return Session(**dict(zip(names, row, strict=True)))  # type: ignore[arg-type]
+
+
+def conversation(rows: Rows, session_seq: int) -> list[SaidTurn]:
+    """Every turn of a session in its order."""
+    return [
+        SaidTurn(uuid=a, kind=b, text=c, at=d, parent_uuid=e, message_id=f, tool_name=g, tool_id=h, tokens=i, dropped=j)
+        for a, b, c, d, e, f, g, h, i, j in rows.all(
+            "select t.uuid, t.kind, t.text, t.at, t.parent_uuid, t.message_id, t.tool_name, t.tool_id, t.tokens, "
+            "coalesce(t.dropped, 0) from session_turn st join turns t on t.seq = st.turn_seq where st.session_seq = :session "
+            "order by st.ordinal",
+            session=session_seq,
+        )
+    ]
+
+
+def kinds(rows: Rows, session_seq: int) -> dict[str, int]:
+    """How many turns of each kind a session has."""
+    return {
+        str(kind): int(count)
+        for kind, count in rows.all(
+            "select t.kind, count(*) from session_turn st join turns t on t.seq = st.turn_seq "
+            "where st.session_seq = :session group by t.kind order by t.kind",
+            session=session_seq,
+        )
+    }
+
+
+def statements(rows: Rows, session_seq: int) -> list[tuple[str, str, str, str]]:
+    """(text, gate, authority, time) of the sentences that were chosen from a session, in order."""
+    return [
+        (str(a), str(b), str(c), str(d))
+        for a, b, c, d in rows.all(
+            "select t.text, t.gate, t.authority, t.at from session_turn st join statements t on "
+            "t.turn_seq = st.turn_seq where st.session_seq = :session order by st.ordinal, t.seq",
+            session=session_seq,
+        )
+    ]
+
+
+def memories(rows: Rows, ident: str) -> list[tuple[str, str, str]]:
+    """(id, text, role) of the memories that rest on a session, the first stated first."""
+    return [
+        (str(a), str(b), str(c))
+        for a, b, c in rows.all(
+            "select m.id, m.text, max(p.role) from provenance p join memories m on m.seq = p.memory_seq "
+            "where p.session_id = :session group by m.id, m.text order by min(p.at), m.id",
+            session=ident,
+        )
+    ]
+
+
+def told(rows: Rows, ident: str) -> list[tuple[str, str, str, int, int]]:
+    """(receipt, event, time, tokens, memories) of what was injected into a session, in order."""
+    return [
+        (str(a), str(b), str(c), int(d), int(e))
+        for a, b, c, d, e in rows.all(
+            "select n.id, n.event, n.at, n.tokens, (select count(*) from injection_items i where "
+            "i.injection_seq = n.seq) from injections n where n.session_id = :session order by n.seq",
+            session=ident,
+        )
+    ]
+
+
+def transcript_paths(rows: Rows) -> list[str]:
+    """The transcript of each session of a person that ever had one."""
+    return [str(path) for (path,) in rows.all("select path from sessions where parent = '' and path <> ''")]
+
+
+def withdraw(rows: Rows, path: str, uuid: str) -> bool:
+    """Takes a turn out that its session's own file says is deleted, with what was chosen from it; whether it was there.
+
+    Only a turn of the session whose file this is. A memory that was made of it stays: `forget` is for those.
+    """
+    seq = rows.value(
+        "select t.seq from turns t join sessions s on s.seq = t.session_seq where t.uuid = :uuid and s.path = :path",
+        uuid=uuid,
+        path=path,
+    )
+    if seq is None:
+        return False
+    vectors.delete_for(rows, "turn", int(seq))
+    rows.run("delete from turns where seq = :seq", seq=seq)
+    return True

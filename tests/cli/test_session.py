@@ -1,0 +1,136 @@
+"""`csmd session` as people and scripts meet it: 80 columns, `--json`, files only where they were asked for."""
+
+from __future__ import annotations
+
+import json
+import os
+import pty
+import select
+import stat
+import sys
+import time
+from typing import Any
+
+import pytest
+from machine import LIMIT_S, Machine
+from rich.cells import cell_len
+
+LONG = "word " * 60 + "https://example.org/" + "a-very-long-path/" * 12
+
+
+@pytest.fixture(scope="module")
+def kept(shared_machine: Machine) -> Machine:
+    """A machine with a long session whose transcript is gone, and one whose transcript is there."""
+    lines: list[dict[str, Any]] = []
+    for number, said in enumerate(("Use the heron queue.", LONG, "我们总是用四个空格缩进,从不使用制表符。" * 6)):
+        call = shared_machine.line("assistant", "I look.", session="gone")
+        call["message"]["content"].append(
+            {"type": "tool_use", "id": f"t{number}", "name": "Bash", "input": {"command": LONG}}
+        )
+        answer = shared_machine.line("user", "", session="gone")
+        answer["message"]["content"] = [{"type": "tool_result", "tool_use_id": f"t{number}", "content": LONG * 20}]
+        lines += [shared_machine.line("user", said, session="gone"), call, answer]
+    gone = shared_machine.transcript(*lines, session="gone")
+    shared_machine.conversation("here")
+    shared_machine.start()
+    shared_machine.sync()
+    gone.unlink()
+    return shared_machine
+
+
+def fits(text: str) -> str:
+    wide = [line for line in text.splitlines() if cell_len(line) > 80]
+    assert not wide, "\n".join(wide)
+    return text
+
+
+def test_sessions_are_listed_with_when_how_long_and_whether_the_transcript_is_there(kept: Machine) -> None:
+    shown = fits(kept.csmd("session", "list", "--all-projects"))
+    assert [line.split()[0] for line in shown.splitlines()] == ["session", "here", "gone"]
+    assert " there " in shown.splitlines()[1] and " gone " in shown.splitlines()[2]
+    assert "project" in shown.splitlines()[0] and "heron" in shown
+    found = kept.csmd("session", "list", "--limit", "1", "--json")["sessions"]
+    assert [set(row) for row in found] == [
+        {"id", "project", "title", "about", "turns", "started_at", "last_at", "transcript"}
+    ]
+    assert "no session is known here" in kept.csmd("session", "list", "--project", "/elsewhere")
+
+
+def test_the_facts_of_a_session_fit_the_screen(kept: Machine) -> None:
+    shown = fits(kept.csmd("session", "show", "he"))
+    assert "transcript: there" in shown and "memories" in shown and "statements" in shown
+    assert {"agents", "statements", "memories", "injections", "kinds", "model", "version", "cwd"} <= set(
+        kept.call("csm_session_show", id="gone")
+    )
+
+
+def test_a_conversation_is_read_with_tool_traffic_on_one_line_each(kept: Machine) -> None:
+    shown = fits(kept.csmd("session", "transcript", "gone"))
+    lines = shown.splitlines()
+    assert "transcript: gone" in lines[1] and "  Use the heron queue." in lines
+    assert sum("  tool      Bash" in line for line in lines) == sum("  answer " in line for line in lines) == 3
+    results = [
+        turn for turn in kept.call("csm_session_transcript", id="gone")["conversation"] if turn["kind"] == "tool_result"
+    ]
+    left_out = len(LONG) * 20 - 8192
+    assert all(f"[csmd: {left_out} bytes left out of turn {turn['uuid']}]" in turn["text"] for turn in results)
+
+
+def test_an_export_is_printed_or_written_where_it_was_asked_for_and_nowhere_else(kept: Machine) -> None:
+    before = set(kept.assistant.rglob("*"))
+    printed = kept.run("session", "export", "gone")
+    lines = [json.loads(line) for line in printed.stdout.splitlines()]
+    assert printed.returncode == 0 and "claude --resume" in printed.stderr and "projects/" in printed.stderr
+    target = kept.root / "out.jsonl"
+    told = kept.csmd("session", "export", "gone", "--to", str(target), "--json")
+    assert [json.loads(line) for line in target.read_text().splitlines()] == lines
+    assert stat.S_IMODE(target.stat().st_mode) == 0o600
+    assert set(told) == {"id", "session_id", "place", "resume", "left_out", "path"}
+    assert set(kept.assistant.rglob("*")) == before
+    again = kept.run("session", "export", "gone", "--to", str(target))
+    assert (again.returncode, again.stdout) == (1, "") and "stays as it is" in again.stderr
+
+
+def test_status_says_what_is_kept_beyond_the_transcripts(kept: Machine) -> None:
+    shown = " ".join(fits(kept.csmd("status")).split())
+    assert "the assistant deletes transcripts after 30 days; csmd keeps 1 session whose transcript is gone" in shown
+    value = kept.status()
+    assert {"used_bytes", "limit_bytes", "tool_outputs_dropped", "tool_output_bytes_dropped"} <= set(value["storage"])
+    assert value["transcripts"]["gone"] == 1
+
+
+def test_a_session_of_ones_own_is_written_withdrawn_and_loaded(kept: Machine) -> None:
+    first = kept.csmd("session", "write-user", "mine", "Hello.").strip()
+    second = kept.csmd("session", "write-assistant", "mine", "Hi!", "--parent", first, "--json")["uuid"]
+    assert "withdrawn" in kept.csmd("session", "tombstone", "mine", second)
+    assert [message["uuid"] for message in kept.call("csm_session_load", id="mine")["messages"]] == [first]
+    kept.csmd("session", "write-summary", "mine", "They greeted.", "--replaces", first)
+    shown = fits(kept.csmd("session", "load", "mine"))
+    assert "They greeted." in shown and "Hello." not in shown and "1 withdrawn" in shown and "1 summarised" in shown
+    (path,) = kept.paths.sessions.glob("*/mine.jsonl")
+    assert kept.csmd("session", "path", "mine").strip() == str(path)
+    refused = kept.run("session", "write-user", "../mine", "Hello.")
+    assert (refused.returncode, refused.stdout) == (1, "") and "cannot be a session's name" in refused.stderr
+
+
+def test_what_is_typed_into_a_session_is_the_persons_and_what_is_piped_is_not(kept: Machine) -> None:
+    pid, terminal = pty.fork()
+    if pid == 0:
+        words = [sys.executable, "-m", "csmd", "session", "write-user", "typed", "I prefer tabs."]
+        os.chdir(kept.project)
+        os.execve(sys.executable, words, kept.environment(TERM="xterm"))
+    end = time.monotonic() + LIMIT_S
+    try:
+        while time.monotonic() < end and select.select([terminal], [], [], LIMIT_S)[0] and os.read(terminal, 65536):
+            pass
+    except OSError:  # the other end is closed: the command has ended
+        pass
+    os.close(terminal)
+    assert os.waitstatus_to_exitcode(os.waitpid(pid, 0)[1]) == 0
+    kept.csmd("session", "write-user", "typed", "I prefer spaces.")
+    done = kept.run(
+        "tool", "csm_session_write_user", "--param", "id=typed", "--param", "text=x", "--param", "by_person=true"
+    )
+    assert done.returncode == 1
+    loaded = kept.csmd("session", "load", "typed", "--json")["messages"]
+    assert [(m["text"], m["by_person"]) for m in loaded] == [("I prefer tabs.", True), ("I prefer spaces.", False)]
