@@ -156,7 +156,7 @@ def _remember(tools: Tools, rows: Rows, params: Params) -> dict[str, Any]:
     def write(writing: Rows) -> tuple[str, bool]:
         home = projects.ensure(writing, place, now=now) if place else 0
         if by_person:
-            memories.unforget(writing, text.keyed_hash(statement.text, tools.store.hash_key))
+            believe.unforget(writing, statement, key=tools.store.hash_key)
         # What a model saves by itself confirms nothing: each call is a new source, so it could make anything sure.
         return believe.remember(
             writing,
@@ -185,7 +185,7 @@ def _forget(tools: Tools, rows: Rows, params: Params) -> dict[str, Any]:
                 f"{memory.id} was said by the user, and only a person at a terminal can make csmd forget it",
                 hint=f"type `csmd forget {memory.id}` in a terminal",
             )
-        believe.forget(writing, memory, key=tools.store.hash_key, now=now_iso())
+        believe.forget(writing, memory, key=tools.store.hash_key, now=now_iso(), by_person=params["by_person"])
         return memory
 
     memory = tools.store.write(write)

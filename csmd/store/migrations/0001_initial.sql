@@ -125,6 +125,7 @@ create table memories (
   superseded_by text not null default ''
 );
 create index memories_by_hash on memories (project_seq, text_hash);
+create index memories_superseded on memories (superseded_by) where superseded_by <> '';
 create index memories_by_scope on memories (project_seq, gate, confidence);
 
 create table provenance (
@@ -195,8 +196,17 @@ create table activity (
   primary key (project_seq, day)
 ) without rowid;
 
--- Keyed hashes of what the user made csmd forget.
-create table tombstones (text_hash text primary key, created_at text not null);
+-- Keyed hashes of what the user made csmd forget or purge. `first`: a small keyed hash of a text's first word.
+create table tombstones (
+  kind text not null,
+  hash text not null,
+  part_of text not null default '',
+  words integer not null default 0,
+  first integer not null default 0,
+  authority text not null default 'user',
+  created_at text not null,
+  primary key (kind, hash, part_of)
+);
 
 create table counters (name text primary key, value integer not null);
 
