@@ -104,7 +104,7 @@ def remember(
 
 def is_forgotten(rows: Rows, statement: Statement, *, key: bytes) -> bool:
     """Whether the user made csmd forget this statement, said so or nearly so, or purged a part of it."""
-    if PURGED in statement.text:
+    if PURGED in statement.text or tombstones.marks(rows, key).spans(statement.text):
         return True
     correction, authority = statement.gate == "correction", statement.authority
     return tombstones.keeps_out(rows, statement.text, correction=correction, authority=authority, key=key)

@@ -12,11 +12,12 @@ from typing import BinaryIO
 
 from csmd import text, wire
 from csmd.capture import project, transcript
+from csmd.capture import stage_purge as purging
 from csmd.capture.hosts import claude
 from csmd.capture.redact import redact
 from csmd.errors import BadInput, TooLarge
 from csmd.model import Event, Project, Turn
-from csmd.store import counts, cursors, events, files, journal, projects
+from csmd.store import counts, cursors, events, files, journal, projects, tombstones
 from csmd.store.core import Store
 from csmd.store.cursors import FileState
 from csmd.store.notes import Notes
@@ -63,18 +64,24 @@ def place_of(event: Event) -> Project | None:
 def record(
     rows: Rows, event: Event, *, redacted: Counter[str], key: bytes, now: str, place: Project | None = None
 ) -> bool:
-    """Stores an event and its provisional turn in one transaction; False when the event was known.
+    """Stores an event and its provisional turn in one transaction; False when it was known or nothing of it may be kept.
 
     `place` is what `place_of` says of the event; without it the writer has to look at the disk.
     """
+    place = place or place_of(event)
+    permitted = purging.permitted_event(rows, event, place, key=key)
+    if permitted is None:
+        return False
+    event = permitted
     text_hash = text.keyed_hash(event.text, key) if event.text else ""
     payload_hash = text.keyed_hash(event.payload, key)
     if not events.record(rows, event, text_hash=text_hash, payload_hash=payload_hash):
         return False
     counts.count(rows, redaction_counts(redacted))
     turn = claude.event_turn(event)
-    place = place or place_of(event)
     if turn is not None and place is not None:
+        listed = tombstones.listed_path(rows, event.transcript_path, key=key)
+        turn, place, path = purging.permitted_turn(rows, turn, place, listed, key=key)
         journal.add_provisional(
             rows,
             turn,
@@ -82,7 +89,7 @@ def record(
             text_hash=text_hash,
             host=event.host,
             project=projects.ensure(rows, place, now=now),
-            path="" if event.agent_id else event.transcript_path,
+            path=path,
         )
     if event.name in ("stop", "session_end", "pre_compact"):
         journal.settle(rows, event.session_id, at=event.at)
@@ -144,10 +151,15 @@ def tail(
     """
     report = Tail()
     source = redact(wire.clean(str(path)), Counter())
+
+    def look(rows: Rows) -> tuple[str, FileState | None, str]:
+        name = tombstones.listed_path(rows, str(path), key=store.hash_key)
+        return name, cursors.file_state(rows, name), purging.permitted_words(rows, source, key=store.hash_key)
+
+    name, known, source = store.read(look)
     with files.open_regular(path) as file, contextlib.closing(Notes(quarantine, source=source)) as notes:
         info = os.fstat(file.fileno())
         beginning = file.read(BEGINNING_BYTES)
-        known = store.read(lambda rows: cursors.file_state(rows, str(path)))
         start = transcript.where_to_start(
             position=known.position if known else 0,
             head=known.head if known else "",
@@ -158,19 +170,20 @@ def tail(
         if start.reason == "unchanged":
             return report
         places = Places(claude.started_in(beginning))
-        early = claude.titles_in(beginning)
+        early = claude.Reading(titles=claude.titles_in(beginning))
         bad_before = known.bad_lines if known and start.position else 0
         for lines, position in _pieces(file, start.position, stop):
-            reading, bad = _parse(lines, tool_limit, notes, now())
+            read, bad = _parse(lines, tool_limit, notes, now())
+            reading, first = purging.permitted_lines(store, places.of, read, early)
             state = FileState(
-                path=str(path),
+                path=name,
                 device=info.st_dev,
                 inode=info.st_ino,
                 position=position,
                 head=transcript.head_of(beginning),
                 bad_lines=bad_before + report.bad_lines + bad,
             )
-            _store(store, reading, early, bad, state, places, now(), report)
+            _store(store, reading, first.titles, bad, state, places, now(), report)
             report.bytes_read = position - start.position
     return report
 
@@ -278,11 +291,12 @@ def _store(
 
 
 def _store_turn(rows: Rows, turn: Turn, path: str, places: Places, key: bytes, now: str) -> bool:
+    turn, place, listed = purging.permitted_turn(rows, turn, places.of(turn.cwd), path, key=key)
     return journal.add_turn(
         rows,
         turn,
         text_hash=text.keyed_hash(turn.text, key),
         host=claude.HOST,
-        project=projects.ensure(rows, places.of(turn.cwd), now=now),
-        path="" if turn.agent_id else path,
+        project=projects.ensure(rows, place, now=now),
+        path=listed,
     )

@@ -172,6 +172,54 @@ class Rows:
             raise explained(error) from error
 
 
+def secure_delete(rows: Rows) -> None:
+    """Has what this connection deletes from now on overwritten with zeros, until the database is opened again."""
+    rows.run("pragma secure_delete = on")
+
+
+def cleanse(connection: apsw.Connection, folder: Path, *, patience_ms: int) -> bool:
+    """Rewrites the whole database without what was deleted from it, and empties the write-ahead log.
+
+    Full-text indexes are merged until no deleted word is left in them. The copy that SQLite makes meanwhile has no
+    name and lies in `folder`. False when a reader kept the log from being emptied: ask again.
+    """
+    connection.set_busy_timeout(patience_ms)
+    for table in ("turns_fts", "memories_fts"):
+        connection.execute(f"insert into {table} ({table}) values ('optimize')")  # noqa: S608
+    place = str(folder).replace("'", "''")
+    connection.execute(f"pragma temp_store_directory = '{place}'")
+    connection.execute("pragma temp_store = file")
+    try:
+        connection.execute("vacuum")
+    finally:
+        connection.execute("pragma temp_store = memory")
+        connection.execute("pragma temp_store_directory = ''")
+    try:
+        connection.wal_checkpoint(mode=apsw.SQLITE_CHECKPOINT_TRUNCATE)
+    except apsw.BusyError:
+        return False
+    return True
+
+
+def texts_in(path: Path) -> Iterator[str]:
+    """Every text in the ordinary tables of a database file that nobody has open, whatever its schema.
+
+    StoreError for one that cannot be read.
+    """
+    try:
+        connection = apsw.Connection(str(path), flags=apsw.SQLITE_OPEN_READONLY)
+        try:
+            tables = "select name from sqlite_schema where type = 'table' and sql not like 'create virtual%'"
+            for (table,) in list(connection.execute(tables)):
+                name = str(table).replace('"', '""')
+                for row in connection.execute(f'select * from "{name}"'):  # noqa: S608
+                    yield from (value for value in row if isinstance(value, str))
+        finally:
+            connection.close()
+    except apsw.Error as error:
+        raise explained(error, path) from error
+
+
 def match_expression(terms: Sequence[str]) -> str:
     """An FTS5 query that any of `terms` satisfies; each is a quoted phrase, so no input is syntax."""
     # FTS5 reads an expression up to its first NUL: a phrase would never end.

@@ -107,7 +107,11 @@ FORGOTTEN = [
     ("The admin password rotates on Mondays", "An admin password rotates on a Monday", True),
     ("Use the Postgres job queue for every worker", "use Postgres' job queue for every worker, please", True),
     ("We deploy the billing service Mondays after lunch", "Remember: deploy billing service Mondays after lunch", True),
-    ("deploy the billing service each Monday in the cluster", "deploy billing service Mondays cluster, carefully", True),
+    (
+        "deploy the billing service each Monday in the cluster",
+        "deploy billing service Mondays cluster, carefully",
+        True,
+    ),
     ("deploy the billing service carefully each Monday in the cluster", "deploy billing service Mondays cluster", True),
     ("telemetry is on by default in nightly builds", "telemetry is off by default in nightly builds", False),
     ("the job queue runs on Postgres in every environment", "the job queue runs on Redis in every environment", False),
