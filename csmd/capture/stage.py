@@ -82,14 +82,9 @@ def record(
     if turn is not None and place is not None:
         listed = tombstones.listed_path(rows, event.transcript_path, key=key)
         turn, place, path = purging.permitted_turn(rows, turn, place, listed, key=key)
+        project_seq = projects.ensure(rows, place, now=now)
         journal.add_provisional(
-            rows,
-            turn,
-            event=event.name,
-            text_hash=text_hash,
-            host=event.host,
-            project=projects.ensure(rows, place, now=now),
-            path=path,
+            rows, turn, event=event.name, text_hash=text_hash, host=event.host, project=project_seq, path=path
         )
     if event.name in ("stop", "session_end", "pre_compact"):
         journal.settle(rows, event.session_id, at=event.at)

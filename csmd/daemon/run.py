@@ -22,7 +22,7 @@ import psutil
 import csmd
 from csmd import wire
 from csmd.config import Config, child_environment
-from csmd.daemon import logs
+from csmd.daemon import logs, purging
 from csmd.daemon.now import now_iso
 from csmd.daemon.server import Server, clear_stale_socket
 from csmd.daemon.steward import Steward
@@ -131,6 +131,7 @@ def _serve(config: Config) -> None:
         paths.stopped_mark.unlink(missing_ok=True)
         paths.hung_mark.unlink(missing_ok=True)
         watch.follow(steward.roots())
+        purging.resume(steward)
         steward.start()
         log.info("listening")
         while not stop.wait(LOOK_S):

@@ -119,9 +119,7 @@ def change(rows: Rows, table: str, column: str, seq: int, new: str, key: bytes, 
     elif way == "memory" and not in_place:
         for memory in memories.by_seqs(rows, [seq]).values():
             memories.delete(rows, memory)
-    elif way == "drop" and not in_place:
-        rows.run(f"delete from {table} where seq = :seq", seq=seq)  # noqa: S608
-    elif way == "drop" and _stated_already(rows, seq, new, key):
+    elif (way == "drop" and not in_place) or (way == "drop" and _stated_already(rows, seq, new, key)):
         rows.run(f"delete from {table} where seq = :seq", seq=seq)  # noqa: S608
     elif way in ("memory", "drop"):
         if way == "memory":

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import contextlib
 import os
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Literal
@@ -12,7 +12,7 @@ from typing import Literal
 from csmd.errors import StoreError
 from csmd.store import files
 from csmd.store.purged import Marks, Needle, clean, without
-from csmd.store.sqlite import texts_in
+from csmd.store.sqlite import Rows, connect
 
 #: database: rewritten by the store itself; copy: a database nobody has open, removed when it holds or may hold it;
 #: remove: when it holds it; rewrite: in place, as somebody appends to it; keep: csmd needs it to undo its installation.
@@ -31,6 +31,8 @@ WAYS: dict[str, Way] = {
     "run/start.stderr": "remove",
     "install.json": "keep",
 }
+#: Rows of a copy that are held at a time.
+PART = 500
 #: Where copies of the database are made by `csmd backup`.
 BACKUPS = "backups/**/*"
 
@@ -45,7 +47,7 @@ class Done:
 
 
 def purge(home: Path, log_dir: Path, marks: Marks, needles: list[Needle], *, everything: bool) -> Done:
-    """Goes through every file that may hold text; with `everything` no copy of the database is left.
+    """Takes purged text out of every file that may hold text; with `everything` no copy of the database is left.
 
     That is for turns, sessions and projects: a copy may hold them under names that only it knows.
     """
@@ -57,15 +59,26 @@ def purge(home: Path, log_dir: Path, marks: Marks, needles: list[Needle], *, eve
             hits += more
         return said, hits
 
+    return change(home, log_dir, cleaned, every_copy=everything)
+
+
+def change(home: Path, log_dir: Path, cleaned: Callable[[str], tuple[str, int]], *, every_copy: bool = False) -> Done:
+    """Changes or removes each file for which `cleaned` gives hits, in the way of its kind."""
     done = Done()
-    for pattern, way in {**WAYS, BACKUPS: "copy"}.items():
-        for path in _matching(home, log_dir, pattern):
-            if way == "copy" and (everything or _copy_holds(path, cleaned)):
-                path.unlink(missing_ok=True)
-                done.removed.append(str(path))
-            elif way in ("remove", "rewrite", "keep"):
-                _plain(path, way, cleaned, done)
+    for path, way in listed(home, log_dir):
+        if way == "copy" and (every_copy or _copy_holds(path, cleaned)):
+            path.unlink(missing_ok=True)
+            done.removed.append(str(path))
+        elif way != "copy":
+            _plain(path, way, cleaned, done)
     return done
+
+
+def listed(home: Path, log_dir: Path) -> list[tuple[Path, Way]]:
+    """Every file beside the database that may hold text, and its way."""
+    ways = {**WAYS, BACKUPS: "copy"}
+    return [(path, way) for pattern, way in ways.items() if way != "database"
+            for path in _matching(home, log_dir, pattern)]  # fmt: skip
 
 
 def _matching(home: Path, log_dir: Path, pattern: str) -> list[Path]:
@@ -99,3 +112,18 @@ def _copy_holds(path: Path, cleaned: Callable[[str], tuple[str, int]]) -> bool:
     with contextlib.suppress(StoreError):
         return any(cleaned(said)[1] for said in texts_in(path))
     return True
+
+
+def texts_in(path: Path) -> Iterator[str]:
+    """Every text in the ordinary tables of a database file that nobody has open, whatever its schema.
+
+    StoreError for one that cannot be read.
+    """
+    with contextlib.closing(connect(path, readonly=True)) as connection:
+        rows = Rows(connection)
+        tables = "select name from sqlite_schema where type = 'table' and lower(sql) not like 'create virtual%'"
+        for (table,) in rows.all(tables):
+            start = 0
+            while part := rows.all(f'select * from "{table}" limit :limit offset :start', limit=PART, start=start):  # noqa: S608
+                start += len(part)
+                yield from (value for row in part for value in row if isinstance(value, str))

@@ -37,7 +37,7 @@ class Plan:
     """Texts that nothing may hold any more, searched for in the end; for a text the text itself."""
 
 
-def resolve(rows: Rows, typed: str, *, kind: str = "", project_key: str = "") -> Plan:
+def resolve(rows: Rows, typed: str, *, key: bytes, kind: str = "", project_key: str = "") -> Plan:
     """What somebody means who types this, tried as: a memory's id, a turn's uuid, a session's id or the beginning
     of one, a project's path (its key is given), else a text. `kind` tries one only. BadInput for nothing.
     """
@@ -47,7 +47,7 @@ def resolve(rows: Rows, typed: str, *, kind: str = "", project_key: str = "") ->
         "memory": lambda: _memory(rows, typed),
         "turn": lambda: _turn(rows, typed),
         "session": lambda: _session(rows, typed),
-        "project": lambda: _project(rows, project_key),
+        "project": lambda: _project(rows, project_key, key),
         "text": lambda: Plan("text", "this text wherever it stands", texts=[checked(typed)], probes=[typed]),
     }
     for name, way in ways.items():
@@ -141,9 +141,14 @@ def _of_sessions(rows: Rows, sessions: Sequence[str]) -> list[tuple[int, str]]:
     return list(found.items())
 
 
-def _project(rows: Rows, project_key: str) -> Plan | None:
-    known = rows.one("select seq, root from projects where key = :key", key=project_key) if project_key else None
-    if known is None:
+def _project(rows: Rows, project_key: str, key: bytes) -> Plan | None:
+    """Also one that was purged: its row is known by a keyed hash."""
+    known = project_key and rows.one(
+        "select seq, root from projects where key in (:key, :hidden) order by seq desc",
+        key=project_key,
+        hidden=tombstones.hidden_name("project", project_key, key),
+    )
+    if not known:
         return None
     sessions = rows.all("select id, path from sessions where project_seq = :seq", seq=known[0])
     names = [str(ident) for ident, _ in sessions]
@@ -214,8 +219,13 @@ def lay_down(rows: Rows, plan: Plan, texts_found: Sequence[str], *, key: bytes, 
 
 def lift(rows: Rows, plan: Plan, *, key: bytes) -> int:
     """Takes a plan's tombstones away; how many there were."""
-    gone = sum(tombstones.lift_text(rows, said, key=key) for said in plan.texts)
-    named = (("turn", plan.turns), ("session", plan.sessions), ("project", plan.projects), ("file", plan.files))
+    gone = 0
+    for said in plan.texts:
+        gone += tombstones.lift_text(rows, said, key=key)
+    named: tuple[tuple[tombstones.Kind, list[str]], ...] = (
+        ("turn", plan.turns), ("session", plan.sessions), ("project", plan.projects), ("file", plan.files),
+    )  # fmt: skip
     for kind, names in named:
-        gone += sum(tombstones.lift_name(rows, kind, name, key=key) for name in names)  # type: ignore[arg-type]
+        for name in names:
+            gone += tombstones.lift_name(rows, kind, name, key=key)
     return gone

@@ -16,6 +16,7 @@ import unicodedata
 from bisect import bisect_left, bisect_right
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
+from itertools import pairwise
 
 from csmd.errors import BadInput
 
@@ -209,7 +210,7 @@ class Needle:
         self.rare = plain.encode()
         between = r"(?:[\W_]|\\+[nrt])"
         parts = [re.escape(found[0])]
-        for last, word in zip(found, found[1:], strict=False):
+        for last, word in pairwise(found):
             glued = _SINGLE.fullmatch(last) or _SINGLE.fullmatch(word)
             parts += [between + ("*?" if glued else "+?"), re.escape(word)]
         self._pattern = re.compile("".join(parts))

@@ -201,25 +201,6 @@ def cleanse(connection: apsw.Connection, folder: Path, *, patience_ms: int) -> b
     return True
 
 
-def texts_in(path: Path) -> Iterator[str]:
-    """Every text in the ordinary tables of a database file that nobody has open, whatever its schema.
-
-    StoreError for one that cannot be read.
-    """
-    try:
-        connection = apsw.Connection(str(path), flags=apsw.SQLITE_OPEN_READONLY)
-        try:
-            tables = "select name from sqlite_schema where type = 'table' and sql not like 'create virtual%'"
-            for (table,) in list(connection.execute(tables)):
-                name = str(table).replace('"', '""')
-                for row in connection.execute(f'select * from "{name}"'):  # noqa: S608
-                    yield from (value for value in row if isinstance(value, str))
-        finally:
-            connection.close()
-    except apsw.Error as error:
-        raise explained(error, path) from error
-
-
 def match_expression(terms: Sequence[str]) -> str:
     """An FTS5 query that any of `terms` satisfies; each is a quoted phrase, so no input is syntax."""
     # FTS5 reads an expression up to its first NUL: a phrase would never end.
