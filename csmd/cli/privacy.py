@@ -56,8 +56,10 @@ def forget(what: str, purge: bool, kind: str | None, dry_run: bool, yes: bool, l
 
 def _absolute(what: str, kind: str | None) -> str:
     """A project's path as the daemon knows it; everything else as it was typed."""
-    is_path = kind == "project" or (kind is None and what.startswith(("/", "~", "./", "../")) or what in (".", ".."))
-    return str(Path(what).expanduser().resolve()) if is_path else what
+    place = Path(what)
+    named = kind == "project" or (kind is None and (place.is_absolute() or what.startswith((".", "~"))))
+    place = place.expanduser() if named else place
+    return str(place.resolve()) if kind == "project" or (named and place.is_dir()) else what
 
 
 @click.command()

@@ -98,6 +98,7 @@ def _serve(config: Config) -> None:
             return tools.model_name()
 
         steward = Steward(store, config, embedder, model_name=model_name)
+        purging.resume(steward)
         watch = Watch(steward.hint)
         path = socket_path(paths.home)
         tools = Tools(
@@ -131,7 +132,6 @@ def _serve(config: Config) -> None:
         paths.stopped_mark.unlink(missing_ok=True)
         paths.hung_mark.unlink(missing_ok=True)
         watch.follow(steward.roots())
-        purging.resume(steward)
         steward.start()
         log.info("listening")
         while not stop.wait(LOOK_S):

@@ -144,9 +144,10 @@ def _of_sessions(rows: Rows, sessions: Sequence[str]) -> list[tuple[int, str]]:
 def _project(rows: Rows, project_key: str, key: bytes) -> Plan | None:
     """Also one that was purged: its row is known by a keyed hash."""
     known = project_key and rows.one(
-        "select seq, root from projects where key in (:key, :hidden) order by seq desc",
+        "select seq, root from projects where key = :key or substr(key, 1, :size) = :hidden order by seq desc",
         key=project_key,
-        hidden=tombstones.hidden_name("project", project_key, key),
+        hidden=(hidden := f"{tombstones.hidden_name('project', project_key, key)}:"),
+        size=len(hidden),
     )
     if not known:
         return None

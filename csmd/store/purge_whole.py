@@ -157,15 +157,20 @@ def projects(rows: Rows, key: bytes, after: int) -> tuple[int | None, int]:
         total += len(found)
         if len(found) == CHANGED:
             return after, total
-        newer = rows.value(
-            "select 1 from sessions where project_seq = :seq and started_at > :since", seq=seq, since=since
-        )
-        if newer is None:
-            name = str(rows.value("select key from projects where seq = :seq", seq=seq))
-            total += rows.run(
-                "update projects set key = :key, root = :purged, name = :purged where seq = :seq",
-                key=tombstones.hidden_name("project", name, key),
-                purged=PURGED,
-                seq=seq,
-            )
+        total += _purge_name(rows, seq, since, key)
     return None, total
+
+
+def _purge_name(rows: Rows, seq: int, since: str, key: bytes) -> int:
+    """Takes a project's name, root and key, unless something newer lives in it: that is another project from then on."""
+    name, made = rows.one("select key, created_at from projects where seq = :seq", seq=seq) or ("", "")
+    newer = rows.value("select 1 from sessions where project_seq = :seq and started_at > :since", seq=seq, since=since)
+    if made > since or newer is not None:
+        return 0
+    return rows.run(
+        "update projects set key = :key, root = :purged, name = :purged where seq = :seq",
+        # With its own number: a project that was purged twice has had two rows.
+        key=f"{tombstones.hidden_name('project', str(name), key)}:{seq}",
+        purged=PURGED,
+        seq=seq,
+    )
