@@ -51,7 +51,7 @@ def forget(what: str, purge: bool, kind: str | None, dry_run: bool, yes: bool, l
     done = _work("csm_privacy_purge", {**params, "by_person": by_person})
     out(done, as_json, show_privacy.purged)
     if done["left"]:
-        raise click.exceptions.Exit(1)
+        raise SystemExit(1)  # told why
 
 
 def _absolute(what: str, kind: str | None) -> str:

@@ -12,7 +12,15 @@ from csmd.daemon.tools import TOOLS
 from csmd.errors import BadInput, CsmdError
 from csmd.store import models
 
-GIVEN = {"query": "pathlib", "id": "m1", "text": "We use tabs.", "project": "/p", "prompt": "pathlib?", "path": "/p"}
+GIVEN = {
+    "query": "pathlib",
+    "id": "m1",
+    "text": "We use tabs.",
+    "project": "/p",
+    "prompt": "pathlib?",
+    "path": "/p",
+    "what": "a text to purge",
+}
 
 
 def texts(parts: Any) -> list[str]:
@@ -51,6 +59,7 @@ def test_the_list_of_tools_is_the_registry(parts: Any) -> None:
     assert all(set(row) == {"name", "summary", "mutates"} and row["name"].startswith("csm_") for row in listed)
     assert {row["name"] for row in listed if row["mutates"]} == {
         "csm_memory_save", "csm_memory_delete", "csm_import", "csm_sync", "csm_model_add",
+        "csm_privacy_purge", "csm_privacy_lift", "csm_privacy_scan",
     }  # fmt: skip
     with pytest.raises(BadInput, match="unknown tool 'csm_nothing'"):
         parts.call("csm_nothing")

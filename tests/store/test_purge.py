@@ -13,8 +13,22 @@ import pytest
 from csmd import text
 from csmd.model import BriefItem, Link, Provenance
 from csmd.store import (
-    context, counts, cursors, events, files, holds, journal, memories, projects, purge, purge_files, purge_plan,
-    purge_whole, search, tombstones, vectors,
+    context,
+    counts,
+    cursors,
+    events,
+    files,
+    holds,
+    journal,
+    memories,
+    projects,
+    purge,
+    purge_files,
+    purge_plan,
+    purge_whole,
+    search,
+    tombstones,
+    vectors,
 )  # fmt: skip
 from csmd.store.core import Store, integrity
 from csmd.store.leftover import in_bytes
@@ -142,8 +156,8 @@ def test_no_column_and_no_byte_holds_a_purged_text(filled: Store, given: Given, 
     filled.checkpoint(truncate=True)
     assert left_in_bytes(path, MARK) >= len(holds.TEXT_COLUMNS) - 2
     before = filled.read(counts.counts)
-    gone = [vector(filled.read(lambda rows: rows.value(f"select max(seq) from {table}")) + more)
-            for table, more in (("turns", 0), ("memories", 100))]  # fmt: skip
+    newest = filled.read(lambda rows: [rows.value(f"select max(seq) from {table}") for table in ("turns", "memories")])
+    gone = [vector(newest[0]), vector(newest[1] + 100)]
     assert all(any(one in file.read_bytes() for file in path.parent.glob("csmd.db*")) for one in gone)
     assert carry_out(filled, plan_of(filled, MARK)) >= len(holds.TEXT_COLUMNS)
     assert left_in_bytes(path, MARK) == 0
@@ -232,7 +246,7 @@ def test_a_purged_memory_takes_the_sentences_it_came_from_out_of_their_turns(
         seq = say(rows, given, "v1", said, session="s2-other", second=801)
         rows.run(
             "update turns set text = :said where uuid = 'v1'",
-            said=f"Fine.\n- **We deploy** the billing\n  service each Monday\n- and",
+            said="Fine.\n- **We deploy** the billing\n  service each Monday\n- and",
         )
         say(
             rows,
@@ -262,7 +276,7 @@ def test_what_is_typed_is_tried_in_an_order_that_can_be_overruled(filled: Store,
     assert list(kinds.values()) == ["memory", "turn", "session", "project", "text", "text"]
     assert plan_of(filled, "s1-first", kind="text").what == "text"
     for typed, kind in (("nothing", "memory"), ("nothing", "person"), ("abc", ""), ("s", "session")):
-        with pytest.raises(Exception, match="no such|not of|at least"):
+        with pytest.raises(Exception, match=r"no such|not of|at least"):
             plan_of(filled, typed, kind=kind)
 
 
