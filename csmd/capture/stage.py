@@ -21,6 +21,7 @@ from csmd.store import counts, cursors, events, files, journal, projects, tombst
 from csmd.store.core import Store
 from csmd.store.cursors import FileState
 from csmd.store.notes import Notes
+from csmd.store.purged import Marks
 from csmd.store.sqlite import Rows
 
 READ_BYTES = 4 * 1024 * 1024
@@ -81,7 +82,7 @@ def record(
     turn = claude.event_turn(event)
     if turn is not None and place is not None:
         listed = tombstones.listed_path(rows, event.transcript_path, key=key)
-        turn, place, path = purging.permitted_turn(rows, turn, place, listed, key=key)
+        turn, place, path = purging.permitted_turn(turn, place, listed, tombstones.marks(rows, key))
         project_seq = projects.ensure(rows, place, now=now)
         journal.add_provisional(
             rows, turn, event=event.name, text_hash=text_hash, host=event.host, project=project_seq, path=path
@@ -268,7 +269,8 @@ def _store(
         last = number == len(batches) - 1
 
         def write(rows: Rows, batch: list[Turn] = batch, last: bool = last) -> tuple[int, int]:
-            new = sum(_store_turn(rows, turn, state.path, places, store.hash_key, now) for turn in batch)
+            marks = tombstones.marks(rows, store.hash_key)
+            new = sum(_store_turn(rows, turn, state.path, places, marks, store.hash_key, now) for turn in batch)
             if last:
                 for session, title in early.items():
                     journal.set_title(rows, session, title, first=True)
@@ -285,8 +287,8 @@ def _store(
     report.redactions += sum(reading.redactions.values())
 
 
-def _store_turn(rows: Rows, turn: Turn, path: str, places: Places, key: bytes, now: str) -> bool:
-    turn, place, listed = purging.permitted_turn(rows, turn, places.of(turn.cwd), path, key=key)
+def _store_turn(rows: Rows, turn: Turn, path: str, places: Places, marks: Marks, key: bytes, now: str) -> bool:
+    turn, place, listed = purging.permitted_turn(turn, places.of(turn.cwd), path, marks)
     return journal.add_turn(
         rows,
         turn,

@@ -23,6 +23,8 @@ Places = dict[str, Project]
 
 def permitted_event(rows: Rows, event: Event, place: Project | None, *, key: bytes) -> Event | None:
     """The event as it may be stored, None when nothing of it may: it is acknowledged all the same."""
+    if not tombstones.has_purged(rows):
+        return event
     stream = f"{event.session_id}/{event.agent_id}" if event.agent_id else event.session_id
     if tombstones.purged_names(rows, "session", [event.session_id, stream], key=key):
         return None
@@ -81,20 +83,24 @@ def _empty(rows: Rows, turns: list[Turn], key: bytes) -> set[str]:
 
 def permitted_place(rows: Rows, place: Project, *, key: bytes) -> Project:
     """A project with the name and the root that may be stored; it is known by its key."""
-    marks = tombstones.marks(rows, key)
+    return _cleaned_place(place, tombstones.marks(rows, key))
+
+
+def _cleaned_place(place: Project, marks: Marks) -> Project:
     return replace(place, root=clean(place.root, marks)[0], name=clean(place.name, marks)[0]) if marks else place
 
 
 def permitted_words(rows: Rows, said: str, *, key: bytes) -> str:
-    """A short text (a directory, the source of a note) as it may be stored."""
+    """A short text (the source of a note) as it may be stored."""
     return clean(said, tombstones.marks(rows, key))[0]
 
 
-def permitted_turn(rows: Rows, turn: Turn, place: Project, path: str, *, key: bytes) -> tuple[Turn, Project, str]:
+def permitted_turn(turn: Turn, place: Project, path: str, marks: Marks) -> tuple[Turn, Project, str]:
     """A turn, its project and its session's transcript as they may be stored; a sub-agent's session names none."""
-    cwd = permitted_words(rows, turn.cwd, key=key)
     listed = "" if turn.agent_id or path.startswith(HIDDEN) else path
-    return (turn if cwd == turn.cwd else replace(turn, cwd=cwd)), permitted_place(rows, place, key=key), listed
+    if not marks:
+        return turn, place, listed
+    return replace(turn, cwd=clean(turn.cwd, marks)[0]), _cleaned_place(place, marks), listed
 
 
 def permitted_lines(store: Store, place_of: Callable[[str], Project], *readings: Reading) -> list[Reading]:
@@ -102,5 +108,7 @@ def permitted_lines(store: Store, place_of: Callable[[str], Project], *readings:
 
     On the thread that also purges: no tombstone can be written between this and the writing of what it permits.
     """
+    if not store.read(tombstones.has_purged):
+        return list(readings)
     named = {turn.cwd: place_of(turn.cwd) for reading in readings for turn in reading.turns}
     return store.read(lambda rows: [permitted(rows, reading, named, key=store.hash_key) for reading in readings])

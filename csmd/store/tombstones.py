@@ -109,6 +109,12 @@ def has(rows: Rows, kind: Kind) -> bool:
     return rows.value("select 1 from tombstones where kind = :kind limit 1", kind=kind) is not None
 
 
+def has_purged(rows: Rows) -> bool:
+    """Whether anything was ever purged; where nothing was, nothing needs to be looked at."""
+    found = rows.value("select 1 from tombstones where kind in ('text', 'turn', 'session', 'project', 'file') limit 1")
+    return found is not None
+
+
 def purge_text(rows: Rows, said: str, *, key: bytes, now: str) -> None:
     """Keeps a text out of everything from now on, wherever it stands."""
     mark = mark_of(said, key)
@@ -164,6 +170,8 @@ def purged_names(rows: Rows, kind: Kind, names: Sequence[str], *, key: bytes) ->
 
 def listed_path(rows: Rows, path: str, *, key: bytes) -> str:
     """The name under which a transcript's cursor is kept: its path, or a keyed hash where that was purged."""
+    if not has_purged(rows):
+        return path
     hidden = clean(path, marks(rows, key))[1] or purged_names(rows, "file", [path], key=key)
     return hidden_name("file", path, key) if hidden else path
 

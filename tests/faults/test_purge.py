@@ -3,7 +3,10 @@
 from __future__ import annotations
 
 import json
+import os
+import random
 import signal
+import time
 from pathlib import Path
 from typing import Any
 
@@ -143,6 +146,45 @@ def test_a_purge_that_was_killed_is_finished_by_the_next_start(machine: Machine)
     assert machine.status()["degraded"] == [row for row in machine.status()["degraded"] if row.startswith("vectors")]
     machine.stop(again)
     assert left(machine) == {}
+
+
+def test_a_purge_that_is_killed_anywhere_is_finished_or_was_not_begun(machine: Machine) -> None:
+    """The long form: CSMD_PURGE_KILLS=100 python -m pytest tests/faults/test_purge.py -k anywhere."""
+    rounds, chance = int(os.environ.get("CSMD_PURGE_KILLS", "2")), random.Random(7)
+    marks = [f"Quokka{number} of Zanzibar{number}" for number in range(rounds)]
+    child = machine.start()
+    for mark in marks:
+        machine.transcript(
+            *(machine.line("user", f"I prefer {mark} over others {n}.", session="s1") for n in range(40))
+        )
+    machine.sync()
+    for mark in marks:
+        machine.call("csm_privacy_purge", what=mark, by_person=True)
+        time.sleep(chance.uniform(0, 0.6))  # not waited for: wherever it is then
+        child.kill()
+        child.wait()
+        child = machine.start()
+        eventually(lambda: not machine.status()["jobs"])
+        begun = not machine.work("csm_privacy_purge", what=mark, dry_run=True)["counts"]
+        if not begun:  # not a word of it was touched
+            assert machine.work("csm_privacy_purge", what=mark, by_person=True)["counts"]["turns.text"] == 40
+    assert machine.call("csm_store_check")["problems"] == []
+    machine.sync()
+    machine.stop(child)
+    assert left(machine, *marks) == {}
+
+
+def test_a_hook_and_the_transcript_still_meet_in_one_turn_where_something_was_purged(machine: Machine) -> None:
+    machine.start()
+    purge(machine, MARK)
+    path = machine.transcript(machine.line("user", "hello there", session="s4"), session="s4")
+    machine.event("UserPromptSubmit", session="s4", prompt=SAID, transcript_path=str(path))
+    machine.event("UserPromptSubmit", session="s4", prompt=SAID.replace("day", "night"), transcript_path=str(path))
+    machine.transcript(machine.line("user", SAID, session="s4"), session="s4")
+    machine.transcript(machine.line("user", SAID.replace("day", "night"), session="s4"), session="s4")
+    machine.sync()
+    found = machine.status()["counts"]
+    assert (found["turns"], found["provisional"], found["hook_only"]) == (3, 0, 0)
 
 
 def test_only_a_person_purges_and_lifts(machine: Machine) -> None:
