@@ -4,7 +4,7 @@ Words are compared folded: neither case, accents nor invisible characters count,
 between two words (white space, line breaks, quotes, markup). A match covers whole words, so that
 what is found in the store and what is kept out later are the same. Where nothing was purged
 nothing is looked at; else a text's words are looked up in a set of known harmless ones, and only
-a word that begins something purged has the words behind it hashed.
+about a word that is the longest of something purged the words around it are hashed.
 """
 
 from __future__ import annotations
@@ -26,7 +26,7 @@ PURGED = "[purged]"
 HIDDEN = "purged:"
 #: A shorter text would take half of everything with it.
 LEAST_LETTERS = 4
-#: Folded words that are remembered as the beginning of nothing purged.
+#: Folded words that are remembered as the longest of nothing purged.
 HARMLESS_LIMIT = 200_000
 FOLDED_LIMIT = 20_000
 
@@ -43,11 +43,15 @@ Span = tuple[int, int]
 
 @dataclass(frozen=True, slots=True)
 class Mark:
-    """One purged text: the keyed hash of its words, how many they are, a small keyed fingerprint of the first."""
+    """One purged text: the keyed hash of its words, how many they are, and of the longest a small keyed fingerprint.
+
+    `anchor_at` is how many words stand before the longest.
+    """
 
     hash: str
     words: int
-    first: int
+    anchor: int
+    anchor_at: int
 
 
 class _Folding(dict[int, str]):
@@ -119,7 +123,8 @@ def name_hash(kind: str, name: str, key: bytes) -> str:
 def mark_of(text: str, key: bytes) -> Mark:
     """What is kept of a purged text."""
     found = words(text)
-    return Mark(_hash(found, key), len(found), _fingerprint(found[0], key))
+    longest = max(range(len(found)), key=lambda at: len(found[at]))
+    return Mark(_hash(found, key), len(found), _fingerprint(found[longest], key), longest)
 
 
 def _hash(found: Sequence[str], key: bytes) -> str:
@@ -137,9 +142,9 @@ class Marks:
     def __init__(self, marks: Iterable[Mark], key: bytes) -> None:
         self._key = key
         self._harmless: set[str] = set()
-        self._wanted: dict[int, dict[int, set[str]]] = {}
+        self._wanted: dict[int, dict[Span, set[str]]] = {}
         for mark in marks:
-            self._wanted.setdefault(mark.first, {}).setdefault(mark.words, set()).add(mark.hash)
+            self._wanted.setdefault(mark.anchor, {}).setdefault((mark.anchor_at, mark.words), set()).add(mark.hash)
 
     def __bool__(self) -> bool:
         return bool(self._wanted)
@@ -148,38 +153,36 @@ class Marks:
         """Where purged text stands in `text`: (start, end), in order, none touching another's inside."""
         if not self._wanted:
             return []
-        folded = fold(text)
-        suspects = [self._begin(reading) for reading in _readings(folded)]
-        if not any(suspects):
+        found = [span for reading in _readings(fold(text)) for span in self._windows(reading, self._anchors(reading))]
+        if not found:
             return []
-        folded, places = _fold_with_places(text)
-        found: list[Span] = []
-        for reading, first_words in zip(_readings(folded), suspects, strict=True):
-            if first_words:
-                found += self._windows(reading, first_words, places)
-        return _merged(found, text)
+        _, places = _fold_with_places(text)
+        return _merged(((places[start], _end(places, end)) for start, end in found), text)
 
-    def _begin(self, reading: str) -> set[str]:
-        """The words that may begin something purged."""
+    def _anchors(self, reading: str) -> set[str]:
+        """The words that may be the longest of something purged."""
         unknown = set(_word_pattern(reading).findall(reading)) - self._harmless
         if not unknown:
             return unknown
-        suspects = {word for word in unknown if _fingerprint(word, self._key) in self._wanted}
+        anchors = {word for word in unknown if _fingerprint(word, self._key) in self._wanted}
         if len(self._harmless) > HARMLESS_LIMIT:
             self._harmless = set()
-        self._harmless |= unknown - suspects
-        return suspects
+        self._harmless |= unknown - anchors
+        return anchors
 
-    def _windows(self, reading: str, first_words: set[str], places: Sequence[int]) -> list[Span]:
+    def _windows(self, reading: str, anchors: set[str]) -> list[Span]:
+        """Where purged text stands in a folded text, about the words that may be its longest."""
+        if not anchors:
+            return []
         tokens = [(found.group(), found.start(), found.end()) for found in _word_pattern(reading).finditer(reading)]
         spans: list[Span] = []
-        for at, (word, start, _) in enumerate(tokens):
-            if word not in first_words:
+        for number, (word, _, _) in enumerate(tokens):
+            if word not in anchors:
                 continue
-            for size, hashes in self._wanted[_fingerprint(word, self._key)].items():
-                window = tokens[at : at + size]
+            for (at, size), hashes in self._wanted[_fingerprint(word, self._key)].items():
+                window = tokens[number - at : number - at + size] if at <= number else []
                 if len(window) == size and _hash([token[0] for token in window], self._key) in hashes:
-                    spans.append((places[start], _end(places, window[-1][2])))
+                    spans.append((window[0][1], window[-1][2]))
         return spans
 
 

@@ -35,12 +35,14 @@ def vector_extension() -> str:
     return str(Path(spec.origin).parent / "vec0")
 
 
-def connect(path: Path, *, readonly: bool) -> apsw.Connection:
-    """A connection with csmd's pragmas; readers cannot write by construction."""
+def connect(path: Path, *, readonly: bool, still: bool = False) -> apsw.Connection:
+    """A connection with csmd's pragmas; readers cannot write by construction. `still`: nobody has the file open."""
     flags = apsw.SQLITE_OPEN_READONLY if readonly else apsw.SQLITE_OPEN_READWRITE | apsw.SQLITE_OPEN_CREATE
     extension = vector_extension()
     try:
-        connection = apsw.Connection(str(path), flags=flags)
+        # Else SQLite would put a log and its index beside it.
+        place = f"{path.absolute().as_uri()}?immutable=1" if still else str(path)
+        connection = apsw.Connection(place, flags=flags | (apsw.SQLITE_OPEN_URI if still else 0))
     except apsw.Error as error:
         raise explained(error, path) from error
     try:

@@ -62,15 +62,16 @@ def _add(
     rows: Rows, kind: str, hash_: str, *, now: str, by: Authority = "user", part_of: str = "", mark: Mark | None = None
 ) -> None:
     rows.run(
-        "insert into tombstones (kind, hash, part_of, words, first, authority, created_at) values "
-        "(:kind, :hash, :part_of, :words, :first, :by, :now) on conflict (kind, hash, part_of) do update set "
+        "insert into tombstones (kind, hash, part_of, words, anchor, anchor_at, authority, created_at) "
+        "values (:kind, :hash, :part_of, :words, :anchor, :anchor_at, :by, :now) on conflict (kind, hash, part_of) do update set "
         "authority = case when excluded.authority = 'user' then 'user' else tombstones.authority end, "
         "created_at = excluded.created_at",
         kind=kind,
         hash=hash_,
         part_of=part_of,
         words=mark.words if mark else 0,
-        first=mark.first if mark else 0,
+        anchor=mark.anchor if mark else 0,
+        anchor_at=mark.anchor_at if mark else 0,
         by=by,
         now=now,
     )
@@ -142,8 +143,8 @@ def lift_name(rows: Rows, kind: Kind, name: str, *, key: bytes) -> int:
 
 def marks(rows: Rows, key: bytes) -> Marks:
     """Every purged text; the same object while they are the same, so that what it has learned is kept."""
-    found = rows.all("select hash, words, first from tombstones where kind = 'text' order by hash")
-    return _marks(tuple(Mark(str(a), int(b), int(c)) for a, b, c in found), key)
+    found = rows.all("select hash, words, anchor, anchor_at from tombstones where kind = 'text' order by hash")
+    return _marks(tuple(Mark(str(a), int(b), int(c), int(d)) for a, b, c, d in found), key)
 
 
 @lru_cache(maxsize=4)

@@ -295,17 +295,15 @@ def test_a_backup_from_before_is_purged_by_the_tombstones_alone(filled: Store, g
             rows, forgotten.text, correction=False, by="user", key=filled.hash_key, now=LATER
         )
     )
-    laid = filled.read(
-        lambda rows: rows.all("select kind, hash, part_of, words, first, authority, created_at from tombstones")
-    )
+    laid = filled.read(lambda rows: rows.all("select * from tombstones"))
     restored = Store(copy, now=LATER)
     try:
 
         def take_over(rows: Rows) -> None:
             for row in laid:
                 rows.run(
-                    "insert into tombstones values (:a, :b, :c, :d, :e, :f, :g)",
-                    **dict(zip("abcdefg", row, strict=True)),
+                    "insert into tombstones values (:a, :b, :c, :d, :e, :f, :g, :h)",
+                    **dict(zip("abcdefgh", row, strict=True)),
                 )
 
         restored.write(take_over)
@@ -394,6 +392,7 @@ def test_files_of_every_kind_are_purged_in_their_way(filled: Store, given: Given
         "spool/1.event", "spool/.tmp-1", "quarantine/a.json", "log/crash.txt", "run/start.stderr",
         "csmd.before-migration.db", "backups/b.tar", "backups/other-b.tar", "backups/holds.db",
     }  # fmt: skip
+    assert {file.name for file in (home / "backups").iterdir()} == {"clean.db"}
     assert (log / "csmd.log").read_text() == f"x {PURGED} y\n" and (home / "backups" / "clean.db").exists()
     purge_files.purge(home, log, marks, [], everything=True)
     assert not list((home / "backups").glob("*.db"))

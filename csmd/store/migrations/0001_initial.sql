@@ -196,13 +196,14 @@ create table activity (
   primary key (project_seq, day)
 ) without rowid;
 
--- Keyed hashes of what the user made csmd forget or purge. `first`: a small keyed hash of a text's first word.
+-- Keyed hashes of what the user made csmd forget or purge. `anchor`: a small keyed hash of a text's longest word.
 create table tombstones (
   kind text not null,
   hash text not null,
   part_of text not null default '',
   words integer not null default 0,
-  first integer not null default 0,
+  anchor integer not null default 0,
+  anchor_at integer not null default 0,
   authority text not null default 'user',
   created_at text not null,
   primary key (kind, hash, part_of)
