@@ -35,8 +35,8 @@ _ALONE = "\u0e00-\u0eff\u1000-\u11ff\u1780-\u17ff\u3040-\u30ff\u3400-\u4dbf\u4e0
 _WORD = re.compile(f"[{_ALONE}]|[^\\W_{_ALONE}]+")
 _ASCII_WORD = re.compile(r"[a-z0-9]+")
 _SINGLE = re.compile(f"[{_ALONE}]")
-#: A line break as JSON writes it: the letter is no part of the next word.
-_ESCAPE = re.compile(r"\\+[nrt]")
+#: White space as JSON writes it: the letter is no part of the next word.
+_ESCAPES = ("\\n", "\\r", "\\t")
 
 Span = tuple[int, int]
 
@@ -91,7 +91,9 @@ def _readings(folded: str) -> list[str]:
     """A folded text, and where it writes line breaks as `\\n` once more with spaces in their place."""
     if "\\" not in folded:
         return [folded]
-    without = _ESCAPE.sub(lambda found: " " * len(found.group()), folded)
+    without = folded
+    for escape in _ESCAPES:
+        without = without.replace(escape, "  ")
     return [folded] if without == folded else [folded, without]
 
 
@@ -153,15 +155,34 @@ class Marks:
         """Where purged text stands in `text`: (start, end), in order, none touching another's inside."""
         if not self._wanted:
             return []
-        found = [span for reading in _readings(fold(text)) for span in self._windows(reading, self._anchors(reading))]
+        found = [span for reading in _readings(fold(text)) for span in self._windows(reading)]
         if not found:
             return []
         _, places = _fold_with_places(text)
         return _merged(((places[start], _end(places, end)) for start, end in found), text)
 
-    def _anchors(self, reading: str) -> set[str]:
+    def _windows(self, reading: str) -> list[Span]:
+        """Where purged text stands in a folded text, looked for about the words that may be its longest."""
+        tokens = _word_pattern(reading).findall(reading)
+        anchors = self._anchors(set(tokens))
+        if not anchors:
+            return []
+        found: list[Span] = []
+        for number, word in enumerate(tokens):
+            if word not in anchors:
+                continue
+            for (at, size), hashes in self._wanted[_fingerprint(word, self._key)].items():
+                window = tokens[number - at : number - at + size] if at <= number else []
+                if len(window) == size and _hash(window, self._key) in hashes:
+                    found.append((number - at, number - at + size - 1))
+        if not found:
+            return []
+        spans = [token.span() for token in _word_pattern(reading).finditer(reading)]
+        return [(spans[first][0], spans[last][1]) for first, last in found]
+
+    def _anchors(self, found: set[str]) -> set[str]:
         """The words that may be the longest of something purged."""
-        unknown = set(_word_pattern(reading).findall(reading)) - self._harmless
+        unknown = found - self._harmless
         if not unknown:
             return unknown
         anchors = {word for word in unknown if _fingerprint(word, self._key) in self._wanted}
@@ -169,21 +190,6 @@ class Marks:
             self._harmless = set()
         self._harmless |= unknown - anchors
         return anchors
-
-    def _windows(self, reading: str, anchors: set[str]) -> list[Span]:
-        """Where purged text stands in a folded text, about the words that may be its longest."""
-        if not anchors:
-            return []
-        tokens = [(found.group(), found.start(), found.end()) for found in _word_pattern(reading).finditer(reading)]
-        spans: list[Span] = []
-        for number, (word, _, _) in enumerate(tokens):
-            if word not in anchors:
-                continue
-            for (at, size), hashes in self._wanted[_fingerprint(word, self._key)].items():
-                window = tokens[number - at : number - at + size] if at <= number else []
-                if len(window) == size and _hash([token[0] for token in window], self._key) in hashes:
-                    spans.append((window[0][1], window[-1][2]))
-        return spans
 
 
 def clean(text: str, marks: Marks) -> tuple[str, int]:
