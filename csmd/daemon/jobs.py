@@ -1,4 +1,4 @@
-"""Work that somebody waits for: an import, a sync, a new embedding model; done on the steward's thread, one at a time.
+"""Work that somebody waits for: an import, a sync, a model, a purge, a scan; done on the steward's thread, one at a time.
 
 A job is a generator that stops after each batch, a transcript, a session or a few texts: between
 two of them the steward takes in what happens meanwhile. A job says in its result's `degraded` what

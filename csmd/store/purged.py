@@ -34,6 +34,7 @@ FOLDED_LIMIT = 20_000
 _ALONE = "\u0e00-\u0eff\u1000-\u11ff\u1780-\u17ff\u3040-\u30ff\u3400-\u4dbf\u4e00-\u9fff"
 _WORD = re.compile(f"[{_ALONE}]|[^\\W_{_ALONE}]+")
 _ASCII_WORD = re.compile(r"[a-z0-9]+")
+_PLAIN = re.compile(r"[A-Za-z0-9]+")
 _SINGLE = re.compile(f"[{_ALONE}]")
 #: White space as JSON writes it: the letter is no part of the next word.
 _ESCAPES = ("\\n", "\\r", "\\t")
@@ -215,8 +216,8 @@ class Needle:
     def __init__(self, text: str) -> None:
         found = words(text)
         #: Every place that holds the text holds these bytes, whatever case they are in; b"" where that is not known.
-        plain = max((word for word in found if word.isascii()), key=len, default="")
-        self.rare = plain.encode()
+        written = {word.lower() for word in _PLAIN.findall(text)} & set(found)  # `caf` of `café` is no word of it
+        self.rare = max(sorted(written), key=len, default="").encode()
         between = r"(?:[\W_]|\\+[nrt])"
         parts = [re.escape(found[0])]
         for last, word in pairwise(found):

@@ -127,6 +127,11 @@ def test_what_was_purged_as_a_whole_stays_away_from_another_import(machine: Mach
     assert mine not in kept
     if what != "project":
         assert any("database_url" in row["text"] for row in machine.call("csm_memory_list")["memories"])
+    # What is new is kept; of a session that was purged, or was one of a purged project's, nothing more.
+    before = machine.status()["counts"]["turns"]
+    machine.event("UserPromptSubmit", session="s1-marked", prompt="and one thing more")
+    machine.event("UserPromptSubmit", session="s9-new", prompt="something new is said here")
+    assert machine.status()["counts"]["turns"] - before == (1 if what in ("session", "project") else 2)
     machine.stop(child)
     assert left(machine, SAID if what != "memory" else SAID.rstrip(".")) == {}
 

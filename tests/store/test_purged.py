@@ -2,11 +2,15 @@
 
 from __future__ import annotations
 
+from pathlib import Path
+
 import pytest
 from hypothesis import given as drawn
+from hypothesis import settings
 from hypothesis import strategies as st
 
 from csmd.errors import BadInput
+from csmd.store import leftover
 from csmd.store.purged import PURGED, Marks, Needle, checked, clean, mark_of, without, words
 
 KEY = b"k" * 32
@@ -53,6 +57,29 @@ def test_a_part_of_a_word_takes_the_whole_word_and_comes_back_as_little(purged: 
     assert clean(said, marks)[0] == stored
 
 
+@pytest.mark.parametrize(
+    ("said", "held", "times"),
+    [
+        ("Café au lait", "x CAFÉ  au\nlait y", 1),
+        ("Café", "x café y cafe\u0301 z", 2),
+        ("Straße", "strasse STRASSE Straße", 3),
+        ("秘密の言葉", "これは秘密の言葉です", 1),
+        ("Zanzibar quokka", '{"a":"zanzibar\\nQUOKKA"}', 1),
+        ("Zanzibar quokka", "zanzibar, and a quokka", 0),
+    ],
+)
+def test_a_text_is_found_in_the_bytes_of_a_file_across_every_seam(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, said: str, held: str, times: int
+) -> None:
+    file = tmp_path / "held"
+    for before in (0, 90, 99, 100, 101, 140, 150, 200):
+        file.write_bytes(b"\xff" * before + b" " + held.encode() + b" " + b"." * 250)
+        for size, overlap in ((4096, 1024), (100, 60)):
+            monkeypatch.setattr(leftover, "CHUNK_BYTES", size)
+            monkeypatch.setattr(leftover, "OVERLAP_BYTES", overlap)
+            assert leftover.in_bytes(file, [Needle(said)]) == times, (before, size)
+
+
 @pytest.mark.parametrize("little", ["", "abc", "....", "a b c", " [purged] ", "12 3"])
 def test_what_would_take_too_much_with_it_is_refused(little: str) -> None:
     with pytest.raises(BadInput):
@@ -67,6 +94,7 @@ GAPS = st.text(alphabet=" \n\t\r\u00a0\u2028-_*.\"'>|", min_size=1, max_size=4)
 AROUND = st.text(alphabet="abcde ABC\n.,漢é\\n[]", max_size=30)
 
 
+@settings(max_examples=60)
 @drawn(phrase=PHRASES, gaps=st.lists(GAPS, min_size=3, max_size=3), around=st.tuples(AROUND, AROUND, AROUND),
        change=st.sampled_from([str, str.upper, str.lower, str.title, str.swapcase]))  # fmt: skip
 def test_no_occurrence_survives_in_any_form(
@@ -87,6 +115,7 @@ def test_no_occurrence_survives_in_any_form(
         assert words(left[start:end]) != words(purged)
 
 
+@settings(max_examples=60)
 @drawn(st.text(), PHRASES)
 def test_a_text_without_it_is_the_very_same(said: str, phrase: list[str]) -> None:
     purged = f"{' '.join(phrase)} neverintext"
@@ -94,6 +123,7 @@ def test_a_text_without_it_is_the_very_same(said: str, phrase: list[str]) -> Non
     assert clean(said, Marks([], KEY)) == (said, 0)
 
 
+@settings(max_examples=60)
 @drawn(st.text(alphabet="ab é漢ß\\n.\u00ad", max_size=40), st.text(alphabet="ab é漢ß", min_size=4, max_size=8))
 def test_what_stands_around_a_match_is_left_byte_by_byte(said: str, purged: str) -> None:
     try:
