@@ -195,16 +195,16 @@ def test_a_hook_and_the_transcript_still_meet_in_one_turn_where_something_was_pu
 def test_only_a_person_purges_and_lifts(machine: Machine) -> None:
     machine.start()
     machine.call("csm_memory_save", text=f"The vault opens with {MARK} on Mondays.", by_person=True)
-    for words in (["forget", "--purge", MARK], ["forget", "--purge", "--yes", MARK], ["forget", "--lift", MARK],
-                  ["tool", "csm_privacy_purge", "--param", f"what={MARK}"],
-                  ["tool", "csm_privacy_purge", "--param", f"what={MARK}", "--param", "by_person=true"],
-                  ["tool", "csm_privacy_lift", "--param", f"what={MARK}"]):  # fmt: skip
+    for words in (["forget", "--purge", "--yes", MARK],
+                  ["tool", "csm_privacy_purge", "--param", f"what={MARK}", "--param", "by_person=true"]):  # fmt: skip
         done = machine.run(*words)
         assert (done.returncode, done.stdout) == (1, ""), done
         assert "person at a terminal" in done.stderr or "told by the terminal" in done.stderr
-    assert "memories.text" in machine.csmd("forget", "--purge", "--dry-run", MARK)
+    for tool in ("csm_privacy_purge", "csm_privacy_lift"):
+        with pytest.raises(AssertionError, match="only a person at a terminal"):
+            machine.call(tool, what=MARK)
+    assert machine.work("csm_privacy_purge", what=MARK, dry_run=True)["counts"]["memories.text"] == 1
     assert MARK in machine.call("csm_memory_list")["memories"][0]["text"]
-    assert machine.run("forget", "--dry-run", MARK).returncode == 2
 
 
 def test_a_scan_finds_what_older_rules_let_through_and_never_shows_it(machine: Machine) -> None:
@@ -213,7 +213,7 @@ def test_a_scan_finds_what_older_rules_let_through_and_never_shows_it(machine: M
     path = machine.transcript(machine.line("user", f"the token is {token} for the build of it all", uuid="u-t"),
                               machine.line("assistant", "Well."), folder=machine.assistant / "projects" / "-project")  # fmt: skip
     machine.sync()
-    assert machine.csmd("scan", "--json")["secrets"] == 0  # it was kept out when it came
+    assert machine.work("csm_privacy_scan")["secrets"] == 0  # it was kept out when it came
     machine.stop(child)
     # As an older csmd, that did not know this kind, would have left it.
     import apsw
@@ -224,7 +224,7 @@ def test_a_scan_finds_what_older_rules_let_through_and_never_shows_it(machine: M
     connection.close()
     machine.paths.log_file.with_name("csmd.log.1").write_text(f"{token}\n")
     child = machine.start()
-    found = machine.csmd("scan", "--transcripts", "--json")
+    found = machine.work("csm_privacy_scan", transcripts=True)
     assert (found["secrets"], found["kinds"], found["fixed"]) == (4, {"github-token": 4}, 0)
     assert {(row.get("table"), row.get("id")) for row in found["found"]} == {
         ("turns", "u-t"),
@@ -237,7 +237,7 @@ def test_a_scan_finds_what_older_rules_let_through_and_never_shows_it(machine: M
     shown = machine.csmd("scan")
     assert token not in shown and "4 secrets: 4 github-token" in shown and max(map(len, shown.splitlines())) <= 100
     assert machine.csmd("scan", "--fix", "--json")["fixed"] == 3
-    assert machine.csmd("scan", "--json")["secrets"] == 0
+    assert machine.work("csm_privacy_scan")["secrets"] == 0
     assert machine.call("csm_store_check")["problems"] == []
     machine.stop(child)
     assert left(machine, token) == {}
