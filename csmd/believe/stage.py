@@ -7,9 +7,10 @@ from dataclasses import replace
 
 from csmd import text
 from csmd.believe import score
-from csmd.model import AUTHORITY_RANK, CATEGORIES, Decay, Memory, Provenance, Statement
-from csmd.store import context, cursors, memories, projects, search
+from csmd.model import AUTHORITY_RANK, CATEGORIES, Authority, Decay, Memory, Provenance, Statement
+from csmd.store import context, cursors, memories, projects, search, tombstones
 from csmd.store.core import Store
+from csmd.store.purged import PURGED
 from csmd.store.sqlite import Rows
 
 STAGE = "believe"
@@ -53,9 +54,9 @@ def remember(
     confirmation raises it only when the confirming turn has the higher one, and what the
     assistant saved by itself confirms nothing.
     """
-    text_hash = text.keyed_hash(statement.text, key)
-    if memories.is_forgotten(rows, text_hash):
+    if is_forgotten(rows, statement, key=key):
         return "", False
+    text_hash = text.keyed_hash(statement.text, key)
     name = projects.name_of(rows, project)
     scope = score.scope(statement.text, gate=statement.gate, project_name=name)
     home = project if scope == "project" else 0
@@ -101,9 +102,34 @@ def remember(
     return memory.id, True
 
 
-def forget(rows: Rows, memory: Memory, *, key: bytes, now: str) -> None:
-    """Removes a memory and sees to it that the same text does not become one again."""
-    memories.delete(rows, memory, text_hash=text.keyed_hash(memory.text, key), now=now)
+def is_forgotten(rows: Rows, statement: Statement, *, key: bytes) -> bool:
+    """Whether the user made csmd forget this statement, said so or nearly so, or purged a part of it."""
+    if PURGED in statement.text or tombstones.marks(rows, key).spans(statement.text):
+        return True
+    correction, authority = statement.gate == "correction", statement.authority
+    return tombstones.keeps_out(rows, statement.text, correction=correction, authority=authority, key=key)
+
+
+def forget(rows: Rows, memory: Memory, *, key: bytes, now: str, by_person: bool) -> None:
+    """Removes a memory with the sentences it came from, and sees to it that none like them becomes one again.
+
+    What an assistant has forgotten keeps out, and removes, only what assistants said.
+    """
+    memories.delete_statements_of(
+        rows,
+        memory,
+        text_hash=text.keyed_hash(memory.text, key),
+        is_same=lambda said: text.says_the_same(said, memory.text),
+        by_assistants=not by_person,
+    )
+    memories.delete(rows, memory)
+    by: Authority = "user" if by_person else "assistant"
+    tombstones.forget(rows, memory.text, correction=memory.gate == "correction", by=by, key=key, now=now)
+
+
+def unforget(rows: Rows, statement: Statement, *, key: bytes) -> None:
+    """Lets a statement be remembered again: a person says it on purpose."""
+    tombstones.lift(rows, statement.text, correction=statement.gate == "correction", key=key)
 
 
 def _same(rows: Rows, statement: Statement, *, project: int) -> Memory | None:

@@ -12,6 +12,7 @@ from typing import BinaryIO
 
 from csmd import text, wire
 from csmd.capture import project, transcript
+from csmd.capture import stage_purge as purging
 from csmd.capture.exclude import Excludes, Withheld
 from csmd.capture.hosts import claude, claude_calls
 from csmd.capture.hosts.claude_tools import transcripts_written
@@ -19,10 +20,11 @@ from csmd.capture.own import ReadLine
 from csmd.capture.redact import redact, storable_path
 from csmd.errors import BadInput, TooLarge
 from csmd.model import Event, Project, Turn
-from csmd.store import counts, cursors, events, files, journal, projects, sessions, tampered
+from csmd.store import counts, cursors, events, files, journal, projects, sessions, tampered, tombstones
 from csmd.store.core import Store
 from csmd.store.cursors import FileState
 from csmd.store.notes import Notes
+from csmd.store.purged import Marks
 from csmd.store.sqlite import Rows
 
 READ_BYTES = 4 * 1024 * 1024
@@ -67,26 +69,27 @@ def place_of(event: Event) -> Project | None:
 def record(
     rows: Rows, event: Event, *, redacted: Counter[str], key: bytes, now: str, place: Project | None = None
 ) -> bool:
-    """Stores an event and its provisional turn in one transaction; False when the event was known.
+    """Stores an event and its provisional turn in one transaction; False when it was known or nothing of it may be kept.
 
     `place` is what `place_of` says of the event; without it the writer has to look at the disk.
     """
+    place = place or place_of(event)
+    permitted = purging.permitted_event(rows, event, place, key=key)
+    if permitted is None:
+        return False
+    event = permitted
     text_hash = text.keyed_hash(event.text, key) if event.text else ""
     payload_hash = text.keyed_hash(event.payload, key)
     if not events.record(rows, event, text_hash=text_hash, payload_hash=payload_hash):
         return False
     counts.count(rows, redaction_counts(redacted))
     turn = claude.event_turn(event)
-    place = place or place_of(event)
     if turn is not None and place is not None:
+        listed = tombstones.listed_path(rows, storable_path(event.transcript_path), key=key)
+        turn, place, path = purging.permitted_turn(turn, place, listed, tombstones.marks(rows, key))
+        project_seq = projects.ensure(rows, place, now=now)
         journal.add_provisional(
-            rows,
-            turn,
-            event=event.name,
-            text_hash=text_hash,
-            host=event.host,
-            project=projects.ensure(rows, place, now=now),
-            path="" if event.agent_id else storable_path(event.transcript_path),
+            rows, turn, event=event.name, text_hash=text_hash, host=event.host, project=project_seq, path=path
         )
     if event.name in ("stop", "session_end", "pre_compact"):
         journal.settle(rows, event.session_id, at=event.at)
@@ -150,10 +153,15 @@ def tail(
     """
     report = Tail()
     source = redact(wire.clean(str(path)), Counter())
+
+    def look(rows: Rows) -> tuple[str, FileState | None, str]:
+        name = tombstones.listed_path(rows, storable_path(str(path)), key=store.hash_key)
+        return name, cursors.file_state(rows, name), purging.permitted_words(rows, source, key=store.hash_key)
+
+    name, known, source = store.read(look)
     with files.open_regular(path) as file, contextlib.closing(Notes(quarantine, source=source)) as notes:
         info = os.fstat(file.fileno())
         beginning = file.read(BEGINNING_BYTES)
-        known = store.read(lambda rows: cursors.file_state(rows, storable_path(str(path))))
         start = transcript.where_to_start(
             position=known.position if known else 0,
             head=known.head if known else "",
@@ -170,20 +178,21 @@ def tail(
         withheld = Withheld(excludes=excludes)
         file.seek(max(0, start.position - claude_calls.BEFORE_BYTES))
         claude_calls.remember(file.read(min(start.position, claude_calls.BEFORE_BYTES)), withheld)
-        early = claude.titles_in(beginning)
+        early = claude.Reading(titles=claude.titles_in(beginning))
         bad_before = known.bad_lines if known and start.position else 0
         for lines, position in _pieces(file, start.position, stop):
-            reading, bad = _parse(lines, tool_limit, notes, now(), withheld, read_line)
-            reading.turns = [turn for turn in reading.turns if not excludes.place(turn.cwd)]
+            read, bad = _parse(lines, tool_limit, notes, now(), withheld, read_line)
+            read.turns = [turn for turn in read.turns if not excludes.place(turn.cwd)]
+            reading, first = purging.permitted_lines(store, places.of, read, early)
             state = FileState(
-                path=storable_path(str(path)),
+                path=name,
                 device=info.st_dev,
                 inode=info.st_ino,
                 position=position,
                 head=transcript.head_of(beginning),
                 bad_lines=bad_before + report.bad_lines + bad,
             )
-            _store(store, reading, early, bad, state, places, now(), report)
+            _store(store, reading, first.titles, bad, state, places, now(), report)
             report.bytes_read = position - start.position
     return report
 
@@ -275,7 +284,8 @@ def _store(
         last = number == len(batches) - 1
 
         def write(rows: Rows, batch: list[Turn] = batch, last: bool = last) -> tuple[int, int]:
-            new = sum(_store_turn(rows, turn, state.path, places, store.hash_key, now) for turn in batch)
+            marks = tombstones.marks(rows, store.hash_key)
+            new = sum(_store_turn(rows, turn, state.path, places, marks, store.hash_key, now) for turn in batch)
             if last:
                 for session, title in early.items():
                     journal.set_title(rows, session, title, first=True)
@@ -294,13 +304,14 @@ def _store(
     report.redactions += sum(reading.redactions.values())
 
 
-def _store_turn(rows: Rows, turn: Turn, path: str, places: Places, key: bytes, now: str) -> bool:
+def _store_turn(rows: Rows, turn: Turn, path: str, places: Places, marks: Marks, key: bytes, now: str) -> bool:
     tampered.note(rows, (text.keyed_hash(name, key) for name in transcripts_written(turn)), at=turn.at)
+    turn, place, listed = purging.permitted_turn(turn, places.of(turn.cwd), path, marks)
     return journal.add_turn(
         rows,
         turn,
         text_hash=text.keyed_hash(turn.text, key),
         host=claude.HOST,
-        project=projects.ensure(rows, places.of(turn.cwd), now=now),
-        path="" if turn.agent_id else path,
+        project=projects.ensure(rows, place, now=now),
+        path=listed,
     )

@@ -109,15 +109,6 @@ def remember(text: str, project: str | None, everywhere: bool, pin: bool, as_jso
 
 
 @click.command()
-@click.argument("memory_id", metavar="ID")
-@json_option
-def forget(memory_id: str, as_json: bool) -> None:
-    """Forget a memory for good; the conversation it came from stays."""
-    found = ask("csm_memory_delete", id=memory_id, by_person=person_is_there())
-    out(found, as_json, lambda value: click.echo(f"forgotten: {value['text']}"))
-
-
-@click.command()
 @click.option("--project", metavar="PATH", help="This directory's by default.")
 @json_option
 def brief(project: str | None, as_json: bool) -> None:
@@ -160,4 +151,4 @@ def tool(name: str, params: tuple[str, ...], as_json: bool) -> None:
 
 
 #: In the order that `csmd --help` lists them.
-VERBS: tuple[click.Command, ...] = (search, memories, show_memory, remember, forget, brief, recall, tool)
+VERBS: tuple[click.Command, ...] = (search, memories, show_memory, remember, brief, recall, tool)

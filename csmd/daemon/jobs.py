@@ -1,4 +1,4 @@
-"""Work that somebody waits for: an import, a sync, a new embedding model; done on the steward's thread, one at a time.
+"""Work that somebody waits for: an import, a sync, a model, a purge, a scan; done on the steward's thread, one at a time.
 
 A job is a generator that stops after each batch, a transcript, a session or a few texts: between
 two of them the steward takes in what happens meanwhile. A job says in its result's `degraded` what
@@ -15,6 +15,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, Literal
 
 from csmd.capture import stage as capture
+from csmd.daemon import purging, scanning
 from csmd.errors import ConfigError, CsmdError, EmbeddingUnavailable, StoreError
 from csmd.store import counts, cursors, models, vectors
 
@@ -33,9 +34,11 @@ class Job:
     """Work somebody waits for; `progress` is for people, `result` for the caller."""
 
     id: str
-    kind: Literal["import", "sync", "model"]
+    kind: Literal["import", "sync", "model", "purge", "scan"]
     path: str = ""
     with_vectors: bool = True
+    order: dict[str, Any] = field(default_factory=dict)
+    """What a purge or a scan is about; never shown and never logged."""
     state: Literal["waiting", "running", "done", "failed"] = "waiting"
     progress: dict[str, Any] = field(default_factory=dict)
     result: dict[str, Any] = field(default_factory=dict)
@@ -49,6 +52,10 @@ def batches(steward: Steward, job: Job) -> Iterator[None]:
     try:
         if job.kind == "model":
             _use_model(steward, job)
+        elif job.kind == "purge":
+            yield from purging.run(steward, job)
+        elif job.kind == "scan":
+            yield from scanning.run(steward, job)
         else:
             yield from _take_in(steward, job)
         job.state = "done"

@@ -24,7 +24,7 @@ import csmd
 from csmd import wire
 from csmd.capture.redact import choose_words, redact
 from csmd.config import Config, child_environment
-from csmd.daemon import hosts, kept, logs, retention
+from csmd.daemon import hosts, kept, logs, purging, retention
 from csmd.daemon.now import now_iso
 from csmd.daemon.server import Server, clear_stale_socket
 from csmd.daemon.steward import Steward
@@ -101,6 +101,7 @@ def _serve(config: Config) -> None:
             return tools.model_name()
 
         steward = Steward(store, config, embedder, model_name=model_name)
+        purging.resume(steward)
         watch = Watch(steward.hint)
         path = socket_path(paths.home)
         tools = Tools(

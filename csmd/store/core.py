@@ -25,7 +25,7 @@ import apsw
 
 from csmd.errors import Refused, StoreError
 from csmd.store import migrate, vectors
-from csmd.store.sqlite import Rows, connect, explained
+from csmd.store.sqlite import BUSY_TIMEOUT_MS, Rows, cleanse, connect, explained
 
 T = TypeVar("T")
 Lane = Literal["hook", "main", "status"]
@@ -162,6 +162,20 @@ class Store:
         except apsw.Error as error:
             raise explained(error, self.path) from error
         return max(0, pages - moved)
+
+    def cleanse(self) -> bool:
+        """Rewrites the database file without what was deleted from it; False when the log could not be emptied.
+
+        Writes wait meanwhile, as long as SQLite's own patience lasts.
+        """
+        try:
+            with self._maintaining:
+                try:
+                    return cleanse(self._maintenance, self.path.parent, patience_ms=BUSY_TIMEOUT_MS)
+                finally:
+                    self._maintenance.set_busy_timeout(CHECKPOINT_PATIENCE_MS)
+        except apsw.Error as error:
+            raise explained(error, self.path) from error
 
     def close(self) -> None:
         """Performs what is queued, then ends every thread and connection; Refused on a thread of the store's own."""

@@ -59,13 +59,15 @@ def save_file(rows: Rows, state: FileState, *, now: str) -> None:
 
 
 def known_positions(rows: Rows) -> dict[str, int]:
-    """Every transcript's path and how far it has been read."""
-    return {str(path): int(position) for path, position in rows.all("select path, position from files")}
+    """Every transcript's path and how far it has been read; not those whose names were purged."""
+    found = rows.all("select path, position from files where substr(path, 1, 7) <> 'purged:'")
+    return {str(path): int(position) for path, position in found}
 
 
 def files_read_since(rows: Rows, at: str) -> list[str]:
-    """The transcripts that brought something since a time."""
-    return [str(path) for (path,) in rows.all("select path from files where read_at >= :at", at=at)]
+    """The transcripts that brought something since a time; not those whose names were purged."""
+    found = rows.all("select path from files where read_at >= :at and substr(path, 1, 7) <> 'purged:'", at=at)
+    return [str(path) for (path,) in found]
 
 
 def cursor(rows: Rows, stage: str, subject: str) -> int:

@@ -46,7 +46,7 @@ STRUCTURE: dict[str, frozenset[str]] = {
     "injections": frozenset({"id", "session_id", "event", "at", "text_hash"}),
     "injection_items": frozenset({"memory_id", "reason"}),
     "activity": frozenset({"day"}),
-    "tombstones": frozenset({"text_hash", "created_at"}),
+    "tombstones": frozenset({"kind", "hash", "part_of", "authority", "created_at"}),
     "tampered": frozenset({"name_hash", "at"}),
     "counters": frozenset({"name"}),
     "vector_models": frozenset({"name", "created_at"}),

@@ -11,6 +11,7 @@ from collections.abc import Sequence
 
 from csmd.model import SEARCHABLE, StoredTurn, Turn, TurnKind
 from csmd.store import projects, vectors
+from csmd.store.purged import PURGED
 from csmd.store.sqlite import Rows
 
 #: What stands before an event's id in the uuid of the turn it reported.
@@ -162,7 +163,7 @@ def _move_provenance(rows: Rows, old: str, new: str) -> None:
 
 
 def _is_searchable(turn: Turn) -> int:
-    return 1 if turn.kind in SEARCHABLE and turn.text else 0
+    return 1 if turn.kind in SEARCHABLE and turn.text not in ("", PURGED) else 0
 
 
 def _insert_turn(rows: Rows, turn: Turn, session: int, *, text_hash: str, project: int, source: str) -> int:

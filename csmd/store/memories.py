@@ -1,11 +1,11 @@
-"""Statements, memories, their provenance, links and tombstones: what is believed, and why.
+"""Statements, memories, their provenance and links: what is believed, and why.
 
 No memory without provenance: `insert` writes both or neither.
 """
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from typing import Any
 
 from csmd.errors import StoreError
@@ -225,24 +225,38 @@ def listing(rows: Rows, *, projects: Sequence[int] | None, limit: int = 2**31) -
     return _with_provenance(rows, found)
 
 
-def delete(rows: Rows, memory: Memory, *, text_hash: str, now: str) -> None:
-    """Removes a memory, its vectors and the statements it came from, and leaves a tombstone of its hash."""
+def delete(rows: Rows, memory: Memory) -> None:
+    """Removes a memory with its vectors, its links and its place in receipts.
+
+    What it superseded is superseded by what superseded it, or by nothing.
+    """
     vectors.delete_for(rows, "memory", memory.seq)
     rows.run("delete from injection_items where memory_id = :id", id=memory.id)
-    rows.run("delete from statements where text_hash = :hash", hash=text_hash)
     rows.run("delete from memories where seq = :seq", seq=memory.seq)
+    heir = memory.superseded_by if memory.superseded_by != memory.id else ""
     rows.run(
-        "insert into tombstones (text_hash, created_at) values (:hash, :now) on conflict do nothing",
-        hash=text_hash,
-        now=now,
+        "update memories set superseded_by = case when id = :heir then '' else :heir end, version = version + 1 "
+        "where superseded_by = :id and superseded_by <> ''",
+        heir=heir,
+        id=memory.id,
     )
 
 
-def is_forgotten(rows: Rows, text_hash: str) -> bool:
-    """Whether the user made csmd forget this text."""
-    return rows.value("select 1 from tombstones where text_hash = :hash", hash=text_hash) is not None
-
-
-def unforget(rows: Rows, text_hash: str) -> None:
-    """Lifts a tombstone: the user stated the text again on purpose."""
-    rows.run("delete from tombstones where text_hash = :hash", hash=text_hash)
+def delete_statements_of(
+    rows: Rows, memory: Memory, *, text_hash: str, is_same: Callable[[str], bool], by_assistants: bool
+) -> None:
+    """Removes the sentences that a memory came from; those that assistants said only, where `by_assistants`."""
+    for source in memory.provenance:
+        for seq, said in rows.all(
+            "select x.seq, x.text from statements x join turns t on t.seq = x.turn_seq "
+            "where t.uuid = :uuid and (:assistants = 0 or x.authority <> 'user')",
+            uuid=source.uuid,
+            assistants=int(by_assistants),
+        ):
+            if is_same(str(said)):
+                rows.run("delete from statements where seq = :seq", seq=seq)
+    rows.run(
+        "delete from statements where text_hash = :hash and (:assistants = 0 or authority <> 'user')",
+        hash=text_hash,
+        assistants=int(by_assistants),
+    )

@@ -35,12 +35,14 @@ def vector_extension() -> str:
     return str(Path(spec.origin).parent / "vec0")
 
 
-def connect(path: Path, *, readonly: bool) -> apsw.Connection:
-    """A connection with csmd's pragmas; readers cannot write by construction."""
+def connect(path: Path, *, readonly: bool, still: bool = False) -> apsw.Connection:
+    """A connection with csmd's pragmas; readers cannot write by construction. `still`: nobody has the file open."""
     flags = apsw.SQLITE_OPEN_READONLY if readonly else apsw.SQLITE_OPEN_READWRITE | apsw.SQLITE_OPEN_CREATE
     extension = vector_extension()
     try:
-        connection = apsw.Connection(str(path), flags=flags)
+        # Else SQLite would put a log and its index beside it.
+        place = f"{path.absolute().as_uri()}?immutable=1" if still else str(path)
+        connection = apsw.Connection(place, flags=flags | (apsw.SQLITE_OPEN_URI if still else 0))
     except apsw.Error as error:
         raise explained(error, path) from error
     try:
@@ -176,6 +178,35 @@ def live_bytes(rows: Rows) -> int:
     """Bytes of the database that hold something: what was freed inside the file is used again and does not count."""
     pages = rows.value("pragma page_count") - rows.value("pragma freelist_count")
     return int(pages * rows.value("pragma page_size"))
+
+
+def secure_delete(rows: Rows) -> None:
+    """Has what this connection deletes from now on overwritten with zeros, until the database is opened again."""
+    rows.run("pragma secure_delete = on")
+
+
+def cleanse(connection: apsw.Connection, folder: Path, *, patience_ms: int) -> bool:
+    """Rewrites the whole database without what was deleted from it, and empties the write-ahead log.
+
+    Full-text indexes are merged until no deleted word is left in them. The copy that SQLite makes meanwhile has no
+    name and lies in `folder`. False when a reader kept the log from being emptied: ask again.
+    """
+    connection.set_busy_timeout(patience_ms)
+    for table in ("turns_fts", "memories_fts"):
+        connection.execute(f"insert into {table} ({table}) values ('optimize')")  # noqa: S608
+    place = str(folder).replace("'", "''")
+    connection.execute(f"pragma temp_store_directory = '{place}'")
+    connection.execute("pragma temp_store = file")
+    try:
+        connection.execute("vacuum")
+    finally:
+        connection.execute("pragma temp_store = memory")
+        connection.execute("pragma temp_store_directory = ''")
+    try:
+        connection.wal_checkpoint(mode=apsw.SQLITE_CHECKPOINT_TRUNCATE)
+    except apsw.BusyError:
+        return False
+    return True
 
 
 def match_expression(terms: Sequence[str]) -> str:

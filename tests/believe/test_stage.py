@@ -7,6 +7,7 @@ from pathlib import Path
 
 import pytest
 
+from csmd import text
 from csmd.believe import stage
 from csmd.model import BriefItem, Project, Provenance, Statement
 from csmd.store import context, memories, projects
@@ -83,13 +84,75 @@ def test_authority_rises_only_by_the_turn_that_has_it(store: Store) -> None:
     assert read(store, ident).authority == "user"
 
 
+def forget(store: Store, ident: str, *, by_person: bool = True) -> None:
+    store.write(
+        lambda rows: stage.forget(
+            rows, memories.by_id(rows, ident), key=store.hash_key, now=NOW, by_person=by_person
+        )
+    )  # fmt: skip
+
+
 def test_what_the_user_made_csmd_forget_does_not_come_back(store: Store) -> None:
     said = statement("The admin password rotates on Mondays")
     ident, _ = remember(store, said, "u1")
-    store.write(lambda rows: stage.forget(rows, memories.by_id(rows, ident), key=store.hash_key, now=NOW))
+    forget(store, ident)
     assert read(store, ident) is None
     assert remember(store, said, "u2", session="s9") == ("", False)
     assert store.read(lambda rows: memories.listing(rows, projects=None)) == []
+
+
+#: (what was forgotten, what is said later, whether it stays out): by the same rule by which one confirms the other.
+FORGOTTEN = [
+    ("The admin password rotates on Mondays", "the admin password rotates on mondays!", True),
+    ("The admin password rotates on Mondays", "An admin password rotates on a Monday", True),
+    ("Use the Postgres job queue for every worker", "use Postgres' job queue for every worker, please", True),
+    ("We deploy the billing service Mondays after lunch", "Remember: deploy billing service Mondays after lunch", True),
+    (
+        "deploy the billing service each Monday in the cluster",
+        "deploy billing service Mondays cluster, carefully",
+        True,
+    ),
+    ("deploy the billing service carefully each Monday in the cluster", "deploy billing service Mondays cluster", True),
+    ("telemetry is on by default in nightly builds", "telemetry is off by default in nightly builds", False),
+    ("the job queue runs on Postgres in every environment", "the job queue runs on Redis in every environment", False),
+    ("We use tabs in the Go files here", "We do not use tabs in the Go files here", False),
+    ("run the migrations before deploying billing", "run the migrations after deploying billing", False),
+    ("Use two spaces for indentation in YAML files", "Use four spaces for indentation in YAML files", False),
+    ("The admin password rotates on Mondays", "The staging host is reachable over VPN only", False),
+    ("use tabs", "use tabs in the makefiles of the billing service", False),
+]
+
+
+@pytest.mark.parametrize(("gone", "later", "stays_out"), FORGOTTEN)
+def test_what_says_the_same_as_something_forgotten_stays_out_and_nothing_else(
+    store: Store, gone: str, later: str, stays_out: bool
+) -> None:
+    ident, _ = remember(store, statement(gone), "u1")
+    forget(store, ident)
+    found, _ = remember(store, statement(later), "u2", session="s2", name="beta")
+    assert (found == "") == stays_out
+    # The same rule confirms: what stays out would have been the same memory.
+    assert text.says_the_same(gone, later) == stays_out
+
+
+def test_a_person_lifts_what_they_made_csmd_forget_in_other_words_too(store: Store) -> None:
+    ident, _ = remember(store, statement("deploy the billing service each Monday in the cluster"), "u1")
+    forget(store, ident)
+    again = statement("deploy billing service Mondays cluster, carefully")
+    store.write(lambda rows: stage.unforget(rows, again, key=store.hash_key))
+    assert remember(store, again, "u2")[1]
+    assert store.read(lambda rows: rows.value("select count(*) from tombstones")) == 0
+
+
+def test_what_an_assistant_saved_and_forgot_keeps_no_user_from_saying_it(store: Store) -> None:
+    said = "Use Postgres for the job queue of the billing workers"
+    ident, _ = remember(store, statement(said, authority="assistant"), "u1")
+    forget(store, ident, by_person=False)
+    assert remember(store, statement(said, authority="assistant"), "u2") == ("", False)
+    kept, new = remember(store, statement(f"{said}."), "u3")
+    assert new and read(store, kept).authority == "user"
+    forget(store, kept)
+    assert remember(store, statement(said), "u4") == ("", False)
 
 
 def test_projects_do_not_share_what_is_tied_to_one(store: Store) -> None:

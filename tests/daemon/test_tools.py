@@ -13,7 +13,7 @@ from csmd.errors import BadInput, CsmdError
 from csmd.store import models
 
 GIVEN = {"query": "pathlib", "id": "m1", "text": "We use tabs.", "project": "/p", "prompt": "pathlib?", "path": "/p",
-         "uuid": "u1"}  # fmt: skip
+         "uuid": "u1", "what": "a text to purge"}  # fmt: skip
 
 
 def texts(parts: Any) -> list[str]:
@@ -54,6 +54,7 @@ def test_the_list_of_tools_is_the_registry(parts: Any) -> None:
         "csm_memory_save", "csm_memory_delete", "csm_import", "csm_sync", "csm_model_add",
         "csm_session_write_user", "csm_session_write_assistant", "csm_session_write_system", "csm_session_write_summary",
         "csm_session_tombstone",
+        "csm_privacy_purge", "csm_privacy_lift", "csm_privacy_scan",
     }  # fmt: skip
     with pytest.raises(BadInput, match="unknown tool 'csm_nothing'"):
         parts.call("csm_nothing")

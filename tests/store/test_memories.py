@@ -102,20 +102,32 @@ def test_a_forgotten_memory_leaves_nothing_but_its_hash(store: Store, given: Any
                             items=[BriefItem(id="m1", score=1.0, reason="")])  # fmt: skip
         memory = memories.by_id(rows, "m1")
         assert memory is not None
-        memories.delete(rows, memory, text_hash=given.hash(said), now=given.now)
+        memories.delete_statements_of(
+            rows, memory, text_hash=given.hash(said), is_same=lambda other: False, by_assistants=False
+        )
+        memories.delete(rows, memory)
         found = counts.counts(rows)
         assert (found["memories"], found["statements"], found["vectors"]) == (1, 0, 0)
         assert search.text_hits(rows, "memory", ["hunter2"], projects=None, limit=5) == []
         assert search.vector_hits(rows, "memory", model, b"abcd", projects=None, limit=5) == []
         assert memories.links_of(rows, "m2") == [] and "m1" not in context.told(rows, "s1")
         assert rows.value("select count(*) from provenance") == 1
-        assert memories.is_forgotten(rows, given.hash("  The password is HUNTER2. "))
-        assert not memories.is_forgotten(rows, given.hash("other"))
-        memories.unforget(rows, given.hash(said))
-        assert not memories.is_forgotten(rows, given.hash(said))
 
     store.write(story)
     assert store.write(integrity) == []
+
+
+def test_what_a_forgotten_memory_superseded_names_its_heir(store: Store, given: Any) -> None:
+    def story(rows: Rows) -> dict[str, str]:
+        for ident, heir in (("m1", "m2"), ("m2", "m3"), ("m3", ""), ("m4", "m5"), ("m5", "m4"), ("m6", "m3")):
+            put(rows, given, ident, f"text {ident}")
+            memories.update_belief(rows, replace(memories.by_id(rows, ident), superseded_by=heir))
+        for ident in ("m2", "m5"):
+            memories.delete(rows, memories.by_id(rows, ident))
+        return {memory.id: memory.superseded_by for memory in memories.listing(rows, projects=None)}
+
+    # A ring of two is broken up: nothing supersedes itself.
+    assert store.write(story) == {"m1": "m3", "m3": "", "m4": "", "m6": "m3"}
 
 
 def test_what_is_said_after_something_was_forgotten_stands_past_every_cursor(store: Store, given: Any) -> None:
@@ -125,7 +137,7 @@ def test_what_is_said_after_something_was_forgotten_stands_past_every_cursor(sto
         seq = put(rows, given, "m1", "use tabs")
         memory = memories.by_id(rows, "m1")
         assert memory is not None
-        memories.delete(rows, memory, text_hash=given.hash("use tabs"), now="")
+        memories.delete(rows, memory)
         spoken(rows, given, "u2", "use spaces")
         assert len(memories.statements_after(rows, cursor, limit=9)) == 1
         assert put(rows, given, "m2", "use spaces") > seq

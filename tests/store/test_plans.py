@@ -21,6 +21,7 @@ from csmd.store import (
     retention,
     search,
     sessions,
+    tombstones,
     vectors,
 )
 from csmd.store.core import Store
@@ -95,6 +96,16 @@ def _receipt(rows: Rows, given: Given) -> None:
     )  # fmt: skip
 
 
+def _keeps_out(rows: Rows, given: Given) -> None:
+    tombstones.forget(rows, "use tabs in this code", correction=False, by="user", key=b"k", now="")
+    tombstones.keeps_out(rows, "use tabs in this code", correction=False, authority="user", key=b"k")
+
+
+def _purged_names(rows: Rows, given: Given) -> None:
+    tombstones.purge_names(rows, "session", ["s1"], key=b"k", now="")
+    tombstones.purged_names(rows, "session", ["s1", "s2"], key=b"k")
+
+
 #: What runs for every hook, step of the steward, brief, search and forgetting.
 HOT: dict[str, Any] = {
     "record_event and add_provisional": _add_provisional,
@@ -112,8 +123,10 @@ HOT: dict[str, Any] = {
     "by_hash": lambda rows, _: memories.by_hash(rows, "h", project=1),
     "by_seqs": lambda rows, _: memories.by_seqs(rows, [1]),
     "statements_after": lambda rows, _: memories.statements_after(rows, 0, limit=9),
-    "is_forgotten": lambda rows, _: memories.is_forgotten(rows, "h"),
-    "delete": lambda rows, given: memories.delete(rows, given.memory("m1", "x"), text_hash="h", now=""),
+    "keeps_out": _keeps_out,
+    "marks": lambda rows, _: tombstones.marks(rows, b"k"),
+    "purged_names": _purged_names,
+    "delete": lambda rows, given: memories.delete(rows, given.memory("m1", "x")),
     "memories_with": lambda rows, _: search.memories_with(rows, "tabs"),
     "text_hits": lambda rows, _: search.text_hits(rows, "turn", ["later"], projects=[1], limit=9),
     "turns_by_seq": lambda rows, _: search.turns_by_seq(rows, [1, 2]),

@@ -31,6 +31,7 @@ BEGINNING = re.compile(
 #: What stands for the placeholders of f-strings; one that is missing here fails the test.
 PLACEHOLDERS = {
     "_COLUMNS": "m.id, m.text",
+    "column": "text",
     "keys": "1, 2",
     "marks": "'startup', 'clear'",
     "operator": "<",

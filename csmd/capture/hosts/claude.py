@@ -12,6 +12,7 @@ import json
 import re
 from collections import Counter
 from dataclasses import dataclass, field, replace
+from pathlib import Path
 from typing import Any
 
 from csmd import text as texts
@@ -300,3 +301,8 @@ def _flat(content: Any) -> str:
     if not isinstance(content, list):
         return content if isinstance(content, str) else ""
     return "\n".join(string(block, "text") if isinstance(block, dict) else "" for block in content)
+
+
+def places(folder: Path) -> list[Path]:
+    """Where the assistant with this configuration directory keeps what was said and where."""
+    return [folder, folder.parent / ".claude.json"] if folder.name == ".claude" else [folder]

@@ -12,6 +12,7 @@ from csmd import text
 from csmd.believe import score
 from csmd.believe import stage as believe
 from csmd.capture import project
+from csmd.capture import stage_purge as purging
 from csmd.capture.redact import redact
 from csmd.daemon.now import now_iso
 from csmd.daemon.tool import PLACE, QUERY_VECTOR_S, REQUIRED, Params, Tool, places
@@ -154,9 +155,10 @@ def _remember(tools: Tools, rows: Rows, params: Params) -> dict[str, Any]:
     place = project.identify(redact(params["project"], Counter()), read=files.read_small) if params["project"] else None
 
     def write(writing: Rows) -> tuple[str, bool]:
-        home = projects.ensure(writing, place, now=now) if place else 0
+        key = tools.store.hash_key
+        home = projects.ensure(writing, purging.permitted_place(writing, place, key=key), now=now) if place else 0
         if by_person:
-            memories.unforget(writing, text.keyed_hash(statement.text, tools.store.hash_key))
+            believe.unforget(writing, statement, key=key)
         # What a model saves by itself confirms nothing: each call is a new source, so it could make anything sure.
         return believe.remember(
             writing,
@@ -164,13 +166,15 @@ def _remember(tools: Tools, rows: Rows, params: Params) -> dict[str, Any]:
             Provenance(uuid=uuid, session_id=redact(params["session"], Counter()), at=now),
             project=home,
             origin="stated" if by_person else "model_saved",
-            key=tools.store.hash_key,
+            key=key,
             pinned=params["pin"] and by_person,
         )
 
     ident, new = tools.store.write(write)
     tools.steward.poke()
     if not ident:
+        if by_person:
+            raise CsmdError("a part of this text was purged", hint="`csmd forget --lift` lets purged text in again")
         raise CsmdError("the user made csmd forget this text", hint="say it again with `csmd remember` in a terminal")
     return {"id": ident, "new": new, "text": statement.text, "authority": statement.authority}
 
@@ -185,7 +189,7 @@ def _forget(tools: Tools, rows: Rows, params: Params) -> dict[str, Any]:
                 f"{memory.id} was said by the user, and only a person at a terminal can make csmd forget it",
                 hint=f"type `csmd forget {memory.id}` in a terminal",
             )
-        believe.forget(writing, memory, key=tools.store.hash_key, now=now_iso())
+        believe.forget(writing, memory, key=tools.store.hash_key, now=now_iso(), by_person=params["by_person"])
         return memory
 
     memory = tools.store.write(write)

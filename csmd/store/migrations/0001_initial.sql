@@ -129,6 +129,7 @@ create table memories (
   superseded_by text not null default ''
 );
 create index memories_by_hash on memories (project_seq, text_hash);
+create index memories_superseded on memories (superseded_by) where superseded_by <> '';
 create index memories_by_scope on memories (project_seq, gate, confidence);
 
 create table provenance (
@@ -199,8 +200,18 @@ create table activity (
   primary key (project_seq, day)
 ) without rowid;
 
--- Keyed hashes of what the user made csmd forget.
-create table tombstones (text_hash text primary key, created_at text not null);
+-- Keyed hashes of what the user made csmd forget or purge. `anchor`: a small keyed hash of a text's longest word.
+create table tombstones (
+  kind text not null,
+  hash text not null,
+  part_of text not null default '',
+  words integer not null default 0,
+  anchor integer not null default 0,
+  anchor_at integer not null default 0,
+  authority text not null default 'user',
+  created_at text not null,
+  primary key (kind, hash, part_of)
+);
 
 -- Keyed hashes of the file names of transcripts that a recorded tool call has written: their lines prove nothing.
 create table tampered (name_hash text primary key, at text not null);

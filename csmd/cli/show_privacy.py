@@ -1,0 +1,84 @@
+"""What people see of purges and scans, at 80 columns: where something stands, never a secret itself."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+import click
+
+#: Places that are shown one by one.
+SHOWN = 20
+#: Line numbers of one file that are shown.
+LINES = 6
+
+
+def planned(value: dict[str, Any], *, to_stderr: bool = False) -> None:
+    """What a purge would remove."""
+    say = _to(to_stderr)
+    say(f"to be purged: {value['about']}")
+    if not value["counts"]:
+        say("  csmd holds nothing of it; it would be kept out from now on")
+    for name, amount in value["counts"].items():
+        say(f"  {amount:>6}  {name}")
+    _hosts(value, say)
+
+
+def purged(value: dict[str, Any]) -> None:
+    """What a purge has done, and what is left."""
+    say = _to(False)
+    say(f"purged: {value['about']}")
+    for name, amount in value["counts"].items():
+        say(f"  {amount:>6}  {name}")
+    for verb, paths in (("removed", value["files_removed"]), ("rewritten", value["files_rewritten"])):
+        for path in paths:
+            say(f"{verb}: {path}")
+    for found in value["left"]:
+        needed = " (csmd needs it to take its hooks out again)" if found["path"] in value["files_kept"] else ""
+        say(f"still in: {found['path']}, {found['count']} times{needed}")
+    if not value["left"]:
+        say("nothing of it is left in csmd's files")
+    _hosts(value, say)
+
+
+def lifted(value: dict[str, Any]) -> None:
+    """Whether something purged is let in again."""
+    again = "is let in again; what was removed does not come back by itself"
+    click.echo(f"{value['about']}: {again if value['lifted'] else 'was not purged'}")
+
+
+def scanned(value: dict[str, Any]) -> None:
+    """The secrets that a scan has found, by kind and by place."""
+    say = _to(False)
+    if not value["secrets"]:
+        say(f"no secret found in what csmd holds, {value['took_s']:.1f} s")
+    else:
+        kinds = ", ".join(f"{amount} {kind}" for kind, amount in value["kinds"].items())
+        say(f"{value['secrets']} secrets: {kinds}")
+    for found in value["found"][:SHOWN]:
+        where = found.get("file") or f"{found['table']}.{found['column']} {found['id'][:36]}"
+        what = f"{found['preview']} {found['length']} characters" if found["length"] else f"{found['count']} times"
+        say(f"  {found['kind']}: {what}, in {where}")
+    rest = max(0, len(value["found"]) - SHOWN) + value["more"]
+    if rest:
+        say(f"  and {rest} more (csmd scan --json)")
+    if value["secrets"]:
+        say(f"{value['fixed']} places cleaned" if value["fixed"] else "`csmd scan --fix` takes them out")
+    for found in value["transcripts"]:
+        say(f"{found['secrets']} in the assistant's {found['path']}")
+    for reason in value["degraded"]:
+        say(f"degraded: {reason}")
+
+
+def _hosts(value: dict[str, Any], say: Callable[[str], None]) -> None:
+    if value["hosts"]:
+        say("the assistant's own files hold it, too; csmd does not change them:")
+    for found in value["hosts"][:SHOWN]:
+        numbers = ", ".join(str(number) for number in found["lines"][:LINES])
+        say(f"  {found['path']}, line {numbers}{', …' if found['count'] > LINES else ''}")
+    if len(value["hosts"]) > SHOWN:
+        say(f"  and {len(value['hosts']) - SHOWN} more (--json)")
+
+
+def _to(stderr: bool) -> Callable[[str], None]:
+    return lambda line: click.echo(line, err=stderr)

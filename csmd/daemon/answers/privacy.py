@@ -1,0 +1,63 @@
+"""What leaves for good, and what is looked for: purges, lifting them, scans for secrets."""
+
+from __future__ import annotations
+
+import secrets
+from typing import TYPE_CHECKING, Any
+
+from csmd.capture import project
+from csmd.daemon.jobs import Job
+from csmd.daemon.tool import REQUIRED, Params, Tool
+from csmd.errors import CsmdError
+from csmd.store import files, purge_plan
+from csmd.store.purge_plan import Plan
+from csmd.store.sqlite import Rows
+
+if TYPE_CHECKING:
+    from csmd.daemon.tools import Tools
+
+
+def _plan(tools: Tools, rows: Rows, params: Params) -> Plan:
+    typed = str(params["what"])
+    place = project.identify(typed, read=files.read_small).key if typed.startswith("/") else ""
+    return purge_plan.resolve(rows, typed, key=tools.store.hash_key, kind=params["kind"], project_key=place)
+
+
+def _by_person(params: Params, verb: str) -> None:
+    if not params["by_person"]:
+        raise CsmdError(f"only a person at a terminal can {verb}", hint="type it in a terminal")
+
+
+def _purge(tools: Tools, rows: Rows, params: Params) -> dict[str, Any]:
+    if not params["dry_run"]:
+        _by_person(params, "have csmd purge something")
+    order = {"plan": _plan(tools, rows, params), "dry_run": params["dry_run"]}
+    return {"job": tools.steward.submit(Job(id=secrets.token_hex(8), kind="purge", order=order)).id}
+
+
+def _lift(tools: Tools, rows: Rows, params: Params) -> dict[str, Any]:
+    _by_person(params, "let in again what was purged")
+    plan = _plan(tools, rows, params)
+    gone = tools.store.write(lambda writing: purge_plan.lift(writing, plan, key=tools.store.hash_key))
+    return {"what": plan.what, "about": plan.about, "lifted": gone}
+
+
+def _scan(tools: Tools, rows: Rows, params: Params) -> dict[str, Any]:
+    order = {"fix": params["fix"], "transcripts": params["transcripts"]}
+    return {"job": tools.steward.submit(Job(id=secrets.token_hex(8), kind="scan", order=order)).id}
+
+
+TOOLS: dict[str, Tool] = {
+    "csm_privacy_purge": Tool(
+        summary="Remove something from everything csmd holds; gives a job", mutates=True, run=_purge,
+        parameters={"what": (str, REQUIRED), "kind": (str, ""), "dry_run": (bool, False), "by_person": (bool, False)},
+    ),
+    "csm_privacy_lift": Tool(
+        summary="Let in again what was purged", mutates=True, run=_lift,
+        parameters={"what": (str, REQUIRED), "kind": (str, ""), "by_person": (bool, False)},
+    ),
+    "csm_privacy_scan": Tool(
+        summary="Look for secrets in what csmd holds; gives a job", mutates=True, run=_scan,
+        parameters={"fix": (bool, False), "transcripts": (bool, False)},
+    ),
+}  # fmt: skip

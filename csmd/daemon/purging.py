@@ -1,0 +1,165 @@
+"""A purge as a job: its tombstones first, then all they forbid, then the files; in the end every byte is looked at.
+
+Nothing of the text is written anywhere: one that was killed is finished at the next start by its tombstones alone.
+"""
+
+from __future__ import annotations
+
+import secrets
+import subprocess
+import sys
+import time
+from collections.abc import Generator, Iterator, Sequence
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from csmd import wire
+from csmd.capture.hosts import claude
+from csmd.config import child_environment
+from csmd.daemon.now import now_iso
+from csmd.errors import StoreError
+from csmd.store import files, purge, purge_files, purge_plan, tombstones
+from csmd.store.purge_plan import Plan
+from csmd.store.purged import Needle
+
+if TYPE_CHECKING:
+    from csmd.daemon.jobs import Job
+    from csmd.daemon.steward import Steward
+
+#: How long the search in files may take the steward's time before others have their turn.
+SLICE_S = 0.2
+#: Sessions whose ids are searched for in the assistant's files.
+MOST_NAMES = 100
+#: How often the write-ahead log is tried to be emptied while a reader is at work.
+CLEANSE_TRIES = 50
+Steps = Generator[None, None, dict[str, Any]]
+
+
+def run(steward: Steward, job: Job) -> Iterator[None]:
+    """Does a purge, or with `dry_run` says what it would do; without a plan it finishes one that was broken off."""
+    started = time.monotonic()
+    plan: Plan | None = job.order.get("plan")
+    there: dict[str, Any] = {"hosts": [], "texts": []}
+    if plan is not None:
+        if not job.order.get("dry_run"):
+            steward.replay_spool()
+        job.progress.update(step="transcripts")
+        names = [] if plan.texts else (plan.sessions or plan.turns)[:MOST_NAMES]
+        there = yield from _look(steward, plan.texts or plan.probes, names, own=[], hosts=_host_places(steward))
+        counts = steward.store.read(lambda rows: purge_plan.counts(rows, plan))
+        job.result.update(what=plan.what, about=plan.about, counts=counts, hosts=there["hosts"])
+        if job.order.get("dry_run"):
+            return
+        found = (yield from _variants(steward, job, plan)) | set(there["texts"] if plan.texts else ())
+        key, now = steward.store.hash_key, now_iso()
+        steward.store.write(lambda rows: purge_plan.lay_down(rows, plan, sorted(found), key=key, now=now))
+    yield from _honour(steward, job)
+    job.progress.update(step="files")
+    job.result.update(_purge_files(steward, plan))
+    yield from cleanse(steward, job)
+    steward.store.write(purge.end)
+    if plan is not None:
+        job.progress.update(step="checking")
+        left = yield from _look(steward, plan.probes, [], own=_own_places(steward), hosts=[])
+        job.result.update(left=left["left"], took_s=round(time.monotonic() - started, 3))
+
+
+def resume(steward: Steward) -> None:
+    """Has a purge finished that was broken off."""
+    from csmd.daemon.jobs import Job
+
+    if steward.store.read(purge.is_unfinished):
+        steward.submit(Job(id=secrets.token_hex(8), kind="purge"))
+
+
+def _variants(steward: Steward, job: Job, plan: Plan) -> Generator[None, None, set[str]]:
+    """The texts as they stand in the store, in whole words: by these they are known when they come back."""
+    needles = [Needle(said) for said in plan.texts]
+    found: set[str] = set()
+    for number, (table, column) in enumerate(purge.WAYS):
+        job.progress.update(step="searching", done=number, total=len(purge.WAYS))
+        after: int | None = 0
+        while needles and after is not None:
+            go_on(steward)
+            part = (needles, table, column, after)
+            after, more = steward.store.read(lambda rows, part=part: purge_plan.variants(rows, *part))  # type: ignore[misc]
+            found |= more
+            yield
+    return found
+
+
+def _honour(steward: Steward, job: Job) -> Iterator[None]:
+    key = steward.store.hash_key
+    for number, one in enumerate(purge.PASSES):
+        job.progress.update(step="purging", done=number, total=len(purge.PASSES))
+        after: int | None = 0
+        while after is not None:
+            go_on(steward)
+            after, _ = steward.store.write(lambda rows, one=one, after=after: one(rows, key, after))  # type: ignore[misc]
+            yield
+
+
+def _purge_files(steward: Steward, plan: Plan | None) -> dict[str, Any]:
+    paths, key = steward.config.paths, steward.store.hash_key
+    marks = steward.store.read(lambda rows: tombstones.marks(rows, key))
+    needles = [Needle(said) for said in (plan.texts or plan.probes)] if plan else []
+    everything = plan is None or plan.what != "text"
+    done = purge_files.purge(paths.home, paths.log_dir, marks, needles, everything=everything)
+    return {"files_removed": done.removed, "files_rewritten": done.rewritten, "files_kept": done.kept}
+
+
+def cleanse(steward: Steward, job: Job) -> Iterator[None]:
+    """Rewrites the database file; it waits for whoever reads."""
+    job.progress.update(step="cleaning")
+    for _ in range(CLEANSE_TRIES):
+        go_on(steward)
+        if steward.store.cleanse():
+            return
+        yield
+    raise StoreError(
+        "the write-ahead log could not be emptied: something reads the database all the time",
+        hint="close what has csmd.db open, then `csmd restart`: the purge is finished by it",
+    )
+
+
+def go_on(steward: Steward) -> None:
+    """Breaks off where the daemon is to end."""
+    if steward.stopping:
+        raise StoreError("the daemon is stopping", hint="it goes on with this when it is started again")
+
+
+def _own_places(steward: Steward) -> list[Path]:
+    paths = steward.config.paths
+    outside = [paths.log_dir, paths.config_file, files.spool_places(paths.home)[1]]
+    return [paths.home, *(path for path in outside if path.exists() and not path.is_relative_to(paths.home))]
+
+
+def _host_places(steward: Steward) -> list[Path]:
+    """Everything of the assistant's that may hold what was said."""
+    return [path for folder in steward.config.assistant_dirs for path in claude.places(folder) if path.exists()]
+
+
+def _look(
+    steward: Steward, texts: Sequence[str], names: Sequence[str], *, own: Sequence[Path], hosts: Sequence[Path]
+) -> Steps:
+    """Has another process search in files; what it says."""
+    if not texts and not names:
+        return {"left": [], "hosts": [], "texts": []}
+    asked = {"texts": list(texts), "names": list(names), "own": [str(p) for p in own], "hosts": [str(p) for p in hosts]}
+    command = [sys.executable, "-P", "-m", "csmd.store.leftover"]
+    with subprocess.Popen(command, stdin=subprocess.PIPE, stdout=subprocess.PIPE, env=child_environment()) as child:
+        said: bytes | None = wire.dumps(asked).encode("utf-8", "replace")
+        while True:
+            try:
+                answer, _ = child.communicate(said, timeout=SLICE_S)
+                break
+            except subprocess.TimeoutExpired:
+                said = None  # it was handed over
+                if steward.stopping:
+                    child.kill()
+                yield
+    if child.returncode:
+        go_on(steward)
+        raise StoreError("the search in files failed", hint="run it again")
+    found: dict[str, Any] = wire.loads(answer)
+    return found

@@ -1,0 +1,194 @@
+"""Takes out of the database what tombstones forbid; what has to go is told by them alone.
+
+So a purge is: write its tombstones, then honour all of them. One that was killed is finished by
+honouring them again, and a restored backup is brought up to date in the same way. Every pass is a
+function that does a bounded part in one transaction and says where to go on.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from functools import partial
+from typing import Literal
+
+from csmd import text as texts
+from csmd.store import memories, purge_whole, tombstones, vectors
+from csmd.store.purge_whole import LOOKED_AT, rewrite_turn
+from csmd.store.purged import clean
+from csmd.store.sqlite import Rows, secure_delete
+
+#: In `meta` while a purge is under way: when it began.
+UNFINISHED = "purge_begun"
+
+#: What becomes of a text that holds something purged. turn: rewritten, with what was made of it;
+#: drop: its row goes; memory: it is removed whole; rewrite: in place; hide: a keyed hash takes its place.
+Way = Literal["turn", "drop", "memory", "rewrite", "hide"]
+#: Every column of holds.TEXT_COLUMNS and the key of its rows: a test fails on one that is missing.
+WAYS: dict[tuple[str, str], tuple[Way, str]] = {
+    ("turns", "text"): ("turn", "seq"),
+    ("statements", "text"): ("drop", "seq"),
+    ("memories", "text"): ("memory", "seq"),
+    ("projects", "root"): ("rewrite", "seq"),
+    ("projects", "name"): ("rewrite", "seq"),
+    ("sessions", "cwd"): ("rewrite", "seq"),
+    ("sessions", "title"): ("rewrite", "seq"),
+    ("sessions", "path"): ("hide", "seq"),
+    ("files", "path"): ("hide", "path"),
+}
+
+#: (rows, key of the hashes, where to begin: 0 at first) -> (where to go on, None at the end; rows that changed).
+Pass = Callable[[Rows, bytes, int], tuple[int | None, int]]
+
+
+def honour(rows: Rows, key: bytes) -> int:
+    """Removes everything that the tombstones forbid, in a transaction for each part; how many rows changed.
+
+    For a database that was restored or rebuilt, once the tombstones are in it. Inside a transaction it uses that one.
+    """
+    total = 0
+    for part in (*PASSES, _forgotten):
+        at: int | None = 0
+        while at is not None:
+            if rows.connection.in_transaction:
+                at, changed = part(rows, key, at)
+            else:
+                with rows.transaction(write=True):
+                    at, changed = part(rows, key, at)
+            total += changed
+    return total
+
+
+def begin(rows: Rows, *, now: str) -> None:
+    """Notes that a purge is under way, in the transaction that writes its tombstones."""
+    secure_delete(rows)
+    rows.run(
+        "insert into meta (key, value) values (:name, :now) on conflict (key) do update set value = excluded.value",
+        name=UNFINISHED,
+        now=now,
+    )
+
+
+def is_unfinished(rows: Rows) -> bool:
+    """Whether a purge was begun and not ended."""
+    return rows.value("select 1 from meta where key = :name", name=UNFINISHED) is not None
+
+
+def end(rows: Rows) -> None:
+    """Notes that nothing of the purge is left to be done."""
+    rows.run("delete from meta where key = :name", name=UNFINISHED)
+
+
+# --- texts, wherever they stand
+
+
+def _column(table: str, column: str, rows: Rows, key: bytes, after: int) -> tuple[int | None, int]:
+    """A part of one column: what holds purged text is changed in the way of its column."""
+    way, ident = WAYS[table, column]
+    if way == "hide":
+        return None, _hide(rows, table, column, ident, key)
+    marks = tombstones.marks(rows, key)
+    if not marks:
+        return None, 0
+    found = texts_after(rows, table, column, after)
+    total = 0
+    for seq, said in found:
+        new, hits = clean(said, marks)
+        if hits:
+            change(rows, table, column, seq, new, key)
+            total += 1
+    return (found[-1][0] if found else None), total
+
+
+def texts_after(rows: Rows, table: str, column: str, after: int) -> list[tuple[int, str]]:
+    """(row key, text) of the next rows of a column that is keyed by number."""
+    return [
+        (int(seq), str(said))
+        for seq, said in rows.all(
+            f"select seq, {column} from {table} where seq > :after order by seq limit :limit",  # noqa: S608
+            after=after,
+            limit=LOOKED_AT,
+        )
+    ]
+
+
+def change(rows: Rows, table: str, column: str, seq: int, new: str, key: bytes, *, in_place: bool = False) -> None:
+    """Does to one row what its column's way says; with `in_place` statements and memories are rewritten, too."""
+    way, _ = WAYS[table, column]
+    if way == "turn":
+        rewrite_turn(rows, seq, new, key)
+    elif way == "memory" and not in_place:
+        for memory in memories.by_seqs(rows, [seq]).values():
+            memories.delete(rows, memory)
+    elif (way == "drop" and not in_place) or (way == "drop" and _stated_already(rows, seq, new, key)):
+        rows.run(f"delete from {table} where seq = :seq", seq=seq)  # noqa: S608
+    elif way in ("memory", "drop"):
+        if way == "memory":
+            vectors.delete_for(rows, "memory", seq)
+        rows.run(
+            f"update {table} set {column} = :text, text_hash = :hash where seq = :seq",  # noqa: S608
+            text=new,
+            hash=texts.keyed_hash(new, key),
+            seq=seq,
+        )
+    else:
+        rows.run(f"update {table} set {column} = :text where seq = :seq", text=new, seq=seq)  # noqa: S608
+
+
+def _stated_already(rows: Rows, seq: int, new: str, key: bytes) -> bool:
+    """Whether another statement of the same turn reads as this one will."""
+    other = rows.value(
+        "select o.seq from statements x join statements o on o.turn_seq = x.turn_seq "
+        "where x.seq = :seq and o.text_hash = :hash and o.seq <> x.seq",
+        seq=seq,
+        hash=texts.keyed_hash(new, key),
+    )
+    return other is not None
+
+
+def _hide(rows: Rows, table: str, column: str, ident: str, key: bytes) -> int:
+    """Takes purged names of transcripts out of a column; those of cursors stay known by a keyed hash."""
+    total = 0
+    if not tombstones.marks(rows, key) and not tombstones.has(rows, "file"):
+        return total
+    found = [str(path) for (path,) in rows.all(f"select distinct {column} from {table} where {column} <> ''")]  # noqa: S608
+    for path in found:
+        name = tombstones.listed_path(rows, path, key=key)
+        if name == path:
+            continue
+        known = column == ident and rows.value(
+            f"select 1 from {table} where {column} = :name",  # noqa: S608
+            name=name,
+        )
+        if known:
+            rows.run(f"delete from {table} where {column} = :path", path=path)  # noqa: S608
+        else:
+            new = name if column == ident else ""
+            rows.run(f"update {table} set {column} = :new where {column} = :path", new=new, path=path)  # noqa: S608
+        total += 1
+    return total
+
+
+def _forgotten(rows: Rows, key: bytes, after: int) -> tuple[int | None, int]:
+    """Memories and statements that were forgotten one by one."""
+    if not tombstones.has(rows, "memory"):
+        return None, 0
+    total = 0
+    found = rows.all(
+        "select seq from memories where seq > :after order by seq limit :limit", after=after, limit=LOOKED_AT
+    )
+    for memory in memories.by_seqs(rows, [int(seq) for (seq,) in found]).values():
+        correction = memory.gate == "correction"
+        if tombstones.keeps_out(rows, memory.text, correction=correction, authority=memory.authority, key=key):
+            memories.delete(rows, memory)
+            total += 1
+    if after == 0:
+        for seq, said, gate, authority in rows.all("select seq, text, gate, authority from statements"):
+            if tombstones.keeps_out(rows, str(said), correction=gate == "correction", authority=authority, key=key):
+                total += rows.run("delete from statements where seq = :seq", seq=seq)
+    return (int(found[-1][0]) if found else None), total
+
+
+#: In this order: what goes as a whole before what is looked through.
+PASSES: tuple[Pass, ...] = (
+    purge_whole.sessions, purge_whole.turns, purge_whole.projects, *(partial(_column, table, column) for table, column in sorted(WAYS)),
+)  # fmt: skip

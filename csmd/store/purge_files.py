@@ -1,0 +1,129 @@
+"""Takes purged text out of csmd's files beside the database; each kind of file has its way in a table."""
+
+from __future__ import annotations
+
+import contextlib
+import os
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Literal
+
+from csmd.errors import StoreError
+from csmd.store import files
+from csmd.store.purged import Marks, Needle, clean, without
+from csmd.store.sqlite import Rows, connect
+
+#: database: rewritten by the store itself; copy: a database nobody has open, removed when it holds or may hold it;
+#: remove: when it holds it; rewrite: in place, as somebody appends to it; keep: csmd needs it to undo its installation.
+Way = Literal["database", "copy", "remove", "rewrite", "keep"]
+#: Every pattern of holds.TEXT_FILES: a test fails on one that is missing.
+WAYS: dict[str, Way] = {
+    "csmd.db": "database",
+    "csmd.db-wal": "database",
+    "csmd.db-shm": "database",
+    "csmd.before-migration.db": "copy",
+    "spool/*.event": "remove",
+    "spool/.tmp-*": "remove",
+    "quarantine/*": "remove",
+    "log/csmd.log*": "rewrite",
+    "log/crash.txt": "remove",
+    "run/start.stderr": "remove",
+    "install.json": "keep",
+}
+#: Rows of a copy that are held at a time.
+PART = 500
+#: Where copies of the database are made by `csmd backup`.
+BACKUPS = "backups/**/*"
+
+
+@dataclass(slots=True)
+class Done:
+    """The files that a purge removed or rewrote, and those that hold it still because csmd needs them."""
+
+    removed: list[str] = field(default_factory=list)
+    rewritten: list[str] = field(default_factory=list)
+    kept: list[str] = field(default_factory=list)
+
+
+def purge(home: Path, log_dir: Path, marks: Marks, needles: list[Needle], *, everything: bool) -> Done:
+    """Takes purged text out of every file that may hold text; with `everything` no copy of the database is left.
+
+    That is for turns, sessions and projects: a copy may hold them under names that only it knows.
+    """
+
+    def cleaned(said: str) -> tuple[str, int]:
+        said, hits = clean(said, marks)
+        for needle in needles:
+            said, more = without(said, needle.spans(said))
+            hits += more
+        return said, hits
+
+    return change(home, log_dir, cleaned, every_copy=everything)
+
+
+def change(home: Path, log_dir: Path, cleaned: Callable[[str], tuple[str, int]], *, every_copy: bool = False) -> Done:
+    """Changes or removes each file for which `cleaned` gives hits, in the way of its kind."""
+    done = Done()
+    for path, way in listed(home, log_dir):
+        if way == "copy" and (every_copy or _copy_holds(path, cleaned)):
+            path.unlink(missing_ok=True)
+            done.removed.append(str(path))
+        elif way != "copy":
+            _plain(path, way, cleaned, done)
+    return done
+
+
+def listed(home: Path, log_dir: Path) -> list[tuple[Path, Way]]:
+    """Every file beside the database that may hold text, and its way."""
+    ways = {**WAYS, BACKUPS: "copy"}
+    return [(path, way) for pattern, way in ways.items() if way != "database"
+            for path in _matching(home, log_dir, pattern)]  # fmt: skip
+
+
+def _matching(home: Path, log_dir: Path, pattern: str) -> list[Path]:
+    folder, _, name = pattern.rpartition("/")
+    places = [log_dir] if folder == "log" else files.spool_places(home) if folder == "spool" else []
+    found = [path for place in places for path in place.glob(name)] if places else list(home.glob(pattern))
+    return sorted(path for path in found if path.is_file() and not path.is_symlink())
+
+
+def _plain(path: Path, way: Way, cleaned: Callable[[str], tuple[str, int]], done: Done) -> None:
+    said, hits = cleaned(path.read_bytes().decode("utf-8", "replace"))
+    if not hits:
+        return
+    if way == "remove":
+        path.unlink(missing_ok=True)
+        done.removed.append(str(path))
+    elif way == "keep":
+        done.kept.append(str(path))
+    else:
+        with path.open("r+b") as file:
+            file.write(said.encode("utf-8", "replace"))
+            file.truncate()
+            os.fsync(file.fileno())
+        done.rewritten.append(str(path))
+
+
+def _copy_holds(path: Path, cleaned: Callable[[str], tuple[str, int]]) -> bool:
+    """Whether a copy of the database holds it; one that cannot be looked into may."""
+    if path.suffix == ".json":  # what is written beside a copy
+        return bool(cleaned(path.read_text("utf-8", "replace"))[1])
+    with contextlib.suppress(StoreError):
+        return any(cleaned(said)[1] for said in texts_in(path))
+    return True
+
+
+def texts_in(path: Path) -> Iterator[str]:
+    """Every text in the ordinary tables of a database file that nobody has open, whatever its schema.
+
+    StoreError for one that cannot be read.
+    """
+    with contextlib.closing(connect(path, readonly=True, still=True)) as connection:
+        rows = Rows(connection)
+        tables = "select name from sqlite_schema where type = 'table' and lower(sql) not like 'create virtual%'"
+        for (table,) in rows.all(tables):
+            start = 0
+            while part := rows.all(f'select * from "{table}" limit :limit offset :start', limit=PART, start=start):  # noqa: S608
+                start += len(part)
+                yield from (value for row in part for value in row if isinstance(value, str))

@@ -1,0 +1,232 @@
+"""What a purge is about: found out from what was typed, counted before anything is done, and laid down as tombstones."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, field
+from typing import Literal
+
+from csmd import text as texts
+from csmd.errors import BadInput
+from csmd.store import memories, purge, purge_whole, tombstones
+from csmd.store.purged import Needle, checked, words
+from csmd.store.sqlite import Rows
+
+What = Literal["memory", "turn", "session", "project", "text"]
+WHATS: tuple[What, ...] = ("memory", "turn", "session", "project", "text")
+#: Fewer characters of a session's id begin too many words.
+LEAST_OF_SESSION = 6
+#: Texts of purged turns that are searched for afterwards, and how many words of each: enough to know it by.
+PROBES, PROBE_WORDS = 20, 12
+
+
+@dataclass(slots=True)
+class Plan:
+    """A purge: texts that go wherever they stand; turns, sessions (ids) and projects (keys) that go as a whole."""
+
+    what: What
+    about: str
+    texts: list[str] = field(default_factory=list)
+    turns: list[str] = field(default_factory=list)
+    sessions: list[str] = field(default_factory=list)
+    projects: list[str] = field(default_factory=list)
+    files: list[str] = field(default_factory=list)
+    forgotten: list[tuple[str, bool]] = field(default_factory=list)
+    """Statements to be kept out in nearly the same words, and whether each is a correction."""
+    probes: list[str] = field(default_factory=list)
+    """Texts that nothing may hold any more, searched for in the end; for a text the text itself."""
+
+
+def resolve(rows: Rows, typed: str, *, key: bytes, kind: str = "", project_key: str = "") -> Plan:
+    """What somebody means who types this, tried as: a memory's id, a turn's uuid, a session's id or the beginning
+    of one, a project's path (its key is given), else a text. `kind` tries one only. BadInput for nothing.
+    """
+    if kind and kind not in WHATS:
+        raise BadInput(f"a purge is of a {', '.join(WHATS[:-1])} or {WHATS[-1]}, not of {kind!r}")
+    ways: dict[What, Callable[[], Plan | None]] = {
+        "memory": lambda: _memory(rows, typed),
+        "turn": lambda: _turn(rows, typed),
+        "session": lambda: _session(rows, typed),
+        "project": lambda: _project(rows, project_key, key),
+        "text": lambda: Plan("text", "this text wherever it stands", texts=[checked(typed)], probes=[typed]),
+    }
+    for name, way in ways.items():
+        if kind in ("", name) and (plan := way()) is not None:
+            return plan
+    raise BadInput(f"there is no such {kind}", hint="`csmd search` and `csmd memories` show ids")
+
+
+def _memory(rows: Rows, typed: str) -> Plan | None:
+    memory = memories.by_id(rows, typed)
+    if memory is None:
+        return None
+    said = [memory.text.rstrip("…")]
+    for source in memory.provenance:
+        for (statement,) in rows.all(
+            "select x.text from statements x join turns t on t.seq = x.turn_seq where t.uuid = :uuid", uuid=source.uuid
+        ):
+            if texts.says_the_same(statement, memory.text):
+                said.append(str(statement).rstrip("…"))
+    plan = Plan("memory", f"the memory {memory.id} and the sentences it came from", texts=list(dict.fromkeys(said)))
+    plan.forgotten = [(one, memory.gate == "correction") for one in plan.texts]
+    for one in plan.texts:
+        checked(one)
+    needles = [Needle(one) for one in plan.texts]
+    for source in memory.provenance:
+        for seq, told in rows.all("select seq, text from turns where uuid = :uuid", uuid=source.uuid):
+            if not any(needle.spans(str(told)) for needle in needles):  # said in other words
+                plan.turns += _names_of_turn(rows, int(seq))
+                plan.probes += _probes(rows, [int(seq)])
+    plan.probes += plan.texts
+    return plan
+
+
+def _turn(rows: Rows, typed: str) -> Plan | None:
+    found = rows.all("select seq from turns where uuid = :uuid", uuid=typed)
+    found += [] if not found else rows.all(
+        "select seq from turns where substr(uuid, 1, :size) = :line", size=len(typed) + 1, line=f"{typed}/"
+    )  # fmt: skip
+    if not found:
+        return None
+    seqs = [int(seq) for (seq,) in found]
+    plan = Plan("turn", f"the turn {typed} and what was made of it", probes=_probes(rows, seqs))
+    for seq in seqs:
+        plan.turns += _names_of_turn(rows, seq)
+    return plan
+
+
+def _names_of_turn(rows: Rows, seq: int) -> list[str]:
+    """Under which names a turn is kept out: what a hook reported comes back with another uuid, known by its words."""
+    uuid, stream, text_hash, source = rows.one(
+        "select t.uuid, s.id, t.text_hash, t.source from turns t join sessions s on s.seq = t.session_seq "
+        "where t.seq = :seq",
+        seq=seq,
+    ) or ("", "", "", "")
+    names = purge_whole.turn_names(str(uuid), str(stream), str(text_hash))
+    return [names[0], names[-1]] if source == "hook" else [names[0]]
+
+
+def _session(rows: Rows, typed: str) -> Plan | None:
+    if len(typed) < LEAST_OF_SESSION:
+        return None
+    found = [
+        str(ident)
+        for (ident,) in rows.all(
+            "select id from sessions where substr(id, 1, :size) = :typed and (parent = '' or id = :typed) order by id",
+            size=len(typed),
+            typed=typed,
+        )
+    ]
+    if typed in found:
+        found = [typed]
+    if len(found) > 1:
+        raise BadInput(f"{typed!r} begins {len(found)} sessions", hint="type some more of the id")
+    if not found:
+        return None
+    turns = _of_sessions(rows, found)
+    return Plan("session", f"the session {found[0]} and everything that was said in it", sessions=found,
+                turns=[uuid for _, uuid in turns], probes=_probes(rows, [seq for seq, _ in turns]))  # fmt: skip
+
+
+def _of_sessions(rows: Rows, sessions: Sequence[str]) -> list[tuple[int, str]]:
+    """(row key, uuid) of every turn that is listed in these sessions or their sub-agents': a fork has them, too."""
+    found: dict[int, str] = {}
+    for ident in sessions:
+        for seq, uuid in rows.all(
+            "select t.seq, t.uuid from sessions s join session_turn st on st.session_seq = s.seq "
+            "join turns t on t.seq = st.turn_seq where s.id = :id or s.parent = :id",
+            id=ident,
+        ):
+            found[int(seq)] = str(uuid)
+    return list(found.items())
+
+
+def _project(rows: Rows, project_key: str, key: bytes) -> Plan | None:
+    """Also one that was purged: its row is known by a keyed hash."""
+    known = project_key and rows.one(
+        "select seq, root from projects where key = :key or substr(key, 1, :size) = :hidden order by seq desc",
+        key=project_key,
+        hidden=(hidden := f"{tombstones.hidden_name('project', project_key, key)}:"),
+        size=len(hidden),
+    )
+    if not known:
+        return None
+    sessions = rows.all("select id, path from sessions where project_seq = :seq", seq=known[0])
+    names = [str(ident) for ident, _ in sessions]
+    turns = _of_sessions(rows, names)
+    return Plan("project", f"the project {known[1]} and its {len(sessions)} sessions", projects=[project_key],
+                sessions=names, files=[str(path) for _, path in sessions if path],
+                turns=[uuid for _, uuid in turns], probes=_probes(rows, [seq for seq, _ in turns]))  # fmt: skip
+
+
+def _probes(rows: Rows, seqs: Sequence[int]) -> list[str]:
+    """Beginnings of what people and assistants said in these turns and nowhere else, the longest."""
+    found: list[str] = []
+    for start in range(0, len(seqs), 500):
+        keys = ", ".join(str(seq) for seq in seqs[start : start + 500])
+        found += [
+            str(said)
+            for (said,) in rows.all(
+                f"select t.text from turns t where t.seq in ({keys}) and t.kind in ('user', 'assistant') "  # noqa: S608
+                "and not exists (select 1 from turns o where o.text_hash = t.text_hash and o.seq <> t.seq)"
+            )
+        ]
+    beginnings = [" ".join(words(said)[:PROBE_WORDS]) for said in sorted(found, key=len, reverse=True)[:PROBES]]
+    return [said for said in dict.fromkeys(beginnings) if len(said.split(" ")) >= PROBE_WORDS // 2]
+
+
+def counts(rows: Rows, plan: Plan) -> dict[str, int]:
+    """How many rows of each column hold what is to go, and how many turns and sessions go as a whole."""
+    found = {"turns as a whole": len(plan.turns), "sessions as a whole": len(plan.sessions)}
+    needles = [Needle(said) for said in plan.texts]
+    for (table, column), (way, _) in purge.WAYS.items() if needles else ():
+        name = f"{table}.{column}"
+        if way == "hide":
+            paths = rows.all(f"select {column} from {table}")  # noqa: S608
+            found[name] = sum(any(needle.spans(str(path)) for needle in needles) for (path,) in paths)
+            continue
+        after: int | None = 0
+        while after is not None:
+            part = purge.texts_after(rows, table, column, after)
+            hits = sum(any(needle.spans(said) for needle in needles) for _, said in part)
+            found[name] = found.get(name, 0) + hits
+            after = part[-1][0] if part else None
+    return {name: amount for name, amount in found.items() if amount}
+
+
+def variants(rows: Rows, needles: Sequence[Needle], table: str, column: str, after: int) -> tuple[int | None, set[str]]:
+    """A part of a column: the texts as they stand there, in whole words; where to go on, None at the end."""
+    if purge.WAYS[table, column][0] == "hide":
+        part = [(0, str(path)) for (path,) in rows.all(f"select {column} from {table}")]  # noqa: S608
+        follows = None
+    else:
+        part = purge.texts_after(rows, table, column, after)
+        follows = part[-1][0] if part else None
+    return follows, {said[a:b] for _, said in part for needle in needles for a, b in needle.spans(said)}
+
+
+def lay_down(rows: Rows, plan: Plan, texts_found: Sequence[str], *, key: bytes, now: str) -> None:
+    """Writes a plan's tombstones and that the purge has begun: from here on nothing of it is stored any more."""
+    purge.begin(rows, now=now)
+    for said in dict.fromkeys([*plan.texts, *texts_found]):
+        tombstones.purge_text(rows, said, key=key, now=now)
+    for said, correction in plan.forgotten:
+        tombstones.forget(rows, said, correction=correction, by="user", key=key, now=now)
+    tombstones.purge_names(rows, "turn", plan.turns, key=key, now=now)
+    tombstones.purge_names(rows, "session", plan.sessions, key=key, now=now)
+    tombstones.purge_names(rows, "project", plan.projects, key=key, now=now)
+    tombstones.purge_names(rows, "file", plan.files, key=key, now=now)
+
+
+def lift(rows: Rows, plan: Plan, *, key: bytes) -> int:
+    """Takes a plan's tombstones away; how many there were."""
+    gone = 0
+    for said in plan.texts:
+        gone += tombstones.lift_text(rows, said, key=key)
+    named: tuple[tuple[tombstones.Kind, list[str]], ...] = (
+        ("turn", plan.turns), ("session", plan.sessions), ("project", plan.projects), ("file", plan.files),
+    )  # fmt: skip
+    for kind, names in named:
+        for name in names:
+            gone += tombstones.lift_name(rows, kind, name, key=key)
+    return gone

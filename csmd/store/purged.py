@@ -1,0 +1,267 @@
+"""What was purged is known again by keyed hashes of its words, never by the words: values in, values out.
+
+Words are compared folded: neither case, accents nor invisible characters count, nor what stands
+between two words (white space, line breaks, quotes, markup). A match covers whole words, so that
+what is found in the store and what is kept out later are the same. Where nothing was purged
+nothing is looked at; else a text's words are looked up in a set of known harmless ones, and only
+about a word that is the longest of something purged the words around it are hashed.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import hmac
+import re
+import unicodedata
+from bisect import bisect_left, bisect_right
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
+from itertools import pairwise
+
+from csmd.errors import BadInput
+
+#: What stands where something was purged.
+PURGED = "[purged]"
+#: What stands before the keyed hash that takes the place of a name (a path, a project's key).
+HIDDEN = "purged:"
+#: A shorter text would take half of everything with it.
+LEAST_LETTERS = 4
+#: Folded words that are remembered as the longest of nothing purged.
+HARMLESS_LIMIT = 200_000
+FOLDED_LIMIT = 20_000
+
+#: Scripts without spaces between words: each character is a word, so that a phrase is found inside a sentence.
+_ALONE = "\u0e00-\u0eff\u1000-\u11ff\u1780-\u17ff\u3040-\u30ff\u3400-\u4dbf\u4e00-\u9fff"
+_WORD = re.compile(f"[{_ALONE}]|[^\\W_{_ALONE}]+")
+_ASCII_WORD = re.compile(r"[a-z0-9]+")
+_PLAIN = re.compile(r"[A-Za-z0-9]+")
+_SINGLE = re.compile(f"[{_ALONE}]")
+#: White space as JSON writes it: the letter is no part of the next word.
+_ESCAPES = ("\\n", "\\r", "\\t")
+
+Span = tuple[int, int]
+
+
+@dataclass(frozen=True, slots=True)
+class Mark:
+    """One purged text: the keyed hash of its words, how many they are, and of the longest a small keyed fingerprint.
+
+    `anchor_at` is how many words stand before the longest.
+    """
+
+    hash: str
+    words: int
+    anchor: int
+    anchor_at: int
+
+
+class _Folding(dict[int, str]):
+    """Characters to their folded form, as `str.translate` asks for it; owns what it has found so far."""
+
+    def __missing__(self, code: int) -> str:
+        if len(self) > FOLDED_LIMIT:
+            self.clear()
+        folded = unicodedata.normalize("NFKD", unicodedata.normalize("NFKD", chr(code)).casefold())
+        self[code] = "".join(char for char in folded if unicodedata.category(char) not in ("Mn", "Me", "Cf"))
+        return self[code]
+
+
+_FOLDING = _Folding()
+
+
+def fold(text: str) -> str:
+    """`text` as it is compared; not of the same length where it holds more than ASCII."""
+    return text.lower() if text.isascii() else text.translate(_FOLDING)
+
+
+def _fold_with_places(text: str) -> tuple[str, Sequence[int]]:
+    """A folded text and for each of its characters, and its end, the place in `text`."""
+    if text.isascii():
+        return text.lower(), range(len(text) + 1)
+    pieces: list[str] = []
+    places: list[int] = []
+    for at, char in enumerate(text):
+        folded = _FOLDING[ord(char)]
+        pieces.append(folded)
+        places.extend([at] * len(folded))
+    places.append(len(text))
+    return "".join(pieces), places
+
+
+def _readings(folded: str) -> list[str]:
+    """A folded text, and where it writes line breaks as `\\n` once more with spaces in their place."""
+    if "\\" not in folded:
+        return [folded]
+    without = folded
+    for escape in _ESCAPES:
+        without = without.replace(escape, "  ")
+    return [folded] if without == folded else [folded, without]
+
+
+def _word_pattern(folded: str) -> re.Pattern[str]:
+    return _ASCII_WORD if folded.isascii() else _WORD
+
+
+def words(text: str) -> list[str]:
+    """The words of a text, folded, in order."""
+    folded = fold(text)
+    return _word_pattern(folded).findall(folded)
+
+
+def checked(text: str) -> str:
+    """A text to purge; BadInput for one that would take too much with it."""
+    found = words(text)
+    if sum(len(word) for word in found) < LEAST_LETTERS or found == ["purged"]:
+        raise BadInput(
+            f"what is purged has at least {LEAST_LETTERS} letters or digits", hint="type more of what stands around it"
+        )
+    return text
+
+
+def name_hash(kind: str, name: str, key: bytes) -> str:
+    """The keyed hash of a name (a turn's uuid, a session's id, a path); 32 hex digits."""
+    return hmac.new(key, f"{kind}:{name}".encode("utf-8", "replace"), hashlib.sha256).hexdigest()[:32]
+
+
+def mark_of(text: str, key: bytes) -> Mark:
+    """What is kept of a purged text."""
+    found = words(text)
+    longest = max(range(len(found)), key=lambda at: len(found[at]))
+    return Mark(_hash(found, key), len(found), _fingerprint(found[longest], key), longest)
+
+
+def _hash(found: Sequence[str], key: bytes) -> str:
+    return name_hash("text", " ".join(found), key)
+
+
+def _fingerprint(word: str, key: bytes) -> int:
+    digest = hashlib.blake2b(word.encode("utf-8", "replace"), key=key[:64], digest_size=2).digest()
+    return int.from_bytes(digest, "big")
+
+
+class Marks:
+    """Everything that was purged as text; owns what it has learned of harmless words."""
+
+    def __init__(self, marks: Iterable[Mark], key: bytes) -> None:
+        self._key = key
+        self._harmless: set[str] = set()
+        self._wanted: dict[int, dict[Span, set[str]]] = {}
+        for mark in marks:
+            self._wanted.setdefault(mark.anchor, {}).setdefault((mark.anchor_at, mark.words), set()).add(mark.hash)
+
+    def __bool__(self) -> bool:
+        return bool(self._wanted)
+
+    def spans(self, text: str) -> list[Span]:
+        """Where purged text stands in `text`: (start, end), in order, none touching another's inside."""
+        if not self._wanted:
+            return []
+        found = [span for reading in _readings(fold(text)) for span in self._windows(reading)]
+        if not found:
+            return []
+        _, places = _fold_with_places(text)
+        return _merged(((places[start], _end(places, end)) for start, end in found), text)
+
+    def _windows(self, reading: str) -> list[Span]:
+        """Where purged text stands in a folded text, looked for about the words that may be its longest."""
+        tokens = _word_pattern(reading).findall(reading)
+        anchors = self._anchors(set(tokens))
+        if not anchors:
+            return []
+        found: list[Span] = []
+        for number, word in enumerate(tokens):
+            if word not in anchors:
+                continue
+            for (at, size), hashes in self._wanted[_fingerprint(word, self._key)].items():
+                window = tokens[number - at : number - at + size] if at <= number else []
+                if len(window) == size and _hash(window, self._key) in hashes:
+                    found.append((number - at, number - at + size - 1))
+        if not found:
+            return []
+        spans = [token.span() for token in _word_pattern(reading).finditer(reading)]
+        return [(spans[first][0], spans[last][1]) for first, last in found]
+
+    def _anchors(self, found: set[str]) -> set[str]:
+        """The words that may be the longest of something purged."""
+        unknown = found - self._harmless
+        if not unknown:
+            return unknown
+        anchors = {word for word in unknown if _fingerprint(word, self._key) in self._wanted}
+        if len(self._harmless) > HARMLESS_LIMIT:
+            self._harmless = set()
+        self._harmless |= unknown - anchors
+        return anchors
+
+
+def clean(text: str, marks: Marks) -> tuple[str, int]:
+    """`text` with `[purged]` where purged text stood, and how often; the very same text where none did."""
+    return without(text, marks.spans(text))
+
+
+def without(text: str, spans: Sequence[Span]) -> tuple[str, int]:
+    """`text` with `[purged]` in place of each span, and how many they were."""
+    if not spans:
+        return text, 0
+    kept: list[str] = []
+    at = 0
+    for start, end in spans:
+        kept += [text[at:start], PURGED]
+        at = end
+    return "".join(kept) + text[at:], len(spans)
+
+
+class Needle:
+    """A text that is still known, to be found where it stands, also as a part of words; a match takes them whole."""
+
+    def __init__(self, text: str) -> None:
+        found = words(text)
+        #: Every place that holds the text holds these bytes, whatever case they are in; b"" where that is not known.
+        written = {word.lower() for word in _PLAIN.findall(text)} & set(found)  # `caf` of `café` is no word of it
+        self.rare = max(sorted(written), key=len, default="").encode()
+        between = r"(?:[\W_]|\\+[nrt])"
+        parts = [re.escape(found[0])]
+        for last, word in pairwise(found):
+            glued = _SINGLE.fullmatch(last) or _SINGLE.fullmatch(word)
+            parts += [between + ("*?" if glued else "+?"), re.escape(word)]
+        self._pattern = re.compile("".join(parts))
+
+    def spans(self, text: str) -> list[Span]:
+        """Where it stands, widened to whole words: (start, end) in order."""
+        folded = fold(text)
+        if self._pattern.search(folded) is None:
+            return []
+        folded, places = _fold_with_places(text)
+        found: list[Span] = []
+        for reading in _readings(folded):
+            hits = [hit.span() for hit in self._pattern.finditer(reading)]
+            if hits:
+                whole = [token.span() for token in _word_pattern(reading).finditer(reading)]
+                found += [_widened(hit, whole, places) for hit in hits]
+        return _merged(found, text)
+
+
+def _widened(hit: Span, whole: Sequence[Span], places: Sequence[int]) -> Span:
+    """A hit up to the ends of the words that it touches."""
+    first = bisect_right(whole, hit[0], key=lambda span: span[0]) - 1
+    last = bisect_left(whole, hit[1], key=lambda span: span[1])
+    start = min(hit[0], whole[first][0]) if first >= 0 and whole[first][1] > hit[0] else hit[0]
+    end = max(hit[1], whole[last][1]) if last < len(whole) and whole[last][0] < hit[1] else hit[1]
+    return places[start], _end(places, end)
+
+
+def _end(places: Sequence[int], end: int) -> int:
+    """The place behind a span's last character, with the marks that belong to it."""
+    return max(places[end], places[end - 1] + 1)
+
+
+def _merged(spans: Iterable[Span], text: str) -> list[Span]:
+    """Spans in order, those that overlap made one; what says that something was purged is left as it is."""
+    found: list[Span] = []
+    for start, end in sorted(set(spans)):
+        if text[max(0, start - 1) : end + 1] == PURGED:
+            continue
+        if found and start < found[-1][1]:
+            found[-1] = (found[-1][0], max(end, found[-1][1]))
+        else:
+            found.append((start, end))
+    return found

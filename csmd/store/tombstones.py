@@ -1,0 +1,182 @@
+"""What the user made csmd forget or purge, as keyed hashes: everything that stores something asks here first.
+
+A tombstone is read in the very transaction that stores, so that what one purge has forbidden no
+later write brings back. One that an assistant left keeps out only what an assistant says.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator, Sequence
+from functools import lru_cache
+from itertools import combinations
+from typing import Literal
+
+from csmd import text
+from csmd.model import Authority
+from csmd.store.purged import HIDDEN, Mark, Marks, clean, mark_of, name_hash
+from csmd.store.sqlite import Rows
+
+#: memory, near: a statement's words, and all but a few of them. The others: what was purged.
+Kind = Literal["memory", "near", "text", "turn", "session", "project", "file"]
+
+#: As many content words may be left out of a statement that is kept out all the same.
+MOST_LEFT_OUT = 2
+#: Beyond as many content words only one: the ways to leave out two are too many.
+MANY_WORDS = 20
+
+
+def _statement_hash(said: str, key: bytes) -> str:
+    return name_hash("statement", text.normalise(said), key)
+
+
+def _gist_hashes(said: str, *, correction: bool, key: bytes) -> Iterator[str]:
+    """The hash of a statement's gist, then of what is left of it without a word or two; none where it has no words.
+
+    By the rule of `text.says_the_same`: small words that turn a meaning round must be the same, and
+    at least SAME_SHARE of the others. A correction is compared with corrections only.
+    """
+    gist = text.gist(said)
+    stems = sorted(gist.stems)
+    head = f"{'correction' if correction else 'statement'}:{' '.join(gist.turns)}:"
+    if not stems:
+        return
+    yield name_hash("gist", head + " ".join(stems), key)
+    most = 1 if len(stems) > MANY_WORDS else MOST_LEFT_OUT
+    for gone in range(1, most + 1):
+        if len(stems) - gone < text.SAME_SHARE * len(stems):
+            return
+        for left in combinations(stems, len(stems) - gone):
+            yield name_hash("gist", head + " ".join(left), key)
+
+
+def forget(rows: Rows, said: str, *, correction: bool, by: Authority, key: bytes, now: str) -> None:
+    """Keeps a statement out from now on, in these and in nearly the same words."""
+    exact = _statement_hash(said, key)
+    whole, *near = [*_gist_hashes(said, correction=correction, key=key)] or [exact]
+    found = [("memory", exact), ("memory", whole), *(("near", hash_) for hash_ in near)]
+    for kind, hash_ in dict.fromkeys(found):
+        _add(rows, kind, hash_, by=by, part_of=exact, now=now)
+
+
+def _add(
+    rows: Rows, kind: str, hash_: str, *, now: str, by: Authority = "user", part_of: str = "", mark: Mark | None = None
+) -> None:
+    rows.run(
+        "insert into tombstones (kind, hash, part_of, words, anchor, anchor_at, authority, created_at) "
+        "values (:kind, :hash, :part_of, :words, :anchor, :anchor_at, :by, :now) on conflict (kind, hash, part_of) do update set "
+        "authority = case when excluded.authority = 'user' then 'user' else tombstones.authority end, "
+        "created_at = excluded.created_at",
+        kind=kind,
+        hash=hash_,
+        part_of=part_of,
+        words=mark.words if mark else 0,
+        anchor=mark.anchor if mark else 0,
+        anchor_at=mark.anchor_at if mark else 0,
+        by=by,
+        now=now,
+    )
+
+
+def _against(rows: Rows, said: str, *, correction: bool, key: bytes) -> list[tuple[str, str]]:
+    """(authority, what it is part of) of the tombstones that stand against a statement."""
+    if not has(rows, "memory"):
+        return []
+    exact = _statement_hash(said, key)
+    whole, *near = [*_gist_hashes(said, correction=correction, key=key)] or [exact]
+    # A word more than what was forgotten, or a word less; never one in another's place.
+    marks = ", ".join(f"'{hash_}'" for hash_ in (exact, whole, *near))
+    found = rows.all(
+        f"select authority, part_of from tombstones where kind = 'memory' and hash in ({marks}) "  # noqa: S608
+        "or kind = 'near' and hash = :whole",
+        whole=whole,
+    )
+    return [(str(authority), str(part_of)) for authority, part_of in found]
+
+
+def keeps_out(rows: Rows, said: str, *, correction: bool, authority: Authority, key: bytes) -> bool:
+    """Whether a statement was forgotten: by the user for everybody, by an assistant for what assistants say."""
+    against = _against(rows, said, correction=correction, key=key)
+    return any(by == "user" or authority != "user" for by, _ in against)
+
+
+def lift(rows: Rows, said: str, *, correction: bool, key: bytes) -> None:
+    """Takes the tombstones of a statement away: the user stated it again on purpose."""
+    for _, part_of in _against(rows, said, correction=correction, key=key):
+        rows.run("delete from tombstones where kind in ('memory', 'near') and part_of = :part_of", part_of=part_of)
+
+
+def has(rows: Rows, kind: Kind) -> bool:
+    """Whether there is any tombstone of a kind."""
+    return rows.value("select 1 from tombstones where kind = :kind limit 1", kind=kind) is not None
+
+
+def has_purged(rows: Rows) -> bool:
+    """Whether anything was ever purged; where nothing was, nothing needs to be looked at."""
+    found = rows.value("select 1 from tombstones where kind in ('text', 'turn', 'session', 'project', 'file') limit 1")
+    return found is not None
+
+
+def purge_text(rows: Rows, said: str, *, key: bytes, now: str) -> None:
+    """Keeps a text out of everything from now on, wherever it stands."""
+    mark = mark_of(said, key)
+    _add(rows, "text", mark.hash, mark=mark, now=now)
+
+
+def purge_names(rows: Rows, kind: Kind, names: Iterable[str], *, key: bytes, now: str) -> None:
+    """Keeps turns, sessions, projects (by key) or names of files out from now on."""
+    for name in names:
+        _add(rows, kind, name_hash(kind, name, key), now=now)
+
+
+def lift_text(rows: Rows, said: str, *, key: bytes) -> int:
+    """Lets a purged text in again; how many tombstones went."""
+    mark = mark_of(said, key)
+    return rows.run("delete from tombstones where kind = 'text' and hash = :hash", hash=mark.hash)
+
+
+def lift_name(rows: Rows, kind: Kind, name: str, *, key: bytes) -> int:
+    """Lets a purged turn, session or project in again; how many tombstones went."""
+    return rows.run(
+        "delete from tombstones where kind = :kind and hash = :hash", kind=kind, hash=name_hash(kind, name, key)
+    )
+
+
+def marks(rows: Rows, key: bytes) -> Marks:
+    """Every purged text; the same object while they are the same, so that what it has learned is kept."""
+    found = rows.all("select hash, words, anchor, anchor_at from tombstones where kind = 'text' order by hash")
+    return _marks(tuple(Mark(str(a), int(b), int(c), int(d)) for a, b, c, d in found), key)
+
+
+@lru_cache(maxsize=4)
+def _marks(found: tuple[Mark, ...], key: bytes) -> Marks:
+    return Marks(found, key)
+
+
+def purged_names(rows: Rows, kind: Kind, names: Sequence[str], *, key: bytes) -> dict[str, str]:
+    """Those of these names that were purged, and since when."""
+    if not names or not has(rows, kind):
+        return {}
+    by_hash = {name_hash(kind, name, key): name for name in names}
+    found: dict[str, str] = {}
+    hashes = list(by_hash)
+    for start in range(0, len(hashes), 500):
+        keys = ", ".join(f"'{hash_}'" for hash_ in hashes[start : start + 500])
+        for hash_, at in rows.all(
+            f"select hash, created_at from tombstones where kind = :kind and hash in ({keys})",  # noqa: S608
+            kind=kind,
+        ):
+            found[by_hash[str(hash_)]] = str(at)
+    return found
+
+
+def listed_path(rows: Rows, path: str, *, key: bytes) -> str:
+    """The name under which a transcript's cursor is kept: its path, or a keyed hash where that was purged."""
+    if not has_purged(rows):
+        return path
+    hidden = clean(path, marks(rows, key))[1] or purged_names(rows, "file", [path], key=key)
+    return hidden_name("file", path, key) if hidden else path
+
+
+def hidden_name(kind: Kind, name: str, key: bytes) -> str:
+    """What takes the place of a purged name that has to be known again."""
+    return HIDDEN + name_hash(kind, name, key)

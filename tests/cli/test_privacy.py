@@ -1,0 +1,76 @@
+"""The verbs that take something out, as they are typed: said and asked first, at 80 columns, and no terminal, no purge."""
+
+from __future__ import annotations
+
+import os
+import pty
+import select
+import sys
+import time
+
+import pytest
+from machine import LIMIT_S, Machine
+
+SAID = "I prefer pathlib, and the vault opens with Zanzibar quokka 77."
+
+
+def typed(machine: Machine, *words: str, answer: str = "", code: int = 0) -> str:
+    """What a command prints whose terminal answers its question."""
+    pid, terminal = pty.fork()
+    if pid == 0:
+        os.chdir(machine.project)
+        os.execve(sys.executable, [sys.executable, "-m", "csmd", *words], machine.environment(TERM="xterm"))
+    said, asked = b"", False
+    end = time.monotonic() + LIMIT_S
+    try:
+        while time.monotonic() < end and select.select([terminal], [], [], LIMIT_S)[0]:
+            said += os.read(terminal, 65536)
+            if answer and not asked and (b"[y/N]" in said or b"what:" in said):
+                os.write(terminal, answer.encode())
+                asked = True
+    except OSError:  # the other end is closed: the command has ended
+        pass
+    os.close(terminal)
+    assert os.waitstatus_to_exitcode(os.waitpid(pid, 0)[1]) == code, said
+    return said.decode().replace("\r\n", "\n")
+
+
+@pytest.fixture
+def filled(machine: Machine) -> Machine:
+    machine.start()
+    machine.transcript(machine.line("user", SAID, uuid="u-said"), machine.line("assistant", "It is done."))
+    machine.sync()
+    return machine
+
+
+def test_a_purge_says_what_it_will_remove_and_asks(filled: Machine) -> None:
+    refused = typed(filled, "forget", "--purge", "zanzibar quokka", answer="n\n", code=130)
+    assert "to be purged: this text wherever it stands" in refused and "1  turns.text" in refused
+    assert "the assistant's own files hold it, too" in refused and "s1.jsonl, line 1" in refused
+    assert "[purged]" not in str(filled.call("csm_memory_search", query="pathlib"))
+    done = typed(filled, "forget", "--purge", "zanzibar quokka", answer="y\n")
+    assert "nothing of it is left in csmd's files" in done
+    assert "[purged]" in str(filled.call("csm_memory_search", query="pathlib"))
+    assert "is let in again" in typed(filled, "forget", "--lift", "zanzibar quokka")
+    assert filled.call("csm_privacy_lift", what="zanzibar quokka", by_person=True)["lifted"] == 0
+
+
+def test_a_text_can_be_typed_where_no_shell_remembers_it(filled: Machine) -> None:
+    done = typed(filled, "forget", "--purge", "--yes", "-", answer="Zanzibar Quokka\n")
+    assert "nothing of it is left" in done and "Zanzibar" not in done
+
+
+def test_what_is_left_is_named_and_told_by_the_exit_code(filled: Machine) -> None:
+    filled.paths.install_record.write_text('{"zanzibar quokka": 1}')
+    done = typed(filled, "forget", "--purge", "--yes", "zanzibar quokka", code=1)
+    assert f"still in: {filled.paths.install_record}, 1 times (csmd needs it" in done
+
+
+def test_what_cannot_be_done_is_explained_and_a_project_is_named_by_its_directory(filled: Machine) -> None:
+    for words, says, code in (
+        (["forget", "--purge", "--dry-run", "abc"], "at least 4 letters", 1),
+        (["forget", "--dry-run", "u-said"], "go with --purge", 2),
+    ):
+        done = filled.run(*words)
+        assert (done.returncode, done.stdout) == (code, "") and says in done.stderr
+    assert f"the project {filled.project}" in filled.csmd("forget", "--purge", "--dry-run", ".")

@@ -1,0 +1,399 @@
+"""After a purge nothing is left of it in any column or byte, and it does not come back; what is not meant stays."""
+
+from __future__ import annotations
+
+import itertools
+from collections.abc import Iterator
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from csmd import text
+from csmd.model import BriefItem, Link, Provenance
+from csmd.store import (
+    context,
+    counts,
+    cursors,
+    events,
+    files,
+    holds,
+    journal,
+    memories,
+    projects,
+    purge,
+    purge_files,
+    purge_plan,
+    purge_whole,
+    search,
+    tombstones,
+    vectors,
+)  # fmt: skip
+from csmd.store.core import Store, integrity
+from csmd.store.leftover import in_bytes
+from csmd.store.purged import PURGED, Needle
+from csmd.store.sqlite import Rows
+
+Given = Any
+MARK = "Zanzibar quokka"
+LATER, AFTER = "2026-02-01T00:00:00.000Z", "2026-02-01T00:00:01.000Z"
+
+
+def without_way(columns: frozenset[tuple[str, str]]) -> set[tuple[str, str]]:
+    return set(columns ^ set(purge.WAYS))
+
+
+def test_every_column_and_file_that_holds_text_has_a_way_to_be_purged() -> None:
+    assert without_way(holds.TEXT_COLUMNS) == set()
+    assert set(purge_files.WAYS) == set(holds.TEXT_FILES)
+    assert without_way(holds.TEXT_COLUMNS | {("diary", "entry")}) == {("diary", "entry")}
+
+
+def say(rows: Rows, given: Given, uuid: str, said: str, *, name: str = "shop", **more: Any) -> int:
+    """A turn with a statement, a memory that it states, and their vectors; the memory's row key."""
+    project = projects.ensure(rows, given.project(name), now=given.now)
+    turn = given.turn(uuid, said, cwd=f"/home/me/{name}", **more)
+    journal.add_turn(
+        rows,
+        turn,
+        text_hash=text.keyed_hash(said, key_of(rows)),
+        host="claude",
+        project=project,
+        path=f"/t/{turn.session_id}.jsonl",
+    )
+    seq = search.turns_of_uuids(rows, [uuid])[uuid]
+    stored = given.stored(seq, project, uuid=uuid)
+    session = rows.value("select session_seq from turns where seq = :seq", seq=seq)
+    memories.add_statement(
+        rows, given.statement(said), stored, session_seq=session, text_hash=text.keyed_hash(said, key_of(rows))
+    )
+    memory = given.memory(f"m-{uuid}", said, uuids=(uuid,), project=project, session_id=turn.session_id)
+    memory = replace(memory, provenance=(Provenance(uuid=uuid, session_id=turn.session_id, at=given.now),))
+    made = memories.insert(rows, memory, text_hash=text.keyed_hash(said, key_of(rows)))
+    model = vectors.ensure_model(rows, "m", 4, now="")
+    vectors.add(rows, "turn", model, [(seq, project, 0, 5, vector(seq))], reached=seq)
+    vectors.add(rows, "memory", model, [(made, project, 0, 5, vector(made + 100))], reached=made)
+    context.add_receipt(rows, receipt_id=f"r-{uuid}", session_id=turn.session_id, event="prompt", project=project, at=given.now,
+                        tokens=1, text_hash="h", items=[BriefItem(id=memory.id, score=1.0, reason="x")])  # fmt: skip
+    event = given.event(f"e-{uuid}", said, session=turn.session_id)
+    events.record(rows, event, text_hash=text.keyed_hash(said, key_of(rows)), payload_hash=uuid)
+    return made
+
+
+def key_of(rows: Rows) -> bytes:
+    return bytes(rows.value("select value from meta where key = 'hash_key'"))
+
+
+def vector(number: int) -> bytes:
+    return bytes([7, number % 256, 8, 9])
+
+
+@pytest.fixture
+def filled(store: Store, given: Given) -> Iterator[Store]:
+    """Two projects, three sessions, one of them forked; turns around the mark and others."""
+
+    def story(rows: Rows) -> None:
+        for number, (session, name) in enumerate((("s1-first", "shop"), ("s2-other", "shop"), ("s3-third", "bank"))):
+            for place in range(4):
+                uuid = f"u{number}{place}"
+                said = f"the {session} says number {place} of {name} in words that nobody else has said {uuid}"
+                say(rows, given, uuid, said, session=session, name=name, second=number * 100 + place)
+            cursors.save_file(rows, state(f"/t/{session}.jsonl"), now=given.now)
+            journal.set_title(rows, session, f"title of {session}")
+        memories.add_link(rows, Link(from_id="m-u00", to_id="m-u20", relationship="RELATES_TO"), now="")
+
+    store.write(story)
+    yield store
+
+
+def state(path: str) -> cursors.FileState:
+    return cursors.FileState(path=path, device=1, inode=1, position=9, head="h")
+
+
+def plan_of(store: Store, typed: str, **more: Any) -> purge_plan.Plan:
+    return store.read(lambda rows: purge_plan.resolve(rows, typed, key=store.hash_key, **more))
+
+
+def carry_out(store: Store, plan: purge_plan.Plan, *, now: str = LATER) -> int:
+    """What the daemon does with a plan, without its files."""
+    needles = [Needle(said) for said in plan.texts]
+
+    def found(rows: Rows) -> set[str]:
+        said: set[str] = set()
+        for table, column in purge.WAYS:
+            after: int | None = 0
+            while after is not None:
+                after, more = purge_plan.variants(rows, needles, table, column, after)
+                said |= more
+        return said
+
+    said = sorted(store.read(found))
+    store.write(lambda rows: purge_plan.lay_down(rows, plan, said, key=store.hash_key, now=now))
+    changed = store.write(lambda rows: purge.honour(rows, store.hash_key))
+    assert store.cleanse()
+    return changed
+
+
+def left_in_bytes(path: Path, *said: str) -> int:
+    return sum(in_bytes(file, [Needle(one) for one in said]) for file in path.parent.glob(f"{path.name}*"))
+
+
+FORMS = {"as it is": MARK, "shouted": MARK.upper(), "over lines": "zanzibar\n  > *quokka*", "in JSON": '"Zanzibar\\nQuokka"',
+         "glued to more": "prezanzibar quokkas"}  # fmt: skip
+
+
+@pytest.mark.parametrize("form", FORMS)
+def test_no_column_and_no_byte_holds_a_purged_text(filled: Store, given: Given, path: Path, form: str) -> None:
+    def plant(rows: Rows) -> None:
+        for number, (table, column) in enumerate(sorted(holds.TEXT_COLUMNS)):
+            key = purge.WAYS[table, column][1]
+            row = rows.value(f"select max({key}) from {table}")
+            planted = f"before {number}. {FORMS[form]}; after {number}"
+            rows.run(f"update {table} set {column} = :said where {key} = :row", said=planted, row=row)
+
+    filled.write(plant)
+    filled.checkpoint(truncate=True)
+    assert left_in_bytes(path, MARK) >= len(holds.TEXT_COLUMNS) - 2
+    before = filled.read(counts.counts)
+    newest = filled.read(lambda rows: [rows.value(f"select max(seq) from {table}") for table in ("turns", "memories")])
+    gone = [vector(newest[0]), vector(newest[1] + 100)]
+    assert all(any(one in file.read_bytes() for file in path.parent.glob("csmd.db*")) for one in gone)
+    assert carry_out(filled, plan_of(filled, MARK)) >= len(holds.TEXT_COLUMNS)
+    assert left_in_bytes(path, MARK) == 0
+    assert not any(one in file.read_bytes() for file in path.parent.glob("csmd.db*") for one in gone)
+    assert filled.write(integrity) == []
+    after = filled.read(counts.counts)
+    changed = {name: before[name] - after[name] for name in before if before[name] != after[name]}
+    assert changed == {"statements": 1, "memories": 1, "vectors": 2}
+    said = filled.read(lambda rows: rows.value("select text from turns order by seq desc limit 1"))
+    assert said.startswith("before ") and PURGED in said and "; after" in said
+    # Its cursor is known again by its name, which stands nowhere.
+    assert filled.read(lambda rows: len(rows.all("select 1 from files where path like 'purged:%'"))) == 1
+
+
+def texts_of(store: Store, where: str = "1 = 1") -> list[str]:
+    return [
+        said for (said,) in store.read(lambda rows: rows.all(f"select text from turns t where {where} order by seq"))
+    ]
+
+
+def test_a_purged_session_leaves_its_turns_listed_and_empty_and_no_other_loses_anything(
+    filled: Store, given: Given, path: Path
+) -> None:
+    def fork(rows: Rows) -> None:
+        again = given.turn("u00", texts_of_first, session="s9-forked", second=900)
+        journal.add_turn(rows, again, text_hash="", host="claude", project=1, path="")
+        memories.add_provenance(rows, 2, Provenance(uuid="u10", session_id="s2-other", at=given.now))
+        agent = given.turn("a1", "what the agent of the first one said among its own", session="s1-first", agent_id="a")
+        journal.add_turn(rows, agent, text_hash="", host="claude", project=1, path="")
+
+    texts_of_first = texts_of(filled)[0]
+    filled.write(fork)
+    others = texts_of(filled, "t.uuid like 'u1%' or t.uuid like 'u2%'")
+    plan = plan_of(filled, "s1-first"[:6])
+    assert plan.what == "session" and len(plan.turns) == 5
+    carry_out(filled, plan)
+    assert texts_of(filled, "t.uuid like 'u0%' or t.uuid = 'a1'") == [PURGED] * 5
+    assert texts_of(filled, "t.uuid like 'u1%' or t.uuid like 'u2%'") == others
+    assert len(plan.probes) == 5
+    assert left_in_bytes(path, *(said for said in plan.probes if "number 1" not in said)) == 0
+    listed = filled.read(lambda rows: memories.listing(rows, projects=None))
+    # The second memory was confirmed elsewhere; it stays, and names a session that is left.
+    assert {memory.id for memory in listed} == {"m-u01", *(f"m-u{a}{b}" for a in (1, 2) for b in range(4))}
+    assert next(memory for memory in listed if memory.id == "m-u01").session_id == "s2-other"
+    for table in ("injections", "events"):
+        assert filled.read(lambda rows: rows.value(f"select count(*) from {table} where session_id = 's1-first'")) == 0  # noqa: B023
+    assert filled.write(integrity) == []
+
+
+def test_a_purged_project_leaves_neither_its_name_nor_what_was_said_in_it(
+    filled: Store, given: Given, path: Path
+) -> None:
+    plan = plan_of(filled, "/home/me/bank", project_key="key-bank")
+    assert (plan.what, plan.sessions, plan.files) == ("project", ["s3-third"], ["/t/s3-third.jsonl"])
+    carry_out(filled, plan)
+    assert left_in_bytes(path, "/home/me/bank", "s3-third.jsonl", *plan.probes) == 0
+    assert {row[1] for row in filled.read(counts.projects)} == {"/home/me/shop", PURGED}
+    assert filled.read(lambda rows: memories.links_of(rows, "m-u00")) == []
+    # What begins in it later is another project.
+    again = filled.write(lambda rows: projects.ensure(rows, given.project("bank"), now=AFTER))
+    assert filled.write(lambda rows: purge.honour(rows, filled.hash_key)) == 0
+    assert filled.read(lambda rows: projects.name_of(rows, again)) == "bank"
+    assert filled.write(integrity) == []
+
+
+def test_a_purged_turn_goes_with_its_blocks(filled: Store, given: Given, path: Path) -> None:
+    filled.write(
+        lambda rows: say(
+            rows, given, "u10/1", "the second block of a line that has two", session="s2-other", second=800
+        )
+    )
+    plan = plan_of(filled, "u10")
+    assert (plan.what, plan.turns) == ("turn", ["u10", "u10/1"])
+    carry_out(filled, plan)
+    assert texts_of(filled, "t.uuid like 'u10%'") == [PURGED, PURGED]
+    assert left_in_bytes(path, *plan.probes) == 0 and len(plan.probes) == 2
+    assert filled.read(lambda rows: memories.by_id(rows, "m-u10")) is None
+
+
+def test_a_purged_memory_takes_the_sentences_it_came_from_out_of_their_turns(
+    filled: Store, given: Given, path: Path
+) -> None:
+    said = "we deploy the billing service each Monday"
+
+    def story(rows: Rows) -> None:
+        seq = say(rows, given, "v1", said, session="s2-other", second=801)
+        rows.run(
+            "update turns set text = :said where uuid = 'v1'",
+            said="Fine.\n- **We deploy** the billing\n  service each Monday\n- and",
+        )
+        say(
+            rows,
+            given,
+            "v2",
+            "deployment of billing happens on the first day of a week",
+            session="s3-third",
+            second=802,
+        )
+        memories.add_provenance(rows, seq, Provenance(uuid="v2", session_id="s3-third", at=given.now))
+
+    filled.write(story)
+    plan = plan_of(filled, "m-v1")
+    assert (plan.what, plan.texts, plan.turns) == ("memory", [said], ["v2"])
+    carry_out(filled, plan)
+    # Where it was said so the words go, where it was said otherwise the turn.
+    assert texts_of(filled, "t.uuid like 'v%'") == [f"Fine.\n- **{PURGED}\n- and", PURGED]
+    assert left_in_bytes(path, *plan.probes) == 0
+    key = filled.hash_key
+    assert filled.read(lambda rows: tombstones.keeps_out(rows, f"{said}!", correction=False, authority="user", key=key))
+
+
+def test_what_is_typed_is_tried_in_an_order_that_can_be_overruled(filled: Store, given: Given) -> None:
+    kinds = {typed: plan_of(filled, typed, project_key=key).what
+             for typed, key in (("m-u00", ""), ("u01", ""), ("s1-first", ""), ("/home/me/shop", "key-shop"), ("s1-fi", ""),
+                                ("/home/me/none", "key-none"))}  # fmt: skip
+    assert list(kinds.values()) == ["memory", "turn", "session", "project", "text", "text"]
+    assert plan_of(filled, "s1-first", kind="text").what == "text"
+    for typed, kind in (("nothing", "memory"), ("nothing", "person"), ("abc", ""), ("s", "session")):
+        with pytest.raises(Exception, match=r"no such|not of|at least"):
+            plan_of(filled, typed, kind=kind)
+
+
+def test_a_backup_from_before_is_purged_by_the_tombstones_alone(filled: Store, given: Given, path: Path) -> None:
+    """What `restore` does: the copy gets the tombstones, then honours them; how it was purged does not matter."""
+    filled.write(lambda rows: rows.run("update turns set text = text || ' zanzibar quokka' where uuid = 'u23'"))
+    filled.write(lambda rows: rows.run("update memories set text = 'prezanzibar quokkas' where id = 'm-u22'"))
+    copy = path.with_name("copy.db")
+    filled.checkpoint(truncate=True)
+    copy.write_bytes(path.read_bytes())
+    for typed, key in ((MARK, ""), ("s1-first", ""), ("u10", ""), ("/home/me/bank", "key-bank")):
+        carry_out(filled, plan_of(filled, typed, project_key=key))
+    forgotten = filled.read(lambda rows: memories.by_id(rows, "m-u12"))
+    filled.write(
+        lambda rows: tombstones.forget(
+            rows, forgotten.text, correction=False, by="user", key=filled.hash_key, now=LATER
+        )
+    )
+    laid = filled.read(lambda rows: rows.all("select * from tombstones"))
+    restored = Store(copy, now=LATER)
+    try:
+
+        def take_over(rows: Rows) -> None:
+            for row in laid:
+                rows.run(
+                    "insert into tombstones values (:a, :b, :c, :d, :e, :f, :g, :h)",
+                    **dict(zip("abcdefgh", row, strict=True)),
+                )
+
+        restored.write(take_over)
+        changed = restored.write(lambda rows: purge.honour(rows, restored.hash_key))
+        assert changed > 10
+        assert restored.write(lambda rows: purge.honour(rows, restored.hash_key)) == 0
+        assert restored.cleanse()
+        assert left_in_bytes(copy, MARK, "/home/me/bank") == 0
+        left = [said for said in texts_of(restored) if said != PURGED]
+        assert left == [said for said in texts_of(filled) if said != PURGED] and len(left) == 3
+        listed = restored.read(lambda rows: {memory.id for memory in memories.listing(rows, projects=None)})
+        assert listed == {"m-u11", "m-u13"}
+        assert restored.write(integrity) == []
+    finally:
+        restored.close()
+
+
+def test_a_purge_that_was_broken_off_at_any_step_is_finished_by_its_tombstones(
+    filled: Store, given: Given, path: Path
+) -> None:
+    filled.write(
+        lambda rows: rows.run("update turns set text = text || ' zanzibar quokka' where uuid in ('u03', 'u23')")
+    )
+    filled.write(
+        lambda rows: rows.run("update memories set text = text || ' zanzibar quokka' where id in ('m-u03', 'm-u23')")
+    )
+    key = filled.hash_key
+    plan = plan_of(filled, MARK)
+    filled.write(lambda rows: purge_plan.lay_down(rows, plan, [], key=key, now=LATER))
+    assert filled.read(purge.is_unfinished)
+    for one in itertools.islice(purge.PASSES, 4):  # it got this far
+        filled.write(lambda rows, one=one: one(rows, key, 0))
+    filled.write(lambda rows: purge.honour(rows, key))
+    filled.write(purge.end)
+    assert filled.cleanse() and left_in_bytes(path, MARK) == 0
+    assert not filled.read(purge.is_unfinished)
+
+
+def test_an_event_that_was_reported_before_the_purge_still_stands_for_its_turn(filled: Store, given: Given) -> None:
+    filled.write(lambda rows: say(rows, given, "w1", f"yes, {MARK}", session="s2-other", second=900))
+    carry_out(filled, plan_of(filled, MARK))
+
+    def hear(rows: Rows) -> bool:
+        event = given.event("e-again", f"yes, {PURGED}", session="s2-other", second=950)
+        hash_ = text.keyed_hash(event.text, filled.hash_key)
+        assert events.record(rows, event, text_hash=hash_, payload_hash="p2")
+        turn = given.turn("hook:e-again", event.text, session="s2-other", second=950)
+        return journal.add_provisional(rows, turn, event="prompt", text_hash=hash_, host="claude", project=1, path="")
+
+    assert filled.write(hear)  # the second report of this text, of which one turn is stored
+
+
+def test_lifting_lets_in_again(filled: Store, given: Given) -> None:
+    key = filled.hash_key
+    for typed, project in ((MARK, ""), ("s1-first", ""), ("u10", ""), ("/home/me/bank", "key-bank")):
+        plan = plan_of(filled, typed, project_key=project)
+        carry_out(filled, plan)
+        again = plan_of(filled, typed, project_key=project)
+        assert filled.write(lambda rows, again=again: purge_plan.lift(rows, again, key=key)) >= 1
+    assert (
+        filled.read(
+            lambda rows: rows.value("select count(*) from tombstones where kind in ('text', 'session', 'project')")
+        )
+        == 0
+    )
+
+
+def test_files_of_every_kind_are_purged_in_their_way(filled: Store, given: Given, path: Path) -> None:
+    home = path.parent
+    log, held = home / "log", f"x {MARK.upper()} y\n"
+    for name in ("spool/1.event", "spool/.tmp-1", "quarantine/a.json", "log/csmd.log", "log/csmd.log.1", "log/crash.txt",
+                 "run/start.stderr", "install.json", "csmd.before-migration.db", "backups/b.tar"):  # fmt: skip
+        (home / name).parent.mkdir(exist_ok=True)
+        files.write_atomic(home / name, held.encode())
+        files.write_atomic((home / name).with_name("other-" + (home / name).name.lstrip(".")), b"nothing")
+    filled.write(lambda rows: rows.run("update turns set text = :said where uuid = 'u00'", said=held))
+    filled.checkpoint(truncate=True)
+    (home / "backups" / "holds.db").write_bytes(path.read_bytes())
+    carry_out(filled, plan_of(filled, MARK))
+    (home / "backups" / "clean.db").write_bytes(path.read_bytes())
+    marks = filled.read(lambda rows: tombstones.marks(rows, filled.hash_key))
+    done = purge_files.purge(home, log, marks, [], everything=False)
+    assert {Path(name).name for name in done.rewritten} == {"csmd.log", "csmd.log.1"}
+    assert {Path(name).name for name in done.kept} == {"install.json"}
+    assert {str(Path(name).relative_to(home)) for name in done.removed} == {
+        "spool/1.event", "spool/.tmp-1", "quarantine/a.json", "log/crash.txt", "run/start.stderr",
+        "csmd.before-migration.db", "backups/b.tar", "backups/other-b.tar", "backups/holds.db",
+    }  # fmt: skip
+    assert {file.name for file in (home / "backups").iterdir()} == {"clean.db"}
+    assert (log / "csmd.log").read_text() == f"x {PURGED} y\n" and (home / "backups" / "clean.db").exists()
+    purge_files.purge(home, log, marks, [], everything=True)
+    assert not list((home / "backups").glob("*.db"))
+    assert purge_whole.turn_names("a/1", "s", "h") == ("a/1", "a", "s:h")
