@@ -93,9 +93,9 @@ def status(value: dict[str, Any]) -> None:
         done = f" {job['done']}/{job['total']}" if job.get("total") else ""
         rows.append(("working", f"{job['kind']}: {job.get('step', job['state'])}{done}"))
     for name, text in rows:
-        _labelled(out, name, text)
+        labelled(out, name, text)
     for text in value["degraded"]:
-        _labelled(out, "amiss", text, style="yellow")
+        labelled(out, "amiss", text, style="yellow")
     if value["projects"]:
         out.print()
         _table(
@@ -180,7 +180,7 @@ def memory(value: dict[str, Any]) -> None:
         ("said", f"{when(value['created_at'])}, last confirmed {when(value['confirmed_at'])}"),
     ]
     for name, text in about:
-        _labelled(out, name, text)
+        labelled(out, name, text)
     for source in value["sources"]:
         out.print()
         speaker = source["speaker"] or "command line"
@@ -269,7 +269,8 @@ def _print(out: Console, text: str, *, head: str = "", indent: int = 0, most: in
         beside = " " * cell_len(beside)
 
 
-def _labelled(out: Console, name: str, text: str, *, style: str = "") -> None:
+def labelled(out: Console, name: str, text: str, *, style: str = "") -> None:
+    """A line of a value's description: what it is about, then the text beside it."""
     _print(out, text, head=f"{name:<{LABEL}}", style=style)
 
 

@@ -226,7 +226,12 @@ def listing(rows: Rows, *, projects: Sequence[int] | None, limit: int = 2**31) -
 
 
 def delete(rows: Rows, memory: Memory, *, text_hash: str, now: str) -> None:
-    """Removes a memory, its vectors and the statements it came from, and leaves a tombstone of its hash."""
+    """Removes a memory, its vectors and the statements it came from, and leaves a tombstone of its hash.
+
+    With it goes what a merge put aside because it says the same.
+    """
+    for (twin,) in rows.all("select seq from memories where twin_of = :seq", seq=memory.seq):
+        delete(rows, by_seqs(rows, [int(twin)])[int(twin)], text_hash=text_hash, now=now)
     vectors.delete_for(rows, "memory", memory.seq)
     rows.run("delete from injection_items where memory_id = :id", id=memory.id)
     rows.run("delete from statements where text_hash = :hash", hash=text_hash)
