@@ -7,9 +7,10 @@ aside in the merged project as the twin of the other. Each of the two is one tra
 
 from __future__ import annotations
 
+import hashlib
 from dataclasses import dataclass, replace
 
-from csmd.model import AUTHORITY_RANK, NEVER, Memory
+from csmd.model import AUTHORITY_RANK, NEVER, Memory, Provenance
 from csmd.store import memories, projects, vectors
 from csmd.store.sqlite import Rows
 
@@ -57,7 +58,8 @@ def merge(rows: Rows, source: int, into: int) -> Moved:
 def split(rows: Rows, source: int, part: int) -> Moved:
     """Takes `part` out of the project it was merged into, or was just made as a part of: its rows and nothing else.
 
-    A memory goes when it came from there, or was only said there, and nothing that stays confirms it.
+    A memory goes when it came from there, or was said there and nowhere else; one that came from there
+    and was said again in what stays is left there as a copy.
     """
     tree = _tree(rows, part)
     bases = _bases(rows, source)
@@ -75,7 +77,10 @@ def split(rows: Rows, source: int, part: int) -> Moved:
         for other in aside.get(memory.seq, ()):
             _take_apart(rows, memory, other, source, part, leaves=origin in tree)
             twins += 1
-        if (origin in tree and memory.seq in aside) or _goes(rows, memory, part, came=origin in tree):
+        stays = _said_in(rows, memory, source)
+        if origin in tree or (not stays and _said_in(rows, memory, part)):
+            if stays:
+                _copy(rows, memory, source, stays)
             _move_memory(rows, memory, part, base=bases[memory.seq])
             rows.run(
                 "update memories set origin_seq = 0 where seq = :seq and origin_seq in (0, :part)",
@@ -231,10 +236,19 @@ def _take_apart(rows: Rows, kept: Memory, other: Memory, source: int, part: int,
     )
 
 
-def _goes(rows: Rows, memory: Memory, part: int, *, came: bool) -> bool:
-    """Whether a memory leaves with a part: nothing that stays says it, and it came from there or was said there."""
-    found = [
-        rows.value("select project_seq from turns where uuid = :uuid", uuid=source.uuid) for source in memory.provenance
-    ]
-    stay = any(project is not None and project != part for project in found)
-    return not stay and (came or part in found)
+def _said_in(rows: Rows, memory: Memory, project: int) -> tuple[Provenance, ...]:
+    """The sources of a memory, as they are now, that were said in a project."""
+    return tuple(
+        source
+        for source in memories.by_seqs(rows, [memory.seq])[memory.seq].provenance
+        if rows.value("select project_seq from turns where uuid = :uuid", uuid=source.uuid) == project
+    )
+
+
+def _copy(rows: Rows, memory: Memory, project: int, sources: tuple[Provenance, ...]) -> None:
+    """Leaves a memory that goes where it was said again: a copy with those sources, which are no longer the other's."""
+    digest = hashlib.sha256(f"{memory.id}:{project}:{sources[0].uuid}".encode()).hexdigest()[:10]
+    kept = replace(memory, id=f"m{digest}", provenance=(replace(sources[0], role="states"), *sources[1:]))
+    memories.insert(rows, kept, text_hash=_hash(rows, memory.seq))
+    for source in sources:
+        rows.run("delete from provenance where memory_seq = :seq and uuid = :uuid", seq=memory.seq, uuid=source.uuid)

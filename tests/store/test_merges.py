@@ -3,11 +3,10 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Sequence
-from pathlib import Path
 from typing import Any
 
 import pytest
-from hypothesis import example, given, settings
+from hypothesis import Phase, example, given, settings
 from hypothesis import strategies as st
 
 from csmd import text
@@ -116,7 +115,7 @@ def told(rows: Rows, sayings: Sequence[Said]) -> list[int]:
     return [projects.ensure(rows, place(number), now=NOW) for number in range(len(ROOTS))]
 
 
-@settings(max_examples=40, deadline=None)
+@settings(max_examples=30, deadline=None, phases=[Phase.explicit, Phase.reuse, Phase.generate])
 @given(sayings=st.lists(said, max_size=14))
 @example(sayings=[(0, 0, 0, 1, "user"), (1, 0, 0, 3, "assistant"), (1, 0, 1, 2, "user"), (0, 0, 1, 5, "user")])
 def test_what_was_merged_and_split_is_as_it_was(shelf: Store, sayings: list[Said]) -> None:
@@ -132,7 +131,7 @@ def test_what_was_merged_and_split_is_as_it_was(shelf: Store, sayings: list[Said
     told_and_undone(shelf, story)
 
 
-@settings(max_examples=25, deadline=None)
+@settings(max_examples=20, deadline=None, phases=[Phase.explicit, Phase.reuse, Phase.generate])
 @given(first=st.lists(said, max_size=12), later=st.lists(said, max_size=6))
 def test_a_chain_of_merges_with_talk_between_is_taken_apart_the_other_way(
     shelf: Store, first: list[Said], later: list[Said]
@@ -168,7 +167,7 @@ def test_a_chain_of_merges_with_talk_between_is_taken_apart_the_other_way(
     told_and_undone(shelf, story)
 
 
-@settings(max_examples=25, deadline=None)
+@settings(max_examples=20, deadline=None, phases=[Phase.explicit, Phase.reuse, Phase.generate])
 @given(sayings=st.lists(said, max_size=14))
 def test_after_a_merge_all_is_in_one_project_and_each_text_once(shelf: Store, sayings: list[Said]) -> None:
     def story(rows: Rows) -> None:
@@ -189,7 +188,7 @@ def test_after_a_merge_all_is_in_one_project_and_each_text_once(shelf: Store, sa
     told_and_undone(shelf, story)
 
 
-@settings(max_examples=25, deadline=None)
+@settings(max_examples=20, deadline=None, phases=[Phase.explicit, Phase.reuse, Phase.generate])
 @given(sayings=st.lists(said, min_size=1, max_size=14))
 def test_a_part_takes_what_was_said_in_its_directory_and_only_there(shelf: Store, sayings: list[Said]) -> None:
     def story(rows: Rows) -> None:
@@ -225,9 +224,8 @@ def test_what_is_forgotten_after_a_merge_is_forgotten_on_both_sides(store: Store
     assert store.write(story) == [[], []]
 
 
-def test_the_same_said_again_after_a_split_is_a_memory_of_its_own(tmp_path: Path) -> None:
+def test_the_same_said_again_after_a_split_is_a_memory_of_its_own(store: Store) -> None:
     """The memory that went away has the id that a new one of that scope would have."""
-    store = Store(tmp_path / "csmd.db", now=NOW)
 
     def story(rows: Rows) -> list[int]:
         one, *_ = told(rows, [(0, 1, 0, 1, "user")])
