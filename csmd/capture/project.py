@@ -20,7 +20,7 @@ from csmd.model import Project
 
 MAX_DEPTH = 64
 MAX_PATH = 4096
-#: Files that name what is in a directory; they tell one from another of the same inode.
+#: Files that name what is in a directory.
 MARKERS = (
     "pyproject.toml", "package.json", "go.mod", "Cargo.toml", "pom.xml", "build.gradle", "composer.json", "Gemfile",
     "mix.exs", "CMakeLists.txt", "Makefile", "CLAUDE.md", "AGENTS.md", "README.md",
@@ -51,8 +51,8 @@ class Disk(Protocol):
     def names(self, folder: str) -> list[str]:
         """What a directory holds; [] for none."""
 
-    def inode(self, path: str) -> int:
-        """The inode of what is there, 0 for nothing."""
+    def stamp(self, path: str) -> str:
+        """What a file keeps when its directory is moved and no copy has: its inode and time of change; "" for nothing."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -85,13 +85,13 @@ def with_marks(project: Project, *, disk: Disk) -> Project:
     """The project with what it is recognised by when its directory was moved, and its remote; "" where nothing is.
 
     A repository is told by the first line of its reflog: who made or cloned it and when, to the second.
-    A directory without git by its inode and the content of its marker files: either alone is weak, as
-    templates have equal markers and inodes are used again.
+    A directory without git by its marker files: their content alone is weak, as templates are equal, and
+    so are inodes, which are used again; nobody sets a file's time of change.
     """
     if project.kind == "path":
-        held = [(name, text) for name in MARKERS if (text := disk.read(f"{project.root}/{name}"))]
-        inode = disk.inode(project.root) if held else 0
-        return replace(project, fingerprint=_digest(f"path:{inode}:{held}") if inode else "")
+        files = [f"{project.root}/{name}" for name in MARKERS]
+        held = [(disk.stamp(file), text) for file in files if (text := disk.read(file))]
+        return replace(project, fingerprint=_digest(f"path:{held}") if held else "")
     first = (disk.read(f"{project.data}/logs/HEAD", 4096) or "").partition("\n")[0]
     remote = remote_in(disk.read(f"{project.data}/config") or "")
     return replace(project, fingerprint=_digest(f"git:{first}") if first else "", remote=remote)

@@ -11,7 +11,7 @@ from pathlib import Path
 
 from csmd.store.files import read_small
 
-__all__ = ["inode", "is_gone", "names", "read", "real", "same"]
+__all__ = ["is_gone", "names", "read", "real", "same", "stamp"]
 
 
 def read(path: str, limit: int = 65_536) -> str | None:
@@ -48,12 +48,13 @@ def names(folder: str) -> list[str]:
         return []
 
 
-def inode(path: str) -> int:
-    """The inode of what is there, 0 for nothing."""
+def stamp(path: str) -> str:
+    """What a file keeps when its directory is moved and a copy has not: inode and time of change; "" for nothing."""
     try:
-        return Path(path).stat().st_ino
+        info = Path(path).stat()
     except (OSError, ValueError):
-        return 0
+        return ""
+    return f"{info.st_ino}:{info.st_ctime_ns}"
 
 
 def is_gone(path: str) -> bool:

@@ -71,8 +71,8 @@ class InMemory:
         held = self._held(folder)
         return [PurePosixPath(path).name for path in self._all() if str(PurePosixPath(path).parent) == held]
 
-    def inode(self, path: str) -> int:
-        return 0
+    def stamp(self, path: str) -> str:
+        return ""
 
 
 @pytest.fixture

@@ -157,6 +157,6 @@ def test_what_the_disk_says_of_odd_paths_is_an_answer(tmp_path: Path) -> None:
         assert isinstance(disk.real(path)[1], bool)
         assert isinstance(disk.same(path, path), bool)
         assert isinstance(disk.names(path), list)
-        assert isinstance(disk.inode(path), int)
+        assert isinstance(disk.stamp(path), str)
         assert isinstance(disk.is_gone(path), bool)
     assert [disk.is_gone(str(tmp_path / name)) for name in ("file", "file/sub", "x")] == [False, True, True]
