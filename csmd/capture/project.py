@@ -45,6 +45,9 @@ class Disk(Protocol):
     def real(self, path: str) -> tuple[str, bool]:
         """The path with every link resolved, and whether it is there."""
 
+    def is_link(self, path: str) -> bool:
+        """Whether a name is a symbolic link."""
+
     def same(self, one: str, other: str) -> bool:
         """Whether both name one existing file or directory (device and inode)."""
 
@@ -168,7 +171,7 @@ def _repository(place: str, disk: Disk) -> _Repository | None:
                 return _Repository(common=candidate, root=_shown(candidate))
         elif text == "":
             if disk.read(f"{marker}/HEAD") is not None:
-                return _Repository(common=_real(marker, disk), root=candidate)
+                return _Repository(common=_real(marker, disk) if disk.is_link(marker) else marker, root=candidate)
         elif text.startswith("gitdir:"):
             return _linked(candidate, text.removeprefix("gitdir:").partition("\n")[0].strip(), disk)
     return None

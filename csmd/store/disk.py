@@ -11,7 +11,7 @@ from pathlib import Path
 
 from csmd.store.files import read_small
 
-__all__ = ["is_gone", "names", "read", "real", "same", "stamp"]
+__all__ = ["is_gone", "is_link", "names", "read", "real", "same", "stamp"]
 
 
 def read(path: str, limit: int = 65_536) -> str | None:
@@ -29,6 +29,14 @@ def real(path: str) -> tuple[str, bool]:
         return os.path.realpath(path), False
     except (OSError, ValueError):
         return path, False
+
+
+def is_link(path: str) -> bool:
+    """Whether a name is a symbolic link."""
+    try:
+        return Path(path).is_symlink()
+    except (OSError, ValueError):
+        return False
 
 
 def same(one: str, other: str) -> bool:

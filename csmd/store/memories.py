@@ -230,7 +230,7 @@ def delete(rows: Rows, memory: Memory, *, text_hash: str, now: str) -> None:
 
     With it goes what a merge put aside because it says the same.
     """
-    for (twin,) in rows.all("select seq from memories where twin_of = :seq", seq=memory.seq):
+    for (twin,) in rows.all("select seq from memories where twin_of = :seq and twin_of > 0", seq=memory.seq):
         delete(rows, by_seqs(rows, [int(twin)])[int(twin)], text_hash=text_hash, now=now)
     vectors.delete_for(rows, "memory", memory.seq)
     rows.run("delete from injection_items where memory_id = :id", id=memory.id)

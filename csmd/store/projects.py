@@ -122,37 +122,38 @@ def _current(rows: Rows, seq: int, place: str) -> int:
     """Where a project's rows go now: into the part that was split off for this place, or what it was merged into."""
     seen = {seq}
     while True:
-        step = rows.value(
+        merged, parts = rows.all(
+            "select p.merged_into, (select count(*) from projects x where x.part_of = p.seq) from projects p "
+            "where p.seq = :seq",
+            seq=seq,
+        )[0]
+        step = parts and rows.value(
             f"select seq from projects where part_of = :seq and {_AROUND} order by length(root) desc limit 1",  # noqa: S608
             seq=seq,
             place=place,
         )
-        if step is None or step in seen:
-            step = rows.value("select merged_into from projects where seq = :seq", seq=seq)
         if not step or step in seen:
-            return seq if not step else int(step)
+            step = merged
+        if not step or step in seen:
+            return int(step or seq)
         seq = int(step)
         seen.add(seq)
 
 
 def _refresh(rows: Rows, seq: int, project: Project) -> None:
     """Notes what a project is recognised by now, and its place when it was moved back."""
-    rows.run(
-        "update projects set remote = :remote, fingerprint = :fingerprint where seq = :seq and root = :root "
-        "and (remote <> :remote or fingerprint <> :fingerprint)",
-        remote=project.remote,
-        fingerprint=project.fingerprint,
-        seq=seq,
-        root=project.root,
-    )
-    moved = rows.value(
-        "select p.root from projects p join aliases a on a.project_seq = p.seq and a.key = :key "
-        "where p.seq = :seq and a.why = 'moved' and a.path = :root and p.root <> :root",
-        key=project.key,
-        seq=seq,
-        root=project.root,
-    )
-    if moved is not None and disk.is_gone(str(moved)):
+    root, *known = rows.all("select root, remote, fingerprint from projects where seq = :seq", seq=seq)[0]
+    if root == project.root:
+        if known != [project.remote, project.fingerprint]:
+            rows.run(
+                "update projects set remote = :remote, fingerprint = :fingerprint where seq = :seq",
+                remote=project.remote,
+                fingerprint=project.fingerprint,
+                seq=seq,
+            )
+        return
+    why = rows.value("select why from aliases where key = :key and path = :root", key=project.key, root=project.root)
+    if why == "moved" and disk.is_gone(str(root)):
         _set_root(rows, seq, project)
 
 

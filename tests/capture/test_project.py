@@ -71,6 +71,9 @@ class InMemory:
         held = self._held(folder)
         return [PurePosixPath(path).name for path in self._all() if str(PurePosixPath(path).parent) == held]
 
+    def is_link(self, path: str) -> bool:
+        return path in self.links
+
     def stamp(self, path: str) -> str:
         return ""
 

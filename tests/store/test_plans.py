@@ -92,7 +92,7 @@ HOT: dict[str, Any] = {
     "close_provisional": lambda rows, given: journal.close_provisional(rows, before=given.at(400)),
     "stream_turns": lambda rows, _: journal.stream_turns(rows, 1, after=0, kinds=("user", "assistant")),
     "settle a place": lambda rows, given: projects.settle(rows, given.project(), now=""),
-    "a place that is new": lambda rows, given: projects.settle(rows, given.project("new"), now=""),
+    "a place that is new": lambda rows, given: projects.recognised(rows, given.project("new")),
     "wall_around": lambda rows, _: projects.wall_around(rows, "/home/me/shop"),
     "visible": lambda rows, _: projects.visible(rows, inside=0),
     "active_day": lambda rows, _: projects.active_day(rows, 1),

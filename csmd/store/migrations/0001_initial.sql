@@ -19,6 +19,7 @@ create table projects (
   part_of integer not null default 0
 );
 create index projects_by_root on projects (root);
+create index projects_by_kind on projects (kind);
 create index projects_by_fingerprint on projects (fingerprint);
 create index projects_by_workspace on projects (workspace_seq);
 create index projects_by_target on projects (merged_into);
