@@ -38,7 +38,7 @@ def list_(as_json: bool) -> None:
 @click.option("--remove", is_flag=True, help="PATH is a project of its own again.")
 @json_option
 def alias(place: str, other: str, remove: bool, as_json: bool) -> None:
-    """Have PATH count to the project OTHER from now on. OTHER is a path, an id or a name."""
+    """Have PATH count to project OTHER from now on. OTHER is a path, an id or a name."""
     if bool(other) == remove:
         raise click.UsageError("name either OTHER or --remove")
     found = ask("csm_project_alias", place=_path(place), other=_word(other), remove=remove, by_person=person_is_there())
@@ -65,7 +65,7 @@ def merge(source: str, into: str, dry_run: bool, as_json: bool) -> None:
 @dry_run_option
 @json_option
 def split(whole: str, place: str, dry_run: bool, as_json: bool) -> None:
-    """Take PATH out of project A: a directory in it, or a project that was merged into it."""
+    """Take PATH out of project A. It is a directory in it, or a project that was merged into it."""
     found = ask(
         "csm_project_split", whole=_word(whole), place=_path(place), dry_run=dry_run, by_person=person_is_there()
     )
@@ -78,7 +78,7 @@ def split(whole: str, place: str, dry_run: bool, as_json: bool) -> None:
 @click.option("--remove", is_flag=True, help="Take these projects out of it.")
 @json_option
 def workspace(name: str, places: tuple[str, ...], remove: bool, as_json: bool) -> None:
-    """Put projects, and all below their directories, behind a wall: nothing said there is seen from elsewhere."""
+    """Put a wall around projects. Nothing said there, or below their directories, is seen from elsewhere."""
     words = "\n".join(_word(place) for place in places)
     found = ask("csm_project_workspace", name=name, places=words, remove=remove, by_person=person_is_there())
     out(found, as_json, _walled)
