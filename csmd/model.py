@@ -162,12 +162,20 @@ class SaidTurn:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Project:
-    """A place that memories belong to; `key` is stable across its worktrees, `root` is for people."""
+    """A place that memories belong to; `key` is stable across its worktrees, `root` is for people.
+
+    `place` is the directory it was asked for, `data` where its identity is kept (git's common directory).
+    `remote` and `fingerprint` are "" until they are looked up.
+    """
 
     key: str
     root: str
     name: str
-    kind: Literal["git", "path"]
+    kind: Literal["git", "submodule", "path"]
+    place: str = field(default="", compare=False)
+    data: str = field(default="", compare=False)
+    remote: str = field(default="", compare=False)
+    fingerprint: str = field(default="", compare=False)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

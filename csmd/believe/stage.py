@@ -59,7 +59,7 @@ def remember(
     text_hash = text.keyed_hash(statement.text, key)
     name = projects.name_of(rows, project)
     scope = score.scope(statement.text, gate=statement.gate, project_name=name)
-    home = project if scope == "project" else 0
+    home = project if scope == "project" else projects.everywhere(rows, project)
     known = memories.by_hash(rows, text_hash, project=home) or _same(rows, statement, project=home)
     if known is not None:
         if origin != MODEL_SAVED:
@@ -77,7 +77,7 @@ def remember(
         stated=statement.authority == "user",
     )
     memory = Memory(
-        id=_identity(home, statement.text),
+        id=_free_identity(rows, home, statement.text),
         text=statement.text,
         gate=statement.gate,
         category=statement.category,
@@ -186,6 +186,14 @@ def _confirm(rows: Rows, known: Memory, statement: Statement, source: Provenance
             pinned=known.pinned or pinned,
         ),
     )
+
+
+def _free_identity(rows: Rows, project: int, body: str) -> str:
+    """As `_identity`; another one when a memory has it that was merged into another scope since."""
+    ident, number = _identity(project, body), 1
+    while memories.by_id(rows, ident) is not None:
+        ident, number = _identity(project, f"{body} ({number})"), number + 1
+    return ident
 
 
 def _identity(project: int, body: str) -> str:

@@ -1,61 +1,236 @@
-"""Which project a directory belongs to, told from its path and git's own files; no child process.
+"""Which project a directory belongs to: told from its real path and git's own files; no child process.
 
-Worktrees share their repository's common directory and so are one project. Without git, and
-for directories of another machine, the path itself is the project.
+Worktrees share their repository's common directory and so are one project; a submodule is one of
+its own. Without git, and for directories of another machine, the path itself is the project. What
+is on the disk is asked through `Disk`, so that every answer follows from what it says.
 """
 
 from __future__ import annotations
 
 import hashlib
-from collections.abc import Callable
+import re
+import unicodedata
+from collections.abc import Iterator
+from dataclasses import dataclass, replace
 from pathlib import PurePosixPath
+from typing import Literal, Protocol
 
+from csmd import wire
 from csmd.model import Project
 
-#: Text of a file, "" for a directory, None for nothing there.
-Read = Callable[[str], str | None]
 MAX_DEPTH = 64
+MAX_PATH = 4096
+#: Files that name what is in a directory.
+MARKERS = (
+    "pyproject.toml", "package.json", "go.mod", "Cargo.toml", "pom.xml", "build.gradle", "composer.json", "Gemfile",
+    "mix.exs", "CMakeLists.txt", "Makefile", "CLAUDE.md", "AGENTS.md", "README.md",
+)  # fmt: skip
+#: Where assistants put a repository's worktrees; one that is gone cannot say any more whose it was.
+_WORKTREES = re.compile(r"^(.+?)/(?:\.claude/worktrees|\.worktrees)(?:/|$)")
+_MODULES = re.compile(r"/\.git/(?:worktrees/[^/]+/)?modules/")
+#: A home that is kept in git (dotfiles) does not own every directory that once was below it.
+_HOMES = re.compile(r"/(?:root|(?:home|Users)(?:/[^/]+)?)?")
+_SECTION = re.compile(r'\s*\[\s*([\w.-]+)(?:\s+"((?:[^"\\]|\\.)*)")?\s*\]')
+_SCP = re.compile(r"(?:[^@/\s]+@)?(?P<host>\[[^\]]+\]|[^:/\s]+):(?P<path>(?!//).+)")
+_URL = re.compile(r"(?P<scheme>[\w+.-]+)://(?:[^@/]*@)*(?P<host>[^/?#]*)(?P<path>[^?#]*)")
+_PORTS = {"ssh": ":22", "https": ":443", "http": ":80", "git": ":9418"}
 
 
-def identify(cwd: str, *, read: Read, start: str = "") -> Project:
+class Disk(Protocol):
+    """What is asked of a disk; no answer raises. `csmd.store.disk` asks the real one."""
+
+    def read(self, path: str, limit: int = ...) -> str | None:
+        """The beginning of a file's text, "" for a directory, None when there is nothing to read."""
+
+    def real(self, path: str) -> tuple[str, bool]:
+        """The path with every link resolved, and whether it is there."""
+
+    def is_link(self, path: str) -> bool:
+        """Whether a name is a symbolic link."""
+
+    def same(self, one: str, other: str) -> bool:
+        """Whether both name one existing file or directory (device and inode)."""
+
+    def names(self, folder: str) -> list[str]:
+        """What a directory holds; [] for none."""
+
+    def stamp(self, path: str) -> str:
+        """What a file keeps when its directory is moved and no copy has: its inode and time of change; "" for nothing."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class _Repository:
+    common: str
+    root: str
+    kind: Literal["git", "submodule"] = "git"
+
+
+def identify(cwd: str, *, disk: Disk, start: str = "") -> Project:
     """The project of `cwd`; inside no repository, a directory below the session's `start` belongs to `start`."""
-    place = _clean(cwd or start or "/")
-    found = _repository(place, read)
+    place, there = _place(cwd or start or "/", disk)
+    found = _repository(place, disk)
+    if found is not None and not there and _HOMES.fullmatch(found.root):
+        found = None
     if found is not None:
-        common, root = found
-        return Project(key=_key("git", common), root=root, name=PurePosixPath(root).name or root, kind="git")
-    begin = _clean(start) if start else place
-    if place == begin or place.startswith(begin.rstrip("/") + "/"):
-        place = begin
-    return Project(key=_key("path", place), root=place, name=PurePosixPath(place).name or place, kind="path")
+        return _project(found.kind, "git", found.common, root=found.root, place=place, data=found.common)
+    begin = _place(start, disk)[0] if start else place
+    owner = begin if _is_below(place, begin) else place
+    worktree = None if there else _WORKTREES.match(owner)
+    if worktree:
+        owner = worktree[1]
+        main = _repository(owner, disk)
+        if main is not None and main.root == owner:
+            return _project(main.kind, "git", main.common, root=owner, place=place, data=main.common)
+    return _project("path", "path", owner, root=owner, place=place, data=owner)
 
 
-def _repository(place: str, read: Read) -> tuple[str, str] | None:
-    """(git common directory, work tree to show) of the repository around `place`."""
-    folder = PurePosixPath(place)
-    for candidate in (folder, *folder.parents)[:MAX_DEPTH]:
-        marker = str(candidate / ".git")
-        text = read(marker)
+def with_marks(project: Project, *, disk: Disk) -> Project:
+    """The project with what it is recognised by when its directory was moved, and its remote; "" where nothing is.
+
+    A repository is told by the first line of its reflog: who made or cloned it and when, to the second.
+    A directory without git by its marker files: their content alone is weak, as templates are equal, and
+    so are inodes, which are used again; nobody sets a file's time of change.
+    """
+    if project.kind == "path":
+        files = [f"{project.root}/{name}" for name in MARKERS]
+        held = [(disk.stamp(file), text) for file in files if (text := disk.read(file))]
+        return replace(project, fingerprint=_digest(f"path:{held}") if held else "")
+    first = (disk.read(f"{project.data}/logs/HEAD", 4096) or "").partition("\n")[0]
+    remote = remote_in(disk.read(f"{project.data}/config") or "")
+    return replace(project, fingerprint=_digest(f"git:{first}") if first else "", remote=remote)
+
+
+def remote_in(config: str) -> str:
+    """The address in a git configuration where a repository comes from, normalised: origin's, else the first."""
+    found: dict[str, str] = {}
+    section = ""
+    for line in config.splitlines():
+        head = _SECTION.match(line)
+        if head:
+            section = (head[2] or "") if head[1].lower() == "remote" else ""
+            line = line[head.end() :]
+        name, equals, value = line.partition("=")
+        if section and equals and name.strip().lower() == "url":
+            found.setdefault(section, value.strip().strip('"'))
+    return normal_remote(found.get("origin") or next(iter(found.values()), ""))
+
+
+def normal_remote(url: str) -> str:
+    """`host/path` of an address: the same for ssh and https, without user, password, query and `.git`."""
+    url = wire.clean(url).strip()[:MAX_PATH]
+    match = _URL.match(url)
+    if match and match["scheme"].lower() == "file":
+        host, path = "", match["path"]
+    elif match:
+        host, path = match["host"].lower().removesuffix(_PORTS.get(match["scheme"].lower(), ":none")), match["path"]
+    elif not url.startswith(("/", ".")) and (scp := _SCP.fullmatch(url)):
+        host, path = scp["host"].lower(), "/" + scp["path"].partition("?")[0].lstrip("/")
+    else:
+        return url.rpartition("@")[2] if "://" in url else url
+    path = path.rstrip("/").removesuffix(".git")
+    return f"{host}{path}" if host else path
+
+
+def _place(path: str, disk: Disk) -> tuple[str, bool]:
+    """The one name of a directory, and whether it is there; one that is not keeps the name it was given."""
+    place, there = disk.real(_clean(path[:MAX_PATH]))
+    place = wire.clean(place)
+    return (_spelled(place, disk) if there else unicodedata.normalize("NFC", place)), there
+
+
+def _spelled(place: str, disk: Disk) -> str:
+    """An existing path as the disk spells it, where the disk takes other spellings for the same (macOS, WSL)."""
+    parts = place.split("/")
+    for depth in range(len(parts) - 1, 0, -1):
+        name = parts[depth]
+        folder = "/".join(parts[:depth]) or "/"
+        forms = (name.swapcase(), unicodedata.normalize("NFC", name), unicodedata.normalize("NFD", name))
+        others = [form for form in dict.fromkeys(forms) if form != name]
+        if not others:
+            continue
+        if not any(disk.same(f"{folder.rstrip('/')}/{name}", f"{folder.rstrip('/')}/{other}") for other in others):
+            break  # this directory tells names apart, and so do those around it
+        folded = _folded(name)
+        parts[depth] = next((held for held in disk.names(folder) if _folded(held) == folded), name)
+        parts[depth] = unicodedata.normalize("NFC", wire.clean(parts[depth]))
+    return "/".join(parts)
+
+
+def _folded(name: str) -> str:
+    return unicodedata.normalize("NFC", name).casefold()
+
+
+def _repository(place: str, disk: Disk) -> _Repository | None:
+    """The repository around `place`."""
+    for candidate in _upwards(place):
+        inside = candidate.rstrip("/")
+        marker = f"{inside}/.git"
+        text = disk.read(marker)
         if text is None:
-            continue
-        if text == "":
-            if read(str(candidate / ".git" / "HEAD")) is None:
-                continue
-            return marker, str(candidate)
-        if not text.startswith("gitdir:"):
-            continue
-        git_dir = _join(str(candidate), text.removeprefix("gitdir:").strip())
-        common_file = read(f"{git_dir}/commondir")
-        if common_file is None or not common_file.strip():
-            return git_dir, str(candidate)
-        common = _join(git_dir, common_file.strip())
-        main = PurePosixPath(common)
-        return common, str(main.parent) if main.name == ".git" else str(candidate)
+            if _is_bare(candidate, disk):
+                return _Repository(common=candidate, root=_shown(candidate))
+        elif text == "":
+            if disk.read(f"{marker}/HEAD") is not None:
+                return _Repository(common=_real(marker, disk) if disk.is_link(marker) else marker, root=candidate)
+        elif text.startswith("gitdir:"):
+            return _linked(candidate, text.removeprefix("gitdir:").partition("\n")[0].strip(), disk)
     return None
 
 
+def _upwards(place: str) -> Iterator[str]:
+    folder = PurePosixPath(place)
+    return map(str, (folder, *folder.parents)[:MAX_DEPTH])
+
+
+def _linked(candidate: str, target: str, disk: Disk) -> _Repository:
+    """The repository that a `.git` file points at: a worktree's, a submodule's, or one with its data elsewhere."""
+    git_dir = _real(_join(candidate, target), disk)
+    shared = (disk.read(f"{git_dir}/commondir") or "").strip()
+    common = _real(_join(git_dir, shared), disk) if shared else git_dir
+    name = PurePosixPath(common).name
+    if _MODULES.search(common):
+        return _Repository(common=common, root=candidate, kind="submodule")
+    if shared and name == ".git":
+        return _Repository(common=common, root=str(PurePosixPath(common).parent))
+    if _is_bare(common, disk):
+        return _Repository(common=common, root=_shown(common))
+    return _Repository(common=common, root=candidate)
+
+
+def _is_bare(folder: str, disk: Disk) -> bool:
+    """Whether a directory is a repository without a work tree; looked at only where its name says so."""
+    if not folder.endswith((".git", "/.bare")) or folder.endswith("/.git"):
+        return False
+    return disk.read(f"{folder}/HEAD") is not None and disk.read(f"{folder}/objects") == ""
+
+
+def _shown(bare: str) -> str:
+    """What to show of a bare repository: itself, or the directory that hides it in `.bare`."""
+    return bare.removesuffix("/.bare") or "/"
+
+
+def _real(path: str, disk: Disk) -> str:
+    return wire.clean(disk.real(path)[0])
+
+
+def _project(
+    kind: Literal["git", "submodule", "path"], keyed: str, identity: str, *, root: str, place: str, data: str
+) -> Project:
+    return Project(
+        key=_key(keyed, identity), root=root, name=PurePosixPath(root).name or root, kind=kind, place=place, data=data
+    )
+
+
+def _is_below(place: str, folder: str) -> bool:
+    return place == folder or place.startswith(folder.rstrip("/") + "/")
+
+
 def _key(kind: str, place: str) -> str:
-    return hashlib.sha256(f"{kind}:{place}".encode()).hexdigest()[:16]
+    return _digest(f"{kind}:{place}")
+
+
+def _digest(text: str) -> str:
+    return hashlib.sha256(text.encode("utf-8", "surrogatepass")).hexdigest()[:16]
 
 
 def _join(base: str, path: str) -> str:

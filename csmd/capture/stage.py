@@ -11,13 +11,14 @@ from pathlib import Path
 from typing import BinaryIO
 
 from csmd import text, wire
-from csmd.capture import project, transcript
+from csmd.capture import stage_place, transcript
 from csmd.capture import stage_purge as purging
 from csmd.capture.exclude import Excludes, Withheld
 from csmd.capture.hosts import claude, claude_calls
 from csmd.capture.hosts.claude_tools import transcripts_written
 from csmd.capture.own import ReadLine
 from csmd.capture.redact import redact, storable_path
+from csmd.capture.stage_place import Places
 from csmd.errors import BadInput, TooLarge
 from csmd.model import Event, Project, Turn
 from csmd.store import counts, cursors, events, files, journal, projects, sessions, tampered, tombstones
@@ -63,7 +64,7 @@ def place_of(event: Event) -> Project | None:
     if claude.event_turn(event) is None:
         return None
     start = started_in(Path(event.transcript_path)) if event.transcript_path else ""
-    return project.identify(event.cwd, read=files.read_small, start=start)
+    return stage_place.identify(event.cwd, start=start)
 
 
 def record(
@@ -87,9 +88,16 @@ def record(
     if turn is not None and place is not None:
         listed = tombstones.listed_path(rows, storable_path(event.transcript_path), key=key)
         turn, place, path = purging.permitted_turn(turn, place, listed, tombstones.marks(rows, key))
-        project_seq = projects.ensure(rows, place, now=now)
+        home = stage_place.enter(rows, place, now=now)
         journal.add_provisional(
-            rows, turn, event=event.name, text_hash=text_hash, host=event.host, project=project_seq, path=path
+            rows,
+            turn,
+            event=event.name,
+            text_hash=text_hash,
+            host=event.host,
+            project=home.seq,
+            directory=home.directory,
+            path=path,
         )
     if event.name in ("stop", "session_end", "pre_compact"):
         journal.settle(rows, event.session_id, at=event.at)
@@ -197,22 +205,6 @@ def tail(
     return report
 
 
-class Places:
-    """The projects of one transcript's directories, each looked up once; `start` is where its session began."""
-
-    def __init__(self, start: str) -> None:
-        self._start = start
-        self._known: dict[str, Project] = {}
-
-    def of(self, cwd: str) -> Project:
-        """The project of a directory; of the session's start for a line that names none."""
-        place = self._known.get(cwd)
-        if place is None:
-            place = project.identify(cwd, read=files.read_small, start=self._start or cwd)
-            self._known[cwd] = place
-        return place
-
-
 def _pieces(file: BinaryIO, position: int, stop: Callable[[], bool]) -> Iterator[tuple[Lines, int]]:
     """Complete lines of a file in pieces, each with the offset after it.
 
@@ -279,6 +271,8 @@ def _store(
 
     `early` are the titles of the file's beginning: they came when their session was not known yet.
     """
+    for turn in reading.turns:
+        places.of(turn.cwd)  # what is looked up on the disk now does not hold up the writer
     batches = [reading.turns[at : at + BATCH_TURNS] for at in range(0, len(reading.turns), BATCH_TURNS)] or [[]]
     for number, batch in enumerate(batches):
         last = number == len(batches) - 1
@@ -307,11 +301,13 @@ def _store(
 def _store_turn(rows: Rows, turn: Turn, path: str, places: Places, marks: Marks, key: bytes, now: str) -> bool:
     tampered.note(rows, (text.keyed_hash(name, key) for name in transcripts_written(turn)), at=turn.at)
     turn, place, listed = purging.permitted_turn(turn, places.of(turn.cwd), path, marks)
+    home = projects.settle(rows, place, now=now)
     return journal.add_turn(
         rows,
         turn,
         text_hash=text.keyed_hash(turn.text, key),
         host=claude.HOST,
-        project=projects.ensure(rows, place, now=now),
+        project=home.seq,
+        directory=home.directory,
         path=listed,
     )

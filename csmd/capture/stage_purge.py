@@ -87,7 +87,10 @@ def permitted_place(rows: Rows, place: Project, *, key: bytes) -> Project:
 
 
 def _cleaned_place(place: Project, marks: Marks) -> Project:
-    return replace(place, root=clean(place.root, marks)[0], name=clean(place.name, marks)[0]) if marks else place
+    if not marks:
+        return place
+    root, name, where, remote = (clean(said, marks)[0] for said in (place.root, place.name, place.place, place.remote))
+    return replace(place, root=root, name=name, place=where, remote=remote)
 
 
 def permitted_words(rows: Rows, said: str, *, key: bytes) -> str:

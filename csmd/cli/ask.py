@@ -47,6 +47,12 @@ def here(project: str | None, everywhere: bool = False) -> str:
     return "" if everywhere else str(Path(project or ".").expanduser().resolve())
 
 
+def looking(project: str | None, everywhere: bool = False) -> dict[str, str]:
+    """What a question is about and from where it is put: a person who names another project goes there, others do not."""
+    about = here(project, everywhere)
+    return {"project": about, "asking": about if about and person_is_there() else here(None)}
+
+
 def project_options(command: Callable[..., Any]) -> Callable[..., Any]:
     """Adds --project and --all-projects to a verb."""
     command = click.option("--project", metavar="PATH", help="The project to look in; this directory's by default.")(
@@ -68,7 +74,7 @@ def search(
     """Search memories and past conversations."""
     begun = time.monotonic()
     found = ask(
-        "csm_memory_search", query=query, project=here(project, all_projects), limit=limit, kind=kind, explain=explain
+        "csm_memory_search", query=query, **looking(project, all_projects), limit=limit, kind=kind, explain=explain
     )
     value = {"query": query, "took_ms": round((time.monotonic() - begun) * 1000, 1), **found}
     out(value, as_json, lambda shown: show.hits(shown, explain=explain))
@@ -79,7 +85,7 @@ def search(
 @json_option
 def memories(project: str | None, all_projects: bool, as_json: bool) -> None:
     """List what is remembered here."""
-    out(ask("csm_memory_list", project=here(project, all_projects)), as_json, show.memories)
+    out(ask("csm_memory_list", **looking(project, all_projects)), as_json, show.memories)
 
 
 @click.command("show")
@@ -87,7 +93,7 @@ def memories(project: str | None, all_projects: bool, as_json: bool) -> None:
 @json_option
 def show_memory(memory_id: str, as_json: bool) -> None:
     """Show one memory and where it was said."""
-    out(ask("csm_memory_show", id=memory_id), as_json, show.memory)
+    out(ask("csm_memory_show", id=memory_id, asking=here(None)), as_json, show.memory)
 
 
 @click.command()
@@ -99,7 +105,7 @@ def show_memory(memory_id: str, as_json: bool) -> None:
 def remember(text: str, project: str | None, everywhere: bool, pin: bool, as_json: bool) -> None:
     """Remember a statement; typed in a terminal it counts as yours. Else it is your assistant's and confirms nothing."""
     by_person = person_is_there()
-    found = ask("csm_memory_save", text=text, project=here(project, everywhere), pin=pin, by_person=by_person)
+    found = ask("csm_memory_save", text=text, **looking(project, everywhere), pin=pin, by_person=by_person)
     known = "confirmed" if by_person else "known already"
     out(
         found,
@@ -115,7 +121,7 @@ def brief(project: str | None, as_json: bool) -> None:
     """Show what a session that starts here would be told."""
     nothing = "nothing: there is no memory for this project yet"
     out(
-        ask("csm_memory_context", project=here(project)),
+        ask("csm_memory_context", **looking(project)),
         as_json,
         lambda value: show.injection(value, nothing=nothing),
     )
@@ -127,7 +133,7 @@ def brief(project: str | None, as_json: bool) -> None:
 @json_option
 def recall(project: str | None, prompt: str, as_json: bool) -> None:
     """Show what would be added to a prompt."""
-    found = ask("csm_memory_recall", project=here(project), prompt=prompt)
+    found = ask("csm_memory_recall", **looking(project), prompt=prompt)
     out(found, as_json, lambda value: show.injection(value, nothing="nothing: no memory is relevant enough"))
 
 
@@ -147,6 +153,8 @@ def tool(name: str, params: tuple[str, ...], as_json: bool) -> None:
             "who speaks is told by the terminal, not by a parameter",
             hint="type `csmd remember` or `csmd forget` in a terminal",
         )
+    # Where one stands is no parameter either: it decides what is seen of walled projects.
+    pairs["asking"] = here(None)
     click.echo(wire.pretty(ask("csm_tools" if name == "list" else name, **pairs)))
 
 

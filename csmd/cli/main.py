@@ -20,6 +20,7 @@ from csmd import client, wire
 from csmd.cli import ask as asking
 from csmd.cli import install as installing
 from csmd.cli import privacy, service, session, settings, show
+from csmd.cli import project as projects
 from csmd.cli.ask import json_option
 from csmd.config import Config, base_interpreter, child_environment, default_paths, load
 from csmd.errors import CsmdError
@@ -274,5 +275,5 @@ def hooks_print() -> None:
     click.echo(wire.pretty(settings.hooks_json(base_interpreter(), default_paths().home)))
 
 
-for verb in (*asking.VERBS, *privacy.VERBS, *session.VERBS):
+for verb in (*asking.VERBS, *privacy.VERBS, *session.VERBS, *projects.VERBS):
     main.add_command(verb)

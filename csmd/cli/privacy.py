@@ -9,7 +9,7 @@ import click
 
 from csmd import client
 from csmd.cli import show, show_privacy
-from csmd.cli.ask import ask, json_option, out, person_is_there
+from csmd.cli.ask import ask, here, json_option, out, person_is_there
 from csmd.config import default_paths
 from csmd.errors import CsmdError
 
@@ -29,7 +29,7 @@ def forget(what: str, purge: bool, kind: str | None, dry_run: bool, yes: bool, l
     if not purge and not lift:
         if kind or dry_run or yes:
             raise click.UsageError("--as, --dry-run and --yes go with --purge")
-        found = ask("csm_memory_delete", id=what, by_person=person_is_there())
+        found = ask("csm_memory_delete", id=what, asking=here(None), by_person=person_is_there())
         out(found, as_json, lambda value: click.echo(f"forgotten: {value['text']}"))
         return
     what = click.prompt("what", hide_input=True) if what == "-" else what

@@ -304,7 +304,7 @@ def print_text(out: Console, text: str, *, head: str = "", indent: int = 0, most
 
 
 def labelled(out: Console, name: str, text: str, *, style: str = "") -> None:
-    """Text beside a label, wrapped under itself."""
+    """A line of a value's description: what it is about, then the text beside it."""
     print_text(out, text, head=f"{name:<{LABEL}}", style=style)
 
 

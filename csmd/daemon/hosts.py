@@ -6,13 +6,12 @@ from collections import Counter
 from collections.abc import Callable
 from pathlib import Path
 
-from csmd.capture import project
 from csmd.capture import stage as capture
+from csmd.capture import stage_place
 from csmd.capture.exclude import Excludes
 from csmd.capture.hosts import claude
 from csmd.errors import BadInput
 from csmd.model import Event
-from csmd.store import files
 
 Decoded = tuple[Event | None, Counter[str]]
 
@@ -42,5 +41,5 @@ def _is_excluded(event: Event, excludes: Excludes) -> bool:
     if not excludes.projects:
         return False
     start = capture.started_in(Path(event.transcript_path)) if event.transcript_path else ""
-    place = project.identify(event.cwd, read=files.read_small, start=start)
+    place = stage_place.identify(event.cwd, start=start)
     return excludes.place(event.cwd, start, place.root)

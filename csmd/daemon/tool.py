@@ -17,8 +17,10 @@ if TYPE_CHECKING:
 
 Params = Mapping[str, Any]
 REQUIRED = object()
-#: The parameter of what can be asked of one project or, with "", of all.
-PLACE: Mapping[str, tuple[type, Any]] = {"project": (str, "")}
+#: The directory in which a question is put: behind its wall one sees what is behind it. Every tool takes it.
+ASKING = "asking"
+#: The parameters of what can be asked of one project or, with "", of all.
+PLACE: Mapping[str, tuple[type, Any]] = {"project": (str, ""), ASKING: (str, "")}
 QUERY_VECTOR_S = 8.0
 
 
@@ -36,7 +38,7 @@ class Tool:
 
 def checked(name: str, tool: Tool, params: Params) -> dict[str, Any]:
     """The parameters with defaults; text that looks like a number or truth value is taken as one."""
-    unknown = sorted(set(params) - set(tool.parameters))
+    unknown = sorted(set(params) - set(tool.parameters) - {ASKING})
     if unknown:
         raise BadInput(
             f"{name} has no parameter {unknown[0]!r}", hint=f"it has: {', '.join(tool.parameters) or 'none'}"
@@ -54,11 +56,12 @@ def checked(name: str, tool: Tool, params: Params) -> dict[str, Any]:
             raise BadInput(f"{name}: {key} must be {kind.__name__}, not {value!r}")
         if isinstance(value, str):
             value = wire.clean(value)
-            if key in ("project", "path") and value and not value.startswith("/"):
+            if key in ("project", "path", ASKING) and value and not value.startswith("/"):
                 raise BadInput(f"{name}: {key} must be an absolute path, not {value!r}", hint="begin it with /")
         result[key] = value
     return result
 
 
 def places(rows: Rows, params: Params) -> list[int] | None:
-    return recall.scopes(rows, params["project"]) if params["project"] else None
+    """The rows that a question may see; None for all."""
+    return recall.asked(rows, params["project"], asking=params[ASKING])

@@ -10,12 +10,12 @@ from collections.abc import Callable, Sequence
 
 from csmd import text
 from csmd.believe import score as belief
-from csmd.capture import project
-from csmd.errors import DeadlineExceeded, EmbeddingUnavailable
+from csmd.capture import stage_place
+from csmd.errors import BadInput, DeadlineExceeded, EmbeddingUnavailable
 from csmd.model import Brief, Hit, Memory
 from csmd.recall import brief as briefs
 from csmd.recall import rank
-from csmd.store import context, counts, files, memories, projects, search, vectors
+from csmd.store import context, counts, memories, projects, search, vectors
 from csmd.store.sqlite import Rows
 
 #: A text to its vector and the model's name; raises EmbeddingUnavailable.
@@ -27,10 +27,33 @@ PRELOADED = 1000
 
 
 def scopes(rows: Rows, path: str, *, start: str = "") -> list[int]:
-    """The row keys a place sees: its project's and everybody's; `start` is where its session was started."""
-    place = project.identify(path, read=files.read_small, start=start)
-    known = projects.seq_of(rows, place.key)
-    return [0] if known is None else [known, 0]
+    """The row keys a place sees: its project's, its workspace's and everybody's; `start` is its session's."""
+    return stage_place.scopes(rows, path, start=start)
+
+
+def asked(rows: Rows, project: str, *, asking: str) -> list[int] | None:
+    """The rows a question may see: about one project or, with "", about all; None for really all.
+
+    A wall holds for both: what is behind one is seen only when `asking`, the directory in which the
+    question is put, is behind it too. BadInput when the project it is about is not.
+    """
+    if not project:
+        return projects.visible(rows, inside=stage_place.wall(rows, asking))
+    seen = scopes(rows, project)
+    if asking and asking != project:
+        inside = stage_place.wall(rows, project)
+        if inside and inside != stage_place.wall(rows, asking):
+            raise BadInput(
+                f"{project} is in the workspace {projects.name_of(rows, inside)}, and you are not",
+                hint=f"ask from there: cd '{project}'",
+            )
+    return seen
+
+
+def is_seen(rows: Rows, project: int, *, asking: str) -> bool:
+    """Whether what belongs to a project's row may be seen from a directory."""
+    seen = projects.visible(rows, inside=stage_place.wall(rows, asking))
+    return seen is None or project in seen
 
 
 def find(

@@ -25,7 +25,7 @@ def counters(rows: Rows) -> dict[str, int]:
 
 #: What `csmd status` counts; every table is a word of the glossary.
 COUNTED: Sequence[tuple[str, str]] = (
-    ("projects", "select count(*) from projects where seq > 0"),
+    ("projects", "select count(*) from projects where seq > 0 and kind <> 'workspace' and merged_into = 0"),
     ("sessions", "select count(*) from sessions where parent = ''"),
     ("agents", "select count(*) from sessions where parent <> ''"),
     ("turns", "select count(*) from turns"),
@@ -57,6 +57,6 @@ def projects(rows: Rows) -> list[tuple[int, str, str, int, int, str]]:
             "select p.seq, p.root, p.name, (select count(*) from sessions s where s.project_seq = p.seq and "
             "s.parent = ''), (select count(*) from memories m where m.project_seq = p.seq), "
             "coalesce((select max(s.last_at) from sessions s where s.project_seq = p.seq), '') as last_at "
-            "from projects p where p.seq > 0 order by last_at desc, p.seq"
+            "from projects p where p.seq > 0 and p.kind <> 'workspace' and p.merged_into = 0 order by last_at desc, p.seq"
         )
     ]

@@ -21,14 +21,15 @@ _KINDS: dict[str, tuple[TurnKind, ...]] = {"prompt": ("user", "command", "notifi
 _KINDS_OF_ANSWERS: tuple[TurnKind, ...] = ("assistant", "notification")
 
 
-def ensure_session(rows: Rows, turn: Turn, *, host: str, project: int, path: str) -> int:
+def ensure_session(rows: Rows, turn: Turn, *, host: str, project: int, path: str, directory: int = 0) -> int:
     """The row key of the conversation `turn` belongs to, made when it is new."""
     found = rows.one("select seq, path from sessions where id = :id", id=turn.stream)
     if found is None:
         return int(
             rows.value(
-                "insert into sessions (id, parent, host, project_seq, path, cwd, version, model, started_at, last_at) "
-                "values (:id, :parent, :host, :project, :path, :cwd, :version, :model, :at, :at) returning seq",
+                "insert into sessions (id, parent, host, project_seq, path, cwd, version, model, started_at, last_at, "
+                "directory_seq) values (:id, :parent, :host, :project, :path, :cwd, :version, :model, :at, :at, "
+                ":directory) returning seq",
                 id=turn.stream,
                 parent=turn.session_id if turn.agent_id else "",
                 host=host,
@@ -38,6 +39,7 @@ def ensure_session(rows: Rows, turn: Turn, *, host: str, project: int, path: str
                 version=turn.version,
                 model=turn.model,
                 at=turn.at,
+                directory=directory,
             )
         )
     if path and not found[1]:
@@ -69,13 +71,15 @@ def _list_turn(rows: Rows, session_seq: int, turn_seq: int, turn: Turn) -> bool:
     return True
 
 
-def add_turn(rows: Rows, turn: Turn, *, text_hash: str, host: str, project: int, path: str) -> bool:
+def add_turn(rows: Rows, turn: Turn, *, text_hash: str, host: str, project: int, path: str, directory: int = 0) -> bool:
     """Stores a transcript's turn once and lists it in its session; True when its uuid was new.
+
+    `directory` is the row of the place it was said in, 0 for an unknown one.
 
     The hook's turn of the same session and text becomes it: the oldest that still waits, else the
     oldest that was given up waiting for.
     """
-    session = ensure_session(rows, turn, host=host, project=project, path=path)
+    session = ensure_session(rows, turn, host=host, project=project, path=path, directory=directory)
     known = rows.value("select seq from turns where uuid = :uuid", uuid=turn.uuid)
     if known is not None:
         listed = _list_turn(rows, session, int(known), turn)
@@ -86,10 +90,12 @@ def add_turn(rows: Rows, turn: Turn, *, text_hash: str, host: str, project: int,
         return False
     reported = _reported_turn(rows, turn, session, text_hash)
     if reported is None:
-        seq = _insert_turn(rows, turn, session, text_hash=text_hash, project=project, source="transcript")
+        seq = _insert_turn(
+            rows, turn, session, text_hash=text_hash, project=project, source="transcript", directory=directory
+        )
     else:
         seq, old = reported
-        _become(rows, seq, turn, project=project)
+        _become(rows, seq, turn, project=project, directory=directory)
         _move_provenance(rows, old, turn.uuid)
         rows.run("delete from session_turn where session_seq = :session and turn_seq = :seq", session=session, seq=seq)
     _list_turn(rows, session, seq, turn)
@@ -109,12 +115,12 @@ def _reported_turn(rows: Rows, turn: Turn, session: int, text_hash: str) -> tupl
     return None if found is None else (int(found[0]), str(found[1]))
 
 
-def _become(rows: Rows, seq: int, turn: Turn, *, project: int) -> None:
+def _become(rows: Rows, seq: int, turn: Turn, *, project: int, directory: int) -> None:
     """Makes a hook's turn the transcript's, and what was made of it its project's."""
     moved = rows.value("select project_seq from turns where seq = :seq", seq=seq) != project
     rows.run(
         "update turns set uuid = :uuid, text = :text, at = :at, parent_uuid = :parent, message_id = :message, "
-        "tokens = :tokens, project_seq = :project, source = 'transcript', provisional = 0, searchable = :searchable "
+        "tokens = :tokens, project_seq = :project, directory_seq = :directory, source = 'transcript', provisional = 0, searchable = :searchable "
         "where seq = :seq",
         uuid=turn.uuid,
         text=turn.text,
@@ -123,6 +129,7 @@ def _become(rows: Rows, seq: int, turn: Turn, *, project: int) -> None:
         message=turn.message_id,
         tokens=turn.tokens,
         project=project,
+        directory=directory,
         searchable=_is_searchable(turn),
         seq=seq,
     )
@@ -166,12 +173,15 @@ def _is_searchable(turn: Turn) -> int:
     return 1 if turn.kind in SEARCHABLE and turn.text not in ("", PURGED) else 0
 
 
-def _insert_turn(rows: Rows, turn: Turn, session: int, *, text_hash: str, project: int, source: str) -> int:
+def _insert_turn(
+    rows: Rows, turn: Turn, session: int, *, text_hash: str, project: int, source: str, directory: int
+) -> int:
     return int(
         rows.value(
             "insert into turns (uuid, session_seq, project_seq, kind, text, text_hash, at, parent_uuid, message_id, "
-            "tool_name, tool_id, tokens, source, provisional, searchable) values (:uuid, :session, :project, :kind, :text, "
-            ":hash, :at, :parent, :message, :tool, :tool_id, :tokens, :source, :provisional, :searchable) returning seq",
+            "tool_name, tool_id, tokens, source, provisional, searchable, directory_seq) values (:uuid, :session, "
+            ":project, :kind, :text, :hash, :at, :parent, :message, :tool, :tool_id, :tokens, :source, :provisional, "
+            ":searchable, :directory) returning seq",
             uuid=turn.uuid,
             session=session,
             project=project,
@@ -187,13 +197,16 @@ def _insert_turn(rows: Rows, turn: Turn, session: int, *, text_hash: str, projec
             source=source,
             provisional=1 if source == "hook" else 0,
             searchable=_is_searchable(turn),
+            directory=directory,
         )
     )
 
 
-def add_provisional(rows: Rows, turn: Turn, *, event: str, text_hash: str, host: str, project: int, path: str) -> bool:
+def add_provisional(
+    rows: Rows, turn: Turn, *, event: str, text_hash: str, host: str, project: int, path: str, directory: int = 0
+) -> bool:
     """Stores a hook's turn unless the transcript has it already: its k-th event matches the k-th row of that text."""
-    session = ensure_session(rows, turn, host=host, project=project, path=path)
+    session = ensure_session(rows, turn, host=host, project=project, path=path, directory=directory)
     reported = rows.value(
         "select count(*) from events where stream = :stream and text_hash = :hash and name = :event",
         stream=turn.stream,
@@ -210,7 +223,7 @@ def add_provisional(rows: Rows, turn: Turn, *, event: str, text_hash: str, host:
     )
     if reported <= stored:
         return False
-    seq = _insert_turn(rows, turn, session, text_hash=text_hash, project=project, source="hook")
+    seq = _insert_turn(rows, turn, session, text_hash=text_hash, project=project, source="hook", directory=directory)
     _list_turn(rows, session, seq, turn)
     projects.touch(rows, project, turn.at)
     return True

@@ -228,8 +228,11 @@ def listing(rows: Rows, *, projects: Sequence[int] | None, limit: int = 2**31) -
 def delete(rows: Rows, memory: Memory) -> None:
     """Removes a memory with its vectors, its links and its place in receipts.
 
-    What it superseded is superseded by what superseded it, or by nothing.
+    What it superseded is superseded by what superseded it, or by nothing. With it goes what a merge put
+    aside because it says the same.
     """
+    for (twin,) in rows.all("select seq from memories where twin_of = :seq and twin_of > 0", seq=memory.seq):
+        delete(rows, by_seqs(rows, [int(twin)])[int(twin)])
     vectors.delete_for(rows, "memory", memory.seq)
     rows.run("delete from injection_items where memory_id = :id", id=memory.id)
     rows.run("delete from memories where seq = :seq", seq=memory.seq)

@@ -1,36 +1,189 @@
-"""Projects and the days on which they were active: ages are counted in these."""
+"""Projects: which row a place counts to, and the days on which each was active (ages are counted in these).
+
+A place counts to the project of its key. An alias, a merge or a split sends it on to another, and a
+directory that was moved is recognised by its fingerprint; whoever asks gets the row that holds now.
+"""
 
 from __future__ import annotations
 
+from collections.abc import Callable
+from dataclasses import dataclass
+
 from csmd.model import NEVER, Project
+from csmd.store import disk
 from csmd.store.sqlite import Rows
 
 #: A day after every other.
 LAST_DAY = "9999-12-31"
+#: `root` is the place or stands around it; an empty root stands around nothing.
+_AROUND = "root <> '' and (root = :place or substr(:place, 1, length(root) + 1) = root || '/')"
+
+
+@dataclass(frozen=True, slots=True)
+class Settled:
+    """The row a place counts to now, and the row of its directory (0 where none is noted)."""
+
+    seq: int
+    directory: int = 0
 
 
 def ensure(rows: Rows, project: Project, *, now: str) -> int:
-    """The project's row key, made when it is new."""
-    found = rows.value("select seq from projects where key = :key", key=project.key)
-    if found is not None:
-        return int(found)
-    return int(
-        rows.value(
-            "insert into projects (key, root, name, kind, created_at) values (:key, :root, :name, :kind, :now) "
-            "returning seq",
-            key=project.key,
-            root=project.root,
-            name=project.name,
-            kind=project.kind,
-            now=now,
+    """The row key of the project that a place counts to, made when it is new."""
+    return _current(rows, _own(rows, project, now), project.place or project.root)
+
+
+def settle(rows: Rows, project: Project, *, now: str) -> Settled:
+    """As `ensure`, and notes the directory, so that what is said there can be taken apart again."""
+    place = project.place or project.root
+    own = _own(rows, project, now)
+    seq = _current(rows, own, place)
+    raw = seq if seq != own and rows.value("select part_of from projects where seq = :seq", seq=seq) else own
+    directory = rows.value(
+        "select seq from directories where path = :path and project_seq = :project", path=place, project=raw
+    ) or rows.value(
+        "insert into directories (path, project_seq) values (:path, :project) returning seq", path=place, project=raw
+    )
+    return Settled(seq, int(directory))
+
+
+def seq_of(rows: Rows, project: Project) -> int | None:
+    """The row key of the project that a place counts to, by its key alone; None for an unknown one."""
+    own = _by_key(rows, project.key)
+    return None if own is None else _current(rows, own, project.place or project.root)
+
+
+def recognised(
+    rows: Rows, project: Project, *, is_gone: Callable[[str], bool] = disk.is_gone
+) -> tuple[int, str] | None:
+    """(row key, why) of the known project that a place with an unknown key is: "same place" or "moved"; else None.
+
+    Moved is a directory with the fingerprint of exactly one known project, whose own directory is gone.
+    """
+    beside = rows.value(
+        "select seq from projects where root = :root and root <> '' and part_of = 0 and seq > 0 "
+        "and kind <> 'workspace' order by seq limit 1",
+        root=project.root,
+    )
+    if beside is not None:
+        return int(beside), "same place"
+    if not project.fingerprint:
+        return None
+    alike = rows.all(
+        "select seq, root from projects where fingerprint = :fingerprint and part_of = 0 and seq > 0",
+        fingerprint=project.fingerprint,
+    )
+    lost = [int(seq) for seq, root in alike if is_gone(str(root))]
+    return (lost[0], "moved") if len(alike) == len(lost) == 1 else None
+
+
+def _own(rows: Rows, project: Project, now: str) -> int:
+    """The row of a place's own key, before merges and splits; made, or recognised, when the key is new."""
+    known = _by_key(rows, project.key)
+    if known is not None:
+        if project.fingerprint or project.remote:
+            _refresh(rows, known, project)
+        return known
+    found = recognised(rows, project)
+    if found is None:
+        return int(
+            rows.value(
+                "insert into projects (key, root, name, kind, created_at, remote, fingerprint, workspace_seq) values "
+                "(:key, :root, :name, :kind, :now, :remote, :fingerprint, :workspace) returning seq",
+                key=project.key,
+                root=project.root,
+                name=project.name,
+                kind=project.kind,
+                now=now,
+                remote=project.remote,
+                fingerprint=project.fingerprint,
+                workspace=wall_around(rows, project.root),
+            )
         )
+    seq, why = found
+    key, root = rows.all("select key, root from projects where seq = :seq", seq=seq)[0]
+    if why == "moved":
+        add_alias(rows, str(key), seq, path=str(root), why="moved", now=now)
+        _set_root(rows, seq, project)
+    add_alias(rows, project.key, seq, path=project.root, why=why, now=now)
+    _refresh(rows, seq, project)
+    return seq
+
+
+def _by_key(rows: Rows, key: str) -> int | None:
+    found = rows.value(
+        "select coalesce((select project_seq from aliases where key = :key), "
+        "(select seq from projects where key = :key))",
+        key=key,
+    )
+    return None if found is None else int(found)
+
+
+def _current(rows: Rows, seq: int, place: str) -> int:
+    """Where a project's rows go now: into the part that was split off for this place, or what it was merged into."""
+    seen = {seq}
+    while True:
+        merged, parts = rows.all(
+            "select p.merged_into, (select count(*) from projects x where x.part_of = p.seq) from projects p "
+            "where p.seq = :seq",
+            seq=seq,
+        )[0]
+        step = parts and rows.value(
+            f"select seq from projects where part_of = :seq and {_AROUND} order by length(root) desc limit 1",  # noqa: S608
+            seq=seq,
+            place=place,
+        )
+        if not step or step in seen:
+            step = merged
+        if not step or step in seen:
+            return int(step or seq)
+        seq = int(step)
+        seen.add(seq)
+
+
+def _refresh(rows: Rows, seq: int, project: Project) -> None:
+    """Notes what a project is recognised by now, and its place when it was moved back."""
+    root, *known = rows.all("select root, remote, fingerprint from projects where seq = :seq", seq=seq)[0]
+    if root == project.root:
+        if known != [project.remote, project.fingerprint]:
+            rows.run(
+                "update projects set remote = :remote, fingerprint = :fingerprint where seq = :seq",
+                remote=project.remote,
+                fingerprint=project.fingerprint,
+                seq=seq,
+            )
+        return
+    why = rows.value("select why from aliases where key = :key and path = :root", key=project.key, root=project.root)
+    if why == "moved" and disk.is_gone(str(root)):
+        _set_root(rows, seq, project)
+
+
+def _set_root(rows: Rows, seq: int, project: Project) -> None:
+    rows.run(
+        "update projects set root = :root, name = :name where seq = :seq", root=project.root, name=project.name, seq=seq
     )
 
 
-def seq_of(rows: Rows, key: str) -> int | None:
-    """The row key of a known project, or None."""
-    found = rows.value("select seq from projects where key = :key", key=key)
-    return None if found is None else int(found)
+def add_alias(rows: Rows, key: str, project: int, *, path: str, why: str, now: str) -> None:
+    """Has an identity count to a project from now on."""
+    rows.run(
+        "insert into aliases (key, project_seq, path, why, created_at) values (:key, :project, :path, :why, :now) "
+        "on conflict (key) do update set project_seq = excluded.project_seq, path = excluded.path, why = excluded.why",
+        key=key,
+        project=project,
+        path=path,
+        why=why,
+        now=now,
+    )
+
+
+def remove_alias(rows: Rows, key: str) -> bool:
+    """Takes back what the user named; False when there was nothing."""
+    return bool(rows.all("delete from aliases where key = :key and why = 'named' returning key", key=key))
+
+
+def key_of(rows: Rows, seq: int) -> str:
+    """The first identity of a project."""
+    return str(rows.value("select key from projects where seq = :seq", seq=seq))
 
 
 def name_of(rows: Rows, seq: int) -> str:
@@ -38,24 +191,89 @@ def name_of(rows: Rows, seq: int) -> str:
     return str(rows.value("select name from projects where seq = :seq", seq=seq) or "") if seq else ""
 
 
-def touch(rows: Rows, project: int, at: str) -> None:
-    """Notes a day of activity; one that comes to light between others moves what was believed after it."""
-    for scope in {project, 0}:
+def everywhere(rows: Rows, project: int) -> int:
+    """The row of what holds everywhere as a project sees it: its workspace's, 0 where there is no wall."""
+    found = rows.value(
+        "select case when kind = 'workspace' then seq else workspace_seq end from projects where seq = :seq",
+        seq=project,
+    )
+    return int(found or 0)
+
+
+def wall_around(rows: Rows, place: str) -> int:
+    """The workspace of the nearest walled project around a place: what is new there is behind that wall; 0 for none."""
+    found = rows.value(
+        f"select workspace_seq from projects where workspace_seq > 0 and {_AROUND} "  # noqa: S608
+        "order by length(root) desc limit 1",
+        place=place,
+    )
+    return int(found or 0)
+
+
+def visible(rows: Rows, *, inside: int) -> list[int] | None:
+    """Every row that may be seen from inside a workspace (0: from outside of all); None for all, without a wall."""
+    closed = rows.value("select seq from projects where kind = 'workspace' limit 1") or rows.value(
+        "select seq from projects where merged_into > 0 limit 1"
+    )
+    if closed is None:
+        return None
+    return [
+        int(seq)
+        for (seq,) in rows.all(
+            "select seq from projects where merged_into = 0 and (seq = :inside or (kind <> 'workspace' "
+            "and workspace_seq in (0, :inside))) order by seq",
+            inside=inside,
+        )
+    ]
+
+
+def touch(rows: Rows, project: int, at: str, *, source: int = 0) -> None:
+    """Notes a day of activity; one that comes to light between others moves what was believed after it.
+
+    `source` is the project whose merge brings the day.
+    """
+    for scope in {project, everywhere(rows, project), 0}:
         new = rows.value(
-            "insert into activity (project_seq, day) values (:scope, :day) on conflict do nothing returning day",
+            "insert into activity (project_seq, day, from_seq) values (:scope, :day, :source) on conflict do nothing "
+            "returning day",
             scope=scope,
             day=at[:10],
+            source=source,
         )
         if new is not None:
-            rows.run(
-                "update memories set hot_until = hot_until + 1, "
-                "warm_until = case when warm_until >= :never then warm_until else warm_until + 1 end, "
-                "archive_at = case when archive_at >= :never then archive_at else archive_at + 1 end "
-                "where project_seq = :scope and substr(confirmed_at, 1, 10) > :day and hot_until < :never",
-                never=NEVER,
-                scope=scope,
-                day=at[:10],
-            )
+            _shift(rows, scope, at[:10], 1)
+
+
+def take_day(rows: Rows, project: int, day: str) -> None:
+    """Takes a day of activity back, and with it what it moved."""
+    if rows.run("delete from activity where project_seq = :project and day = :day", project=project, day=day):
+        _shift(rows, project, day, -1)
+
+
+def _shift(rows: Rows, scope: int, day: str, by: int) -> None:
+    rows.run(
+        "update memories set hot_until = hot_until + :by, "
+        "warm_until = case when warm_until >= :never then warm_until else warm_until + :by end, "
+        "archive_at = case when archive_at >= :never then archive_at else archive_at + :by end "
+        "where project_seq = :scope and substr(confirmed_at, 1, 10) > :day and hot_until < :never",
+        never=NEVER,
+        scope=scope,
+        day=day,
+        by=by,
+    )
+
+
+def days(rows: Rows, project: int, *, source: int | None = None) -> list[str]:
+    """The days on which a project was active, in order; with `source` those that its merge brought."""
+    return [
+        str(day)
+        for (day,) in rows.all(
+            "select day from activity where project_seq = :project and (:all = 1 or from_seq = :source) order by day",
+            project=project,
+            all=int(source is None),
+            source=source or 0,
+        )
+    ]
 
 
 def active_day(rows: Rows, project: int, *, on: str = LAST_DAY) -> int:

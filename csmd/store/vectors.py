@@ -78,12 +78,13 @@ def add(
 ) -> int:
     """Stores (row, project, start, end, vector) and moves the cursor to `reached`; how many were new.
 
-    Rows that went away meanwhile are left out.
+    Rows that went away meanwhile are left out; one that was moved meanwhile has its vector where it is now.
     """
     added = 0
     table = _TABLES[kind]
-    for row_seq, project, start, end, vector in passages:
-        if rows.value(f"select 1 from {table} where seq = :seq", seq=row_seq) is None:  # noqa: S608
+    for row_seq, _, start, end, vector in passages:
+        project = rows.value(f"select project_seq from {table} where seq = :seq", seq=row_seq)  # noqa: S608
+        if project is None:
             continue
         seq = rows.value(
             "insert into vectors (model_seq, kind, row_seq, start_at, end_at) values (:model, :kind, :row, :start, "

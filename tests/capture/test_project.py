@@ -5,7 +5,11 @@ from __future__ import annotations
 import os
 import shutil
 import subprocess
-from pathlib import Path
+import sys
+import unicodedata
+from collections.abc import Callable
+from dataclasses import dataclass, field
+from pathlib import Path, PurePosixPath
 
 import pytest
 from hypothesis import given
@@ -13,7 +17,7 @@ from hypothesis import strategies as st
 
 from csmd.capture import project
 from csmd.model import Project
-from csmd.store import files
+from csmd.store import disk
 
 
 def git(where: Path, *arguments: str) -> None:
@@ -34,7 +38,44 @@ def repository(where: Path) -> Path:
 
 
 def identify(place: Path | str, *, start: Path | str = "") -> Project:
-    return project.identify(str(place), read=files.read_small, start=str(start))
+    return project.identify(str(place), disk=disk, start=str(start))
+
+
+@dataclass
+class InMemory:
+    """A disk of these files (path -> text); `folds` is how it tells names apart, as on macOS or not at all."""
+
+    files: dict[str, str] = field(default_factory=dict)
+    links: dict[str, str] = field(default_factory=dict)
+    folds: Callable[[str], str] = str
+    asked: list[str] = field(default_factory=list)
+
+    def _held(self, path: str) -> str | None:
+        return next((held for held in self._all() if self.folds(held) == self.folds(path)), None)
+
+    def _all(self) -> set[str]:
+        return {str(part) for path in self.files for part in (PurePosixPath(path), *PurePosixPath(path).parents)}
+
+    def read(self, path: str, limit: int = 65_536) -> str | None:
+        self.asked.append(path)
+        held = self._held(path)
+        return None if held is None else self.files.get(held, "")[:limit]
+
+    def real(self, path: str) -> tuple[str, bool]:
+        return self.links.get(path, path), self._held(self.links.get(path, path)) is not None
+
+    def same(self, one: str, other: str) -> bool:
+        return self._held(one) is not None and self._held(one) == self._held(other)
+
+    def names(self, folder: str) -> list[str]:
+        held = self._held(folder)
+        return [PurePosixPath(path).name for path in self._all() if str(PurePosixPath(path).parent) == held]
+
+    def is_link(self, path: str) -> bool:
+        return path in self.links
+
+    def stamp(self, path: str) -> str:
+        return ""
 
 
 @pytest.fixture
@@ -83,7 +124,7 @@ def test_a_submodule_is_a_project_of_its_own(main: Path, root: Path) -> None:
     other = repository(root / "library")
     git(main, "submodule", "add", str(other), "vendor/library")
     inside = identify(main / "vendor" / "library" / "src")
-    assert (inside.kind, inside.root) == ("git", str(main / "vendor" / "library"))
+    assert (inside.kind, inside.root) == ("submodule", str(main / "vendor" / "library"))
     assert len({inside.key, identify(main).key, identify(other).key}) == 3
 
 
@@ -126,12 +167,213 @@ def test_a_link_to_git_data_that_is_gone_is_a_project_still(root: Path) -> None:
     assert (found.kind, found.root) == ("git", str(root / "tree"))
 
 
-def test_a_symbolic_link_is_a_place_of_its_own_because_nothing_is_looked_up(main: Path, root: Path) -> None:
+def test_a_symbolic_link_leads_to_the_real_place(main: Path, root: Path) -> None:
     (root / "link").symlink_to(main)
-    assert identify(root / "link").kind == "git"
-    assert identify((root / "link").resolve()) == identify(
-        main
-    )  # the client reports real paths, csmd's own verbs resolve
+    (main / "sub").mkdir()
+    (root / "deep").symlink_to(main / "sub")
+    (root / "plain").mkdir()
+    (root / "other").symlink_to(root / "plain")
+    for link in (root / "link", root / "deep", root / "link" / "sub", root / "link" / "gone"):
+        assert identify(link) == identify(main)
+    assert identify(root / "other") == identify(root / "plain")
+    assert identify(root / "plain" / "x", start=root / "other") == identify(root / "plain")
+
+
+def test_links_in_a_ring_are_survived(root: Path) -> None:
+    (root / "one").symlink_to(root / "two")
+    (root / "two").symlink_to(root / "one")
+    assert identify(root / "one" / "sub").kind == "path"
+
+
+def test_git_data_behind_a_symbolic_link_is_one_repository(main: Path, root: Path) -> None:
+    (root / "second").mkdir()
+    (root / "second" / ".git").symlink_to(main / ".git")
+    assert identify(root / "second").key == identify(main).key
+
+
+def test_a_bare_repository_is_a_project_from_inside(main: Path, root: Path) -> None:
+    git(root, "clone", "--bare", str(main), "store.git")
+    found = identify(root / "store.git" / "refs")
+    assert (found.kind, found.root) == ("git", str(root / "store.git"))
+    git(root / "store.git", "worktree", "add", str(root / "one"), "main")
+    assert identify(root / "one") == found
+
+
+def test_a_bare_repository_hidden_beside_its_worktrees_is_shown_by_its_directory(main: Path, root: Path) -> None:
+    (root / "work").mkdir()
+    git(root / "work", "clone", "--bare", str(main), ".bare")
+    (root / "work" / ".git").write_text("gitdir: ./.bare\n")
+    git(root / "work", "worktree", "add", "one", "main")
+    found = {identify(root / "work" / name) for name in ("", "one", ".bare", "one/sub")}
+    assert [(one.kind, one.root) for one in found] == [("git", str(root / "work"))]
+
+
+def test_a_worktree_of_a_submodule_belongs_to_the_submodule(main: Path, root: Path) -> None:
+    git(main, "submodule", "add", str(repository(root / "library")), "library")
+    git(main / "library", "worktree", "add", str(root / "tree"), "-b", "one")
+    assert identify(root / "tree").key == identify(main / "library").key
+
+
+def test_a_name_that_is_no_utf8_is_a_project(root: Path) -> None:
+    os.mkdir(os.fsencode(root) + b"/caf\xe9")
+    os.symlink(os.fsencode(root) + b"/caf\xe9", root / "link")
+    found = identify(root / "link")
+    assert found.root.encode() and found.key
+
+
+# --- what is not here
+
+
+@pytest.mark.parametrize("home", ["/home/dev", "/Users/dev", "/root"])
+def test_a_home_kept_in_git_owns_nothing_that_is_gone(home: str) -> None:
+    held = InMemory({f"{home}/.git/HEAD": "ref", f"{home}/here/x": ""})
+    assert project.identify(f"{home}/old/client", disk=held).root == f"{home}/old/client"
+    assert project.identify(f"{home}/here", disk=held).root == home
+    deeper = InMemory({f"{home}/shop/.git/HEAD": "ref"})
+    assert project.identify(f"{home}/shop/old", disk=deeper).root == f"{home}/shop"
+
+
+@pytest.mark.parametrize("tree", [".claude/worktrees/fix-1", ".worktrees/2", ".claude/worktrees/a/b/sub"])
+def test_a_worktree_that_is_gone_belongs_to_the_directory_that_held_it(tree: str) -> None:
+    elsewhere = project.identify(f"/Users/alex/cli/{tree}", disk=InMemory(), start=f"/Users/alex/cli/{tree}")
+    assert elsewhere == project.identify("/Users/alex/cli", disk=InMemory())
+    held = InMemory({"/home/dev/.git/HEAD": "x"})  # and its main directory was no repository here
+    assert project.identify(f"/home/dev/cli/{tree}", disk=held).root == "/home/dev/cli"
+
+
+def test_a_directory_of_another_machine_is_no_directory_of_this_one(main: Path) -> None:
+    for cwd in ("/Users/x/main", f"/Users/x{main}", "/C:/Users/x/main"):
+        found = identify(cwd, start=cwd)
+        assert (found.kind, found.root) == ("path", cwd)
+    assert identify("/Users/x/main/sub", start="/Users/x/main") == identify("/Users/x/main")
+
+
+# --- names that are spelled in several ways
+
+NFC, NFD = unicodedata.normalize("NFC", "café"), unicodedata.normalize("NFD", "café")
+
+
+def macos(path: str) -> str:
+    return unicodedata.normalize("NFD", path).casefold()
+
+
+@pytest.mark.parametrize(
+    "asked", [f"/Users/Al/{NFC}", f"/users/al/{NFD}", f"/USERS/AL/{NFC.upper()}/", f"/Users/al/{NFD}/Sub"]
+)
+def test_where_the_disk_folds_case_and_accents_every_spelling_is_one_project(asked: str) -> None:
+    held = InMemory({f"/Users/Al/{NFD}/.git/HEAD": "ref", f"/Users/Al/{NFD}/Sub/x": ""}, folds=macos)
+    found = project.identify(asked, disk=held)
+    assert (found.root, found.kind) == (f"/Users/Al/{NFC}", "git")
+    assert found == project.identify(f"/Users/Al/{NFD}", disk=held)
+
+
+def test_only_the_directories_that_fold_names_are_respelled() -> None:
+    held = InMemory({"/mnt/c/Work/x": "", "/MNT/c/y": ""}, folds=lambda path: path[:7] + path[7:].casefold())
+    assert project.identify("/mnt/c/WORK", disk=held).root == "/mnt/c/Work"
+    assert project.identify("/MNT/c", disk=held).root == "/MNT/c"
+
+
+def test_a_disk_that_tells_names_apart_has_two_directories(root: Path) -> None:
+    for name in ("Case", "case", NFC, NFD):
+        (root / name).mkdir()
+    assert len({identify(root / name).key for name in ("Case", "case", NFC, NFD)}) == 4
+
+
+def test_a_directory_that_is_not_here_has_one_key_in_both_forms_of_its_name() -> None:
+    assert identify(f"/Users/x/{NFC}") == identify(f"/Users/x/{NFD}")
+
+
+# --- what a project is recognised by
+
+
+def marks(place: Path | str) -> Project:
+    return project.with_marks(identify(place), disk=disk)
+
+
+def test_a_repository_has_the_same_fingerprint_wherever_it_stands_and_a_clone_another(main: Path, root: Path) -> None:
+    before = marks(main)
+    git(root, "clone", str(main), "clone")
+    git(main, "worktree", "add", str(root / "tree"), "-b", "one")
+    git(main, "commit", "--allow-empty", "-m", "second")
+    assert before.fingerprint == marks(root / "tree").fingerprint != marks(root / "clone").fingerprint
+    main.rename(root / "elsewhere")
+    after = marks(root / "elsewhere")
+    assert after.fingerprint == before.fingerprint
+    assert after.key != before.key
+
+
+def test_what_could_be_anothers_is_no_fingerprint(root: Path, main: Path) -> None:
+    (root / "empty").mkdir()
+    git(root, "clone", "--bare", str(main), "store.git")
+    for place in (root / "empty", root / "gone", root / "store.git", "/Users/x/p"):
+        assert marks(place).fingerprint == ""
+
+
+def test_directories_made_of_one_template_have_fingerprints_of_their_own(root: Path) -> None:
+    for name in ("one", "two"):
+        (root / name).mkdir()
+        (root / name / "package.json").write_text('{"name": "template"}')
+    first = marks(root / "one").fingerprint
+    assert first and first != marks(root / "two").fingerprint
+    (root / "one").rename(root / "moved")
+    assert marks(root / "moved").fingerprint == first
+    (root / "moved" / "package.json").write_text('{"name": "other"}')
+    assert marks(root / "moved").fingerprint != first
+
+
+REMOTES = [
+    ("https://github.com/a/b.git", "github.com/a/b"),
+    ("https://user:tok3n@GitHub.com/a/b.git/", "github.com/a/b"),
+    ("https://tok3n@github.com:443/a/b?access_token=tok3n#x", "github.com/a/b"),
+    ("https://user:p@ss:tok3n@github.com/a/b", "github.com/a/b"),
+    ("git@github.com:a/b.git", "github.com/a/b"),
+    ("github.com:a/b", "github.com/a/b"),
+    ("ssh://git@github.com:22/a/b.git", "github.com/a/b"),
+    ("ssh://git@github.com:2222/a/b.git", "github.com:2222/a/b"),
+    ("git+ssh://git@github.com/a/b", "github.com/a/b"),
+    ("git@[::1]:a/b", "[::1]/a/b"),
+    ("file:///srv/b.git", "/srv/b"),
+    ("/srv/b.git", "/srv/b.git"),
+    ("../b", "../b"),
+    ("", ""),
+]
+
+
+@pytest.mark.parametrize(("url", "normal"), REMOTES)
+def test_a_remote_is_the_same_by_every_way_to_it_and_holds_no_credentials(url: str, normal: str) -> None:
+    assert project.normal_remote(url) == normal
+    assert "tok3n" not in normal
+
+
+def test_a_remote_is_read_as_git_wrote_it(main: Path) -> None:
+    git(main, "remote", "add", "upstream", "https://u:tok3n@host.example/up/stream.git")
+    assert marks(main).remote == "host.example/up/stream"
+    git(main, "remote", "add", "origin", "git@host.example:me/main.git")
+    git(main, "config", "url.x.insteadOf", "y")
+    assert marks(main).remote == "host.example/me/main"
+    assert project.remote_in('[remote "a"]url=one\n[branch "url"]\n url = no\n[core]\nurl = no') == "one"
+
+
+@given(st.text(max_size=80))
+def test_of_any_address_what_stands_before_the_at_sign_is_not_kept(text: str) -> None:
+    assert "s3cr3t" not in project.normal_remote(f"https://me:s3cr3t@{text}")
+    assert "s3cr3t" not in project.normal_remote(f"https://host/x?{text}&token=s3cr3t")
+    project.remote_in(text)
+
+
+def test_no_child_process_is_started(main: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    git(main, "remote", "add", "origin", "git@host.example:me/main.git")
+    started: list[str] = []
+    watching = True
+
+    def watch(event: str, arguments: tuple[object, ...]) -> None:
+        if watching and event in ("subprocess.Popen", "os.fork", "os.posix_spawn", "os.exec", "os.system"):
+            started.append(event)
+
+    sys.addaudithook(watch)
+    assert marks(main).remote
+    watching = False
+    assert started == []
 
 
 def test_without_git_the_path_is_the_project(root: Path) -> None:
@@ -160,11 +402,11 @@ def test_without_git_the_path_is_the_project(root: Path) -> None:
         ("relative/path", "", "/relative/path"),
         ("/gone/for/good", "", "/gone/for/good"),
         ("/Users/alex/it's ours", "/Users/alex/it's ours", "/Users/alex/it's ours"),
-        ("/a\0b", "", "/a\0b"),
+        ("/a\0b", "", "/ab"),
     ],
 )
 def test_a_directory_below_the_sessions_start_belongs_to_the_start(cwd: str, start: str, place: str) -> None:
-    found = project.identify(cwd, read=lambda path: None, start=start)
+    found = project.identify(cwd, disk=InMemory(), start=start)
     assert (found.kind, found.root, found.name) == ("path", place, place.rpartition("/")[2] or "/")
 
 
@@ -175,25 +417,30 @@ def test_a_repository_counts_more_than_the_sessions_start(main: Path, root: Path
 
 @given(st.text(max_size=60), st.text(max_size=20))
 def test_any_path_has_a_project(cwd: str, start: str) -> None:
-    found = project.identify(cwd, read=files.read_small, start=start)
+    found = project.identify(cwd, disk=disk, start=start)
     assert len(found.key) == 16 and found.root.startswith("/") and found.name
 
 
 @given(st.binary(max_size=80))
-def test_any_content_of_a_dot_git_file_is_survived(content: bytes) -> None:
+def test_any_content_of_git_files_is_survived(content: bytes) -> None:
     held = content.decode("utf-8", "replace")
-    assert project.identify("/a/b", read=lambda path: held if path == "/a/b/.git" else None).key
-    assert project.identify(
-        "/a/b", read=lambda path: {"/a/b/.git": "gitdir: d", "/a/b/d/commondir": held}.get(path)
-    ).key
+    for files in (
+        {"/a/b/.git": held},
+        {"/a/b/.git": "gitdir: d", "/a/b/d/commondir": held},
+        {"/a/b/.git": f"gitdir: {held}"},
+        {"/a/b/.git/HEAD": held, "/a/b/.git/config": f'[remote "origin"]\nurl = {held}', "/a/b/.git/logs/HEAD": held},
+    ):
+        found = project.identify("/a/b", disk=InMemory(files))
+        assert len(project.with_marks(found, disk=InMemory(files)).key) == 16
+
+
+@given(st.text(st.characters(codec=None), max_size=60), st.text(max_size=20))
+def test_any_path_on_a_disk_that_folds_names_has_a_project(cwd: str, start: str) -> None:
+    assert project.identify(cwd, disk=InMemory({cwd: "x"}, folds=macos), start=start).key
 
 
 def test_a_path_deeper_than_anyones_ends() -> None:
-    asked: list[str] = []
-
-    def read(path: str) -> str | None:
-        asked.append(path)
-        return None
-
-    project.identify("/x" * 1000, read=read)
-    assert len(asked) == project.MAX_DEPTH
+    held = InMemory()
+    project.identify("/x" * 1000, disk=held)
+    assert len(held.asked) == project.MAX_DEPTH
+    project.identify("/" + "x" * 100_000, disk=disk)

@@ -13,7 +13,8 @@ from csmd.errors import BadInput, CsmdError
 from csmd.store import models
 
 GIVEN = {"query": "pathlib", "id": "m1", "text": "We use tabs.", "project": "/p", "prompt": "pathlib?", "path": "/p",
-         "uuid": "u1", "what": "a text to purge"}  # fmt: skip
+         "uuid": "u1", "what": "a text to purge", "place": "/p", "source": "a", "into": "b", "whole": "a",
+         "name": "acme", "places": "/p"}  # fmt: skip
 
 
 def texts(parts: Any) -> list[str]:
@@ -41,7 +42,7 @@ def test_a_tool_tells_what_is_wrong_with_a_question(parts: Any, name: str) -> No
         if default is REQUIRED:
             with pytest.raises(BadInput, match=f"needs the parameter '{key}'"):
                 parts.call(name, **{other: value for other, value in needed.items() if other != key})
-        if key in ("project", "path"):
+        if key in ("project", "path", "asking"):
             with pytest.raises(BadInput, match="must be an absolute path"):
                 parts.call(name, **{**needed, key: "relative"})
 
@@ -51,7 +52,8 @@ def test_the_list_of_tools_is_the_registry(parts: Any) -> None:
     assert [row["name"] for row in listed] == list(TOOLS)
     assert all(set(row) == {"name", "summary", "mutates"} and row["name"].startswith("csm_") for row in listed)
     assert {row["name"] for row in listed if row["mutates"]} == {
-        "csm_memory_save", "csm_memory_delete", "csm_import", "csm_sync", "csm_model_add",
+        "csm_memory_save", "csm_memory_delete", "csm_project_alias", "csm_project_merge", "csm_project_split",
+        "csm_project_workspace", "csm_import", "csm_sync", "csm_model_add",
         "csm_session_write_user", "csm_session_write_assistant", "csm_session_write_system", "csm_session_write_summary",
         "csm_session_tombstone",
         "csm_privacy_purge", "csm_privacy_lift", "csm_privacy_scan",

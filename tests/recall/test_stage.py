@@ -41,7 +41,7 @@ def tiny(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 
 def project(rows: Rows, root: str) -> int:
-    place = stage.project.identify(root, read=stage.files.read_small)
+    place = stage.stage_place.identify(root)
     return projects.ensure(rows, Project(key=place.key, root=root, name=place.name, kind="path"), now=NOW)
 
 

@@ -234,7 +234,7 @@ def test_a_turn_that_turns_out_to_be_another_projects_takes_its_statements_and_v
         hook(rows, given, "e1", "use tabs")
         believe(rows, given, "hook:e1")
         line(rows, given, "l1", "use tabs", project="other")
-        other = projects.seq_of(rows, "key-other")
+        other = projects.seq_of(rows, given.project("other"))
         assert other is not None
         assert [row[5] for row in memories.statements_after(rows, 0, limit=9)] == [other]
         assert len(sqlite.vector_hits(rows, "turn", 1, b"abcd", projects=[other], limit=5)) == 1
@@ -299,8 +299,8 @@ def test_days_are_counted_for_the_project_and_for_everywhere(store: Store, given
 def test_a_project_is_made_once_and_the_scope_of_everything_has_no_name(store: Store, given: Given) -> None:
     def story(rows: Rows) -> None:
         seq = projects.ensure(rows, given.project(), now=given.now)
-        assert projects.ensure(rows, given.project(), now="later") == seq == projects.seq_of(rows, "key-shop")
-        assert projects.seq_of(rows, "key-nothing") is None
+        assert projects.ensure(rows, given.project(), now="later") == seq == projects.seq_of(rows, given.project())
+        assert projects.seq_of(rows, given.project("nothing")) is None
         assert (projects.name_of(rows, seq), projects.name_of(rows, 0)) == ("shop", "")
 
     store.write(story)

@@ -30,6 +30,7 @@ BEGINNING = re.compile(
 
 #: What stands for the placeholders of f-strings; one that is missing here fails the test.
 PLACEHOLDERS = {
+    "_AROUND": "root = :place or substr(:place, 1, length(root) + 1) = root || '/'",
     "_COLUMNS": "m.id, m.text",
     "column": "text",
     "keys": "1, 2",

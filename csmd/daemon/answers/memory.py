@@ -11,16 +11,16 @@ from typing import TYPE_CHECKING, Any
 from csmd import text
 from csmd.believe import score
 from csmd.believe import stage as believe
-from csmd.capture import project
+from csmd.capture import stage_place
 from csmd.capture import stage_purge as purging
 from csmd.capture.redact import redact
 from csmd.daemon.now import now_iso
-from csmd.daemon.tool import PLACE, QUERY_VECTOR_S, REQUIRED, Params, Tool, places
+from csmd.daemon.tool import ASKING, PLACE, QUERY_VECTOR_S, REQUIRED, Params, Tool, places
 from csmd.distill.classify import classify
 from csmd.errors import BadInput, CsmdError
 from csmd.model import Brief, Hit, Memory, Provenance, Statement
 from csmd.recall import stage as recall
-from csmd.store import counts, files, memories, projects, search
+from csmd.store import counts, memories, projects, search
 from csmd.store.sqlite import Rows
 
 if TYPE_CHECKING:
@@ -96,21 +96,24 @@ def memory_json(memory: Memory, *, today: int, root: str) -> dict[str, Any]:
     }
 
 
-def _one(rows: Rows, ident: str) -> Memory:
-    """A memory by its id or the beginning of it."""
+def _one(rows: Rows, ident: str, *, asking: str) -> Memory:
+    """A memory by its id or the beginning of it; one behind a wall is none for who asks from elsewhere."""
     found = memories.ids_like(rows, ident) if ident else []
     if len(found) > 1 and ident not in found:
         raise BadInput(f"{ident!r} begins several ids: {', '.join(found)}", hint="type some more of it")
     memory = memories.by_id(rows, ident if ident in found else found[0]) if found else None
-    if memory is None:
+    if memory is None or not recall.is_seen(rows, memory.project_seq, asking=asking):
         raise BadInput(f"there is no memory {ident!r}", hint="`csmd memories` lists them with their ids")
     return memory
 
 
 def _show(tools: Tools, rows: Rows, params: Params) -> dict[str, Any]:
-    memory = _one(rows, params["id"])
+    memory = _one(rows, params["id"], asking=params[ASKING])
     turns = search.turns_of_uuids(rows, [source.uuid for source in memory.provenance])
     texts = search.turns_by_seq(rows, list(turns.values()))
+    turns = {
+        uuid: seq for uuid, seq in turns.items() if recall.is_seen(rows, texts[seq].project_seq, asking=params[ASKING])
+    }
     return {
         **memory_json(
             memory,
@@ -152,11 +155,15 @@ def _remember(tools: Tools, rows: Rows, params: Params) -> dict[str, Any]:
     )
     now = now_iso()
     uuid = f"cli:{secrets.token_hex(8)}"
-    place = project.identify(redact(params["project"], Counter()), read=files.read_small) if params["project"] else None
+    places(rows, params)  # a wall keeps out what would be put behind it as well
+    place = stage_place.identify(redact(params["project"], Counter())) if params["project"] else None
 
     def write(writing: Rows) -> tuple[str, bool]:
         key = tools.store.hash_key
-        home = projects.ensure(writing, purging.permitted_place(writing, place, key=key), now=now) if place else 0
+        if place:
+            home = stage_place.enter(writing, purging.permitted_place(writing, place, key=key), now=now).seq
+        else:
+            home = stage_place.wall(writing, params[ASKING])
         if by_person:
             believe.unforget(writing, statement, key=key)
         # What a model saves by itself confirms nothing: each call is a new source, so it could make anything sure.
@@ -180,10 +187,10 @@ def _remember(tools: Tools, rows: Rows, params: Params) -> dict[str, Any]:
 
 
 def _forget(tools: Tools, rows: Rows, params: Params) -> dict[str, Any]:
-    found = _one(rows, params["id"])
+    found = _one(rows, params["id"], asking=params[ASKING])
 
     def write(writing: Rows) -> Memory:
-        memory = _one(writing, found.id)  # as it is now: the user may have stated it meanwhile
+        memory = _one(writing, found.id, asking=params[ASKING])  # as it is now: the user may have stated it meanwhile
         if memory.authority == "user" and not params["by_person"]:
             raise CsmdError(
                 f"{memory.id} was said by the user, and only a person at a terminal can make csmd forget it",
@@ -199,7 +206,7 @@ def _forget(tools: Tools, rows: Rows, params: Params) -> dict[str, Any]:
 def _brief(tools: Tools, rows: Rows, params: Params) -> dict[str, Any]:
     made = recall.session_brief(
         rows,
-        places=recall.scopes(rows, params["project"]),
+        places=recall.asked(rows, params["project"] or "/", asking=params[ASKING]) or [0],
         session_id="",
         max_tokens=tools.config.settings.brief_max_tokens,
     )
@@ -210,7 +217,7 @@ def _recall(tools: Tools, rows: Rows, params: Params) -> dict[str, Any]:
     settings = tools.config.settings
     made = recall.prompt_recall(
         rows,
-        places=recall.scopes(rows, params["project"]),
+        places=recall.asked(rows, params["project"] or "/", asking=params[ASKING]) or [0],
         session_id="",
         prompt=params["prompt"],
         floor=settings.recall_floor,
@@ -240,7 +247,8 @@ TOOLS: dict[str, Tool] = {
     ),
     "csm_memory_list": Tool(summary="List memories", mutates=False, run=_memories, parameters=PLACE),
     "csm_memory_show": Tool(
-        summary="Show one memory with its sources", mutates=False, run=_show, parameters={"id": (str, REQUIRED)}
+        summary="Show one memory with its sources", mutates=False, run=_show,
+        parameters={"id": (str, REQUIRED), ASKING: (str, "")},
     ),
     "csm_memory_save": Tool(
         summary="Remember a statement", mutates=True, run=_remember,
@@ -248,13 +256,14 @@ TOOLS: dict[str, Tool] = {
     ),
     "csm_memory_delete": Tool(
         summary="Forget a memory for good", mutates=True, run=_forget,
-        parameters={"id": (str, REQUIRED), "by_person": (bool, False)},
+        parameters={"id": (str, REQUIRED), ASKING: (str, ""), "by_person": (bool, False)},
     ),
     "csm_memory_context": Tool(
-        summary="The brief a new session would get", mutates=False, run=_brief, parameters={"project": (str, REQUIRED)}
+        summary="The brief a new session would get", mutates=False, run=_brief,
+        parameters={"project": (str, REQUIRED), ASKING: (str, "")},
     ),
     "csm_memory_recall": Tool(
         summary="What would be added to a prompt", mutates=False, run=_recall,
-        parameters={"project": (str, REQUIRED), "prompt": (str, REQUIRED)},
+        parameters={"project": (str, REQUIRED), ASKING: (str, ""), "prompt": (str, REQUIRED)},
     ),
 }  # fmt: skip

@@ -5,11 +5,11 @@ from __future__ import annotations
 import secrets
 from typing import TYPE_CHECKING, Any
 
-from csmd.capture import project
+from csmd.capture import stage_place
 from csmd.daemon.jobs import Job
 from csmd.daemon.tool import REQUIRED, Params, Tool
 from csmd.errors import CsmdError
-from csmd.store import files, purge_plan
+from csmd.store import purge_plan
 from csmd.store.purge_plan import Plan
 from csmd.store.sqlite import Rows
 
@@ -19,7 +19,7 @@ if TYPE_CHECKING:
 
 def _plan(tools: Tools, rows: Rows, params: Params) -> Plan:
     typed = str(params["what"])
-    place = project.identify(typed, read=files.read_small).key if typed.startswith("/") else ""
+    place = stage_place.identify(typed).key if typed.startswith("/") else ""
     return purge_plan.resolve(rows, typed, key=tools.store.hash_key, kind=params["kind"], project_key=place)
 
 

@@ -9,10 +9,43 @@ create table projects (
   root text not null,
   name text not null,
   kind text not null,
+  created_at text not null,
+  remote text not null default '',
+  -- What the directory is recognised by when it was moved; '' for nothing that could not be another's.
+  fingerprint text not null default '',
+  -- The row of the workspace it is walled in, of the project it was merged into or split from; 0 for none.
+  workspace_seq integer not null default 0,
+  merged_into integer not null default 0,
+  part_of integer not null default 0
+);
+create index projects_by_root on projects (root);
+create index projects_by_kind on projects (kind);
+create index projects_by_fingerprint on projects (fingerprint);
+create index projects_by_workspace on projects (workspace_seq);
+create index projects_by_target on projects (merged_into);
+create index projects_by_whole on projects (part_of);
+-- Row 0 is the scope of what holds in every project, so that vectors can be partitioned by project_seq.
+-- A workspace has such a row of its own (kind 'workspace'): what holds everywhere in it.
+insert into projects (seq, key, root, name, kind, created_at) values (0, 'everywhere', '', 'everywhere', 'path', '');
+
+-- Further identities that count to a project: its place before and after a move, places that the user named.
+create table aliases (
+  key text primary key,
+  project_seq integer not null references projects (seq),
+  path text not null,
+  why text not null,
   created_at text not null
 );
--- Row 0 is the scope of what holds in every project, so that vectors can be partitioned by project_seq.
-insert into projects (seq, key, root, name, kind, created_at) values (0, 'everywhere', '', 'everywhere', 'path', '');
+create index aliases_by_project on aliases (project_seq);
+
+-- Where turns were said, and the project it was identified as, whatever that was merged into since.
+create table directories (
+  seq integer primary key,
+  path text not null,
+  project_seq integer not null references projects (seq),
+  unique (path, project_seq)
+);
+create index directories_by_project on directories (project_seq);
 
 create table sessions (
   seq integer primary key,
@@ -28,7 +61,8 @@ create table sessions (
   started_at text not null,
   last_at text not null,
   settled_at text not null default '',
-  turns integer not null default 0
+  turns integer not null default 0,
+  directory_seq integer not null default 0
 );
 create index sessions_by_project on sessions (project_seq, last_at);
 create index sessions_by_parent on sessions (parent);
@@ -50,7 +84,8 @@ create table turns (
   source text not null,
   provisional integer not null default 0,
   searchable integer not null default 0,
-  dropped integer
+  dropped integer,
+  directory_seq integer not null default 0
 );
 -- The hash first: a fork lists turns that are stored under another session.
 create index turns_by_hash on turns (text_hash, session_seq);
@@ -126,8 +161,12 @@ create table memories (
   archive_at integer not null,
   pinned integer not null default 0,
   version integer not null default 1,
-  superseded_by text not null default ''
+  superseded_by text not null default '',
+  -- The project it was merged out of, and the memory that says the same for both since; 0 for none.
+  origin_seq integer not null default 0,
+  twin_of integer not null default 0
 );
+create index memories_by_twin on memories (twin_of) where twin_of > 0;
 create index memories_by_hash on memories (project_seq, text_hash);
 create index memories_superseded on memories (superseded_by) where superseded_by <> '';
 create index memories_by_scope on memories (project_seq, gate, confidence);
@@ -197,6 +236,8 @@ create index injection_items_by_memory on injection_items (memory_id);
 create table activity (
   project_seq integer not null,
   day text not null,
+  -- The project whose merge brought the day; 0 for one of its own.
+  from_seq integer not null default 0,
   primary key (project_seq, day)
 ) without rowid;
 

@@ -1,0 +1,256 @@
+"""Projects as a daemon keeps them: sessions that wander, folders that move, merges, splits and walls, by real files."""
+
+from __future__ import annotations
+
+import subprocess
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from csmd.errors import BadInput, CsmdError
+
+GENERAL = "I prefer short answers, always."
+
+
+def repository(where: Path) -> Path:
+    where.mkdir(parents=True)
+    for words in (["init", "-q"], ["commit", "-q", "--allow-empty", "-m", "first"]):
+        subprocess.run(
+            ["git", "-c", "user.name=a", "-c", "user.email=a@b", "-c", "commit.gpgsign=false", *words],
+            cwd=where,
+            check=True,
+        )
+    return where
+
+
+def told(parts: Any, *said: tuple[Path | str, str], session: str = "s1") -> None:
+    """A transcript in which the user says these things in these directories, taken in and believed."""
+    lines = []
+    for place, text in said:
+        lines += [
+            parts.machine.line("user", text, session=session, cwd=str(place)),
+            parts.machine.line("assistant", "It is done.", session=session, cwd=str(place)),
+        ]
+    parts.machine.transcript(*lines, session=session)
+    done(parts, "csm_sync", vectors=False)
+
+
+def done(parts: Any, tool: str, **params: Any) -> Any:
+    ident = parts.call(tool, **params)["job"]
+    for _ in range(500):
+        parts.steward.step(1000.0)
+        if parts.steward.jobs[ident].state in ("done", "failed"):
+            break
+    job = parts.steward.jobs[ident]
+    assert job.state == "done", job
+    return job.result
+
+
+def listed(parts: Any) -> dict[str, Any]:
+    return {row["name"]: row for row in parts.call("csm_project_list")["projects"]}
+
+
+def turns(parts: Any) -> dict[str, list[str]]:
+    """What was said in each project, by its name."""
+    found: dict[str, list[str]] = {}
+    for name, text in parts.store.read(
+        lambda rows: rows.all(
+            "select p.name, t.text from turns t join projects p on p.seq = t.project_seq where t.kind = 'user' order by t.seq"
+        )
+    ):
+        found.setdefault(name, []).append(text)
+    return found
+
+
+@pytest.fixture
+def work(parts: Any) -> Path:
+    return Path(parts.machine.root) / "work"
+
+
+def test_later_turns_follow_a_session_into_another_project_and_the_session_stays(parts: Any, work: Path) -> None:
+    one, two = repository(work / "one"), repository(work / "two")
+    (work / "start").mkdir()
+    told(
+        parts, (work / "start", "begun"), (work / "start" / "sub", "below"), (two / "src", "wandered"), (one, "further"),
+        (work / "start", "back"),
+    )  # fmt: skip
+    assert turns(parts) == {"start": ["begun", "below", "back"], "two": ["wandered"], "one": ["further"]}
+    assert {name: row["sessions"] for name, row in listed(parts).items()} == {"start": 1, "two": 0, "one": 0}
+
+
+def test_a_hook_and_its_transcript_name_the_same_project(parts: Any, work: Path) -> None:
+    two = repository(work / "two")
+    (work / "link").symlink_to(two)
+    path = parts.machine.transcript(parts.machine.line("user", "begun", cwd=str(work)))
+    from csmd.capture import stage as capture
+    from csmd.daemon.now import now_iso
+
+    body = f'{{"session_id":"s1","cwd":"{work}/link","hook_event_name":"UserPromptSubmit","prompt":"there","transcript_path":"{path}"}}'
+    event, redacted = capture.decode_event(body.encode(), name="UserPromptSubmit", event_id="e1", at=now_iso())
+    assert event is not None
+    parts.store.write(
+        lambda rows: capture.record(rows, event, redacted=redacted, key=parts.store.hash_key, now=now_iso())
+    )
+    assert turns(parts) == {"two": ["there"]}
+    told(parts, (work / "link", "there"))
+    assert turns(parts) == {"two": ["there"], "work": ["begun"]}
+
+
+@pytest.mark.parametrize("kind", ["git", "marker"])
+def test_a_folder_that_was_moved_keeps_its_memories(parts: Any, work: Path, kind: str) -> None:
+    old, new = work / "old", work / "deeper" / "new"
+    repository(old) if kind == "git" else old.mkdir(parents=True)
+    (old / "pyproject.toml").write_text("[project]\nname = 'shop'\n")
+    told(parts, (old, "For the worker, let's go with Postgres for the job queue because we need LISTEN/NOTIFY."))
+    [before] = parts.call("csm_memory_list", project=str(old))["memories"]
+    new.parent.mkdir()
+    old.rename(new)
+    assert "Postgres" in parts.call("csm_memory_context", project=str(new))["text"], "before anything was said there"
+    told(parts, (new, "hello again"), session="s2")
+    shown = listed(parts)["new"]
+    assert (shown["root"], shown["gone"], shown["sessions"]) == (str(new), False, 2)
+    assert shown["aliases"] == [{"path": str(old), "why": "moved"}]
+    assert [row["id"] for row in parts.call("csm_memory_list", project=str(new))["memories"]] == [before["id"]]
+
+
+def test_of_two_directories_of_one_template_neither_is_the_other_moved(parts: Any, work: Path) -> None:
+    for name in ("one", "two"):
+        (work / name).mkdir(parents=True)
+        (work / name / "package.json").write_text('{"name": "template"}')
+        told(parts, (work / name, f"this is {name}"), session=name)
+        (work / name / "package.json").unlink()
+        (work / name).rmdir()
+        assert listed(parts)[name]["gone"]
+    assert set(listed(parts)) == {"one", "two"}
+
+
+def test_a_remote_is_shown_without_its_credentials_and_they_are_stored_nowhere(parts: Any, work: Path) -> None:
+    one = repository(work / "one")
+    subprocess.run(
+        ["git", "remote", "add", "origin", "https://me:s3cr3ttok3n@host.example/a/b.git"], cwd=one, check=True
+    )
+    told(parts, (one, "hello"))
+    assert listed(parts)["one"]["remote"] == "host.example/a/b"
+    assert b"s3cr3ttok3n" not in b"".join(path.read_bytes() for path in parts.store.path.parent.glob("csmd.db*"))
+
+
+def test_two_clones_are_two_projects_until_somebody_says_that_they_are_one(parts: Any, work: Path) -> None:
+    one = repository(work / "one")
+    subprocess.run(["git", "clone", "-q", str(one), str(work / "two")], check=True, capture_output=True)
+    told(parts, (one, "We deploy with make ship."), session="a")
+    told(parts, (work / "two", "We deploy with make ship."), session="b")
+    assert set(listed(parts)) == {"one", "two"}
+    with pytest.raises(BadInput, match="is a project already"):
+        parts.call("csm_project_alias", place=str(work / "two"), other=str(one), by_person=True)
+    tried = parts.call("csm_project_merge", source="two", into="one", dry_run=True, by_person=True)
+    assert set(listed(parts)) == {"one", "two"}
+    merged = parts.call("csm_project_merge", source="two", into="one", by_person=True)
+    assert {**merged, "dry_run": True} == tried and merged["turns"] == 2
+    told(parts, (work / "two", "and more"), session="c")
+    assert turns(parts)["one"][-1] == "and more"
+    assert listed(parts)["one"]["merged"] == [str(work / "two")]
+    with pytest.raises(BadInput, match="was merged into"):
+        parts.call("csm_project_merge", source="two", into="one", by_person=True)
+    apart = parts.call("csm_project_split", whole="one", place=str(work / "two"), by_person=True)
+    assert apart["turns"] == 4
+    assert {name: row["sessions"] for name, row in listed(parts).items()} == {"one": 1, "two": 2}
+
+
+def test_a_directory_of_another_machine_counts_to_the_one_here_when_the_user_says_so(parts: Any, work: Path) -> None:
+    one = repository(work / "one")
+    told(parts, (one, "here"))
+    parts.call("csm_project_alias", place="/Users/x/one", other="one", by_person=True)
+    told(parts, ("/Users/x/one", "there"), ("/Users/x/one/sub", "below"), session="s2")
+    assert turns(parts) == {"one": ["here", "there", "below"]}
+    assert listed(parts)["one"]["aliases"] == [{"path": "/Users/x/one", "why": "named"}]
+    parts.call("csm_project_alias", place="/Users/x/one", remove=True, by_person=True)
+    told(parts, ("/Users/x/one", "apart"), session="s3")
+    assert {row["root"] for row in parts.call("csm_project_list")["projects"]} == {str(one), "/Users/x/one"}
+
+
+def test_a_directory_in_a_project_becomes_one_of_its_own(parts: Any, work: Path) -> None:
+    one = repository(work / "one")
+    told(parts, (one, "all of it"), (one / "shop", "the shop"), (one / "shopping", "not the shop"))
+    with pytest.raises(BadInput, match="nothing of one was said below"):
+        parts.call("csm_project_split", whole="one", place=str(one / "typo"), by_person=True)
+    assert set(listed(parts)) == {"one"}
+    assert parts.call("csm_project_split", whole="one", place=str(one / "shop"), by_person=True)["turns"] == 2
+    told(parts, (one / "shop" / "cart", "deeper"), (one, "above"), session="s2")
+    assert turns(parts) == {"one": ["all of it", "not the shop", "above"], "shop": ["the shop", "deeper"]}
+    assert listed(parts)["shop"]["part_of"] == "one"
+
+
+CHANGES = [
+    ("csm_project_alias", {"place": "/w/x", "other": "one"}),
+    ("csm_project_alias", {"place": "/w/x", "remove": True}),
+    ("csm_project_merge", {"source": "one", "into": "two"}),
+    ("csm_project_merge", {"source": "one", "into": "two", "dry_run": True}),
+    ("csm_project_split", {"whole": "one", "place": "/w/x"}),
+    ("csm_project_workspace", {"name": "acme", "places": "one"}),
+    ("csm_project_workspace", {"name": "acme", "places": "one", "remove": True}),
+]
+
+
+@pytest.mark.parametrize(("tool", "params"), CHANGES)
+def test_what_is_seen_where_is_changed_by_a_person_only(parts: Any, tool: str, params: dict[str, Any]) -> None:
+    with pytest.raises(CsmdError, match="by a person at a terminal only"):
+        parts.call(tool, **params)
+
+
+@pytest.mark.parametrize(
+    ("tool", "params", "said"),
+    [
+        ("csm_project_alias", {"place": "x", "other": "one"}, "not an absolute path"),
+        ("csm_project_alias", {"place": "/w/x"}, "which project"),
+        ("csm_project_alias", {"place": "/w/x", "remove": True}, "no alias that you named"),
+        ("csm_project_merge", {"source": "nothing", "into": "/w/x"}, "is no project"),
+        ("csm_project_merge", {"source": "/w/x", "into": "/w/y"}, "nothing was said in /w/x yet"),
+        ("csm_project_workspace", {"name": " ", "places": "/w/x"}, "no name for a workspace"),
+        ("csm_project_workspace", {"name": "a\nb", "places": "/w/x"}, "no name for a workspace"),
+        ("csm_project_workspace", {"name": "acme", "places": ""}, "which projects"),
+        ("csm_project_workspace", {"name": "acme", "places": "/w/x", "remove": True}, "nothing was said"),
+    ],
+)
+def test_what_cannot_be_done_to_projects_is_told(parts: Any, tool: str, params: dict[str, Any], said: str) -> None:
+    with pytest.raises(BadInput, match=said):
+        parts.call(tool, **params, by_person=True)
+
+
+def test_what_a_client_said_is_nowhere_in_another_clients_project(parts: Any, work: Path) -> None:
+    acme, bolt, own = (work / name for name in ("acme/shop", "bolt/app", "own"))
+    for place in (acme, bolt, own):
+        place.mkdir(parents=True)
+    told(parts, (acme, f"{GENERAL} And the staging cluster of acme lives behind the VPN."), session="a")
+    assert parts.call("csm_memory_context", project=str(bolt))["text"], "without a wall it would be told"
+    walled = parts.call("csm_project_workspace", name="acme", places=str(work / "acme"), by_person=True)
+    assert walled["projects"] == [str(work / "acme"), str(acme)] and walled["memories"] == 1
+    parts.call("csm_project_workspace", name="bolt", places=str(work / "bolt"), by_person=True)
+    told(parts, (acme, "I prefer pathlib over os paths, always and everywhere."), session="b")
+    parts.call("csm_memory_save", text="Everywhere we write British English.", asking=str(acme), by_person=True)
+    inside = parts.call("csm_memory_list", project=str(work / "acme" / "never seen"))["memories"]
+    assert len(inside) == 3
+    for place in (bolt, own, work / "bolt" / "never seen"):
+        asked = {"project": str(place), "asking": str(place)}
+        assert parts.call("csm_memory_context", **asked)["text"] == ""
+        assert parts.call("csm_memory_recall", **asked, prompt="short answers with pathlib, and the VPN?")["text"] == ""
+        assert parts.call("csm_memory_list", **asked)["memories"] == []
+        for project in (str(place), ""):
+            for query in ("short answers", "VPN staging cluster acme", "pathlib", "British English"):
+                found = parts.call("csm_memory_search", query=query, project=project, asking=str(place))
+                assert found["hits"] == [], (place, project, query)
+        assert parts.call("csm_memory_list", project="", asking=str(place))["memories"] == []
+        for tool in ("csm_memory_show", "csm_memory_delete"):
+            with pytest.raises(BadInput, match="there is no memory"):
+                parts.call(tool, id=inside[0]["id"], asking=str(place))
+        with pytest.raises(BadInput, match="in the workspace acme"):
+            parts.call("csm_memory_search", query="VPN", project=str(acme), asking=str(place))
+    assert parts.call("csm_memory_search", query="VPN", project="", asking=str(acme))["hits"]
+    assert "short answers" in parts.call("csm_memory_context", project=str(acme))["text"]
+    for other in ("own", "app"):
+        told(parts, (bolt, "hello"), (own, "hello"), session="c")
+        with pytest.raises(BadInput, match="a wall is between"):
+            parts.call("csm_project_merge", source="shop", into=other, by_person=True)
+    parts.call("csm_project_workspace", name="acme", places=str(acme), remove=True, by_person=True)
+    found = parts.call("csm_memory_search", query="VPN staging cluster", project="", asking=str(own))
+    assert found["hits"], "taken out by a person"
