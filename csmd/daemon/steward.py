@@ -21,6 +21,7 @@ from csmd.believe import stage as believe
 from csmd.capture import stage as capture
 from csmd.config import Config
 from csmd.daemon import embedding, jobs, replay
+from csmd.daemon.instructed import Instructed
 from csmd.daemon.jobs import Job
 from csmd.daemon.now import iso, now_iso
 from csmd.distill import stage as distill
@@ -61,6 +62,7 @@ class Steward(threading.Thread):
         """The job under way."""
         self.left_alone: set[Path] = set()
         """What lies in the spool, is no event and cannot be removed."""
+        self.instructed = Instructed(self)
         self._hints: dict[str, None] = {}
         self._lock = threading.Lock()
         self._wake = threading.Event()
@@ -69,11 +71,18 @@ class Steward(threading.Thread):
         self._commits_seen = 0
 
     def hint(self, path: str) -> None:
-        """Says that a transcript may have grown; cheap, from any thread."""
+        """Says that a transcript or an instruction file may have changed; cheap, from any thread."""
         if path.endswith(".jsonl"):
             with self._lock:
                 self._hints[path] = None
             self._wake.set()
+        elif self.instructed.touch(path):
+            self._wake.set()
+
+    def visit(self, directory: str) -> None:
+        """Says that a session is at work in a directory; cheap, from any thread."""
+        self.instructed.visit(directory)
+        self._wake.set()
 
     def sweep_soon(self) -> None:
         """Asks for a full sweep at the next step."""
@@ -122,9 +131,12 @@ class Steward(threading.Thread):
             full = now >= self._next_full
             if full:
                 self._next_full = now + FULL_SWEEP_S
+                self.guard("instructions", lambda: self.instructed.sweep() > 0)
             worked |= self.guard("sweep", lambda: self.sweep(full=full) > 0)
             self.guard("provisional turns", self._close_provisional)
             self.guard("unfinished spool files", self._clear_unfinished)
+        if self.instructed.waiting():
+            worked |= self.guard("instructions", lambda: self.instructed.step() > 0)
         worked |= self.guard("distill", lambda: self.distill() > 0)
         worked |= self.guard("believe", lambda: self.believe() > 0)
         # A job embeds by itself, or was asked not to.

@@ -19,6 +19,9 @@ TEXT_COLUMNS: frozenset[tuple[str, str]] = frozenset(
         ("statements", "text"),
         ("memories", "text"),
         ("files", "path"),
+        ("instructions", "path"),
+        ("instructions", "root"),
+        ("instructions", "text"),
     }
 )
 
@@ -47,6 +50,7 @@ STRUCTURE: dict[str, frozenset[str]] = {
     "injection_items": frozenset({"memory_id", "reason"}),
     "activity": frozenset({"day"}),
     "tombstones": frozenset({"text_hash", "created_at"}),
+    "instructions": frozenset({"kind", "text_hash", "read_at"}),
     "counters": frozenset({"name"}),
     "vector_models": frozenset({"name", "created_at"}),
     "vectors": frozenset({"kind"}),
