@@ -12,7 +12,7 @@ from collections.abc import Callable
 from dataclasses import dataclass, field, replace
 from typing import Literal
 
-from csmd.capture import globs, imports, matter
+from csmd.capture import globs, imports, matter, memdir
 from csmd.capture.inline import JS_SPACE
 
 Kind = Literal["Managed", "User", "Project", "Local", "AutoMem"]
@@ -32,7 +32,6 @@ MAX_HOPS = 5
 MAX_FILES = 1000
 MAX_FOLDERS = 500
 MAX_TOTAL_CHARACTERS = 16 * 1024 * 1024
-INDEX_LINES, INDEX_UNITS, EXCERPT = 200, 25_000, 80
 
 #: What can be imported, by its ending; a name without one can.
 IMPORTED = frozenset(
@@ -130,10 +129,10 @@ def nested(place: Place, disk: Disk, target: str) -> list[Instruction]:
         _main_files(reading, folder)
         _file(reading, f"{folder}/CLAUDE.local.md", "Local", folder)
         _rules(reading, f"{folder}/.claude/rules", "Project", folder)
-    inside = [one for one in reading.found[before:] if not one.globs or globs.applies(one.globs, _below(one.root, target))]
-    above = [
-        one for one in waiting if one.kind == "Project" and globs.applies(one.globs, _below(one.root, target))
+    inside = [
+        one for one in reading.found[before:] if not one.globs or globs.applies(one.globs, _below(one.root, target))
     ]
+    above = [one for one in waiting if one.kind == "Project" and globs.applies(one.globs, _below(one.root, target))]
     found = [*user, *inside, *above]
     return [replace(one, content=one.raw) for one in found if one.path not in known]
 
@@ -197,7 +196,9 @@ def _below(root: str, target: str) -> str:
     return target[len(root.rstrip("/")) + 1 :] if _inside(target, root or "/") else ""
 
 
-def _file(reading: _Reading, path: str, kind: Kind, root: str, *, parent: str = "", rule: bool = False, hops: int = 0) -> None:
+def _file(
+    reading: _Reading, path: str, kind: Kind, root: str, *, parent: str = "", rule: bool = False, hops: int = 0
+) -> None:
     """Takes in a file and what it imports, depth first, each once."""
     place, disk = reading.place, reading.disk
     if path in reading.seen or hops >= MAX_HOPS or len(reading.found) >= MAX_FILES or "\0" in path:
@@ -266,44 +267,10 @@ def _rules(reading: _Reading, folder: str, kind: Kind, root: str) -> None:
 
 def _index(folder: str, disk: Disk) -> Instruction | None:
     """The index of the assistant's own memory, cut as the host cuts it."""
-    path = f"{folder}/MEMORY.md"
+    path = f"{folder}/{memdir.INDEX}"
     data = disk.read(path)
     if data is None:
         return None
     _, body = matter.split(data.decode("utf-8", "replace").removeprefix("\ufeff"))
     content = imports.without_comments(body).strip("".join(JS_SPACE))
-    return Instruction(path=path, kind="AutoMem", content=cut_index(content), root=folder) if content else None
-
-
-def cut_index(content: str) -> str:
-    """A MEMORY.md's first 200 lines and 25,000 UTF-16 units, cut at a line, with the host's warning below."""
-    lines = content.split("\n")
-    units = _units(content)
-    if len(lines) <= INDEX_LINES and units <= INDEX_UNITS:
-        return content
-    kept = "\n".join(lines[:INDEX_LINES])
-    if _units(kept) > INDEX_UNITS:
-        kept = kept.encode("utf-16-le", "surrogatepass")[: INDEX_UNITS * 2].decode("utf-16-le", "ignore")
-        kept = kept[: kept.rfind("\n")] if kept.rfind("\n") > 0 else kept
-    whole = len(kept.split("\n"))
-    size = f"{units / 1024:.1f}KB"
-    if len(lines) > INDEX_LINES and units > INDEX_UNITS:
-        what = f"{len(lines)} lines and {size}"
-    elif len(lines) > INDEX_LINES:
-        what = f"{len(lines)} lines (limit: {INDEX_LINES})"
-    else:
-        what = f"{size} (limit: {INDEX_UNITS / 1024:.1f}KB) — index entries are too long"
-    if kept == "\n".join(lines[:whole]):
-        first = lines[whole].strip()
-        first = first if len(first) <= EXCERPT else first[: EXCERPT - 1] + "…"
-        lost = f'{len(lines) - whole} of {len(lines)} lines were cut off, starting at line {whole + 1} ("{first}")'
-    else:
-        lost = f"everything after the first {_units(kept)} characters of line {whole} was cut off"
-    return (
-        f"{kept}\n\n> WARNING: MEMORY.md is {what}. Only part of it was loaded: {lost}. "
-        "Keep index entries to one line under ~200 chars; move detail into topic files."
-    )
-
-
-def _units(text: str) -> int:
-    return len(text.encode("utf-16-le", "surrogatepass")) // 2
+    return Instruction(path=path, kind="AutoMem", content=memdir.cut_index(content), root=folder) if content else None

@@ -52,10 +52,11 @@ def mapping(head: str) -> tuple[dict[str, Any], str]:
 def parse(text: str) -> tuple[dict[str, Any], str, str]:
     """(what the head of a file says, the file without it, what is wrong with the head), for memory files."""
     import frontmatter  # 30 ms: it loads YAML
+    from frontmatter.default_handlers import YAMLHandler
 
     problems: list[str] = []
 
-    class Careful(frontmatter.YAMLHandler):  # type: ignore[misc]
+    class Careful(YAMLHandler):
         """The library splits, `mapping` reads."""
 
         def load(self, fm: str, **_: object) -> dict[str, Any]:

@@ -19,6 +19,8 @@ INDEX = "MEMORY.md"
 TYPES = ("user", "feedback", "project", "reference")
 FIELD_CHARACTERS = 400
 LONGEST_NAME = 200
+#: How much of the index a session is told: lines, UTF-16 units; and how much of the first line it is not told.
+INDEX_LINES, INDEX_UNITS, EXCERPT = 200, 25_000, 80
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -91,3 +93,37 @@ def _field(value: Any) -> str:
         return value.isoformat()
     plain = str(value) if isinstance(value, str | int | float) else ""
     return texts.cut(texts.squeeze(plain), FIELD_CHARACTERS)
+
+
+def cut_index(content: str) -> str:
+    """A MEMORY.md's first 200 lines and 25,000 UTF-16 units, cut at a line, with the host's warning below."""
+    lines = content.split("\n")
+    units = _units(content)
+    if len(lines) <= INDEX_LINES and units <= INDEX_UNITS:
+        return content
+    kept = "\n".join(lines[:INDEX_LINES])
+    if _units(kept) > INDEX_UNITS:
+        kept = kept.encode("utf-16-le", "surrogatepass")[: INDEX_UNITS * 2].decode("utf-16-le", "ignore")
+        kept = kept[: kept.rfind("\n")] if kept.rfind("\n") > 0 else kept
+    whole = len(kept.split("\n"))
+    size = f"{units / 1024:.1f}KB"
+    if len(lines) > INDEX_LINES and units > INDEX_UNITS:
+        what = f"{len(lines)} lines and {size}"
+    elif len(lines) > INDEX_LINES:
+        what = f"{len(lines)} lines (limit: {INDEX_LINES})"
+    else:
+        what = f"{size} (limit: {INDEX_UNITS / 1024:.1f}KB) — index entries are too long"
+    if kept == "\n".join(lines[:whole]):
+        first = lines[whole].strip()
+        first = first if len(first) <= EXCERPT else first[: EXCERPT - 1] + "…"
+        lost = f'{len(lines) - whole} of {len(lines)} lines were cut off, starting at line {whole + 1} ("{first}")'
+    else:
+        lost = f"everything after the first {_units(kept)} characters of line {whole} was cut off"
+    return (
+        f"{kept}\n\n> WARNING: MEMORY.md is {what}. Only part of it was loaded: {lost}. "
+        "Keep index entries to one line under ~200 chars; move detail into topic files."
+    )
+
+
+def _units(text: str) -> int:
+    return len(text.encode("utf-16-le", "surrogatepass")) // 2

@@ -129,7 +129,9 @@ def _approved(config: str, user: User, roots: set[str]) -> bool:
     for path in (f"{config}/.claude.json", f"{user.home}/.claude.json"):
         known = _json(path, STATE_BYTES).get("projects")
         entries = [known.get(root) for root in roots] if isinstance(known, dict) else []
-        if any(isinstance(entry, dict) and entry.get("hasClaudeMdExternalIncludesApproved") is True for entry in entries):
+        if any(
+            isinstance(entry, dict) and entry.get("hasClaudeMdExternalIncludesApproved") is True for entry in entries
+        ):
             return True
     return False
 

@@ -18,6 +18,7 @@ import click
 import csmd
 from csmd import client, wire
 from csmd.cli import ask as asking
+from csmd.cli import context as instructing
 from csmd.cli import install as installing
 from csmd.cli import service, settings, show
 from csmd.cli.ask import json_option
@@ -274,5 +275,5 @@ def hooks_print() -> None:
     click.echo(wire.pretty(settings.hooks_json(base_interpreter(), default_paths().home)))
 
 
-for verb in asking.VERBS:
+for verb in (*asking.VERBS, *instructing.VERBS):
     main.add_command(verb)

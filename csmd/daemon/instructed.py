@@ -47,16 +47,16 @@ class Instructed:
         with self._lock:
             if directory and len(self._visited) < MOST_WAITING:
                 self._visited[directory] = None
+        self._steward.poke()
 
-    def touch(self, path: str) -> bool:
-        """Says that a file has changed; whether it may be an instruction file. Cheap, from any thread."""
+    def touch(self, path: str) -> None:
+        """Says that a file has changed, which may be an instruction file or one of thousands that are none."""
         name = path.rpartition("/")[2]
-        if name not in NAMES and not (name.endswith(".md") and "/rules/" in path) and not self._imported(path):
-            return False
-        with self._lock:
-            if len(self._touched) < MOST_WAITING:
-                self._touched[path] = None
-        return True
+        if name in NAMES or (name.endswith(".md") and "/rules/" in path) or self._imported(path):
+            with self._lock:
+                if len(self._touched) < MOST_WAITING:
+                    self._touched[path] = None
+            self._steward.poke()
 
     def _imported(self, path: str) -> bool:
         """Whether an imported file may lie there: in a directory that one was read from, and no bookkeeping."""

@@ -134,7 +134,9 @@ def _serve(config: Config) -> None:
         steward.start()
         log.info("listening")
         while not stop.wait(LOOK_S):
-            if watch.follow(steward.roots(), alone=steward.instructed.folders()):  # a directory that appeared: its transcripts are read at once
+            if watch.follow(
+                steward.roots(), alone=steward.instructed.folders()
+            ):  # a directory that appeared: its transcripts are read at once
                 steward.sweep_soon()
         if server.failure:
             raise CsmdError(server.failure, hint="look at the log and restart the daemon")

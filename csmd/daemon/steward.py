@@ -76,13 +76,8 @@ class Steward(threading.Thread):
             with self._lock:
                 self._hints[path] = None
             self._wake.set()
-        elif self.instructed.touch(path):
-            self._wake.set()
-
-    def visit(self, directory: str) -> None:
-        """Says that a session is at work in a directory; cheap, from any thread."""
-        self.instructed.visit(directory)
-        self._wake.set()
+        else:
+            self.instructed.touch(path)
 
     def sweep_soon(self) -> None:
         """Asks for a full sweep at the next step."""

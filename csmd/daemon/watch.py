@@ -42,6 +42,7 @@ class Watch:
         from watchdog.events import (
             DirCreatedEvent,
             FileCreatedEvent,
+            FileDeletedEvent,
             FileModifiedEvent,
             FileMovedEvent,
             FileSystemEvent,
@@ -65,6 +66,7 @@ class Watch:
                 except Exception:
                     log.exception("a file event could not be used")
 
+        events: list[type[FileSystemEvent]] = [FileModifiedEvent, FileCreatedEvent, FileMovedEvent]
         wanted = [*((root, True) for root in roots), *((root, False) for root in alone)]
         present = {key: identity for key in wanted if (identity := _identity(key[0])) is not None}
         for key, (identity, watch) in list(self._roots.items()):
@@ -84,7 +86,7 @@ class Watch:
                     Handler(),
                     str(root),
                     recursive=deep,
-                    event_filter=[FileModifiedEvent, FileCreatedEvent, FileMovedEvent, DirCreatedEvent],
+                    event_filter=[*events, DirCreatedEvent if deep else FileDeletedEvent],
                 )
             except OSError as error:
                 # Out of inotify watches: the sweeps still find everything, later.

@@ -24,7 +24,9 @@ class Instruction:
 
 def replace(rows: Rows, project: int, found: Sequence[Instruction], *, now: str) -> int:
     """Makes `found` a project's instructions, in their order; how many files are new, changed or gone."""
-    known = dict(rows.all("select path, text_hash from instructions where project_seq = :p and gone = 0", p=project))
+    known: dict[str, str] = dict(
+        rows.all("select path, text_hash from instructions where project_seq = :p and gone = 0", p=project)
+    )
     changed = sum(known.get(one.path) != one.text_hash for one in found)
     gone = known.keys() - {one.path for one in found}
     for ordinal, one in enumerate(found):
