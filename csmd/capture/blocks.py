@@ -11,6 +11,8 @@ from dataclasses import dataclass
 
 #: Deeper lists and quotes are not looked into: nobody writes them, and each level reads its lines again.
 MAX_DEPTH = 16
+#: How many lines of text may stand before a heading's underline.
+MOST_UNDERLINED = 100
 
 _BLANK = re.compile(r"[ \t]*(?:\n|\Z)")
 _CODE = re.compile(r" {4}| {0,3}\t")
@@ -20,6 +22,8 @@ _RULE = re.compile(r" {0,3}(?:(?:-[\t ]*){3,}|(?:_[ \t]*){3,}|(?:\*[ \t]*){3,})(
 _QUOTE = re.compile(r" {0,3}> ?")
 _ITEM = re.compile(r"( {0,3}(?:[*+-]|\d{1,9}[.)]))(?=[\t ]|\n|\Z)")
 _UNDERLINE = re.compile(r" {0,3}(?:=+|-+) *(?:\n|\Z)")
+#: What stands in no underlined heading: other HTML than for a paragraph.
+_NOT_UNDERLINED = re.compile(r"(?:[*+-]|\d{1,9}[.)]) | {4}| {0,3}(?:`{3}|~{3}|>|#|<[^\n>]+>\n)")
 _LABEL = r"\[(?![ \t\n]*\])((?:\\.|[^\[\]\\]){1,999})\]"
 _TITLE = r""""(?:\\.|[^"\\]){0,999}"|'(?:\\.|[^'\\]){0,999}'|\((?:\\.|[^()\\]){0,999}\)"""
 _DEFINITION = re.compile(
@@ -110,6 +114,8 @@ def _block(text: str, at: int, in_list: bool, depth: int) -> Block:
         return Block("html", text[at:end])
     if defined := _DEFINITION.match(text, at):
         return Block("definition", defined.group(), _label(defined.group(1)))
+    if end := _end_of_underlined(text, at):
+        return Block("text", text[at:end], text[at:end])
     end = _end_of_loose(text, at) if in_list else _end_of_paragraph(text, at)
     return Block("loose" if in_list else "text", text[at:end], text[at:end])
 
@@ -192,6 +198,20 @@ def _html_begins(text: str, at: int) -> bool:
     )
 
 
+def _end_of_underlined(text: str, at: int) -> int:
+    """Where the heading ends whose underline comes after some lines of text; 0 when none does."""
+    at = _line_end(text, at)
+    for _ in range(MOST_UNDERLINED):
+        if at >= len(text) or _is_blank(text, at):
+            return 0
+        if _UNDERLINE.match(text, at):
+            return _line_end(text, at)
+        if _NOT_UNDERLINED.match(text, at):
+            return 0
+        at = _line_end(text, at)
+    return 0
+
+
 def _end_of_loose(text: str, at: int) -> int:
     at = _line_end(text, at)
     while not _is_blank(text, at) and (_CODE.match(text, at) or not _starts_block(text, at)):
@@ -251,7 +271,7 @@ def _item(text: str, at: int, item: re.Match[str], depth: int) -> Block:
     else:
         lines, width = ["\n"], marker + 1
     empty, at = not first.strip(), end
-    gap = False
+    gap = empty
     last = lines[0]
     new = _AFTER_ITEM[min(3, width - 1)]
     if empty and _is_blank(text, at):  # an item may begin with one empty line

@@ -208,7 +208,7 @@ def _file(
     real = disk.real(path)
     if real in reading.seen:
         return
-    one = _read(disk, path, kind, root)
+    one = _read(disk, path, kind, root, rule=rule and not parent)
     if one is None or reading.size + len(one[0].content) > MAX_TOTAL_CHARACTERS:
         return
     reading.seen |= {path, real}
@@ -235,7 +235,7 @@ def _resolved(target: str, base: str, home: str) -> str:
     return path if not dot or not stem or ending.lower() in IMPORTED else ""
 
 
-def _read(disk: Disk, path: str, kind: Kind, root: str) -> tuple[Instruction, list[str]] | None:
+def _read(disk: Disk, path: str, kind: Kind, root: str, *, rule: bool) -> tuple[Instruction, list[str]] | None:
     """One file and its imports; None for one that is not there or says nothing."""
     data = disk.read(path)
     if data is None:
@@ -245,7 +245,7 @@ def _read(disk: Disk, path: str, kind: Kind, root: str) -> tuple[Instruction, li
     content = content.strip("".join(JS_SPACE))
     if not content or any("\0" in target for target in targets):
         return None
-    patterns = globs.of_rule(matter.mapping(head)[0].get("paths")) if "paths" in head else ()
+    patterns = globs.of_rule(matter.mapping(head)[0].get("paths")) if rule and "paths" in head else ()
     return Instruction(path=path, kind=kind, content=content, root=root, globs=patterns, raw=body), targets
 
 

@@ -65,11 +65,13 @@ def _holds(told: Said, asked: Said) -> bool:
 
 
 def _in_order(some: tuple[str, ...], others: tuple[str, ...]) -> bool:
-    """Whether the words that both have come in the same order."""
+    """Whether the words that both have come in one in the order of the other; in between may stand more."""
     both = set(some) & set(others)
-    left = dict.fromkeys(word for word in some if word in both)
-    right = dict.fromkeys(word for word in others if word in both)
-    return list(left) == list(right)
+    left = [word for word in some if word in both]
+    right = [word for word in others if word in both]
+    shorter, longer = sorted((left, right), key=len)
+    rest = iter(longer)
+    return all(word in rest for word in shorter)
 
 
 @lru_cache(maxsize=512)

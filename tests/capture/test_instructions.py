@@ -9,7 +9,6 @@ from __future__ import annotations
 import json
 import os
 import threading
-from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
@@ -168,7 +167,9 @@ def test_a_tree_without_end_is_read_to_a_limit() -> None:
         read.append(path)
         return f"{path}\n@{len(read)}.md @{len(read)}a.md".encode()
 
-    entries: Callable[[str], list[Entry]] = lambda folder: [Entry("d", True), Entry("e", True), Entry("a.md", False)]
+    def entries(folder: str) -> list[Entry]:
+        return [Entry("d", True), Entry("e", True), Entry("a.md", False)]
+
     disk = Disk(read=content, names=entries, real=lambda path: path)
     found = instructions.loaded(Place(start="/p", home="/h", configs=("/c",)), disk)
     assert len(found) <= instructions.MAX_FILES

@@ -139,8 +139,8 @@ LINES_201 = "\n".join(f"l{number}" for number in range(201))
         (
             "z" * 26_000 + "\nb",
             "z" * 25_000,
-            "is 25.4KB (limit: 24.4KB) — index entries are too long. Only part of it was loaded: everything after the first "
-            "25000 characters of line 1 was cut off.",
+            "is 25.4KB (limit: 24.4KB) — index entries are too long. Only part of it was loaded: "  # noqa: ISC004
+            "everything after the first 25000 characters of line 1 was cut off.",
         ),
     ],
 )  # fmt: skip

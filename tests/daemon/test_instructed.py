@@ -9,7 +9,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from machine import Machine, eventually
+from machine import PREFERENCE, Machine, eventually
 
 from csmd.capture import stage_instructions
 from csmd.daemon.watch import Watch
@@ -52,7 +52,7 @@ def test_where_a_session_is_at_work_the_instructions_are_read_redacted(parts: An
     assert second == "More of it."
     before = parts.store.commits
     parts.steward.instructed.visit(str(machine.project))
-    parts.steward.step(2.0)
+    assert parts.steward.instructed.waiting() and parts.steward.instructed.step() == 0
     assert parts.store.commits == before, "nothing changed, nothing is written"
 
 
@@ -147,9 +147,7 @@ def test_what_claude_md_says_is_not_told_again_and_what_contradicts_it_is(machin
 
     assert "pathlib over os.path" in brief() and "database_url, not db_url" in brief()
     assert "pathlib over os.path" in recalled()
-    memory.write_text(
-        "# Rules\n- I prefer pathlib over os.path in this code.\n- the config key is db_url, not database_url\n"
-    )
+    memory.write_text(f"# Rules\n- {PREFERENCE}\n- the config key is db_url, not database_url\n")
     machine.event("SessionStart", "s2", source="startup")
     eventually(lambda: "pathlib over os.path" not in brief())
     assert "database_url, not db_url" in brief(), "the file says the opposite"
@@ -166,7 +164,7 @@ def test_the_assistants_own_memory_is_known_too(machine: Machine) -> None:
     machine.start()
     machine.sync()
     machine.event("SessionStart", "s2", source="startup")
-    (folder / "MEMORY.md").write_text("- [Paths](paths.md) — I prefer pathlib over os.path in this code\n")
+    (folder / "MEMORY.md").write_text(f"- [Paths](paths.md) — {PREFERENCE}\n")
     assert os.path.getsize(folder / "MEMORY.md")
 
     def brief() -> str:

@@ -35,7 +35,6 @@ SAID = [
     "the config key is database_url, not db_url",
     "Run npm test before every commit.",
     "Run npm test before each commit",
-    "Never push directly to main.",
     "Write all dates as ISO-8601 in UTC",
     "The deployment of the staging environment needs the VPN to be connected first.",
     "We moved the job queue from Redis to Postgres",
@@ -57,6 +56,8 @@ NOT_SAID = [
     # more than it
     "Prefer pathlib over os.path in this code, but the vendored scripts keep os.path because they run on Python 2.",
     "Run npm test before every commit. The integration tests need Docker.",
+    # perhaps: where words turn a sentence round, their order counts, and what is not sure is told
+    "Never push directly to main.",
     # too little of it to be sure
     "Prefer pathlib",
     "Use spaces",
