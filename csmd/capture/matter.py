@@ -8,9 +8,12 @@ from __future__ import annotations
 import re
 from typing import Any
 
+from csmd.capture.inline import JS_SPACE
+
 #: A head is a few lines; YAML in Python reads about 100 KB a second.
 HEAD_BYTES = 16_384
 
+SPACE = "".join(JS_SPACE)
 _OPEN = re.compile(r"---[^\S\n]*\n")
 _FIELD = re.compile(r"([A-Za-z_][\w-]*):[ \t]+(\S.*?)[ \t]*")
 _WANTS_QUOTES = re.compile(r"[{}\[\]*&#!|>%@`]|: ")
@@ -24,11 +27,8 @@ def split(text: str) -> tuple[str, str]:
     end = text.find("---", opening.end())
     if end < 0:
         return "", text
-    rest = text[end + 3 :]
-    newline = len(rest) - len(rest.lstrip(" \t\r\n\v\f"))
-    # Of the white space after it, all up to its last line end belongs to the head.
-    last = rest.rfind("\n", 0, newline)
-    return text[opening.end() : end], rest[last + 1 :]
+    # The white space after it goes with it, the first line's indentation too.
+    return text[opening.end() : end], text[end + 3 :].lstrip(SPACE)
 
 
 def mapping(head: str) -> tuple[dict[str, Any], str]:

@@ -31,7 +31,15 @@ NAMES = (
     ".claude/rules/x/c.md", "rules/d.md", "rules/x/e.md", "one.md", "two.md", "three.txt", "docs/four.md", "a b.md",
     "five.png", "six",
 )  # fmt: skip
-HEADS = ("", "", "", "---\nname: x\n---\n", "---\npaths: src/*.py\n---\n", "---\npaths: '**'\n---\n", "---\na: [\n---\n")
+HEADS = (
+    "",
+    "",
+    "",
+    "---\nname: x\n---\n",
+    "---\npaths: src/*.py\n---\n",
+    "---\npaths: '**'\n---\n",
+    "---\na: [\n---\n",
+)
 #: What stands around an import; ? is the import.
 SHAPES = (
     "?", "see ? for more", "- ?", "- a\n  ?", "1. ?\n2. ?", "> ?", "> a\n?", "# ?", "**?**", "_?_", "`?`", "`` ? ``",
@@ -65,7 +73,9 @@ def make(root: Path, chance: random.Random) -> str:
             if chance.random() < 0.45 and not path.exists():
                 path.parent.mkdir(parents=True, exist_ok=True)
                 if chance.random() < 0.08:
-                    path.symlink_to(chance.choice(("one.md", "../one.md", "../../two.md", "nowhere.md", str(root / "one.md"))))
+                    path.symlink_to(
+                        chance.choice(("one.md", "../one.md", "../../two.md", "nowhere.md", str(root / "one.md")))
+                    )
                 else:
                     path.write_bytes(text(chance, targets).encode())
     start = chance.choice(("project", "project", "project/sub", "project/sub/deep"))
@@ -86,7 +96,7 @@ def recorded(home: Path) -> Iterator[tuple[str, str, str]]:
 def test_for_a_tree_made_by_chance_the_list_is_the_clients_own(claude: Claude, sandbox: Sandbox, number: int) -> None:
     if claude.version.startswith("2.0."):
         pytest.skip("this client does not write down which instructions it loaded")
-    chance = random.Random(SEED + number)  # noqa: S311
+    chance = random.Random(SEED + number)
     start = make(sandbox.path, chance)
     sandbox.write_settings({"claudeMdExcludes": chance.choice(([], [], ["**/sub/CLAUDE.md", "**/rules/x/**"]))})
     claude.start_directory = sandbox.path / start

@@ -10,7 +10,7 @@ from typing import Any
 
 import pytest
 
-from csmd.store import context, counts, cursors, events, journal, memories, projects, search, vectors
+from csmd.store import context, counts, cursors, events, instructions, journal, memories, projects, search, vectors
 from csmd.store.core import Store
 from csmd.store.sqlite import Rows
 
@@ -83,6 +83,7 @@ def _receipt(rows: Rows, given: Given) -> None:
     )  # fmt: skip
 
 
+INSTRUCTED = [instructions.Instruction(path="/p/CLAUDE.md", kind="Project", root="/p", text="t", text_hash="h")]
 #: What runs for every hook, step of the steward, brief, search and forgetting.
 HOT: dict[str, Any] = {
     "record_event and add_provisional": _add_provisional,
@@ -96,6 +97,9 @@ HOT: dict[str, Any] = {
     "told": lambda rows, _: context.told(rows, "s1"),
     "was_told": lambda rows, _: context.was_told(rows, "s1", "m1"),
     "add_receipt": _receipt,
+    "instructions of a brief": lambda rows, _: instructions.texts(rows, [1]),
+    "instructions read again": lambda rows, given: instructions.replace(rows, 1, INSTRUCTED, now=given.now),
+    "instructions known": lambda rows, _: instructions.hashes(rows, 1),
     "listing": lambda rows, _: memories.listing(rows, projects=[0, 1], limit=9),
     "by_hash": lambda rows, _: memories.by_hash(rows, "h", project=1),
     "by_seqs": lambda rows, _: memories.by_seqs(rows, [1]),
