@@ -208,7 +208,7 @@ def _file(
     real = disk.real(path)
     if real in reading.seen:
         return
-    one = _read(disk, path, kind, root, rule=rule and not parent)
+    one = _read(disk, path, kind, root, rule=rule)
     if one is None or reading.size + len(one[0].content) > MAX_TOTAL_CHARACTERS:
         return
     reading.seen |= {path, real}
@@ -216,7 +216,7 @@ def _file(
     reading.found.append(replace(one[0], parent=parent, rule=rule))
     for target in one[1]:
         goal = _resolved(target, posixpath.dirname(real), place.home)
-        if goal and ((kind == "User" and not rule) or place.outside or _both_inside(goal, disk, place.start)):
+        if goal and (kind == "User" or place.outside or _both_inside(goal, disk, place.start)):
             _file(reading, goal, kind, root, parent=path, rule=rule, hops=hops + 1)
 
 
