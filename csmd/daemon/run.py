@@ -98,7 +98,7 @@ def _serve(config: Config) -> None:
             return tools.model_name()
 
         steward = Steward(store, config, embedder, model_name=model_name)
-        watch = Watch(steward.hint)
+        watch = Watch(steward.hint, steward.instructed.touch)
         path = socket_path(paths.home)
         tools = Tools(
             store,

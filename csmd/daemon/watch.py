@@ -20,10 +20,12 @@ log = logging.getLogger(__name__)
 
 
 class Watch:
-    """Owns the observer thread; `hint` is called with the path of every file that changed."""
+    """Owns the observer thread; `hint` is called with the path of every file that changed below a root, `touch` with
+    that of every one in a directory that is watched alone: what lies beside instructions is no transcript."""
 
-    def __init__(self, hint: Callable[[str], None]) -> None:
+    def __init__(self, hint: Callable[[str], None], touch: Callable[[str], None]) -> None:
         self._hint = hint
+        self._touch = touch
         self._observer: BaseObserver | None = None
         self._roots: dict[tuple[Path, bool], tuple[tuple[int, int], ObservedWatch]] = {}
         self.trouble = ""
@@ -50,9 +52,10 @@ class Watch:
         )
         from watchdog.observers import Observer
 
-        hint = self._hint
-
         class Handler(FileSystemEventHandler):
+            def __init__(self, tell: Callable[[str], None]) -> None:
+                self._tell = tell
+
             def on_any_event(self, event: FileSystemEvent) -> None:
                 # One of the four catch-alls: an odd event must not end the observer's thread.
                 try:
@@ -62,7 +65,7 @@ class Watch:
                         else str(event.src_path)
                     )
                     if not event.is_directory:
-                        hint(path)
+                        self._tell(path)
                 except Exception:
                     log.exception("a file event could not be used")
 
@@ -83,7 +86,7 @@ class Watch:
                 self._observer.start()
             try:
                 watch = self._observer.schedule(
-                    Handler(),
+                    Handler(self._hint if deep else self._touch),
                     str(root),
                     recursive=deep,
                     event_filter=[*events, DirCreatedEvent if deep else FileDeletedEvent],

@@ -78,15 +78,15 @@ def test_files_that_are_no_instructions_are_no_news(parts: Any) -> None:
     begin(parts)
     parts.steward.step(1.0)
     for name in ("history.jsonl", "settings.json", ".claude.json", "todos/x.md"):
-        parts.steward.hint(str(parts.machine.assistant / name))
-    parts.steward.take_hints()
+        parts.steward.instructed.touch(str(parts.machine.assistant / name))
     assert not parts.steward.instructed.waiting()
     assert parts.machine.assistant in parts.steward.instructed.folders()
 
 
 def test_the_directories_of_instructions_are_watched_and_nothing_below_them(tmp_path: Path) -> None:
     hints: list[str] = []
-    watch = Watch(hints.append)
+    transcripts: list[str] = []
+    watch = Watch(transcripts.append, hints.append)
     try:
         (tmp_path / "deep").mkdir()
         watch.follow([], alone=[tmp_path, tmp_path / "missing"])
@@ -98,6 +98,9 @@ def test_the_directories_of_instructions_are_watched_and_nothing_below_them(tmp_
         (tmp_path / "CLAUDE.md").unlink()
         eventually(lambda: str(tmp_path / "CLAUDE.md") in hints)
         assert str(tmp_path / "deep/CLAUDE.md") not in hints
+        (tmp_path / "history.jsonl").write_text("{}")
+        eventually(lambda: str(tmp_path / "history.jsonl") in hints)
+        assert transcripts == [], "what lies beside instructions is no transcript"
         watch.follow([], alone=[])
     finally:
         watch.close()
