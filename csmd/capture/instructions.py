@@ -111,7 +111,9 @@ class _Reading:
 def loaded(place: Place, disk: Disk) -> list[Instruction]:
     """What the host has loaded when a session starts, in its order; the memory's index last."""
     found = _start(place, disk, agents=False).found
-    if not any(one.kind in ("Project", "Local") and not one.rule for one in found if not one.globs):
+    names = ("CLAUDE.md", ".claude/CLAUDE.md", "CLAUDE.local.md")
+    own = {f"{folder}/{name}" for folder in _between("", place.start) for name in names}
+    if not any(one.path in own for one in found):
         found = _start(place, disk, agents=True).found
     found = [one for one in found if not one.globs]
     indexes = (_index(folder, disk) for folder in place.memories)
