@@ -9,6 +9,7 @@ from __future__ import annotations
 import os
 import posixpath
 from collections import Counter
+from collections.abc import Iterable
 from dataclasses import dataclass
 from datetime import UTC, datetime
 from pathlib import Path
@@ -29,6 +30,10 @@ STATE_BYTES = 16 * 1024 * 1024
 MOST_NAMES = 5000
 MANAGED = {"darwin": "/Library/Application Support/ClaudeCode"}
 MANAGED_ELSEWHERE = "/etc/claude-code"
+
+
+#: (path, modified, size, inode) of files and directories.
+Stamp = tuple[tuple[str, int, int, int], ...]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -152,8 +157,23 @@ def load(directory: str, user: User) -> list[Instruction]:
     return instructions.loaded(place_of(directory, user), disk())
 
 
-def refresh(store: Store, seq: int, root: str, user: User, *, now: str) -> tuple[int, set[str]]:
-    """Reads a project's instructions and stores what changed; (how many files did, the directories to watch)."""
+def stamp(paths: Iterable[str]) -> Stamp:
+    """What tells whether any of these files and directories has changed, without reading one."""
+    found: list[tuple[str, int, int, int]] = []
+    for path in sorted(paths):
+        try:
+            info = os.stat(path)  # noqa: PTH116
+            found.append((path, info.st_mtime_ns, info.st_size, info.st_ino))
+        except (OSError, ValueError):
+            found.append((path, 0, 0, 0))
+    return tuple(found)
+
+
+def refresh(store: Store, seq: int, root: str, user: User, *, now: str) -> tuple[int, set[str], set[str]]:
+    """Reads a project's instructions and stores what changed.
+
+    Gives how many files did, the directories to watch, and every path whose stamp tells that it is time again.
+    """
     place = place_of(root, user)
     found = instructions.loaded(place, disk())
     rows = [
@@ -167,11 +187,13 @@ def refresh(store: Store, seq: int, root: str, user: User, *, now: str) -> tuple
         for one in found
     ]
     rows = list({one.path: one for one in rows}.values())
+    marks = {one.path for one in found} | {f"{folder}/settings.json" for folder in user.configs}
+    marks |= {f"{place.start}/.claude/{name}" for name in ("settings.json", "settings.local.json")}
     watched = {posixpath.dirname(one.path) for one in found} | _places_to_watch(place)
     known = store.read(lambda reading: rows_of.hashes(reading, seq))
     if known == [(one.path, one.text_hash) for one in rows]:
-        return 0, watched
-    return store.write(lambda writing: rows_of.replace(writing, seq, rows, now=now)), watched
+        return 0, watched, marks | watched
+    return store.write(lambda writing: rows_of.replace(writing, seq, rows, now=now)), watched, marks | watched
 
 
 def _places_to_watch(place: Place) -> set[str]:

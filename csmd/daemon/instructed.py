@@ -41,6 +41,7 @@ class Instructed:
         self._visited: dict[str, None] = {}
         self._touched: dict[str, None] = {}
         self._folders: dict[tuple[int, str], set[str]] = {}
+        self._stamps: dict[tuple[int, str], capture.Stamp] = {}
 
     def visit(self, directory: str) -> None:
         """Says that a session is at work in a directory; cheap, from any thread."""
@@ -81,7 +82,10 @@ class Instructed:
             touched, self._touched = list(self._touched), {}
         places = [self._place(directory) for directory in visited]
         changed = {path.rpartition("/")[0] for path in touched}
-        places += [key for key, folders in list(self._folders.items()) if self._concerns(key[1], folders, changed)]
+        for key, folders in list(self._folders.items()):
+            if self._concerns(key[1], folders, changed):
+                self._stamps.pop(key, None)
+                places.append(key)
         return sum(self._refresh(*place) for place in dict.fromkeys(places) if place is not None)
 
     def sweep(self) -> int:
@@ -90,6 +94,7 @@ class Instructed:
         recent = self._steward.store.read(lambda rows: instructions.projects_since(rows, since))[:MOST_PROJECTS]
         for key in self._folders.keys() - set(recent):
             del self._folders[key]
+            self._stamps.pop(key, None)
         return sum(self._refresh(*place) for place in recent if not self._steward.stopping)
 
     def _concerns(self, root: str, folders: set[str], changed: set[str]) -> bool:
@@ -99,14 +104,18 @@ class Instructed:
         return capture.project_of(self._steward.store, directory)
 
     def _refresh(self, seq: int, root: str) -> int:
-        """Reads one project's; one that is not on this machine keeps what was known."""
+        """Reads one project's when its files look changed; one that is not on this machine keeps what was known."""
         changed = 0
+        known = self._stamps.get((seq, root))
 
         def read() -> bool:
             nonlocal changed
+            if known is not None and capture.stamp(path for path, *_ in known) == known:
+                return True
             if root and Path(root).is_dir():
-                changed, folders = capture.refresh(self._steward.store, seq, root, self.user(), now=now_iso())
+                changed, folders, marks = capture.refresh(self._steward.store, seq, root, self.user(), now=now_iso())
                 self._folders[seq, root] = folders
+                self._stamps[seq, root] = capture.stamp(marks)
             return True
 
         self._steward.guard("instructions", read, about=root)

@@ -54,6 +54,12 @@ def test_where_a_session_is_at_work_the_instructions_are_read_redacted(parts: An
     parts.steward.instructed.visit(str(machine.project))
     assert parts.steward.instructed.waiting() and parts.steward.instructed.step() == 0
     assert parts.store.commits == before, "nothing changed, nothing is written"
+    # A file that changes without anybody's hint is seen at the next visit, one that is new too.
+    (machine.project / "more.md").write_text("Even more of it.\n")
+    (machine.project / "CLAUDE.local.md").write_text("Mine.")
+    parts.steward.instructed.visit(str(machine.project))
+    assert parts.steward.instructed.step() == 2
+    assert texts(parts)[1:] == ["Even more of it.", "Mine."]
 
 
 def test_a_file_that_changes_or_goes_is_read_again(parts: Any) -> None:
