@@ -12,7 +12,15 @@ from csmd.daemon.tools import TOOLS
 from csmd.errors import BadInput, CsmdError
 from csmd.store import models
 
-GIVEN = {"query": "pathlib", "id": "m1", "text": "We use tabs.", "project": "/p", "prompt": "pathlib?", "path": "/p"}
+GIVEN = {
+    "query": "pathlib",
+    "id": "m1",
+    "text": "We use tabs.",
+    "project": "/p",
+    "prompt": "pathlib?",
+    "path": "/p",
+    "file": "a.md",
+}
 
 
 def texts(parts: Any) -> list[str]:
