@@ -175,6 +175,11 @@ def assistant_dir(env: Mapping[str, str] | None = None) -> Path:
     return _absolute(chosen, "CLAUDE_CONFIG_DIR") if chosen else Path.home() / ".claude"
 
 
+def user_home() -> Path:
+    """The user's home: where `~` leads in the assistant's files."""
+    return Path.home()
+
+
 def _absolute(chosen: str, variable: str) -> Path:
     try:
         return Path(chosen).expanduser().absolute()

@@ -18,6 +18,7 @@ import click
 import csmd
 from csmd import client, wire
 from csmd.cli import ask as asking
+from csmd.cli import context as instructing
 from csmd.cli import install as installing
 from csmd.cli import privacy, service, session, settings, show
 from csmd.cli import project as projects
@@ -275,5 +276,5 @@ def hooks_print() -> None:
     click.echo(wire.pretty(settings.hooks_json(base_interpreter(), default_paths().home)))
 
 
-for verb in (*asking.VERBS, *privacy.VERBS, *session.VERBS, *projects.VERBS):
+for verb in (*asking.VERBS, *privacy.VERBS, *session.VERBS, *projects.VERBS, *instructing.VERBS):
     main.add_command(verb)

@@ -74,6 +74,7 @@ def _take_in(steward: Steward, job: Job) -> Iterator[None]:
     started = time.monotonic()
     before = _counts(steward)
     paths = yield from _read_all(steward, job)
+    steward.instructed.sweep()
     job.progress.update(step="distilling")
     for _ in steward.distilling(force=True):
         _go_on(steward)

@@ -102,7 +102,7 @@ def _serve(config: Config) -> None:
 
         steward = Steward(store, config, embedder, model_name=model_name)
         purging.resume(steward)
-        watch = Watch(steward.hint)
+        watch = Watch(steward.hint, steward.instructed.touch)
         path = socket_path(paths.home)
         tools = Tools(
             store,
@@ -134,11 +134,13 @@ def _serve(config: Config) -> None:
         files.write_atomic(paths.endpoint, f"{path}\n".encode())
         paths.stopped_mark.unlink(missing_ok=True)
         paths.hung_mark.unlink(missing_ok=True)
-        watch.follow(steward.roots())
+        watch.follow(steward.roots(), alone=steward.instructed.folders())
         steward.start()
         log.info("listening")
         while not stop.wait(LOOK_S):
-            if watch.follow(steward.roots()):  # a directory that appeared: its transcripts are read at once
+            if watch.follow(
+                steward.roots(), alone=steward.instructed.folders()
+            ):  # a directory that appeared: its transcripts are read at once
                 steward.sweep_soon()
         if server.failure:
             raise CsmdError(server.failure, hint="look at the log and restart the daemon")

@@ -264,6 +264,7 @@ class Server(threading.Thread):
         self.steward.hint(event.transcript_path)
         if event.name in claude.INJECTING:
             self._warm()
+            self.steward.instructed.visit(event.cwd)
         # A start, a clearing or a compaction changes what the session has been told: composed after its commit.
         read = (early or self._look_up(waiting, event)) if new else None
         if read is None:

@@ -23,6 +23,7 @@ from csmd.capture import stage as capture
 from csmd.capture.exclude import Excludes
 from csmd.config import Config
 from csmd.daemon import embedding, jobs, replay, retention
+from csmd.daemon.instructed import Instructed
 from csmd.daemon.jobs import Job
 from csmd.daemon.now import iso, now_iso
 from csmd.distill import stage as distill
@@ -70,6 +71,7 @@ class Steward(threading.Thread):
         self.excludes = Excludes(projects=config.settings.privacy_exclude, files=config.settings.privacy_exclude_files)
         self.excluded: set[Path] = set()
         """Transcripts of projects that the user wants left out, as far as they were met."""
+        self.instructed = Instructed(self)
         self._hints: dict[str, None] = {}
         self._lock = threading.Lock()
         self._wake = threading.Event()
@@ -79,11 +81,13 @@ class Steward(threading.Thread):
         self._commits_seen = 0
 
     def hint(self, path: str) -> None:
-        """Says that a transcript may have grown; cheap, from any thread."""
+        """Says that a transcript or an instruction file may have changed; cheap, from any thread."""
         if path.endswith(".jsonl"):
             with self._lock:
                 self._hints[path] = None
             self._wake.set()
+        else:
+            self.instructed.touch(path)
 
     def sweep_soon(self) -> None:
         """Asks for a full sweep at the next step."""
@@ -133,10 +137,13 @@ class Steward(threading.Thread):
             full = now >= self._next_full
             if full:
                 self._next_full = now + FULL_SWEEP_S
+                self.guard("instructions", lambda: self.instructed.sweep() > 0)
             worked |= self.guard("sweep", lambda: self.sweep(full=full) > 0)
             self.guard("provisional turns", self._close_provisional)
             self.guard("unfinished spool files", self._clear_unfinished)
         worked |= not at_job and retention.step(self, now)
+        if self.instructed.waiting():
+            worked |= self.guard("instructions", lambda: self.instructed.step() > 0)
         worked |= self.guard("distill", lambda: self.distill() > 0)
         worked |= self.guard("believe", lambda: self.believe() > 0)
         # A job embeds by itself, or was asked not to.

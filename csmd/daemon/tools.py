@@ -10,7 +10,7 @@ from collections.abc import Callable
 from typing import Any
 
 from csmd.config import Config
-from csmd.daemon.answers import memory, privacy, projects, session_files, sessions, state, work
+from csmd.daemon.answers import instructions, memory, privacy, projects, session_files, sessions, state, work
 from csmd.daemon.steward import Steward
 from csmd.daemon.tool import Params, Tool, checked
 from csmd.errors import BadInput
@@ -75,6 +75,7 @@ TOOLS: dict[str, Tool] = {
     **sessions.TOOLS,
     **session_files.TOOLS,
     **projects.TOOLS,
+    **instructions.TOOLS,
     **work.TOOLS,
     **privacy.TOOLS,
     **state.TOOLS,

@@ -1,4 +1,6 @@
-"""Transcripts that grow, as hints: a file event says where to look, never what is there.
+"""Files that change, as hints: a file event says where to look, never what is there.
+
+Transcripts are watched with everything below their root, instruction files by the directory they lie in.
 
 `event_filter` is a must: watchdog's default mask sees its own directory walk and livelocks on
 large trees (facts: dependencies section 6).
@@ -7,7 +9,7 @@ large trees (facts: dependencies section 6).
 from __future__ import annotations
 
 import logging
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -18,27 +20,31 @@ log = logging.getLogger(__name__)
 
 
 class Watch:
-    """Owns the observer thread; `hint` is called with the path of every transcript that changed."""
+    """Owns the observer thread; `hint` is called with the path of every file that changed below a root, `touch` with
+    that of every one in a directory that is watched alone: what lies beside instructions is no transcript."""
 
-    def __init__(self, hint: Callable[[str], None]) -> None:
+    def __init__(self, hint: Callable[[str], None], touch: Callable[[str], None]) -> None:
         self._hint = hint
+        self._touch = touch
         self._observer: BaseObserver | None = None
-        self._roots: dict[Path, tuple[tuple[int, int], ObservedWatch]] = {}
+        self._roots: dict[tuple[Path, bool], tuple[tuple[int, int], ObservedWatch]] = {}
         self.trouble = ""
 
     @property
     def roots(self) -> list[Path]:
-        """What is watched."""
-        return sorted(self._roots.copy())
+        """The directories that are watched with everything below."""
+        return sorted(root for root, deep in self._roots.copy() if deep)
 
-    def follow(self, roots: list[Path]) -> bool:
+    def follow(self, roots: list[Path], *, alone: Sequence[Path] = ()) -> bool:
         """Watches these directories, and no others, with everything below; one that was made anew is another one.
 
-        Whether one was not watched before: what was written there until now nobody has hinted at.
+        Those in `alone` are watched without what is below. Whether one with everything below was not watched
+        before: what was written there until now nobody has hinted at.
         """
         from watchdog.events import (
             DirCreatedEvent,
             FileCreatedEvent,
+            FileDeletedEvent,
             FileModifiedEvent,
             FileMovedEvent,
             FileSystemEvent,
@@ -46,9 +52,10 @@ class Watch:
         )
         from watchdog.observers import Observer
 
-        hint = self._hint
-
         class Handler(FileSystemEventHandler):
+            def __init__(self, tell: Callable[[str], None]) -> None:
+                self._tell = tell
+
             def on_any_event(self, event: FileSystemEvent) -> None:
                 # One of the four catch-alls: an odd event must not end the observer's thread.
                 try:
@@ -58,18 +65,20 @@ class Watch:
                         else str(event.src_path)
                     )
                     if not event.is_directory:
-                        hint(path)
+                        self._tell(path)
                 except Exception:
                     log.exception("a file event could not be used")
 
-        present = {root: identity for root in roots if (identity := _identity(root)) is not None}
-        for root, (identity, watch) in list(self._roots.items()):
-            if present.get(root) != identity and self._observer is not None:
-                del self._roots[root]
+        events: list[type[FileSystemEvent]] = [FileModifiedEvent, FileCreatedEvent, FileMovedEvent]
+        wanted = [*((root, True) for root in roots), *((root, False) for root in alone)]
+        present = {key: identity for key in wanted if (identity := _identity(key[0])) is not None}
+        for key, (identity, watch) in list(self._roots.items()):
+            if present.get(key) != identity and self._observer is not None:
+                del self._roots[key]
                 self._observer.unschedule(watch)
         trouble, new = "", False
-        for root, identity in present.items():
-            if root in self._roots:
+        for (root, deep), identity in present.items():
+            if (root, deep) in self._roots:
                 continue
             if self._observer is None:
                 self._observer = Observer()
@@ -77,17 +86,17 @@ class Watch:
                 self._observer.start()
             try:
                 watch = self._observer.schedule(
-                    Handler(),
+                    Handler(self._hint if deep else self._touch),
                     str(root),
-                    recursive=True,
-                    event_filter=[FileModifiedEvent, FileCreatedEvent, FileMovedEvent, DirCreatedEvent],
+                    recursive=deep,
+                    event_filter=[*events, DirCreatedEvent if deep else FileDeletedEvent],
                 )
             except OSError as error:
                 # Out of inotify watches: the sweeps still find everything, later.
                 trouble = f"cannot watch {root}: {error.strerror}; it is looked at every 15 minutes"
                 continue
-            self._roots[root] = (identity, watch)
-            new = True
+            self._roots[root, deep] = (identity, watch)
+            new = new or deep
         if trouble and trouble != self.trouble:
             log.warning("a directory of transcripts cannot be watched, see `csmd status`")
         self.trouble = trouble

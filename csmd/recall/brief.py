@@ -8,7 +8,7 @@ memory can close: reference data, never orders.
 from __future__ import annotations
 
 import re
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 
 from csmd import text
@@ -75,6 +75,12 @@ def section_of(memory: Memory) -> int:
     return len(SECTIONS) - 1
 
 
+def never(statement: str) -> bool:
+    """Where nobody is told anything anyway."""
+    del statement
+    return False
+
+
 def injectable(memory: Memory) -> bool:
     """Whether a memory may be shown unasked: not superseded, and said by somebody we believe.
 
@@ -102,14 +108,19 @@ def line(memory: Memory) -> str:
     return f"- {body} ({memory.confirmed_at[:10]}, {memory.id})"
 
 
-def compose(candidates: Sequence[tuple[Memory, Attention]], *, max_tokens: int) -> Brief:
-    """The brief for a session's start from the memories of its scopes; "" when nothing is worth telling."""
+def compose(
+    candidates: Sequence[tuple[Memory, Attention]], *, max_tokens: int, known: Callable[[str], bool] = never
+) -> Brief:
+    """The brief for a session's start from the memories of its scopes; "" when nothing is worth telling.
+
+    `known` says whether the assistant is told a statement anyway.
+    """
     told = [(memory, attention) for memory, attention in candidates if injectable(memory)]
     order = {at: place for place, at in enumerate(sorted({memory.confirmed_at for memory, _ in told}))}
     newest = max(1, len(order) - 1)
     worth = [(value(m, attention, recency=order[m.confirmed_at] / newest), m) for m, attention in told]
     ranked = sorted(((score, memory) for score, memory in worth if score > 0), key=lambda row: (-row[0], row[1].id))
-    chosen = _within_shares(_without_twins(ranked), max_tokens)
+    chosen = _within_shares(_without_twins(ranked, known), max_tokens)
     if not chosen:
         return Brief(text="", tokens=0, items=())
     body = render([memory for _, memory in chosen])
@@ -120,13 +131,13 @@ def compose(candidates: Sequence[tuple[Memory, Attention]], *, max_tokens: int) 
     return Brief(text=body, tokens=text.estimate_tokens(body), items=items)
 
 
-def _without_twins(ranked: Sequence[tuple[float, Memory]]) -> list[tuple[float, Memory]]:
+def _without_twins(ranked: Sequence[tuple[float, Memory]], known: Callable[[str], bool]) -> list[tuple[float, Memory]]:
     """The worthiest few, each saying something of its own."""
     kept: list[tuple[float, Memory]] = []
     said: list[text.Gist] = []
     for score, memory in ranked:
         body = text.gist(memory.text)
-        if not any(text.alike(body, other, share=TWIN_OVERLAP) for other in said):
+        if not any(text.alike(body, other, share=TWIN_OVERLAP) for other in said) and not known(memory.text):
             kept.append((score, memory))
             said.append(body)
         if len(kept) >= CONSIDERED:
@@ -167,7 +178,14 @@ def render(chosen: Sequence[Memory]) -> str:
     return "\n".join([*rows, BRIEF_CLOSE])
 
 
-def compose_recall(ranked: Sequence[tuple[Memory, float]], *, prompt: str, max_tokens: int, max_items: int) -> Brief:
+def compose_recall(
+    ranked: Sequence[tuple[Memory, float]],
+    *,
+    prompt: str,
+    max_tokens: int,
+    max_items: int,
+    known: Callable[[str], bool] = never,
+) -> Brief:
     """What is added to one prompt from memories above the floor, best first; "" for nothing."""
     chosen: list[tuple[Memory, float]] = []
     said: list[text.Gist] = []
@@ -175,7 +193,7 @@ def compose_recall(ranked: Sequence[tuple[Memory, float]], *, prompt: str, max_t
     for memory, score in ranked:
         gist = text.gist(memory.text)
         repeated = any(text.alike(gist, other, share=TWIN_OVERLAP) for other in said)
-        if not injectable(memory) or repeated or text.alike(gist, asked, share=text.SAME_SHARE):
+        if not injectable(memory) or repeated or text.alike(gist, asked, share=text.SAME_SHARE) or known(memory.text):
             continue
         if _too_long(_recall_text([*chosen, (memory, score)]), max_tokens):
             continue

@@ -14,8 +14,8 @@ from csmd.capture import stage_place
 from csmd.errors import BadInput, DeadlineExceeded, EmbeddingUnavailable
 from csmd.model import Brief, Hit, Memory
 from csmd.recall import brief as briefs
-from csmd.recall import rank
-from csmd.store import context, counts, memories, projects, search, vectors
+from csmd.recall import known, rank
+from csmd.store import context, counts, instructions, memories, projects, search, vectors
 from csmd.store.sqlite import Rows
 
 #: A text to its vector and the model's name; raises EmbeddingUnavailable.
@@ -103,7 +103,12 @@ def session_brief(rows: Rows, *, places: Sequence[int], session_id: str, max_tok
         for memory in memories.listing(rows, projects=places, limit=PRELOADED)
         if memory.id not in told
     ]
-    return briefs.compose(candidates, max_tokens=max_tokens)
+    return briefs.compose(candidates, max_tokens=max_tokens, known=_told_anyway(rows, places))
+
+
+def _told_anyway(rows: Rows, places: Sequence[int]) -> Callable[[str], bool]:
+    """Whether CLAUDE.md, or the assistant's own memory, says something already in these places."""
+    return known.known(instructions.texts(rows, [place for place in places if place])).says
 
 
 def prompt_recall(
@@ -134,7 +139,9 @@ def prompt_recall(
         if relevant >= floor and memory.id not in told:
             ranked.append((memory, relevant * rank.memory_weight(memory)))
     ranked.sort(key=lambda row: (-row[1], row[0].id))
-    made = briefs.compose_recall(ranked, prompt=prompt, max_tokens=max_tokens, max_items=max_items)
+    made = briefs.compose_recall(
+        ranked, prompt=prompt, max_tokens=max_tokens, max_items=max_items, known=_told_anyway(rows, places)
+    )
     return Brief(text=made.text, tokens=made.tokens, items=made.items, degraded=tuple(sorted(set(degraded))))
 
 

@@ -22,6 +22,9 @@ TEXT_COLUMNS: frozenset[tuple[str, str]] = frozenset(
         ("statements", "text"),
         ("memories", "text"),
         ("files", "path"),
+        ("instructions", "path"),
+        ("instructions", "root"),
+        ("instructions", "text"),
     }
 )
 
@@ -52,6 +55,7 @@ STRUCTURE: dict[str, frozenset[str]] = {
     "activity": frozenset({"day"}),
     "tombstones": frozenset({"kind", "hash", "part_of", "authority", "created_at"}),
     "tampered": frozenset({"name_hash", "at"}),
+    "instructions": frozenset({"kind", "text_hash", "read_at"}),
     "counters": frozenset({"name"}),
     "vector_models": frozenset({"name", "created_at"}),
     "vectors": frozenset({"kind"}),

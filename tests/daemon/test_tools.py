@@ -14,7 +14,7 @@ from csmd.store import models
 
 GIVEN = {"query": "pathlib", "id": "m1", "text": "We use tabs.", "project": "/p", "prompt": "pathlib?", "path": "/p",
          "uuid": "u1", "what": "a text to purge", "place": "/p", "source": "a", "into": "b", "whole": "a",
-         "name": "acme", "places": "/p"}  # fmt: skip
+         "name": "acme", "places": "/p", "file": "a.md"}  # fmt: skip
 
 
 def texts(parts: Any) -> list[str]:

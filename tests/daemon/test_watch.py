@@ -22,7 +22,7 @@ def hints() -> list[str]:
 
 @pytest.fixture
 def watch(hints: list[str]) -> Iterator[Watch]:
-    made = Watch(hints.append)
+    made = Watch(hints.append, lambda path: None)
     yield made
     made.close()
     assert not [thread for thread in threading.enumerate() if thread.name == "csmd-watch"]

@@ -187,12 +187,14 @@ class Claude:
     command: list[str]
     sandbox: Sandbox
     runs: list[client.Running] = field(default_factory=list)
+    start_directory: Path | None = None
+    """Where the client is started; in the project by default."""
 
     def start(self, prompt: str, *replies: str | dict[str, Any], options: Sequence[str] = ()) -> client.Running:
         """A run that goes on while the test does something else."""
         folder = self.sandbox.path / "runs" / str(len(self.runs) + 1)
         running = client.start(
-            self.command, folder=folder, cwd=self.sandbox.project, home=self.sandbox.home,
+            self.command, folder=folder, cwd=self.start_directory or self.sandbox.project, home=self.sandbox.home,
             prompt=prompt, replies=replies, options=options,
         )  # fmt: skip
         self.runs.append(running)

@@ -15,6 +15,7 @@ from csmd.store import (
     counts,
     cursors,
     events,
+    instructions,
     journal,
     memories,
     projects,
@@ -106,6 +107,7 @@ def _purged_names(rows: Rows, given: Given) -> None:
     tombstones.purged_names(rows, "session", ["s1", "s2"], key=b"k")
 
 
+INSTRUCTED = [instructions.Instruction(path="/p/CLAUDE.md", kind="Project", root="/p", text="t", text_hash="h")]
 #: What runs for every hook, step of the steward, brief, search and forgetting.
 HOT: dict[str, Any] = {
     "record_event and add_provisional": _add_provisional,
@@ -123,6 +125,9 @@ HOT: dict[str, Any] = {
     "told": lambda rows, _: context.told(rows, "s1"),
     "was_told": lambda rows, _: context.was_told(rows, "s1", "m1"),
     "add_receipt": _receipt,
+    "instructions of a brief": lambda rows, _: instructions.texts(rows, [1]),
+    "instructions read again": lambda rows, given: instructions.replace(rows, 1, INSTRUCTED, now=given.now),
+    "instructions known": lambda rows, _: instructions.hashes(rows, 1),
     "listing": lambda rows, _: memories.listing(rows, projects=[0, 1], limit=9),
     "by_hash": lambda rows, _: memories.by_hash(rows, "h", project=1),
     "by_seqs": lambda rows, _: memories.by_seqs(rows, [1]),

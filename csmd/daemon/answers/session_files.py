@@ -12,7 +12,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from csmd.capture import own
-from csmd.capture.hosts import claude_lines
+from csmd.capture.hosts import claude_export
 from csmd.capture.own import EntryKind, Loaded
 from csmd.daemon.now import now_iso
 from csmd.daemon.tool import REQUIRED, Params, Tool
@@ -83,7 +83,7 @@ def _path(tools: Tools, params: Params) -> Path:
     """The session's file, or where it will be: in the folder of the project it is begun in."""
     ident = session_files.check_id(params["id"])
     found = session_files.find(tools.config.paths.sessions, ident)
-    folder = claude_lines.project_folder(params.get("project") or "/")
+    folder = claude_export.project_folder(params.get("project") or "/")
     return found or tools.config.paths.sessions / folder / f"{ident}{session_files.SUFFIX}"
 
 

@@ -10,7 +10,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from csmd import text
-from csmd.capture.hosts import claude_lines
+from csmd.capture.hosts import claude_export
 from csmd.daemon.tool import PLACE, REQUIRED, Params, Tool, places
 from csmd.errors import BadInput, CsmdError
 from csmd.model import SaidTurn
@@ -112,7 +112,7 @@ def _export(tools: Tools, rows: Rows, params: Params) -> dict[str, Any]:
             f"{session.id} is a sub-agent's conversation, and the assistant resumes only its own",
             hint=f"csmd session export {session.parent}; `csmd session transcript {session.id}` shows this one",
         )
-    made = claude_lines.export(
+    made = claude_export.export(
         sessions.conversation(rows, session.seq),
         session_id=session.id,
         cwd=session.cwd or session.project,
@@ -126,7 +126,7 @@ def _export(tools: Tools, rows: Rows, params: Params) -> dict[str, Any]:
     return {
         "id": session.id,
         "session_id": made.session_id,
-        "place": f"projects/{claude_lines.project_folder(cwd)}/{made.session_id}.jsonl",
+        "place": f"projects/{claude_export.project_folder(cwd)}/{made.session_id}.jsonl",
         "resume": f"cd {shlex.quote(cwd)} && claude --resume {made.session_id}",
         "left_out": made.left_out,
         "lines": list(made.lines),

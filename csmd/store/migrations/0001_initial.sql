@@ -257,6 +257,21 @@ create table tombstones (
 -- Keyed hashes of the file names of transcripts that a recorded tool call has written: their lines prove nothing.
 create table tampered (name_hash text primary key, at text not null);
 
+-- What the assistant is told by its instruction files and its own memory's index: the latest of each file.
+create table instructions (
+  seq integer primary key,
+  project_seq integer not null references projects (seq),
+  path text not null,
+  kind text not null,
+  root text not null,
+  ordinal integer not null,
+  text text not null,
+  text_hash text not null,
+  read_at text not null,
+  gone integer not null default 0,
+  unique (project_seq, path)
+);
+
 create table counters (name text primary key, value integer not null);
 
 create table vector_models (

@@ -12,7 +12,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from csmd.capture.hosts import claude, claude_lines
+from csmd.capture.hosts import claude, claude_export
 from csmd.model import SaidTurn, TurnKind
 
 SESSION = "11111111-2222-4333-8444-555555555555"
@@ -32,7 +32,7 @@ def result(uuid: str, tool: str, text: str = "a file") -> SaidTurn:
 
 
 def exported(*turns: SaidTurn) -> list[dict[str, Any]]:
-    made = claude_lines.export(turns, session_id=SESSION, cwd="/p", model="claude-x")
+    made = claude_export.export(turns, session_id=SESSION, cwd="/p", model="claude-x")
     lines = [json.loads(line) for line in made.lines]
     check_chain(lines)
     return lines
@@ -146,7 +146,7 @@ def test_a_branch_that_a_rewind_left_behind_is_not_in_it() -> None:
         said("user", "Use Postgres.", "u2", parent_uuid="p"),
         said("assistant", "It is Postgres.", "a2", parent_uuid="u2"),
     ]
-    made = claude_lines.export(turns, session_id=SESSION, cwd="/p")
+    made = claude_export.export(turns, session_id=SESSION, cwd="/p")
     assert [json.loads(line)["uuid"] for line in made.lines] == ["u2", "a2"]
     assert made.left_out == 2
 
@@ -165,9 +165,9 @@ def test_a_compaction_begins_the_conversation_anew() -> None:
 
 
 def test_a_session_without_a_uuid_gets_the_same_one_each_time() -> None:
-    one, other = (claude_lines.export([said("user", "Hi.", "u1")], session_id="mine", cwd="/p") for _ in range(2))
+    one, other = (claude_export.export([said("user", "Hi.", "u1")], session_id="mine", cwd="/p") for _ in range(2))
     assert one == other and one.session_id != "mine"
-    assert claude_lines.resumable_id(SESSION) == SESSION
+    assert claude_export.resumable_id(SESSION) == SESSION
 
 
 @pytest.mark.parametrize(
@@ -175,7 +175,7 @@ def test_a_session_without_a_uuid_gets_the_same_one_each_time() -> None:
     [("/a/b.c_d e", "-a-b-c-d-e"), ("/p/.hidden", "-p--hidden"), ("/p/\U0001f600", "-p---")],
 )
 def test_the_folder_is_named_as_the_client_names_it(path: str, folder: str) -> None:
-    assert claude_lines.project_folder(path) == folder
+    assert claude_export.project_folder(path) == folder
 
 
 KINDS: tuple[TurnKind, ...] = ("user", "assistant", "tool_call", "tool_result", "summary", "notification", "relayed")

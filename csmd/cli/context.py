@@ -1,0 +1,87 @@
+"""The verbs that show what a session is given by files: its instructions and the assistant's own memory."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import click
+
+from csmd.cli import show
+from csmd.cli.ask import ask, here, json_option, out
+
+project_option = click.option("--project", metavar="PATH", help="This directory's by default.")
+
+
+@click.group()
+def context() -> None:
+    """Show the instructions that a session is given."""
+
+
+@context.command()
+@project_option
+@click.option(
+    "--mode",
+    type=click.Choice(["host", "seed"]),
+    default="host",
+    show_default=True,
+    help="As the assistant loads them, or four scopes with @include lines.",
+)
+@json_option
+def build(project: str | None, mode: str, as_json: bool) -> None:
+    """Show the instructions that a session here is given, with the index of the assistant's own memory."""
+    out(ask("csm_context_build", project=here(project), mode=mode), as_json, show_context)
+
+
+@click.group()
+def memdir() -> None:
+    """Show the assistant's own memory."""
+
+
+@memdir.command()
+@project_option
+@json_option
+def scan(project: str | None, as_json: bool) -> None:
+    """List the files of the assistant's own memory for this project, the newest first."""
+    out(ask("csm_memdir_scan", project=here(project)), as_json, show_memos)
+
+
+@memdir.command("load")
+@click.argument("file")
+@project_option
+@json_option
+def load_memo(file: str, project: str | None, as_json: bool) -> None:
+    """Show one file of the assistant's own memory without its head."""
+    found = ask("csm_memdir_load", project=here(project), file=file)
+    out(found, as_json, lambda value: click.echo(value["text"]))
+
+
+def show_context(value: dict[str, Any]) -> None:
+    """The text, then on standard error which files it is made of: the text alone can be put into a file."""
+    if value["text"]:
+        click.echo(value["text"])
+    else:
+        click.echo("nothing: there is no instruction file for this directory", err=True)
+    files = value["files"]
+    if files:
+        click.echo(f"\n{len(files)} files, about {value['tokens']} tokens:", err=True)
+    for one in files:
+        click.echo(f"  {one['scope']:<8} {one['tokens']:>6}  {one['path']}", err=True)
+    for problem in value["problems"]:
+        click.echo(f"  ! {problem}", err=True)
+
+
+def show_memos(value: dict[str, Any]) -> None:
+    """The files of a memory directory, two lines each."""
+    click.echo(value["folder"])
+    if not value["files"]:
+        click.echo("nothing: the assistant has kept no memory here")
+    for memo in value["files"]:
+        kind = memo["type"] or "?"
+        click.echo(f"\n{memo['filename']}  ({kind}, {show.size(memo['size'])}, {memo['modified'][:10]})")
+        if memo["description"] or memo["name"]:
+            click.echo(f"  {memo['description'] or memo['name']}")
+        for problem in memo["problems"]:
+            click.echo(f"  ! {problem}")
+
+
+VERBS: tuple[click.Command, ...] = (context, memdir)

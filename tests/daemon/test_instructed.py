@@ -1,0 +1,185 @@
+"""Instruction files are read when a session starts and when they change, redacted, and never on the socket's thread."""
+
+from __future__ import annotations
+
+import os
+import threading
+import time
+from pathlib import Path
+from typing import Any
+
+import pytest
+from machine import PREFERENCE, Machine, eventually
+
+from csmd.capture import stage_instructions
+from csmd.daemon.watch import Watch
+from csmd.store import instructions, projects
+
+pytestmark = pytest.mark.filterwarnings("ignore:Callback with id:RuntimeWarning")
+
+TOKEN = "ghp_" + "aB3dE5fG7hJ9kL1mN3pQ5rS7tU9vW1xY3zA5"
+
+
+def texts(parts: Any) -> list[str]:
+    def look(rows: Any) -> list[str]:
+        place = stage_instructions.project.identify(
+            str(parts.machine.project), read=stage_instructions.files.read_small
+        )
+        seq = projects.seq_of(rows, place.key)
+        return instructions.texts(rows, [seq]) if seq else []
+
+    return parts.store.read(look)
+
+
+def begin(parts: Any) -> None:
+    """A project that csmd knows, in which a session is at work."""
+    parts.machine.conversation()
+    parts.steward.step(0.0)
+    parts.steward.instructed.visit(str(parts.machine.project))
+
+
+def test_where_a_session_is_at_work_the_instructions_are_read_redacted(parts: Any) -> None:
+    machine: Machine = parts.machine
+    (machine.project / "CLAUDE.md").write_text(
+        f"Use tabs.\ntoken: {TOKEN}\n<csmd-brief>told before</csmd-brief>\n@more.md\n"
+    )
+    (machine.project / "more.md").write_text("More of it.\n<!-- csmd -->\n")
+    begin(parts)
+    parts.steward.step(1.0)
+    first, second = texts(parts)
+    assert first.startswith("Use tabs.") and TOKEN not in first and "[redacted:" in first
+    assert "told before" not in first, "csmd's own words are nobody's instructions"
+    assert second == "More of it."
+    before = parts.store.commits
+    parts.steward.instructed.visit(str(machine.project))
+    assert parts.steward.instructed.waiting() and parts.steward.instructed.step() == 0
+    assert parts.store.commits == before, "nothing changed, nothing is written"
+    # A file that changes without anybody's hint is seen at the next visit, one that is new too.
+    (machine.project / "more.md").write_text("Even more of it.\n")
+    (machine.project / "CLAUDE.local.md").write_text("Mine.")
+    parts.steward.instructed.visit(str(machine.project))
+    assert parts.steward.instructed.step() == 2
+    assert texts(parts)[1:] == ["Even more of it.", "Mine."]
+
+
+def test_a_file_that_changes_or_goes_is_read_again(parts: Any) -> None:
+    machine: Machine = parts.machine
+    (machine.project / "CLAUDE.md").write_text("one @docs/a.md")
+    (machine.project / "docs").mkdir()
+    (machine.project / "docs/a.md").write_text("a1")
+    begin(parts)
+    parts.steward.step(1.0)
+    assert texts(parts) == ["one @docs/a.md", "a1"]
+    (machine.project / "docs/a.md").write_text("a2")
+    parts.steward.hint(str(machine.project / "docs/a.md"))
+    parts.steward.step(2.0)
+    assert texts(parts) == ["one @docs/a.md", "a2"]
+    (machine.project / "CLAUDE.md").unlink()
+    parts.steward.hint(str(machine.project / "CLAUDE.md"))
+    parts.steward.step(3.0)
+    assert texts(parts) == []
+
+
+def test_files_that_are_no_instructions_are_no_news(parts: Any) -> None:
+    begin(parts)
+    parts.steward.step(1.0)
+    for name in ("history.jsonl", "settings.json", ".claude.json", "todos/x.md"):
+        parts.steward.instructed.touch(str(parts.machine.assistant / name))
+    assert not parts.steward.instructed.waiting()
+    assert parts.machine.assistant in parts.steward.instructed.folders()
+
+
+def test_the_directories_of_instructions_are_watched_and_nothing_below_them(tmp_path: Path) -> None:
+    hints: list[str] = []
+    transcripts: list[str] = []
+    watch = Watch(transcripts.append, hints.append)
+    try:
+        (tmp_path / "deep").mkdir()
+        watch.follow([], alone=[tmp_path, tmp_path / "missing"])
+        assert (watch.roots, watch.trouble) == ([], "")
+        (tmp_path / "deep/CLAUDE.md").write_text("x")
+        (tmp_path / "CLAUDE.md").write_text("x")
+        eventually(lambda: str(tmp_path / "CLAUDE.md") in hints)
+        hints.clear()
+        (tmp_path / "CLAUDE.md").unlink()
+        eventually(lambda: str(tmp_path / "CLAUDE.md") in hints)
+        assert str(tmp_path / "deep/CLAUDE.md") not in hints
+        (tmp_path / "history.jsonl").write_text("{}")
+        eventually(lambda: str(tmp_path / "history.jsonl") in hints)
+        assert transcripts == [], "what lies beside instructions is no transcript"
+        watch.follow([], alone=[])
+    finally:
+        watch.close()
+
+
+def test_a_disk_that_hangs_holds_up_neither_hooks_nor_writes(parts: Any, monkeypatch: pytest.MonkeyPatch) -> None:
+    begin(parts)
+    goes_on, reached = threading.Event(), threading.Event()
+    real = stage_instructions.place_of
+
+    def slow(*arguments: Any) -> Any:
+        reached.set()
+        assert goes_on.wait(60)
+        return real(*arguments)
+
+    monkeypatch.setattr(stage_instructions, "place_of", slow)
+    parts.serve()
+    steward = threading.Thread(target=lambda: parts.steward.step(1.0))
+    steward.start()
+    try:
+        assert reached.wait(60), "the steward is in the middle of it"
+        from machine import ask, event_frames
+
+        payload = {"session_id": "s9", "cwd": str(parts.machine.project), "prompt": "hello", "source": "startup"}
+        for name in ("SessionStart", "UserPromptSubmit"):
+            assert ask(parts.path, event_frames(name, {**payload, "hook_event_name": name}))[0] == b"ok"
+        assert parts.store.write(lambda rows: 1) == 1
+        assert steward.is_alive()
+    finally:
+        goes_on.set()
+        steward.join()
+
+
+def test_what_claude_md_says_is_not_told_again_and_what_contradicts_it_is(machine: Machine) -> None:
+    """On a running daemon: a hook starts a session, the file changes, the next brief is without it."""
+    machine.conversation()
+    machine.start()
+    machine.sync()
+    memory = machine.project / "CLAUDE.md"
+
+    def brief() -> str:
+        return str(machine.call("csm_memory_context", project=str(machine.project))["text"])
+
+    def recalled() -> str:
+        prompt = "should this code use pathlib or os.path?"
+        return str(machine.call("csm_memory_recall", project=str(machine.project), prompt=prompt)["text"])
+
+    assert "pathlib over os.path" in brief() and "database_url, not db_url" in brief()
+    assert "pathlib over os.path" in recalled()
+    memory.write_text(f"# Rules\n- {PREFERENCE}\n- the config key is db_url, not database_url\n")
+    machine.event("SessionStart", "s2", source="startup")
+    eventually(lambda: "pathlib over os.path" not in brief())
+    assert "database_url, not db_url" in brief(), "the file says the opposite"
+    assert "pathlib over os.path" not in recalled()
+    assert memory.read_text().startswith("# Rules"), "never written"
+
+
+def test_the_assistants_own_memory_is_known_too(machine: Machine) -> None:
+    from csmd.capture import memdir
+
+    machine.conversation()
+    folder = machine.assistant / "projects" / memdir.folder_name(str(machine.project.resolve())) / "memory"
+    folder.mkdir(parents=True)
+    machine.start()
+    machine.sync()
+    machine.event("SessionStart", "s2", source="startup")
+    (folder / "MEMORY.md").write_text(f"- [Paths](paths.md) — {PREFERENCE}\n")
+    assert os.path.getsize(folder / "MEMORY.md")
+
+    def brief() -> str:
+        return str(machine.call("csm_memory_context", project=str(machine.project))["text"])
+
+    begun = time.monotonic()
+    eventually(lambda: "pathlib over os.path" not in brief())
+    assert "database_url" in brief()
+    assert time.monotonic() - begun < 60, "by the watch, not by a sweep"
