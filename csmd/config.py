@@ -109,6 +109,10 @@ class Settings:
     """Seconds without work after which the embedding worker ends."""
     capture_tool_output_bytes: int = 8192
     """Bytes of one tool output that are kept; the rest stays in the transcript only."""
+    backup_keep: int = 5
+    """How many backups are kept; the oldest go."""
+    backup_every_h: int = 24
+    """Hours between backups that the daemon makes by itself when idle; 0: none."""
     log_max_bytes: int = 2_000_000
     """Size at which the log file is rotated; three older ones are kept."""
 

@@ -15,6 +15,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, Literal
 
 from csmd.capture import stage as capture
+from csmd.daemon import backups
 from csmd.errors import ConfigError, CsmdError, EmbeddingUnavailable, StoreError
 from csmd.store import counts, cursors, models, vectors
 
@@ -33,7 +34,7 @@ class Job:
     """Work somebody waits for; `progress` is for people, `result` for the caller."""
 
     id: str
-    kind: Literal["import", "sync", "model"]
+    kind: Literal["import", "sync", "model", "backup"]
     path: str = ""
     with_vectors: bool = True
     state: Literal["waiting", "running", "done", "failed"] = "waiting"
@@ -49,6 +50,9 @@ def batches(steward: Steward, job: Job) -> Iterator[None]:
     try:
         if job.kind == "model":
             _use_model(steward, job)
+        elif job.kind == "backup":
+            job.progress.update(step="copying")
+            job.result.update(backups.make(steward, Path(job.path) if job.path else None))
         else:
             yield from _take_in(steward, job)
         job.state = "done"

@@ -12,7 +12,8 @@ import secrets
 import select
 import signal
 import time
-from contextlib import ExitStack, suppress
+from collections.abc import Iterator
+from contextlib import ExitStack, contextmanager, suppress
 from pathlib import Path
 from typing import Any
 
@@ -21,17 +22,17 @@ import psutil
 
 import csmd
 from csmd import wire
-from csmd.config import Config, child_environment
-from csmd.daemon import logs
+from csmd.config import Config, Paths, child_environment
+from csmd.daemon import backups, logs
 from csmd.daemon.now import now_iso
 from csmd.daemon.server import Server, clear_stale_socket
 from csmd.daemon.steward import Steward
 from csmd.daemon.tools import Tools
 from csmd.daemon.watch import Watch
-from csmd.errors import AlreadyRunning, ConfigError, CsmdError
+from csmd.errors import AlreadyRunning, ConfigError, CsmdError, Damaged, StoreError
 from csmd.store import counts, embed, files, models, vectors
 from csmd.store.core import Store
-from csmd.store.sqlite import Rows
+from csmd.store.sqlite import REPAIR_HINT, Rows
 
 log = logging.getLogger(__name__)
 
@@ -60,7 +61,18 @@ def start_token(pid: int) -> float:
 def run(config: Config) -> None:
     """Runs the daemon until SIGTERM or SIGINT; AlreadyRunning when another one serves this home."""
     os.umask(0o077)
-    paths = config.paths
+    with alone(config.paths):
+        logs.configure(config)
+        try:
+            _serve(config)
+        except Damaged:
+            log.error("the database is damaged: nothing is taken in until `csmd repair`, hooks spool")  # noqa: TRY400
+            raise
+
+
+@contextmanager
+def alone(paths: Paths) -> Iterator[None]:
+    """Holds the instance lock of a home, its directories made; AlreadyRunning when another process has it."""
     for directory in (paths.home, paths.run_dir, paths.spool, paths.models):
         files.make_private(directory)
     lock = filelock.FileLock(paths.lock, mode=0o600)
@@ -71,8 +83,7 @@ def run(config: Config) -> None:
             f"a csmd daemon is already running for {paths.home}", hint="`csmd status` shows it, `csmd stop` ends it"
         ) from None
     try:
-        logs.configure(config)
-        _serve(config)
+        yield
     finally:
         lock.release()
 
@@ -194,9 +205,15 @@ def status(
 ) -> dict[str, Any]:
     """Everything `csmd status` shows."""
     name = tools.model_name()
-    model = vectors.model_seq(rows, name) if name else None
     spooled = files.spooled_paths(config.paths.home)
     degraded = [f"{what}: {trouble}" for what, trouble in sorted(steward.trouble.items())]
+    try:
+        known = _known(rows, name)
+    except StoreError as error:  # `status` answers whatever the database is like
+        known = _known(None, name)
+        degraded.insert(0, f"database: {error.what}")
+    if store.damage:
+        degraded.insert(0, f"database: {store.damage}; nothing is taken in, hooks spool ({REPAIR_HINT})")
     if name is None:
         degraded.append("vectors: no embedding model is installed, search is by words alone (csmd model fetch)")
     if watch.trouble:
@@ -208,10 +225,10 @@ def status(
         "home": str(config.paths.home),
         "daemon": {"pid": os.getpid(), "uptime_s": round(time.time() - started, 1), **_usage(os.getpid())},
         "worker": {"pid": embedder.pid, **(_usage(embedder.pid) if embedder.pid else {})},
-        "model": {"name": name, "waiting": vectors.left(rows, model) if name else 0},
-        "counts": counts.counts(rows),
-        "counters": counts.counters(rows),
-        "last_event": counts.last_event(rows),
+        "model": {"name": name, "waiting": known["waiting"]},
+        "counts": known["counts"],
+        "counters": known["counters"],
+        "last_event": known["last_event"],
         "spool": {"files": len(spooled), "oldest": spooled[0].name[:16] if spooled else ""},
         "jobs": [
             {"kind": job.kind, "state": job.state, **job.progress}
@@ -220,16 +237,31 @@ def status(
         ],
         "projects": [
             {"root": root, "name": title, "sessions": sessions, "memories": count, "last": last}
-            for _, root, title, sessions, count, last in counts.projects(rows)
+            for _, root, title, sessions, count, last in known["projects"]
         ],
         "watching": [str(root) for root in watch.roots],
         "storage": {
-            "database_bytes": database.stat().st_size,
+            "database_bytes": _size(database),
             "wal_bytes": _size(database.with_name(database.name + "-wal")),
             "commits": store.commits,
+            **backups.shown(database),
         },
         "log": str(config.paths.log_file),
         "degraded": degraded,
+    }
+
+
+def _known(rows: Rows | None, model_name: str | None) -> dict[str, Any]:
+    """What the rows tell `csmd status`; nothing at all without any."""
+    if rows is None:
+        none: dict[str, Any] = {"waiting": 0, "counts": dict.fromkeys(dict(counts.COUNTED), 0)}
+        return {**none, "counters": {}, "last_event": {}, "projects": []}
+    return {
+        "waiting": vectors.left(rows, vectors.model_seq(rows, model_name)) if model_name else 0,
+        "counts": counts.counts(rows),
+        "counters": counts.counters(rows),
+        "last_event": counts.last_event(rows),
+        "projects": counts.projects(rows),
     }
 
 

@@ -10,7 +10,7 @@ from collections.abc import Callable
 from typing import Any
 
 from csmd.config import Config
-from csmd.daemon.answers import memory, state, work
+from csmd.daemon.answers import memory, state, upkeep, work
 from csmd.daemon.steward import Steward
 from csmd.daemon.tool import Params, Tool, checked
 from csmd.errors import BadInput
@@ -73,6 +73,7 @@ def _list_tools(tools: Tools, rows: Rows, params: Params) -> dict[str, Any]:
 TOOLS: dict[str, Tool] = {
     **memory.TOOLS,
     **work.TOOLS,
+    **upkeep.TOOLS,
     **state.TOOLS,
     "csm_tools": Tool(summary="List what can be asked", mutates=False, run=_list_tools, parameters={}),
 }
