@@ -86,6 +86,13 @@ def status(value: dict[str, Any]) -> None:
             )
         )
     rows.append(("storage", f"{size(storage['database_bytes'] + storage['wal_bytes'])} in {value['home']}"))
+    if storage["backups"]:
+        rows.append(
+            (
+                "backups",
+                f"{storage['backups']}, {size(storage['backups_bytes'])}, the last of {when(storage['last_backup'])}",
+            )
+        )
     redacted = sum(amount for name, amount in value["counters"].items() if name.startswith("redacted "))
     amiss = [f"{amount} {name}" for name, amount in value["counters"].items() if name.startswith("bad ") and amount]
     rows.append(("privacy", f"{redacted} secrets kept out" + (f"; quarantined: {', '.join(amiss)}" if amiss else "")))
@@ -113,6 +120,13 @@ def status(value: dict[str, Any]) -> None:
         )
         if len(value["projects"]) > 10:
             out.print(f"and {len(value['projects']) - 10} more (csmd status --json)")
+
+
+def labelled(rows: list[tuple[str, str]]) -> None:
+    """Lines with a label each, in the terminal's width."""
+    out = console()
+    for name, text in rows:
+        _labelled(out, name, text)
 
 
 def _last_events(last: dict[str, str]) -> str:

@@ -66,7 +66,7 @@ def run(config: Config) -> None:
         try:
             _serve(config)
         except Damaged:
-            log.error("the database is damaged: nothing is taken in until `csmd repair`, hooks spool")  # noqa: TRY400
+            log.error("the database is damaged: nothing is taken in until `csmd repair`, hooks spool")
             raise
 
 

@@ -88,10 +88,10 @@ def make(database: Path, target: Path, *, stop: Callable[[], bool] = lambda: Fal
         found = examine(temp, vfs=vfs)
         if found != expected:
             raise Damaged(f"the copy of {database} does not hold what it should", hint=REPAIR_HINT)
-        _to_disk(temp)
+        to_disk(temp)
         size = temp.stat().st_size
         temp.replace(target)
-        _to_disk(folder)
+        to_disk(folder)
     except OSError as error:
         raise StoreError(
             f"{target}: {error.strerror or error}", hint="choose another place or free some space"
@@ -183,7 +183,8 @@ def _remove(temp: Path) -> None:
             temp.with_name(temp.name + suffix).unlink()
 
 
-def _to_disk(path: Path) -> None:
+def to_disk(path: Path) -> None:
+    """Returns when a file, or a directory's list of its files, is on the disk."""
     descriptor = os.open(path, os.O_RDONLY)
     try:
         os.fsync(descriptor)

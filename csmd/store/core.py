@@ -26,7 +26,7 @@ import apsw
 
 from csmd.errors import Damaged, IndexDamaged, Refused, StoreError
 from csmd.store import backup, migrate
-from csmd.store.integrity import integrity as integrity
+from csmd.store.soundness import integrity as integrity
 from csmd.store.sqlite import REPAIR_HINT, Rows, connect, explained
 
 T = TypeVar("T")

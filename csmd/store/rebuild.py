@@ -200,3 +200,18 @@ def keep_forgotten(rows: Rows, tombstones: list[Row]) -> int:
     rows.run("delete from statements where text_hash in (select text_hash from tombstones)")
     rows.run("delete from memories where text_hash in (select text_hash from tombstones)")
     return gone
+
+
+def last_turn(rows: Rows) -> int:
+    """The row key of the last turn."""
+    return int(rows.value("select max(seq) from turns") or 0)
+
+
+def without_turn(rows: Rows) -> int:
+    """How many memories rest on no turn that is stored: no transcript would bring them back."""
+    return int(
+        rows.value(
+            "select count(*) from memories m where not exists (select 1 from provenance p join turns t "
+            "on t.uuid = p.uuid where p.memory_seq = m.seq)"
+        )
+    )

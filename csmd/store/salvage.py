@@ -71,7 +71,9 @@ def open_damaged(path: Path, *, sound: Path | None) -> apsw.Connection | None:
         try:
             connection = connect(path, readonly=True)
             connection.execute("pragma cell_size_check = on").fetchall()
-            if {"turns", "projects"} <= {name for (name,) in connection.execute("select name from sqlite_schema")}:
+            if {"meta", "projects", "turns", "statements"} <= {
+                name for (name,) in connection.execute("select name from sqlite_schema")
+            }:
                 return connection
         except DAMAGE:
             pass
@@ -228,3 +230,21 @@ def refuse_newer(rows: Rows) -> None:
         raise
     except StoreError:
         return
+
+
+def paths_read(rows: Rows) -> list[str]:
+    """The transcripts that a database knows, as far as they can be read."""
+    found: list[str] = []
+    for sql in ("select path from files", "select path from sessions where path <> ''"):
+        with contextlib.suppress(*DAMAGE):
+            for (path,) in rows.connection.execute(sql):
+                found.append(str(path))
+    return found
+
+
+def tombstones(rows: Rows) -> list[Row]:
+    """(hash, time) of what was forgotten, as far as it can be read."""
+    with contextlib.suppress(*DAMAGE):
+        found = [table for table in tables(rows) if table.name == "tombstones"]
+        return [(row[1], row[2]) for table in found for row in readable(rows, table, [])]
+    return []

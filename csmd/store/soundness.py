@@ -1,10 +1,14 @@
-"""What must hold between the rows of a sound database, looked at by its owner's hand: nothing is mended here."""
+"""What must hold in a sound database: its pages, between its rows, and of what derives from them."""
 
 from __future__ import annotations
 
-from csmd.errors import StoreError
-from csmd.store import vectors
-from csmd.store.sqlite import Rows
+import contextlib
+from dataclasses import dataclass
+from pathlib import Path
+
+from csmd.errors import SchemaTooNew, StoreError
+from csmd.store import migrate, vectors
+from csmd.store.sqlite import Rows, connect
 
 FULL_TEXT = ("turns_fts", "memories_fts")
 #: What is wrong -> how many rows it is wrong of.
@@ -64,3 +68,53 @@ def indexes(rows: Rows) -> list[str]:
         return problems + vectors.problems(rows)
     except StoreError as error:
         return [*problems, f"vectors: {error.what}"]
+
+
+@dataclass(frozen=True, slots=True)
+class Looked:
+    """What is wrong with a file; `only_indexes` when the rows are whole and what derives from them is not."""
+
+    problems: list[str]
+    only_indexes: bool = False
+
+
+def look(path: Path) -> Looked:
+    """What is wrong with the database in a file, a scratch copy; SchemaTooNew for one that is only newer."""
+    if path.is_dir():
+        return Looked(["a directory stands where the database belongs"])
+    if not path.exists() or not path.stat().st_size:
+        return Looked([f"the database {'is empty' if path.exists() else 'is gone'}"])
+    try:
+        with contextlib.closing(connect(path, readonly=False)) as connection:
+            rows = Rows(connection)
+            if not migrate.is_of_csmd(rows):
+                return Looked(["the file is a database of another program"])
+            behind = bool(migrate.pending(rows))
+            wrong = structure(rows)
+            if not wrong and not rows.value("select count(*) from meta where key = 'hash_key'"):
+                wrong = ["the key of the hashes is missing"]
+            # Of a schema that is behind only the pages can be judged: the rest is the present one's.
+            derived = [] if behind else indexes(rows)
+            between = [] if behind or wrong else content(rows)
+            return Looked([*wrong, *between, *derived], only_indexes=not wrong and not between)
+    except SchemaTooNew:
+        raise
+    except StoreError as error:
+        return Looked([error.what.removeprefix(f"{path} ")])
+
+
+def mend_indexes(path: Path) -> bool:
+    """Makes full text and vectors anew from the rows of a file, a scratch copy; whether that was enough."""
+    try:
+        with contextlib.closing(connect(path, readonly=False)) as connection:
+            rows = Rows(connection)
+            with rows.transaction(write=True):
+                for table in FULL_TEXT:
+                    rows.run(f"insert into {table} ({table}) values ('rebuild')")  # noqa: S608
+                if vectors.problems(rows):
+                    vectors.begin_anew(rows)
+            sound = not integrity(rows)
+            rows.run("pragma wal_checkpoint(truncate)")
+            return sound
+    except StoreError:
+        return False

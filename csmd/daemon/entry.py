@@ -1,0 +1,32 @@
+"""How a process of the daemon's begins and ends: with the recorded configuration, its errors on stderr."""
+
+from __future__ import annotations
+
+import sys
+from collections.abc import Callable
+from pathlib import Path
+
+from csmd.config import Config, default_paths, load
+from csmd.errors import CsmdError
+from csmd.store import files
+
+
+def configuration() -> Config:
+    """The configuration in force, with the assistant's directories that `csmd install` recorded."""
+    paths = default_paths()
+    record = files.read_json(paths.install_record) or {}
+    recorded = record.get("assistant_dirs")
+    extra = tuple(Path(str(folder)) for folder in recorded) if isinstance(recorded, list) else ()
+    return load(paths=paths, extra_dirs=extra)
+
+
+def explaining(work: Callable[[], None]) -> int:
+    """Does what a process is for; the exit code. What stops it is said on stderr."""
+    try:
+        work()
+    except CsmdError as error:
+        print(f"csmd: {error.what}", file=sys.stderr)  # noqa: T201
+        if error.hint:
+            print(f"  try: {error.hint}", file=sys.stderr)  # noqa: T201
+        return error.exit_code
+    return 0
