@@ -24,9 +24,9 @@ from csmd.daemon.entry import configuration, explaining
 from csmd.daemon.now import now_iso
 from csmd.daemon.run import alone
 from csmd.errors import BadInput, Damaged, StoreError
-from csmd.store import backup, counts, files, rebuild, salvage, soundness
+from csmd.store import backup, counts, files, rebuild, salvage, soundness, sqlite
 from csmd.store.core import Store
-from csmd.store.sqlite import Row, Rows, connect
+from csmd.store.sqlite import Row, Rows
 
 #: Where the new database is made, inside the home: its rename must not cross disks.
 WORKSHOP = "repairing"
@@ -72,7 +72,7 @@ def _rebuilt(config: Config, scratch: Path, workshop: Path, report: dict[str, An
         sound = backup.newest_sound(config.paths.database)
         readable = salvage.open_damaged(scratch, sound=sound) if scratch.is_file() else None
         damaged = Rows(opened.enter_context(closing(readable))) if readable else None
-        copy = Rows(opened.enter_context(closing(connect(sound, readonly=True)))) if sound else None
+        copy = opened.enter_context(sqlite.opened(sound, readonly=True)) if sound else None
         key, copys_key = salvage.key_of(damaged), salvage.key_of(copy)
         if key and copys_key and key != copys_key:
             copy = None  # of another database: its rows have nothing to do with these

@@ -18,7 +18,7 @@ import apsw
 
 from csmd.errors import BadInput, Damaged, StoreError
 from csmd.store import counts, files, migrate
-from csmd.store.sqlite import REPAIR_HINT, Rows, connect, explained
+from csmd.store.sqlite import REPAIR_HINT, explained, opened, shut
 
 FOLDER = "backups"
 #: What a copy that is not whole yet is called; with a random end.
@@ -104,18 +104,22 @@ def make(database: Path, target: Path, *, stop: Callable[[], bool] = lambda: Fal
 def _copy(database: Path, temp: Path, stop: Callable[[], bool], vfs: str) -> dict[str, int]:
     """Copies page by page within one snapshot; what that snapshot counts."""
     try:
-        with contextlib.ExitStack() as opened:
-            source = opened.enter_context(contextlib.closing(connect(database, readonly=True, vfs=vfs)))
-            rows = Rows(source)
-            # Without the snapshot, each write of the daemon's would make the copy begin again.
-            opened.enter_context(rows.transaction(write=False))
+        # Without the snapshot, each write of the daemon's would make the copy begin again.
+        with (
+            opened(database, readonly=True, vfs=vfs) as rows,
+            rows.transaction(write=False),
+            contextlib.ExitStack() as end,
+        ):
             expected = counts.counts(rows)
-            copy = opened.enter_context(contextlib.closing(apsw.Connection(str(temp), vfs=vfs or None)))
-            with copy.backup("main", source, "main") as backup:
-                while not backup.done:
-                    if stop():
-                        raise StoreError("the daemon is stopping", hint="run it again when the daemon is up")
-                    backup.step(PAGES_AT_ONCE)
+            copy = apsw.Connection(str(temp), vfs=vfs or None)
+            end.callback(shut, copy)
+            backup = copy.backup("main", rows.connection, "main")
+            end.callback(backup.close, True)  # not as a context manager: apsw's fails where ending it fails
+            while not backup.done:
+                if stop():
+                    raise StoreError("the daemon is stopping", hint="run it again when the daemon is up")
+                backup.step(PAGES_AT_ONCE)
+            backup.finish()
             # One file: a write-ahead log beside a copy would get lost.
             copy.execute("pragma journal_mode = delete").fetchall()
     except apsw.Error as error:
@@ -131,8 +135,7 @@ def examine(path: Path, *, vfs: str = "") -> dict[str, int]:
                 raise BadInput(f"{path} is empty")
     except OSError as error:
         raise BadInput(f"{path}: {error.strerror}") from error
-    with contextlib.closing(connect(path, readonly=True, vfs=vfs)) as connection:
-        rows = Rows(connection)
+    with opened(path, readonly=True, vfs=vfs) as rows:
         if not migrate.is_of_csmd(rows):
             raise BadInput(f"{path} is a database of another program")
         migrate.pending(rows)

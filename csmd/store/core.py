@@ -27,7 +27,7 @@ import apsw
 from csmd.errors import Damaged, IndexDamaged, Refused, StoreError
 from csmd.store import backup, migrate
 from csmd.store.soundness import integrity as integrity
-from csmd.store.sqlite import REPAIR_HINT, Rows, connect, explained
+from csmd.store.sqlite import REPAIR_HINT, Rows, connect, explained, shut
 
 T = TypeVar("T")
 Lane = Literal["hook", "main", "status"]
@@ -100,7 +100,9 @@ class Store:
         with contextlib.ExitStack() as opened:
 
             def opening(*, readonly: bool) -> apsw.Connection:
-                return opened.enter_context(contextlib.closing(connect(path, readonly=readonly, vfs=vfs)))
+                connection = connect(path, readonly=readonly, vfs=vfs)
+                opened.callback(shut, connection)
+                return connection
 
             writer = opening(readonly=False)
             rows = Rows(writer)
@@ -180,14 +182,14 @@ class Store:
         for thread in threads:
             thread.join()
         with self._maintaining:
-            self._maintenance.close()
+            shut(self._maintenance)
 
     def _write_loop(self, connection: apsw.Connection) -> None:
         rows = Rows(connection)
         while group := self._writes.take(GROUP_LIMIT):
             # Whoever gave up before its turn is left out; from here on nobody can.
             self._commit_group(rows, [task for task in group if task.future.set_running_or_notify_cancel()])
-        connection.close()
+        shut(connection)
 
     def _commit_group(self, rows: Rows, group: list[_Task]) -> None:
         outcomes: list[tuple[_Task, Any, BaseException | None]] = []
@@ -224,7 +226,7 @@ class Store:
             for task in taken:
                 if task.future.set_running_or_notify_cancel():
                     self._perform_read(rows, task)
-        connection.close()
+        shut(connection)
 
     def _perform_read(self, rows: Rows, task: _Task) -> None:
         left = None if task.deadline_at is None else task.deadline_at - time.monotonic()

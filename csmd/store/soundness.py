@@ -2,13 +2,12 @@
 
 from __future__ import annotations
 
-import contextlib
 from dataclasses import dataclass
 from pathlib import Path
 
 from csmd.errors import SchemaTooNew, StoreError
 from csmd.store import migrate, vectors
-from csmd.store.sqlite import Rows, connect
+from csmd.store.sqlite import Rows, opened
 
 FULL_TEXT = ("turns_fts", "memories_fts")
 #: What is wrong -> how many rows it is wrong of.
@@ -85,8 +84,7 @@ def look(path: Path) -> Looked:
     if not path.exists() or not path.stat().st_size:
         return Looked([f"the database {'is empty' if path.exists() else 'is gone'}"])
     try:
-        with contextlib.closing(connect(path, readonly=False)) as connection:
-            rows = Rows(connection)
+        with opened(path, readonly=False) as rows:
             if not migrate.is_of_csmd(rows):
                 return Looked(["the file is a database of another program"])
             behind = bool(migrate.pending(rows))
@@ -106,8 +104,7 @@ def look(path: Path) -> Looked:
 def mend_indexes(path: Path) -> bool:
     """Makes full text and vectors anew from the rows of a file, a scratch copy; whether that was enough."""
     try:
-        with contextlib.closing(connect(path, readonly=False)) as connection:
-            rows = Rows(connection)
+        with opened(path, readonly=False) as rows:
             with rows.transaction(write=True):
                 for table in FULL_TEXT:
                     rows.run(f"insert into {table} ({table}) values ('rebuild')")  # noqa: S608

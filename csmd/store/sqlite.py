@@ -10,7 +10,7 @@ import importlib.util
 import threading
 import time
 from collections.abc import Iterator, Mapping, Sequence
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from pathlib import Path
 from typing import Any
 
@@ -59,9 +59,25 @@ def connect(path: Path, *, readonly: bool, vfs: str = "") -> apsw.Connection:
         for pragma in pragmas:
             connection.execute(f"pragma {pragma}").fetchall()
     except apsw.Error as error:
-        connection.close()
+        shut(connection)
         raise explained(error, path) from error
     return connection
+
+
+def shut(connection: apsw.Connection) -> None:
+    """Closes a connection; that the disk does not take the log's pages then is no harm: they stay in the log."""
+    with suppress(apsw.Error):
+        connection.close()
+
+
+@contextmanager
+def opened(path: Path, *, readonly: bool, vfs: str = "") -> Iterator[Rows]:
+    """The rows of a database for as long as the block runs."""
+    connection = connect(path, readonly=readonly, vfs=vfs)
+    try:
+        yield Rows(connection)
+    finally:
+        shut(connection)
 
 
 #: What there is to do about a damaged database.
