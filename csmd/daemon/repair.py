@@ -94,8 +94,12 @@ def _rebuilt(config: Config, scratch: Path, workshop: Path, report: dict[str, An
         return new
     with closing(Store(new, now=now_iso())) as store:  # anew: its key is another one now
         last = store.read(rebuild.last_turn)
+        for project, cwd in store.read(rebuild.nameless_projects):
+            place = capture.Places("").of(cwd)
+            store.write(lambda rows, seq=project, place=place: rebuild.name_project(rows, seq, place))  # type: ignore[misc]
         report["lost"] += _read_all(config, store, paths)
-        store.write(lambda rows: rebuild.put_in_order(rows, new_after=last))
+        store.write(lambda rows: rebuild.put_in_order(rows, new_after=last, hurt=made.hurt))
+        store.write(rebuild.leave_stubs)
         report["forgotten_again"] = store.write(lambda rows: rebuild.keep_forgotten(rows, []))
         after = store.read(counts.counts)
         report["from_transcripts"] = {"turns": after["turns"] - before["turns"], "files": len(paths)}

@@ -27,7 +27,7 @@ import apsw
 from csmd.errors import Damaged, IndexDamaged, Refused, StoreError
 from csmd.store import backup, migrate
 from csmd.store.soundness import integrity as integrity
-from csmd.store.sqlite import REPAIR_HINT, Rows, connect, explained, shut
+from csmd.store.sqlite import REPAIR_HINT, Rows, connect, explained, opened, shut
 
 T = TypeVar("T")
 Lane = Literal["hook", "main", "status"]
@@ -97,11 +97,15 @@ class Store:
         """Whether writes are refused for that."""
         backup.refuse_to_begin_anew(path)
         _make_private(path)
-        with contextlib.ExitStack() as opened:
+        if path.stat().st_size:
+            # Before anything is written: not into a newer database, nor into another program's.
+            with opened(path, readonly=True, vfs=vfs) as present:
+                migrate.pending(present)
+        with contextlib.ExitStack() as made:
 
             def opening(*, readonly: bool) -> apsw.Connection:
                 connection = connect(path, readonly=readonly, vfs=vfs)
-                opened.callback(shut, connection)
+                made.callback(shut, connection)
                 return connection
 
             writer = opening(readonly=False)
@@ -120,7 +124,7 @@ class Store:
                 )
                 for lane, tasks in self._reads.items()
             }
-            opened.pop_all()
+            made.pop_all()
         for thread in (self._writer, *self._readers.values()):
             thread.start()
 

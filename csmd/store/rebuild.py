@@ -12,6 +12,7 @@ from dataclasses import dataclass, field
 import apsw
 
 from csmd import text
+from csmd.model import Project
 from csmd.store.salvage import LEAST, MOST, Table, checked_by, merged, readable, span, tables, with_defaults
 from csmd.store.sqlite import Row, Rows
 
@@ -28,6 +29,8 @@ class Found:
     """Taken from the copy."""
     gaps: dict[str, int] = field(default_factory=dict)
     """Places of a table that could not be read, and rows that are not what was stored."""
+    hurt: set[int] = field(default_factory=set)
+    """Sessions whose order has a gap."""
     tombstones_lost: int = 0
     """Marks of forgotten texts that nothing can be compared with any more."""
     stubs: int = 0
@@ -58,7 +61,7 @@ def rebuild(into: Rows, *, damaged: Rows | None, copy: Rows | None, key: bytes |
     if key is None:
         found.tombstones_lost = into.run("delete from tombstones")
         _hash_again(into, new_key)
-    found.stubs = _close_references(into)
+    found.stubs, found.hurt = _close_references(into)
     return found
 
 
@@ -112,8 +115,11 @@ _STUB_SESSIONS = (
 )
 
 
-def _close_references(into: Rows) -> int:
-    """Makes stubs for lost projects and sessions, drops rows that refer to nothing, lists turns that nobody lists."""
+def _close_references(into: Rows) -> tuple[int, set[int]]:
+    """Makes stubs for lost projects and sessions, drops rows that refer to nothing, lists turns that nobody lists.
+
+    How many stubs, and the sessions at whose end turns were put.
+    """
     into.run(
         "insert into projects (seq, key, root, name, kind, created_at) values "
         "(0, 'everywhere', '', 'everywhere', 'path', '') on conflict do nothing"
@@ -125,7 +131,7 @@ def _close_references(into: Rows) -> int:
         for name in [table.name for table in tables(into)]:
             for _, _, parent, column, to, *_ in into.all(f"pragma foreign_key_list({name})"):
                 into.run(f"delete from {name} where {column} not in (select {to} from {parent})")  # noqa: S608
-    _list_all_turns(into)
+    hurt = _list_all_turns(into)
     into.run("update sessions set last_at = started_at where last_at < started_at")
     into.run("update counters set value = 0 where value < 0")
     into.run(
@@ -133,11 +139,11 @@ def _close_references(into: Rows) -> int:
         "select m.seq, 'recovered:' || m.id, m.session_id, m.created_at, 'states' from memories m "
         "where not exists (select 1 from provenance p where p.memory_seq = m.seq)"
     )
-    return stubs
+    return stubs, hurt
 
 
-def _list_all_turns(into: Rows) -> None:
-    """Puts turns that no session lists at the end of theirs."""
+def _list_all_turns(into: Rows) -> set[int]:
+    """Puts turns that no session lists at the end of theirs; which sessions."""
     into.run(
         "update sessions set turns = coalesce((select max(st.ordinal) from session_turn st "
         "where st.session_seq = sessions.seq and st.ordinal > sessions.turns), turns)"
@@ -154,11 +160,12 @@ def _list_all_turns(into: Rows) -> None:
             turn=turn,
             session=session,
         )
+    return {int(session) for _, session in unlisted}
 
 
-def put_in_order(rows: Rows, *, new_after: int) -> int:
-    """Lists by their times the turns of sessions into which lost turns came back; how many sessions."""
-    hurt = [
+def put_in_order(rows: Rows, *, new_after: int, hurt: set[int]) -> int:
+    """Lists by their times the turns of `hurt` sessions and of those into which lost turns came back; how many."""
+    hurt = hurt | {
         int(session)
         for (session,) in rows.all(
             "select distinct st.session_seq from session_turn st join turns t on t.seq = st.turn_seq where t.seq > :new "
@@ -166,8 +173,8 @@ def put_in_order(rows: Rows, *, new_after: int) -> int:
             "where o.session_seq = st.session_seq and o.ordinal < st.ordinal and e.at > t.at)",
             new=new_after,
         )
-    ]
-    for session in hurt:
+    }
+    for session in sorted(hurt):
         listed = rows.all(
             "select st.turn_seq from session_turn st join turns t on t.seq = st.turn_seq "
             "where st.session_seq = :session order by t.at, st.ordinal",
@@ -200,6 +207,54 @@ def keep_forgotten(rows: Rows, tombstones: list[Row]) -> int:
     rows.run("delete from statements where text_hash in (select text_hash from tombstones)")
     rows.run("delete from memories where text_hash in (select text_hash from tombstones)")
     return gone
+
+
+def leave_stubs(rows: Rows) -> int:
+    """Gives turns of sessions whose own row was lost to those that list them again; how many stubs went."""
+    stub = "select seq from sessions where id like 'recovered-%'"
+    elsewhere = (
+        f"select min(st.session_seq) from session_turn st where st.turn_seq = {{}} and st.session_seq not in ({stub})"
+    )
+    rows.run(
+        f"update turns set session_seq = ({elsewhere.format('turns.seq')}) "  # noqa: S608
+        f"where session_seq in ({stub}) and ({elsewhere.format('turns.seq')}) is not null"
+    )
+    rows.run(
+        f"update statements set session_seq = ({elsewhere.format('statements.turn_seq')}) "  # noqa: S608
+        f"where session_seq in ({stub}) and ({elsewhere.format('statements.turn_seq')}) is not null"
+    )
+    rows.run(
+        f"delete from session_turn where session_seq in ({stub}) and exists "  # noqa: S608
+        "(select 1 from turns t where t.seq = session_turn.turn_seq and t.session_seq <> session_turn.session_seq)"
+    )
+    return rows.run(
+        f"delete from sessions where seq in ({stub}) and not exists "  # noqa: S608
+        "(select 1 from session_turn st where st.session_seq = sessions.seq) and not exists "
+        "(select 1 from turns t where t.session_seq = sessions.seq) and not exists "
+        "(select 1 from statements s where s.session_seq = sessions.seq)"
+    )
+
+
+def nameless_projects(rows: Rows) -> list[tuple[int, str]]:
+    """(row key, a directory in which a session of it stood) of projects whose own row was lost."""
+    found = rows.all(
+        "select p.seq, max(s.cwd) from projects p join sessions s on s.project_seq = p.seq "
+        "where p.key = 'recovered-' || cast(p.seq as text) and s.cwd <> '' group by p.seq"
+    )
+    return [(int(seq), str(cwd)) for seq, cwd in found]
+
+
+def name_project(rows: Rows, seq: int, project: Project) -> None:
+    """Gives a lost project's row what its directory says, unless another row has that already."""
+    rows.run(
+        "update projects set key = :key, root = :root, name = :name, kind = :kind where seq = :seq "
+        "and not exists (select 1 from projects p where p.key = :key)",
+        key=project.key,
+        root=project.root,
+        name=project.name,
+        kind=project.kind,
+        seq=seq,
+    )
 
 
 def last_turn(rows: Rows) -> int:

@@ -25,7 +25,7 @@ NOT_TAKEN = frozenset({"migrations", "cursors", "files", "vector_models", "vecto
 HASHED = frozenset({"statements", "memories"})
 LEAST, MOST = -(2**63), 2**63 - 1
 #: Where the end of a table cannot be read and nothing says how far it went, this many keys are tried past the last.
-TRIED_PAST_THE_LAST = 5000
+TRIED_PAST_THE_LAST = 1000
 TYPES: dict[str, type | tuple[type, ...]] = {"integer": int, "text": str, "real": (float, int)}
 DAMAGE = (apsw.Error, StoreError, UnicodeDecodeError, ValueError, MemoryError)
 #: A header of the pages and journal that csmd uses; SQLite takes the number of pages from the file's size.
@@ -114,9 +114,11 @@ def _columns_of(rows: Rows, table: Table) -> str:
     )
 
 
-def span(rows: Rows, table: Table, low: int, high: int, *, backwards: bool = False) -> Iterator[Row]:
-    """(key, *columns) of the rows with keys of a range."""
-    columns = _columns_of(rows, table)
+def span(
+    rows: Rows, table: Table, low: int, high: int, *, columns: str | None = None, backwards: bool = False
+) -> Iterator[Row]:
+    """(key, *columns) of the rows with keys of a range; nothing of a table that is not there."""
+    columns = _columns_of(rows, table) if columns is None else columns
     if not columns:
         return
     where = "" if table.key == "''" else f"where {table.key} between :low and :high"
@@ -128,12 +130,13 @@ def span(rows: Rows, table: Table, low: int, high: int, *, backwards: bool = Fal
 
 def readable(rows: Rows, table: Table, gaps: list[tuple[int, int]]) -> Iterator[Row]:
     """Every row that can be read, each range of keys from both its ends, then its middle in halves; `gaps` grows."""
+    columns = _columns_of(rows, table)
     spans = [(LEAST, MOST)]
     while spans:
         low, high = spans.pop()
         first, last = low - 1, high + 1
         try:
-            for row in span(rows, table, low, high):
+            for row in span(rows, table, low, high, columns=columns):
                 yield row
                 first = row[0] if table.key != "''" else first
             continue
@@ -143,7 +146,7 @@ def readable(rows: Rows, table: Table, gaps: list[tuple[int, int]]) -> Iterator[
             gaps.append((LEAST, MOST))
             continue
         with contextlib.suppress(*DAMAGE):
-            for row in span(rows, table, low, high, backwards=True):
+            for row in span(rows, table, low, high, columns=columns, backwards=True) if high > low else ():
                 yield row
                 last = row[0]
         # Of a key that several rows share some may be behind the damage.
@@ -153,11 +156,24 @@ def readable(rows: Rows, table: Table, gaps: list[tuple[int, int]]) -> Iterator[
         if high >= MOST:
             high = max(low, _last_key(rows, table, low))
             gaps.append((high + 1, MOST))
+            if low == 0 and _is_lost(rows, table, high, columns):
+                gaps.append((low, high))
+                continue
         if low >= high:
             gaps.append((low, high)) if low == high else None
         else:
             middle = (low + high) // 2
             spans += [(middle + 1, high), (low, middle)]
+
+
+def _is_lost(rows: Rows, table: Table, high: int, columns: str) -> bool:
+    """Whether no key of a table can be looked up, neither near its beginning nor anywhere: its root is damaged."""
+    tried = {2**power for power in range(high.bit_length())} | set(range(0, high, max(1, high // 64)))
+    for key in tried:
+        with contextlib.suppress(*DAMAGE):
+            list(span(rows, table, key, key, columns=columns))
+            return False
+    return True
 
 
 def _last_key(rows: Rows, table: Table, low: int) -> int:

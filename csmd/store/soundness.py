@@ -6,7 +6,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from csmd.errors import SchemaTooNew, StoreError
-from csmd.store import migrate, vectors
+from csmd.store import migrate, salvage, vectors
 from csmd.store.sqlite import Rows, opened
 
 FULL_TEXT = ("turns_fts", "memories_fts")
@@ -40,9 +40,10 @@ def structure(rows: Rows) -> list[str]:
     """What is wrong with the file's pages and references, its full-text indexes left out."""
     problems: list[str] = []
     try:
-        found = [str(text) for (text,) in rows.all("pragma quick_check(20)") if text != "ok"]
-        # Indexes are asked below, each by itself.
-        problems += [text for text in found if not any(name in text for name in (*FULL_TEXT, "vec_"))][:5]
+        # Table by table: what is virtual is asked below, each by itself.
+        for (table,) in rows.all("select name from sqlite_schema where type = 'table' and rootpage > 0"):
+            found = [str(text) for (text,) in rows.all(f"pragma quick_check('{table}')") if text != "ok"]
+            problems += [f"{table}: {found[0].splitlines()[-1]}"] if found else []
         problems += [f"{table}: row {row} refers to nothing" for table, row, *_ in rows.all("pragma foreign_key_check")]
     except StoreError as error:
         problems.append(error.what)
@@ -53,6 +54,18 @@ def content(rows: Rows) -> list[str]:
     """What is wrong between rows that can all be read."""
     found = [(text, int(rows.value(sql))) for text, sql in _COUNTED.items()]
     return [text.format(count) for text, count in found if count]
+
+
+def altered(rows: Rows) -> list[str]:
+    """Which texts are no longer those that were stored: their keyed hashes tell; reads all of them."""
+    key = salvage.key_of(rows)
+    found = []
+    for table in salvage.tables(rows):
+        sound = salvage.checked_by(table, key)
+        wrong = sum(not sound(row[1:]) for row in salvage.span(rows, table, salvage.LEAST, salvage.MOST))
+        if wrong:
+            found.append(f"{table.name}: {wrong} rows are not what was stored")
+    return found
 
 
 def indexes(rows: Rows) -> list[str]:
@@ -93,7 +106,7 @@ def look(path: Path) -> Looked:
                 wrong = ["the key of the hashes is missing"]
             # Of a schema that is behind only the pages can be judged: the rest is the present one's.
             derived = [] if behind else indexes(rows)
-            between = [] if behind or wrong else content(rows)
+            between = [] if behind or wrong else content(rows) + altered(rows)
             return Looked([*wrong, *between, *derived], only_indexes=not wrong and not between)
     except SchemaTooNew:
         raise
