@@ -123,12 +123,8 @@ def _repaired(value: dict[str, Any]) -> None:
 
 def _read_again(value: dict[str, Any]) -> list[tuple[str, str]]:
     """What the daemon took in when it was back."""
-    sync = value.get("sync")
-    return (
-        [("then", f"{sync['turns_new']} turns and {sync['memories_new']} memories from what came since")]
-        if sync
-        else []
-    )
+    since = value.get("came_back")
+    return [("then", f"{_counted(since)} from what was said since")] if since else []
 
 
 def _ending(value: dict[str, Any]) -> list[tuple[str, str]]:
@@ -151,7 +147,10 @@ def _with_daemon_stopped(*arguments: str, dry_run: bool, changed: Callable[[dict
     if mended:
         service.start(paths)
         with show.progress() as bar:
-            report["sync"] = client.work(paths, "csm_sync", {"vectors": False}, watch=bar)
+            client.work(paths, "csm_sync", {"vectors": False}, watch=bar)
+        # Not what the sync says: the daemon began to read by itself when it started.
+        now, then = client.call(paths, "csm_runtime_status")["counts"], report.get("counts", {})
+        report["came_back"] = {name: max(0, now[name] - then.get(name, now[name])) for name in ("turns", "memories")}
     else:
         _start_again(paths, ran)
     return report

@@ -213,7 +213,7 @@ def leave_stubs(rows: Rows) -> int:
     """Gives turns of sessions whose own row was lost to those that list them again; how many stubs went."""
     stub = "select seq from sessions where id like 'recovered-%'"
     elsewhere = (
-        f"select min(st.session_seq) from session_turn st where st.turn_seq = {{}} and st.session_seq not in ({stub})"
+        f"select min(st.session_seq) from session_turn st where st.turn_seq = {{}} and st.session_seq not in ({stub})"  # noqa: S608
     )
     rows.run(
         f"update turns set session_seq = ({elsewhere.format('turns.seq')}) "  # noqa: S608
