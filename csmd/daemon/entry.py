@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import errno
 import sys
 from collections.abc import Callable
 from pathlib import Path
@@ -9,6 +10,10 @@ from pathlib import Path
 from csmd.config import Config, default_paths, load
 from csmd.errors import CsmdError
 from csmd.store import files
+
+
+#: What a disk says that is full, broken or not to be written: no fault of ours.
+DISK = (errno.ENOSPC, errno.EDQUOT, errno.EROFS, errno.EACCES, errno.EPERM, errno.EIO)
 
 
 def configuration() -> Config:
@@ -29,4 +34,10 @@ def explaining(work: Callable[[], None]) -> int:
         if error.hint:
             print(f"  try: {error.hint}", file=sys.stderr)  # noqa: T201
         return error.exit_code
+    except OSError as error:
+        if error.errno not in DISK:
+            raise
+        print(f"csmd: {error.filename or 'the home'}: {error.strerror}", file=sys.stderr)  # noqa: T201
+        print("  try: free some space, or make that directory writable; hooks spool meanwhile", file=sys.stderr)  # noqa: T201
+        return 1
     return 0

@@ -73,15 +73,20 @@ def run(config: Config) -> None:
 @contextmanager
 def alone(paths: Paths) -> Iterator[None]:
     """Holds the instance lock of a home, its directories made; AlreadyRunning when another process has it."""
-    for directory in (paths.home, paths.run_dir, paths.spool, paths.models):
-        files.make_private(directory)
-    lock = filelock.FileLock(paths.lock, mode=0o600)
     try:
+        for directory in (paths.home, paths.run_dir, paths.spool, paths.models):
+            files.make_private(directory)
+        lock = filelock.FileLock(paths.lock, mode=0o600)
         lock.acquire(timeout=0)
     except filelock.Timeout:
         raise AlreadyRunning(
             f"a csmd daemon is already running for {paths.home}", hint="`csmd status` shows it, `csmd stop` ends it"
         ) from None
+    except OSError as error:
+        raise ConfigError(
+            f"{error.filename or paths.home}: {error.strerror or error}",
+            hint="make that directory writable and see that its disk has room; hooks spool meanwhile",
+        ) from error
     try:
         yield
     finally:
