@@ -99,7 +99,7 @@ class Store:
         _make_private(path)
         if path.stat().st_size:
             # Before anything is written: not into a newer database, nor into another program's.
-            with opened(path, readonly=True, vfs=vfs) as present:
+            with opened(path, readonly=False, vfs=vfs, looking=True) as present:
                 migrate.pending(present)
         with contextlib.ExitStack() as made:
 

@@ -35,10 +35,11 @@ def vector_extension() -> str:
     return str(Path(spec.origin).parent / "vec0")
 
 
-def connect(path: Path, *, readonly: bool, vfs: str = "") -> apsw.Connection:
+def connect(path: Path, *, readonly: bool, vfs: str = "", looking: bool = False) -> apsw.Connection:
     """A connection with csmd's pragmas; readers cannot write by construction.
 
-    `vfs` names how SQLite reaches the disk; "" is the platform's own.
+    `vfs` names how SQLite reaches the disk; "" is the platform's own. One that is `looking` can end what a crash
+    interrupted, which no reader can, and changes nothing else: not even the kind of journal.
     """
     flags = apsw.SQLITE_OPEN_READONLY if readonly else apsw.SQLITE_OPEN_READWRITE | apsw.SQLITE_OPEN_CREATE
     extension = vector_extension()
@@ -53,7 +54,7 @@ def connect(path: Path, *, readonly: bool, vfs: str = "") -> apsw.Connection:
         connection.set_busy_timeout(BUSY_TIMEOUT_MS)
         # Small caches and no mapping: the daemon's memory must not grow with the database (design section 1, 6).
         pragmas = ["foreign_keys = on", "temp_store = memory", "mmap_size = 0", "cache_size = -4096"]
-        if not readonly:
+        if not readonly and not looking:
             # The steward checkpoints: an automatic one would put its fsync into some hook's ack.
             pragmas += ["journal_mode = wal", "synchronous = full", "fullfsync = on", "wal_autocheckpoint = 0"]
         for pragma in pragmas:
@@ -71,9 +72,9 @@ def shut(connection: apsw.Connection) -> None:
 
 
 @contextmanager
-def opened(path: Path, *, readonly: bool, vfs: str = "") -> Iterator[Rows]:
+def opened(path: Path, *, readonly: bool, vfs: str = "", looking: bool = False) -> Iterator[Rows]:
     """The rows of a database for as long as the block runs."""
-    connection = connect(path, readonly=readonly, vfs=vfs)
+    connection = connect(path, readonly=readonly, vfs=vfs, looking=looking)
     try:
         yield Rows(connection)
     finally:
