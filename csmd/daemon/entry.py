@@ -11,7 +11,6 @@ from csmd.config import Config, default_paths, load
 from csmd.errors import CsmdError
 from csmd.store import files
 
-
 #: What a disk says that is full, broken or not to be written: no fault of ours.
 DISK = (errno.ENOSPC, errno.EDQUOT, errno.EROFS, errno.EACCES, errno.EPERM, errno.EIO)
 

@@ -114,7 +114,8 @@ def _few(rows: dict[str, int]) -> dict[str, int]:
 
 def _lost(made: rebuild.Found, *, key_lost: bool) -> list[str]:
     """What could not be read, in words; what transcripts bring back is still among it."""
-    lost = [f"{table}: {number} places could not be read" for table, number in made.gaps.items() if number]
+    left = {table: number - made.filled.get(table, 0) for table, number in made.gaps.items()}
+    lost = [f"{table}: {number} places could not be read nor filled" for table, number in left.items() if number > 0]
     if key_lost:
         lost.append(
             f"the key of the hashes: {made.tombstones_lost} texts that were forgotten are no longer known as such"
@@ -230,10 +231,16 @@ def _swap(new: Path, database: Path, aside: dict[str, Path]) -> None:
     """Sets the old files aside, log first: a new database must never meet the log of another."""
     for suffix in reversed(SUFFIXES):
         old = _beside(database, suffix)
-        if old.exists():
+        aside[suffix].unlink(missing_ok=True)  # of an earlier time
+        if not old.exists():
+            continue
+        try:
+            if suffix or old.is_dir():
+                old.replace(aside[suffix])
+            else:
+                os.link(old, aside[suffix])  # under both names until the new one takes its place
+        except OSError:
             old.replace(aside[suffix])
-        else:
-            aside[suffix].unlink(missing_ok=True)  # of an earlier time, it would be taken for this one's
     backup.to_disk(new)
     new.replace(database)
     backup.to_disk(database.parent)
