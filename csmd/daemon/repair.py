@@ -114,8 +114,11 @@ def _few(rows: dict[str, int]) -> dict[str, int]:
 
 def _lost(made: rebuild.Found, *, key_lost: bool) -> list[str]:
     """What could not be read, in words; what transcripts bring back is still among it."""
-    left = {table: number - made.filled.get(table, 0) for table, number in made.gaps.items()}
-    lost = [f"{table}: {number} places could not be read nor filled" for table, number in left.items() if number > 0]
+    lost = [
+        f"{table}: {number} places could not be read, {made.filled.get(table, 0)} rows came from the backup"
+        for table, number in made.gaps.items()
+        if number > made.filled.get(table, 0)
+    ]
     if key_lost:
         lost.append(
             f"the key of the hashes: {made.tombstones_lost} texts that were forgotten are no longer known as such"
