@@ -51,6 +51,7 @@ def test_the_list_of_tools_is_the_registry(parts: Any) -> None:
     assert all(set(row) == {"name", "summary", "mutates"} and row["name"].startswith("csm_") for row in listed)
     assert {row["name"] for row in listed if row["mutates"]} == {
         "csm_memory_save", "csm_memory_delete", "csm_import", "csm_sync", "csm_model_add",
+        "csm_backup_make",
     }  # fmt: skip
     with pytest.raises(BadInput, match="unknown tool 'csm_nothing'"):
         parts.call("csm_nothing")
