@@ -96,7 +96,7 @@ def _restored(value: dict[str, Any]) -> None:
 @dry_run_option
 @json_option
 def repair(dry_run: bool, as_json: bool) -> None:
-    """Look at the database and bring a damaged one back from what can be read, backups and transcripts."""
+    """Look at the database. Bring back a damaged one, from what is left of it, backups and transcripts."""
     value = _with_daemon_stopped(
         "repair", dry_run=dry_run, changed=lambda report: report["state"] in ("rebuilt", "indexes")
     )
