@@ -65,9 +65,8 @@ class Steward(threading.Thread):
         self._lock = threading.Lock()
         self._wake = threading.Event()
         self._stopping = threading.Event()
-        self._next_live = self._next_full = 0.0
+        self._next_live = self._next_full = self._next_backup = 0.0
         self._commits_seen = 0
-        self._next_backup = 0.0
 
     def hint(self, path: str) -> None:
         """Says that a transcript may have grown; cheap, from any thread."""
