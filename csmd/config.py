@@ -131,6 +131,10 @@ class Settings:
     """Days after which the text of tool calls and results is dropped; 0 keeps it. Conversation is never dropped."""
     storage_max_mb: int = 2000
     """Megabytes that the database may use before the oldest tool output is dropped; 0 for no limit."""
+    backup_keep: int = 5
+    """How many backups are kept; the oldest go."""
+    backup_every_h: int = 24
+    """Hours between backups that the daemon makes by itself when idle; 0: none."""
     log_max_bytes: int = 2_000_000
     """Size at which the log file is rotated; three older ones are kept."""
 

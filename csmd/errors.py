@@ -8,6 +8,8 @@ CsmdError                what, where, and a hint what to do; exit code 1
   DaemonBusy             it is there but told us to come back
   AlreadyRunning         another daemon holds the instance lock
   StoreError             the database refused
+    Damaged              the file cannot be read, or is no database of csmd's: `csmd repair`
+      IndexDamaged       a full-text index or vectors only: what they derive from is whole
     SchemaTooNew         written by a newer csmd
     DeadlineExceeded     a read was interrupted at its deadline
     Refused              the writer's queue is full or it is closing
@@ -58,6 +60,14 @@ class AlreadyRunning(CsmdError):
 
 class StoreError(CsmdError):
     """The database refused."""
+
+
+class Damaged(StoreError):
+    """The database cannot be read as it should, or another file stands in its place."""
+
+
+class IndexDamaged(Damaged):
+    """What is damaged derives from rows that are whole: a full-text index or vectors."""
 
 
 class SchemaTooNew(StoreError):

@@ -31,7 +31,7 @@ ONLY_IN = {
     "numpy": {"store.embed_worker"},
     "tiktoken": {"store.embed_worker"},
     "huggingface_hub": {"store.embed_worker"},
-    "apsw": {"store.sqlite", "store.core", "store.migrate"},
+    "apsw": {"store.sqlite", "store.core", "store.migrate", "store.backup", "store.salvage", "store.rebuild"},
     "sqlite_vec": {"store.sqlite"},
     "psycopg": {"store.postgres"},
     "json": {"wire", "client", "daemon.server", "mcp", "capture.hosts.claude"},

@@ -20,11 +20,11 @@ from csmd import client, wire
 from csmd.cli import ask as asking
 from csmd.cli import context as instructing
 from csmd.cli import install as installing
-from csmd.cli import privacy, service, session, settings, show
+from csmd.cli import privacy, service, session, settings, show, upkeep
 from csmd.cli import project as projects
 from csmd.cli.ask import json_option
 from csmd.config import Config, base_interpreter, child_environment, default_paths, load
-from csmd.errors import CsmdError
+from csmd.errors import CsmdError, DaemonUnreachable
 
 vectors_option = click.option("--no-vectors", is_flag=True, help="Do not wait for the vectors.")
 
@@ -199,7 +199,10 @@ def restart(as_json: bool) -> None:
 @json_option
 def status(as_json: bool) -> None:
     """Show whether everything works, and what is known."""
-    value = asking.ask("csm_runtime_status")
+    try:
+        value = asking.ask("csm_runtime_status")
+    except DaemonUnreachable as error:
+        raise service.why_not(default_paths(), error) from None
     value["degraded"] += installing.trouble(default_paths())
     asking.out(value, as_json, show.status)
 
@@ -276,5 +279,5 @@ def hooks_print() -> None:
     click.echo(wire.pretty(settings.hooks_json(base_interpreter(), default_paths().home)))
 
 
-for verb in (*asking.VERBS, *privacy.VERBS, *session.VERBS, *projects.VERBS, *instructing.VERBS):
+for verb in (*asking.VERBS, *privacy.VERBS, *session.VERBS, *projects.VERBS, *instructing.VERBS, *upkeep.VERBS):
     main.add_command(verb)

@@ -59,8 +59,7 @@ def start(paths: Paths) -> dict[str, Any]:
             elif child is None:
                 child = _spawn(paths)
             elif child.poll() is not None:
-                said = _complaint_path(paths).read_text(encoding="utf-8", errors="replace").strip()
-                what, _, hint = said.removeprefix("csmd: ").partition("\n  try: ")
+                what, hint = complaint(_complaint_path(paths).read_text(encoding="utf-8", errors="replace"))
                 raise CsmdError(
                     f"the daemon ended at once: {what or f'exit code {child.returncode}'}",
                     hint=hint or f"see {paths.log_file}",
@@ -120,6 +119,21 @@ def _end(process: psutil.Process) -> None:
             time.sleep(0.02)
     except psutil.NoSuchProcess:
         return
+
+
+def complaint(said: str) -> tuple[str, str]:
+    """(what, hint) of what a process of csmd's said on stderr when it ended."""
+    what, _, hint = said.strip().removeprefix("csmd: ").partition("\n  try: ")
+    return what, hint
+
+
+def why_not(paths: Paths, error: DaemonUnreachable) -> DaemonUnreachable:
+    """The same error with what the last daemon said that could not start, if one did."""
+    with contextlib.suppress(OSError):
+        what, hint = complaint(_complaint_path(paths).read_text(encoding="utf-8", errors="replace"))
+        if what and running(paths) is None:
+            return DaemonUnreachable(f"{error.what}; the last one ended at once: {what}", hint=hint or error.hint)
+    return error
 
 
 def _ask(paths: Paths) -> dict[str, Any]:

@@ -86,7 +86,15 @@ def status(value: dict[str, Any]) -> None:
             )
         )
     rows.append(("storage", f"{size(storage['database_bytes'] + storage['wal_bytes'])} in {value['home']}"))
-    rows.append(("keeps", _kept(value["transcripts"])))
+    if value["transcripts"]:
+        rows.append(("keeps", _kept(value["transcripts"])))
+    if storage["backups"]:
+        rows.append(
+            (
+                "backups",
+                f"{storage['backups']}, {size(storage['backups_bytes'])}, the last of {when(storage['last_backup'])}",
+            )
+        )
     redacted = sum(amount for name, amount in value["counters"].items() if name.startswith("redacted "))
     amiss = [f"{amount} {name}" for name, amount in value["counters"].items() if name.startswith("bad ") and amount]
     rows.append(
@@ -311,3 +319,10 @@ def labelled(out: Console, name: str, text: str, *, style: str = "") -> None:
 def _degraded(out: Console, reasons: list[str]) -> None:
     for reason in reasons:
         print_text(out, reason, head="degraded: ", style="yellow")
+
+
+def described(rows: list[tuple[str, str]]) -> None:
+    """Lines with a label each, in the terminal's width."""
+    out = console()
+    for name, text in rows:
+        labelled(out, name, text)

@@ -15,7 +15,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, Literal
 
 from csmd.capture import stage as capture
-from csmd.daemon import purging, scanning
+from csmd.daemon import backups, purging, scanning
 from csmd.errors import ConfigError, CsmdError, EmbeddingUnavailable, StoreError
 from csmd.store import counts, cursors, models, vectors
 
@@ -34,7 +34,7 @@ class Job:
     """Work somebody waits for; `progress` is for people, `result` for the caller."""
 
     id: str
-    kind: Literal["import", "sync", "model", "purge", "scan"]
+    kind: Literal["import", "sync", "model", "purge", "scan", "backup"]
     path: str = ""
     with_vectors: bool = True
     order: dict[str, Any] = field(default_factory=dict)
@@ -56,6 +56,9 @@ def batches(steward: Steward, job: Job) -> Iterator[None]:
             yield from purging.run(steward, job)
         elif job.kind == "scan":
             yield from scanning.run(steward, job)
+        elif job.kind == "backup":
+            job.progress.update(step="copying")
+            job.result.update(backups.make(steward, Path(job.path) if job.path else None))
         else:
             yield from _take_in(steward, job)
         job.state = "done"

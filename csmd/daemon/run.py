@@ -12,28 +12,27 @@ import secrets
 import select
 import signal
 import time
-from collections import Counter
-from contextlib import ExitStack, suppress
+from collections.abc import Iterator
+from contextlib import ExitStack, contextmanager, suppress
 from pathlib import Path
-from typing import Any
 
 import filelock
 import psutil
 
 import csmd
 from csmd import wire
-from csmd.capture.redact import choose_words, redact
-from csmd.config import Config, child_environment
-from csmd.daemon import hosts, kept, logs, purging, retention
+from csmd.capture.redact import choose_words
+from csmd.config import Config, Paths, child_environment
+from csmd.daemon import logs, purging
 from csmd.daemon.now import now_iso
 from csmd.daemon.server import Server, clear_stale_socket
+from csmd.daemon.status import status
 from csmd.daemon.steward import Steward
 from csmd.daemon.tools import Tools
 from csmd.daemon.watch import Watch
-from csmd.errors import AlreadyRunning, ConfigError, CsmdError
-from csmd.store import counts, embed, files, models, vectors
+from csmd.errors import AlreadyRunning, ConfigError, CsmdError, Damaged
+from csmd.store import embed, files, models
 from csmd.store.core import Store
-from csmd.store.sqlite import Rows
 
 log = logging.getLogger(__name__)
 
@@ -62,20 +61,35 @@ def start_token(pid: int) -> float:
 def run(config: Config) -> None:
     """Runs the daemon until SIGTERM or SIGINT; AlreadyRunning when another one serves this home."""
     os.umask(0o077)
-    paths = config.paths
-    for directory in (paths.home, paths.run_dir, paths.spool, paths.models):
-        files.make_private(directory)
-    lock = filelock.FileLock(paths.lock, mode=0o600)
+    with alone(config.paths):
+        logs.configure(config)
+        choose_words(config.settings.privacy_redact)
+        try:
+            _serve(config)
+        except Damaged:
+            log.error("the database is damaged: nothing is taken in until `csmd repair`, hooks spool")
+            raise
+
+
+@contextmanager
+def alone(paths: Paths) -> Iterator[None]:
+    """Holds the instance lock of a home, its directories made; AlreadyRunning when another process has it."""
     try:
+        for directory in (paths.home, paths.run_dir, paths.spool, paths.models):
+            files.make_private(directory)
+        lock = filelock.FileLock(paths.lock, mode=0o600)
         lock.acquire(timeout=0)
     except filelock.Timeout:
         raise AlreadyRunning(
             f"a csmd daemon is already running for {paths.home}", hint="`csmd status` shows it, `csmd stop` ends it"
         ) from None
+    except OSError as error:
+        raise ConfigError(
+            f"{error.filename or paths.home}: {error.strerror or error}",
+            hint="make that directory writable and see that its disk has room; hooks spool meanwhile",
+        ) from error
     try:
-        logs.configure(config)
-        choose_words(config.settings.privacy_redact)
-        _serve(config)
+        yield
     finally:
         lock.release()
 
@@ -95,7 +109,7 @@ def _serve(config: Config) -> None:
         directory = models.installed(paths.models, config.settings.embed_model)
         embedder = embed.Embedder(directory, idle_s=config.settings.embed_idle_s, environment=child_environment())
         ending.callback(embedder.close)
-        started = time.time()
+        started = time.monotonic()
 
         def model_name() -> str | None:
             return tools.model_name()
@@ -109,7 +123,7 @@ def _serve(config: Config) -> None:
             config,
             embedder,
             steward,
-            lambda rows: status(rows, config, store, embedder, steward, watch, tools, started),
+            lambda rows: status(rows, config, store, embedder, steward, watch, tools.model_name(), started),
         )
         server = Server(path, store, config, embedder, steward, tools, ended=stop.set)
         server.start()
@@ -186,76 +200,3 @@ def _last_checkpoint(store: Store) -> None:
         store.checkpoint(truncate=True)
     except CsmdError as error:
         log.warning("the last checkpoint failed: %s", type(error).__name__)  # the next start reads the write-ahead log
-
-
-def status(
-    rows: Rows,
-    config: Config,
-    store: Store,
-    embedder: embed.Embedder,
-    steward: Steward,
-    watch: Watch,
-    tools: Tools,
-    started: float,
-) -> dict[str, Any]:
-    """Everything `csmd status` shows."""
-    name = tools.model_name()
-    model = vectors.model_seq(rows, name) if name else None
-    spooled = files.spooled_paths(config.paths.home)
-    degraded = [f"{what}: {trouble}" for what, trouble in sorted(steward.trouble.items())]
-    degraded = [redact(line, Counter()) for line in degraded]
-    if name is None:
-        degraded.append("vectors: no embedding model is installed, search is by words alone (csmd model fetch)")
-    if watch.trouble:
-        degraded.append(watch.trouble)
-    degraded += retention.warnings(rows, config.settings)
-    database = config.paths.database
-    counters = counts.counters(rows)
-    return {
-        "version": csmd.__version__,
-        "proto": wire.PROTO,
-        "home": str(config.paths.home),
-        "daemon": {"pid": os.getpid(), "uptime_s": round(time.time() - started, 1), **_usage(os.getpid())},
-        "worker": {"pid": embedder.pid, **(_usage(embedder.pid) if embedder.pid else {})},
-        "model": {"name": name, "waiting": vectors.left(rows, model) if name else 0},
-        "counts": counts.counts(rows),
-        "counters": counters,
-        "excluded": {"events": counters.get(hosts.EXCLUDED, 0), "transcripts": len(steward.excluded)},
-        "last_event": counts.last_event(rows),
-        "spool": {"files": len(spooled), "oldest": spooled[0].name[:16] if spooled else ""},
-        "jobs": [
-            {"kind": job.kind, "state": job.state, **job.progress}
-            for job in list(steward.jobs.values())
-            if job.state in ("waiting", "running")
-        ],
-        "projects": [
-            {"root": root, "name": title, "sessions": sessions, "memories": count, "last": last}
-            for _, root, title, sessions, count, last in counts.projects(rows)
-        ],
-        "watching": [str(root) for root in watch.roots],
-        "transcripts": kept.transcripts(rows, config),
-        "storage": {
-            "database_bytes": database.stat().st_size,
-            "wal_bytes": _size(database.with_name(database.name + "-wal")),
-            **retention.figures(rows, config.settings, counters),
-            "commits": store.commits,
-        },
-        "log": str(config.paths.log_file),
-        "degraded": degraded,
-    }
-
-
-def _usage(pid: int) -> dict[str, float]:
-    try:
-        process = psutil.Process(pid)
-        times = process.cpu_times()
-        return {
-            "rss_mb": round(process.memory_info().rss / 1e6, 1),
-            "cpu_s": round(times.user + times.system, 2),
-        }
-    except psutil.Error:
-        return {}
-
-
-def _size(path: Path) -> int:
-    return path.stat().st_size if path.exists() else 0

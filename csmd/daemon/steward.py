@@ -22,7 +22,7 @@ from csmd.capture import own
 from csmd.capture import stage as capture
 from csmd.capture.exclude import Excludes
 from csmd.config import Config
-from csmd.daemon import embedding, jobs, replay, retention
+from csmd.daemon import backups, embedding, jobs, replay, retention
 from csmd.daemon.instructed import Instructed
 from csmd.daemon.jobs import Job
 from csmd.daemon.now import iso, now_iso
@@ -76,7 +76,7 @@ class Steward(threading.Thread):
         self._lock = threading.Lock()
         self._wake = threading.Event()
         self._stopping = threading.Event()
-        self._next_live = self._next_full = 0.0
+        self._next_live = self._next_full = self._next_backup = 0.0
         self.next_retention: float | None = None
         self._commits_seen = 0
 
@@ -127,6 +127,9 @@ class Steward(threading.Thread):
 
     def step(self, now: float) -> bool:
         """Does what is due at the monotonic time `now`; whether more may be due at once."""
+        if self.store.refuses:  # nothing can be taken in: hooks spool, and status says why
+            self.trouble.clear()
+            return self._advance_job()
         worked = self.guard("spool", self.replay_spool)
         at_job = self._advance_job()
         for path in self.take_hints():
@@ -151,7 +154,11 @@ class Steward(threading.Thread):
         if (worked and not at_job) or self.store.commits - self._commits_seen > 200:
             self._commits_seen = self.store.commits
             self.guard("checkpoint", lambda: bool(self.store.checkpoint()))
-        return at_job or worked or embedded or self._somebody_waits()
+        busy = at_job or worked or embedded or self._somebody_waits()
+        if not busy and now >= self._next_backup:
+            self._next_backup = now + backups.LOOK_S
+            self.guard("backup", lambda: backups.daily(self))
+        return busy
 
     def _advance_job(self) -> bool:
         """Does one batch of the job under way, or of the next one; whether there was one."""

@@ -5,7 +5,8 @@ after its commit, so that an acknowledgement means it is on the disk. Writes tha
 together share one transaction and one fsync; one that fails is undone alone. Readers cannot
 write. The lane "hook" is for hooks only, so that no long search stands before them, and "status"
 for the daemon's state, which is asked when something else takes long. What was taken in is
-answered: nobody waits for ever, whatever fails or closes.
+answered: nobody waits for ever, whatever fails or closes. A file that turns out to be damaged
+takes no more writes, so that hooks keep what they have; it is never begun anew in silence.
 """
 
 from __future__ import annotations
@@ -23,9 +24,10 @@ from typing import Any, Literal, TypeVar
 
 import apsw
 
-from csmd.errors import Refused, StoreError
-from csmd.store import migrate, vectors
-from csmd.store.sqlite import BUSY_TIMEOUT_MS, Rows, cleanse, connect, explained
+from csmd.errors import Damaged, IndexDamaged, Refused, StoreError
+from csmd.store import backup, migrate
+from csmd.store.soundness import integrity as integrity
+from csmd.store.sqlite import BUSY_TIMEOUT_MS, REPAIR_HINT, Rows, cleanse, connect, explained, opened, shut
 
 T = TypeVar("T")
 Lane = Literal["hook", "main", "status"]
@@ -86,22 +88,30 @@ class _Mailbox:
 class Store:
     """Owns the database file's connections and threads; `close` drains and joins them."""
 
-    def __init__(self, path: Path, *, now: str) -> None:
+    def __init__(self, path: Path, *, now: str, vfs: str = "") -> None:
         self.path = path
         self.commits = 0
+        self.damage = ""
+        """What a read or a write found wrong with the file; "" while it is sound."""
+        self.refuses = False
+        """Whether writes are refused for that."""
+        backup.refuse_to_begin_anew(path)
         _make_private(path)
-        with contextlib.ExitStack() as opened:
+        if path.stat().st_size:
+            # Before anything is written: not into a newer database, nor into another program's.
+            with opened(path, readonly=False, vfs=vfs, looking=True) as present:
+                migrate.pending(present)
+        with contextlib.ExitStack() as made:
 
             def opening(*, readonly: bool) -> apsw.Connection:
-                return opened.enter_context(contextlib.closing(connect(path, readonly=readonly)))
+                connection = connect(path, readonly=readonly, vfs=vfs)
+                made.callback(shut, connection)
+                return connection
 
             writer = opening(readonly=False)
             rows = Rows(writer)
             self.migrated = migrate.migrate(rows, now=now, backup=path.with_suffix(".before-migration.db"))
-            if not rows.value("select count(*) from meta where key = 'hash_key'"):
-                with rows.transaction(write=True):
-                    rows.run("insert into meta (key, value) values ('hash_key', :key)", key=os.urandom(32))
-            self.hash_key: bytes = rows.value("select value from meta where key = 'hash_key'")
+            self.hash_key = _hash_key(rows, path)
             self._maintenance = opening(readonly=False)
             self._maintenance.set_busy_timeout(CHECKPOINT_PATIENCE_MS)
             self._maintaining = threading.Lock()
@@ -114,12 +124,13 @@ class Store:
                 )
                 for lane, tasks in self._reads.items()
             }
-            opened.pop_all()
+            made.pop_all()
         for thread in (self._writer, *self._readers.values()):
             thread.start()
 
     def submit(self, run: Callable[[Rows], T]) -> Future[T]:
         """Queues a write; the future resolves after its commit. Refused when the queue is full or closing."""
+        self._refuse_when_damaged()
         future: Future[T] = Future()
         self._writes.put(_Task(run, future))
         return future
@@ -131,6 +142,7 @@ class Store:
         """
         if threading.current_thread() is self._writer:
             raise Refused("a write cannot wait for another one", hint="use the rows that the write was given")
+        self._refuse_when_damaged()
         future: Future[T] = Future()
         self._writes.put(_Task(run, future), wait=True)
         return future.result()
@@ -188,14 +200,14 @@ class Store:
         for thread in threads:
             thread.join()
         with self._maintaining:
-            self._maintenance.close()
+            shut(self._maintenance)
 
     def _write_loop(self, connection: apsw.Connection) -> None:
         rows = Rows(connection)
         while group := self._writes.take(GROUP_LIMIT):
             # Whoever gave up before its turn is left out; from here on nobody can.
             self._commit_group(rows, [task for task in group if task.future.set_running_or_notify_cancel()])
-        connection.close()
+        shut(connection)
 
     def _commit_group(self, rows: Rows, group: list[_Task]) -> None:
         outcomes: list[tuple[_Task, Any, BaseException | None]] = []
@@ -216,7 +228,7 @@ class Store:
                     rows.run("release task")
             self.commits += 1
         except BaseException as error:  # noqa: BLE001 - given to whoever waits for it
-            failure = explained(error, self.path) if isinstance(error, apsw.Error) else error
+            failure = self._noticed(error)
             for task in group:
                 task.future.set_exception(failure)
             return
@@ -224,27 +236,48 @@ class Store:
             if raised is None:
                 task.future.set_result(result)
             else:
-                task.future.set_exception(explained(raised) if isinstance(raised, apsw.Error) else raised)
+                task.future.set_exception(self._noticed(raised))
 
     def _read_loop(self, connection: apsw.Connection, tasks: _Mailbox) -> None:
         rows = Rows(connection)
         while taken := tasks.take(1):
             for task in taken:
                 if task.future.set_running_or_notify_cancel():
-                    _perform_read(rows, task)
-        connection.close()
+                    self._perform_read(rows, task)
+        shut(connection)
+
+    def _perform_read(self, rows: Rows, task: _Task) -> None:
+        left = None if task.deadline_at is None else task.deadline_at - time.monotonic()
+        try:
+            # The deadline stands inside: an interrupted rollback would leave the lane in this transaction.
+            with rows.transaction(write=False), rows.within(left):
+                result = task.run(rows)
+        except BaseException as error:  # noqa: BLE001 - given to whoever waits for it
+            task.future.set_exception(self._noticed(error))
+        else:
+            task.future.set_result(result)
+
+    def _noticed(self, error: BaseException) -> BaseException:
+        """An error as whoever waits gets it; what it says about the file itself is kept."""
+        found = explained(error, self.path) if isinstance(error, apsw.Error) else error
+        if isinstance(found, Damaged):
+            self.damage = self.damage or found.what
+            self.refuses = self.refuses or not isinstance(found, IndexDamaged)
+        return found
+
+    def _refuse_when_damaged(self) -> None:
+        if self.refuses:
+            raise Damaged(self.damage, hint=REPAIR_HINT)
 
 
-def _perform_read(rows: Rows, task: _Task) -> None:
-    left = None if task.deadline_at is None else task.deadline_at - time.monotonic()
-    try:
-        # The deadline stands inside: an interrupted rollback would leave the lane in this transaction.
-        with rows.transaction(write=False), rows.within(left):
-            result = task.run(rows)
-    except BaseException as error:  # noqa: BLE001 - given to whoever waits for it
-        task.future.set_exception(explained(error) if isinstance(error, apsw.Error) else error)
-    else:
-        task.future.set_result(result)
+def _hash_key(rows: Rows, path: Path) -> bytes:
+    """The key of the keyed hashes, made with the database; Damaged when it is gone from one that has used it."""
+    if not rows.value("select count(*) from meta where key = 'hash_key'"):
+        if rows.value("select count(*) from turns") or rows.value("select count(*) from tombstones"):
+            raise Damaged(f"{path} is damaged: the key of its hashes is missing", hint=REPAIR_HINT)
+        with rows.transaction(write=True):
+            rows.run("insert into meta (key, value) values ('hash_key', :key)", key=os.urandom(32))
+    return bytes(rows.value("select value from meta where key = 'hash_key'"))
 
 
 def _make_private(path: Path) -> None:
@@ -258,15 +291,3 @@ def _make_private(path: Path) -> None:
                 os.chmod(f"{path}{suffix}", 0o600)  # noqa: PTH101
     except OSError as error:
         raise StoreError(f"{path}: {error.strerror}", hint="check that the directory exists and is yours") from error
-
-
-def integrity(rows: Rows) -> list[str]:
-    """What is wrong with the database's structure, its full-text indexes and its vectors; empty when sound."""
-    problems = [str(text) for (text,) in rows.all("pragma quick_check(5)") if text != "ok"]
-    problems += [f"{table}: row {row} refers to nothing" for table, row, *_ in rows.all("pragma foreign_key_check")]
-    for table in ("turns_fts", "memories_fts"):
-        try:
-            rows.run(f"insert into {table} ({table}, rank) values ('integrity-check', 1)")  # noqa: S608
-        except StoreError as error:
-            problems.append(f"{table}: {error.what}")
-    return problems + vectors.problems(rows)

@@ -60,3 +60,8 @@ def projects(rows: Rows) -> list[tuple[int, str, str, int, int, str]]:
             "from projects p where p.seq > 0 and p.kind <> 'workspace' and p.merged_into = 0 order by last_at desc, p.seq"
         )
     ]
+
+
+def born(rows: Rows) -> str:
+    """When this database was made; "" when nobody noted it."""
+    return str(rows.value("select min(applied_at) from migrations") or "")

@@ -5,8 +5,8 @@ from __future__ import annotations
 import os
 from pathlib import Path
 
-from csmd.errors import SchemaTooNew
-from csmd.store.sqlite import Rows
+from csmd.errors import Damaged, SchemaTooNew
+from csmd.store.sqlite import REPAIR_HINT, Rows
 
 FOLDER = Path(__file__).parent / "migrations"
 
@@ -22,8 +22,18 @@ def applied(rows: Rows) -> list[str]:
     return [name for (name,) in rows.all("select name from migrations order by name")] if known else []
 
 
+def is_of_csmd(rows: Rows) -> bool:
+    """Whether a database is csmd's: blank, or with the first migration."""
+    if not rows.value("select count(*) from sqlite_schema"):
+        return True
+    columns = {row[1] for row in rows.all("pragma table_info(migrations)")}
+    return columns >= {"name", "applied_at"} and available()[0][0] in applied(rows)
+
+
 def pending(rows: Rows) -> list[tuple[str, str]]:
-    """What is still to be applied; SchemaTooNew when a newer csmd has been here."""
+    """What is still to be applied; SchemaTooNew when a newer csmd has been here, Damaged for another's database."""
+    if not is_of_csmd(rows):
+        raise Damaged("the file in the database's place is of another program", hint=REPAIR_HINT)
     done = applied(rows)
     names = [name for name, _ in available()]
     foreign = sorted(set(done) - set(names))

@@ -34,6 +34,12 @@ WAYS: dict[tuple[str, str], tuple[Way, str]] = {
     ("sessions", "title"): ("rewrite", "seq"),
     ("sessions", "path"): ("hide", "seq"),
     ("files", "path"): ("hide", "path"),
+    ("projects", "remote"): ("rewrite", "seq"),
+    ("aliases", "path"): ("rewrite", "seq"),
+    ("directories", "path"): ("hide", "seq"),
+    ("instructions", "text"): ("rewrite", "seq"),
+    ("instructions", "path"): ("hide", "seq"),
+    ("instructions", "root"): ("rewrite", "seq"),
 }
 
 #: (rows, key of the hashes, where to begin: 0 at first) -> (where to go on, None at the end; rows that changed).

@@ -7,22 +7,30 @@ import os
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Literal
+from typing import Any, Literal
 
-from csmd.errors import StoreError
+from csmd import wire
+from csmd.errors import BadInput, StoreError
 from csmd.store import files
 from csmd.store.purged import Marks, Needle, clean, without
 from csmd.store.sqlite import Rows, connect
 
 #: database: rewritten by the store itself; copy: a database nobody has open, removed when it holds or may hold it;
-#: remove: when it holds it; rewrite: in place, as somebody appends to it; keep: csmd needs it to undo its installation.
-Way = Literal["database", "copy", "remove", "rewrite", "keep"]
+#: remove: when it holds it; rewrite: in place, as somebody appends to it; lines: each line's JSON, in place;
+#: keep: csmd needs it to undo its installation.
+Way = Literal["database", "copy", "remove", "rewrite", "lines", "keep"]
 #: Every pattern of holds.TEXT_FILES: a test fails on one that is missing.
 WAYS: dict[str, Way] = {
     "csmd.db": "database",
     "csmd.db-wal": "database",
     "csmd.db-shm": "database",
     "csmd.before-migration.db": "copy",
+    "csmd.db.before-restore": "copy",
+    "csmd.db.before-restore-*": "copy",
+    "backups/*": "copy",
+    "damaged-*/*": "copy",
+    "repairing/*": "copy",
+    "sessions/*/*.jsonl": "lines",
     "spool/*.event": "remove",
     "spool/.tmp-*": "remove",
     "quarantine/*": "remove",
@@ -33,8 +41,6 @@ WAYS: dict[str, Way] = {
 }
 #: Rows of a copy that are held at a time.
 PART = 500
-#: Where copies of the database are made by `csmd backup`.
-BACKUPS = "backups/**/*"
 
 
 @dataclass(slots=True)
@@ -76,8 +82,7 @@ def change(home: Path, log_dir: Path, cleaned: Callable[[str], tuple[str, int]],
 
 def listed(home: Path, log_dir: Path) -> list[tuple[Path, Way]]:
     """Every file beside the database that may hold text, and its way."""
-    ways = {**WAYS, BACKUPS: "copy"}
-    return [(path, way) for pattern, way in ways.items() if way != "database"
+    return [(path, way) for pattern, way in WAYS.items() if way != "database"
             for path in _matching(home, log_dir, pattern)]  # fmt: skip
 
 
@@ -89,7 +94,8 @@ def _matching(home: Path, log_dir: Path, pattern: str) -> list[Path]:
 
 
 def _plain(path: Path, way: Way, cleaned: Callable[[str], tuple[str, int]], done: Done) -> None:
-    said, hits = cleaned(path.read_bytes().decode("utf-8", "replace"))
+    whole = path.read_bytes().decode("utf-8", "replace")
+    said, hits = _lines(whole, cleaned) if way == "lines" else cleaned(whole)
     if not hits:
         return
     if way == "remove":
@@ -103,6 +109,33 @@ def _plain(path: Path, way: Way, cleaned: Callable[[str], tuple[str, int]], done
             file.truncate()
             os.fsync(file.fileno())
         done.rewritten.append(str(path))
+
+
+def _lines(whole: str, cleaned: Callable[[str], tuple[str, int]]) -> tuple[str, int]:
+    """A file of JSON lines with every string in them cleaned; a line that is none is cleaned as it stands."""
+    total = 0
+
+    def mended(value: Any) -> Any:
+        nonlocal total
+        if isinstance(value, str):
+            value, hits = cleaned(value)
+            total += hits
+        elif isinstance(value, list):
+            value = [mended(one) for one in value]
+        elif isinstance(value, dict):
+            value = {key: mended(one) for key, one in value.items()}
+        return value
+
+    lines = []
+    for line in whole.split("\n"):
+        before = total
+        try:
+            value = mended(wire.loads(line)) if line.strip() else None
+        except BadInput:
+            lines.append(mended(line))
+        else:
+            lines.append(wire.dumps(value) if total > before else line)
+    return "\n".join(lines), total
 
 
 def _copy_holds(path: Path, cleaned: Callable[[str], tuple[str, int]]) -> bool:

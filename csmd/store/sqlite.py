@@ -10,13 +10,13 @@ import importlib.util
 import threading
 import time
 from collections.abc import Iterator, Mapping, Sequence
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from pathlib import Path
 from typing import Any
 
 import apsw
 
-from csmd.errors import DeadlineExceeded, StoreError
+from csmd.errors import Damaged, DeadlineExceeded, IndexDamaged, StoreError
 
 BUSY_TIMEOUT_MS = 5000
 #: vec0 allocates a whole chunk for each partition: 64 keeps a hundred projects at 10 MB, not 158 (facts: dependencies).
@@ -35,14 +35,20 @@ def vector_extension() -> str:
     return str(Path(spec.origin).parent / "vec0")
 
 
-def connect(path: Path, *, readonly: bool, still: bool = False) -> apsw.Connection:
-    """A connection with csmd's pragmas; readers cannot write by construction. `still`: nobody has the file open."""
+def connect(
+    path: Path, *, readonly: bool, still: bool = False, vfs: str = "", looking: bool = False
+) -> apsw.Connection:
+    """A connection with csmd's pragmas; readers cannot write by construction. `still`: nobody has the file open.
+
+    `vfs` names how SQLite reaches the disk; "" is the platform's own. One that is `looking` can end what a crash
+    interrupted, which no reader can, and changes nothing else: not even the kind of journal.
+    """
     flags = apsw.SQLITE_OPEN_READONLY if readonly else apsw.SQLITE_OPEN_READWRITE | apsw.SQLITE_OPEN_CREATE
     extension = vector_extension()
     try:
         # Else SQLite would put a log and its index beside it.
         place = f"{path.absolute().as_uri()}?immutable=1" if still else str(path)
-        connection = apsw.Connection(place, flags=flags | (apsw.SQLITE_OPEN_URI if still else 0))
+        connection = apsw.Connection(place, flags=flags | (apsw.SQLITE_OPEN_URI if still else 0), vfs=vfs or None)
     except apsw.Error as error:
         raise explained(error, path) from error
     try:
@@ -52,24 +58,40 @@ def connect(path: Path, *, readonly: bool, still: bool = False) -> apsw.Connecti
         connection.set_busy_timeout(BUSY_TIMEOUT_MS)
         # Small caches and no mapping: the daemon's memory must not grow with the database (design section 1, 6).
         pragmas = ["foreign_keys = on", "temp_store = memory", "mmap_size = 0", "cache_size = -4096"]
-        if not readonly:
+        if not readonly and not looking:
             # The steward checkpoints: an automatic one would put its fsync into some hook's ack.
             pragmas += ["journal_mode = wal", "synchronous = full", "fullfsync = on", "wal_autocheckpoint = 0"]
         for pragma in pragmas:
             connection.execute(f"pragma {pragma}").fetchall()
     except apsw.Error as error:
-        connection.close()
+        shut(connection)
         raise explained(error, path) from error
     return connection
 
 
+def shut(connection: apsw.Connection) -> None:
+    """Closes a connection; that the disk does not take the log's pages then is no harm: they stay in the log."""
+    with suppress(apsw.Error):
+        connection.close()
+
+
+@contextmanager
+def opened(path: Path, *, readonly: bool, vfs: str = "", looking: bool = False) -> Iterator[Rows]:
+    """The rows of a database for as long as the block runs."""
+    connection = connect(path, readonly=readonly, vfs=vfs, looking=looking)
+    try:
+        yield Rows(connection)
+    finally:
+        shut(connection)
+
+
+#: What there is to do about a damaged database.
+REPAIR_HINT = "csmd repair brings it back from what can be read, backups and transcripts"
 #: What SQLite says -> what the user can do about it.
 HINTS: tuple[tuple[type[Exception], str], ...] = (
     (apsw.FullError, "free some space on that disk; nothing captured meanwhile is lost, it waits in the spool"),
     (apsw.ReadOnlyError, "make that directory writable; nothing captured meanwhile is lost, it waits in the spool"),
     (apsw.CantOpenError, "check that the directory exists and belongs to you"),
-    (apsw.NotADBError, "move that file away; transcripts are imported again"),
-    (apsw.CorruptError, "stop the daemon, move that file away, start again; transcripts are imported again"),
     (apsw.BusyError, "another program holds the database; only the csmd daemon should open it"),
     (apsw.IOError, "look at the disk's health and space; nothing captured meanwhile is lost, it waits in the spool"),
 )
@@ -79,6 +101,9 @@ def explained(error: apsw.Error, path: Path | str = "the database") -> StoreErro
     """`error` as a StoreError that says what to do."""
     if isinstance(error, apsw.InterruptError):
         return DeadlineExceeded("a read was stopped at its deadline")
+    if isinstance(error, apsw.CorruptError | apsw.NotADBError):
+        derived = getattr(error, "extendedresult", 0) == apsw.SQLITE_CORRUPT_VTAB
+        return (IndexDamaged if derived else Damaged)(f"{path} is damaged: {error}", hint=REPAIR_HINT)
     hint = next((hint for kind, hint in HINTS if isinstance(error, kind)), "")
     return StoreError(f"{path}: {error}", hint=hint)
 
@@ -271,9 +296,16 @@ def delete_vectors(rows: Rows, kind: str, model_seq: int, seqs: Sequence[int]) -
         rows.run(f"delete from {vector_table(kind, model_seq)} where rowid = :seq", seq=seq)  # noqa: S608
 
 
-def stored_vectors(rows: Rows, kind: str, model_seq: int) -> set[int]:
-    """The rows in `vectors` that have a vector here."""
-    return {int(seq) for (seq,) in rows.all(f"select rowid from {vector_table(kind, model_seq)}")}  # noqa: S608
+def stored_vectors(rows: Rows, kind: str, model_seq: int) -> dict[int, int]:
+    """The rows in `vectors` that have a vector here, each with the project in whose partition it stands."""
+    table = vector_table(kind, model_seq)
+    return {int(seq): int(project) for seq, project in rows.all(f"select rowid, project_seq from {table}")}  # noqa: S608
+
+
+def drop_vector_tables(rows: Rows, model_seq: int) -> None:
+    """Removes the tables of a model's vectors."""
+    for kind in VECTOR_KINDS:
+        rows.run(f"drop table if exists {vector_table(kind, model_seq)}")
 
 
 def move_vector(rows: Rows, kind: str, model_seq: int, seq: int, project_seq: int) -> None:

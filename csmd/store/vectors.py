@@ -20,6 +20,17 @@ _LEFT = {
     "memory": "select count(*) from memories where seq > :after",
     "turn": "select count(*) from turns where seq > :after and searchable = 1",
 }
+#: Kind -> how many rows up to a cursor have no vector.
+_SKIPPED = {
+    "memory": (
+        "select count(*) from memories b where b.seq <= :reached and not exists "
+        "(select 1 from vectors v where v.kind = :kind and v.model_seq = :model and v.row_seq = b.seq)"
+    ),
+    "turn": (
+        "select count(*) from turns b where b.seq <= :reached and b.searchable = 1 and not exists "
+        "(select 1 from vectors v where v.kind = :kind and v.model_seq = :model and v.row_seq = b.seq)"
+    ),
+}
 KINDS = tuple(_BACKLOG)
 #: Kind -> the table of its rows.
 _TABLES = {"memory": "memories", "turn": "turns"}
@@ -121,26 +132,52 @@ def delete_for(rows: Rows, kind: str, row_seq: int) -> None:
         rows.run("delete from vectors where seq = :seq", seq=seq)
 
 
+def begin_anew(rows: Rows) -> None:
+    """Removes every vector of every model; what is stored waits to be embedded again."""
+    for model, dim in rows.all("select seq, dim from vector_models order by seq"):
+        sqlite.drop_vector_tables(rows, int(model))
+        sqlite.create_vector_tables(rows, int(model), int(dim))
+        for kind in KINDS:
+            cursors.move_cursor(rows, f"embed-{kind}", str(model), 0)
+    rows.run("delete from vectors")
+
+
 def problems(rows: Rows) -> list[str]:
-    """Which vectors have no row, and which rows here have no vector; empty when all is sound."""
+    """Which vectors have no row or stand with another project, and which rows lack theirs; empty when all is sound."""
     found: list[str] = []
     for (model,) in rows.all("select seq from vector_models order by seq"):
-        for kind, table in _TABLES.items():
-            listed = {
-                int(seq)
-                for (seq,) in rows.all(
-                    "select seq from vectors where kind = :kind and model_seq = :model", kind=kind, model=model
-                )
-            }
-            stored = sqlite.stored_vectors(rows, kind, int(model))
-            orphans = rows.value(
-                "select count(*) from vectors v where v.kind = :kind and v.model_seq = :model "  # noqa: S608
-                f"and not exists (select 1 from {table} b where b.seq = v.row_seq)",
-                kind=kind,
-                model=model,
-            )
-            if orphans:
-                found.append(f"vectors: {orphans} of model {model} are of a {kind} that is gone")
-            if listed != stored:
-                found.append(f"vectors: {len(listed ^ stored)} of model {model} stand in one of two {kind} tables only")
+        for kind in KINDS:
+            found += _problems(rows, kind, int(model))
     return found
+
+
+def _problems(rows: Rows, kind: str, model: int) -> list[str]:
+    table = _TABLES[kind]
+    listed = {
+        int(seq): None if project is None else int(project)
+        for seq, project in rows.all(
+            "select v.seq, b.project_seq from vectors v "  # noqa: S608
+            f"left join {table} b on b.seq = v.row_seq where v.kind = :kind and v.model_seq = :model",
+            kind=kind,
+            model=model,
+        )
+    }
+    stored = sqlite.stored_vectors(rows, kind, model)
+    orphans = sum(project is None for project in listed.values())
+    astray = sum(listed[seq] not in (None, stored[seq]) for seq in listed.keys() & stored.keys())
+    skipped = rows.value(
+        _SKIPPED[kind], kind=kind, model=model, reached=cursors.cursor(rows, f"embed-{kind}", str(model))
+    )
+    return [
+        text
+        for count, text in (
+            (orphans, f"vectors: {orphans} of model {model} are of a {kind} that is gone"),
+            (
+                len(listed.keys() ^ stored.keys()),
+                f"vectors: {len(listed.keys() ^ stored.keys())} of model {model} stand in one of two {kind} tables only",
+            ),
+            (astray, f"vectors: {astray} of model {model} stand with another project than their {kind}"),
+            (skipped, f"vectors: {skipped} of kind {kind} were passed by and have none of model {model}"),
+        )
+        if count
+    ]

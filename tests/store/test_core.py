@@ -449,7 +449,7 @@ def test_a_database_that_cannot_be_opened_says_what_to_do_and_leaves_nothing_ope
     before = len(os.listdir("/dev/fd"))
     with pytest.raises(StoreError) as error:
         Store(tmp_path / "other.db", now="")
-    assert "move that file away" in error.value.hint
+    assert "csmd repair" in error.value.hint
     assert len(os.listdir("/dev/fd")) == before
 
 

@@ -89,6 +89,7 @@ def test_removing_a_rows_vectors_removes_them_of_every_model_and_of_no_other_row
             assert [row[0] for row in search.vector_hits(rows, "memory", model, b"abcd", projects=None, limit=9)] == [
                 other
             ]
+        rows.run("delete from memories where seq = :seq", seq=one)
 
     store.write(story)
     assert store.write(integrity) == []
@@ -108,6 +109,7 @@ def test_the_nearest_come_first_within_the_projects_that_are_asked_for(store: St
         assert [row[0] for row in both] == [near, far, elsewhere]
         assert [row[0] for row in search.vector_hits(rows, "memory", model, bytes(4), projects=[0], limit=9)] == [far]
         vectors.move_to(rows, "memory", far, shop)
+        rows.run("update memories set project_seq = :shop where seq = :seq", shop=shop, seq=far)
         assert search.vector_hits(rows, "memory", model, bytes(4), projects=[0], limit=9) == []
         assert len(search.vector_hits(rows, "memory", model, bytes(4), projects=[shop], limit=9)) == 3
         with pytest.raises(StoreError, match="no vectors"):

@@ -30,7 +30,8 @@ insert into projects (seq, key, root, name, kind, created_at) values (0, 'everyw
 
 -- Further identities that count to a project: its place before and after a move, places that the user named.
 create table aliases (
-  key text primary key,
+  seq integer primary key,
+  key text not null unique,
   project_seq integer not null references projects (seq),
   path text not null,
   why text not null,

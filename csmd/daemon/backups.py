@@ -1,0 +1,82 @@
+"""Backups: one a day by itself while nothing else is to be done, one when asked; the newest few are kept.
+
+On the steward's thread and a connection of its own, so that neither hooks nor the writer wait for it.
+"""
+
+from __future__ import annotations
+
+import os
+from datetime import UTC, datetime
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from csmd.daemon.now import now_iso
+from csmd.errors import StoreError
+from csmd.store import backup, counts
+
+if TYPE_CHECKING:
+    from csmd.daemon.steward import Steward
+
+#: How often the daemon looks whether a backup is due, and tries again one that failed.
+LOOK_S = 600.0
+
+
+def daily(steward: Steward) -> bool:
+    """Makes the backup that is due, if one is; StoreError when the disk has no room for it."""
+    database, hours = steward.config.paths.database, steward.config.settings.backup_every_h
+    if not hours or not _is_due(steward, database, hours):
+        return False
+    if not backup.has_room(database):
+        raise StoreError(
+            "none was made, the disk is too full", hint="free some space, or set backup.every_h: 0 to do without"
+        )
+    make(steward, None)
+    return True
+
+
+def make(steward: Steward, target: Path | None) -> dict[str, Any]:
+    """Makes a backup, at `target` or among the others, of which the oldest go; what it holds."""
+    database = steward.config.paths.database
+    place = target or backup.place_of(database, now=now_iso())
+    if target is not None and target.exists():
+        raise StoreError(f"{target} is there already", hint="name a file that is not")
+    made = backup.make(database, place, stop=lambda: steward.stopping)
+    removed = 0 if target else backup.rotate(database, keep=steward.config.settings.backup_keep)
+    return {"path": str(made.path), "bytes": made.bytes, "counts": made.counts, "removed": removed}
+
+
+def _is_due(steward: Steward, database: Path, hours: int) -> bool:
+    newest = next(iter(backup.listed(database)), None)
+    if newest is None:
+        since = steward.store.read(counts.born)
+        begun = datetime.fromisoformat(since) if since else datetime.now(UTC)
+    else:
+        begun = backup.made_at(newest) or datetime.fromtimestamp(0, UTC)
+        if _changed_at(database) <= newest.stat().st_mtime:
+            return False
+    # A clock that was set back must not put the next one off for ever.
+    return not 0 <= (datetime.now(UTC) - begun).total_seconds() < hours * 3600
+
+
+def _changed_at(database: Path) -> float:
+    log = database.with_name(f"{database.name}-wal")
+    return max(path.stat().st_mtime for path in (database, log) if path.exists())
+
+
+def listing(database: Path) -> list[dict[str, Any]]:
+    """Every backup, the newest first."""
+    return [
+        {"path": str(path), "made_at": made.isoformat().replace("+00:00", "Z"), "bytes": os.stat(path).st_size}  # noqa: PTH116
+        for path in backup.listed(database)
+        if (made := backup.made_at(path))
+    ]
+
+
+def shown(database: Path) -> dict[str, Any]:
+    """What `csmd status` tells of the backups."""
+    found = listing(database)
+    return {
+        "backups": len(found),
+        "backups_bytes": sum(row["bytes"] for row in found),
+        "last_backup": found[0]["made_at"] if found else "",
+    }

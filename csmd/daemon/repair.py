@@ -1,0 +1,271 @@
+"""`python -m csmd.daemon.repair`: restores or repairs the database while no daemon runs; says in JSON what it did.
+
+Everything is made and looked at beside the database, from copies. Only then the old files are set aside,
+never deleted, and the new one takes their place: what fails before that has changed nothing.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import os
+import re
+import shutil
+import sys
+from collections.abc import Iterator
+from contextlib import ExitStack, closing
+from pathlib import Path
+from typing import Any
+
+from csmd import wire
+from csmd.capture import stage as capture
+from csmd.capture.stage_place import Places
+from csmd.config import Config
+from csmd.daemon import logs
+from csmd.daemon.entry import configuration, explaining
+from csmd.daemon.now import now_iso
+from csmd.daemon.run import alone
+from csmd.errors import BadInput, Damaged, StoreError
+from csmd.store import backup, counts, files, rebuild, salvage, soundness, sqlite
+from csmd.store.core import Store
+from csmd.store.sqlite import Rows
+
+#: Where the new database is made, inside the home: its rename must not cross disks.
+WORKSHOP = "repairing"
+#: What belongs to a database's file.
+SUFFIXES = ("", "-wal", "-shm")
+BEFORE_RESTORE = "csmd.db.before-restore"
+
+
+def repair(config: Config, *, dry_run: bool = False) -> dict[str, Any]:
+    """Looks at the database and mends it: its indexes alone, or all of it from what can be had.
+
+    The state: `none` (there is no database), `sound`, `indexes`, `rebuilt`.
+    """
+    database = config.paths.database
+    with _workshop(config) as workshop:
+        if not database.exists() and not backup.listed(database) and not _beside(database, "-wal").exists():
+            return {"state": "none", "problems": []}
+        scratch = _copy(database, workshop / "old")
+        found = soundness.look(scratch)
+        if not found.problems:
+            return {"state": "sound", "problems": []}
+        report: dict[str, Any] = {
+            "state": "indexes" if found.only_indexes else "rebuilt", "problems": found.problems, "dry_run": dry_run,
+        }  # fmt: skip
+        if found.only_indexes and soundness.mend_indexes(scratch):
+            new = scratch
+        else:
+            report["state"] = "rebuilt"
+            new = _rebuilt(config, scratch, workshop / "new", report, dry_run=dry_run)
+        if not dry_run:
+            aside = database.parent / f"damaged-{re.sub(r'[-:.]', '', now_iso())}"
+            files.make_private(aside)
+            _swap(new, database, {suffix: aside / f"{database.name}{suffix}" for suffix in SUFFIXES})
+            report["set_aside"] = str(aside)
+    return report
+
+
+def _rebuilt(config: Config, scratch: Path, workshop: Path, report: dict[str, Any], *, dry_run: bool) -> Path:
+    """A new database from the damaged one's copy, the newest sound backup and the transcripts."""
+    files.make_private(workshop)
+    new = workshop / "csmd.db"
+    with ExitStack() as opened:
+        sound = backup.newest_sound(config.paths.database)
+        readable = salvage.open_damaged(scratch, sound=sound) if scratch.is_file() else None
+        damaged = Rows(opened.enter_context(closing(readable))) if readable else None
+        copy = opened.enter_context(sqlite.opened(sound, readonly=True)) if sound else None
+        key, copys_key = salvage.key_of(damaged), salvage.key_of(copy)
+        if key and copys_key and key != copys_key:
+            copy = None  # of another database: its rows have nothing to do with these
+        key = key or (copys_key if copy else None)
+        paths = _transcripts(config, [rows for rows in (damaged, copy) if rows])
+        store = opened.enter_context(closing(Store(new, now=now_iso())))
+        made = store.write(
+            lambda rows: rebuild.rebuild(rows, damaged=damaged, copy=copy, key=key, new_key=store.hash_key)
+        )
+        before = store.read(counts.counts)
+        report.update(
+            backup=str(sound) if copy else "",
+            read=_few(made.rows), from_backup=_few(made.filled), stubs=made.stubs,
+            without_transcript=store.read(rebuild.without_turn),
+            lost=_lost(made, key_lost=key is None and damaged is not None),
+        )  # fmt: skip
+    if dry_run:
+        report["transcripts"] = len(paths)
+        return new
+    with closing(Store(new, now=now_iso())) as store:  # anew: its key is another one now
+        last = store.read(rebuild.last_turn)
+        for project, cwd in store.read(rebuild.nameless_projects):
+            place = Places("").of(cwd)
+            store.write(lambda rows, seq=project, place=place: rebuild.name_project(rows, seq, place))  # type: ignore[misc]
+        report["lost"] += _read_all(config, store, paths)
+        store.write(lambda rows: rebuild.put_in_order(rows, new_after=last, hurt=made.hurt))
+        store.write(rebuild.leave_stubs)
+        report["forgotten_again"] = store.write(lambda rows: rebuild.keep_forgotten(rows, [], key=store.hash_key))
+        after = store.read(counts.counts)
+        report["from_transcripts"] = {"turns": after["turns"] - before["turns"], "files": len(paths)}
+        report["counts"] = after
+        _finish(store)
+    return new
+
+
+def _few(rows: dict[str, int]) -> dict[str, int]:
+    return {name: rows.get(name, 0) for name in ("turns", "memories", "statements", "tombstones", "sessions")}
+
+
+def _lost(made: rebuild.Found, *, key_lost: bool) -> list[str]:
+    """What could not be read, in words; what transcripts bring back is still among it."""
+    lost = [
+        f"{table}: {number} places could not be read, {made.filled.get(table, 0)} rows came from the backup"
+        for table, number in made.gaps.items()
+        if number > made.filled.get(table, 0)
+    ]
+    if key_lost:
+        lost.append(
+            f"the key of the hashes: {made.tombstones_lost} texts that were forgotten are no longer known as such"
+        )
+    return lost
+
+
+def _transcripts(config: Config, sources: list[Rows]) -> list[Path]:
+    """Every transcript: those of the assistant, and those that were imported from elsewhere."""
+    roots = [folder / "projects" for folder in config.assistant_dirs]
+    listed = [path for root in roots if root.is_dir() for path in capture.transcripts(root)]
+    known = [Path(path) for rows in sources for path in salvage.paths_read(rows)]
+    return list(dict.fromkeys([*listed, *(path for path in known if path.is_file())]))
+
+
+def _read_all(config: Config, store: Store, paths: list[Path]) -> list[str]:
+    """Takes in every transcript from its beginning; which could not be read, in words."""
+    troubled = 0
+    for path in paths:
+        try:
+            capture.tail(
+                store, path, now=now_iso, tool_limit=config.settings.capture_tool_output_bytes,
+                quarantine=config.paths.quarantine,
+            )  # fmt: skip
+        except OSError:
+            troubled += 1
+    return [f"{troubled} transcripts could not be read"] if troubled else []
+
+
+def restore(config: Config, source: str, *, dry_run: bool = False) -> dict[str, Any]:
+    """Puts a backup in the database's place; what was forgotten since stays forgotten.
+
+    `source` is a path or "latest". BadInput, Damaged or SchemaTooNew for a file that is of no use.
+    """
+    database = config.paths.database
+    with _workshop(config) as workshop:
+        chosen = backup.newest_sound(database) if source == "latest" else Path(source)
+        if chosen is None:
+            raise BadInput(f"there is no backup that can be used in {backup.folder_of(database)}", hint="csmd repair")
+        new = _copy(chosen, workshop / "new")
+        backup.examine(new)
+        tombstones, key = _forgotten(database, workshop)
+        with closing(Store(new, now=now_iso())) as store:
+            same = key in (None, store.hash_key)
+            kept = tombstones if same else []
+            gone = store.write(lambda rows: rebuild.keep_forgotten(rows, kept, key=store.hash_key))
+            store.cleanse()
+            report = {
+                "from": str(chosen), "counts": store.read(counts.counts), "dry_run": dry_run,
+                "tombstones": len(tombstones) if same else 0, "forgotten_again": gone,
+                "lost": [] if same else [f"{len(tombstones)} forgotten texts: the backup is of another database"],
+            }  # fmt: skip
+            _finish(store)
+        if not dry_run:
+            _swap(new, database, {suffix: database.with_name(f"{BEFORE_RESTORE}{suffix}") for suffix in SUFFIXES})
+            report["set_aside"] = str(database.with_name(BEFORE_RESTORE))
+    return report
+
+
+def _forgotten(database: Path, workshop: Path) -> tuple[list[dict[str, Any]], bytes | None]:
+    """The tombstones of the present database as far as they can be read, and the key they were made with."""
+    present = _copy(database, workshop / "present")
+    opened = salvage.open_damaged(present, sound=None) if present.is_file() else None
+    if opened is None:
+        return [], None
+    with closing(opened):
+        return salvage.tombstones(Rows(opened)), salvage.key_of(Rows(opened))
+
+
+def _finish(store: Store) -> None:
+    """Damaged unless what was made is sound; then it is one file, on the disk."""
+    problems = store.write(soundness.integrity)
+    if problems:
+        raise Damaged(f"what was made is not sound: {problems[0]}", hint="nothing was changed; try another backup")
+    store.checkpoint(truncate=True)
+
+
+@contextlib.contextmanager
+def _workshop(config: Config) -> Iterator[Path]:
+    """A private directory for what is being made, in a home that no daemon serves; gone afterwards."""
+    with alone(config.paths):
+        folder = config.paths.home / WORKSHOP
+        shutil.rmtree(folder, ignore_errors=True)  # of one that was killed
+        try:
+            yield files.make_private(folder)
+        except OSError as error:
+            raise StoreError(
+                f"{error.filename or folder}: {error.strerror or error}",
+                hint="nothing was changed; this needs about twice the database's size on that disk",
+            ) from error
+        finally:
+            shutil.rmtree(folder, ignore_errors=True)
+
+
+def _beside(database: Path, suffix: str) -> Path:
+    return database.with_name(f"{database.name}{suffix}")
+
+
+def _copy(database: Path, folder: Path) -> Path:
+    """A private copy of a database with its log, as csmd.db in a new directory; nothing where there is no file."""
+    files.make_private(folder)
+    target = folder / "csmd.db"
+    if database.is_dir():
+        target.mkdir()
+        return target
+    for suffix in ("", "-wal"):
+        with contextlib.suppress(FileNotFoundError), _beside(database, suffix).open("rb") as old:
+            descriptor = os.open(_beside(target, suffix), os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o600)
+            with os.fdopen(descriptor, "wb") as new:
+                shutil.copyfileobj(old, new, 1 << 20)
+    return target
+
+
+def _swap(new: Path, database: Path, aside: dict[str, Path]) -> None:
+    """Sets the old files aside, log first: a new database must never meet the log of another."""
+    for suffix in reversed(SUFFIXES):
+        old = _beside(database, suffix)
+        aside[suffix].unlink(missing_ok=True)  # of an earlier time
+        if not old.exists():
+            continue
+        try:
+            if suffix or old.is_dir():
+                old.replace(aside[suffix])
+            else:
+                os.link(old, aside[suffix])  # under both names until the new one takes its place
+        except OSError:
+            old.replace(aside[suffix])
+    backup.to_disk(new)
+    new.replace(database)
+    backup.to_disk(database.parent)
+
+
+def main(arguments: list[str]) -> int:
+    """`repair [--dry-run]` or `restore FILE|latest [--dry-run]`; the exit code."""
+    logs.keep_words_off_stderr()
+    os.umask(0o077)
+    dry_run = "--dry-run" in arguments
+    verb, *rest = [word for word in arguments if word != "--dry-run"]
+
+    def perform() -> None:
+        config = configuration()
+        report = restore(config, rest[0], dry_run=dry_run) if verb == "restore" else repair(config, dry_run=dry_run)
+        print(wire.pretty(report))  # noqa: T201
+
+    return explaining(perform)
+
+
+if __name__ == "__main__":
+    sys.exit(main(sys.argv[1:]))

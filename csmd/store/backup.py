@@ -1,0 +1,195 @@
+"""Copies of the database: of one moment while it is written, whole or not at all, looked at before they count.
+
+They lie in `backups/` beside it, named by their time. Nothing else there is ever removed.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import os
+import re
+import shutil
+from collections.abc import Callable
+from dataclasses import dataclass
+from datetime import UTC, datetime
+from pathlib import Path
+
+import apsw
+
+from csmd.errors import BadInput, Damaged, StoreError
+from csmd.store import counts, files, migrate
+from csmd.store.sqlite import REPAIR_HINT, explained, opened, shut
+
+FOLDER = "backups"
+#: What a copy that is not whole yet is called; with a random end.
+UNFINISHED = ".csmd-backup-"
+#: Pages copied between two looks at whether to go on: about 4 MB.
+PAGES_AT_ONCE = 1000
+#: What must stay free on the disk, whichever is more.
+FREE_SHARE, FREE_BYTES = 0.05, 200_000_000
+_NAME = re.compile(r"csmd-(\d{8}T\d{6}Z)\.db")
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Copy:
+    """A copy that has been looked at: where, how large, what it counts."""
+
+    path: Path
+    bytes: int
+    counts: dict[str, int]
+
+
+def folder_of(database: Path) -> Path:
+    """Where a database's copies lie."""
+    return database.parent / FOLDER
+
+
+def place_of(database: Path, *, now: str) -> Path:
+    """Where a copy made at `now` goes."""
+    stamp = re.sub(r"[-:]|[.]\d+", "", now)
+    return folder_of(database) / f"csmd-{stamp}.db"
+
+
+def listed(database: Path) -> list[Path]:
+    """The copies of a database, the newest first; unfinished ones and other files left out."""
+    with contextlib.suppress(OSError):
+        return sorted((path for path in folder_of(database).iterdir() if _NAME.fullmatch(path.name)), reverse=True)
+    return []
+
+
+def made_at(path: Path) -> datetime | None:
+    """When a copy was made, by its name; None for a file that is not named as one."""
+    found = _NAME.fullmatch(path.name)
+    try:
+        return datetime.strptime(found.group(1), "%Y%m%dT%H%M%SZ").replace(tzinfo=UTC) if found else None
+    except ValueError:
+        return None
+
+
+def has_room(database: Path) -> bool:
+    """Whether the disk keeps enough free space with one more copy on it."""
+    usage = shutil.disk_usage(database.parent)
+    return usage.free - database.stat().st_size > max(usage.total * FREE_SHARE, FREE_BYTES)
+
+
+def make(database: Path, target: Path, *, stop: Callable[[], bool] = lambda: False, vfs: str = "") -> Copy:
+    """Copies the database as it is at this moment to `target`, which appears whole, private and looked at.
+
+    On a connection of its own: nobody waits for it. StoreError when the disk or the database does not let it,
+    or `stop` said so; Damaged when the copy is not sound, which the database is not either then.
+    """
+    folder = files.make_private(target.parent) if target.parent == folder_of(database) else target.parent
+    if target.parent == folder_of(database):
+        clear_unfinished(folder)
+    temp = folder / f"{UNFINISHED}{os.urandom(6).hex()}"
+    try:
+        os.close(os.open(temp, os.O_RDWR | os.O_CREAT | os.O_EXCL | os.O_NOFOLLOW, 0o600))
+        expected = _copy(database, temp, stop, vfs)
+        found = examine(temp, vfs=vfs)
+        if found != expected:
+            raise Damaged(f"the copy of {database} does not hold what it should", hint=REPAIR_HINT)
+        to_disk(temp)
+        size = temp.stat().st_size
+        temp.replace(target)
+        to_disk(folder)
+    except OSError as error:
+        raise StoreError(
+            f"{target}: {error.strerror or error}", hint="choose another place or free some space"
+        ) from error
+    finally:
+        _remove(temp)
+    return Copy(path=target, bytes=size, counts=expected)
+
+
+def _copy(database: Path, temp: Path, stop: Callable[[], bool], vfs: str) -> dict[str, int]:
+    """Copies page by page within one snapshot; what that snapshot counts."""
+    try:
+        # Without the snapshot, each write of the daemon's would make the copy begin again.
+        with (
+            opened(database, readonly=True, vfs=vfs) as rows,
+            rows.transaction(write=False),
+            contextlib.ExitStack() as end,
+        ):
+            expected = counts.counts(rows)
+            copy = apsw.Connection(str(temp), vfs=vfs or None)
+            end.callback(shut, copy)
+            backup = copy.backup("main", rows.connection, "main")
+            end.callback(backup.close, True)  # not as a context manager: apsw's fails where ending it fails
+            while not backup.done:
+                if stop():
+                    raise StoreError("the daemon is stopping", hint="run it again when the daemon is up")
+                backup.step(PAGES_AT_ONCE)
+            backup.finish()
+            # One file: a write-ahead log beside a copy would get lost.
+            copy.execute("pragma journal_mode = delete").fetchall()
+    except apsw.Error as error:
+        raise explained(error, database) from error
+    return expected
+
+
+def examine(path: Path, *, vfs: str = "") -> dict[str, int]:
+    """What a copy counts, its pages looked at; Damaged, SchemaTooNew or BadInput say why it is of no use."""
+    try:
+        with path.open("rb") as file:
+            if not file.read(1):
+                raise BadInput(f"{path} is empty")
+    except OSError as error:
+        raise BadInput(f"{path}: {error.strerror}") from error
+    with opened(path, readonly=True, vfs=vfs) as rows:
+        if not migrate.is_of_csmd(rows):
+            raise BadInput(f"{path} is a database of another program")
+        migrate.pending(rows)
+        wrong = [str(text) for (text,) in rows.all("pragma quick_check(1)") if text != "ok"]
+        if wrong:
+            raise Damaged(f"{path} is damaged: {wrong[0]}", hint="try another backup: csmd backup list")
+        return counts.counts(rows)
+
+
+def newest_sound(database: Path) -> Path | None:
+    """The newest copy that can be used, or None."""
+    for path in listed(database):
+        with contextlib.suppress(StoreError, BadInput):
+            examine(path)
+            return path
+    return None
+
+
+def rotate(database: Path, *, keep: int) -> int:
+    """Removes all but the newest copies; how many went."""
+    old = listed(database)[max(keep, 1) :]
+    for path in old:
+        path.unlink(missing_ok=True)
+    return len(old)
+
+
+def clear_unfinished(folder: Path) -> None:
+    """Removes copies that a killed daemon left half done; only one is ever made at a time."""
+    for path in folder.glob(f"{UNFINISHED}*"):
+        path.unlink(missing_ok=True)
+
+
+def refuse_to_begin_anew(database: Path) -> None:
+    """Damaged where no database is though one was: an empty one in its place would hide what was lost."""
+    if database.is_dir():
+        raise Damaged(f"{database}: a directory stands where the database belongs", hint=REPAIR_HINT)
+    if database.exists() and database.stat().st_size:
+        return
+    log = database.with_name(f"{database.name}-wal")
+    if listed(database) or (log.exists() and log.stat().st_size):
+        state = "is empty" if database.exists() else "is gone"
+        raise Damaged(f"{database} {state}, and what lies beside it says that it was not", hint=REPAIR_HINT)
+
+
+def _remove(temp: Path) -> None:
+    for suffix in ("", "-journal", "-wal", "-shm"):
+        with contextlib.suppress(OSError):
+            temp.with_name(temp.name + suffix).unlink()
+
+
+def to_disk(path: Path) -> None:
+    """Returns when a file, or a directory's list of its files, is on the disk."""
+    descriptor = os.open(path, os.O_RDONLY)
+    try:
+        os.fsync(descriptor)
+    finally:
+        os.close(descriptor)
