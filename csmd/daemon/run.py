@@ -21,7 +21,7 @@ import psutil
 
 import csmd
 from csmd import wire
-from csmd.config import Config, child_environment
+from csmd.config import Config, boot_id, child_environment
 from csmd.daemon import logs
 from csmd.daemon.now import now_iso
 from csmd.daemon.server import Server, clear_stale_socket
@@ -53,8 +53,11 @@ def socket_path(home: Path) -> Path:
 
 
 def start_token(pid: int) -> float:
-    """When a process began: with its pid it names one process for good."""
-    return float(psutil.Process(pid).create_time())
+    """When a process began: with its pid and the machine's boot it names one process for good.
+
+    In seconds since the boot where psutil makes a time of day of that: the clock may be set meanwhile.
+    """
+    return float(psutil.Process(pid).create_time()) - (psutil.boot_time() if psutil.LINUX else 0.0)
 
 
 def run(config: Config) -> None:
@@ -92,7 +95,7 @@ def _serve(config: Config) -> None:
         directory = models.installed(paths.models, config.settings.embed_model)
         embedder = embed.Embedder(directory, idle_s=config.settings.embed_idle_s, environment=child_environment())
         ending.callback(embedder.close)
-        started = time.time()
+        started = time.monotonic()
 
         def model_name() -> str | None:
             return tools.model_name()
@@ -118,6 +121,7 @@ def _serve(config: Config) -> None:
         instance = {
             "pid": os.getpid(),
             "start": start_token(os.getpid()),
+            "boot": boot_id(),
             "token": secrets.token_hex(8),
             "version": csmd.__version__,
             "proto": wire.PROTO,
@@ -206,7 +210,7 @@ def status(
         "version": csmd.__version__,
         "proto": wire.PROTO,
         "home": str(config.paths.home),
-        "daemon": {"pid": os.getpid(), "uptime_s": round(time.time() - started, 1), **_usage(os.getpid())},
+        "daemon": {"pid": os.getpid(), "uptime_s": round(time.monotonic() - started, 1), **_usage(os.getpid())},
         "worker": {"pid": embedder.pid, **(_usage(embedder.pid) if embedder.pid else {})},
         "model": {"name": name, "waiting": vectors.left(rows, model) if name else 0},
         "counts": counts.counts(rows),

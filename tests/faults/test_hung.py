@@ -1,0 +1,97 @@
+"""A daemon that is there and does not answer: hooks keep to their deadline, one of them in 30 s, and keep the event."""
+
+from __future__ import annotations
+
+import os
+import signal
+import socket
+import statistics
+import subprocess
+import time
+from collections.abc import Iterator
+from contextlib import ExitStack, contextmanager
+from pathlib import Path
+
+import pytest
+from faults.kill_rounds import World
+from machine import Machine
+
+HUNG_FOR_S = 30
+AFTERWARDS = 7
+BACKLOG_LIMIT = 5000
+
+
+@contextmanager
+def stopped(child: subprocess.Popen[bytes]) -> Iterator[None]:
+    """Keeps a daemon from running, as a debugger, a full swap or a suspended container does."""
+    child.send_signal(signal.SIGSTOP)
+    try:
+        yield
+    finally:
+        child.send_signal(signal.SIGCONT)
+
+
+def report(world: World, event: str, session: str) -> float:
+    """Runs the registered hook with something new; its seconds."""
+    key = "prompt" if event == "UserPromptSubmit" else "last_assistant_message"
+    said = f"Said while it hangs, n{world.number()}."
+    world.reported.setdefault(session, []).append(said)
+    began = time.monotonic()
+    assert world.machine.hook(event, session, **{key: said}) == b""
+    return time.monotonic() - began
+
+
+@pytest.mark.parametrize("event", ["UserPromptSubmit", "Stop"])
+def test_of_the_hooks_at_a_hung_daemon_one_in_30_s_waits_and_every_event_is_stored_once(
+    machine: Machine, event: str
+) -> None:
+    world = World(machine, 1)
+    child = machine.start()
+    machine.hook("SessionEnd", "warm")
+    mark = machine.paths.hung_mark
+    with stopped(child):
+        waited = report(world, event, "h1")
+        assert mark.exists() and len(machine.spooled()) == 1
+        others = [report(world, event, "h1") for _ in range(AFTERWARDS)]
+        assert statistics.median(others) < waited / 2, (waited, others)
+        assert len(machine.spooled()) == 1 + AFTERWARDS
+        old = mark.stat().st_mtime - HUNG_FOR_S - 1
+        os.utime(mark, (old, old))
+        again = report(world, event, "h1")
+        assert again > statistics.median(others) * 1.5, "the mark was old: it was asked again"
+        assert mark.stat().st_mtime > old + HUNG_FOR_S, "and marked again"
+    machine.sync()
+    world.check()  # what was asked in vain is in the socket and in the spool
+    mark.unlink(missing_ok=True)
+    report(world, event, "h1")
+    assert machine.spooled() == []
+    world.check()
+
+
+def test_hooks_that_find_a_full_listen_queue_spool_at_once(machine: Machine) -> None:
+    world = World(machine, 1)
+    child = machine.start()
+    machine.hook("SessionEnd", "warm")
+    path = machine.socket
+    with ExitStack() as ending:
+        with stopped(child):
+            connected = fill(path, ending)
+            for event in ("Stop", "UserPromptSubmit"):
+                report(world, event, "h1")
+            assert len(machine.spooled()) == 2
+            assert connected > 0
+            assert not machine.paths.hung_mark.exists(), "nobody waited: there is nothing to be spared"
+        machine.sync()  # among all those who say nothing
+        world.check()
+
+
+def fill(path: Path, ending: ExitStack) -> int:
+    """Connects until nobody else can; how many did."""
+    for count in range(BACKLOG_LIMIT):
+        peer = ending.enter_context(socket.socket(socket.AF_UNIX))
+        peer.setblocking(False)
+        try:
+            peer.connect(str(path))
+        except BlockingIOError:
+            return count
+    raise AssertionError("the listen queue has no end")
