@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import shlex
 import subprocess
+from pathlib import Path
 from typing import Any
 
 from faults.kill_rounds import World
@@ -12,6 +13,10 @@ from machine import LIMIT_S, Machine, eventually
 
 from csmd.cli import settings
 from csmd.config import base_interpreter
+from csmd.model import Event, Project, Turn
+from csmd.store import events, journal, projects
+from csmd.store.core import Store
+from csmd.store.sqlite import Rows
 
 SESSIONS = 50
 TURNS = 2
@@ -71,3 +76,43 @@ def test_fifty_sessions_at_once_are_stored_once_and_the_daemon_answers_meanwhile
     assert status["counts"]["provisional"] == status["counts"]["hook_only"] == 0
     print(f"{events} events of {SESSIONS} sessions; most resident memory {max(seen):.0f} MB in {len(seen)} looks")
     assert len(seen) > 1 and max(seen) < MOST_RSS_MB
+
+
+def steps_of_a_sweep(path: Path, turns: int) -> int:
+    """How much SQLite does to judge the waiting turns of one session that no transcript tells of, in dozens."""
+    at = "2026-05-04T08:00:00.000Z"
+    store = Store(path, now=at)
+    steps = 0
+
+    def count() -> bool:
+        nonlocal steps
+        steps += 1
+        return False
+
+    def work(rows: Rows) -> None:
+        place = projects.ensure(rows, Project(key="p", root="/p", name="p", kind="path"), now=at)
+        for number in range(turns):
+            event = Event(
+                id=str(number), host="claude", name="prompt", session_id="s", text=f"n{number}",
+                at=f"2026-05-04T08:00:{number / 20:06.3f}Z",
+            )  # fmt: skip
+            turn = Turn(uuid=f"hook:{number}", session_id="s", kind="user", text=event.text, at=event.at)
+            events.record(rows, event, text_hash=event.text, payload_hash=event.text)
+            assert journal.add_provisional(
+                rows, turn, event=event.name, text_hash=event.text, host="claude", project=place, path=""
+            )
+        rows.connection.set_progress_handler(count, 12)
+        journal.close_provisional(rows, before="2027")
+        rows.connection.set_progress_handler(None)
+
+    try:
+        store.write(work)
+    finally:
+        store.close()
+    return steps
+
+
+def test_turns_that_no_transcript_tells_of_do_not_make_every_sweep_longer_and_longer(tmp_path: Path) -> None:
+    """Twice as many cost twice as much, not four times: a session may be of thousands, and a sweep is every 30 s."""
+    few, many = steps_of_a_sweep(tmp_path / "few.db", 100), steps_of_a_sweep(tmp_path / "many.db", 200)
+    assert 0 < few < many < 3 * few, (few, many)
