@@ -148,7 +148,7 @@ def read_spooled(path: Path) -> Spooled:
     if not newline or not head.startswith(SPOOL_MAGIC) or len(head) > 1000 or not parts[1].isdecimal():
         raise BadInput(f"{path}: not a spooled event")
     if int(parts[1]) > SPOOL_VERSION:
-        raise StoreError("a newer csmd spooled this event", hint="csmd restart")  # and may take it in
+        raise StoreError("spooled by a newer csmd", hint="csmd restart")  # and may take it in
     if len(parts) != 6 or not parts[5].isdecimal():
         raise BadInput(f"{path}: not a spooled event")
     return Spooled(path=path, id=parts[2], host=parts[3], name=parts[4], at_ns=int(parts[5]), body=body)

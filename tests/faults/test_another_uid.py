@@ -113,9 +113,10 @@ def test_another_uid_can_neither_connect_nor_read_nor_write(open_machine: Machin
         child.kill()
         child.wait()
         machine.hook("Stop", last_assistant_message="My words are nobody's business.")
+        for place in (machine.paths.spool, *machine.spooled()):
+            assert as_user(ATTACKER, lambda place=place: take(place)) == DENIED
         assert machine.spooled()
     child = machine.start(preexec=lambda: os.umask(0) and None)
-    events = machine.status()["counts"]["events"]
     assert as_user(ATTACKER, lambda: knock(machine.socket)) == DENIED
     places = [machine.home, *machine.home.rglob("*")]
     assert {"csmd.db", "csmd.log", "endpoint", "csmd.sock", "spool", "quarantine", "hook"} <= {p.name for p in places}
@@ -124,7 +125,8 @@ def test_another_uid_can_neither_connect_nor_read_nor_write(open_machine: Machin
             assert as_user(ATTACKER, lambda place=place: take(place)) == DENIED, place
     for place in (machine.home, machine.paths.spool, machine.paths.run_dir):
         assert as_user(ATTACKER, lambda place=place: leave(place)) == DENIED, place
-    assert machine.status()["counts"]["events"] == events
+    machine.sync()
+    assert machine.status()["counts"]["events"] == 2, "those that were reported"
 
     socket_place = machine.socket  # the same attacks with the guard open
     machine.home.chmod(0o755)

@@ -66,17 +66,15 @@ def test_a_newer_hook_is_told_upgrade_and_its_event_is_taken_in_from_the_spool(m
     plain = script.read_text()
     newer = plain.replace('head = b"1", ', 'head = b"2", ')
     assert newer != plain
-    before = machine.status()["counts"]["events"]
     machine.paths.hook_dir.chmod(0o700)
     script.chmod(0o600)
     script.write_text(newer)
     line = [sys.executable, "-I", "-S", str(script), str(machine.home), "Stop"]
     done = subprocess.run(line, input=json.dumps(said).encode(), capture_output=True, timeout=LIMIT_S, check=False)
     assert (done.returncode, done.stdout, done.stderr) == (0, b"", b"")
-    assert not machine.paths.hung_mark.exists(), "it did answer"
     machine.sync()
     assert machine.spooled() == []
-    assert machine.status()["counts"]["events"] == before + 1
+    assert machine.status()["counts"]["events"] == 2, "both hooks', and not what was answered with upgrade"
 
 
 def test_an_event_of_a_newer_spool_waits_for_a_newer_daemon(machine: Machine) -> None:
@@ -87,7 +85,7 @@ def test_an_event_of_a_newer_spool_waits_for_a_newer_daemon(machine: Machine) ->
     machine.hook("Stop", last_assistant_message="It is done.")
     result = machine.sync()
     assert newer.read_bytes() == kept
-    assert any("a newer csmd spooled this event" in trouble for trouble in result["degraded"]), result
+    assert any("spooled by a newer csmd" in trouble for trouble in result["degraded"]), result
     status = machine.status()
     assert any("a newer csmd" in trouble for trouble in status["degraded"]), status["degraded"]
     assert status["counts"]["events"] == 1, "those behind it are taken in"

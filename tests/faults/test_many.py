@@ -19,7 +19,7 @@ from csmd.store.core import Store
 from csmd.store.sqlite import Rows
 
 SESSIONS = 50
-TURNS = 2
+TURNS = 1
 #: What the daemon may take while fifty talk to it (it promises 80 MB when nothing happens).
 MOST_RSS_MB = 120
 
@@ -55,6 +55,7 @@ def test_fifty_sessions_at_once_are_stored_once_and_the_daemon_answers_meanwhile
     world = World(machine, 1)
     machine.start()
     machine.hook("SessionEnd", "warm")
+    machine.sync()
     before = machine.status()["counts"]["events"]
     scripts = [script(world, f"s{number}") for number in range(SESSIONS)]
     children = [
