@@ -41,9 +41,11 @@ SPOOLED_AT_ONCE = 120
 class World:
     """A machine, what was said on it, and the daemon of the moment; `seed` decides everything but the scheduling."""
 
-    def __init__(self, machine: Machine, seed: int) -> None:
+    def __init__(self, machine: Machine, seed: int, model: Path | None = None) -> None:
         self.machine = machine
         self.seed = seed
+        self.model = model
+        """What is added the first time that texts are to be embedded."""
         self.files: dict[Path, list[tuple[str, str, str]]] = {}
         """(session, uuid, text) of every turn in each transcript, in order."""
         self.reported: dict[str, list[str]] = {}
@@ -300,6 +302,8 @@ def _while_a_tree_is_imported(world: World, chance: random.Random, number: int) 
 
 
 def _while_texts_are_embedded(world: World, chance: random.Random, number: int) -> None:
+    if world.model is not None and not world.machine.status()["model"]["name"]:
+        world.machine.work("csm_model_add", path=str(world.model))
     job = world.machine.call("csm_sync", vectors=True)["job"]
 
     def embeds() -> bool:
@@ -332,18 +336,15 @@ PHASES: dict[str, Callable[[World, random.Random, int], None]] = {
     "hooks come": _while_hooks_come,
     "transcripts grow": _while_transcripts_grow,
     "a tree is imported": _while_a_tree_is_imported,
-    "texts are embedded": _while_texts_are_embedded,
     "the spool is drained": _while_the_spool_is_drained,
     "it ends": _while_it_ends,
+    "texts are embedded": _while_texts_are_embedded,
 }
 
 
 def run(machine: Machine, *, rounds: int, seed: int, model: Path | None, say: Callable[[str], None]) -> World:
     """`rounds` kills; AssertionError says which round of which seed did not hold."""
-    world = World(machine, seed)
-    if model is not None:
-        world.daemon = machine.start()
-        machine.work("csm_model_add", path=str(model))
+    world = World(machine, seed, model)
     for number in range(rounds):
         try:
             phase = world.round(number)

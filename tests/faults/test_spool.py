@@ -15,7 +15,7 @@ from machine import Machine, eventually
 
 from csmd.store import files
 
-LEFT = int(os.environ.get("CSMD_FAULT_SPOOL", "3000"))
+LEFT = int(os.environ.get("CSMD_FAULT_SPOOL", "2000"))
 
 
 @pytest.fixture
