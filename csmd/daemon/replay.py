@@ -6,7 +6,9 @@ and what is wrong with us leaves it where it is.
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from concurrent.futures import Future
+from contextlib import suppress
 from dataclasses import dataclass
 from datetime import UTC, datetime
 from functools import partial
@@ -22,8 +24,8 @@ from csmd.store import counts, files
 if TYPE_CHECKING:
     from csmd.daemon.steward import Steward
 
-#: So many share one commit; a hook that comes meanwhile stands behind them.
-TOGETHER = 32
+#: So many, or so much, share one commit; a hook that comes meanwhile stands behind them.
+TOGETHER, TOGETHER_BYTES = 32, 2 * 1024 * 1024
 
 
 @dataclass(frozen=True, slots=True)
@@ -39,12 +41,29 @@ def replay(steward: Steward) -> bool:
     """Takes in every spooled event, the oldest first; whether there was any."""
     found = False
     waiting = [path for path in files.spooled_paths(steward.config.paths.home) if path not in steward.left_alone]
-    for start in range(0, len(waiting), TOGETHER):
+    for group in groups(waiting):
         if steward.stopping:
             break
-        for begun in [_begin(steward, path) for path in waiting[start : start + TOGETHER]]:
+        for begun in [_begin(steward, path) for path in group]:
             found |= steward.guard("spooled event", partial(_finish, steward, begun), about=begun.path.name)
     return found
+
+
+def groups(waiting: list[Path]) -> Iterator[list[Path]]:
+    """What is taken in together, in order: few enough, and never so much that it would not fit into memory."""
+    group: list[Path] = []
+    left = TOGETHER_BYTES
+    for path in waiting:
+        size = 0
+        with suppress(OSError):  # gone, or nothing to be read: that comes to light when it is begun
+            size = path.lstat().st_size
+        if group and (len(group) == TOGETHER or size > left):
+            yield group
+            group, left = [], TOGETHER_BYTES
+        group.append(path)
+        left -= size
+    if group:
+        yield group
 
 
 def _begin(steward: Steward, path: Path) -> Begun:
