@@ -30,6 +30,8 @@ from csmd import wire
 CLIENTS = 8
 SAID = "All done: the parser takes both forms now, and its tests pass. " * 8
 PATIENCE_MS = 30_000
+#: After a burst the daemon does what it had put off.
+SETTLE_S = 20.0
 
 
 class Clients:
@@ -156,6 +158,7 @@ def main() -> int:
             print(f"| {name} | {len(took)} | {middle:.2f} | {most:.2f} | {ratios} |")
         print(f"\n{len(together) / max(1, commits):.1f} events of {CLIENTS} clients share a commit")
         if chosen.idle:
+            time.sleep(SETTLE_S)
             rss, share = idle(pid, chosen.idle)
             print(f"left alone for {chosen.idle:g} s after it: {rss:.0f} MB resident, {share:.3f} % of a core")
     finally:
