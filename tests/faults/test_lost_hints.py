@@ -7,7 +7,6 @@ sweep that finds them, and no hint, is seen by a daemon without sweeps: it finds
 from __future__ import annotations
 
 import shutil
-import signal
 import subprocess
 import sys
 from collections.abc import Iterator
@@ -15,6 +14,7 @@ from pathlib import Path
 
 import pytest
 from faults.kill_rounds import World
+from faults.test_hung import stopped
 from machine import Machine, eventually
 
 pytestmark = pytest.mark.skipif(sys.platform != "linux", reason="inotify is Linux's")
@@ -84,11 +84,10 @@ def test_what_happens_after_the_queue_of_file_events_has_overflowed_is_found_by_
     eventually(lambda: machine.status()["watching"])
     say(world, "before", folder="-first")
     eventually(lambda: turns(machine) == 2)
-    child.send_signal(signal.SIGSTOP)
-    flood(machine.assistant / "projects" / "-first")
-    for number in range(20):
-        say(world, f"lost{number}", folder="-first" if number % 2 else f"-new{number}")
-    child.send_signal(signal.SIGCONT)
+    with stopped(child):
+        flood(machine.assistant / "projects" / "-first")
+        for number in range(20):
+            say(world, f"lost{number}", folder="-first" if number % 2 else f"-new{number}")
     if sweeps:
         eventually(lambda: turns(machine) == world.turns())
     else:
