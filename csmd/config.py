@@ -274,6 +274,14 @@ def _flatten(data: dict[Any, Any], prefix: str = "") -> list[tuple[str, Any]]:
     return rows
 
 
+def boot_id() -> str:
+    """What tells this run of the machine from others; "" where the platform does not say."""
+    try:
+        return Path("/proc/sys/kernel/random/boot_id").read_text(encoding="ascii").strip()
+    except OSError:
+        return ""
+
+
 def base_interpreter() -> str:
     """The interpreter that stays when a virtual environment goes: hooks run on it (design section 5.1)."""
     base = getattr(sys, "_base_executable", "") or sys.executable

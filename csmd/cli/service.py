@@ -21,7 +21,7 @@ import psutil
 
 from csmd import client, wire
 from csmd.cli.disk import make_private
-from csmd.config import Paths, child_environment
+from csmd.config import Paths, boot_id, child_environment
 from csmd.errors import BadInput, CsmdError, DaemonBusy, DaemonUnreachable
 
 START_PATIENCE_S = 30.0
@@ -33,7 +33,10 @@ def running(paths: Paths) -> psutil.Process | None:
     try:
         instance = wire.loads(paths.instance.read_bytes())
         process = psutil.Process(int(instance["pid"]))
-        alive = process.status() != psutil.STATUS_ZOMBIE and abs(process.create_time() - float(instance["start"])) < 1.0
+        # As the daemon's start_token: since the boot, because the clock may have been set since.
+        start = process.create_time() - (psutil.boot_time() if psutil.LINUX else 0.0)
+        same = abs(start - float(instance["start"])) < 1.0 and instance["boot"] == boot_id()
+        alive = same and process.status() != psutil.STATUS_ZOMBIE
     except (OSError, BadInput, KeyError, TypeError, ValueError, psutil.Error):
         return None
     return process if alive else None

@@ -54,10 +54,13 @@ def size(amount: float) -> str:
 
 
 def when(stamp: str) -> str:
-    """A stored time as the local date and minute."""
+    """A stored time as the local date and minute; as it is stored where the calendar ends (a clock can say anything)."""
     if not stamp or stamp.startswith("1970"):
         return "never"
-    return datetime.fromisoformat(stamp).astimezone().strftime("%Y-%m-%d %H:%M")
+    try:
+        return datetime.fromisoformat(stamp).astimezone().strftime("%Y-%m-%d %H:%M")
+    except (OverflowError, ValueError):
+        return stamp[:16].replace("T", " ")
 
 
 def shorten(path: str, width: int) -> str:

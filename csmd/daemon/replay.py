@@ -7,9 +7,14 @@ and what is wrong with us leaves it where it is.
 from __future__ import annotations
 
 from collections import Counter
+from collections.abc import Iterator
+from concurrent.futures import Future
+from contextlib import suppress
+from dataclasses import dataclass
 from datetime import UTC, datetime
+from functools import partial
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 from csmd.capture import stage as capture
 from csmd.capture.redact import redact
@@ -21,21 +26,62 @@ from csmd.store import counts, files
 if TYPE_CHECKING:
     from csmd.daemon.steward import Steward
 
+#: So many, or so much, share one commit; a hook that comes meanwhile stands behind them.
+TOGETHER, TOGETHER_BYTES = 32, 2 * 1024 * 1024
+
+
+@dataclass(frozen=True, slots=True)
+class Begun:
+    """An event whose write is queued, and the transcript it speaks of."""
+
+    path: Path
+    transcript: str
+    written: Future[Any]
+
 
 def replay(steward: Steward) -> bool:
     """Takes in every spooled event, the oldest first; whether there was any."""
     found = False
-    for path in files.spooled_paths(steward.config.paths.home):
+    waiting = [path for path in files.spooled_paths(steward.config.paths.home) if path not in steward.left_alone]
+    for group in groups(waiting):
         if steward.stopping:
             break
-        if path not in steward.left_alone:
-            found |= steward.guard("spooled event", lambda path=path: _take_in(steward, path), about=path.name)  # type: ignore[misc]
+        for begun in [_begin(steward, path) for path in group]:
+            found |= steward.guard("spooled event", partial(_finish, steward, begun), about=begun.path.name)
     return found
 
 
-def _take_in(steward: Steward, path: Path) -> bool:
+def groups(waiting: list[Path]) -> Iterator[list[Path]]:
+    """What is taken in together, in order: few enough, and never so much that it would not fit into memory."""
+    group: list[Path] = []
+    left = TOGETHER_BYTES
+    for path in waiting:
+        size = 0
+        with suppress(OSError):  # gone, or nothing to be read: that comes to light when it is begun
+            size = path.lstat().st_size
+        if group and (len(group) == TOGETHER or size > left):
+            yield group
+            group, left = [], TOGETHER_BYTES
+        group.append(path)
+        left -= size
+    if group:
+        yield group
+
+
+def _begin(steward: Steward, path: Path) -> Begun:
+    """Reads an event and queues its write; what is wrong with it comes to light when it is finished."""
     try:
-        transcript = _store(steward, files.read_spooled(path))
+        return _submit(steward, path, files.read_spooled(path))
+    except Exception as error:  # noqa: BLE001 - raised again by `_finish`, in its turn
+        failed: Future[Any] = Future()
+        failed.set_exception(error)
+        return Begun(path, "", failed)
+
+
+def _finish(steward: Steward, begun: Begun) -> bool:
+    path = begun.path
+    try:
+        begun.written.result()
     except FileNotFoundError:
         return False
     except BadInput as error:
@@ -49,17 +95,16 @@ def _take_in(steward: Steward, path: Path) -> bool:
         steward.left_alone.add(path)
         raise
     else:
-        steward.hint(transcript)
+        steward.hint(begun.transcript)
         path.unlink(missing_ok=True)
     return True
 
 
-def _store(steward: Steward, left: files.Spooled) -> str:
-    """Takes in one event, or counts that nobody understands it; the path of its transcript or ""."""
+def _submit(steward: Steward, path: Path, left: files.Spooled) -> Begun:
+    """Queues the write of one event, or the count of one that nobody understands."""
     store = steward.store
     if left.host not in hosts.DECODERS:
-        store.write(lambda rows: counts.count(rows, [(hosts.UNKNOWN, 1)]))
-        return ""
+        return Begun(path, "", store.submit(lambda rows: counts.count(rows, [(hosts.UNKNOWN, 1)]), wait=True))
     decoded = hosts.decode(
         left.host, left.body, steward.excludes, name=left.name, event_id=left.id, at=_moment(left.at_ns)
     )
@@ -67,13 +112,13 @@ def _store(steward: Steward, left: files.Spooled) -> str:
         raise decoded
     event, redacted = decoded
     if event is None:
-        store.write(lambda rows: counts.count(rows, list(redacted.items())))
-        return ""
+        return Begun(path, "", store.submit(lambda rows: counts.count(rows, list(redacted.items())), wait=True))
     place = capture.place_of(event)
-    store.write(
-        lambda rows: capture.record(rows, event, redacted=redacted, key=store.hash_key, now=now_iso(), place=place)
+    written = store.submit(
+        lambda rows: capture.record(rows, event, redacted=redacted, key=store.hash_key, now=now_iso(), place=place),
+        wait=True,
     )
-    return event.transcript_path
+    return Begun(path, event.transcript_path, written)
 
 
 def _quarantine(steward: Steward, path: Path, reason: str) -> None:

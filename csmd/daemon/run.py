@@ -22,7 +22,7 @@ import psutil
 import csmd
 from csmd import wire
 from csmd.capture.redact import choose_words
-from csmd.config import Config, Paths, child_environment
+from csmd.config import Config, Paths, boot_id, child_environment
 from csmd.daemon import logs, purging
 from csmd.daemon.now import now_iso
 from csmd.daemon.server import Server, clear_stale_socket
@@ -54,8 +54,11 @@ def socket_path(home: Path) -> Path:
 
 
 def start_token(pid: int) -> float:
-    """When a process began: with its pid it names one process for good."""
-    return float(psutil.Process(pid).create_time())
+    """When a process began: with its pid and the machine's boot it names one process for good.
+
+    In seconds since the boot where psutil makes a time of day of that: the clock may be set meanwhile.
+    """
+    return float(psutil.Process(pid).create_time()) - (psutil.boot_time() if psutil.LINUX else 0.0)
 
 
 def run(config: Config) -> None:
@@ -136,6 +139,7 @@ def _serve(config: Config) -> None:
         instance = {
             "pid": os.getpid(),
             "start": start_token(os.getpid()),
+            "boot": boot_id(),
             "token": secrets.token_hex(8),
             "version": csmd.__version__,
             "proto": wire.PROTO,

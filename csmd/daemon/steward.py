@@ -275,13 +275,15 @@ class Steward(threading.Thread):
         """Distils session by session what is decided; with `force` also a message somebody may still be at work on."""
         if not self.config.settings.stages_distill:
             return
-        quiet = iso(datetime.now(UTC) - timedelta(seconds=QUIET_S))
+        now = datetime.now(UTC)
+        quiet = iso(now - timedelta(seconds=QUIET_S))
         for session in distill.behind(self.store):
             if self.stopping:
                 break
             if not force and self._waits_for_others(session):
                 continue
-            settled = force or distill.is_settled(session, quiet_before=quiet)
+            # A last turn that is still to come (the clock was set back) would keep its session open until it has.
+            settled = force or distill.is_settled(session, quiet_before=quiet) or session.last_at > iso(now)
             found = 0
 
             def one(session: Behind = session, settled: bool = settled) -> bool:

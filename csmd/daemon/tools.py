@@ -61,7 +61,7 @@ class Tools:
 
 def _tool(name: str) -> Tool:
     if name not in TOOLS:
-        raise BadInput(f"unknown tool {name[:60]!r}", hint="see `csmd tool list`")
+        raise BadInput(f"unknown tool {name[:60]!r}", hint="see `csmd tool list`; after an upgrade `csmd restart`")
     return TOOLS[name]
 
 

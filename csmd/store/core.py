@@ -128,11 +128,14 @@ class Store:
         for thread in (self._writer, *self._readers.values()):
             thread.start()
 
-    def submit(self, run: Callable[[Rows], T]) -> Future[T]:
-        """Queues a write; the future resolves after its commit. Refused when the queue is full or closing."""
+    def submit(self, run: Callable[[Rows], T], *, wait: bool = False) -> Future[T]:
+        """Queues a write; the future resolves after its commit.
+
+        Refused when the store is closing, or when the queue is full and the caller does not `wait` for room.
+        """
         self._refuse_when_damaged()
         future: Future[T] = Future()
-        self._writes.put(_Task(run, future))
+        self._writes.put(_Task(run, future), wait=wait)
         return future
 
     def write(self, run: Callable[[Rows], T]) -> T:
@@ -142,10 +145,7 @@ class Store:
         """
         if threading.current_thread() is self._writer:
             raise Refused("a write cannot wait for another one", hint="use the rows that the write was given")
-        self._refuse_when_damaged()
-        future: Future[T] = Future()
-        self._writes.put(_Task(run, future), wait=True)
-        return future.result()
+        return self.submit(run, wait=True).result()
 
     def submit_read(self, run: Callable[[Rows], T], *, lane: Lane, deadline_s: float | None = None) -> Future[T]:
         """Queues a read on `lane`; it sees one snapshot and is interrupted `deadline_s` from now."""

@@ -16,13 +16,14 @@ from pathlib import Path
 from typing import BinaryIO
 
 from csmd import wire
-from csmd.errors import BadInput, ConfigError
+from csmd.errors import BadInput, ConfigError, StoreError
 
 SPOOL_SUFFIX = ".event"
 #: A payload and the line before it.
 SPOOL_LIMIT_BYTES = wire.MAX_BODY_BYTES + 1000
 SPOOL_UNFINISHED = ".tmp-"
-SPOOL_MAGIC = b"csmd-spool 1 "
+SPOOL_MAGIC = b"csmd-spool "
+SPOOL_VERSION = 1
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -125,7 +126,7 @@ def _is_private(directory: Path) -> bool:
 
 
 def read_spooled(path: Path) -> Spooled:
-    """One spooled event; BadInput when it is not one of ours."""
+    """One spooled event; BadInput when it is not one of ours, StoreError when it is a newer csmd's."""
     try:
         # Opened once and asked through the descriptor: a name can change hands between two looks.
         descriptor = os.open(path, os.O_RDONLY | os.O_NOFOLLOW | os.O_NONBLOCK)
@@ -144,7 +145,11 @@ def read_spooled(path: Path) -> Spooled:
     finally:
         os.close(descriptor)
     parts = head.decode("ascii", "replace").split(" ")
-    if not newline or not head.startswith(SPOOL_MAGIC) or len(parts) != 6 or not parts[5].isdigit():
+    if not newline or not head.startswith(SPOOL_MAGIC) or len(head) > 1000 or not parts[1].isdecimal():
+        raise BadInput(f"{path}: not a spooled event")
+    if int(parts[1]) > SPOOL_VERSION:
+        raise StoreError("spooled by a newer csmd", hint="csmd restart")  # and may take it in
+    if len(parts) != 6 or not parts[5].isdecimal():
         raise BadInput(f"{path}: not a spooled event")
     return Spooled(path=path, id=parts[2], host=parts[3], name=parts[4], at_ns=int(parts[5]), body=body)
 

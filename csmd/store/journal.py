@@ -247,12 +247,16 @@ def close_provisional(rows: Rows, *, before: str) -> tuple[int, int]:
     """
     waiting = rows.all(
         "select t.seq, t.uuid, t.session_seq, t.text_hash, t.at from turns t join sessions s on s.seq = t.session_seq "
-        "where t.source = 'hook' and t.provisional = 1 and t.at < :before and s.last_at > t.at order by t.seq",
+        "where t.source = 'hook' and t.provisional = 1 and t.at < :before and s.last_at > t.at order by t.at, t.seq",
         before=before,
     )
     dropped = kept = 0
+    silent: set[int] = set()  # nothing is later than a turn: then nothing is later than a later one
     for seq, uuid, session, text_hash, at in waiting:
+        if session in silent:
+            continue
         if not _went_on(rows, session, after=at):
+            silent.add(session)
             continue
         double = _double(rows, str(uuid), session, text_hash)
         if double is not None:

@@ -14,7 +14,7 @@ from pathlib import Path
 import pytest
 
 from csmd import wire
-from csmd.errors import BadInput, ConfigError
+from csmd.errors import BadInput, ConfigError, StoreError
 from csmd.store import files, notes
 
 HEAD = b"csmd-spool 1 e1 claude prompt 1700000000000000000\n"
@@ -164,11 +164,18 @@ def test_a_spooled_event_comes_back_byte_for_byte(home: Path) -> None:
 
 @pytest.mark.parametrize(
     "data",
-    [b"", b"\n", HEAD[:-1], HEAD[:-3] + b"x\n", b"csmd-spool 2 e1 claude prompt 1\n", b"csmd-spool 1 e1 claude prompt\n",
+    [b"", b"\n", HEAD[:-1], HEAD[:-3] + b"x\n", b"csmd-spool two e1 claude prompt 1\n", b"csmd-spool 1 e1 claude prompt\n",
+     b"csmd-spool 1 e1 claude prompt " + b"1" * 5000 + b"\n", b"csmd-spool " + b"1" * 5000 + b" e1\n",
      b"csmd-spool 1 e1 claude prompt 1 more\n", b"csmd-spool 1 e1 claude prompt -5\n", "csmd-spool 1 e1 claude prompt \u00b2\n".encode()],
 )  # fmt: skip
 def test_what_is_no_spooled_event_is_refused(home: Path, data: bytes) -> None:
     with pytest.raises(BadInput):
+        files.read_spooled(spool(home, data=data))
+
+
+@pytest.mark.parametrize("data", [b"csmd-spool 2 e1 claude prompt 1\n", b"csmd-spool 17 of which we know nothing\n{}"])
+def test_an_event_of_a_newer_spool_is_refused_but_not_as_bad_input(home: Path, data: bytes) -> None:
+    with pytest.raises(StoreError, match="spooled by a newer csmd"):
         files.read_spooled(spool(home, data=data))
 
 
