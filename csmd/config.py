@@ -109,6 +109,8 @@ class Settings:
     """Seconds without work after which the embedding worker ends."""
     capture_tool_output_bytes: int = 8192
     """Bytes of one tool output that are kept; the rest stays in the transcript only."""
+    capture_session_bytes: int = 50_000_000
+    """Bytes of text that are kept of one session; beyond it a turn says that it was not kept, tools' output first."""
     log_max_bytes: int = 2_000_000
     """Size at which the log file is rotated; three older ones are kept."""
 

@@ -15,7 +15,7 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
-from csmd.capture import stage, transcript
+from csmd.capture import pieces, stage, transcript
 from csmd.errors import BadInput
 from csmd.model import Event
 from csmd.store import cursors
@@ -151,8 +151,8 @@ def test_however_the_file_grows_its_turns_are_the_same(tmp_path: Path, cuts: lis
     root = tmp_path / os.urandom(8).hex()
     root.mkdir()
     place = Place(root)
-    before = stage.READ_BYTES
-    stage.READ_BYTES = read_bytes
+    before = pieces.READ_BYTES
+    pieces.READ_BYTES = read_bytes
     try:
         done = 0
         for border in [*sorted(min(cut, len(data)) for cut in cuts), len(data)]:
@@ -165,7 +165,7 @@ def test_however_the_file_grows_its_turns_are_the_same(tmp_path: Path, cuts: lis
         assert state is not None and (state.position, state.bad_lines) == (len(data), 1)
         assert [note["offset"] for note in place.notes()] == [data.index(b"not JSON")]
     finally:
-        stage.READ_BYTES = before
+        pieces.READ_BYTES = before
         place.store.close()
 
 
@@ -225,7 +225,8 @@ def test_an_empty_file_and_one_without_turns_are_read_and_left(place: Place) -> 
     place.write(bookkeeping(), b"", b"   ")
     assert place.tail().bytes_read == place.path.stat().st_size
     assert place.tail().bytes_read == 0
-    known = {str(place.path): place.path.stat().st_size}
+    info = place.path.stat()
+    known = {str(place.path): (info.st_size, info.st_mtime_ns)}
     assert not stage.has_grown(place.path, known)
     assert stage.has_grown(place.path, {})
     assert not stage.has_grown(place.path.with_name("gone"), {})
@@ -368,7 +369,7 @@ def test_the_cursor_moves_with_the_last_batch_or_not_at_all(place: Place, monkey
 
 
 def test_reading_stops_when_it_is_told_to_and_goes_on_later(place: Place, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(stage, "READ_BYTES", 1000)
+    monkeypatch.setattr(pieces, "READ_BYTES", 1000)
     place.write(*(line(f"u{n}") for n in range(100)))
     answers = iter([False, False, False, True])
     first = place.tail(stop=lambda: next(answers))

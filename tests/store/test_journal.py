@@ -12,7 +12,7 @@ from hypothesis import given as hypothesis_given
 from hypothesis import strategies as st
 
 from csmd.model import Provenance
-from csmd.store import counts, events, journal, memories, migrate, projects, search, sqlite, vectors
+from csmd.store import counts, events, journal, memories, migrate, projects, reports, search, sqlite, vectors
 from csmd.store.core import Store, integrity
 from csmd.store.sqlite import Rows
 
@@ -27,7 +27,7 @@ def hook(rows: Rows, given: Given, ident: str, said: str, **more: Any) -> bool:
     if not events.record(rows, named, text_hash=given.hash(said), payload_hash=named.payload):
         return False
     project = projects.ensure(rows, given.project(), now=given.now)
-    return journal.add_provisional(
+    return reports.add_provisional(
         rows, given.turn(f"hook:{ident}", said, session=named.session_id, kind=kind, second=0, agent_id=named.agent_id),
         event=named.name, text_hash=given.hash(said), host="claude", project=project, path="",
     )  # fmt: skip
@@ -161,11 +161,11 @@ def test_when_the_transcript_has_gone_on_a_double_is_dropped_and_a_hook_only_tur
         hook(rows, given, "e3", "only here", second=70)
         believe(rows, given, "hook:e2")
         believe(rows, given, "hook:e3")
-        assert journal.close_provisional(rows, before=given.at(500)) == (0, 0), "the transcript has not gone on"
+        assert reports.close_provisional(rows, before=given.at(500)) == (0, 0), "the transcript has not gone on"
         line(rows, given, "l9", "later", second=100)
-        assert journal.close_provisional(rows, before=given.at(0)) == (0, 0), "it is too early"
-        assert journal.close_provisional(rows, before=given.at(500)) == (1, 1)
-        assert journal.close_provisional(rows, before=given.at(500)) == (0, 0)
+        assert reports.close_provisional(rows, before=given.at(0)) == (0, 0), "it is too early"
+        assert reports.close_provisional(rows, before=given.at(500)) == (1, 1)
+        assert reports.close_provisional(rows, before=given.at(500)) == (0, 0)
         assert [uuid for uuid, _ in texts(rows)] == ["l1", "hook:e3", "l9"]
         assert counts.counts(rows)["hook_only"] == 1
         assert dangling(rows) == []
@@ -183,7 +183,7 @@ def test_what_was_said_twice_and_is_in_the_transcript_once_is_no_double(store: S
         line(rows, given, "l1", "Ship it.")
         hook(rows, given, "e2", "ship it", second=60)
         line(rows, given, "l2", "later", second=100)
-        assert journal.close_provisional(rows, before=given.at(500)) == (0, 1)
+        assert reports.close_provisional(rows, before=given.at(500)) == (0, 1)
         assert texts(rows) == [("l1", "Ship it."), ("hook:e2", "ship it"), ("l2", "later")]
         assert counts.counts(rows)["hook_only"] == 1
 
@@ -195,7 +195,7 @@ def test_an_answer_is_no_double_of_a_prompt_of_the_same_words(store: Store, give
         line(rows, given, "l1", "done", kind="assistant")
         hook(rows, given, "e1", "done", second=60)
         line(rows, given, "l2", "later", second=100)
-        assert journal.close_provisional(rows, before=given.at(500)) == (0, 1)
+        assert reports.close_provisional(rows, before=given.at(500)) == (0, 1)
         assert [uuid for uuid, _ in texts(rows)] == ["l1", "hook:e1", "l2"]
 
     store.write(story)
@@ -208,7 +208,7 @@ def test_a_double_whose_line_is_stored_under_a_fork_is_known_as_one(store: Store
         line(rows, given, "l1", "yes", kind="notification")
         line(rows, given, "l2", "later", second=100)
         hook(rows, given, "e1", "yes")
-        assert journal.close_provisional(rows, before=given.at(500)) == (1, 0)
+        assert reports.close_provisional(rows, before=given.at(500)) == (1, 0)
         assert [uuid for uuid, _ in texts(rows)] == ["l1", "l2"]
 
     store.write(story)
@@ -220,7 +220,7 @@ def test_a_line_that_comes_when_nobody_waits_any_more_still_replaces_the_hook_on
     def story(rows: Rows) -> None:
         hook(rows, given, "e1", "use tabs")
         line(rows, given, "l2", "later", second=100)
-        assert journal.close_provisional(rows, before=given.at(500)) == (0, 1)
+        assert reports.close_provisional(rows, before=given.at(500)) == (0, 1)
         assert line(rows, given, "l1", "use tabs")
         assert sorted(uuid for uuid, _ in texts(rows)) == ["l1", "l2"]
 
@@ -314,7 +314,7 @@ def test_a_deleted_turns_row_key_is_never_given_again(store: Store, given: Given
         line(rows, given, "l2", "later", second=100)
         hook(rows, given, "e2", "yes", second=60)
         believe(rows, given, "hook:e2")
-        assert journal.close_provisional(rows, before=given.at(500)) == (1, 0)
+        assert reports.close_provisional(rows, before=given.at(500)) == (1, 0)
         line(rows, given, "l3", "newest", second=101)
         model = vectors.ensure_model(rows, "m", DIM, now="")
         assert [said for _, _, said in vectors.backlog(rows, "turn", model, limit=9)] == ["newest"]

@@ -1,0 +1,176 @@
+"""Every turn exactly once: what is stored is what an oracle that shares no code with csmd finds in the transcripts."""
+
+from __future__ import annotations
+
+import itertools
+import json
+import os
+from collections import Counter
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import oracle
+import pytest
+
+from csmd import wire
+from csmd.capture import pieces, stage
+from csmd.store import reports
+from csmd.store.core import Store
+
+NOW = "2027-06-01T00:00:00.000Z"
+LATER = "2099-01-01T00:00:00.000Z"
+DATA = Path(__file__).resolve().parent.parent / "data" / "claude"
+SHARED = Path(os.environ.get("CSMD_EVAL") or Path(__file__).resolve().parents[3] / "shared" / "eval").parent
+SAMPLES = SHARED / "realclient" / "samples"
+EVALUATION = SHARED / "eval" / "transcripts"
+VERSIONS = ("2.0.77", "2.1.100", "2.1.197", "2.1.329")
+CUT = ("[redacted:", "bytes left out")
+
+
+class Home:
+    """A store on a real file, and what tests ask of it."""
+
+    def __init__(self, root: Path) -> None:
+        root.mkdir(parents=True, exist_ok=True)
+        self.root = root
+        self.store = Store(root / "csmd.db", now=NOW)
+        self._events = itertools.count()
+
+    def tail(self, path: Path, **more: Any) -> stage.Tail:
+        return stage.tail(
+            self.store, path, now=lambda: NOW, tool_limit=8192, quarantine=self.root / "quarantine", **more
+        )
+
+    def read(self, tree: Path) -> None:
+        for path in stage.transcripts(tree):
+            self.tail(path)
+
+    def hook(self, payload: dict[str, Any], *, at: str, ident: str = "") -> str:
+        """Reports a hook's payload as the daemon records it; the event's id."""
+        ident = ident or f"e{next(self._events)}"
+        event, redacted = stage.decode_event(
+            wire.dumps(payload).encode(), name=payload["hook_event_name"], event_id=ident, at=at
+        )
+        if event is not None:
+            place, key = stage.place_of(event), self.store.hash_key
+            self.store.write(lambda rows: stage.record(rows, event, redacted=redacted, key=key, now=NOW, place=place))
+        return ident
+
+    def settle(self) -> None:
+        self.store.write(lambda rows: reports.close_provisional(rows, before=LATER))
+
+    def rows(self, query: str) -> list[tuple[Any, ...]]:
+        return self.store.read(lambda rows: list(rows.all(query)))
+
+    def streams(self) -> dict[str, list[tuple[str, str, str]]]:
+        """(uuid, kind, text) of every stream's turns in order."""
+        found: dict[str, list[tuple[str, str, str]]] = {}
+        for stream, uuid, kind, text in self.rows(
+            "select s.id, t.uuid, t.kind, t.text from session_turn st join turns t on t.seq = st.turn_seq "
+            "join sessions s on s.seq = st.session_seq order by s.id, st.ordinal"
+        ):
+            found.setdefault(stream, []).append((uuid, kind, text))
+        return found
+
+    def hook_only(self) -> list[tuple[Any, ...]]:
+        return self.rows("select kind, text from turns where source = 'hook'")
+
+
+@pytest.fixture
+def home(tmp_path: Path) -> Iterator[Home]:
+    made = Home(tmp_path / "home")
+    yield made
+    made.store.close()
+
+
+def key_of(uuid: str) -> str:
+    """A queue's key without what tells two of one moment apart: csmd and the oracle do that in their own ways."""
+    return uuid.rpartition(":")[0] if uuid.startswith("queue:") else uuid
+
+
+def assert_same(entry: oracle.Entry, stored: tuple[str, str, str]) -> None:
+    uuid, kind, text = stored
+    assert (key_of(entry.key), entry.kind) == (key_of(uuid), kind), (entry, stored)
+    said, kept = oracle.squeezed(entry.text), oracle.squeezed(text)
+    for mark in CUT:  # csmd cuts long output and takes secrets out: what stands before is compared
+        if mark in kept:
+            kept = kept.partition(mark)[0].rstrip("\u2026[0123456789 .")
+            said = said[: len(kept)]
+    assert said == kept, (entry, stored)
+
+
+def check(home: Home, tree: Path, *, ordered: bool = False) -> oracle.Holdings:
+    """The one door: what is stored is what the oracle finds, stream by stream, and no more."""
+    held = oracle.of_tree(tree)
+    stored = home.streams()
+    expected = {stream: entries for stream, entries in held.streams.items() if entries}
+    assert stored.keys() == expected.keys()
+    for stream, entries in expected.items():
+        if not ordered:
+            entries = sorted(entries, key=lambda entry: (key_of(entry.key), oracle.squeezed(entry.text)))
+            stored[stream].sort(key=lambda turn: (key_of(turn[0]), oracle.squeezed(turn[2])))
+        assert [key_of(entry.key) for entry in entries] == [key_of(uuid) for uuid, *_ in stored[stream]], stream
+        for entry, turn in zip(entries, stored[stream], strict=True):
+            assert_same(entry, turn)
+    total = home.rows("select count(*) from turns")[0][0]
+    assert total == len(held.entries())
+    assert home.hook_only() == []
+    return held
+
+
+def payloads(folder: Path) -> list[dict[str, Any]]:
+    """The hooks' payloads of one sample, in the order in which they were sent."""
+    return [json.loads(path.read_bytes()) for path in sorted(folder.glob("hooks/*.json"))]
+
+
+def cases() -> list[Path]:
+    return sorted(path.parent for path in SAMPLES.glob("*/*/transcripts")) if SAMPLES.is_dir() else []
+
+
+# Real sessions.
+
+
+@pytest.mark.parametrize("version", VERSIONS)
+def test_the_samples_of_every_version_are_what_the_oracle_finds(home: Home, version: str, tmp_path: Path) -> None:
+    for path in DATA.glob(f"{version}/*.jsonl"):
+        if path.name != "hooks.jsonl":
+            (tmp_path / "tree").mkdir(exist_ok=True)
+            (tmp_path / "tree" / path.name).write_bytes(path.read_bytes())
+    home.read(tmp_path / "tree")
+    assert check(home, tmp_path / "tree", ordered=True).entries()
+
+
+@pytest.mark.skipif(not SAMPLES.is_dir(), reason=f"no captured sessions at {SAMPLES}; set CSMD_EVAL")
+@pytest.mark.parametrize("order", ["transcripts only", "hooks first", "hooks last", "hooks twice", "read again"])
+def test_every_captured_session_with_its_hooks_is_stored_once(tmp_path: Path, order: str) -> None:
+    for number, folder in enumerate(cases()):
+        home = Home(tmp_path / str(number))
+        tree = folder / "transcripts"
+
+        def report(home: Home = home, folder: Path = folder) -> None:
+            for second, payload in enumerate(payloads(folder)):
+                home.hook(payload, at=f"2026-11-21T00:{second // 60:02}:{second % 60:02}.000Z", ident=f"e{second}")
+
+        try:
+            if order in ("hooks first", "hooks twice"):
+                report()
+            home.read(tree)
+            if order in ("hooks last", "hooks twice"):
+                report()
+            if order == "read again":
+                home.store.write(lambda rows: rows.run("delete from files"))
+                home.read(tree)
+            home.settle()
+            check(home, tree, ordered=order in ("transcripts only", "read again"))
+        finally:
+            home.store.close()
+
+
+@pytest.mark.skipif(not EVALUATION.is_dir(), reason=f"no real transcripts at {EVALUATION}; set CSMD_EVAL")
+def test_92_real_sessions_are_what_the_oracle_finds(home: Home) -> None:
+    home.read(EVALUATION)
+    held = check(home, EVALUATION, ordered=True)
+    kinds = Counter(entry.kind for entry in held.entries().values())
+    assert min(kinds[kind] for kind in ("user", "assistant", "summary", "tool_call", "command", "notification")) > 0
+    assert any("//agent" not in stream and "/" in stream for stream in held.streams), "agents inside a session's file"
