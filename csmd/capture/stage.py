@@ -74,7 +74,8 @@ def record(
 ) -> bool:
     """Stores an event and its provisional turn in one transaction; False when the event was known.
 
-    `place` is what `place_of` says of the event; without it the writer has to look at the disk.
+    `place` is what `place_of` says of the event: the writer never looks at the disk. `room` is how much of a
+    session is kept.
     """
     text_hash = text.keyed_hash(event.text, key) if event.text else ""
     payload_hash = text.keyed_hash(event.payload, key)
@@ -82,7 +83,6 @@ def record(
         return False
     counts.count(rows, redaction_counts(redacted))
     turn = claude.event_turn(event)
-    place = place or place_of(event)
     if turn is not None and place is not None:
         reports.add_provisional(
             rows,

@@ -61,12 +61,14 @@ def _store(steward: Steward, left: files.Spooled) -> str:
     decoded = hosts.decode(left.host, left.body, name=left.name, event_id=left.id, at=_moment(left.at_ns))
     if isinstance(decoded, BadInput):
         raise decoded
-    event, redacted = decoded
+    event, redacted, place = decoded
     if event is None:
         return ""
-    place = capture.place_of(event)
+    room = steward.config.settings.capture_session_bytes
     store.write(
-        lambda rows: capture.record(rows, event, redacted=redacted, key=store.hash_key, now=now_iso(), place=place)
+        lambda rows: capture.record(
+            rows, event, redacted=redacted, key=store.hash_key, now=now_iso(), place=place, room=room
+        )
     )
     return event.transcript_path
 

@@ -36,7 +36,7 @@ from csmd.errors import BadInput, CsmdError, DeadlineExceeded, StoreError
 from csmd.model import Brief, Event
 from csmd.recall import stage as recall
 from csmd.store import context, counts, files
-from csmd.store.core import Store
+from csmd.store.core import Lane, Store
 from csmd.store.embed import Embedder
 from csmd.store.sqlite import Rows
 from csmd.wire import Reply, Request
@@ -49,8 +49,8 @@ MARGIN_S = 0.015
 LATE_LIMIT = 10_000
 #: Longest that a prompt's vector may take; the words alone answer after that.
 QUERY_VECTOR_S = 0.12
-#: A longer payload is decoded on a reader's thread, so that the other hooks are served meanwhile.
-DECODED_HERE_BYTES = 256 * 1024
+#: A longer payload is not decoded on the hooks' reader, so that the other hooks are served meanwhile.
+DECODED_BY_HOOKS_BYTES = 256 * 1024
 
 
 @dataclass(frozen=True, slots=True)
@@ -206,14 +206,13 @@ class Server(threading.Thread):
             return
         at = now_iso()
 
-        def decode(_: Rows | None = None) -> Decoded | BadInput:
+        def decode(_: Rows) -> Decoded | BadInput:
             return hosts.decode(request.host, request.body, name=request.name, event_id=request.id, at=at)
 
-        if len(request.body) <= DECODED_HERE_BYTES:
-            self._decoded(waiting, decode())
-        else:
-            read = self.store.submit_read(decode, lane="main")
-            self._then(read, waiting, lambda decoded: self._decoded(waiting, decoded))
+        # Whose project its directory is, a disk tells that may be far away: neither this thread nor the writer waits.
+        lane: Lane = "hook" if len(request.body) <= DECODED_BY_HOOKS_BYTES else "main"
+        read = self.store.submit_read(decode, lane=lane)
+        self._then(read, waiting, lambda decoded: self._decoded(waiting, decoded))
 
     def _decoded(self, waiting: Waiting, decoded: Decoded | BadInput) -> None:
         request = waiting.request
@@ -226,12 +225,13 @@ class Server(threading.Thread):
                 lambda _: self._done(waiting),
             )
             return
-        event, redacted = decoded
+        event, redacted, place = decoded
         if event is None:
             self._done(waiting)
             return
+        key, room = self.store.hash_key, self.config.settings.capture_session_bytes
         write = self.store.submit(
-            lambda rows: capture.record(rows, event, redacted=redacted, key=self.store.hash_key, now=now_iso())
+            lambda rows: capture.record(rows, event, redacted=redacted, key=key, now=now_iso(), place=place, room=room)
         )
         # A prompt's answer does not depend on its own event: it is looked up while that is written.
         early = self._look_up(waiting, event) if event.name == "prompt" else None
