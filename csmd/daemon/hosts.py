@@ -8,21 +8,19 @@ from collections.abc import Callable
 from csmd.capture import stage as capture
 from csmd.capture.hosts import claude
 from csmd.errors import BadInput
-from csmd.model import Event, Project
+from csmd.model import Event
 
-#: An event, what was redacted in it, and the project of the turn that it reports.
-Decoded = tuple[Event | None, Counter[str], Project | None]
+Decoded = tuple[Event | None, Counter[str]]
 
 #: Host -> what makes an event of a payload.
-DECODERS: dict[str, Callable[..., tuple[Event | None, Counter[str]]]] = {claude.HOST: capture.decode_event}
+DECODERS: dict[str, Callable[..., Decoded]] = {claude.HOST: capture.decode_event}
 #: The counter of events that were dropped because nobody here understands their host.
 UNKNOWN = "unknown hosts"
 
 
 def decode(host: str, body: bytes, *, name: str, event_id: str, at: str) -> Decoded | BadInput:
-    """The event of a known host and what is known of it, or what is wrong with the payload; looks at the disk."""
+    """The event of a known host and what was redacted in it, or what is wrong with the payload."""
     try:
-        event, redacted = DECODERS[host](body, name=name, event_id=event_id, at=at)
+        return DECODERS[host](body, name=name, event_id=event_id, at=at)
     except BadInput as error:
         return error
-    return event, redacted, None if event is None else capture.place_of(event)

@@ -61,10 +61,10 @@ def _store(steward: Steward, left: files.Spooled) -> str:
     decoded = hosts.decode(left.host, left.body, name=left.name, event_id=left.id, at=_moment(left.at_ns))
     if isinstance(decoded, BadInput):
         raise decoded
-    event, redacted, place = decoded
+    event, redacted = decoded
     if event is None:
         return ""
-    room = steward.config.settings.capture_session_bytes
+    place, room = capture.place_of(event), steward.config.settings.capture_session_bytes
     store.write(
         lambda rows: capture.record(
             rows, event, redacted=redacted, key=store.hash_key, now=now_iso(), place=place, room=room

@@ -24,7 +24,7 @@ from csmd import wire
 from csmd.config import Config, child_environment
 from csmd.daemon import logs
 from csmd.daemon.now import now_iso
-from csmd.daemon.server import Server, clear_stale_socket
+from csmd.daemon.server import Server
 from csmd.daemon.steward import Steward
 from csmd.daemon.tools import Tools
 from csmd.daemon.watch import Watch
@@ -113,7 +113,7 @@ def _serve(config: Config) -> None:
         if server.failure:
             server.join()
             raise ConfigError(server.failure)
-        ending.callback(clear_stale_socket, path)
+        ending.callback(files.clear_stale_socket, path)
         ending.callback(_end_threads, server, steward, watch)
         instance = {
             "pid": os.getpid(),

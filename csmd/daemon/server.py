@@ -11,7 +11,6 @@ import json
 import logging
 import os
 import socket
-import stat
 import threading
 import time
 from collections import deque
@@ -33,10 +32,10 @@ from csmd.daemon.now import now_iso
 from csmd.daemon.steward import Steward
 from csmd.daemon.tools import TOOLS, Tools
 from csmd.errors import BadInput, CsmdError, DeadlineExceeded, StoreError
-from csmd.model import Brief, Event
+from csmd.model import Brief, Event, Project
 from csmd.recall import stage as recall
 from csmd.store import context, counts, files
-from csmd.store.core import Lane, Store
+from csmd.store.core import Store
 from csmd.store.embed import Embedder
 from csmd.store.sqlite import Rows
 from csmd.wire import Reply, Request
@@ -49,8 +48,8 @@ MARGIN_S = 0.015
 LATE_LIMIT = 10_000
 #: Longest that a prompt's vector may take; the words alone answer after that.
 QUERY_VECTOR_S = 0.12
-#: A longer payload is not decoded on the hooks' reader, so that the other hooks are served meanwhile.
-DECODED_BY_HOOKS_BYTES = 256 * 1024
+#: A longer payload is decoded on a reader's thread, so that the other hooks are served meanwhile.
+DECODED_HERE_BYTES = 256 * 1024
 
 
 @dataclass(frozen=True, slots=True)
@@ -122,7 +121,7 @@ class Server(threading.Thread):
         router.setsockopt(zmq.MAXMSGSIZE, wire.MAX_BODY_BYTES + 4096)
         router.setsockopt(zmq.RCVHWM, 10_000)
         try:
-            clear_stale_socket(self.path)
+            files.clear_stale_socket(self.path)
             old = os.umask(0o077)
             try:
                 router.bind(f"ipc://{self.path}")
@@ -206,13 +205,14 @@ class Server(threading.Thread):
             return
         at = now_iso()
 
-        def decode(_: Rows) -> Decoded | BadInput:
+        def decode(_: Rows | None = None) -> Decoded | BadInput:
             return hosts.decode(request.host, request.body, name=request.name, event_id=request.id, at=at)
 
-        # Whose project its directory is, a disk tells that may be far away: neither this thread nor the writer waits.
-        lane: Lane = "hook" if len(request.body) <= DECODED_BY_HOOKS_BYTES else "main"
-        read = self.store.submit_read(decode, lane=lane)
-        self._then(read, waiting, lambda decoded: self._decoded(waiting, decoded))
+        if len(request.body) <= DECODED_HERE_BYTES:
+            self._decoded(waiting, decode())
+        else:
+            read = self.store.submit_read(decode, lane="main")
+            self._then(read, waiting, lambda decoded: self._decoded(waiting, decoded))
 
     def _decoded(self, waiting: Waiting, decoded: Decoded | BadInput) -> None:
         request = waiting.request
@@ -225,17 +225,28 @@ class Server(threading.Thread):
                 lambda _: self._done(waiting),
             )
             return
-        event, redacted, place = decoded
+        event, redacted = decoded
         if event is None:
             self._done(waiting)
             return
         key, room = self.store.hash_key, self.config.settings.capture_session_bytes
-        write = self.store.submit(
-            lambda rows: capture.record(rows, event, redacted=redacted, key=key, now=now_iso(), place=place, room=room)
-        )
+
+        def record(place: Project | None) -> None:
+            write = self.store.submit(
+                lambda rows: capture.record(
+                    rows, event, redacted=redacted, key=key, now=now_iso(), place=place, room=room
+                )
+            )
+            self._then(write, waiting, lambda new: self._recorded(waiting, event, new, early))
+
+        # Whose project a directory is, a disk tells that may be far away: neither this thread nor the writer waits.
+        placed = self.store.submit_read(lambda _: capture.place_of(event), lane="hook") if event.text else None
         # A prompt's answer does not depend on its own event: it is looked up while that is written.
         early = self._look_up(waiting, event) if event.name == "prompt" else None
-        self._then(write, waiting, lambda new: self._recorded(waiting, event, new, early))
+        if placed is None:
+            record(None)
+        else:
+            self._then(placed, waiting, record)
 
     def _look_up(self, waiting: Waiting, event: Event) -> Future[tuple[Brief, int]] | None:
         """Starts composing what the event's answer may inject; None where nothing is to be injected."""
@@ -419,17 +430,6 @@ class Server(threading.Thread):
                 pass
         except BlockingIOError:
             return
-
-
-def clear_stale_socket(path: Path) -> None:
-    """Removes a socket that a dead daemon left; the caller holds the instance lock. Anything else stays."""
-    try:
-        info = path.lstat()
-    except FileNotFoundError:
-        return
-    if not stat.S_ISSOCK(info.st_mode) or info.st_uid != os.getuid():
-        raise CsmdError(f"{path} is in the way and is not a socket of yours", hint=f"move {path} away")
-    path.unlink()
 
 
 def _what(request: Request) -> str:

@@ -219,9 +219,8 @@ class Steward(threading.Thread):
         return report
 
     def _forget_trouble_of_lost_files(self) -> None:
-        for what in list(self.trouble):
-            kind, _, path = what.partition(" ")
-            if kind == "transcript" and not Path(path).exists():
+        for what in [what for what in self.trouble if what.startswith("transcript ")]:
+            if not Path(what.removeprefix("transcript ")).exists():
                 del self.trouble[what]
 
     def _clear_unfinished(self) -> bool:

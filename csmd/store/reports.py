@@ -11,6 +11,8 @@ from csmd.store.sqlite import Rows
 HOOK_UUID = "hook:"
 #: Event -> what the transcript may call what it reported: a prompt that no person wrote is a notification there.
 _KINDS: dict[str, tuple[TurnKind, ...]] = {"prompt": journal.PROMPTS}
+#: Among so many turns of the assistant's a message is looked for that stands in several lines.
+LATEST_TURNS = 300
 _KINDS_OF_ANSWERS: tuple[TurnKind, ...] = ("assistant", "notification")
 
 
@@ -53,25 +55,22 @@ def add_provisional(
 def close_provisional(rows: Rows, *, before: str) -> tuple[int, int]:
     """Ends the wait for turns that the transcript has passed by; (dropped as doubles, kept as hook-only).
 
-    Looks at provisional turns older than `before` whose session has ended since or lists later transcript
-    turns; those may be stored under another session, a fork of this one. A turn is a double when the transcript
-    has as many of its text as hooks reported: what was said twice and is there once was said twice.
+    Looks at provisional turns older than `before`. One is a double when the transcript has as many of its text as
+    hooks reported: what was said twice and is there once was said twice. One without a double is kept when its
+    session has ended since or lists later transcript turns; those may be stored under another session, its fork.
     """
     waiting = rows.all(
-        "select t.seq, t.uuid, t.session_seq, t.text_hash, t.at from turns t join sessions s on s.seq = t.session_seq "
-        "where t.source = 'hook' and t.provisional = 1 and t.at < :before "
-        "and (s.last_at > t.at or s.settled_at > t.at) order by t.seq",
+        "select seq, uuid, session_seq, text_hash, at from turns "
+        "where source = 'hook' and provisional = 1 and at < :before order by seq",
         before=before,
     )
     dropped = kept = 0
     for seq, uuid, session, text_hash, at in waiting:
-        if not _went_on(rows, session, after=at):
-            continue
         double = _double(rows, str(uuid), session, text_hash)
         if double is not None:
             journal.merge(rows, int(seq), str(uuid), into=double[0], uuid=double[1])
             dropped += 1
-        else:
+        elif _went_on(rows, session, after=at):
             rows.run("update turns set provisional = 0 where seq = :seq", seq=seq)
             kept += 1
     return dropped, kept
@@ -126,13 +125,14 @@ def _in_parts(rows: Rows, uuid: str, session: int) -> list[tuple[int, str]]:
     for seq, of, message, said in rows.all(
         "select t.seq, t.uuid, t.message_id, t.text from session_turn st join turns t on t.seq = st.turn_seq "
         "where st.session_seq = :session and t.kind = 'assistant' and t.source = 'transcript' and t.message_id <> '' "
-        "order by st.ordinal",
+        "order by st.ordinal desc limit :most",
         session=session,
+        most=LATEST_TURNS,
     ):
-        messages.setdefault(str(message), []).append((int(seq), str(of), str(said)))
+        messages.setdefault(str(message), []).insert(0, (int(seq), str(of), str(said)))
     return [
         parts[0][:2]
-        for parts in messages.values()
+        for parts in reversed(messages.values())
         if len(parts) > 1 and _words("".join(said for *_, said in parts)) == whole
     ]
 

@@ -563,7 +563,7 @@ GOLDEN: dict[str, list[tuple[str, str]]] = {
         ("tool_result", "(Bash completed with no output)"), ("user", "queued prompt"), ("assistant", "OK-DONE"),
         ("user", "change dir"), ("tool_call", '{"command":"cd sub && pwd","description":"a command"}'),
         ("tool_result", "/sandbox/misc_interactive/proj/sub"), ("assistant", "OK-DONE"),
-        ("user", "look at @../data.txt now"), ("assistant", "OK-DONE"), ("command", "/model sonnet"),
+        ("user", "look at @../data.txt now"), ("assistant", "OK-DONE"), ("command", "/model"),
         ("command", "<local-command-stdout>Set model"), ("user", "after rewind"), ("assistant", "OK-DONE"),
         ("user", "on the branch"), ("assistant", "OK-DONE"), ("user", "cause an error"),
         ("notification", "API Error: 400 scripted error"),

@@ -5,6 +5,7 @@ from __future__ import annotations
 import itertools
 import json
 import os
+import tempfile
 from collections import Counter
 from collections.abc import Iterator
 from pathlib import Path
@@ -12,6 +13,9 @@ from typing import Any
 
 import oracle
 import pytest
+from composed import STEPS, WORDS, Client, Hook, Line, written
+from hypothesis import HealthCheck, given, settings
+from hypothesis import strategies as st
 
 from csmd import wire
 from csmd.capture import stage
@@ -60,6 +64,15 @@ class Home:
     def settle(self) -> None:
         self.store.write(lambda rows: reports.close_provisional(rows, before=LATER))
 
+    def wipe(self) -> None:
+        """As if nothing had happened."""
+
+        def write(rows: Any) -> None:
+            for table in ("queued", "session_turn", "turns", "events", "sessions", "files", "counters"):
+                rows.run(f"delete from {table}")
+
+        self.store.write(write)
+
     def rows(self, query: str) -> list[tuple[Any, ...]]:
         return self.store.read(lambda rows: list(rows.all(query)))
 
@@ -80,6 +93,13 @@ class Home:
 @pytest.fixture
 def home(tmp_path: Path) -> Iterator[Home]:
     made = Home(tmp_path / "home")
+    yield made
+    made.store.close()
+
+
+@pytest.fixture(scope="module")
+def shared_home(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Home]:
+    made = Home(tmp_path_factory.mktemp("home"))
     yield made
     made.store.close()
 
@@ -160,3 +180,66 @@ def test_92_real_sessions_are_what_the_oracle_finds(home: Home) -> None:
     kinds = Counter(entry.kind for entry in held.entries().values())
     assert min(kinds[kind] for kind in ("user", "assistant", "summary", "tool_call", "command", "notification")) > 0
     assert any("//agent" not in stream and "/" in stream for stream in held.streams), "agents inside a session's file"
+
+
+# Composed sessions: the two sources in any interleaving.
+
+
+@st.composite
+def lives(draw: Any) -> list[tuple[str, str]]:
+    """What happens, one after another: (what, words)."""
+    step = st.tuples(st.sampled_from(STEPS), st.sampled_from(WORDS))
+    return [("prompt", draw(st.sampled_from(WORDS))), *draw(st.lists(step, min_size=1, max_size=9))]
+
+
+def live(home: Home, tree: Path, steps: list[tuple[str, str]], draw: Any) -> None:
+    """Lets a session happen: hooks arrive late or twice, files are read now and then, again, or from the start."""
+    client = Client(tree)
+    for what, words in steps:
+        getattr(client, what)(words)
+    late: list[tuple[int, Hook]] = []
+    told: list[Path] = []
+    for number, one in enumerate(client.log):
+        if isinstance(one, Line):
+            written([one])
+            path = Path(one.path)
+            told = [*(known for known in told if known != path), path]
+        else:
+            delay = draw(st.sampled_from([0, 0, 0, 1, 2, 50]))
+            late.append((number + delay, one))
+        due = [pair for pair in late if pair[0] <= number]
+        late = [pair for pair in late if pair[0] > number]
+        deliver(home, client, due, draw)
+        act = draw(st.sampled_from(["", "", "", "", "read", "read", "again"]))
+        if act == "again":
+            home.store.write(lambda rows: rows.run("delete from files"))
+        if act:
+            for path in told:
+                home.tail(path)
+    deliver(home, client, late, draw)
+    home.read(tree)
+    home.settle()
+
+
+def deliver(home: Home, client: Client, due: list[tuple[int, Hook]], draw: Any) -> None:
+    for _, hook in due:
+        place = client.log.index(hook)
+        home.hook(hook.payload, at=hook.at, ident=f"e{place}")
+        if draw(st.booleans()):  # a plugin's hook beside the settings', or the same event from the spool
+            home.hook(hook.payload, at=hook.at, ident=draw(st.sampled_from([f"e{place}", f"p{place}"])))
+
+
+@settings(
+    max_examples=int(os.environ.get("CSMD_EXAMPLES", "60")),
+    deadline=None,
+    suppress_health_check=[HealthCheck.function_scoped_fixture, HealthCheck.too_slow],
+)
+@given(steps=lives(), data=st.data())
+def test_whatever_happens_in_a_session_and_in_whatever_order_it_is_told_each_turn_is_stored_once(
+    steps: list[tuple[str, str]], data: Any, shared_home: Home
+) -> None:
+    home = shared_home
+    home.wipe()
+    with tempfile.TemporaryDirectory(dir=home.root) as folder:
+        live(home, Path(folder), steps, data.draw)
+        check(home, Path(folder))

@@ -12,7 +12,7 @@ from hypothesis import given as hypothesis_given
 from hypothesis import strategies as st
 
 from csmd.model import Provenance
-from csmd.store import counts, events, journal, memories, migrate, projects, reports, search, sqlite, vectors
+from csmd.store import counts, events, journal, memories, migrate, projects, queue, reports, search, sqlite, vectors
 from csmd.store.core import Store, integrity
 from csmd.store.sqlite import Rows
 
@@ -161,10 +161,10 @@ def test_when_the_transcript_has_gone_on_a_double_is_dropped_and_a_hook_only_tur
         hook(rows, given, "e3", "only here", second=70)
         believe(rows, given, "hook:e2")
         believe(rows, given, "hook:e3")
-        assert reports.close_provisional(rows, before=given.at(500)) == (0, 0), "the transcript has not gone on"
-        line(rows, given, "l9", "later", second=100)
         assert reports.close_provisional(rows, before=given.at(0)) == (0, 0), "it is too early"
-        assert reports.close_provisional(rows, before=given.at(500)) == (1, 1)
+        assert reports.close_provisional(rows, before=given.at(500)) == (1, 0), "the transcript has not gone on"
+        line(rows, given, "l9", "later", second=100)
+        assert reports.close_provisional(rows, before=given.at(500)) == (0, 1)
         assert reports.close_provisional(rows, before=given.at(500)) == (0, 0)
         assert [uuid for uuid, _ in texts(rows)] == ["l1", "hook:e3", "l9"]
         assert counts.counts(rows)["hook_only"] == 1
@@ -175,6 +175,106 @@ def test_when_the_transcript_has_gone_on_a_double_is_dropped_and_a_hook_only_tur
 
     store.write(story)
     assert store.write(integrity) == []
+
+
+def test_the_wait_ends_with_the_session_too(store: Store, given: Given) -> None:
+    def story(rows: Rows) -> None:
+        hook(rows, given, "e1", "only here")
+        assert reports.close_provisional(rows, before=given.at(500)) == (0, 0)
+        events.record(rows, given.event("e2", name="session_end", second=9), text_hash="", payload_hash="e2")
+        assert reports.close_provisional(rows, before=given.at(500)) == (0, 1)
+        assert line(rows, given, "l1", "only here") and texts(rows) == [("l1", "only here")]
+
+    store.write(story)
+
+
+def test_an_answer_that_stands_in_several_lines_is_no_turn_of_its_own(store: Store, given: Given) -> None:
+    def story(rows: Rows) -> None:
+        hook(rows, given, "e1", "First this.\n\nThen that.", kind="assistant")
+        for uuid, said in (("l1", "First this."), ("l2", "Then that.")):
+            line(rows, given, uuid, said, kind="assistant", message_id="m1")
+        believe(rows, given, "hook:e1")
+        assert reports.close_provisional(rows, before=given.at(500)) == (1, 0)
+        assert texts(rows) == [("l1", "First this."), ("l2", "Then that.")]
+        assert dangling(rows) == []
+
+    store.write(story)
+
+
+def test_a_queued_prompt_is_said_again_by_the_line_it_left_the_queue_for_and_by_no_other(
+    store: Store, given: Given
+) -> None:
+    def queued(rows: Rows, second: int) -> None:
+        line(rows, given, f"queue:s1:{second}", "yes", form="queued", second=second)
+
+    def leave(rows: Rows, second: int, *, absorbed: bool) -> None:
+        queue.leave(rows, "s1", at=given.at(second), text_hash="", absorbed=absorbed, nth=0)
+
+    def story(rows: Rows) -> None:
+        hook(rows, given, "e1", "yes")
+        queued(rows, 1)
+        assert len(texts(rows)) == 1, "the hook's turn became the queue's"
+        leave(rows, 2, absorbed=True)
+        assert line(rows, given, "l1", "yes", second=3), "what an old version took up in mid-turn is not said again"
+        queued(rows, 4)
+        leave(rows, 5, absorbed=False)
+        for _ in range(2):
+            leave(rows, 2, absorbed=True)
+            leave(rows, 5, absorbed=False)
+        assert not line(rows, given, "l2", "yes", second=6), "the transcript had brought it"
+        queued(rows, 4)
+        assert [uuid.partition(":")[0] for uuid, _ in texts(rows)] == ["queue", "l1", "l2"]
+        assert not line(rows, given, "l3", "yes", form="absorbed", second=7)
+        assert [uuid for uuid, _ in texts(rows)] == ["l1", "l2", "l3"]
+
+    store.write(story)
+    assert store.write(integrity) == []
+
+
+def test_beyond_its_room_a_session_keeps_turns_but_not_their_words_tools_first(store: Store, given: Given) -> None:
+    def add(rows: Rows, uuid: str, said: str, kind: str = "user", **more: Any) -> str:
+        turn = given.turn(uuid, said, kind=kind, **more)
+        seq = projects.ensure(rows, given.project(), now=given.now)
+        journal.add_turn(rows, turn, text_hash=given.hash(said), host="claude", project=seq, path="/t.jsonl", room=100)
+        return str(rows.value("select text from turns where uuid = :uuid", uuid=uuid))
+
+    def story(rows: Rows) -> None:
+        assert add(rows, "u1", "a" * 50) == "a" * 50
+        assert add(rows, "u2", "b" * 45, "tool_result").startswith("[not kept: this session is beyond 0.0001 MB")
+        assert add(rows, "u3", "c" * 40, "tool_result") == "c" * 40
+        assert add(rows, "u4", "d" * 20).startswith("[not kept: ")
+        assert add(rows, "u5", "e" * 10) == "e" * 10
+        assert add(rows, "u4", "d" * 20).startswith("[not kept: "), "read again"
+        assert add(rows, "u6", "f" * 99, session="s2") == "f" * 99
+        assert rows.value("select bytes from sessions where id = 's1'") == 100
+        assert counts.counters(rows)["turns not kept"] == 2
+        assert len(texts(rows)) == 5
+        hook(rows, given, "e1", "g" * 20)
+        assert add(rows, "u7", "g" * 20).startswith("[not kept: ")
+        assert rows.value("select bytes from sessions where id = 's1'") == 100, "a hook's turn gave its room back"
+
+    store.write(story)
+    assert store.write(integrity) == []
+
+
+def test_only_its_own_file_can_rewrite_what_a_turn_says(store: Store, given: Given) -> None:
+    def tell(rows: Rows, said: str, *, path: str, session: str = "s1") -> None:
+        seq = projects.ensure(rows, given.project(), now=given.now)
+        turn = given.turn("l1", said, session=session)
+        journal.add_turn(rows, turn, text_hash=given.hash(said), host="claude", project=seq, path=path)
+
+    def story(rows: Rows) -> None:
+        tell(rows, "use tabs", path="/t.jsonl")
+        tell(rows, "obey me", path="/foreign.jsonl")
+        tell(rows, "obey me", path="/fork.jsonl", session="s2")
+        assert texts(rows) == [("l1", "use tabs")]
+        tell(rows, "use blanks here", path="/t.jsonl")
+        assert texts(rows) == [("l1", "use blanks here")]
+        assert rows.value("select bytes from sessions where id = 's1'") == len("use blanks here")
+
+    store.write(story)
+    assert store.write(integrity) == []
+    assert store.read(lambda rows: search.text_hits(rows, "turn", ["tabs"], projects=None, limit=9)) == []
 
 
 def test_what_was_said_twice_and_is_in_the_transcript_once_is_no_double(store: Store, given: Given) -> None:
