@@ -113,8 +113,9 @@ class Queue:
 
     def said(self, session: str, text: str, *, absorbed: bool, holdings: Holdings) -> None:
         """A line says a prompt: the queue's entry that it says again is no entry of its own."""
-        for place in (self.out.get((session, absorbed), []), self.inside.get(session, [])):
-            for entry in place:
+        out, inside = self.out.get((session, absorbed), []), self.inside.get(session, [])
+        for place, entries in ((out, out[::-1]), (inside, inside[:])):  # what left last is what this line is about
+            for entry in entries:
                 if squeezed(entry.text).casefold() == squeezed(text).casefold():
                     place.remove(entry)
                     holdings.streams[session].remove(entry)

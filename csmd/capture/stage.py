@@ -303,11 +303,11 @@ def _store(
                 _leave(rows, next_left, store.hash_key)
                 next_left = next(leaving)
             if last:
-                for session, title in source.early.items():
-                    journal.set_title(rows, session, title, first=True)
                 for session, title in reading.titles.items():
                     if journal.set_title(rows, session, title):
                         found.update(reading.redactions.get("", {}))
+                for session, title in source.early.items():
+                    journal.set_title(rows, session, title, first=True)
                 counts.count(rows, [("bad lines", bad)])
                 cursors.save_file(rows, state, now=now)
             counts.count(rows, redaction_counts(found))

@@ -52,11 +52,14 @@ def leave(rows: Rows, session_id: str, *, at: str, text_hash: str, absorbed: boo
 
 
 def waiting(rows: Rows, *, session: int, text_hash: str, absorbed: bool) -> tuple[int, str] | None:
-    """(row key, uuid) of the queued turn that a line of these words says again, or None; what has left comes first."""
+    """(row key, uuid) of the queued turn that a line of these words says again, or None: what left last, else first in.
+
+    A line follows what it left the queue for at once; what left long before is not said again.
+    """
     found = rows.one(
         "select t.seq, t.uuid from queued q join turns t on t.seq = q.turn_seq where q.session_seq = :session "
         "and t.uuid = q.key and t.text_hash = :hash and (q.left_at = '' or q.absorbed = :absorbed) "
-        "order by case when q.left_at = '' then 1 else 0 end, q.at, q.key limit 1",
+        "order by q.left_at desc, q.at, q.key limit 1",
         session=session,
         hash=text_hash,
         absorbed=int(absorbed),

@@ -230,7 +230,7 @@ def deliver(home: Home, client: Client, due: list[tuple[int, Hook]], draw: Any) 
 
 
 @settings(
-    max_examples=int(os.environ.get("CSMD_EXAMPLES", "60")),
+    max_examples=int(os.environ.get("CSMD_EXAMPLES", "40")),
     deadline=None,
     suppress_health_check=[HealthCheck.function_scoped_fixture, HealthCheck.too_slow],
 )
