@@ -7,6 +7,7 @@ brings the same text in the same session, the provisional row *becomes* the tran
 
 from __future__ import annotations
 
+import re
 from collections.abc import Sequence
 from dataclasses import replace
 from typing import NamedTuple
@@ -22,8 +23,8 @@ TOOLS_TENTHS = 9
 #: As much room as anybody could want, for who sets no limit.
 EVERYTHING = 2**62
 #: What stands in place of a text for which there was no room; the turn is there, with the hash of what it said.
-NOT_KEPT_BEGINS = "[not kept: "
-NOT_KEPT = NOT_KEPT_BEGINS + "this session is beyond {room}; the transcript has it]"
+NOT_KEPT = "[not kept: this session is beyond {room} MB; the transcript has it]"
+_NOT_KEPT = re.compile(re.escape(NOT_KEPT).replace(re.escape("{room}"), "[0-9.e+-]{1,20}"))
 
 
 class Session(NamedTuple):
@@ -142,12 +143,12 @@ def fitting(rows: Rows, turn: Turn, used: int, room: int) -> tuple[Turn, int]:
     if used + size <= (room * TOOLS_TENTHS // 10 if turn.kind in TOOLS else room) or not size:
         return turn, size
     counts.count(rows, [("turns not kept", 1)])
-    return replace(turn, text=NOT_KEPT.format(room=f"{room / 1e6:g} MB")), 0
+    return replace(turn, text=NOT_KEPT.format(room=f"{room / 1e6:g}")), 0
 
 
 def is_not_kept(text: str) -> bool:
     """Whether a turn's text is the mark that stands for one that was not kept."""
-    return text.startswith(NOT_KEPT_BEGINS)
+    return _NOT_KEPT.fullmatch(text) is not None
 
 
 def _size(text: str) -> int:
