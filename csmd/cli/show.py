@@ -85,7 +85,14 @@ def status(value: dict[str, Any]) -> None:
                 f"{counts['vectors']} by {model['name'].split('@')[0].split('/')[-1]}, worker {asleep}{waiting}",
             )
         )
-    rows.append(("storage", f"{size(storage['database_bytes'] + storage['wal_bytes'])} in {value['home']}"))
+    left_out = value["counters"].get("turns not kept", 0)
+    rows.append(
+        (
+            "storage",
+            f"{size(storage['database_bytes'] + storage['wal_bytes'])} in {value['home']}"
+            + (f"; {left_out} turns not kept" if left_out else ""),
+        )
+    )
     redacted = sum(amount for name, amount in value["counters"].items() if name.startswith("redacted "))
     amiss = [f"{amount} {name}" for name, amount in value["counters"].items() if name.startswith("bad ") and amount]
     rows.append(("privacy", f"{redacted} secrets kept out" + (f"; quarantined: {', '.join(amiss)}" if amiss else "")))
