@@ -121,6 +121,8 @@ class Settings:
     """Seconds without work after which the embedding worker ends."""
     capture_tool_output_bytes: int = 8192
     """Bytes of one tool output that are kept; the rest stays in the transcript only."""
+    capture_session_bytes: int = 50_000_000
+    """Bytes of text that are kept of one session; beyond it a turn says that it was not kept, tools' output first."""
     privacy_exclude: tuple[str, ...] = ()
     """Globs of directories whose sessions are not captured, e.g. `~/clients/*`; what is below them is left out, too."""
     privacy_exclude_files: tuple[str, ...] = WHERE_KEYS_LIE

@@ -27,6 +27,7 @@ MemdirType = Literal["user", "feedback", "project", "reference"]
 EventName = Literal["session_start", "prompt", "stop", "subagent_stop", "pre_compact", "session_end"]
 TurnKind = Literal["user", "assistant", "summary", "tool_call", "tool_result", "command", "notification", "relayed"]
 Source = Literal["hook", "transcript"]
+Form = Literal["line", "queued", "absorbed"]
 HitKind = Literal["memory", "turn"]
 
 #: Turns that people would search for; the rest (tool traffic, slash commands) is kept but not indexed.
@@ -106,7 +107,12 @@ class Event:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Turn:
-    """One entry of a conversation; `uuid` is the transcript line's, or `hook:<event id>` while provisional."""
+    """One entry of a conversation; `uuid` is the transcript line's, or `hook:<event id>` while provisional.
+
+    `form` is how the transcript tells it: a line of its own, a prompt put into the queue (known by its session, time
+    and words), or a queued prompt that was taken up in the turn under way. `answers` is the uuid of the tool call in
+    place of whose result the user spoke; "" for what is no such answer.
+    """
 
     uuid: str
     session_id: str
@@ -122,6 +128,8 @@ class Turn:
     model: str = ""
     version: str = ""
     tokens: int = 0
+    form: Form = "line"
+    answers: str = ""
 
     @property
     def stream(self) -> str:

@@ -5,13 +5,14 @@ from __future__ import annotations
 import contextlib
 import os
 from collections import Counter
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from dataclasses import dataclass
+from datetime import UTC, datetime
 from pathlib import Path
 from typing import BinaryIO
 
 from csmd import text, wire
-from csmd.capture import stage_place, transcript
+from csmd.capture import pieces, stage_place, transcript
 from csmd.capture import stage_purge as purging
 from csmd.capture.exclude import Excludes, Withheld
 from csmd.capture.hosts import claude, claude_calls
@@ -21,21 +22,32 @@ from csmd.capture.redact import redact, storable_path
 from csmd.capture.stage_place import Places
 from csmd.errors import BadInput, TooLarge
 from csmd.model import Event, Project, Turn
-from csmd.store import counts, cursors, events, files, journal, projects, sessions, tampered, tombstones
+from csmd.store import (
+    counts,
+    cursors,
+    events,
+    files,
+    journal,
+    projects,
+    queue,
+    reports,
+    sessions,
+    tampered,
+    tombstones,
+)
 from csmd.store.core import Store
 from csmd.store.cursors import FileState
 from csmd.store.notes import Notes
 from csmd.store.purged import Marks
 from csmd.store.sqlite import Rows
 
-READ_BYTES = 4 * 1024 * 1024
 #: A write holds the writer for about 20 ms: a hook that comes meanwhile still gets its answer in time.
 BATCH_TURNS = 60
 #: Enough of a transcript's beginning for the first line that names a directory.
 BEGINNING_BYTES = 64 * 1024
 
-#: Lines of a transcript with their offsets; None stands for one beyond the limit.
-Lines = list[tuple[int, bytes | None]]
+#: Bytes of text of one session that are kept where nobody says otherwise.
+SESSION_BYTES = 50_000_000
 
 
 @dataclass(slots=True)
@@ -48,6 +60,8 @@ class Tail:
     redactions: int = 0
     bytes_read: int = 0
     excluded: bool = False
+    more: bool = False
+    """Whether it was left before its end."""
 
 
 def decode_event(body: bytes, *, name: str, event_id: str, at: str) -> tuple[Event | None, Counter[str]]:
@@ -68,13 +82,20 @@ def place_of(event: Event) -> Project | None:
 
 
 def record(
-    rows: Rows, event: Event, *, redacted: Counter[str], key: bytes, now: str, place: Project | None = None
+    rows: Rows,
+    event: Event,
+    *,
+    redacted: Counter[str],
+    key: bytes,
+    now: str,
+    place: Project | None = None,
+    room: int = SESSION_BYTES,
 ) -> bool:
     """Stores an event and its provisional turn in one transaction; False when it was known or nothing of it may be kept.
 
-    `place` is what `place_of` says of the event; without it the writer has to look at the disk.
+    `place` is what `place_of` says of the event: the writer never looks at the disk. `room` is how much of a
+    session is kept.
     """
-    place = place or place_of(event)
     permitted = purging.permitted_event(rows, event, place, key=key)
     if permitted is None:
         return False
@@ -89,7 +110,7 @@ def record(
         listed = tombstones.listed_path(rows, storable_path(event.transcript_path), key=key)
         turn, place, path = purging.permitted_turn(turn, place, listed, tombstones.marks(rows, key))
         home = stage_place.enter(rows, place, now=now)
-        journal.add_provisional(
+        reports.add_provisional(
             rows,
             turn,
             event=event.name,
@@ -98,6 +119,7 @@ def record(
             project=home.seq,
             directory=home.directory,
             path=path,
+            room=room,
         )
     if event.name in ("stop", "session_end", "pre_compact"):
         journal.settle(rows, event.session_id, at=event.at)
@@ -135,12 +157,13 @@ def started_in(path: Path) -> str:
         return ""
 
 
-def has_grown(path: Path, known: dict[str, int]) -> bool:
-    """Whether a transcript holds something that was not read yet, by its size alone."""
+def has_grown(path: Path, known: dict[str, tuple[int, int]]) -> bool:
+    """Whether a transcript may hold something that was not read yet, by its size and when it was written."""
     try:
-        return path.stat().st_size != known.get(storable_path(str(path)), -1)
+        info = path.stat()
     except OSError:
         return False
+    return (info.st_size, info.st_mtime_ns) != known.get(storable_path(str(path)), (-1, -1))
 
 
 def tail(
@@ -150,14 +173,17 @@ def tail(
     now: Callable[[], str],
     tool_limit: int,
     quarantine: Path,
+    session_limit: int = SESSION_BYTES,
+    most_pieces: int | None = None,
     stop: Callable[[], bool] = lambda: False,
     excludes: Excludes = Excludes(),  # noqa: B008 - frozen
     read_line: ReadLine = claude.read_line,
 ) -> Tail:
     """Reads a transcript from its cursor to its last whole line; turns and cursor move together.
 
-    Raises OSError when the file cannot be read, StoreError when the store refuses: the cursor
-    then stands where it was and the next call reads on.
+    With `most_pieces` at most that many, so that others are served between two calls. Raises OSError when the
+    file cannot be read, StoreError when the store refuses: the cursor then stands where it was and the next call
+    reads on.
     """
     report = Tail()
     source = redact(wire.clean(str(path)), Counter())
@@ -171,11 +197,12 @@ def tail(
         info = os.fstat(file.fileno())
         beginning = file.read(BEGINNING_BYTES)
         start = transcript.where_to_start(
-            position=known.position if known else 0,
-            head=known.head if known else "",
+            _as_known(known),
             size=info.st_size,
             beginning=beginning,
-            seen=known is not None,
+            foot=_foot(file, known.position) if known else "",
+            inode=info.st_ino,
+            mtime_ns=info.st_mtime_ns,
         )
         if start.reason == "unchanged":
             return report
@@ -183,13 +210,18 @@ def tail(
         report.excluded = excludes.place(claude.started_in(beginning), places.of("").root)
         if report.excluded:
             return report
+        source_of = Source(path=name, places=places, room=session_limit, silent=claude.is_warmup(beginning))
+        early = claude.Reading(titles=claude.titles_in(beginning))
         withheld = Withheld(excludes=excludes)
         file.seek(max(0, start.position - claude_calls.BEFORE_BYTES))
         claude_calls.remember(file.read(min(start.position, claude_calls.BEFORE_BYTES)), withheld)
-        early = claude.Reading(titles=claude.titles_in(beginning))
         bad_before = known.bad_lines if known and start.position else 0
-        for lines, position in _pieces(file, start.position, stop):
-            read, bad = _parse(lines, tool_limit, notes, now(), withheld, read_line)
+        counted = known.bad_lines if known and not start.position else 0
+        latest = moment_of(info.st_mtime)
+        for number, (lines, position) in enumerate(pieces.pieces(file, start.position, stop)):
+            read, bad = _parse([] if source_of.silent else lines, tool_limit, notes, now(), withheld, read_line)
+            read.turns = transcript.with_times(read.turns, latest)
+            latest = read.turns[-1].at if read.turns else latest
             read.turns = [turn for turn in read.turns if not excludes.place(turn.cwd)]
             reading, first = purging.permitted_lines(store, places.of, read, early)
             state = FileState(
@@ -198,51 +230,54 @@ def tail(
                 inode=info.st_ino,
                 position=position,
                 head=transcript.head_of(beginning),
+                foot=_foot(file, position),
+                mtime_ns=info.st_mtime_ns,
                 bad_lines=bad_before + report.bad_lines + bad,
             )
-            _store(store, reading, first.titles, bad, state, places, now(), report)
+            news = max(0, report.bad_lines + bad - counted) - max(0, report.bad_lines - counted)
+            _store(store, reading, first.titles, news, state, source_of, now(), report)
+            report.bad_lines += bad
             report.bytes_read = position - start.position
+            if most_pieces is not None and number + 1 >= most_pieces:
+                report.more = position < info.st_size
+                break
     return report
 
 
-def _pieces(file: BinaryIO, position: int, stop: Callable[[], bool]) -> Iterator[tuple[Lines, int]]:
-    """Complete lines of a file in pieces, each with the offset after it.
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Source:
+    """What holds for all of a transcript's turns: its path, their projects, the room that a session has.
 
-    A line beyond the limit is passed by without being held, as None; until its end is there, the
-    offset stays before it. A last line without a newline counts when it is whole in itself.
+    A `silent` one holds nobody's conversation.
     """
-    file.seek(position)
-    rest = b""
-    passed_by = 0
-    while not stop():
-        data = file.read(READ_BYTES)
-        if not data:
-            if transcript.is_whole(rest):
-                yield [(position, rest)], position + len(rest)
-            return
-        lines: Lines = []
-        before = position
-        if passed_by:
-            newline = data.find(b"\n")
-            if newline < 0:
-                passed_by += len(data)
-                continue
-            lines.append((position, None))
-            position += passed_by + newline + 1
-            data, passed_by = data[newline + 1 :], 0
-        rest += data
-        complete, after = transcript.split_lines(rest, at=position)
-        lines += [(at, line if len(line) <= transcript.MAX_LINE_BYTES else None) for at, line in complete]
-        rest = rest[after - position :]
-        position = after
-        if position > before:
-            yield lines, position
-        if len(rest) > transcript.MAX_LINE_BYTES:
-            passed_by, rest = len(rest), b""
+
+    path: str
+    places: Places
+    room: int
+    silent: bool
+
+
+def moment_of(seconds: float) -> str:
+    """A time in seconds since 1970 in csmd's form."""
+    return datetime.fromtimestamp(seconds, UTC).isoformat(timespec="milliseconds").replace("+00:00", "Z")
+
+
+def _as_known(state: FileState | None) -> transcript.Known | None:
+    if state is None:
+        return None
+    return transcript.Known(
+        position=state.position, head=state.head, foot=state.foot, inode=state.inode, mtime_ns=state.mtime_ns
+    )
+
+
+def _foot(file: BinaryIO, position: int) -> str:
+    """A hash of what stands before a position of a file."""
+    begin = max(0, position - transcript.FOOT_BYTES)
+    return transcript.head_of(os.pread(file.fileno(), position - begin, begin))
 
 
 def _parse(
-    lines: Lines, tool_limit: int, notes: Notes, now: str, withheld: Withheld, read_line: ReadLine
+    lines: pieces.Lines, tool_limit: int, notes: Notes, now: str, withheld: Withheld, read_line: ReadLine
 ) -> tuple[claude.Reading, int]:
     reading = claude.Reading(withheld=withheld)
     bad = 0
@@ -263,44 +298,80 @@ def _store(
     early: dict[str, str],
     bad: int,
     state: FileState,
-    places: Places,
+    source: Source,
     now: str,
     report: Tail,
 ) -> None:
     """Writes what was read in batches; only the last batch moves the cursor, so a crash reads the piece again.
 
-    `early` are the titles of the file's beginning: they came when their session was not known yet.
+    `early` are the titles of the file's beginning: they came when its session was not known yet.
+    What was taken out of a line is counted with its turns, once: `bad` are the malformed lines not counted yet.
     """
     for turn in reading.turns:
-        places.of(turn.cwd)  # what is looked up on the disk now does not hold up the writer
-    batches = [reading.turns[at : at + BATCH_TURNS] for at in range(0, len(reading.turns), BATCH_TURNS)] or [[]]
-    for number, batch in enumerate(batches):
-        last = number == len(batches) - 1
+        source.places.of(turn.cwd)  # what is looked up on the disk now does not hold up the writer
+    borders = list(range(0, len(reading.turns), BATCH_TURNS)) or [0]
+    for begin in borders:
+        batch = reading.turns[begin : begin + BATCH_TURNS]
+        end = None if begin == borders[-1] else begin + BATCH_TURNS
+        left = [one for one in reading.left if begin <= one.place and (end is None or one.place < end)]
 
-        def write(rows: Rows, batch: list[Turn] = batch, last: bool = last) -> tuple[int, int]:
+        def write(
+            rows: Rows,
+            batch: list[Turn] = batch,
+            left: list[claude.Left] = left,
+            begin: int = begin,
+            last: bool = end is None,
+        ) -> tuple[int, Counter[str]]:
+            new = 0
+            found: Counter[str] = Counter()
             marks = tombstones.marks(rows, store.hash_key)
-            new = sum(_store_turn(rows, turn, state.path, places, marks, store.hash_key, now) for turn in batch)
+            leaving = iter([*left, None])
+            next_left = next(leaving)
+            for place, turn in enumerate(batch, begin):
+                while next_left is not None and next_left.place <= place:
+                    _leave(rows, next_left, store.hash_key)
+                    next_left = next(leaving)
+                if _store_turn(rows, turn, source, marks, store.hash_key, now):
+                    new += 1
+                    found.update(reading.redactions.get(turn.uuid, {}))
+            while next_left is not None:
+                _leave(rows, next_left, store.hash_key)
+                next_left = next(leaving)
             if last:
+                for session, title in reading.titles.items():
+                    if journal.set_title(rows, session, title):
+                        found.update(reading.redactions.get("", {}))
                 for session, title in early.items():
                     journal.set_title(rows, session, title, first=True)
-                for session, title in reading.titles.items():
-                    journal.set_title(rows, session, title)
                 for uuid in reading.withdrawn:
                     sessions.withdraw(rows, state.path, uuid)
-                counts.count(rows, [*redaction_counts(reading.redactions), ("bad lines", bad)])
+                counts.count(rows, [("bad lines", bad)])
                 cursors.save_file(rows, state, now=now)
-            return new, len(batch) - new
+            counts.count(rows, redaction_counts(found))
+            return new, found
 
-        new, known = store.write(write)
+        new, found = store.write(write)
         report.turns_new += new
-        report.turns_known += known
-    report.bad_lines += bad
-    report.redactions += sum(reading.redactions.values())
+        report.turns_known += len(batch) - new
+        report.redactions += found.total()
 
 
-def _store_turn(rows: Rows, turn: Turn, path: str, places: Places, marks: Marks, key: bytes, now: str) -> bool:
+def _leave(rows: Rows, left: claude.Left, key: bytes) -> None:
+    queue.leave(
+        rows,
+        left.session_id,
+        at=left.at,
+        text_hash=text.keyed_hash(left.text, key) if left.text else "",
+        absorbed=left.absorbed,
+        nth=left.nth,
+    )
+
+
+def _store_turn(rows: Rows, turn: Turn, source: Source, marks: Marks, key: bytes, now: str) -> bool:
+    if turn.answers and not claude.may_answer(journal.tools_called(rows, turn.answers)):
+        return False
     tampered.note(rows, (text.keyed_hash(name, key) for name in transcripts_written(turn)), at=turn.at)
-    turn, place, listed = purging.permitted_turn(turn, places.of(turn.cwd), path, marks)
+    turn, place, listed = purging.permitted_turn(turn, source.places.of(turn.cwd), source.path, marks)
     home = projects.settle(rows, place, now=now)
     return journal.add_turn(
         rows,
@@ -310,4 +381,5 @@ def _store_turn(rows: Rows, turn: Turn, path: str, places: Places, marks: Marks,
         project=home.seq,
         directory=home.directory,
         path=listed,
+        room=source.room,
     )

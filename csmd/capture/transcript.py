@@ -8,16 +8,23 @@ start again, which is harmless because turns are stored once per uuid.
 from __future__ import annotations
 
 import hashlib
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Literal
 
 from csmd import wire
+from csmd.capture.fields import EPOCH
 from csmd.errors import BadInput
+from csmd.model import Turn
 
 #: Enough of a file's beginning to tell it from another one.
 HEAD_BYTES = 1024
+#: Enough of what was read last to tell that it was written anew.
+FOOT_BYTES = 256
 #: A longer line is not a conversation's: it is skipped and noted, never held in memory as a whole.
 MAX_LINE_BYTES = 32 * 1024 * 1024
+
+
+Reason = Literal["new", "unchanged", "grown", "shrunk", "replaced", "rewritten"]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -25,7 +32,18 @@ class Start:
     """Where to begin reading, and why."""
 
     position: int
-    reason: Literal["new", "unchanged", "grown", "shrunk", "replaced"]
+    reason: Reason
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Known:
+    """What is remembered of a file: how far it was read, hashes of its first and of the last bytes read, when written."""
+
+    position: int
+    head: str
+    foot: str = ""
+    inode: int = 0
+    mtime_ns: int = 0
 
 
 def head_of(data: bytes) -> str:
@@ -40,18 +58,39 @@ def is_head_of(head: str, data: bytes) -> bool:
     return not head or head_of(data[: int(digits)] if digits.isdecimal() else data) == head
 
 
-def where_to_start(*, position: int, head: str, size: int, beginning: bytes, seen: bool) -> Start:
-    """Where to read on in a file of `size` bytes that was read up to `position` before.
+def where_to_start(
+    known: Known | None, *, size: int, beginning: bytes, foot: str = "", inode: int = 0, mtime_ns: int = 0
+) -> Start:
+    """Where to read on in a file of `size` bytes; `foot` is of the bytes that stand before the known position now.
 
-    A rename keeps device and inode out of it: the beginning of the file says what it is.
+    The beginning of a file says whether it is the same; another inode, or a file that was written to and has not
+    grown, may differ anywhere. An edit far before the end of a file that grew meanwhile goes unnoticed.
     """
-    if not seen:
+    if known is None:
         return Start(position=0, reason="new")
-    if size < position:
+    if size < known.position:
         return Start(position=0, reason="shrunk")
-    if not is_head_of(head, beginning):
+    if not is_head_of(known.head, beginning) or (known.inode and inode and known.inode != inode):
         return Start(position=0, reason="replaced")
-    return Start(position=position, reason="unchanged" if size == position else "grown")
+    if known.foot and foot != known.foot:
+        return Start(position=0, reason="rewritten")
+    if size > known.position:
+        return Start(position=known.position, reason="grown")
+    if known.mtime_ns and mtime_ns != known.mtime_ns:
+        return Start(position=0, reason="rewritten")
+    return Start(position=known.position, reason="unchanged")
+
+
+def with_times(turns: list[Turn], otherwise: str) -> list[Turn]:
+    """The turns with a time for those whose line has none that can be read: the one's before, else the next one's."""
+    if all(turn.at != EPOCH for turn in turns):
+        return turns
+    before = next((turn.at for turn in turns if turn.at != EPOCH), otherwise)
+    timed: list[Turn] = []
+    for turn in turns:
+        timed.append(turn if turn.at != EPOCH else replace(turn, at=before))
+        before = timed[-1].at
+    return timed
 
 
 def split_lines(data: bytes, *, at: int) -> tuple[list[tuple[int, bytes]], int]:

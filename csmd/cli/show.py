@@ -88,7 +88,14 @@ def status(value: dict[str, Any]) -> None:
                 f"{counts['vectors']} by {model['name'].split('@')[0].split('/')[-1]}, worker {asleep}{waiting}",
             )
         )
-    rows.append(("storage", f"{size(storage['database_bytes'] + storage['wal_bytes'])} in {value['home']}"))
+    not_kept = value["counters"].get("turns not kept", 0)
+    rows.append(
+        (
+            "storage",
+            f"{size(storage['database_bytes'] + storage['wal_bytes'])} in {value['home']}"
+            + (f"; {not_kept} turns not kept" if not_kept else ""),
+        )
+    )
     if value["transcripts"]:
         rows.append(("keeps", _kept(value["transcripts"])))
     if storage["backups"]:

@@ -1,6 +1,6 @@
 """Work that somebody waits for: an import, a sync, a model, a purge, a scan; done on the steward's thread, one at a time.
 
-A job is a generator that stops after each batch, a transcript, a session or a few texts: between
+A job is a generator that stops after each batch, a piece of a transcript, a session or a few texts: between
 two of them the steward takes in what happens meanwhile. A job says in its result's `degraded` what
 it could not do; it fails only when it could not go on.
 """
@@ -121,10 +121,15 @@ def _read_all(steward: Steward, job: Job) -> Generator[None, None, list[Path]]:
     for number, path in enumerate(paths):
         _go_on(steward)
         job.progress.update(step="reading", done=number, total=len(paths), bytes=total.bytes_read)
-        one = steward.look_at(path, strict=True)
-        for name in ("turns_new", "turns_known", "bad_lines", "redactions", "bytes_read"):
-            setattr(total, name, getattr(total, name) + getattr(one, name))
-        yield
+        left = True
+        while left:
+            one = steward.look_at(path, strict=True, most_pieces=1)
+            for name in ("turns_new", "turns_known", "bad_lines", "redactions", "bytes_read"):
+                setattr(total, name, getattr(total, name) + getattr(one, name))
+            left = one.more
+            job.progress.update(bytes=total.bytes_read)
+            yield
+            _go_on(steward)
     job.progress.update(done=len(paths), total=len(paths), bytes=total.bytes_read)
     job.result.update(
         files=len(paths),

@@ -113,9 +113,11 @@ def _submit(steward: Steward, path: Path, left: files.Spooled) -> Begun:
     event, redacted = decoded
     if event is None:
         return Begun(path, "", store.submit(lambda rows: counts.count(rows, list(redacted.items())), wait=True))
-    place = capture.place_of(event)
+    place, room = capture.place_of(event), steward.config.settings.capture_session_bytes
     written = store.submit(
-        lambda rows: capture.record(rows, event, redacted=redacted, key=store.hash_key, now=now_iso(), place=place),
+        lambda rows: capture.record(
+            rows, event, redacted=redacted, key=store.hash_key, now=now_iso(), place=place, room=room
+        ),
         wait=True,
     )
     return Begun(path, event.transcript_path, written)

@@ -25,7 +25,7 @@ from csmd.capture.redact import choose_words
 from csmd.config import Config, Paths, boot_id, child_environment
 from csmd.daemon import logs, purging
 from csmd.daemon.now import now_iso
-from csmd.daemon.server import Server, clear_stale_socket
+from csmd.daemon.server import Server
 from csmd.daemon.status import status
 from csmd.daemon.steward import Steward
 from csmd.daemon.tools import Tools
@@ -134,7 +134,7 @@ def _serve(config: Config) -> None:
         if server.failure:
             server.join()
             raise ConfigError(server.failure)
-        ending.callback(clear_stale_socket, path)
+        ending.callback(files.clear_stale_socket, path)
         ending.callback(_end_threads, server, steward, watch)
         instance = {
             "pid": os.getpid(),

@@ -11,7 +11,6 @@ import json
 import logging
 import os
 import socket
-import stat
 import threading
 import time
 from collections import deque
@@ -33,7 +32,7 @@ from csmd.daemon.now import now_iso
 from csmd.daemon.steward import Steward
 from csmd.daemon.tools import TOOLS, Tools
 from csmd.errors import BadInput, CsmdError, DeadlineExceeded, StoreError
-from csmd.model import Brief, Event
+from csmd.model import Brief, Event, Project
 from csmd.recall import stage as recall
 from csmd.store import context, counts, files
 from csmd.store.core import Store
@@ -122,7 +121,7 @@ class Server(threading.Thread):
         router.setsockopt(zmq.MAXMSGSIZE, wire.MAX_BODY_BYTES + 4096)
         router.setsockopt(zmq.RCVHWM, 10_000)
         try:
-            clear_stale_socket(self.path)
+            files.clear_stale_socket(self.path)
             old = os.umask(0o077)
             try:
                 router.bind(f"ipc://{self.path}")
@@ -232,12 +231,24 @@ class Server(threading.Thread):
                 self.store.submit(lambda rows: counts.count(rows, list(redacted.items())))
             self._done(waiting)
             return
-        write = self.store.submit(
-            lambda rows: capture.record(rows, event, redacted=redacted, key=self.store.hash_key, now=now_iso())
-        )
+        key, room = self.store.hash_key, self.config.settings.capture_session_bytes
+
+        def record(place: Project | None) -> None:
+            write = self.store.submit(
+                lambda rows: capture.record(
+                    rows, event, redacted=redacted, key=key, now=now_iso(), place=place, room=room
+                )
+            )
+            self._then(write, waiting, lambda new: self._recorded(waiting, event, new, early))
+
+        # Whose project a directory is, a disk tells that may be far away: neither this thread nor the writer waits.
+        placed = self.store.submit_read(lambda _: capture.place_of(event), lane="hook") if event.text else None
         # A prompt's answer does not depend on its own event: it is looked up while that is written.
         early = self._look_up(waiting, event) if event.name == "prompt" else None
-        self._then(write, waiting, lambda new: self._recorded(waiting, event, new, early))
+        if placed is None:
+            record(None)
+        else:
+            self._then(placed, waiting, record)
 
     def _look_up(self, waiting: Waiting, event: Event) -> Future[tuple[Brief, int]] | None:
         """Starts composing what the event's answer may inject; None where nothing is to be injected."""
@@ -422,17 +433,6 @@ class Server(threading.Thread):
                 pass
         except BlockingIOError:
             return
-
-
-def clear_stale_socket(path: Path) -> None:
-    """Removes a socket that a dead daemon left; the caller holds the instance lock. Anything else stays."""
-    try:
-        info = path.lstat()
-    except FileNotFoundError:
-        return
-    if not stat.S_ISSOCK(info.st_mode) or info.st_uid != os.getuid():
-        raise CsmdError(f"{path} is in the way and is not a socket of yours", hint=f"move {path} away")
-    path.unlink()
 
 
 def _what(request: Request) -> str:

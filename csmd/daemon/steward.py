@@ -28,7 +28,7 @@ from csmd.daemon.jobs import Job
 from csmd.daemon.now import iso, now_iso
 from csmd.distill import stage as distill
 from csmd.errors import CsmdError, StoreError
-from csmd.store import cursors, files, journal
+from csmd.store import cursors, files, reports
 from csmd.store.core import Store
 from csmd.store.cursors import Behind
 from csmd.store.embed import Embedder
@@ -134,7 +134,7 @@ class Steward(threading.Thread):
         at_job = self._advance_job()
         for path in self.take_hints():
             self._live.add(str(path))
-            worked |= self.look_at(path).bytes_read > 0
+            worked |= self._look_some(path)
         if not at_job and now >= self._next_live:
             self._next_live = now + LIVE_SWEEP_S
             full = now >= self._next_full
@@ -219,11 +219,18 @@ class Steward(threading.Thread):
                 self._next_live = self._next_full = 0.0
                 break
             if capture.has_grown(path, known):
-                count += self.look_at(path).bytes_read > 0
+                count += self._look_some(path)
         return count
 
-    def look_at(self, path: Path, *, strict: bool = False) -> capture.Tail:
-        """Reads what a transcript has grown by; what it could not read is told in `trouble`."""
+    def _look_some(self, path: Path) -> bool:
+        """Reads a piece of what a transcript has grown by, the rest in a later step; whether it brought anything."""
+        report = self.look_at(path, most_pieces=1)
+        if report.more:
+            self.hint(str(path))
+        return report.bytes_read > 0
+
+    def look_at(self, path: Path, *, strict: bool = False, most_pieces: int | None = None) -> capture.Tail:
+        """Reads what a transcript has grown by, or a part of it; what it could not read is told in `trouble`."""
         report = capture.Tail()
 
         def look() -> bool:
@@ -237,6 +244,8 @@ class Steward(threading.Thread):
                     now=now_iso,
                     tool_limit=self.config.settings.capture_tool_output_bytes,
                     quarantine=self.config.paths.quarantine,
+                    session_limit=self.config.settings.capture_session_bytes,
+                    most_pieces=most_pieces,
                     stop=self._stopping.is_set,
                     excludes=self.excludes,
                     read_line=own.reader(path, home=self.config.paths.sessions, key=self.store.hash_key),
@@ -249,9 +258,8 @@ class Steward(threading.Thread):
         return report
 
     def _forget_trouble_of_lost_files(self) -> None:
-        for what in list(self.trouble):
-            kind, _, path = what.partition(" ")
-            if kind == "transcript" and not Path(path).exists():
+        for what in [what for what in self.trouble if what.startswith("transcript ")]:
+            if not Path(what.removeprefix("transcript ")).exists():
                 del self.trouble[what]
 
     def _clear_unfinished(self) -> bool:
@@ -259,8 +267,7 @@ class Steward(threading.Thread):
 
     def _close_provisional(self) -> bool:
         before = iso(datetime.now(UTC) - timedelta(seconds=PROVISIONAL_S))
-        dropped, kept = self.store.write(lambda rows: journal.close_provisional(rows, before=before))
-        return bool(dropped + kept)
+        return any(self.store.write(lambda rows: reports.close_provisional(rows, before=before)))
 
     def distill(self) -> int:
         """Distils what is decided, or a part of it when somebody waits; the number of statements."""

@@ -9,13 +9,15 @@ from csmd.store.sqlite import Rows
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class FileState:
-    """How far a transcript has been read; `head` is a hash of its first bytes."""
+    """How far a transcript has been read; `head` is a hash of its first bytes, `foot` of the last ones that were read."""
 
     path: str
     device: int
     inode: int
     position: int
     head: str
+    foot: str = ""
+    mtime_ns: int = 0
     bad_lines: int = 0
 
 
@@ -35,33 +37,44 @@ class Behind:
 
 def file_state(rows: Rows, path: str) -> FileState | None:
     """How far a transcript has been read, or None for one never seen."""
-    row = rows.one("select path, device, inode, position, head, bad_lines from files where path = :path", path=path)
+    row = rows.one(
+        "select path, device, inode, position, head, foot, mtime_ns, bad_lines from files where path = :path", path=path
+    )
     if row is None:
         return None
-    return FileState(path=row[0], device=row[1], inode=row[2], position=row[3], head=row[4], bad_lines=row[5])
+    return FileState(
+        path=row[0], device=row[1], inode=row[2], position=row[3], head=row[4], foot=row[5], mtime_ns=row[6],
+        bad_lines=row[7],
+    )  # fmt: skip
 
 
 def save_file(rows: Rows, state: FileState, *, now: str) -> None:
     """Moves a transcript's cursor; in the same transaction as the turns it stands for."""
     rows.run(
-        "insert into files (path, device, inode, position, head, bad_lines, read_at) values "
-        "(:path, :device, :inode, :position, :head, :bad, :now) on conflict (path) do update set "
+        "insert into files (path, device, inode, position, head, foot, mtime_ns, bad_lines, read_at) values "
+        "(:path, :device, :inode, :position, :head, :foot, :mtime, :bad, :now) on conflict (path) do update set "
         "device = excluded.device, inode = excluded.inode, position = excluded.position, head = excluded.head, "
-        "bad_lines = excluded.bad_lines, read_at = excluded.read_at",
+        "foot = excluded.foot, mtime_ns = excluded.mtime_ns, bad_lines = excluded.bad_lines, "
+        "read_at = excluded.read_at",
         path=state.path,
         device=state.device,
         inode=state.inode,
         position=state.position,
         head=state.head,
+        foot=state.foot,
+        mtime=state.mtime_ns,
         bad=state.bad_lines,
         now=now,
     )
 
 
-def known_positions(rows: Rows) -> dict[str, int]:
-    """Every transcript's path and how far it has been read; not those whose names were purged."""
-    found = rows.all("select path, position from files where substr(path, 1, 7) <> 'purged:'")
-    return {str(path): int(position) for path, position in found}
+def known_positions(rows: Rows) -> dict[str, tuple[int, int]]:
+    """Every transcript's path, how far it has been read, and when it had been written last (ns).
+
+    Not those whose names were purged.
+    """
+    found = rows.all("select path, position, mtime_ns from files where substr(path, 1, 7) <> 'purged:'")
+    return {str(path): (int(position), int(mtime)) for path, position, mtime in found}
 
 
 def files_read_since(rows: Rows, at: str) -> list[str]:

@@ -204,3 +204,14 @@ def read_small(path: str, limit: int = 65_536) -> str | None:
             os.close(descriptor)
     except (OSError, ValueError):
         return None
+
+
+def clear_stale_socket(path: Path) -> None:
+    """Removes a socket that a dead daemon left; the caller holds the instance lock. Anything else stays."""
+    try:
+        info = path.lstat()
+    except FileNotFoundError:
+        return
+    if not stat.S_ISSOCK(info.st_mode) or info.st_uid != os.getuid():
+        raise ConfigError(f"{path} is in the way and is not a socket of yours", hint=f"move {path} away")
+    path.unlink()

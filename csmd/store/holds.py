@@ -40,6 +40,7 @@ STRUCTURE: dict[str, frozenset[str]] = {
     "aliases": frozenset({"key", "why", "created_at"}),
     "sessions": frozenset({"id", "parent", "host", "version", "model", "started_at", "last_at", "settled_at"}),
     "turns": frozenset({"uuid", "kind", "text_hash", "at", "parent_uuid", "message_id", "tool_name", "tool_id", "source"}),
+    "queued": frozenset({"key", "at", "left_at"}),
     "events": frozenset({"id", "host", "name", "session_id", "stream", "text_hash", "payload_hash", "source", "at"}),
     "statements": frozenset({"text_hash", "gate", "category", "authority", "reasons", "at"}),
     "memories": frozenset(
@@ -49,7 +50,7 @@ STRUCTURE: dict[str, frozenset[str]] = {
     "provenance": frozenset({"uuid", "session_id", "at", "role"}),
     "links": frozenset({"relationship", "created_at"}),
     "cursors": frozenset({"stage", "subject"}),
-    "files": frozenset({"head", "read_at"}),
+    "files": frozenset({"head", "foot", "read_at"}),
     "injections": frozenset({"id", "session_id", "event", "at", "text_hash"}),
     "injection_items": frozenset({"memory_id", "reason"}),
     "activity": frozenset({"day"}),

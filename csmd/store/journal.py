@@ -7,48 +7,71 @@ brings the same text in the same session, the provisional row *becomes* the tran
 
 from __future__ import annotations
 
+import re
 from collections.abc import Sequence
+from dataclasses import replace
+from typing import NamedTuple
 
-from csmd.model import SEARCHABLE, StoredTurn, Turn, TurnKind
-from csmd.store import projects, vectors
+from csmd.model import SEARCHABLE, TOOL_KINDS, StoredTurn, Turn, TurnKind
+from csmd.store import counts, projects, queue, vectors
 from csmd.store.purged import PURGED
 from csmd.store.sqlite import Rows
 
-#: What stands before an event's id in the uuid of the turn it reported.
-HOOK_UUID = "hook:"
-#: Event -> what the transcript may call what it reported: a prompt that no person wrote is a notification there.
-_KINDS: dict[str, tuple[TurnKind, ...]] = {"prompt": ("user", "command", "notification")}
-_KINDS_OF_ANSWERS: tuple[TurnKind, ...] = ("assistant", "notification")
+#: What the transcript may call what was submitted as a prompt.
+SUBMITTED: tuple[TurnKind, ...] = ("user", "command", "notification")
+#: The share of a session's room that tools may fill: the rest is kept for what was said.
+TOOLS_TENTHS = 9
+#: As much room as anybody could want, for who sets no limit.
+EVERYTHING = 2**62
+#: What stands in place of a text for which there was no room; the turn is there, with the hash of what it said.
+NOT_KEPT = "[not kept: this session is beyond {room} MB; the transcript has it]"
+_NOT_KEPT = re.compile(re.escape(NOT_KEPT).replace(re.escape("{room}"), "[0-9.e+-]{1,20}"))
 
 
-def ensure_session(rows: Rows, turn: Turn, *, host: str, project: int, path: str, directory: int = 0) -> int:
-    """The row key of the conversation `turn` belongs to, made when it is new."""
-    found = rows.one("select seq, path from sessions where id = :id", id=turn.stream)
+class Session(NamedTuple):
+    """A conversation's row key, the file it is read from ("" for a hook's or an agent's) and how much of it is kept."""
+
+    seq: int
+    path: str
+    bytes: int
+
+
+def ensure_session(rows: Rows, turn: Turn, *, host: str, project: int, path: str, directory: int = 0) -> Session:
+    """The conversation `turn` belongs to, made when it is new."""
+    found = rows.one("select seq, path, cwd, bytes from sessions where id = :id", id=turn.stream)
     if found is None:
-        return int(
-            rows.value(
-                "insert into sessions (id, parent, host, project_seq, path, cwd, version, model, started_at, last_at, "
-                "directory_seq) values (:id, :parent, :host, :project, :path, :cwd, :version, :model, :at, :at, "
-                ":directory) returning seq",
-                id=turn.stream,
-                parent=turn.session_id if turn.agent_id else "",
-                host=host,
-                project=project,
-                path=path,
-                cwd=turn.cwd,
-                version=turn.version,
-                model=turn.model,
-                at=turn.at,
-                directory=directory,
-            )
+        seq = rows.value(
+            "insert into sessions (id, parent, host, project_seq, path, cwd, version, model, started_at, last_at, "
+            "directory_seq) values (:id, :parent, :host, :project, :path, :cwd, :version, :model, :at, :at, "
+            ":directory) returning seq",
+            id=turn.stream,
+            parent=turn.session_id if turn.agent_id else "",
+            host=host,
+            project=project,
+            path=path,
+            cwd=turn.cwd,
+            version=turn.version,
+            model=turn.model,
+            at=turn.at,
+            directory=directory,
         )
-    if path and not found[1]:
-        rows.run("update sessions set path = :path where seq = :seq", path=path, seq=found[0])
-    return int(found[0])
+        return Session(int(seq), path, 0)
+    seq, known_path, known_cwd, kept = found
+    if (path and not known_path) or (turn.cwd and not known_cwd):
+        rows.run(
+            "update sessions set path = :path, cwd = :cwd where seq = :seq",
+            path=known_path or path,
+            cwd=known_cwd or turn.cwd,
+            seq=seq,
+        )
+    return Session(int(seq), str(known_path or path), int(kept))
 
 
-def _list_turn(rows: Rows, session_seq: int, turn_seq: int, turn: Turn) -> bool:
-    """Puts a turn at the end of a session's order; False when it is listed there already."""
+def list_turn(rows: Rows, session_seq: int, turn_seq: int, turn: Turn, *, grown: int = 0) -> bool:
+    """Puts a turn at the end of a session's order; False when it is listed there already.
+
+    `grown` is how many bytes of text are kept more than before.
+    """
     done = rows.value(
         "insert into session_turn (session_seq, ordinal, turn_seq) "
         "select :session, s.turns + 1, :turn from sessions s where s.seq = :session "
@@ -59,70 +82,134 @@ def _list_turn(rows: Rows, session_seq: int, turn_seq: int, turn: Turn) -> bool:
     if done is None:
         return False
     rows.run(
-        "update sessions set turns = turns + 1, last_at = case when last_at < :at then :at else last_at end, "
+        "update sessions set turns = turns + 1, bytes = bytes + :grown, last_at = case when last_at < :at then :at else last_at end, "
         "started_at = case when started_at > :at then :at else started_at end, "
         "model = case when cast(:model as text) = '' then model else :model end, "
         "version = case when cast(:version as text) = '' then version else :version end where seq = :session",
         at=turn.at,
         model=turn.model,
         version=turn.version,
+        grown=grown,
         session=session_seq,
     )
     return True
 
 
-def add_turn(rows: Rows, turn: Turn, *, text_hash: str, host: str, project: int, path: str, directory: int = 0) -> bool:
-    """Stores a transcript's turn once and lists it in its session; True when its uuid was new.
+def add_turn(
+    rows: Rows,
+    turn: Turn,
+    *,
+    text_hash: str,
+    host: str,
+    project: int,
+    path: str,
+    directory: int = 0,
+    room: int = EVERYTHING,
+) -> bool:
+    """Stores a transcript's turn once and lists it in its session; True when the transcript had not brought it yet.
 
-    `directory` is the row of the place it was said in, 0 for an unknown one.
-
-    The hook's turn of the same session and text becomes it: the oldest that still waits, else the
-    oldest that was given up waiting for.
+    What reported it before becomes it: the queue's turn of the same session and text, else the hook's, the oldest
+    that still waits, else the oldest that was given up waiting for. `room` is how many bytes of text a session keeps,
+    `directory` the row of the place it was said in, 0 for an unknown one.
     """
     session = ensure_session(rows, turn, host=host, project=project, path=path, directory=directory)
-    known = rows.value("select seq from turns where uuid = :uuid", uuid=turn.uuid)
+    if turn.form == "queued":
+        turn = replace(turn, uuid=f"{turn.uuid}:{text_hash[:12]}")
+        if queue.is_known(rows, turn.uuid):
+            return False
+    known = rows.one("select seq, text_hash, session_seq, text from turns where uuid = :uuid", uuid=turn.uuid)
     if known is not None:
-        listed = _list_turn(rows, session, int(known), turn)
-        reported = _reported_turn(rows, turn, session, text_hash) if listed else None
+        seq, hash_then, home, text_then = known
+        listed = list_turn(rows, session.seq, seq, turn)
+        reported = _reported_turn(rows, turn, session.seq, text_hash) if listed else None
         if reported is not None:
             # A fork's file was read before this one: the turn is stored already, and the hook's is its double.
-            _merge(rows, *reported, into=int(known), uuid=turn.uuid)
+            merge(rows, *reported, into=int(seq), uuid=turn.uuid)
+        if hash_then != text_hash and home == session.seq and path and path == session.path:
+            _rewrite(rows, seq, turn, session, text_hash=text_hash, then=text_then, room=room)
         return False
-    reported = _reported_turn(rows, turn, session, text_hash)
+    reported = _reported_turn(rows, turn, session.seq, text_hash)
     if reported is None:
-        seq = _insert_turn(
-            rows, turn, session, text_hash=text_hash, project=project, source="transcript", directory=directory
+        turn, size = fitting(rows, turn, session.bytes, room)
+        seq = insert_turn(
+            rows, turn, session.seq, text_hash=text_hash, project=project, source="transcript", directory=directory
         )
     else:
         seq, old = reported
+        then = _size(rows.value("select text from turns where seq = :seq", seq=seq))
+        turn, size = fitting(rows, turn, session.bytes - then, room)
+        size -= then
         _become(rows, seq, turn, project=project, directory=directory)
-        _move_provenance(rows, old, turn.uuid)
-        rows.run("delete from session_turn where session_seq = :session and turn_seq = :seq", session=session, seq=seq)
-    _list_turn(rows, session, seq, turn)
+        move_provenance(rows, old, turn.uuid)
+        rows.run(
+            "delete from session_turn where session_seq = :session and turn_seq = :seq", session=session.seq, seq=seq
+        )
+    list_turn(rows, session.seq, seq, turn, grown=size)
+    if turn.form == "queued":
+        queue.add(rows, turn.uuid, session=session.seq, turn=seq, at=turn.at)
     projects.touch(rows, project, turn.at)
-    return True
+    return reported is None or not queue.is_known(rows, reported[1])
+
+
+def fitting(rows: Rows, turn: Turn, used: int, room: int) -> tuple[Turn, int]:
+    """The turn as far as there is room for its text, and the bytes it takes: tools give way before conversation does."""
+    size = _size(turn.text)
+    if used + size <= (room * TOOLS_TENTHS // 10 if turn.kind in TOOL_KINDS else room) or not size:
+        return turn, size
+    counts.count(rows, [("turns not kept", 1)])
+    return replace(turn, text=NOT_KEPT.format(room=f"{room / 1e6:g}")), 0
+
+
+def is_not_kept(text: str) -> bool:
+    """Whether a turn's text is the mark that stands for one that was not kept."""
+    return _NOT_KEPT.fullmatch(text) is not None
+
+
+def _size(text: str) -> int:
+    return 0 if is_not_kept(text) else len(text.encode("utf-8", "replace"))
+
+
+def _rewrite(rows: Rows, seq: int, turn: Turn, session: Session, *, text_hash: str, then: str, room: int) -> None:
+    """Stores what a line says since its own file was rewritten; a fork's or a foreign file cannot do that."""
+    turn, size = fitting(rows, turn, session.bytes - _size(then), room)
+    rows.run(
+        "update turns set text = :text, text_hash = :hash, kind = :kind, searchable = :searchable where seq = :seq",
+        text=turn.text,
+        hash=text_hash,
+        kind=turn.kind,
+        searchable=_is_searchable(turn),
+        seq=seq,
+    )
+    rows.run("update sessions set bytes = bytes + :grown where seq = :seq", grown=size - _size(then), seq=session.seq)
+    vectors.delete_for(rows, "turn", seq)
 
 
 def _reported_turn(rows: Rows, turn: Turn, session: int, text_hash: str) -> tuple[int, str] | None:
-    """(row key, uuid) of the hook's turn that a transcript's turn stands for, or None."""
-    found = rows.one(
-        "select seq, uuid from turns where session_seq = :session and text_hash = :hash and kind = :kind "
-        "and source = 'hook' order by provisional desc, seq limit 1",
+    """(row key, uuid) of the turn of a queue or a hook that a transcript's turn stands for, or None."""
+    if turn.form != "queued" and turn.kind in SUBMITTED:
+        found = queue.waiting(rows, session=session, text_hash=text_hash, absorbed=turn.form == "absorbed")
+        if found is not None:
+            return found
+    # What no person wrote is a notification in the transcript only: a hook's prompt does not say who did.
+    report = rows.one(
+        "select seq, uuid from turns where session_seq = :session and text_hash = :hash "
+        "and (kind = :kind or :kind = 'notification') and source = 'hook' order by provisional desc, seq limit 1",
         session=session,
         hash=text_hash,
         kind=turn.kind,
     )
-    return None if found is None else (int(found[0]), str(found[1]))
+    return None if report is None else (int(report[0]), str(report[1]))
 
 
 def _become(rows: Rows, seq: int, turn: Turn, *, project: int, directory: int) -> None:
     """Makes a hook's turn the transcript's, and what was made of it its project's."""
     moved = rows.value("select project_seq from turns where seq = :seq", seq=seq) != project
     rows.run(
-        "update turns set uuid = :uuid, text = :text, at = :at, parent_uuid = :parent, message_id = :message, "
-        "tokens = :tokens, project_seq = :project, directory_seq = :directory, source = 'transcript', provisional = 0, searchable = :searchable "
-        "where seq = :seq",
+        "update turns set uuid = :uuid, kind = :kind, text = :text, at = :at, parent_uuid = :parent, "
+        "message_id = :message, tokens = :tokens, project_seq = :project, directory_seq = :directory, "
+        "source = 'transcript', provisional = 0, searchable = :searchable where seq = :seq",
         uuid=turn.uuid,
+        kind=turn.kind,
         text=turn.text,
         at=turn.at,
         parent=turn.parent_uuid,
@@ -138,9 +225,9 @@ def _become(rows: Rows, seq: int, turn: Turn, *, project: int, directory: int) -
         vectors.move_to(rows, "turn", seq, project)
 
 
-def _merge(rows: Rows, seq: int, old: str, *, into: int, uuid: str) -> None:
+def merge(rows: Rows, seq: int, old: str, *, into: int, uuid: str) -> None:
     """Drops the hook's turn `seq`; what was made of it belongs to the stored turn `into` from now on."""
-    _move_provenance(rows, old, uuid)
+    move_provenance(rows, old, uuid)
     rows.run(
         "update statements set turn_seq = :kept where turn_seq = :seq and not exists "
         "(select 1 from statements s where s.turn_seq = :kept and s.text_hash = statements.text_hash)",
@@ -148,10 +235,12 @@ def _merge(rows: Rows, seq: int, old: str, *, into: int, uuid: str) -> None:
         seq=seq,
     )
     vectors.delete_for(rows, "turn", seq)
+    home, said = rows.all("select session_seq, text from turns where seq = :seq", seq=seq)[0]
+    rows.run("update sessions set bytes = bytes - :size where seq = :seq", size=_size(said), seq=home)
     rows.run("delete from turns where seq = :seq", seq=seq)
 
 
-def _move_provenance(rows: Rows, old: str, new: str) -> None:
+def move_provenance(rows: Rows, old: str, new: str) -> None:
     """Names a turn by its new uuid wherever a memory rests on it; one that rests on both keeps the stronger role."""
     rows.run(
         "update provenance set role = 'states' where uuid = :new and exists "
@@ -170,12 +259,13 @@ def _move_provenance(rows: Rows, old: str, new: str) -> None:
 
 
 def _is_searchable(turn: Turn) -> int:
-    return 1 if turn.kind in SEARCHABLE and turn.text not in ("", PURGED) else 0
+    return 1 if turn.kind in SEARCHABLE and turn.text not in ("", PURGED) and not is_not_kept(turn.text) else 0
 
 
-def _insert_turn(
-    rows: Rows, turn: Turn, session: int, *, text_hash: str, project: int, source: str, directory: int
+def insert_turn(
+    rows: Rows, turn: Turn, session: int, *, text_hash: str, project: int, source: str, directory: int = 0
 ) -> int:
+    """Stores a row; a hook's is provisional."""
     return int(
         rows.value(
             "insert into turns (uuid, session_seq, project_seq, kind, text, text_hash, at, parent_uuid, message_id, "
@@ -202,33 +292,6 @@ def _insert_turn(
     )
 
 
-def add_provisional(
-    rows: Rows, turn: Turn, *, event: str, text_hash: str, host: str, project: int, path: str, directory: int = 0
-) -> bool:
-    """Stores a hook's turn unless the transcript has it already: its k-th event matches the k-th row of that text."""
-    session = ensure_session(rows, turn, host=host, project=project, path=path, directory=directory)
-    reported = rows.value(
-        "select count(*) from events where stream = :stream and text_hash = :hash and name = :event",
-        stream=turn.stream,
-        hash=text_hash,
-        event=event,
-    )
-    stored = rows.value(
-        # In this order: few turns say the same, a session has thousands.
-        "select count(*) from turns t cross join session_turn st "
-        "where t.text_hash = :hash and t.kind = :kind and st.turn_seq = t.seq and st.session_seq = :session",
-        session=session,
-        hash=text_hash,
-        kind=turn.kind,
-    )
-    if reported <= stored:
-        return False
-    seq = _insert_turn(rows, turn, session, text_hash=text_hash, project=project, source="hook", directory=directory)
-    _list_turn(rows, session, seq, turn)
-    projects.touch(rows, project, turn.at)
-    return True
-
-
 def settle(rows: Rows, session_id: str, *, at: str) -> None:
     """Notes that the assistant has finished its turn, or the session its life, at this time."""
     rows.run(
@@ -238,78 +301,26 @@ def settle(rows: Rows, session_id: str, *, at: str) -> None:
     )
 
 
-def close_provisional(rows: Rows, *, before: str) -> tuple[int, int]:
-    """Ends the wait for turns that the transcript has passed by; (dropped as doubles, kept as hook-only).
-
-    Looks at provisional turns older than `before` whose session lists later transcript turns; those
-    may be stored under another session, a fork of this one. A turn is a double when the transcript
-    has as many of its text as hooks reported: what was said twice and is there once was said twice.
-    """
-    waiting = rows.all(
-        "select t.seq, t.uuid, t.session_seq, t.text_hash, t.at from turns t join sessions s on s.seq = t.session_seq "
-        "where t.source = 'hook' and t.provisional = 1 and t.at < :before and s.last_at > t.at order by t.at, t.seq",
-        before=before,
-    )
-    dropped = kept = 0
-    silent: set[int] = set()  # nothing is later than a turn: then nothing is later than a later one
-    for seq, uuid, session, text_hash, at in waiting:
-        if session in silent:
-            continue
-        if not _went_on(rows, session, after=at):
-            silent.add(session)
-            continue
-        double = _double(rows, str(uuid), session, text_hash)
-        if double is not None:
-            _merge(rows, int(seq), str(uuid), into=double[0], uuid=double[1])
-            dropped += 1
-        else:
-            rows.run("update turns set provisional = 0 where seq = :seq", seq=seq)
-            kept += 1
-    return dropped, kept
-
-
-def _went_on(rows: Rows, session: int, *, after: str) -> bool:
-    """Whether the transcript of a session has a turn later than a time; asked from its end, where that one stands."""
-    later = rows.value(
-        "select n.seq from session_turn st join turns n on n.seq = st.turn_seq where st.session_seq = :session "
-        "and n.source = 'transcript' and n.at > :after order by st.ordinal desc limit 1",
-        session=session,
-        after=after,
-    )
-    return later is not None
-
-
-def _double(rows: Rows, uuid: str, session: int, text_hash: str) -> tuple[int, str] | None:
-    """(row key, uuid) of the transcript's turn that a hook's turn is the double of; None when it has none left."""
-    reported = rows.one(
-        "select e.name, count(*) from events own join events e on e.stream = own.stream "
-        "and e.text_hash = own.text_hash and e.name = own.name where own.id = :event group by e.name",
-        event=uuid.removeprefix(HOOK_UUID),
-    )
-    if reported is None:
-        return None
-    kinds = _KINDS.get(reported[0], _KINDS_OF_ANSWERS)
-    stored = [
-        (int(seq), str(of))
-        for seq, of, kind in rows.all(
-            "select t.seq, t.uuid, t.kind from turns t cross join session_turn st where t.text_hash = :hash "
-            "and t.source = 'transcript' and st.turn_seq = t.seq and st.session_seq = :session order by st.ordinal",
-            hash=text_hash,
-            session=session,
-        )
-        if kind in kinds
-    ]
-    return stored[reported[1] - 1] if len(stored) >= reported[1] else None
-
-
-def set_title(rows: Rows, session_id: str, title: str, *, first: bool = False) -> None:
-    """Names a session as the host does; with `first` only one that has no name yet."""
-    rows.run(
-        "update sessions set title = :title where id = :id and (title = '' or :first = 0)",
+def set_title(rows: Rows, session_id: str, title: str, *, first: bool = False) -> bool:
+    """Names a session as the host does, with `first` only one that has no name yet; whether that is news."""
+    changed = rows.value(
+        "update sessions set title = :title where id = :id and title <> :title and (title = '' or :first = 0) "
+        "returning seq",
         title=title,
         id=session_id,
         first=int(first),
     )
+    return changed is not None
+
+
+def tools_called(rows: Rows, uuid: str) -> list[str]:
+    """The names of the tools that were called in one line of a transcript, or in a line with several calls."""
+    found = rows.all(
+        "select tool_name from turns where kind = 'tool_call' and (uuid = :uuid or uuid like :parts)",
+        uuid=uuid,
+        parts=f"{uuid}/%",
+    )
+    return [str(tool) for (tool,) in found]
 
 
 def stream_turns(

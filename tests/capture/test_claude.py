@@ -12,7 +12,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from csmd.capture import fields
-from csmd.capture.hosts import claude
+from csmd.capture.hosts import claude, claude_lines
 from csmd.errors import BadInput
 from csmd.model import Turn
 
@@ -83,6 +83,45 @@ def use(given_input: Any, name: str = "Bash") -> dict[str, Any]:
     return {"type": "tool_use", "id": "t1", "name": name, "input": given_input}
 
 
+def asked(answers: dict[str, str]) -> bytes:
+    """The answers to questions that the assistant asked through its tool."""
+    outcome = {"questions": [{"question": question} for question in answers], "answers": answers}
+    return user([result("User has answered")], toolUseResult=outcome, sourceToolAssistantUUID="call")
+
+
+WHY = claude_lines.REJECTED
+
+
+def rejected(why: str, **more: Any) -> bytes:
+    """A tool that the user turned down, with a reason."""
+    return user([{**result(WHY + why), "is_error": True}], toolUseResult=f"Error: {WHY}{why}", **more)
+
+
+def progress(kind: str, content: Any, **more: Any) -> bytes:
+    """A line that tells what a sub-agent did."""
+    told = {
+        "type": kind,
+        "message": {"role": kind, "content": content},
+        "uuid": "u1",
+        "timestamp": "2026-01-02T03:04:05.678Z",
+    }
+    data = {"message": told, "normalizedMessages": [], "type": "agent_progress", "agentId": "a1", **more}
+    return bytes_of(
+        {"parentUuid": "p", "isSidechain": False, "sessionId": "s1", "type": "progress", "data": data, "uuid": "x"}
+    )
+
+
+def operation(kind: str, content: str | None = None, *, second: int = 5) -> bytes:
+    """A line of the host's queue of prompts."""
+    value = {
+        "type": "queue-operation",
+        "operation": kind,
+        "timestamp": f"2026-01-02T03:04:{second:02}.000Z",
+        "sessionId": "s1",
+    }
+    return bytes_of(value if content is None else {**value, "content": content})
+
+
 NOTHING: tuple[()] = ()
 CASES: dict[str, tuple[bytes, tuple[tuple[str, str], ...]]] = {
     "a prompt as a string": (user("fix it"), (("user", "fix it"),)),
@@ -91,7 +130,14 @@ CASES: dict[str, tuple[bytes, tuple[tuple[str, str], ...]]] = {
     "an origin of another kind": (user("fix it", origin={"kind": "channel"}), (("notification", "fix it"),)),
     "finished background work by origin": (user("done", origin={"kind": "task-notification"}), (("notification", "done"),)),
     "finished background work by its words": (user("<task-notification>\nx"), (("notification", "<task-notification>\nx"),)),
-    "a slash command": (user("<command-name>/clear</command-name>"), (("command", "<command-name>/clear</command-name>"),)),
+    "a slash command": (user("<command-name>/clear</command-name>"), (("command", "/clear"),)),
+    "a slash command with words": (
+        user("<command-message>hello</command-message>\n<command-name>/hello</command-name>\n<command-args>a  b</command-args>"),
+        (("command", "/hello a  b"),),
+    ),
+    "a slash command's tags in an answer": (
+        assistant([text("<command-name>/clear</command-name>")]), (("assistant", "<command-name>/clear</command-name>"),),
+    ),
     "a slash command as typed": (user("/hello world"), (("command", "/hello world"),)),
     "a path is no command": (user("/etc/hosts is wrong"), (("user", "/etc/hosts is wrong"),)),
     "a shell command": (user("<bash-input>ls</bash-input>"), (("command", "<bash-input>ls</bash-input>"),)),
@@ -129,6 +175,43 @@ CASES: dict[str, tuple[bytes, tuple[tuple[str, str], ...]]] = {
     "a result with what csmd printed": (user([result(f"a{FENCED}b")]), (("tool_result", "ab"),)),
     "a result and words": (user([result("out"), text("go on")]), (("user", "go on"), ("tool_result", "out"))),
     "a tool's structured result is not read twice": (user([result("o")], toolUseResult={"stdout": "o"}), (("tool_result", "o"),)),
+    "an answer to a question": (asked({"Which?": "The first"}), (("tool_result", "User has answered"), ("user", "Which?\nThe first"))),
+    "answers to questions": (asked({"A?": "a", "B?": "b"}), (("tool_result", "User has answered"), ("user", "A?\na\n\nB?\nb"))),
+    "no answer to a question": (asked({}), (("tool_result", "User has answered"),)),
+    "a tool turned down with a reason": (rejected("use the other one"), (("tool_result", WHY + "use the other one"), ("user", "use the other one"))),
+    "a tool turned down in a version that says so": (
+        rejected("no", toolDenialKind="user-rejected", toolDenialBeforeRun=True), (("tool_result", WHY + "no"), ("user", "no")),
+    ),
+    "a tool turned down by a hook": (rejected("x", toolDenialKind="hook"), (("tool_result", WHY + "x"),)),
+    "a tool that ran and says it was turned down": (
+        rejected("x", permissionDecision={"decision": "accept"}), (("tool_result", WHY + "x"),),
+    ),
+    "a tool's output that says what a rejection says": (user([result(WHY + "x")]), (("tool_result", WHY + "x"),)),
+    "a page that says what a rejection says": (
+        user([result(WHY + "x")], toolUseResult={"result": WHY + "x"}), (("tool_result", WHY + "x"),),
+    ),
+    "an error that quotes a rejection": (
+        user([{**result("Exit code 1\n" + WHY + "x"), "is_error": True}], toolUseResult="Error: Exit code 1\n" + WHY + "x"),
+        (("tool_result", "Exit code 1\n" + WHY + "x"),),
+    ),
+    "two results in one line": (
+        user([{**result(WHY + "x"), "is_error": True}, result("o")], toolUseResult=f"Error: {WHY}x"),
+        (("tool_result", WHY + "x"), ("tool_result", "o")),
+    ),
+    "a prompt that a hook turned down": (
+        bytes_of({"type": "system", "subtype": "informational", "uuid": "u1", "sessionId": "s1",
+                  "content": "UserPromptSubmit operation blocked by hook:\n[x]: no\n\nOriginal prompt: fix it"}),
+        (("user", "fix it"),),
+    ),
+    "other words of the host": (
+        bytes_of({"type": "system", "subtype": "informational", "uuid": "u1", "sessionId": "s1", "content": "Original prompt: x"}),
+        NOTHING,
+    ),
+    "another agent's notice": (user("<agent-notification>\nx"), (("notification", "<agent-notification>\nx"),)),
+    "an agent's progress": (progress("user", [text("look for it")]), (("user", "look for it"),)),
+    "an agent's call": (progress("assistant", [use({"a": 1})]), (("tool_call", '{"a":1}'),)),
+    "progress of nobody": (progress("user", [text("x")], agentId=""), NOTHING),
+    "progress of something else": (progress("user", [text("agent_progress")], type="bash_progress"), NOTHING),
     "a prompt queued": (queued("also do this"), (("user", "also do this"),)),
     "a prompt queued by a person": (queued("this", attachment={"origin": {"kind": "human"}}), (("user", "this"),)),
     "a prompt queued in blocks": (queued([text("a"), text("b")]), (("user", "a\nb"),)),
@@ -162,6 +245,49 @@ CASES: dict[str, tuple[bytes, tuple[tuple[str, str], ...]]] = {
 def test_a_line_brings_what_was_said_in_it(name: str) -> None:
     line, expected = CASES[name]
     check(line, *expected)
+
+
+def test_a_prompt_put_into_the_queue_is_a_turn_known_by_its_session_and_time() -> None:
+    reading = read(
+        operation("enqueue", "also this"), operation("enqueue", "/model x", second=6), operation("enqueue", "")
+    )
+    assert [(turn.uuid, turn.kind, turn.text, turn.form) for turn in reading.turns] == [
+        ("queue:s1:2026-01-02T03:04:05.000Z", "user", "also this", "queued"),
+        ("queue:s1:2026-01-02T03:04:06.000Z", "command", "/model x", "queued"),
+    ]
+
+
+def test_what_left_the_queue_is_told_in_its_place_and_numbered_within_a_moment() -> None:
+    reading = read(
+        operation("enqueue", "a"), operation("dequeue"), operation("enqueue", "b"), operation("remove"), operation("remove", "b"),
+        operation("popAll"),
+    )  # fmt: skip
+    at = "2026-01-02T03:04:05.000Z"
+    assert reading.left == [
+        claude.Left("s1", at, absorbed=False, text="", nth=0, place=1),
+        claude.Left("s1", at, absorbed=True, text="", nth=1, place=2),
+        claude.Left("s1", at, absorbed=True, text="b", nth=2, place=2),
+    ]
+    assert read(queued("b")).turns[0].form == "absorbed"
+
+
+@pytest.mark.parametrize(
+    ("tools", "may"),
+    [(["AskUserQuestion"], True), (["Edit"], True), (["mcp__web__fetch"], False), (["Edit", "mcp__x__y"], False), ([""], False), ([], False)],
+)  # fmt: skip
+def test_the_user_answers_in_place_of_a_known_tool_of_the_hosts_only(tools: list[str], may: bool) -> None:
+    assert claude.may_answer(tools) is may
+    assert read(rejected("no", sourceToolAssistantUUID="call")).turns[1].answers == "call"
+    assert read(rejected("no", parentUuid="before")).turns[1].answers == "before"
+    assert read(rejected("no")).turns[1].answers == "?"
+
+
+def test_an_agent_that_the_host_starts_for_itself_is_known_by_its_first_line() -> None:
+    aside = {"isSidechain": True, "agentId": "a1"}
+    assert claude.is_warmup(user("Warmup", **aside) + b"\n" + assistant([text("hi")]))
+    assert not any(
+        claude.is_warmup(line) for line in (user("Warmup"), user("warm up", **aside), b"", b"{", b"[" * DEEP)
+    )
 
 
 def test_a_turn_carries_what_its_line_says_about_it() -> None:
@@ -270,7 +396,7 @@ def test_a_malformed_line_is_bad_input_and_brings_nothing(line: bytes) -> None:
 
 BOOKKEEPING = [
     line for path in SAMPLES for line in path.read_bytes().splitlines()
-    if json.loads(line)["type"] not in ("user", "assistant", "custom-title", "ai-title")
+    if json.loads(line)["type"] not in ("user", "assistant", "custom-title", "ai-title", "queue-operation")
     and json.loads(line).get("attachment", {}).get("type") != "queued_command"
 ]  # fmt: skip
 
@@ -285,7 +411,6 @@ def test_bookkeeping_is_skipped_without_being_parsed(line: bytes) -> None:
 def test_there_are_samples_of_every_kind_of_bookkeeping() -> None:
     kinds = {json.loads(line)["type"] for line in BOOKKEEPING}
     assert {
-        "queue-operation",
         "system",
         "attachment",
         "api-request",
@@ -357,7 +482,7 @@ def test_no_line_of_a_person_is_ever_skipped_whatever_stands_before(before: dict
 
 @given(
     st.dictionaries(KEYS, VALUES, max_size=6) | VALUES,
-    st.sampled_from(["user", "assistant", "attachment", "ai-title", None]),
+    st.sampled_from(["user", "assistant", "attachment", "ai-title", "progress", "queue-operation", "system", None]),
 )
 def test_reading_any_json_ends_well_or_in_bad_input(value: Any, kind: str | None) -> None:
     if isinstance(value, dict) and kind:
@@ -424,7 +549,7 @@ GOLDEN: dict[str, list[tuple[str, str]]] = {
     "2.1.197/session": [
         ("user", "please do beta"), ("assistant", "Doing alpha."),
         ("tool_call", '{"command":"echo alpha","description":"alpha"}'), ("tool_result", "alpha"),
-        ("assistant", "ALPHA-DONE"), ("summary", "This session is being continued"), ("command", "<command-name>/compact"),
+        ("assistant", "ALPHA-DONE"), ("summary", "This session is being continued"), ("command", "/compact"),
         ("command", "<local-command-stdout>"), ("user", "please do gamma"), ("assistant", "BETA-DONE"),
     ],
     "2.1.197/agent": [
@@ -433,12 +558,12 @@ GOLDEN: dict[str, list[tuple[str, str]]] = {
     ],
     "2.1.329/session": [
         ("command", "<bash-input>echo bang"), ("command", "<bash-stdout>bang"), ("assistant", "OK-DONE"),
-        ("command", "<command-message>hello"), ("assistant", "OK-DONE"), ("user", "make a file"),
+        ("command", "/hello world"), ("assistant", "OK-DONE"), ("user", "make a file"),
         ("tool_call", '{"command":"sleep 3; touch made.txt","description":"a command"}'),
         ("tool_result", "(Bash completed with no output)"), ("user", "queued prompt"), ("assistant", "OK-DONE"),
         ("user", "change dir"), ("tool_call", '{"command":"cd sub && pwd","description":"a command"}'),
         ("tool_result", "/sandbox/misc_interactive/proj/sub"), ("assistant", "OK-DONE"),
-        ("user", "look at @../data.txt now"), ("assistant", "OK-DONE"), ("command", "<command-name>/model"),
+        ("user", "look at @../data.txt now"), ("assistant", "OK-DONE"), ("command", "/model"),
         ("command", "<local-command-stdout>Set model"), ("user", "after rewind"), ("assistant", "OK-DONE"),
         ("user", "on the branch"), ("assistant", "OK-DONE"), ("user", "cause an error"),
         ("notification", "API Error: 400 scripted error"),
@@ -453,7 +578,7 @@ GOLDEN: dict[str, list[tuple[str, str]]] = {
         ("user", "please do alpha"), ("assistant", "Doing alpha."),
         ("tool_call", '{"command":"echo alpha","description":"alpha"}'), ("tool_result", "alpha"),
         ("assistant", "ALPHA-DONE"), ("user", "please do beta"), ("assistant", "BETA-DONE"),
-        ("summary", "This session is being continued"), ("command", "<command-name>/compact"),
+        ("summary", "This session is being continued"), ("command", "/compact"),
         ("command", "<local-command-stdout>"), ("user", "please do gamma"), ("assistant", "GAMMA-DONE"),
     ],
 }  # fmt: skip
@@ -465,13 +590,14 @@ GOLDEN["2.1.329/agent"] = GOLDEN["2.1.197/agent"]
 def test_a_real_transcript_brings_its_conversation_in_order(path: Path) -> None:
     name = f"{path.parent.name}/{path.stem}"
     reading = read(*path.read_bytes().splitlines())
-    found = [(turn.kind, turn.text) for turn in reading.turns]
+    turns = [turn for turn in reading.turns if turn.form != "queued"]
+    found = [(turn.kind, turn.text) for turn in turns]
     assert [kind for kind, _ in found] == [kind for kind, _ in GOLDEN[name]]
     for (_, said), (_, begins) in zip(found, GOLDEN[name], strict=True):
         assert said.startswith(begins)
-    assert {bool(turn.agent_id) for turn in reading.turns} == {path.stem == "agent"}
-    assert {turn.version for turn in reading.turns} == {path.parent.name}
-    assert all(turn.at > "2026" and turn.cwd.startswith("/sandbox") for turn in reading.turns)
+    assert {bool(turn.agent_id) for turn in turns} == {path.stem == "agent"}
+    assert {turn.version for turn in turns} == {path.parent.name}
+    assert all(turn.at > "2026" and turn.cwd.startswith("/sandbox") for turn in turns)
     assert list(reading.titles.values()) == (["side"] if name == "2.1.329/session" else [])
 
 

@@ -10,40 +10,72 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from csmd.capture import transcript
-from csmd.capture.transcript import HEAD_BYTES, head_of, is_head_of, is_whole, split_lines, where_to_start
+from csmd.capture.fields import EPOCH
+from csmd.capture.transcript import (
+    HEAD_BYTES,
+    Known,
+    head_of,
+    is_head_of,
+    is_whole,
+    split_lines,
+    where_to_start,
+    with_times,
+)
+from csmd.model import Turn
 
 LONG = bytes(range(256)) * 8
 OTHER = LONG[1:] + b"x"
 SHORT = b'{"type":"mode"}\n'
 
-# (position, head then, size now, beginning now, seen) -> (where, why)
-TABLE = [
-    ("never seen", 0, "", 100, LONG, False, 0, "new"),
-    ("never seen, whatever is remembered", 50, head_of(LONG), 100, LONG, False, 0, "new"),
-    ("as it was", 2048, head_of(LONG), 2048, LONG, True, 2048, "unchanged"),
-    ("grown", 2048, head_of(LONG), 4000, LONG, True, 2048, "grown"),
-    ("its last line not complete yet", 2000, head_of(LONG), 2048, LONG, True, 2000, "grown"),
-    ("shrunk", 2048, head_of(LONG), 2047, LONG, True, 0, "shrunk"),
-    ("emptied", 2048, head_of(LONG), 0, b"", True, 0, "shrunk"),
-    ("replaced by a longer one", 2048, head_of(LONG), 9000, OTHER, True, 0, "replaced"),
-    ("replaced by one of the same size", 2048, head_of(LONG), 2048, OTHER, True, 0, "replaced"),
-    ("short, then grown", 16, head_of(SHORT), 2048, SHORT + LONG, True, 16, "grown"),
-    ("short, then replaced by a longer one", 16, head_of(SHORT), 2048, LONG, True, 0, "replaced"),
-    ("short, then replaced by one as long", 16, head_of(SHORT), 16, OTHER[:16], True, 0, "replaced"),
-    ("short, as it was", 16, head_of(SHORT), 16, SHORT, True, 16, "unchanged"),
-    ("seen when it was empty", 0, "", 16, SHORT, True, 0, "grown"),
-    ("seen when it was empty, and still is", 0, "", 0, b"", True, 0, "unchanged"),
+
+def known(position: int, head: bytes, **more: Any) -> Known:
+    return Known(position=position, head=head_of(head), **more)
+
+
+# (what is remembered, size now, beginning now, what else is known now) -> (where, why)
+TABLE: list[tuple[str, Known | None, int, bytes, dict[str, Any], int, str]] = [
+    ("never seen", None, 100, LONG, {}, 0, "new"),
+    ("as it was", known(2048, LONG), 2048, LONG, {}, 2048, "unchanged"),
+    ("grown", known(2048, LONG), 4000, LONG, {}, 2048, "grown"),
+    ("its last line not complete yet", known(2000, LONG), 2048, LONG, {}, 2000, "grown"),
+    ("shrunk", known(2048, LONG), 2047, LONG, {}, 0, "shrunk"),
+    ("emptied", known(2048, LONG), 0, b"", {}, 0, "shrunk"),
+    ("replaced by a longer one", known(2048, LONG), 9000, OTHER, {}, 0, "replaced"),
+    ("replaced by one of the same size", known(2048, LONG), 2048, OTHER, {}, 0, "replaced"),
+    ("short, then grown", known(16, SHORT), 2048, SHORT + LONG, {}, 16, "grown"),
+    ("short, then replaced by a longer one", known(16, SHORT), 2048, LONG, {}, 0, "replaced"),
+    ("short, then replaced by one as long", known(16, SHORT), 16, OTHER[:16], {}, 0, "replaced"),
+    ("short, as it was", known(16, SHORT), 16, SHORT, {}, 16, "unchanged"),
+    ("seen when it was empty", known(0, b""), 16, SHORT, {}, 0, "grown"),
+    ("seen when it was empty, and still is", known(0, b""), 0, b"", {}, 0, "unchanged"),
+    ("another inode", known(2048, LONG, inode=1), 4000, LONG, {"inode": 2}, 0, "replaced"),
+    ("the same inode", known(2048, LONG, inode=1), 4000, LONG, {"inode": 1}, 2048, "grown"),
+    ("written to and not grown", known(2048, LONG, mtime_ns=5), 2048, LONG, {"mtime_ns": 6}, 0, "rewritten"),
+    ("written to and grown", known(2048, LONG, mtime_ns=5), 4000, LONG, {"mtime_ns": 6}, 2048, "grown"),
+    ("grown behind another end", known(2048, LONG, foot="a:1"), 4000, LONG, {"foot": "b:1"}, 0, "rewritten"),
+    ("grown behind the same end", known(2048, LONG, foot="a:1"), 4000, LONG, {"foot": "a:1"}, 2048, "grown"),
 ]
 
 
 @pytest.mark.parametrize(
-    ("name", "position", "head", "size", "beginning", "seen", "start", "reason"), TABLE, ids=lambda v: str(v)[:30]
+    ("name", "before", "size", "beginning", "now", "start", "reason"), TABLE, ids=lambda v: str(v)[:30]
 )
 def test_the_state_of_the_file_decides_where_it_is_read_on(
-    name: str, position: int, head: str, size: int, beginning: bytes, seen: bool, start: int, reason: str
+    name: str, before: Known | None, size: int, beginning: bytes, now: dict[str, Any], start: int, reason: str
 ) -> None:
-    found = where_to_start(position=position, head=head, size=size, beginning=beginning, seen=seen)
+    found = where_to_start(before, size=size, beginning=beginning, **now)
     assert (found.position, found.reason) == (start, reason), name
+
+
+def test_a_turn_without_a_time_has_its_neighbours() -> None:
+    def times(*at: str) -> list[str]:
+        turns = [Turn(uuid=f"u{n}", session_id="s", kind="user", text="", at=one) for n, one in enumerate(at)]
+        return [turn.at for turn in with_times(turns, "file")]
+
+    assert times("a", EPOCH, "b", EPOCH) == ["a", "a", "b", "b"]
+    assert times(EPOCH, "a") == ["a", "a"]
+    assert times(EPOCH, EPOCH) == ["file", "file"]
+    assert times() == []
 
 
 @given(st.binary(max_size=3000), st.binary(max_size=3000))

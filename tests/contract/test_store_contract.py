@@ -19,7 +19,7 @@ import pytest
 from csmd import text
 from csmd.errors import DeadlineExceeded, Refused, StoreError
 from csmd.model import BriefItem, Event, Link, Memory, Project, Provenance, Statement, StoredTurn, Turn
-from csmd.store import context, core, counts, cursors, events, journal, memories, projects, search, vectors
+from csmd.store import context, core, counts, cursors, events, journal, memories, projects, reports, search, vectors
 from csmd.store.core import Store
 from csmd.store.sqlite import Rows
 
@@ -83,7 +83,7 @@ def report(rows: Rows, ident: str, said: str, *, session: str = "s1", second: in
         return False
     project = projects.ensure(rows, Project(key="shop", root="/home/me/shop", name="shop", kind="path"), now=NOW)
     turn = Turn(uuid=f"hook:{ident}", session_id=session, kind="user", text=said, at=at(second))
-    journal.add_provisional(
+    reports.add_provisional(
         rows, turn, event="prompt", text_hash=text.normalise(said), host="claude", project=project, path=""
     )
     return True
@@ -230,7 +230,7 @@ def test_a_hooks_turn_without_a_line_is_kept_and_a_double_is_dropped(store: Stor
         for ident, said, second in (("e2", "yes", 40), ("e3", "only here", 45)):
             report(rows, ident, said, second=second)
         say(rows, "l2", "later", second=100)
-        return journal.close_provisional(rows, before=at(200))
+        return reports.close_provisional(rows, before=at(200))
 
     assert store.write(story) == (1, 1)
     assert sorted(store.read(lambda rows: said_in(rows, "s1"))) == ["hook:e3", "l1", "l2"]

@@ -19,10 +19,10 @@ from machine import PREFERENCE, Machine, ask, call_frames, event_frames, eventua
 
 from csmd.daemon.logs import WordlessFormatter
 from csmd.daemon.run import SOCKET_PATH_LIMIT, socket_path
-from csmd.daemon.server import clear_stale_socket
 from csmd.errors import BadInput, CsmdError
 from csmd.store import files
 from csmd.store.core import Store
+from csmd.store.files import clear_stale_socket
 
 
 def prompts(machine: Machine) -> int:

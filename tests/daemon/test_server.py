@@ -17,6 +17,7 @@ import zmq
 from machine import CORRECTION, PREFERENCE, Machine, ask, call_frames, event_frames, eventually, peer
 
 from csmd import wire
+from csmd.capture import project
 from csmd.capture.hosts import claude
 from csmd.daemon.jobs import Job
 from csmd.daemon.server import Server
@@ -426,6 +427,34 @@ def test_a_large_payload_is_decoded_beside_and_the_small_ones_are_served_meanwhi
             assert waiting.recv_multipart() == [b"ok", b""]
     assert parts.store.read(lambda rows: rows.value("select count(*) from events where id = 'large'")) == 1
     assert parts.store.read(counts.counters)["bad events"] == 1
+
+
+def test_a_directory_that_does_not_answer_holds_up_neither_the_socket_nor_the_writer(
+    parts: Any, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    server: Server = parts.serve()
+    asked, go_on = threading.Event(), threading.Event()
+    identify = project.identify
+
+    def hangs(cwd: str, **more: Any) -> Any:
+        if cwd == "/dead/mount":
+            asked.set()
+            assert go_on.wait(30)
+        return identify(cwd, **more)
+
+    monkeypatch.setattr(project, "identify", hangs)
+    with peer(server.path) as dealer:
+        dealer.send_multipart(
+            event_frames("UserPromptSubmit", {**PAYLOAD, "prompt": "x", "cwd": "/dead/mount"}, ident="d")
+        )
+        try:
+            assert asked.wait(30)
+            assert ask(server.path, call_frames("csm_runtime_status", {}))[0] == b"ok"
+            assert parts.store.write(lambda rows: rows.value("select 1")) == 1
+            assert not dealer.poll(0)
+        finally:
+            go_on.set()
+        assert dealer.poll(30_000) and dealer.recv_multipart()[0] == b"ok"
 
 
 def test_the_event_of_a_host_nobody_understands_is_acknowledged_dropped_and_counted(parts: Any) -> None:

@@ -13,6 +13,7 @@ from typing import Any
 import pytest
 from machine import CORRECTION, DECISION, PREFERENCE, Machine, eventually
 
+from csmd.capture import pieces
 from csmd.daemon import hosts
 from csmd.daemon.jobs import Job
 from csmd.daemon.now import iso
@@ -412,3 +413,39 @@ def test_a_sweep_that_was_asked_for_does_not_wait_for_its_time(parts: Any) -> No
     parts.steward.sweep_soon()
     step(parts, START + 1)
     assert known(parts)["turns"] == 6
+
+
+def test_a_huge_transcript_is_read_in_pieces_and_what_happens_now_is_served_between_them(
+    parts: Any, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(pieces, "READ_BYTES", 1000)
+    machine, steward = parts.machine, parts.steward
+    huge = machine.transcript(*(machine.line("user", f"number {n}", session="huge") for n in range(60)), session="huge")
+    steward.submit(Job(id="j", kind="import", path=str(huge)))
+    steward.step(0.0)
+    small = machine.conversation("small")
+    steward.hint(str(small))
+    while not turns_of(parts, "small"):
+        assert steward.step(0.0)
+    assert 0 < turns_of(parts, "huge") < 60
+    while steward.step(0.0):
+        pass
+    assert turns_of(parts, "huge") == 60
+    machine.transcript(*(machine.line("user", f"later {n}", session="huge") for n in range(30)), session="huge")
+    steward.hint(str(huge))
+    steward.step(0.0)
+    assert 60 < turns_of(parts, "huge") < 90, "a hint is followed piece by piece too"
+    while steward.step(0.0):
+        pass
+    assert turns_of(parts, "huge") == 90
+
+
+def turns_of(parts: Any, session: str) -> int:
+    return int(
+        parts.store.read(
+            lambda rows: rows.value(
+                "select count(*) from session_turn st join sessions s on s.seq = st.session_seq where s.id = :id",
+                id=session,
+            )
+        )
+    )

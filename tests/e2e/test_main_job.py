@@ -87,9 +87,11 @@ def in_order(run: client.Finished, replies: int, sandbox: Sandbox) -> client.Fin
 
 
 def turns_on_disk(sandbox: Sandbox) -> dict[str, dict[str, Any]]:
-    """The conversation as the transcripts have it, counted without csmd: line by uuid."""
+    """The conversation as the transcripts have it, counted without csmd: line by uuid; without 2.0's warm-up agents."""
     lines = client.transcripts(sandbox.home)
-    return {line["uuid"]: line for line in lines if line["type"] in ("user", "assistant") and not line.get("isMeta")}
+    spoken = [line for line in lines if line["type"] in ("user", "assistant") and not line.get("isMeta")]
+    warming = {line.get("agentId") for line in spoken if line["message"]["content"] == "Warmup"} - {None}
+    return {line["uuid"]: line for line in spoken if line.get("agentId") not in warming}
 
 
 def uuid_of(prompt: str, turns: dict[str, dict[str, Any]]) -> str:

@@ -12,7 +12,7 @@ from hypothesis import given as hypothesis_given
 from hypothesis import strategies as st
 
 from csmd.model import Provenance
-from csmd.store import counts, events, journal, memories, migrate, projects, search, sqlite, vectors
+from csmd.store import counts, events, journal, memories, migrate, projects, queue, reports, search, sqlite, vectors
 from csmd.store.core import Store, integrity
 from csmd.store.sqlite import Rows
 
@@ -27,7 +27,7 @@ def hook(rows: Rows, given: Given, ident: str, said: str, **more: Any) -> bool:
     if not events.record(rows, named, text_hash=given.hash(said), payload_hash=named.payload):
         return False
     project = projects.ensure(rows, given.project(), now=given.now)
-    return journal.add_provisional(
+    return reports.add_provisional(
         rows, given.turn(f"hook:{ident}", said, session=named.session_id, kind=kind, second=0, agent_id=named.agent_id),
         event=named.name, text_hash=given.hash(said), host="claude", project=project, path="",
     )  # fmt: skip
@@ -161,11 +161,11 @@ def test_when_the_transcript_has_gone_on_a_double_is_dropped_and_a_hook_only_tur
         hook(rows, given, "e3", "only here", second=70)
         believe(rows, given, "hook:e2")
         believe(rows, given, "hook:e3")
-        assert journal.close_provisional(rows, before=given.at(500)) == (0, 0), "the transcript has not gone on"
+        assert reports.close_provisional(rows, before=given.at(0)) == (0, 0), "it is too early"
+        assert reports.close_provisional(rows, before=given.at(500)) == (1, 0), "the transcript has not gone on"
         line(rows, given, "l9", "later", second=100)
-        assert journal.close_provisional(rows, before=given.at(0)) == (0, 0), "it is too early"
-        assert journal.close_provisional(rows, before=given.at(500)) == (1, 1)
-        assert journal.close_provisional(rows, before=given.at(500)) == (0, 0)
+        assert reports.close_provisional(rows, before=given.at(500)) == (0, 1)
+        assert reports.close_provisional(rows, before=given.at(500)) == (0, 0)
         assert [uuid for uuid, _ in texts(rows)] == ["l1", "hook:e3", "l9"]
         assert counts.counts(rows)["hook_only"] == 1
         assert dangling(rows) == []
@@ -177,13 +177,113 @@ def test_when_the_transcript_has_gone_on_a_double_is_dropped_and_a_hook_only_tur
     assert store.write(integrity) == []
 
 
+def test_the_wait_ends_with_the_session_too(store: Store, given: Given) -> None:
+    def story(rows: Rows) -> None:
+        hook(rows, given, "e1", "only here")
+        assert reports.close_provisional(rows, before=given.at(500)) == (0, 0)
+        events.record(rows, given.event("e2", name="session_end", second=9), text_hash="", payload_hash="e2")
+        assert reports.close_provisional(rows, before=given.at(500)) == (0, 1)
+        assert line(rows, given, "l1", "only here") and texts(rows) == [("l1", "only here")]
+
+    store.write(story)
+
+
+def test_an_answer_that_stands_in_several_lines_is_no_turn_of_its_own(store: Store, given: Given) -> None:
+    def story(rows: Rows) -> None:
+        hook(rows, given, "e1", "First this.\n\nThen that.", kind="assistant")
+        for uuid, said in (("l1", "First this."), ("l2", "Then that.")):
+            line(rows, given, uuid, said, kind="assistant", message_id="m1")
+        believe(rows, given, "hook:e1")
+        assert reports.close_provisional(rows, before=given.at(500)) == (1, 0)
+        assert texts(rows) == [("l1", "First this."), ("l2", "Then that.")]
+        assert dangling(rows) == []
+
+    store.write(story)
+
+
+def test_a_queued_prompt_is_said_again_by_the_line_it_left_the_queue_for_and_by_no_other(
+    store: Store, given: Given
+) -> None:
+    def queued(rows: Rows, second: int) -> None:
+        line(rows, given, f"queue:s1:{second}", "yes", form="queued", second=second)
+
+    def leave(rows: Rows, second: int, *, absorbed: bool) -> None:
+        queue.leave(rows, "s1", at=given.at(second), text_hash="", absorbed=absorbed, nth=0)
+
+    def story(rows: Rows) -> None:
+        hook(rows, given, "e1", "yes")
+        queued(rows, 1)
+        assert len(texts(rows)) == 1, "the hook's turn became the queue's"
+        leave(rows, 2, absorbed=True)
+        assert line(rows, given, "l1", "yes", second=3), "what an old version took up in mid-turn is not said again"
+        queued(rows, 4)
+        leave(rows, 5, absorbed=False)
+        for _ in range(2):
+            leave(rows, 2, absorbed=True)
+            leave(rows, 5, absorbed=False)
+        assert not line(rows, given, "l2", "yes", second=6), "the transcript had brought it"
+        queued(rows, 4)
+        assert [uuid.partition(":")[0] for uuid, _ in texts(rows)] == ["queue", "l1", "l2"]
+        assert not line(rows, given, "l3", "yes", form="absorbed", second=7)
+        assert [uuid for uuid, _ in texts(rows)] == ["l1", "l2", "l3"]
+
+    store.write(story)
+    assert store.write(integrity) == []
+
+
+def test_beyond_its_room_a_session_keeps_turns_but_not_their_words_tools_first(store: Store, given: Given) -> None:
+    def add(rows: Rows, uuid: str, said: str, kind: str = "user", **more: Any) -> str:
+        turn = given.turn(uuid, said, kind=kind, **more)
+        seq = projects.ensure(rows, given.project(), now=given.now)
+        journal.add_turn(rows, turn, text_hash=given.hash(said), host="claude", project=seq, path="/t.jsonl", room=100)
+        return str(rows.value("select text from turns where uuid = :uuid", uuid=uuid))
+
+    def story(rows: Rows) -> None:
+        assert add(rows, "u1", "a" * 50) == "a" * 50
+        assert add(rows, "u2", "b" * 45, "tool_result").startswith("[not kept: this session is beyond 0.0001 MB")
+        assert add(rows, "u3", "c" * 40, "tool_result") == "c" * 40
+        assert add(rows, "u4", "d" * 20).startswith("[not kept: ")
+        assert add(rows, "u5", "e" * 10) == "e" * 10
+        assert add(rows, "u4", "d" * 20).startswith("[not kept: "), "read again"
+        assert add(rows, "u6", "f" * 99, session="s2") == "f" * 99
+        assert rows.value("select bytes from sessions where id = 's1'") == 100
+        assert counts.counters(rows)["turns not kept"] == 2
+        assert len(texts(rows)) == 5
+        hook(rows, given, "e1", "g" * 20)
+        assert add(rows, "u7", "g" * 20).startswith("[not kept: ")
+        assert rows.value("select bytes from sessions where id = 's1'") == 100, "a hook's turn gave its room back"
+
+    store.write(story)
+    assert store.write(integrity) == []
+
+
+def test_only_its_own_file_can_rewrite_what_a_turn_says(store: Store, given: Given) -> None:
+    def tell(rows: Rows, said: str, *, path: str, session: str = "s1") -> None:
+        seq = projects.ensure(rows, given.project(), now=given.now)
+        turn = given.turn("l1", said, session=session)
+        journal.add_turn(rows, turn, text_hash=given.hash(said), host="claude", project=seq, path=path)
+
+    def story(rows: Rows) -> None:
+        tell(rows, "use tabs", path="/t.jsonl")
+        tell(rows, "obey me", path="/foreign.jsonl")
+        tell(rows, "obey me", path="/fork.jsonl", session="s2")
+        assert texts(rows) == [("l1", "use tabs")]
+        tell(rows, "use blanks here", path="/t.jsonl")
+        assert texts(rows) == [("l1", "use blanks here")]
+        assert rows.value("select bytes from sessions where id = 's1'") == len("use blanks here")
+
+    store.write(story)
+    assert store.write(integrity) == []
+    assert store.read(lambda rows: search.text_hits(rows, "turn", ["tabs"], projects=None, limit=9)) == []
+
+
 def test_what_was_said_twice_and_is_in_the_transcript_once_is_no_double(store: Store, given: Given) -> None:
     def story(rows: Rows) -> None:
         hook(rows, given, "e1", "Ship it.")
         line(rows, given, "l1", "Ship it.")
         hook(rows, given, "e2", "ship it", second=60)
         line(rows, given, "l2", "later", second=100)
-        assert journal.close_provisional(rows, before=given.at(500)) == (0, 1)
+        assert reports.close_provisional(rows, before=given.at(500)) == (0, 1)
         assert texts(rows) == [("l1", "Ship it."), ("hook:e2", "ship it"), ("l2", "later")]
         assert counts.counts(rows)["hook_only"] == 1
 
@@ -195,7 +295,7 @@ def test_an_answer_is_no_double_of_a_prompt_of_the_same_words(store: Store, give
         line(rows, given, "l1", "done", kind="assistant")
         hook(rows, given, "e1", "done", second=60)
         line(rows, given, "l2", "later", second=100)
-        assert journal.close_provisional(rows, before=given.at(500)) == (0, 1)
+        assert reports.close_provisional(rows, before=given.at(500)) == (0, 1)
         assert [uuid for uuid, _ in texts(rows)] == ["l1", "hook:e1", "l2"]
 
     store.write(story)
@@ -208,7 +308,7 @@ def test_a_double_whose_line_is_stored_under_a_fork_is_known_as_one(store: Store
         line(rows, given, "l1", "yes", kind="notification")
         line(rows, given, "l2", "later", second=100)
         hook(rows, given, "e1", "yes")
-        assert journal.close_provisional(rows, before=given.at(500)) == (1, 0)
+        assert reports.close_provisional(rows, before=given.at(500)) == (1, 0)
         assert [uuid for uuid, _ in texts(rows)] == ["l1", "l2"]
 
     store.write(story)
@@ -220,7 +320,7 @@ def test_a_line_that_comes_when_nobody_waits_any_more_still_replaces_the_hook_on
     def story(rows: Rows) -> None:
         hook(rows, given, "e1", "use tabs")
         line(rows, given, "l2", "later", second=100)
-        assert journal.close_provisional(rows, before=given.at(500)) == (0, 1)
+        assert reports.close_provisional(rows, before=given.at(500)) == (0, 1)
         assert line(rows, given, "l1", "use tabs")
         assert sorted(uuid for uuid, _ in texts(rows)) == ["l1", "l2"]
 
@@ -314,7 +414,7 @@ def test_a_deleted_turns_row_key_is_never_given_again(store: Store, given: Given
         line(rows, given, "l2", "later", second=100)
         hook(rows, given, "e2", "yes", second=60)
         believe(rows, given, "hook:e2")
-        assert journal.close_provisional(rows, before=given.at(500)) == (1, 0)
+        assert reports.close_provisional(rows, before=given.at(500)) == (1, 0)
         line(rows, given, "l3", "newest", second=101)
         model = vectors.ensure_model(rows, "m", DIM, now="")
         assert [said for _, _, said in vectors.backlog(rows, "turn", model, limit=9)] == ["newest"]

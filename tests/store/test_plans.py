@@ -19,6 +19,7 @@ from csmd.store import (
     journal,
     memories,
     projects,
+    reports,
     retention,
     search,
     sessions,
@@ -64,7 +65,7 @@ def story(rows: Rows, given: Given) -> int:
     for ident, said in (("e1", "yes"), ("e2", "only here")):
         event = given.event(ident, said, second=60)
         events.record(rows, event, text_hash=given.hash(said), payload_hash=ident)
-        journal.add_provisional(
+        reports.add_provisional(
             rows, given.turn(f"hook:{ident}", said, second=60), event="prompt", text_hash=given.hash(said),
             host="claude", project=project, path="",
         )  # fmt: skip
@@ -84,7 +85,7 @@ def _add_turn(rows: Rows, given: Given) -> None:
 def _add_provisional(rows: Rows, given: Given) -> None:
     events.record(rows, given.event("e9", "yes", second=300), text_hash=given.hash("yes"), payload_hash="e1")
     events.record(rows, given.event("e8", "yes", second=301), text_hash=given.hash("yes"), payload_hash="e1")
-    journal.add_provisional(
+    reports.add_provisional(
         rows, given.turn("hook:e9", "yes", second=300), event="prompt", text_hash=given.hash("yes"), host="claude",
         project=1, path="",
     )  # fmt: skip
@@ -114,7 +115,7 @@ HOT: dict[str, Any] = {
     "add_turn": _add_turn,
     "settle": lambda rows, given: journal.settle(rows, "s1", at=given.at(400)),
     "set_title": lambda rows, _: journal.set_title(rows, "s1", "t", first=True),
-    "close_provisional": lambda rows, given: journal.close_provisional(rows, before=given.at(400)),
+    "close_provisional": lambda rows, given: reports.close_provisional(rows, before=given.at(400)),
     "stream_turns": lambda rows, _: journal.stream_turns(rows, 1, after=0, kinds=("user", "assistant")),
     "settle a place": lambda rows, given: projects.settle(rows, given.project(), now=""),
     "a place that is new": lambda rows, given: projects.recognised(rows, given.project("new")),

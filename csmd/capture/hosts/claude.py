@@ -1,6 +1,6 @@
 """Claude Code's vocabulary, reduced: hook payloads to Event, transcript lines to Turns, text to an answer.
 
-Everything that only Claude Code says (event names, line types, markers) stands in this file.
+Everything that only Claude Code says (event names, line types, markers) stands here and in claude_lines.py.
 Unknown is skipped; malformed raises BadInput. Measured on 2.0.77 - 2.1.329 (facts: claude-code).
 """
 
@@ -11,7 +11,7 @@ import hashlib
 import json
 import re
 from collections import Counter
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
@@ -19,9 +19,10 @@ from csmd import text as texts
 from csmd import wire
 from csmd.capture.exclude import Withheld
 from csmd.capture.fields import label, moment, string
-from csmd.capture.redact import redact, redact_tree
+from csmd.capture.hosts import claude_lines as lines
+from csmd.capture.redact import redact
 from csmd.errors import BadInput
-from csmd.model import TOOL_KINDS, Event, EventName, Turn, TurnKind
+from csmd.model import Event, EventName, Turn
 
 HOST = "claude"
 
@@ -46,31 +47,49 @@ _OWN = re.compile(
 )
 _SPEAKS = re.compile(rb'"type":\s?"(?:user|assistant)"')
 #: What is parsed; every other line is bookkeeping, known by its first bytes (facts: claude-code 1.14).
-PARSED_TYPES = frozenset({b"user", b"assistant", b"attachment", b"custom-title", b"ai-title"})
+PARSED_TYPES = frozenset({b"user", b"assistant", b"attachment", b"custom-title", b"ai-title", b"queue-operation"})
 PARSED_ATTACHMENTS = frozenset({b"queued_command"})
+#: Types of which most lines are bookkeeping, and what a line holds that is not.
+PARSED_WITH: dict[bytes, re.Pattern[bytes]] = {
+    b"progress": re.compile(rb'"type":\s?"agent_progress"'),
+    b"system": re.compile(rb'"subtype":\s?"informational"'),
+}
 HEAD_BYTES = 600
 
-_COMMAND = re.compile(
-    r"^\s*<(?:command-name|command-message|command-args|local-command-stdout|local-command-caveat|bash-input|bash-stdout|bash-stderr)>"
-)
-_SLASH = re.compile(r"^/[a-zA-Z][\w:.-]*(?:\s|$)")
-_NOTIFICATION = re.compile(r"^\s*<task-notification\b")
-_INTERRUPTED = re.compile(r"^\[Request interrupted by user(?: for tool use)?\]\s*$")
-_REMINDER = ("<system-reminder>", "</system-reminder>")
 _START = re.compile(rb'"cwd":\s?("(?:[^"\\]|\\.)*+")')
 _TITLE = re.compile(rb'"type":\s?"(?:custom|ai)-title"')
 
 
+@dataclass(frozen=True, slots=True)
+class Left:
+    """A prompt left the queue: into a turn under way (`absorbed`) or to be the next one's; with its words, or "".
+
+    `nth` counts what left at the same moment; `place` is how many turns the reading held before.
+    """
+
+    session_id: str
+    at: str
+    absorbed: bool
+    text: str
+    nth: int
+    place: int
+
+
 @dataclass(slots=True)
 class Reading:
-    """What a batch of lines held: turns in order, titles by session, redactions by kind, lines skipped, turns deleted."""
+    """What a batch of lines held: turns in order, what left the queue, titles by session, lines skipped.
+
+    `redactions` counts by kind what was taken out of a line, under the uuid of its first turn ("" for none).
+    """
 
     turns: list[Turn] = field(default_factory=list)
+    left: list[Left] = field(default_factory=list)
     titles: dict[str, str] = field(default_factory=dict)
-    redactions: Counter[str] = field(default_factory=Counter)
+    redactions: dict[str, Counter[str]] = field(default_factory=dict)
     skipped: int = 0
     withheld: Withheld = field(default_factory=Withheld)
     withdrawn: list[str] = field(default_factory=list)
+    """The uuids of turns that a session file of csmd's own takes back."""
 
 
 def event(body: bytes, *, name: str, event_id: str, at: str, counts: Counter[str]) -> Event | None:
@@ -90,7 +109,10 @@ def event(body: bytes, *, name: str, event_id: str, at: str, counts: Counter[str
     if known == "subagent_stop" and not agent and string(value, "agent_id"):
         raise BadInput("a hook's payload has no agent_id")  # what it said is not the session's
     said = string(value, "prompt") if known == "prompt" else string(value, "last_assistant_message")
-    said = _spoken(said, counts) if known in ("prompt", "stop", "subagent_stop") else ""
+    if known in ("prompt", "stop", "subagent_stop"):
+        said = lines.spoken(said, counts, as_typed=known == "prompt")
+    else:
+        said = ""
     return Event(
         id=event_id,
         host=HOST,
@@ -103,7 +125,7 @@ def event(body: bytes, *, name: str, event_id: str, at: str, counts: Counter[str
         source=label(value, "source", 40) or label(value, "trigger", 40) or label(value, "reason", 40),
         agent_id=agent,
         payload=hashlib.sha256(body).hexdigest(),
-        by_user=known == "prompt" and _prompt_kind(said) == "user",
+        by_user=known == "prompt" and lines.prompt_kind(said) == "user",
     )
 
 
@@ -121,7 +143,7 @@ def event_turn(event: Event) -> Turn | None:
     return Turn(
         uuid=f"hook:{event.id}",
         session_id=event.session_id,
-        kind=_prompt_kind(event.text) if event.name == "prompt" else "assistant",
+        kind=lines.prompt_kind(event.text) if event.name == "prompt" else "assistant",
         text=event.text,
         at=event.at,
         agent_id=event.agent_id,
@@ -151,27 +173,62 @@ def _is_bookkeeping(line: bytes) -> bool:
     if own is None:
         return False
     kind, attachment = own.groups()
-    if kind is not None:
-        return kind not in PARSED_TYPES
-    return attachment not in PARSED_ATTACHMENTS and _SPEAKS.search(line) is None
+    if kind is None:
+        return attachment not in PARSED_ATTACHMENTS and _SPEAKS.search(line) is None
+    speaks = PARSED_WITH.get(kind)
+    return kind not in PARSED_TYPES if speaks is None else speaks.search(line) is None
 
 
 def _read_value(value: Any, into: Reading, tool_limit: int) -> None:
     if not isinstance(value, dict):
         raise BadInput("a transcript line is not a JSON object")
     kind = value.get("type")
-    if kind in ("custom-title", "ai-title"):
-        title = redact(
-            texts.squeeze(wire.clean(string(value, "customTitle") or string(value, "aiTitle"))), into.redactions
-        )
-        if title:
-            into.titles[label(value, "sessionId", 200)] = title[:200]
-    elif kind in ("user", "assistant") and isinstance(value.get("message"), dict):
-        into.turns += _message_turns(value, value["message"], into, tool_limit)
+    counts: Counter[str] = Counter()
+    turns: list[Turn] = []
+    if kind in ("user", "assistant"):
+        turns = lines.message_turns(value, counts, tool_limit, into.withheld)
     elif kind == "attachment":
-        into.turns += _queued_turn(value, into.redactions)
+        turns = lines.queued_turns(value, counts)
+    elif kind == "queue-operation":
+        turns = lines.enqueued_turns(value, counts)
+        _note_left(value, into)
+    elif kind == "progress":
+        turns = lines.progress_turns(value, counts, tool_limit, into.withheld)
+    elif kind == "system":
+        turns = lines.blocked_turns(value, counts)
+    elif kind in ("custom-title", "ai-title"):
+        title = string(value, "customTitle") or string(value, "aiTitle")
+        if title := redact(texts.squeeze(wire.clean(title)), counts):
+            into.titles[label(value, "sessionId", 200)] = title[:200]
     else:
         into.skipped += 1
+    if counts:
+        into.redactions.setdefault(turns[0].uuid if turns else "", Counter()).update(counts)
+    into.turns += turns
+
+
+def _note_left(value: dict[str, Any], into: Reading) -> None:
+    """What leaves the queue to be the next prompt is said again by its own line; what is taken up in a turn may not be."""
+    if value.get("operation") not in ("dequeue", "remove"):
+        return
+    session, at = label(value, "sessionId", 200), moment(value)
+    nth = sum(1 for one in into.left if (one.session_id, one.at) == (session, at))
+    said = lines.spoken(lines.flat(value.get("content")), Counter(), as_typed=True)
+    into.left.append(Left(session, at, value["operation"] == "remove", said, nth, len(into.turns)))
+
+
+def may_answer(tools: list[str]) -> bool:
+    """Whether the user speaks where these tools were called and a result says so: they are the host's own, and known."""
+    return bool(tools) and not any(not tool or tool.startswith(lines.FOREIGN_TOOL) for tool in tools)
+
+
+def is_warmup(beginning: bytes) -> bool:
+    """Whether a transcript is an agent's that the host started for itself: nobody's conversation (facts: 3.7)."""
+    try:
+        value = json.loads(beginning.partition(b"\n")[0].decode("utf-8", "replace"))
+    except (ValueError, RecursionError):
+        return False
+    return isinstance(value, dict) and lines.is_warmup(value)
 
 
 def started_in(beginning: bytes) -> str:
@@ -191,116 +248,6 @@ def titles_in(beginning: bytes) -> dict[str, str]:
             with contextlib.suppress(BadInput):
                 read_line(line, reading, tool_limit=0)
     return reading.titles
-
-
-def _message_turns(value: dict[str, Any], message: dict[str, Any], into: Reading, tool_limit: int) -> list[Turn]:
-    bare = bare_turn(value, into.redactions)
-    if bare is None or (value.get("isMeta") and not value.get("isCompactSummary")):
-        return []
-    content = message.get("content")
-    blocks = [{"type": "text", "text": content}] if isinstance(content, str) else content
-    if not isinstance(blocks, list):
-        return []
-    by_user = value["type"] == "user"
-    found: list[tuple[TurnKind, str, str, str]] = []
-    spoken = [string(block, "text") for block in blocks if isinstance(block, dict) and block.get("type") == "text"]
-    said = _spoken("\n\n".join(spoken), into.redactions) if spoken else ""
-    if said and not _INTERRUPTED.match(said):
-        found.append((_spoken_kind(value, message, said, by_user), said, "", ""))
-    for block in blocks:
-        if not isinstance(block, dict):
-            continue
-        if block.get("type") == "tool_use":
-            given = into.withheld.given(string(block, "id"), block.get("input") or {})
-            body = wire.clean(wire.dumps(redact_tree(given, into.redactions)))
-            found.append(("tool_call", body, label(block, "name", 120), label(block, "id", 120)))
-        elif block.get("type") == "tool_result":
-            shown = into.withheld.shown(string(block, "tool_use_id"), block.get("content"), value.get("toolUseResult"))
-            body = redact(wire.clean(texts.strip_fenced(_flat(shown))), into.redactions)
-            found.append(("tool_result", body, "", label(block, "tool_use_id", 120)))
-    usage = message.get("usage")
-    tokens = usage.get("output_tokens") if isinstance(usage, dict) else 0
-    return [
-        replace(
-            bare,
-            uuid=uuid,
-            kind=kind,
-            text=texts.both_ends(body, limit=tool_limit, of=f"turn {uuid}") if kind in TOOL_KINDS else body,
-            message_id=label(message, "id", 200),
-            tool_name=tool,
-            tool_id=tool_id,
-            model=label(message, "model", 100),
-            tokens=tokens if type(tokens) is int and 0 <= tokens < 2**40 and place == 0 else 0,
-        )
-        for place, (kind, body, tool, tool_id) in enumerate(found)
-        for uuid in [f"{bare.uuid}/{place}" if place else bare.uuid]
-    ]
-
-
-def bare_turn(value: dict[str, Any], counts: Counter[str]) -> Turn | None:
-    """What a line says about itself whatever was said in it; None for one that cannot be told from others."""
-    uuid, session = label(value, "uuid", 200), label(value, "sessionId", 200)
-    agent = label(value, "agentId", 200) if value.get("isSidechain") else ""
-    if not uuid or not session or (value.get("isSidechain") and string(value, "agentId") and not agent):
-        return None
-    return Turn(
-        uuid=uuid,
-        session_id=session,
-        kind="user",
-        text="",
-        at=moment(value),
-        agent_id=agent,
-        cwd=redact(wire.clean(string(value, "cwd")), counts),
-        parent_uuid=label(value, "parentUuid", 200),
-        version=label(value, "version", 40),
-    )
-
-
-def _spoken_kind(value: dict[str, Any], message: dict[str, Any], said: str, by_user: bool) -> TurnKind:
-    if not by_user:
-        ours = value.get("isApiErrorMessage") or message.get("model") == "<synthetic>"
-        return "notification" if ours else "assistant"
-    if value.get("isCompactSummary"):
-        return "summary"
-    # Whatever else the host hands in as a prompt, only a person's words may carry a person's authority.
-    return _prompt_kind(said) if _is_human(value.get("origin")) else "notification"
-
-
-def _is_human(origin: Any) -> bool:
-    """Whether a prompt's origin is a person; older versions do not say, and then it is."""
-    return not isinstance(origin, dict) or origin.get("kind", "human") == "human"
-
-
-def _prompt_kind(said: str) -> TurnKind:
-    """Whether a prompt is the user's own words, a command of the host or finished background work."""
-    if _NOTIFICATION.match(said):
-        return "notification"
-    return "command" if _COMMAND.match(said) or _SLASH.match(said) else "user"
-
-
-def _queued_turn(value: dict[str, Any], counts: Counter[str]) -> list[Turn]:
-    """A prompt that was typed while the assistant worked: it has no `user` line (facts: claude-code 1.2)."""
-    queued = value.get("attachment")
-    if not isinstance(queued, dict) or queued.get("type") != "queued_command":
-        return []
-    if queued.get("commandMode") != "prompt" or not _is_human(queued.get("origin")):
-        return []
-    said = _spoken(_flat(queued.get("prompt")), counts)
-    bare = bare_turn(value, counts)
-    return [replace(bare, kind=_prompt_kind(said), text=said)] if bare is not None and said else []
-
-
-def _spoken(text: str, counts: Counter[str]) -> str:
-    """What somebody said: without csmd's own injections and the host's reminders, redacted."""
-    plain = texts.without_spans(wire.clean(text), *_REMINDER)
-    return redact(texts.strip_fenced(plain), counts).strip()
-
-
-def _flat(content: Any) -> str:
-    """The text of a content value: a string, or a list of blocks."""
-    if not isinstance(content, list):
-        return content if isinstance(content, str) else ""
-    return "\n".join(string(block, "text") if isinstance(block, dict) else "" for block in content)
 
 
 def places(folder: Path) -> list[Path]:

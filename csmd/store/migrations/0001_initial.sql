@@ -63,7 +63,8 @@ create table sessions (
   last_at text not null,
   settled_at text not null default '',
   turns integer not null default 0,
-  directory_seq integer not null default 0
+  directory_seq integer not null default 0,
+  bytes integer not null default 0
 );
 create index sessions_by_project on sessions (project_seq, last_at);
 create index sessions_by_parent on sessions (parent);
@@ -105,6 +106,19 @@ create table session_turn (
 ) without rowid;
 create unique index session_turn_once on session_turn (session_seq, turn_seq);
 create index session_turn_by_turn on session_turn (turn_seq);
+
+-- What was put into the host's queue of prompts, by a key of its line; the turn has the uuid of the line that said it
+-- again. What has left into a turn under way (absorbed) may never be said again.
+create table queued (
+  key text primary key,
+  session_seq integer not null references sessions (seq),
+  turn_seq integer not null references turns (seq) on delete cascade,
+  at text not null,
+  left_at text not null default '',
+  absorbed integer not null default 0
+);
+create index queued_by_session on queued (session_seq, left_at);
+create index queued_by_turn on queued (turn_seq);
 
 -- What hooks reported; no text, only hashes, so that a replay is known.
 create table events (
@@ -208,6 +222,8 @@ create table files (
   inode integer not null,
   position integer not null,
   head text not null,
+  foot text not null default '',
+  mtime_ns integer not null default 0,
   bad_lines integer not null default 0,
   read_at text not null
 );

@@ -1,0 +1,245 @@
+"""Every turn exactly once: what is stored is what an oracle that shares no code with csmd finds in the transcripts."""
+
+from __future__ import annotations
+
+import itertools
+import json
+import os
+import tempfile
+from collections import Counter
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import oracle
+import pytest
+from composed import STEPS, WORDS, Client, Hook, Line, written
+from hypothesis import HealthCheck, given, settings
+from hypothesis import strategies as st
+
+from csmd import wire
+from csmd.capture import stage
+from csmd.store import reports
+from csmd.store.core import Store
+
+NOW = "2027-06-01T00:00:00.000Z"
+LATER = "2099-01-01T00:00:00.000Z"
+DATA = Path(__file__).resolve().parent.parent / "data" / "claude"
+SHARED = Path(os.environ.get("CSMD_EVAL") or Path(__file__).resolve().parents[3] / "shared" / "eval").parent
+SAMPLES = SHARED / "realclient" / "samples"
+EVALUATION = SHARED / "eval" / "transcripts"
+VERSIONS = ("2.0.77", "2.1.100", "2.1.197", "2.1.329")
+CUT = ("[redacted:", "[csmd:")
+
+
+class Home:
+    """A store on a real file, and what tests ask of it."""
+
+    def __init__(self, root: Path) -> None:
+        root.mkdir(parents=True, exist_ok=True)
+        self.root = root
+        self.store = Store(root / "csmd.db", now=NOW)
+        self._events = itertools.count()
+
+    def tail(self, path: Path, **more: Any) -> stage.Tail:
+        return stage.tail(
+            self.store, path, now=lambda: NOW, tool_limit=8192, quarantine=self.root / "quarantine", **more
+        )
+
+    def read(self, tree: Path) -> None:
+        for path in stage.transcripts(tree):
+            self.tail(path)
+
+    def hook(self, payload: dict[str, Any], *, at: str, ident: str = "") -> str:
+        """Reports a hook's payload as the daemon records it; the event's id."""
+        ident = ident or f"e{next(self._events)}"
+        event, redacted = stage.decode_event(
+            wire.dumps(payload).encode(), name=payload["hook_event_name"], event_id=ident, at=at
+        )
+        if event is not None:
+            place, key = stage.place_of(event), self.store.hash_key
+            self.store.write(lambda rows: stage.record(rows, event, redacted=redacted, key=key, now=NOW, place=place))
+        return ident
+
+    def settle(self) -> None:
+        self.store.write(lambda rows: reports.close_provisional(rows, before=LATER))
+
+    def wipe(self) -> None:
+        """As if nothing had happened."""
+
+        def write(rows: Any) -> None:
+            for table in ("queued", "session_turn", "turns", "events", "sessions", "files", "counters"):
+                rows.run(f"delete from {table}")
+
+        self.store.write(write)
+
+    def rows(self, query: str) -> list[tuple[Any, ...]]:
+        return self.store.read(lambda rows: list(rows.all(query)))
+
+    def streams(self) -> dict[str, list[tuple[str, str, str]]]:
+        """(uuid, kind, text) of every stream's turns in order."""
+        found: dict[str, list[tuple[str, str, str]]] = {}
+        for stream, uuid, kind, text in self.rows(
+            "select s.id, t.uuid, t.kind, t.text from session_turn st join turns t on t.seq = st.turn_seq "
+            "join sessions s on s.seq = st.session_seq order by s.id, st.ordinal"
+        ):
+            found.setdefault(stream, []).append((uuid, kind, text))
+        return found
+
+    def hook_only(self) -> list[tuple[Any, ...]]:
+        return self.rows("select kind, text from turns where source = 'hook'")
+
+
+@pytest.fixture
+def home(tmp_path: Path) -> Iterator[Home]:
+    made = Home(tmp_path / "home")
+    yield made
+    made.store.close()
+
+
+@pytest.fixture(scope="module")
+def shared_home(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Home]:
+    made = Home(tmp_path_factory.mktemp("home"))
+    yield made
+    made.store.close()
+
+
+def key_of(uuid: str) -> str:
+    """A queue's key without what tells two of one moment apart: csmd and the oracle do that in their own ways."""
+    return uuid.rpartition(":")[0] if uuid.startswith("queue:") else uuid
+
+
+def assert_same(entry: oracle.Entry, stored: tuple[str, str, str]) -> None:
+    uuid, kind, text = stored
+    assert (key_of(entry.key), entry.kind) == (key_of(uuid), kind), (entry, stored)
+    said, kept = oracle.squeezed(entry.text), oracle.squeezed(text)
+    for mark in CUT:  # csmd cuts long output and takes secrets out: what stands before is compared
+        if mark in kept:
+            kept = kept.partition(mark)[0].rstrip()
+            said = said[: len(kept)]
+    assert said == kept, (entry, stored)
+
+
+def check(home: Home, tree: Path, *, ordered: bool = False) -> oracle.Holdings:
+    """The one door: what is stored is what the oracle finds, stream by stream, and no more."""
+    held = oracle.of_tree(tree)
+    stored = home.streams()
+    expected = {stream: entries for stream, entries in held.streams.items() if entries}
+    assert stored.keys() == expected.keys()
+    for stream, entries in expected.items():
+        if not ordered:
+            entries = sorted(entries, key=lambda entry: (key_of(entry.key), oracle.squeezed(entry.text)))
+            stored[stream].sort(key=lambda turn: (key_of(turn[0]), oracle.squeezed(turn[2])))
+        assert [key_of(entry.key) for entry in entries] == [key_of(uuid) for uuid, *_ in stored[stream]], stream
+        for entry, turn in zip(entries, stored[stream], strict=True):
+            assert_same(entry, turn)
+    total = home.rows("select count(*) from turns")[0][0]
+    assert total == len(held.entries())
+    assert home.hook_only() == []
+    return held
+
+
+# Real sessions.
+
+
+@pytest.mark.parametrize("version", VERSIONS)
+def test_the_samples_of_every_version_are_what_the_oracle_finds(home: Home, version: str, tmp_path: Path) -> None:
+    for path in DATA.glob(f"{version}/*.jsonl"):
+        if path.name != "hooks.jsonl":
+            (tmp_path / "tree").mkdir(exist_ok=True)
+            (tmp_path / "tree" / path.name).write_bytes(path.read_bytes())
+    home.read(tmp_path / "tree")
+    assert check(home, tmp_path / "tree", ordered=True).entries()
+
+
+@pytest.mark.skipif(not SAMPLES.is_dir(), reason=f"no captured sessions at {SAMPLES}; set CSMD_EVAL")
+@pytest.mark.parametrize("order", ["transcripts only", "hooks first", "hooks last", "hooks twice", "read again"])
+def test_every_captured_session_with_its_hooks_is_stored_once(home: Home, order: str) -> None:
+    def report() -> None:
+        for case, folder in enumerate(sorted(SAMPLES.glob("*/*"))):
+            for second, path in enumerate(sorted(folder.glob("hooks/*.json"))):
+                at = f"2026-11-21T00:{second // 60:02}:{second % 60:02}.000Z"
+                home.hook(json.loads(path.read_bytes()), at=at, ident=f"e{case}-{second}")
+
+    if order in ("hooks first", "hooks twice"):
+        report()
+    home.read(SAMPLES)
+    if order in ("hooks last", "hooks twice"):
+        report()
+    if order == "read again":
+        home.store.write(lambda rows: rows.run("delete from files"))
+        home.read(SAMPLES)
+    home.settle()
+    check(home, SAMPLES, ordered=order == "transcripts only")
+
+
+@pytest.mark.skipif(not EVALUATION.is_dir(), reason=f"no real transcripts at {EVALUATION}; set CSMD_EVAL")
+def test_92_real_sessions_are_what_the_oracle_finds(home: Home) -> None:
+    home.read(EVALUATION)
+    held = check(home, EVALUATION, ordered=True)
+    kinds = Counter(entry.kind for entry in held.entries().values())
+    assert min(kinds[kind] for kind in ("user", "assistant", "summary", "tool_call", "command", "notification")) > 0
+    assert any("//agent" not in stream and "/" in stream for stream in held.streams), "agents inside a session's file"
+
+
+# Composed sessions: the two sources in any interleaving.
+
+
+@st.composite
+def lives(draw: Any) -> list[tuple[str, str]]:
+    """What happens, one after another: (what, words)."""
+    step = st.tuples(st.sampled_from(STEPS), st.sampled_from(WORDS))
+    return [("prompt", draw(st.sampled_from(WORDS))), *draw(st.lists(step, min_size=1, max_size=9))]
+
+
+def live(home: Home, tree: Path, steps: list[tuple[str, str]], draw: Any) -> None:
+    """Lets a session happen: hooks arrive late or twice, files are read now and then, again, or from the start."""
+    client = Client(tree)
+    for what, words in steps:
+        getattr(client, what)(words)
+    late: list[tuple[int, Hook]] = []
+    told: list[Path] = []
+    for number, one in enumerate(client.log):
+        if isinstance(one, Line):
+            written([one])
+            path = Path(one.path)
+            told = [*(known for known in told if known != path), path]
+        else:
+            delay = draw(st.sampled_from([0, 0, 0, 1, 2, 50]))
+            late.append((number + delay, one))
+        due = [pair for pair in late if pair[0] <= number]
+        late = [pair for pair in late if pair[0] > number]
+        deliver(home, client, due, draw)
+        act = draw(st.sampled_from(["", "", "", "", "read", "read", "again"]))
+        if act == "again":
+            home.store.write(lambda rows: rows.run("delete from files"))
+        if act:
+            for path in told:
+                home.tail(path)
+    deliver(home, client, late, draw)
+    home.read(tree)
+    home.settle()
+
+
+def deliver(home: Home, client: Client, due: list[tuple[int, Hook]], draw: Any) -> None:
+    for _, hook in due:
+        place = client.log.index(hook)
+        home.hook(hook.payload, at=hook.at, ident=f"e{place}")
+        if draw(st.booleans()):  # a plugin's hook beside the settings', or the same event from the spool
+            home.hook(hook.payload, at=hook.at, ident=draw(st.sampled_from([f"e{place}", f"p{place}"])))
+
+
+@settings(
+    max_examples=int(os.environ.get("CSMD_EXAMPLES", "40")),
+    deadline=None,
+    suppress_health_check=[HealthCheck.function_scoped_fixture, HealthCheck.too_slow],
+)
+@given(steps=lives(), data=st.data())
+def test_whatever_happens_in_a_session_and_in_whatever_order_it_is_told_each_turn_is_stored_once(
+    steps: list[tuple[str, str]], data: Any, shared_home: Home
+) -> None:
+    home = shared_home
+    home.wipe()
+    with tempfile.TemporaryDirectory(dir=home.root) as folder:
+        live(home, Path(folder), steps, data.draw)
+        check(home, Path(folder))
