@@ -28,7 +28,7 @@ def context() -> None:
 )
 @json_option
 def build(project: str | None, mode: str, as_json: bool) -> None:
-    """Show the instructions that a session here is given, with the index of the assistant's own memory."""
+    """Show the instructions that a session here is given."""
     out(ask("csm_context_build", project=here(project), mode=mode), as_json, show_context)
 
 
@@ -41,7 +41,7 @@ def memdir() -> None:
 @project_option
 @json_option
 def scan(project: str | None, as_json: bool) -> None:
-    """List the files of the assistant's own memory for this project, the newest first."""
+    """List the files of the assistant's own memory here."""
     out(ask("csm_memdir_scan", project=here(project)), as_json, show_memos)
 
 
@@ -50,7 +50,7 @@ def scan(project: str | None, as_json: bool) -> None:
 @project_option
 @json_option
 def load_memo(file: str, project: str | None, as_json: bool) -> None:
-    """Show one file of the assistant's own memory without its head."""
+    """Show one of them without its head."""
     found = ask("csm_memdir_load", project=here(project), file=file)
     out(found, as_json, lambda value: click.echo(value["text"]))
 

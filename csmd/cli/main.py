@@ -20,7 +20,7 @@ from csmd import client, wire
 from csmd.cli import ask as asking
 from csmd.cli import context as instructing
 from csmd.cli import install as installing
-from csmd.cli import privacy, service, session, settings, show, upkeep
+from csmd.cli import privacy, service, session, settings, show, show_status, upkeep
 from csmd.cli import project as projects
 from csmd.cli.ask import json_option
 from csmd.config import Config, base_interpreter, child_environment, default_paths, load
@@ -204,7 +204,7 @@ def status(as_json: bool) -> None:
     except DaemonUnreachable as error:
         raise service.why_not(default_paths(), error) from None
     value["degraded"] += installing.trouble(default_paths())
-    asking.out(value, as_json, show.status)
+    asking.out(value, as_json, show_status.status)
 
 
 @main.command("import")

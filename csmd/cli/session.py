@@ -8,7 +8,7 @@ import click
 
 from csmd import wire
 from csmd.cli import disk, show_session
-from csmd.cli.ask import ask, here, json_option, out, person_is_there, project_options
+from csmd.cli.ask import ask, here, json_option, looking, out, person_is_there, project_options
 from csmd.errors import CsmdError
 
 
@@ -23,7 +23,7 @@ def session() -> None:
 @json_option
 def list_(project: str | None, all_projects: bool, limit: int, as_json: bool) -> None:
     """List the sessions of this project, the latest first."""
-    found = ask("csm_session_list", project=here(project, all_projects), limit=limit)
+    found = ask("csm_session_list", **looking(project, all_projects), limit=limit)
     out(found, as_json, lambda value: show_session.listing(value, by_project=all_projects))
 
 
@@ -32,7 +32,7 @@ def list_(project: str | None, all_projects: bool, limit: int, as_json: bool) ->
 @json_option
 def show_(ident: str, as_json: bool) -> None:
     """Show what is known of a session. The beginning of its ID suffices."""
-    out(ask("csm_session_show", id=ident), as_json, show_session.facts)
+    out(ask("csm_session_show", id=ident, asking=here(None)), as_json, show_session.facts)
 
 
 @session.command()
@@ -40,7 +40,7 @@ def show_(ident: str, as_json: bool) -> None:
 @json_option
 def transcript(ident: str, as_json: bool) -> None:
     """Show a conversation. Tool traffic is one line each."""
-    out(ask("csm_session_transcript", id=ident), as_json, show_session.conversation)
+    out(ask("csm_session_transcript", id=ident, asking=here(None)), as_json, show_session.conversation)
 
 
 @session.command()
@@ -49,7 +49,7 @@ def transcript(ident: str, as_json: bool) -> None:
 @json_option
 def export(ident: str, target: str, as_json: bool) -> None:
     """Write a session for the assistant to resume."""
-    found = ask("csm_session_export", id=ident)
+    found = ask("csm_session_export", id=ident, asking=here(None))
     data = "".join(f"{line}\n" for line in found["lines"]).encode()
     if target != "-":
         path = Path(target).expanduser().absolute()

@@ -85,7 +85,7 @@ def _restored(value: dict[str, Any]) -> None:
     rows = [
         ("would be" if value["dry_run"] else "restored", _counted(value["counts"])),
         ("from", value["from"]),
-        *([("again", f"{value['forgotten_again']} memories forgotten, as they were since")] if value["forgotten_again"] else []),
+        *([("again", f"{value['forgotten_again']} rows removed, as they were forgotten since")] if value["forgotten_again"] else []),
         *_read_again(value),
         *_ending(value),
     ]  # fmt: skip

@@ -49,5 +49,5 @@ def _embed_rows(
         batch = passages[at : at + texts_at_once]
         found = steward.embedder.embed([row[4] for row in batch], deadline_s=None)
         made += [(*row[:4], vector) for row, vector in zip(batch, found, strict=True)]
-    reached = waiting[-1][0]
-    steward.store.write(lambda rows: vectors.add(rows, kind, model, made, reached=reached))
+    reached, said = waiting[-1][0], {seq: body for seq, _, body in waiting}
+    steward.store.write(lambda rows: vectors.add(rows, kind, model, made, reached=reached, said=said))

@@ -15,6 +15,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, Literal
 
 from csmd.capture import stage as capture
+from csmd.capture import stage_tail
 from csmd.daemon import backups, purging, scanning
 from csmd.errors import ConfigError, CsmdError, EmbeddingUnavailable, StoreError
 from csmd.store import counts, cursors, models, vectors
@@ -117,7 +118,7 @@ def _read_all(steward: Steward, job: Job) -> Generator[None, None, list[Path]]:
         known = steward.store.read(cursors.known_positions)
         listed = [path for root in steward.roots() for path in capture.transcripts(root)]
         paths = list(dict.fromkeys([*listed, *hints, *(Path(path) for path in known)]))
-    total = capture.Tail()
+    total = stage_tail.Tail()
     for number, path in enumerate(paths):
         _go_on(steward)
         job.progress.update(step="reading", done=number, total=len(paths), bytes=total.bytes_read)

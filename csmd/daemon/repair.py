@@ -18,6 +18,7 @@ from typing import Any
 
 from csmd import wire
 from csmd.capture import stage as capture
+from csmd.capture import stage_tail
 from csmd.capture.stage_place import Places
 from csmd.config import Config
 from csmd.daemon import logs
@@ -122,7 +123,7 @@ def _lost(made: rebuild.Found, *, key_lost: bool) -> list[str]:
     ]
     if key_lost:
         lost.append(
-            f"the key of the hashes: {made.tombstones_lost} texts that were forgotten are no longer known as such"
+            f"the key of the hashes: {made.tombstones_lost} tombstones of what was forgotten are no longer known"
         )
     return lost
 
@@ -140,7 +141,7 @@ def _read_all(config: Config, store: Store, paths: list[Path]) -> list[str]:
     troubled = 0
     for path in paths:
         try:
-            capture.tail(
+            stage_tail.tail(
                 store, path, now=now_iso, tool_limit=config.settings.capture_tool_output_bytes,
                 quarantine=config.paths.quarantine,
             )  # fmt: skip
@@ -170,7 +171,7 @@ def restore(config: Config, source: str, *, dry_run: bool = False) -> dict[str, 
             report = {
                 "from": str(chosen), "counts": store.read(counts.counts), "dry_run": dry_run,
                 "tombstones": len(tombstones) if same else 0, "forgotten_again": gone,
-                "lost": [] if same else [f"{len(tombstones)} forgotten texts: the backup is of another database"],
+                "lost": [] if same else [f"{len(tombstones)} tombstones: the backup is of another database"],
             }  # fmt: skip
             _finish(store)
         if not dry_run:

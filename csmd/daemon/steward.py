@@ -18,7 +18,7 @@ from datetime import UTC, datetime, timedelta
 from pathlib import Path
 
 from csmd.believe import stage as believe
-from csmd.capture import own
+from csmd.capture import own, stage_tail
 from csmd.capture import stage as capture
 from csmd.capture.exclude import Excludes
 from csmd.config import Config
@@ -229,16 +229,16 @@ class Steward(threading.Thread):
             self.hint(str(path))
         return report.bytes_read > 0
 
-    def look_at(self, path: Path, *, strict: bool = False, most_pieces: int | None = None) -> capture.Tail:
+    def look_at(self, path: Path, *, strict: bool = False, most_pieces: int | None = None) -> stage_tail.Tail:
         """Reads what a transcript has grown by, or a part of it; what it could not read is told in `trouble`."""
-        report = capture.Tail()
+        report = stage_tail.Tail()
 
         def look() -> bool:
             nonlocal report
             if not path.is_file():
                 return False  # gone, which is no trouble, or a pipe that would never end
             with suppress(FileNotFoundError):
-                report = capture.tail(
+                report = stage_tail.tail(
                     self.store,
                     path,
                     now=now_iso,

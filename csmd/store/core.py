@@ -26,8 +26,9 @@ import apsw
 
 from csmd.errors import Damaged, IndexDamaged, Refused, StoreError
 from csmd.store import backup, migrate
+from csmd.store.pages import cleanse
 from csmd.store.soundness import integrity as integrity
-from csmd.store.sqlite import BUSY_TIMEOUT_MS, REPAIR_HINT, Rows, cleanse, connect, explained, opened, shut
+from csmd.store.sqlite import BUSY_TIMEOUT_MS, REPAIR_HINT, Rows, connect, explained, opened, shut
 
 T = TypeVar("T")
 Lane = Literal["hook", "main", "status"]

@@ -60,6 +60,7 @@ STRUCTURE: dict[str, frozenset[str]] = {
     "counters": frozenset({"name"}),
     "vector_models": frozenset({"name", "created_at"}),
     "vectors": frozenset({"kind"}),
+    "embed_again": frozenset({"kind"}),
 }  # fmt: skip
 
 #: Files in the home that may hold text, as globs below it.

@@ -7,25 +7,18 @@ brings the same text in the same session, the provisional row *becomes* the tran
 
 from __future__ import annotations
 
-import re
 from collections.abc import Sequence
 from dataclasses import replace
 from typing import NamedTuple
 
-from csmd.model import SEARCHABLE, TOOL_KINDS, StoredTurn, Turn, TurnKind
-from csmd.store import counts, projects, queue, vectors
+from csmd.model import SEARCHABLE, StoredTurn, Turn, TurnKind
+from csmd.store import memories, projects, queue, vectors
+from csmd.store import room as room_of
 from csmd.store.purged import PURGED
 from csmd.store.sqlite import Rows
 
 #: What the transcript may call what was submitted as a prompt.
 SUBMITTED: tuple[TurnKind, ...] = ("user", "command", "notification")
-#: The share of a session's room that tools may fill: the rest is kept for what was said.
-TOOLS_TENTHS = 9
-#: As much room as anybody could want, for who sets no limit.
-EVERYTHING = 2**62
-#: What stands in place of a text for which there was no room; the turn is there, with the hash of what it said.
-NOT_KEPT = "[not kept: this session is beyond {room} MB; the transcript has it]"
-_NOT_KEPT = re.compile(re.escape(NOT_KEPT).replace(re.escape("{room}"), "[0-9.e+-]{1,20}"))
 
 
 class Session(NamedTuple):
@@ -104,7 +97,7 @@ def add_turn(
     project: int,
     path: str,
     directory: int = 0,
-    room: int = EVERYTHING,
+    room: int = room_of.EVERYTHING,
 ) -> bool:
     """Stores a transcript's turn once and lists it in its session; True when the transcript had not brought it yet.
 
@@ -130,17 +123,17 @@ def add_turn(
         return False
     reported = _reported_turn(rows, turn, session.seq, text_hash)
     if reported is None:
-        turn, size = fitting(rows, turn, session.bytes, room)
+        turn, size = room_of.fitting(rows, turn, session.bytes, room)
         seq = insert_turn(
             rows, turn, session.seq, text_hash=text_hash, project=project, source="transcript", directory=directory
         )
     else:
         seq, old = reported
-        then = _size(rows.value("select text from turns where seq = :seq", seq=seq))
-        turn, size = fitting(rows, turn, session.bytes - then, room)
+        then = room_of.bytes_of(rows.value("select text from turns where seq = :seq", seq=seq))
+        turn, size = room_of.fitting(rows, turn, session.bytes - then, room)
         size -= then
         _become(rows, seq, turn, project=project, directory=directory)
-        move_provenance(rows, old, turn.uuid)
+        memories.move_provenance(rows, old, turn.uuid)
         rows.run(
             "delete from session_turn where session_seq = :session and turn_seq = :seq", session=session.seq, seq=seq
         )
@@ -151,27 +144,9 @@ def add_turn(
     return reported is None or not queue.is_known(rows, reported[1])
 
 
-def fitting(rows: Rows, turn: Turn, used: int, room: int) -> tuple[Turn, int]:
-    """The turn as far as there is room for its text, and the bytes it takes: tools give way before conversation does."""
-    size = _size(turn.text)
-    if used + size <= (room * TOOLS_TENTHS // 10 if turn.kind in TOOL_KINDS else room) or not size:
-        return turn, size
-    counts.count(rows, [("turns not kept", 1)])
-    return replace(turn, text=NOT_KEPT.format(room=f"{room / 1e6:g}")), 0
-
-
-def is_not_kept(text: str) -> bool:
-    """Whether a turn's text is the mark that stands for one that was not kept."""
-    return _NOT_KEPT.fullmatch(text) is not None
-
-
-def _size(text: str) -> int:
-    return 0 if is_not_kept(text) else len(text.encode("utf-8", "replace"))
-
-
 def _rewrite(rows: Rows, seq: int, turn: Turn, session: Session, *, text_hash: str, then: str, room: int) -> None:
     """Stores what a line says since its own file was rewritten; a fork's or a foreign file cannot do that."""
-    turn, size = fitting(rows, turn, session.bytes - _size(then), room)
+    turn, size = room_of.fitting(rows, turn, session.bytes - room_of.bytes_of(then), room)
     rows.run(
         "update turns set text = :text, text_hash = :hash, kind = :kind, searchable = :searchable where seq = :seq",
         text=turn.text,
@@ -180,8 +155,12 @@ def _rewrite(rows: Rows, seq: int, turn: Turn, session: Session, *, text_hash: s
         searchable=_is_searchable(turn),
         seq=seq,
     )
-    rows.run("update sessions set bytes = bytes + :grown where seq = :seq", grown=size - _size(then), seq=session.seq)
-    vectors.delete_for(rows, "turn", seq)
+    rows.run(
+        "update sessions set bytes = bytes + :grown where seq = :seq",
+        grown=size - room_of.bytes_of(then),
+        seq=session.seq,
+    )
+    (vectors.again if _is_searchable(turn) else vectors.delete_for)(rows, "turn", seq)
 
 
 def _reported_turn(rows: Rows, turn: Turn, session: int, text_hash: str) -> tuple[int, str] | None:
@@ -227,7 +206,7 @@ def _become(rows: Rows, seq: int, turn: Turn, *, project: int, directory: int) -
 
 def merge(rows: Rows, seq: int, old: str, *, into: int, uuid: str) -> None:
     """Drops the hook's turn `seq`; what was made of it belongs to the stored turn `into` from now on."""
-    move_provenance(rows, old, uuid)
+    memories.move_provenance(rows, old, uuid)
     rows.run(
         "update statements set turn_seq = :kept where turn_seq = :seq and not exists "
         "(select 1 from statements s where s.turn_seq = :kept and s.text_hash = statements.text_hash)",
@@ -236,30 +215,12 @@ def merge(rows: Rows, seq: int, old: str, *, into: int, uuid: str) -> None:
     )
     vectors.delete_for(rows, "turn", seq)
     home, said = rows.all("select session_seq, text from turns where seq = :seq", seq=seq)[0]
-    rows.run("update sessions set bytes = bytes - :size where seq = :seq", size=_size(said), seq=home)
+    rows.run("update sessions set bytes = bytes - :size where seq = :seq", size=room_of.bytes_of(said), seq=home)
     rows.run("delete from turns where seq = :seq", seq=seq)
 
 
-def move_provenance(rows: Rows, old: str, new: str) -> None:
-    """Names a turn by its new uuid wherever a memory rests on it; one that rests on both keeps the stronger role."""
-    rows.run(
-        "update provenance set role = 'states' where uuid = :new and exists "
-        "(select 1 from provenance p where p.memory_seq = provenance.memory_seq and p.uuid = :old "
-        "and p.role = 'states')",
-        new=new,
-        old=old,
-    )
-    rows.run(
-        "update provenance set uuid = :new where uuid = :old and not exists "
-        "(select 1 from provenance p where p.memory_seq = provenance.memory_seq and p.uuid = :new)",
-        new=new,
-        old=old,
-    )
-    rows.run("delete from provenance where uuid = :old", old=old)
-
-
 def _is_searchable(turn: Turn) -> int:
-    return 1 if turn.kind in SEARCHABLE and turn.text not in ("", PURGED) and not is_not_kept(turn.text) else 0
+    return 1 if turn.kind in SEARCHABLE and turn.text not in ("", PURGED) and not room_of.is_not_kept(turn.text) else 0
 
 
 def insert_turn(
@@ -292,15 +253,6 @@ def insert_turn(
     )
 
 
-def settle(rows: Rows, session_id: str, *, at: str) -> None:
-    """Notes that the assistant has finished its turn, or the session its life, at this time."""
-    rows.run(
-        "update sessions set settled_at = :at where (id = :id or parent = :id) and settled_at < :at",
-        at=at,
-        id=session_id,
-    )
-
-
 def set_title(rows: Rows, session_id: str, title: str, *, first: bool = False) -> bool:
     """Names a session as the host does, with `first` only one that has no name yet; whether that is news."""
     changed = rows.value(
@@ -311,16 +263,6 @@ def set_title(rows: Rows, session_id: str, title: str, *, first: bool = False) -
         first=int(first),
     )
     return changed is not None
-
-
-def tools_called(rows: Rows, uuid: str) -> list[str]:
-    """The names of the tools that were called in one line of a transcript, or in a line with several calls."""
-    found = rows.all(
-        "select tool_name from turns where kind = 'tool_call' and (uuid = :uuid or uuid like :parts)",
-        uuid=uuid,
-        parts=f"{uuid}/%",
-    )
-    return [str(tool) for (tool,) in found]
 
 
 def stream_turns(

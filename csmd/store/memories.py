@@ -263,3 +263,21 @@ def delete_statements_of(
         hash=text_hash,
         assistants=int(by_assistants),
     )
+
+
+def move_provenance(rows: Rows, old: str, new: str) -> None:
+    """Names a turn by its new uuid wherever a memory rests on it; one that rests on both keeps the stronger role."""
+    rows.run(
+        "update provenance set role = 'states' where uuid = :new and exists "
+        "(select 1 from provenance p where p.memory_seq = provenance.memory_seq and p.uuid = :old "
+        "and p.role = 'states')",
+        new=new,
+        old=old,
+    )
+    rows.run(
+        "update provenance set uuid = :new where uuid = :old and not exists "
+        "(select 1 from provenance p where p.memory_seq = provenance.memory_seq and p.uuid = :new)",
+        new=new,
+        old=old,
+    )
+    rows.run("delete from provenance where uuid = :old", old=old)

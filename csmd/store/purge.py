@@ -13,9 +13,10 @@ from typing import Literal
 
 from csmd import text as texts
 from csmd.store import memories, purge_whole, tombstones, vectors
+from csmd.store.pages import secure_delete
 from csmd.store.purge_whole import LOOKED_AT, rewrite_turn
 from csmd.store.purged import clean
-from csmd.store.sqlite import Rows, secure_delete
+from csmd.store.sqlite import Rows
 
 #: In `meta` while a purge is under way: when it began.
 UNFINISHED = "purge_begun"
@@ -129,7 +130,7 @@ def change(rows: Rows, table: str, column: str, seq: int, new: str, key: bytes, 
         rows.run(f"delete from {table} where seq = :seq", seq=seq)  # noqa: S608
     elif way in ("memory", "drop"):
         if way == "memory":
-            vectors.delete_for(rows, "memory", seq)
+            vectors.again(rows, "memory", seq)
         rows.run(
             f"update {table} set {column} = :text, text_hash = :hash where seq = :seq",  # noqa: S608
             text=new,

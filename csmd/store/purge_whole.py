@@ -105,14 +105,24 @@ def rewrite_turn(rows: Rows, seq: int, said: str, key: bytes) -> None:
         "select t.text_hash, s.id from turns t join sessions s on s.seq = t.session_seq where t.seq = :seq", seq=seq
     ) or ("", "")
     new = texts.keyed_hash(said, key)
-    rows.run("update turns set text = :text, text_hash = :hash where seq = :seq", text=said, hash=new, seq=seq)
+    rows.run(
+        "update turns set text = :text, text_hash = :hash, "
+        "searchable = case when cast(:text as text) = :purged then 0 else searchable end where seq = :seq",
+        text=said,
+        hash=new,
+        purged=PURGED,
+        seq=seq,
+    )
     rows.run(
         "update events set text_hash = :new where stream = :stream and text_hash = :old",
         new=new,
         stream=stream,
         old=old,
     )
-    vectors.delete_for(rows, "turn", seq)
+    if rows.value("select searchable from turns where seq = :seq", seq=seq):
+        vectors.again(rows, "turn", seq)
+    else:
+        vectors.delete_for(rows, "turn", seq)
 
 
 def turns(rows: Rows, key: bytes, after: int) -> tuple[int | None, int]:

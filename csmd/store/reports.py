@@ -5,6 +5,7 @@ from __future__ import annotations
 from csmd import text
 from csmd.model import Turn, TurnKind
 from csmd.store import journal, projects
+from csmd.store import room as room_of
 from csmd.store.sqlite import Rows
 
 #: What stands before an event's id in the uuid of the turn it reported.
@@ -26,7 +27,7 @@ def add_provisional(
     project: int,
     path: str,
     directory: int = 0,
-    room: int = journal.EVERYTHING,
+    room: int = room_of.EVERYTHING,
 ) -> bool:
     """Stores a hook's turn unless the transcript has it already: its k-th event matches the k-th row of that text."""
     session = journal.ensure_session(rows, turn, host=host, project=project, path=path, directory=directory)
@@ -46,7 +47,7 @@ def add_provisional(
     )
     if reported <= stored:
         return False
-    turn, size = journal.fitting(rows, turn, session.bytes, room)
+    turn, size = room_of.fitting(rows, turn, session.bytes, room)
     seq = journal.insert_turn(
         rows, turn, session.seq, text_hash=text_hash, project=project, source="hook", directory=directory
     )
@@ -145,3 +146,12 @@ def _in_parts(rows: Rows, uuid: str, session: int) -> list[tuple[int, str]]:
 
 def _words(said: str) -> str:
     return "".join(text.normalise(said).split())
+
+
+def settle(rows: Rows, session_id: str, *, at: str) -> None:
+    """Notes that the assistant has finished its turn, or the session its life, at this time."""
+    rows.run(
+        "update sessions set settled_at = :at where (id = :id or parent = :id) and settled_at < :at",
+        at=at,
+        id=session_id,
+    )

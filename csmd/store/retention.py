@@ -10,7 +10,8 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 
 from csmd.store import counts
-from csmd.store.sqlite import Row, Rows, live_bytes
+from csmd.store.pages import live_bytes
+from csmd.store.sqlite import Row, Rows
 
 #: A turn whose line named no time has this one: it is not old, nobody knows when it was.
 UNDATED = "1970-01-01T00:00:00.000Z"

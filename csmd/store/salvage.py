@@ -20,7 +20,7 @@ from csmd.store import holds, migrate
 from csmd.store.sqlite import Row, Rows, connect
 
 #: Made again by the stages that own them, so that they read everything once more.
-NOT_TAKEN = frozenset({"migrations", "cursors", "files", "vector_models", "vectors", "sqlite_sequence"})
+NOT_TAKEN = frozenset({"migrations", "cursors", "files", "vector_models", "vectors", "embed_again", "sqlite_sequence"})
 #: Tables in which a keyed hash says whether a text is still what was stored.
 HASHED = frozenset({"statements", "memories"})
 LEAST, MOST = -(2**63), 2**63 - 1

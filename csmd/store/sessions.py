@@ -17,7 +17,7 @@ _COLUMNS = (
     "s.seq, s.id, s.parent, s.host, p.root, s.path, s.cwd, s.title, s.version, s.model, s.started_at, s.last_at, "
     "(select count(*) from session_turn st where st.session_seq = s.seq), "
     "coalesce((select substr(t.text, 1, 300) from session_turn st join turns t on t.seq = st.turn_seq "
-    "where st.session_seq = s.seq and t.kind in ('user', 'relayed') order by st.ordinal limit 1), '')"
+    "where st.session_seq = s.seq and t.kind in ('user', 'relayed') order by st.ordinal limit 1), ''), s.project_seq"
 )
 
 
@@ -42,6 +42,7 @@ class Session:
     last_at: str
     turns: int
     opening: str
+    project_seq: int
 
 
 def listing(rows: Rows, *, projects: Sequence[int] | None, limit: int) -> list[Session]:
@@ -88,7 +89,7 @@ def agents(rows: Rows, ident: str) -> list[Session]:
 
 def _session(row: Sequence[object]) -> Session:
     names = ("seq", "id", "parent", "host", "project", "path", "cwd", "title", "version", "model", "started_at",
-             "last_at", "turns", "opening")  # fmt: skip
+             "last_at", "turns", "opening", "project_seq")  # fmt: skip
     return Session(**dict(zip(names, row, strict=True)))  # type: ignore[arg-type]
 
 
@@ -173,3 +174,13 @@ def withdraw(rows: Rows, path: str, uuid: str) -> bool:
     vectors.delete_for(rows, "turn", int(seq))
     rows.run("delete from turns where seq = :seq", seq=seq)
     return True
+
+
+def tools_called(rows: Rows, uuid: str) -> list[str]:
+    """The names of the tools that were called in one line of a transcript, or in a line with several calls."""
+    found = rows.all(
+        "select tool_name from turns where kind = 'tool_call' and (uuid = :uuid or uuid like :parts)",
+        uuid=uuid,
+        parts=f"{uuid}/%",
+    )
+    return [str(tool) for (tool,) in found]

@@ -62,7 +62,11 @@ def altered(rows: Rows) -> list[str]:
     found = []
     for table in salvage.tables(rows):
         sound = salvage.checked_by(table, key)
-        wrong = sum(not sound(row[1:]) for row in salvage.span(rows, table, salvage.LEAST, salvage.MOST))
+        try:
+            wrong = sum(not sound(row[1:]) for row in salvage.span(rows, table, salvage.LEAST, salvage.MOST))
+        except UnicodeDecodeError:
+            found.append(f"{table.name}: a row holds what is no text")
+            continue
         if wrong:
             found.append(f"{table.name}: {wrong} rows are not what was stored")
     return found

@@ -5,7 +5,7 @@ Vectors carry their model: while a new model backfills, both sets are kept and a
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 
 from csmd.errors import StoreError
 from csmd.store import cursors, sqlite
@@ -20,15 +20,28 @@ _LEFT = {
     "memory": "select count(*) from memories where seq > :after",
     "turn": "select count(*) from turns where seq > :after and searchable = 1",
 }
-#: Kind -> how many rows up to a cursor have no vector.
+#: Kind -> the rows up to a cursor whose words have changed since they were embedded.
+_AGAIN = {
+    "memory": (
+        "select b.seq, b.project_seq, b.text from embed_again a join memories b on b.seq = a.row_seq "
+        "where a.model_seq = :model and a.kind = :kind order by a.row_seq limit :limit"
+    ),
+    "turn": (
+        "select b.seq, b.project_seq, b.text from embed_again a join turns b on b.seq = a.row_seq "
+        "where a.model_seq = :model and a.kind = :kind and b.searchable = 1 order by a.row_seq limit :limit"
+    ),
+}
+#: Kind -> how many rows up to a cursor have no vector and wait for none.
 _SKIPPED = {
     "memory": (
         "select count(*) from memories b where b.seq <= :reached and not exists "
-        "(select 1 from vectors v where v.kind = :kind and v.model_seq = :model and v.row_seq = b.seq)"
+        "(select 1 from vectors v where v.kind = :kind and v.model_seq = :model and v.row_seq = b.seq) and not exists "
+        "(select 1 from embed_again a where a.kind = :kind and a.model_seq = :model and a.row_seq = b.seq)"
     ),
     "turn": (
         "select count(*) from turns b where b.seq <= :reached and b.searchable = 1 and not exists "
-        "(select 1 from vectors v where v.kind = :kind and v.model_seq = :model and v.row_seq = b.seq)"
+        "(select 1 from vectors v where v.kind = :kind and v.model_seq = :model and v.row_seq = b.seq) and not exists "
+        "(select 1 from embed_again a where a.kind = :kind and a.model_seq = :model and a.row_seq = b.seq)"
     ),
 }
 KINDS = tuple(_BACKLOG)
@@ -66,14 +79,20 @@ def model_seq(rows: Rows, name: str) -> int | None:
 
 
 def backlog(rows: Rows, kind: str, model: int, *, limit: int) -> list[tuple[int, int, str]]:
-    """(row key, project, text) of the next rows without a vector of this model, in order."""
+    """(row key, project, text) of the next rows without a vector of this model, those that had one before first."""
+    again = rows.all(_AGAIN[kind], model=model, kind=kind, limit=limit)
+    if again:
+        return [(int(a), int(b), str(c)) for a, b, c in again]
     after = cursors.cursor(rows, f"embed-{kind}", str(model))
     return [(int(a), int(b), str(c)) for a, b, c in rows.all(_BACKLOG[kind], after=after, limit=limit)]
 
 
 def left(rows: Rows, model: int | None) -> int:
     """How many rows wait for a vector of this model."""
-    return sum(
+    again = rows.value(
+        "select count(*) from embed_again where kind in ('memory', 'turn') and model_seq = :model", model=model or 0
+    )
+    return int(again) + sum(
         int(rows.value(_LEFT[kind], after=0 if model is None else cursors.cursor(rows, f"embed-{kind}", str(model))))
         for kind in KINDS
     )
@@ -86,16 +105,26 @@ def add(
     passages: Sequence[tuple[int, int, int, int, bytes]],
     *,
     reached: int,
+    said: Mapping[int, str] | None = None,
 ) -> int:
-    """Stores (row, project, start, end, vector) and moves the cursor to `reached`; how many were new.
+    """Stores (row, project, start, end, vector) and moves the cursor on to `reached`; how many were new.
 
-    Rows that went away meanwhile are left out; one that was moved meanwhile has its vector where it is now.
+    Rows that went away meanwhile, or do not say any more what was embedded (`said`, by row key), are left out;
+    one that was moved meanwhile has its vector where it is now.
     """
     added = 0
     table = _TABLES[kind]
+    changed = {
+        seq
+        for seq, words in (said or {}).items()
+        if rows.value(f"select text from {table} where seq = :seq", seq=seq) != words  # noqa: S608
+    }
+    for seq in (said or {}).keys() - changed:
+        rows.run("delete from embed_again where model_seq = :model and kind = :kind and row_seq = :row",
+                 model=model, kind=kind, row=seq)  # fmt: skip
     for row_seq, _, start, end, vector in passages:
         project = rows.value(f"select project_seq from {table} where seq = :seq", seq=row_seq)  # noqa: S608
-        if project is None:
+        if project is None or row_seq in changed:
             continue
         seq = rows.value(
             "insert into vectors (model_seq, kind, row_seq, start_at, end_at) values (:model, :kind, :row, :start, "
@@ -109,7 +138,8 @@ def add(
         if seq is not None:
             sqlite.insert_vector(rows, kind, model, int(seq), project, vector)
             added += 1
-    cursors.move_cursor(rows, f"embed-{kind}", str(model), reached)
+    if reached > cursors.cursor(rows, f"embed-{kind}", str(model)):
+        cursors.move_cursor(rows, f"embed-{kind}", str(model), reached)
     return added
 
 
@@ -130,6 +160,20 @@ def delete_for(rows: Rows, kind: str, row_seq: int) -> None:
     for seq, model in _of_row(rows, kind, row_seq):
         sqlite.delete_vectors(rows, kind, model, [seq])
         rows.run("delete from vectors where seq = :seq", seq=seq)
+    rows.run("delete from embed_again where kind = :kind and row_seq = :row", kind=kind, row=row_seq)
+
+
+def again(rows: Rows, kind: str, row_seq: int) -> None:
+    """Removes the vectors of a row whose words have changed; each model makes it a new one."""
+    delete_for(rows, kind, row_seq)
+    for (model,) in rows.all("select seq from vector_models order by seq"):
+        if row_seq <= cursors.cursor(rows, f"embed-{kind}", str(model)):
+            rows.run(
+                "insert into embed_again (model_seq, kind, row_seq) values (:model, :kind, :row) on conflict do nothing",
+                model=model,
+                kind=kind,
+                row=row_seq,
+            )
 
 
 def begin_anew(rows: Rows) -> None:
@@ -140,6 +184,7 @@ def begin_anew(rows: Rows) -> None:
         for kind in KINDS:
             cursors.move_cursor(rows, f"embed-{kind}", str(model), 0)
     rows.run("delete from vectors")
+    rows.run("delete from embed_again")
 
 
 def problems(rows: Rows) -> list[str]:

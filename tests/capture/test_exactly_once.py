@@ -18,7 +18,7 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 from csmd import wire
-from csmd.capture import stage
+from csmd.capture import stage, stage_tail
 from csmd.store import reports
 from csmd.store.core import Store
 
@@ -41,8 +41,8 @@ class Home:
         self.store = Store(root / "csmd.db", now=NOW)
         self._events = itertools.count()
 
-    def tail(self, path: Path, **more: Any) -> stage.Tail:
-        return stage.tail(
+    def tail(self, path: Path, **more: Any) -> stage_tail.Tail:
+        return stage_tail.tail(
             self.store, path, now=lambda: NOW, tool_limit=8192, quarantine=self.root / "quarantine", **more
         )
 

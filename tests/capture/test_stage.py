@@ -15,7 +15,7 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
-from csmd.capture import pieces, stage, transcript
+from csmd.capture import pieces, stage, stage_tail, transcript
 from csmd.errors import BadInput
 from csmd.model import Event
 from csmd.store import cursors
@@ -42,8 +42,8 @@ class Place:
         with path.open(mode) as file:
             file.write(b"".join(line + b"\n" for line in lines))
 
-    def tail(self, path: Path | None = None, **more: Any) -> stage.Tail:
-        return stage.tail(
+    def tail(self, path: Path | None = None, **more: Any) -> stage_tail.Tail:
+        return stage_tail.tail(
             self.store, path or self.path, now=lambda: NOW, tool_limit=8192, quarantine=self.quarantine, **more
         )
 
@@ -114,7 +114,7 @@ def test_a_growing_file_is_read_from_where_it_was_left(place: Place) -> None:
     second = place.tail()
     assert (second.turns_new, second.turns_known) == (2, 0)
     assert first.bytes_read + second.bytes_read == place.path.stat().st_size
-    assert place.tail() == stage.Tail()
+    assert place.tail() == stage_tail.Tail()
     assert place.said() == ["said u1", "said u2", "said u3"]
 
 
@@ -175,7 +175,7 @@ def test_a_last_line_that_is_whole_needs_no_newline(place: Place) -> None:
     with place.path.open("ab") as file:
         file.write(line("u2"))
     assert place.tail().turns_new == 1 + 1
-    assert place.tail() == stage.Tail()
+    assert place.tail() == stage_tail.Tail()
     with place.path.open("ab") as file:
         file.write(b"\n" + line("u3") + b"\n" + line("u4"))
     assert (place.tail().turns_new, place.said()) == (2, ["said u1", "said u2", "said u3", "said u4"])
@@ -222,7 +222,7 @@ def test_a_file_in_place_of_another_is_read_from_its_start_and_a_renamed_one_is_
 
 def test_an_empty_file_and_one_without_turns_are_read_and_left(place: Place) -> None:
     place.path.touch()
-    assert place.tail() == stage.Tail()
+    assert place.tail() == stage_tail.Tail()
     place.write(bookkeeping(), b"", b"   ")
     assert place.tail().bytes_read == place.path.stat().st_size
     assert place.tail().bytes_read == 0
@@ -295,7 +295,7 @@ def test_a_note_names_its_file_without_a_secret_in_its_path(place: Place) -> Non
     assert place.tail(path).bad_lines == 1
     (note,) = place.notes()
     assert secret not in note["source"] and note["source"].endswith("[redacted:anthropic-key].jsonl")
-    assert place.tail(path) == stage.Tail(), "the cursor finds its file again"
+    assert place.tail(path) == stage_tail.Tail(), "the cursor finds its file again"
 
 
 @pytest.mark.parametrize("size", [transcript.MAX_LINE_BYTES + 1, 40 * 1024 * 1024])
@@ -307,7 +307,7 @@ def test_a_line_beyond_the_limit_is_passed_by_and_noted_once(place: Place, size:
     assert report.bytes_read == place.path.stat().st_size
     (note,) = place.notes()
     assert note["offset"] == len(line("u1")) + 1 and "beyond" in note["reason"]
-    assert place.tail() == stage.Tail()
+    assert place.tail() == stage_tail.Tail()
 
 
 def test_a_line_without_an_end_is_never_held_as_a_whole(place: Place) -> None:
@@ -376,7 +376,7 @@ def test_reading_stops_when_it_is_told_to_and_goes_on_later(place: Place, monkey
     first = place.tail(stop=lambda: next(answers))
     assert 0 < first.turns_new < 100
     assert first.bytes_read == place.state().position < place.path.stat().st_size  # type: ignore[union-attr]
-    assert place.tail(stop=lambda: True) == stage.Tail()
+    assert place.tail(stop=lambda: True) == stage_tail.Tail()
     assert first.turns_new + place.tail().turns_new == 100
     assert place.said() == [f"said u{n}" for n in range(100)]
 
@@ -700,7 +700,7 @@ def test_an_earlier_line_that_was_edited_in_place_is_stored_as_it_is_now(place: 
     assert stage.has_grown(place.path, place.store.read(cursors.known_positions))
     assert place.tail().turns_new == 0
     assert "SAID y9" in place.said() and "said x9" not in place.said() and len(place.said()) == 22
-    assert place.tail() == stage.Tail()
+    assert place.tail() == stage_tail.Tail()
     longer = data.replace(b"the end", b"another end")  # edited near its end, and grown
     place.path.write_bytes(longer + line("u3") + b"\n")
     assert (place.tail().turns_new, place.said()[-2:]) == (1, ["another end", "said u3"])
@@ -745,7 +745,7 @@ def test_a_long_transcript_is_read_in_as_many_calls_as_the_caller_wants(
         reports.append(place.tail(most_pieces=1))
     assert len(reports) > 5 and sum(report.turns_new for report in reports) == 30
     assert sum(report.bytes_read for report in reports) == place.path.stat().st_size
-    assert place.tail(most_pieces=1) == stage.Tail()
+    assert place.tail(most_pieces=1) == stage_tail.Tail()
 
 
 def test_two_writers_in_one_file_and_bytes_that_are_no_text_cost_no_turn(place: Place) -> None:

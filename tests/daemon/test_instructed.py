@@ -11,7 +11,7 @@ from typing import Any
 import pytest
 from machine import PREFERENCE, Machine, eventually
 
-from csmd.capture import stage_instructions
+from csmd.capture import stage_instructions, stage_place
 from csmd.daemon.watch import Watch
 from csmd.store import instructions, projects
 
@@ -22,10 +22,7 @@ TOKEN = "ghp_" + "aB3dE5fG7hJ9kL1mN3pQ5rS7tU9vW1xY3zA5"
 
 def texts(parts: Any) -> list[str]:
     def look(rows: Any) -> list[str]:
-        place = stage_instructions.project.identify(
-            str(parts.machine.project), read=stage_instructions.files.read_small
-        )
-        seq = projects.seq_of(rows, place.key)
+        seq = projects.seq_of(rows, stage_place.identify(str(parts.machine.project)))
         return instructions.texts(rows, [seq]) if seq else []
 
     return parts.store.read(look)

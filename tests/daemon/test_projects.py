@@ -90,7 +90,9 @@ def test_a_hook_and_its_transcript_name_the_same_project(parts: Any, work: Path)
     event, redacted = capture.decode_event(body.encode(), name="UserPromptSubmit", event_id="e1", at=now_iso())
     assert event is not None
     parts.store.write(
-        lambda rows: capture.record(rows, event, redacted=redacted, key=parts.store.hash_key, now=now_iso())
+        lambda rows: capture.record(
+            rows, event, redacted=redacted, key=parts.store.hash_key, now=now_iso(), place=capture.place_of(event)
+        )
     )
     assert turns(parts) == {"two": ["there"]}
     told(parts, (work / "link", "there"))

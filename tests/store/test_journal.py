@@ -54,7 +54,14 @@ def believe(rows: Rows, given: Given, uuid: str) -> None:
     else:
         memories.add_provenance(rows, known.seq, Provenance(uuid=uuid, session_id="s1", at=given.now, role="confirms"))
     model = vectors.ensure_model(rows, "m", DIM, now=given.now)
-    vectors.add(rows, "turn", model, [(seq, project, 0, 1, b"abcd")], reached=seq)
+    waiting = vectors.backlog(rows, "turn", model, limit=100)
+    vectors.add(
+        rows,
+        "turn",
+        model,
+        [(one, home, 0, 1, b"abcd") for one, home, _ in waiting],
+        reached=waiting[-1][0] if waiting else 0,
+    )
 
 
 def texts(rows: Rows, session: str = "s1") -> list[tuple[str, str]]:
@@ -367,8 +374,8 @@ def test_a_session_knows_when_it_was_settled_with_its_agents_and_never_goes_back
     def story(rows: Rows) -> list[tuple[Any, ...]]:
         line(rows, given, "l1", "one")
         line(rows, given, "l2", "two", agent_id="a1")
-        journal.settle(rows, "s1", at=given.at(50))
-        journal.settle(rows, "s1", at=given.at(20))
+        reports.settle(rows, "s1", at=given.at(50))
+        reports.settle(rows, "s1", at=given.at(20))
         journal.set_title(rows, "s1", "A title")
         return rows.all("select id, settled_at, title from sessions order by id")
 

@@ -217,7 +217,7 @@ def test_what_is_forgotten_after_a_merge_is_forgotten_on_both_sides(store: Store
         one, other, _ = told(rows, [(0, 0, 0, 1, "user"), (1, 0, 0, 2, "user")])
         merges.merge(rows, one, other)
         [memory] = memories.listing(rows, projects=[other])
-        believe.forget(rows, memory, key=b"k" * 32, now=NOW)
+        believe.forget(rows, memory, key=b"k" * 32, now=NOW, by_person=True)
         merges.split(rows, other, one)
         return [rows.all("select seq from memories"), rows.all("select seq from vectors where kind = 'memory'")]
 

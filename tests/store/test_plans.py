@@ -113,7 +113,7 @@ INSTRUCTED = [instructions.Instruction(path="/p/CLAUDE.md", kind="Project", root
 HOT: dict[str, Any] = {
     "record_event and add_provisional": _add_provisional,
     "add_turn": _add_turn,
-    "settle": lambda rows, given: journal.settle(rows, "s1", at=given.at(400)),
+    "settle": lambda rows, given: reports.settle(rows, "s1", at=given.at(400)),
     "set_title": lambda rows, _: journal.set_title(rows, "s1", "t", first=True),
     "close_provisional": lambda rows, given: reports.close_provisional(rows, before=given.at(400)),
     "stream_turns": lambda rows, _: journal.stream_turns(rows, 1, after=0, kinds=("user", "assistant")),

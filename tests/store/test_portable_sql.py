@@ -20,7 +20,16 @@ import csmd
 
 STORE = Path(csmd.__file__).parent / "store"
 #: These have a twin for another backend, or none of their own SQL to share.
-BACKENDS_OWN = {"sqlite.py", "core.py", "migrate.py", "backup.py", "salvage.py", "rebuild.py", "soundness.py"}
+BACKENDS_OWN = {
+    "sqlite.py",
+    "pages.py",
+    "core.py",
+    "migrate.py",
+    "backup.py",
+    "salvage.py",
+    "rebuild.py",
+    "soundness.py",
+}
 MODULES = sorted(path for path in STORE.glob("*.py") if path.name not in BACKENDS_OWN)
 DIALECTS = ("sqlite", "postgres")
 METHODS = {"all", "one", "value", "run", "many"}

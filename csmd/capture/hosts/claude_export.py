@@ -83,12 +83,22 @@ def resumable_id(session_id: str) -> str:
         return _made("session", session_id)
 
 
+def _without_answers(turns: Sequence[SaidTurn]) -> list[SaidTurn]:
+    """The turns but for what the user said in place of a tool's result: the result has it in its words."""
+    results = {turn.uuid.partition("/")[0] for turn in turns if turn.kind == "tool_result"}
+    return [
+        turn
+        for turn in turns
+        if not (turn.kind == "user" and "/" in turn.uuid and turn.uuid.partition("/")[0] in results)
+    ]
+
+
 def export(
     turns: Sequence[SaidTurn], *, session_id: str, cwd: str, version: str = "", model: str = "", title: str = ""
 ) -> Export:
     """The lines of a transcript that the client resumes, from a session's turns in order."""
     ident = resumable_id(session_id)
-    kept = _live_branch(turns)
+    kept = _without_answers(_live_branch(turns))
     pairs = _pairs(kept)
     shared = {"isSidechain": False, "userType": "external", "cwd": cwd, "sessionId": ident,
               "version": version or VERSION, "gitBranch": ""}  # fmt: skip

@@ -11,9 +11,10 @@ from typing import TYPE_CHECKING, Any
 
 from csmd import text
 from csmd.capture.hosts import claude_export
-from csmd.daemon.tool import PLACE, REQUIRED, Params, Tool, places
+from csmd.daemon.tool import ASKING, PLACE, REQUIRED, Params, Tool, places
 from csmd.errors import BadInput, CsmdError
 from csmd.model import SaidTurn
+from csmd.recall import stage as recall
 from csmd.store import sessions
 from csmd.store.sessions import Session
 from csmd.store.sqlite import Rows
@@ -48,19 +49,20 @@ def transcript_state(path: str) -> str:
     return "there" if Path(path).exists() else "gone"
 
 
-def one(rows: Rows, ident: str) -> Session:
-    """A session by its id or the beginning of it; BadInput when none or several begin so."""
+def one(rows: Rows, params: Params) -> Session:
+    """A session by its id or the beginning of it; BadInput when none that may be seen, or several, begin so."""
+    ident = params["id"]
     found = sessions.ids_like(rows, ident) if ident else []
     if len(found) > 1 and ident not in found:
         raise BadInput(f"{ident!r} begins several ids: {', '.join(found)}", hint="type some more of it")
     session = sessions.by_id(rows, ident if ident in found else found[0]) if found else None
-    if session is None:
+    if session is None or not recall.is_seen(rows, session.project_seq, asking=params[ASKING]):
         raise BadInput(f"there is no session {ident!r}", hint="`csmd session list` shows them with their ids")
     return session
 
 
 def _show(tools: Tools, rows: Rows, params: Params) -> dict[str, Any]:
-    session = one(rows, params["id"])
+    session = one(rows, params)
     return {
         **_session_json(session),
         "path": session.path,
@@ -89,7 +91,7 @@ def _show(tools: Tools, rows: Rows, params: Params) -> dict[str, Any]:
 
 
 def _transcript(tools: Tools, rows: Rows, params: Params) -> dict[str, Any]:
-    session = one(rows, params["id"])
+    session = one(rows, params)
     turns = [_turn_json(turn) for turn in sessions.conversation(rows, session.seq)]
     return {**_session_json(session), "conversation": turns}
 
@@ -106,7 +108,7 @@ def _turn_json(turn: SaidTurn) -> dict[str, Any]:
 
 
 def _export(tools: Tools, rows: Rows, params: Params) -> dict[str, Any]:
-    session = one(rows, params["id"])
+    session = one(rows, params)
     if session.parent:
         raise CsmdError(
             f"{session.id} is a sub-agent's conversation, and the assistant resumes only its own",
@@ -133,17 +135,18 @@ def _export(tools: Tools, rows: Rows, params: Params) -> dict[str, Any]:
     }
 
 
+_ONE = {"id": (str, REQUIRED), ASKING: (str, "")}
 TOOLS: dict[str, Tool] = {
     "csm_session_list": Tool(
         summary="List sessions, the latest first", mutates=False, run=_list, parameters={**PLACE, "limit": (int, 20)}
     ),
     "csm_session_show": Tool(
-        summary="Show what is known of a session", mutates=False, run=_show, parameters={"id": (str, REQUIRED)}
+        summary="Show what is known of a session", mutates=False, run=_show, parameters=_ONE
     ),
     "csm_session_transcript": Tool(
-        summary="The conversation of a session", mutates=False, run=_transcript, parameters={"id": (str, REQUIRED)}
+        summary="The conversation of a session", mutates=False, run=_transcript, parameters=_ONE
     ),
     "csm_session_export": Tool(
-        summary="A transcript that the assistant resumes", mutates=False, run=_export, parameters={"id": (str, REQUIRED)}
+        summary="A transcript that the assistant resumes", mutates=False, run=_export, parameters=_ONE
     ),
 }  # fmt: skip

@@ -307,6 +307,13 @@ create table vectors (
   unique (model_seq, kind, row_seq, start_at)
 );
 create index vectors_by_row on vectors (kind, row_seq);
+-- Rows behind the cursor whose words have changed since: their vectors are gone and made again.
+create table embed_again (
+  model_seq integer not null,
+  kind text not null,
+  row_seq integer not null,
+  primary key (kind, row_seq, model_seq)
+) without rowid;
 
 -- External content over a view: only what people search for is indexed.
 create view turn_text as select seq, text from turns where searchable = 1;

@@ -1,0 +1,277 @@
+"""Reads a growing transcript from where it was left: turns and cursor move together, a piece at a time."""
+
+from __future__ import annotations
+
+import contextlib
+import os
+from collections import Counter
+from collections.abc import Callable
+from dataclasses import dataclass
+from datetime import UTC, datetime
+from pathlib import Path
+from typing import BinaryIO
+
+from csmd import text, wire
+from csmd.capture import pieces, transcript
+from csmd.capture import stage_purge as purging
+from csmd.capture.exclude import Excludes, Withheld
+from csmd.capture.hosts import claude, claude_calls
+from csmd.capture.hosts.claude_tools import transcripts_written
+from csmd.capture.own import ReadLine
+from csmd.capture.redact import redact, storable_path
+from csmd.capture.stage import BEGINNING_BYTES, SESSION_BYTES, redaction_counts
+from csmd.capture.stage_place import Places
+from csmd.errors import BadInput, TooLarge
+from csmd.model import Turn
+from csmd.store import (
+    counts,
+    cursors,
+    files,
+    journal,
+    projects,
+    queue,
+    sessions,
+    tampered,
+    tombstones,
+)
+from csmd.store.core import Store
+from csmd.store.cursors import FileState
+from csmd.store.notes import Notes
+from csmd.store.purged import Marks
+from csmd.store.sqlite import Rows
+
+#: A write holds the writer for about 20 ms: a hook that comes meanwhile still gets its answer in time.
+BATCH_TURNS = 60
+
+
+@dataclass(slots=True)
+class Tail:
+    """What reading one transcript brought."""
+
+    turns_new: int = 0
+    turns_known: int = 0
+    bad_lines: int = 0
+    redactions: int = 0
+    bytes_read: int = 0
+    excluded: bool = False
+    more: bool = False
+    """Whether it was left before its end."""
+
+
+def tail(
+    store: Store,
+    path: Path,
+    *,
+    now: Callable[[], str],
+    tool_limit: int,
+    quarantine: Path,
+    session_limit: int = SESSION_BYTES,
+    most_pieces: int | None = None,
+    stop: Callable[[], bool] = lambda: False,
+    excludes: Excludes = Excludes(),  # noqa: B008 - frozen
+    read_line: ReadLine = claude.read_line,
+) -> Tail:
+    """Reads a transcript from its cursor to its last whole line; turns and cursor move together.
+
+    With `most_pieces` at most that many, so that others are served between two calls. Raises OSError when the
+    file cannot be read, StoreError when the store refuses: the cursor then stands where it was and the next call
+    reads on.
+    """
+    report = Tail()
+    source = redact(wire.clean(str(path)), Counter())
+
+    def look(rows: Rows) -> tuple[str, FileState | None, str]:
+        name = tombstones.listed_path(rows, storable_path(str(path)), key=store.hash_key)
+        return name, cursors.file_state(rows, name), purging.permitted_words(rows, source, key=store.hash_key)
+
+    name, known, source = store.read(look)
+    with files.open_regular(path) as file, contextlib.closing(Notes(quarantine, source=source)) as notes:
+        info = os.fstat(file.fileno())
+        beginning = file.read(BEGINNING_BYTES)
+        start = transcript.where_to_start(
+            _as_known(known),
+            size=info.st_size,
+            beginning=beginning,
+            foot=_foot(file, known.position) if known else "",
+            inode=info.st_ino,
+            mtime_ns=info.st_mtime_ns,
+        )
+        if start.reason == "unchanged":
+            return report
+        places = Places(claude.started_in(beginning))
+        report.excluded = excludes.place(claude.started_in(beginning), places.of("").root)
+        if report.excluded:
+            return report
+        source_of = Source(path=name, places=places, room=session_limit, silent=claude.is_warmup(beginning))
+        early = claude.Reading(titles=claude.titles_in(beginning))
+        withheld = Withheld(excludes=excludes)
+        file.seek(max(0, start.position - claude_calls.BEFORE_BYTES))
+        claude_calls.remember(file.read(min(start.position, claude_calls.BEFORE_BYTES)), withheld)
+        bad_before = known.bad_lines if known and start.position else 0
+        counted = known.bad_lines if known and not start.position else 0
+        latest = moment_of(info.st_mtime)
+        for number, (lines, position) in enumerate(pieces.pieces(file, start.position, stop)):
+            read, bad = _parse([] if source_of.silent else lines, tool_limit, notes, now(), withheld, read_line)
+            read.turns = transcript.with_times(read.turns, latest)
+            latest = read.turns[-1].at if read.turns else latest
+            read.turns = [turn for turn in read.turns if not excludes.place(turn.cwd)]
+            reading, first = purging.permitted_lines(store, places.of, read, early)
+            state = FileState(
+                path=name,
+                device=info.st_dev,
+                inode=info.st_ino,
+                position=position,
+                head=transcript.head_of(beginning),
+                foot=_foot(file, position),
+                mtime_ns=info.st_mtime_ns,
+                bad_lines=bad_before + report.bad_lines + bad,
+            )
+            news = max(0, report.bad_lines + bad - counted) - max(0, report.bad_lines - counted)
+            _store(store, reading, first.titles, news, state, source_of, now(), report)
+            report.bad_lines += bad
+            report.bytes_read = position - start.position
+            if most_pieces is not None and number + 1 >= most_pieces:
+                report.more = position < info.st_size
+                break
+    return report
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Source:
+    """What holds for all of a transcript's turns: its path, their projects, the room that a session has.
+
+    A `silent` one holds nobody's conversation.
+    """
+
+    path: str
+    places: Places
+    room: int
+    silent: bool
+
+
+def moment_of(seconds: float) -> str:
+    """A time in seconds since 1970 in csmd's form."""
+    return datetime.fromtimestamp(seconds, UTC).isoformat(timespec="milliseconds").replace("+00:00", "Z")
+
+
+def _as_known(state: FileState | None) -> transcript.Known | None:
+    if state is None:
+        return None
+    return transcript.Known(
+        position=state.position, head=state.head, foot=state.foot, inode=state.inode, mtime_ns=state.mtime_ns
+    )
+
+
+def _foot(file: BinaryIO, position: int) -> str:
+    """A hash of what stands before a position of a file."""
+    begin = max(0, position - transcript.FOOT_BYTES)
+    return transcript.head_of(os.pread(file.fileno(), position - begin, begin))
+
+
+def _parse(
+    lines: pieces.Lines, tool_limit: int, notes: Notes, now: str, withheld: Withheld, read_line: ReadLine
+) -> tuple[claude.Reading, int]:
+    reading = claude.Reading(withheld=withheld)
+    bad = 0
+    for offset, line in lines:
+        try:
+            if line is None:
+                raise TooLarge(f"a line beyond {transcript.MAX_LINE_BYTES} bytes")
+            read_line(line, reading, tool_limit=tool_limit)
+        except BadInput as error:
+            bad += 1
+            notes.add(line, offset, reason=error.what[:120], now=now)
+    return reading, bad
+
+
+def _store(
+    store: Store,
+    reading: claude.Reading,
+    early: dict[str, str],
+    bad: int,
+    state: FileState,
+    source: Source,
+    now: str,
+    report: Tail,
+) -> None:
+    """Writes what was read in batches; only the last batch moves the cursor, so a crash reads the piece again.
+
+    `early` are the titles of the file's beginning: they came when its session was not known yet.
+    What was taken out of a line is counted with its turns, once: `bad` are the malformed lines not counted yet.
+    """
+    for turn in reading.turns:
+        source.places.of(turn.cwd)  # what is looked up on the disk now does not hold up the writer
+    borders = list(range(0, len(reading.turns), BATCH_TURNS)) or [0]
+    for begin in borders:
+        batch = reading.turns[begin : begin + BATCH_TURNS]
+        end = None if begin == borders[-1] else begin + BATCH_TURNS
+        left = [one for one in reading.left if begin <= one.place and (end is None or one.place < end)]
+
+        def write(
+            rows: Rows,
+            batch: list[Turn] = batch,
+            left: list[claude.Left] = left,
+            begin: int = begin,
+            last: bool = end is None,
+        ) -> tuple[int, Counter[str]]:
+            new = 0
+            found: Counter[str] = Counter()
+            marks = tombstones.marks(rows, store.hash_key)
+            leaving = iter([*left, None])
+            next_left = next(leaving)
+            for place, turn in enumerate(batch, begin):
+                while next_left is not None and next_left.place <= place:
+                    _leave(rows, next_left, store.hash_key)
+                    next_left = next(leaving)
+                if _store_turn(rows, turn, source, marks, store.hash_key, now):
+                    new += 1
+                    found.update(reading.redactions.get(turn.uuid, {}))
+            while next_left is not None:
+                _leave(rows, next_left, store.hash_key)
+                next_left = next(leaving)
+            if last:
+                for session, title in reading.titles.items():
+                    if journal.set_title(rows, session, title):
+                        found.update(reading.redactions.get("", {}))
+                for session, title in early.items():
+                    journal.set_title(rows, session, title, first=True)
+                for uuid in reading.withdrawn:
+                    sessions.withdraw(rows, state.path, uuid)
+                counts.count(rows, [("bad lines", bad)])
+                cursors.save_file(rows, state, now=now)
+            counts.count(rows, redaction_counts(found))
+            return new, found
+
+        new, found = store.write(write)
+        report.turns_new += new
+        report.turns_known += len(batch) - new
+        report.redactions += found.total()
+
+
+def _leave(rows: Rows, left: claude.Left, key: bytes) -> None:
+    queue.leave(
+        rows,
+        left.session_id,
+        at=left.at,
+        text_hash=text.keyed_hash(left.text, key) if left.text else "",
+        absorbed=left.absorbed,
+        nth=left.nth,
+    )
+
+
+def _store_turn(rows: Rows, turn: Turn, source: Source, marks: Marks, key: bytes, now: str) -> bool:
+    if turn.answers and not claude.may_answer(sessions.tools_called(rows, turn.answers)):
+        return False
+    tampered.note(rows, (text.keyed_hash(name, key) for name in transcripts_written(turn)), at=turn.at)
+    turn, place, listed = purging.permitted_turn(turn, source.places.of(turn.cwd), source.path, marks)
+    home = projects.settle(rows, place, now=now)
+    return journal.add_turn(
+        rows,
+        turn,
+        text_hash=text.keyed_hash(turn.text, key),
+        host=claude.HOST,
+        project=home.seq,
+        directory=home.directory,
+        path=listed,
+        room=source.room,
+    )
