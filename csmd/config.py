@@ -95,7 +95,7 @@ class Paths:
 #: Files that usually hold secrets.
 WHERE_KEYS_LIE = (
     "**/.env", "**/.env.*", "**/*.pem", "**/id_rsa*", "**/id_ed25519*", "**/.netrc", "**/.pgpass", "**/credentials",
-    "**/secrets.*",
+    "**/secrets.yml", "**/secrets.yaml", "**/secrets.json", "**/secrets.toml", "**/secrets.env",
 )  # fmt: skip
 
 

@@ -109,7 +109,8 @@ def _translate(pattern: str) -> str:
         elif char == "?":
             parts.append("[^/]")
         elif closing > 0:
-            inside = pattern[at + 1 : closing].replace("\\", "\\\\").replace("[", "\\[")
+            # Doubled, these mean something in a set of Python's to come.
+            inside = re.sub(r"[\\\[&~|]|(?<=-)-", r"\\\g<0>", pattern[at + 1 : closing])
             parts.append(f"[{'^' + inside[1:] if inside[0] in '!^' else inside}]")
             at = closing
         else:

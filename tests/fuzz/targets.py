@@ -5,6 +5,7 @@ Stdlib and csmd only, so that the corpus is replayed wherever the tests run; the
 
 from __future__ import annotations
 
+import contextlib
 import json
 from collections import Counter
 from collections.abc import Callable
@@ -13,12 +14,14 @@ from typing import Any
 
 from csmd import text as texts
 from csmd import wire
+from csmd.capture import globs, imports, matter, memdir, own
 from csmd.capture.hosts import claude
 from csmd.capture.hosts.claude_tools import transcripts_written
 from csmd.capture.redact import redact, redact_tree
 from csmd.distill import extract
 from csmd.errors import BadInput
 from csmd.model import StoredTurn, Turn
+from csmd.store.purged import Needle, without
 
 #: What stands in front of bytes that are built into a value instead of being parsed as one.
 BUILT = b"\0"
@@ -173,4 +176,52 @@ def words(data: bytes) -> None:
     assert texts.strip_fenced(f"a<csmd-memory>{shown}</csmd-memory>b") == "ab"
 
 
-TARGETS: dict[str, Callable[[bytes], None]] = {"line": line, "payload": payload, "frames": frames, "words": words}
+def head(data: bytes) -> None:
+    """A memory file: its head is a mapping or a reason, what is below it is text."""
+    said = data.decode("utf-8", "replace")
+    found, problem = matter.mapping(said)
+    assert isinstance(found, dict) and all(isinstance(key, str) for key in found)
+    assert not (found and problem)
+    matter.parse(said)
+    matter.split(said)
+    shown = memdir.memo("a.md", data, modified="2026-05-04T08:00:00.000Z", size=len(data))
+    assert shown.filename == "a.md"
+    memdir.body(data)
+    memdir.cut_index(said)
+    globs.of_rule(found.get("paths"))
+
+
+def instructions(data: bytes) -> None:
+    """A CLAUDE.md: what the assistant is given of it is no longer than it is, and what it imports stands in it."""
+    said = data.decode("utf-8", "replace")
+    given, imported = imports.read(said)
+    assert len(given) <= len(said) + 1
+    assert all(isinstance(path, str) and path for path in imported)
+    imports.without_comments(said)
+    found = globs.whole_path(said[:200])
+    if found is not None:
+        found.search("src/a/b.py")
+    with contextlib.suppress(BadInput):
+        own.entry(data, session="s1")
+
+
+def purging(data: bytes) -> None:
+    """A text without what was purged: none of it is left, and cleaning again changes nothing."""
+    typed, _, said = data.decode("utf-8", "replace").partition("\n")
+    if sum(char.isalnum() for char in typed) < 4:
+        return  # refused before it comes so far
+    needle = Needle(typed)
+    kept, hits = without(said, needle.spans(said))
+    assert (hits == 0) == (kept == said)
+    assert not needle.spans(kept)
+
+
+TARGETS: dict[str, Callable[[bytes], None]] = {
+    "line": line,
+    "payload": payload,
+    "frames": frames,
+    "words": words,
+    "head": head,
+    "instructions": instructions,
+    "purging": purging,
+}
