@@ -332,7 +332,7 @@ def test_a_line_without_an_end_is_never_held_as_a_whole(place: Place) -> None:
 
 
 def test_what_was_read_before_a_crash_is_not_stored_twice(place: Place, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(stage, "BATCH_TURNS", 10)
+    monkeypatch.setattr(stage_tail, "BATCH_TURNS", 10)
     place.write(*(line(f"u{n}") for n in range(35)))
     written = 0
     write = place.store.write

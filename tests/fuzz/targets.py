@@ -21,7 +21,7 @@ from csmd.capture.redact import redact, redact_tree
 from csmd.distill import extract
 from csmd.errors import BadInput
 from csmd.model import StoredTurn, Turn
-from csmd.store.purged import Needle, without
+from csmd.store.purged import PURGED, Needle, without
 
 #: What stands in front of bytes that are built into a value instead of being parsed as one.
 BUILT = b"\0"
@@ -206,14 +206,15 @@ def instructions(data: bytes) -> None:
 
 
 def purging(data: bytes) -> None:
-    """A text without what was purged: none of it is left, and cleaning again changes nothing."""
+    """A text without what was purged: none of it is left, and only the mark is new."""
     typed, _, said = data.decode("utf-8", "replace").partition("\n")
     if sum(char.isalnum() for char in typed) < 4:
         return  # refused before it comes so far
     needle = Needle(typed)
     kept, hits = without(said, needle.spans(said))
     assert (hits == 0) == (kept == said)
-    assert not needle.spans(kept)
+    # The mark's own letters may stand beside others: a word that nobody types stands for it here.
+    assert not needle.spans(kept.replace(PURGED, "ꙮꙮꙮ")) or "ꙮ" in typed or "purged" in typed.casefold()
 
 
 TARGETS: dict[str, Callable[[bytes], None]] = {
