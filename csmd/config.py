@@ -92,7 +92,7 @@ class Paths:
         return self.log_dir / "csmd.log"
 
 
-#: Files that usually hold secrets.
+#: Files that usually hold secrets: left out unless the user takes one of them away (`!` before it).
 WHERE_KEYS_LIE = (
     "**/.env", "**/.env.*", "**/*.pem", "**/id_rsa*", "**/id_ed25519*", "**/.netrc", "**/.pgpass", "**/credentials",
     "**/secrets.yml", "**/secrets.yaml", "**/secrets.json", "**/secrets.toml", "**/secrets.env",
@@ -125,8 +125,8 @@ class Settings:
     """Bytes of text that are kept of one session; beyond it a turn says that it was not kept, tools' output first."""
     privacy_exclude: tuple[str, ...] = ()
     """Globs of directories whose sessions are not captured, e.g. `~/clients/*`; what is below them is left out, too."""
-    privacy_exclude_files: tuple[str, ...] = WHERE_KEYS_LIE
-    """Globs of files of which nothing is kept: a tool that reads or writes one is stored without its content."""
+    privacy_exclude_files: tuple[str, ...] = ()
+    """Globs of more files of which nothing is kept, beside the usual places of keys; `!GLOB` takes one of those away."""
     privacy_redact: tuple[str, ...] = ()
     """Words of your own that are taken out like secrets, written as they stand; at least four characters each."""
     storage_tool_output_days: int = 90
@@ -139,6 +139,13 @@ class Settings:
     """Hours between backups that the daemon makes by itself when idle; 0: none."""
     log_max_bytes: int = 2_000_000
     """Size at which the log file is rotated; three older ones are kept."""
+
+    @property
+    def files_left_out(self) -> tuple[str, ...]:
+        """Globs of the files of which nothing is kept: the usual places of keys and the user's own."""
+        chosen = self.privacy_exclude_files
+        usual = [glob for glob in WHERE_KEYS_LIE if f"!{glob}" not in chosen]
+        return (*usual, *(glob for glob in chosen if not glob.startswith("!")))
 
     @staticmethod
     def key(name: str) -> str:

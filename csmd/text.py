@@ -69,7 +69,7 @@ def query_terms(text: str) -> list[str]:
     """The distinct terms to search for: content words, and the parts of identifiers; at most 40."""
     terms: dict[str, None] = {}
     for word in _WORD.findall(text):
-        folded = word.casefold()
+        folded = word.lower()  # as the full-text index has it: ß stays ß
         if len(folded) > 1 and folded not in STOP_WORDS:
             terms[folded] = None
         parts = [part.casefold() for part in _CAMEL.findall(word)]

@@ -13,7 +13,16 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from csmd import config
-from csmd.config import Paths, Settings, assistant_dir, child_environment, default_paths, load, parse_settings
+from csmd.config import (
+    WHERE_KEYS_LIE,
+    Paths,
+    Settings,
+    assistant_dir,
+    child_environment,
+    default_paths,
+    load,
+    parse_settings,
+)
 from csmd.errors import ConfigError
 
 KEYS = {Settings.key(field.name): field.default for field in fields(Settings)}
@@ -43,6 +52,9 @@ def test_every_key_can_be_set_in_either_form() -> None:
 def test_a_list_takes_texts_and_a_tilde_is_the_users_home() -> None:
     chosen = parse("privacy:\n  exclude: [~/clients/*, /srv]\n  redact:\n    - Project Kestrel\n  exclude_files: []")
     assert chosen.privacy_exclude == (f"{Path.home()}/clients/*", "/srv")
+    assert parse("privacy.exclude_files: ['**/*.key', '!**/.env']").files_left_out == (
+        *(glob for glob in WHERE_KEYS_LIE if glob != "**/.env"), "**/*.key",
+    )  # fmt: skip
     assert (chosen.privacy_redact, chosen.privacy_exclude_files) == (("Project Kestrel",), ())
 
 

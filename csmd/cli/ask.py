@@ -44,7 +44,10 @@ def person_is_there() -> bool:
 
 def here(project: str | None, everywhere: bool = False) -> str:
     """The project a verb is about: the one named, this directory, or "" for all."""
-    return "" if everywhere else str(Path(project or ".").expanduser().resolve())
+    try:
+        return "" if everywhere else str(Path(project or ".").expanduser().resolve())
+    except FileNotFoundError:
+        raise CsmdError("this directory is gone", hint="cd to one that is there, or name one: --project PATH") from None
 
 
 def looking(project: str | None, everywhere: bool = False) -> dict[str, str]:

@@ -17,8 +17,10 @@ from pathlib import Path
 from typing import Any
 
 from csmd import wire
+from csmd.capture import own, stage_tail
 from csmd.capture import stage as capture
-from csmd.capture import stage_tail
+from csmd.capture.exclude import Excludes
+from csmd.capture.redact import choose_words
 from csmd.capture.stage_place import Places
 from csmd.config import Config
 from csmd.daemon import logs
@@ -30,6 +32,10 @@ from csmd.store import backup, counts, files, rebuild, salvage, soundness, sqlit
 from csmd.store.core import Store
 from csmd.store.sqlite import Rows
 
+NOTHING_READ = (
+    "workspaces, aliases, merges, what was forgotten or purged, and memories that stand in no transcript: "
+    "set them up again, or bring back a backup of your own with `csmd restore FILE`"
+)
 #: Where the new database is made, inside the home: its rename must not cross disks.
 WORKSHOP = "repairing"
 #: What belongs to a database's file.
@@ -89,7 +95,7 @@ def _rebuilt(config: Config, scratch: Path, workshop: Path, report: dict[str, An
             backup=str(sound) if copy else "",
             read=_few(made.rows), from_backup=_few(made.filled), stubs=made.stubs,
             without_transcript=store.read(rebuild.without_turn),
-            lost=_lost(made, key_lost=key is None and damaged is not None),
+            lost=_lost(made, key_lost=key is None and damaged is not None) + ([] if damaged or copy else [NOTHING_READ]),
         )  # fmt: skip
     if dry_run:
         report["transcripts"] = len(paths)
@@ -143,7 +149,9 @@ def _read_all(config: Config, store: Store, paths: list[Path]) -> list[str]:
         try:
             stage_tail.tail(
                 store, path, now=now_iso, tool_limit=config.settings.capture_tool_output_bytes,
-                quarantine=config.paths.quarantine,
+                quarantine=config.paths.quarantine, session_limit=config.settings.capture_session_bytes,
+                excludes=Excludes(projects=config.settings.privacy_exclude, files=config.settings.files_left_out),
+                read_line=own.reader(path, home=config.paths.sessions, key=store.hash_key),
             )  # fmt: skip
         except OSError:
             troubled += 1
@@ -160,8 +168,14 @@ def restore(config: Config, source: str, *, dry_run: bool = False) -> dict[str, 
         chosen = backup.newest_sound(database) if source == "latest" else Path(source)
         if chosen is None:
             raise BadInput(f"there is no backup that can be used in {backup.folder_of(database)}", hint="csmd repair")
+        if not chosen.is_file():
+            raise BadInput(f"{chosen}: no such file", hint="csmd backup list")
         new = _copy(chosen, workshop / "new")
-        backup.examine(new)
+        try:
+            backup.examine(new)
+        except (BadInput, Damaged) as error:
+            why = error.what.removeprefix(f"{new} ").removeprefix("is damaged: ")
+            raise BadInput(f"{chosen} is no backup that can be used: {why}", hint="csmd backup list") from error
         tombstones, key = _forgotten(database, workshop)
         with closing(Store(new, now=now_iso())) as store:
             same = key in (None, store.hash_key)
@@ -262,6 +276,7 @@ def main(arguments: list[str]) -> int:
 
     def perform() -> None:
         config = configuration()
+        choose_words(config.settings.privacy_redact)
         report = restore(config, rest[0], dry_run=dry_run) if verb == "restore" else repair(config, dry_run=dry_run)
         print(wire.pretty(report))  # noqa: T201
 

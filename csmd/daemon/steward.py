@@ -68,7 +68,7 @@ class Steward(threading.Thread):
         """Transcripts that were hinted at meanwhile: they do not wait for it."""
         self.left_alone: set[Path] = set()
         """What lies in the spool, is no event and cannot be removed."""
-        self.excludes = Excludes(projects=config.settings.privacy_exclude, files=config.settings.privacy_exclude_files)
+        self.excludes = Excludes(projects=config.settings.privacy_exclude, files=config.settings.files_left_out)
         self.excluded: set[Path] = set()
         """Transcripts of projects that the user wants left out, as far as they were met."""
         self.instructed = Instructed(self)

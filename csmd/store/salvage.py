@@ -23,6 +23,8 @@ from csmd.store.sqlite import Row, Rows, connect
 NOT_TAKEN = frozenset({"migrations", "cursors", "files", "vector_models", "vectors", "embed_again", "sqlite_sequence"})
 #: Tables in which a keyed hash says whether a text is still what was stored.
 HASHED = frozenset({"statements", "memories"})
+#: The first byte of a page of a table's tree that names other pages; a schema takes no more pages than these.
+INTERIOR, SCHEMA_PAGES = 5, 200
 LEAST, MOST = -(2**63), 2**63 - 1
 #: Where the end of a table cannot be read and nothing says how far it went, this many keys are tried past the last.
 TRIED_PAST_THE_LAST = 1000
@@ -52,7 +54,8 @@ class Table:
 def open_damaged(path: Path, *, sound: Path | None) -> apsw.Connection | None:
     """A connection to a damaged file of which at least the tables' names can be read; None when nothing helps.
 
-    `path` is a scratch copy and is changed: its first page is mended by a made header, else by that of `sound`.
+    `path` is a scratch copy and is changed: its first page is mended by a made header, else by that of
+    `sound`, and the other pages of its schema by those of `sound`.
     """
     original = path.read_bytes()[:4096] if path.is_file() else b""
     firsts = [original, _HEADER + original[len(_HEADER) :]]
@@ -62,11 +65,18 @@ def open_damaged(path: Path, *, sound: Path | None) -> apsw.Connection | None:
         page[18:20] = b"\2\2"  # a copy has no write-ahead log, this one may
         page[24:40], page[92:96] = b"\0\0\0\1" + bytes(12), bytes(4)  # its size in pages is the file's
         firsts.append(bytes(page))
-    for first in firsts:
+        schema = schema_pages(sound)
+    else:
+        schema = {}
+    # The schema may take more pages than the first: a backup has them where this file had them.
+    for first, others in [*((first, {}) for first in firsts), *((first, schema) for first in firsts if schema)]:
         if len(first) < 512:
             continue
         with path.open("r+b") as file:
             file.write(first)
+            for number, content in others.items():
+                file.seek((number - 1) * len(content))
+                file.write(content)
         connection: apsw.Connection | None = None
         try:
             connection = connect(path, readonly=True)
@@ -80,6 +90,27 @@ def open_damaged(path: Path, *, sound: Path | None) -> apsw.Connection | None:
         if connection is not None:
             connection.close()
     return None
+
+
+def schema_pages(sound: Path) -> dict[int, bytes]:
+    """The pages below the first that hold a sound database's schema, by number; empty when the first holds it all."""
+    size = 4096
+    found: dict[int, bytes] = {}
+    with sound.open("rb") as file:
+        waiting = [1]
+        while waiting and len(found) < SCHEMA_PAGES:
+            number = waiting.pop()
+            file.seek((number - 1) * size)
+            page = file.read(size)
+            begin = 100 if number == 1 else 0
+            if number > 1:
+                found[number] = page
+            if page[begin] == INTERIOR:
+                cells = int.from_bytes(page[begin + 3 : begin + 5], "big")
+                spots = [int.from_bytes(page[begin + 12 + 2 * at : begin + 14 + 2 * at], "big") for at in range(cells)]
+                waiting += [int.from_bytes(page[spot : spot + 4], "big") for spot in spots]
+                waiting.append(int.from_bytes(page[begin + 8 : begin + 12], "big"))
+    return found
 
 
 def tables(rows: Rows) -> list[Table]:

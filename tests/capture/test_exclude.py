@@ -12,7 +12,7 @@ from csmd.capture.exclude import NOT_KEPT, Excludes, Withheld
 from csmd.capture.hosts import claude
 from csmd.config import Settings
 
-FILES = Excludes(files=Settings().privacy_exclude_files)
+FILES = Excludes(files=Settings().files_left_out)
 
 
 @pytest.mark.parametrize(

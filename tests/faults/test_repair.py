@@ -13,7 +13,7 @@ import random
 import shutil
 import sqlite3
 from collections.abc import Callable, Iterator
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any
 
@@ -30,7 +30,7 @@ from csmd.daemon.now import now_iso
 from csmd.daemon.steward import Steward
 from csmd.errors import BadInput, Damaged, SchemaTooNew
 from csmd.model import Provenance, Statement
-from csmd.store import backup, files, memories, sqlite, vectors
+from csmd.store import backup, files, memories, salvage, sqlite, vectors
 from csmd.store.core import Store, integrity
 from csmd.store.embed import Embedder
 from csmd.store.sqlite import Rows
@@ -168,6 +168,12 @@ def root_of(table: str) -> Damage:
     return damage
 
 
+def a_page_of_the_schema(database: Path, chance: random.Random) -> None:
+    pages = sorted(salvage.schema_pages(database))
+    assert pages, "the schema takes more than the first page"
+    overwrite(database, (chance.choice(pages) - 1) * PAGE, chance.randbytes(PAGE))
+
+
 def sql(*statements: str) -> Damage:
     def damage(database: Path, chance: random.Random) -> None:
         connection = sqlite.connect(database, readonly=False)
@@ -227,6 +233,7 @@ class Case:
 CASES: dict[str, Case] = {
     "header zeroed": Case(damage=lambda db, _: overwrite(db, 0, bytes(100)), refused=True, says="not a database"),
     "first page random": Case(damage=lambda db, chance: overwrite(db, 0, chance.randbytes(PAGE)), refused=True),
+    "a page of the schema random": Case(damage=a_page_of_the_schema),
     "truncated to half": Case(damage=truncated),
     "one page random": Case(damage=pages(1), state="", seeds=2),
     "a tenth of the pages random": Case(damage=pages(20), seeds=2),
@@ -333,6 +340,24 @@ def repaired(config: Config) -> tuple[dict[str, Any], Turns, set[str]]:
         return report, store.read(everything), {memory.text for memory in known}
     finally:
         store.close()
+
+
+def test_what_no_transcript_holds_is_said_to_be_lost_when_nothing_could_be_read(used: Used, tmp_path: Path) -> None:
+    config = used.copy(tmp_path / "home")
+    shutil.rmtree(config.paths.home / "backups")
+    a_page_of_the_schema(config.paths.database, random.Random(1))
+    report, turns, texts = repaired(config)
+    assert turns == used.turns and REMEMBERED not in texts
+    assert any("workspaces" in lost and "forgotten" in lost for lost in report["lost"]), report
+
+
+def test_a_repair_keeps_out_what_the_user_has_left_out(used: Used, tmp_path: Path) -> None:
+    config = used.copy(tmp_path / "home")
+    shutil.rmtree(config.paths.home / "backups")
+    config.paths.database.write_bytes(b"\0" * 8192)
+    left_out = replace(config, settings=Settings(privacy_exclude=(str(used.machine.project),)))
+    _, turns, _ = repaired(left_out)
+    assert not set(turns) & set(used.turns)
 
 
 @pytest.mark.parametrize("name", ["header zeroed", "first page random", "zero length"])
