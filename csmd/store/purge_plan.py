@@ -181,7 +181,7 @@ def counts(rows: Rows, plan: Plan) -> dict[str, int]:
     needles = [Needle(said) for said in plan.texts]
     for (table, column), (way, _) in purge.WAYS.items() if needles else ():
         name = f"{table}.{column}"
-        if way == "hide":
+        if way in purge.OF_PATHS:
             paths = rows.all(f"select {column} from {table}")  # noqa: S608
             found[name] = sum(any(needle.spans(str(path)) for needle in needles) for (path,) in paths)
             continue
@@ -196,7 +196,7 @@ def counts(rows: Rows, plan: Plan) -> dict[str, int]:
 
 def variants(rows: Rows, needles: Sequence[Needle], table: str, column: str, after: int) -> tuple[int | None, set[str]]:
     """A part of a column: the texts as they stand there, in whole words; where to go on, None at the end."""
-    if purge.WAYS[table, column][0] == "hide":
+    if purge.WAYS[table, column][0] in purge.OF_PATHS:
         part = [(0, str(path)) for (path,) in rows.all(f"select {column} from {table}")]  # noqa: S608
         follows = None
     else:
