@@ -18,10 +18,9 @@ from typing import Any
 
 from csmd import wire
 from csmd.capture import stage as capture
-from csmd.capture import stage_tail
 from csmd.capture.stage_place import Places
 from csmd.config import Config
-from csmd.daemon import logs
+from csmd.daemon import logs, reading
 from csmd.daemon.entry import configuration, explaining
 from csmd.daemon.now import now_iso
 from csmd.daemon.run import alone
@@ -129,9 +128,8 @@ def _lost(made: rebuild.Found, *, key_lost: bool) -> list[str]:
 
 
 def _transcripts(config: Config, sources: list[Rows]) -> list[Path]:
-    """Every transcript: those of the assistant, and those that were imported from elsewhere."""
-    roots = [folder / "projects" for folder in config.assistant_dirs]
-    listed = [path for root in roots if root.is_dir() for path in capture.transcripts(root)]
+    """Every transcript: those of the assistant, csmd's own session files, and those that were imported from elsewhere."""
+    listed = [path for root in reading.roots(config) for path in capture.transcripts(root)]
     known = [Path(path) for rows in sources for path in salvage.paths_read(rows)]
     return list(dict.fromkeys([*listed, *(path for path in known if path.is_file())]))
 
@@ -139,12 +137,10 @@ def _transcripts(config: Config, sources: list[Rows]) -> list[Path]:
 def _read_all(config: Config, store: Store, paths: list[Path]) -> list[str]:
     """Takes in every transcript from its beginning; which could not be read, in words."""
     troubled = 0
+    leave_out = reading.excludes(config)
     for path in paths:
         try:
-            stage_tail.tail(
-                store, path, now=now_iso, tool_limit=config.settings.capture_tool_output_bytes,
-                quarantine=config.paths.quarantine,
-            )  # fmt: skip
+            reading.read(store, config, path, leave_out=leave_out)
         except OSError:
             troubled += 1
     return [f"{troubled} transcripts could not be read"] if troubled else []

@@ -571,3 +571,28 @@ def test_a_running_daemon_makes_backups_and_one_is_put_back(machine: Machine) ->
     after = machine.status()["counts"]
     assert {**after, "vectors": 0} == {**before, "vectors": 0}
     assert machine.call("csm_store_check") == {"problems": []}
+
+
+def test_a_repair_reads_what_the_daemon_would_and_believes_nobody_more(machine: Machine) -> None:
+    """Projects that the user leaves out stay out; csmd's own session files speak for nobody without their mark."""
+    kept_out = machine.root / "secret"
+    kept_out.mkdir()
+    machine.transcript(machine.line("user", "Heron one.", session="open"), session="open")
+    machine.transcript(
+        machine.line("user", "Heron two.", session="hidden", cwd=str(kept_out)),
+        session="hidden",
+        folder=machine.assistant / "projects" / "-secret",
+    )
+    own = machine.paths.sessions / "-p"
+    own.mkdir(parents=True)
+    lines = [
+        machine.line("user", said, session="mine", uuid=uuid)
+        for said, uuid in (("Heron three.", "u3"), ("Heron four.", "u4"))
+    ]
+    lines.append({**machine.line("user", "", session="mine"), "type": "tombstone", "tombstones": ["u4"]})
+    (own / "mine.jsonl").write_text("".join(json.dumps(line) + "\n" for line in lines))
+    machine.paths.database.write_bytes(b"no database at all" * 999)
+    repair.repair(machine.config(privacy_exclude=(str(kept_out),)))
+    with sqlite.opened(machine.paths.database, readonly=True) as rows:
+        said = dict(rows.all("select text, kind from turns"))
+    assert said == {"Heron one.": "user", "Heron three.": "relayed"}
