@@ -18,13 +18,13 @@ from datetime import UTC, datetime, timedelta
 from pathlib import Path
 
 from csmd.believe import stage as believe
-from csmd.capture import stage_tail
 from csmd.capture import stage as capture
+from csmd.capture import stage_tail
 from csmd.config import Config
 from csmd.daemon import backups, embedding, jobs, reading, replay, retention
 from csmd.daemon.instructed import Instructed
 from csmd.daemon.jobs import Job
-from csmd.daemon.now import iso, now_iso
+from csmd.daemon.now import iso
 from csmd.distill import stage as distill
 from csmd.errors import CsmdError, StoreError
 from csmd.store import cursors, files, reports
