@@ -121,9 +121,11 @@ _WITHOUT_AIM = (
     "update projects set merged_into = 0 where merged_into not in (select seq from projects)",
     "update projects set part_of = 0 where part_of not in (select seq from projects)",
     # What it stood aside for is gone: it is believed itself where that was.
-    "update memories set project_seq = (select p.merged_into from projects p where p.seq = memories.project_seq) "
-    "where twin_of > 0 and twin_of not in (select seq from memories) "
-    "and project_seq in (select seq from projects where merged_into > 0)",
+    (
+        "update memories set project_seq = (select p.merged_into from projects p where p.seq = memories.project_seq) "
+        "where twin_of > 0 and twin_of not in (select seq from memories) "
+        "and project_seq in (select seq from projects where merged_into > 0)"
+    ),
     "update memories set twin_of = 0 where twin_of not in (select seq from memories)",
 )
 _STUB_SESSIONS = (
