@@ -38,8 +38,8 @@ def asked(rows: Rows, project: str, *, asking: str) -> list[int] | None:
     question is put, is behind it too. BadInput when the project it is about is not.
     """
     if not project:
-        return projects.visible(rows, inside=stage_place.wall(rows, asking))
-    seen = scopes(rows, project)
+        return seen(rows, asking=asking)
+    found = scopes(rows, project)
     if asking and asking != project:
         inside = stage_place.wall(rows, project)
         if inside and inside != stage_place.wall(rows, asking):
@@ -47,13 +47,18 @@ def asked(rows: Rows, project: str, *, asking: str) -> list[int] | None:
                 f"{project} is in the workspace {projects.name_of(rows, inside)}, and you are not",
                 hint=f"ask from there: cd '{project}'",
             )
-    return seen
+    return found
+
+
+def seen(rows: Rows, *, asking: str) -> list[int] | None:
+    """The rows that may be seen from a directory, whatever the question is about; None for really all."""
+    return projects.visible(rows, inside=stage_place.wall(rows, asking))
 
 
 def is_seen(rows: Rows, project: int, *, asking: str) -> bool:
     """Whether what belongs to a project's row may be seen from a directory."""
-    seen = projects.visible(rows, inside=stage_place.wall(rows, asking))
-    return seen is None or project in seen
+    open_ones = seen(rows, asking=asking)
+    return open_ones is None or project in open_ones
 
 
 def find(

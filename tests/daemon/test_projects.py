@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import subprocess
 from pathlib import Path
 from typing import Any
@@ -256,3 +257,26 @@ def test_what_a_client_said_is_nowhere_in_another_clients_project(parts: Any, wo
     parts.call("csm_project_workspace", name="acme", places=str(acme), remove=True, by_person=True)
     found = parts.call("csm_memory_search", query="VPN staging cluster", project="", asking=str(own))
     assert found["hits"], "taken out by a person"
+
+
+def test_a_session_that_went_behind_a_wall_shows_nothing_of_it_outside(parts: Any) -> None:
+    open_place, walled = str(parts.machine.project), parts.machine.root / "client"
+    (walled / ".git").mkdir(parents=True)
+    machine = parts.machine
+    machine.transcript(
+        machine.line("user", "I prefer herons in the open.", session="both", uuid="u1", cwd=open_place),
+        machine.line("assistant", "Noted.", session="both", cwd=open_place),
+        machine.line("user", "I prefer the quokka for the client.", session="both", uuid="u2", cwd=str(walled)),
+        machine.line("assistant", "The quokka it is.", session="both", uuid="u3", cwd=str(walled)),
+        session="both",
+    )
+    parts.steward.sweep(full=True)
+    list(parts.steward.distilling(force=True))
+    parts.steward.believe()
+    parts.call("csm_project_workspace", name="client", places=str(walled), by_person=True)
+    for asking, seen in ((open_place, False), (str(walled), True)):
+        assert bool(parts.call("csm_memory_search", query="quokka", asking=asking)["hits"]) == seen
+        for tool in ("csm_session_show", "csm_session_transcript", "csm_session_export"):
+            said = json.dumps(parts.call(tool, id="both", asking=asking))
+            assert "heron" in said or tool == "csm_session_show", tool
+            assert ("quokka" in said) == seen, (tool, asking)
