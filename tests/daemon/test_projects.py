@@ -280,3 +280,47 @@ def test_a_session_that_went_behind_a_wall_shows_nothing_of_it_outside(parts: An
             said = json.dumps(parts.call(tool, id="both", asking=asking))
             assert "heron" in said or tool == "csm_session_show", tool
             assert ("quokka" in said) == seen, (tool, asking)
+
+
+def purged(parts: Any, place: Path) -> dict[str, Any]:
+    """A purge of a project that is carried out in the test's process."""
+    job = parts.steward.jobs[parts.call("csm_privacy_purge", what=str(place), by_person=True)["job"]]
+    while job.state in ("waiting", "running"):
+        parts.steward._advance_job()
+    assert job.state == "done", job.error
+    return dict(job.result)
+
+
+def test_a_purge_is_of_the_project_that_a_path_is_shown_as(parts: Any, work: Path) -> None:
+    whole, old, clone, into = (repository(work / name) for name in ("whole", "old", "clone", "into"))
+    part = whole / "part"
+    part.mkdir()
+    told(parts, (whole, "I prefer herons in the whole."), session="s-whole")
+    told(parts, (part, "I prefer quokkas in the part."), session="s-part1")
+    told(parts, (clone, "I prefer magpies in the clone."), session="s-clone")
+    told(parts, (into, "I prefer ravens in the target."), session="s-into1")
+    told(parts, (old, "I prefer lorises in the old place."), session="s-old99")
+    parts.call("csm_project_split", whole=str(whole), place=str(part), by_person=True)
+    parts.call("csm_project_merge", source=str(clone), into=str(into), by_person=True)
+    parts.call("csm_project_alias", place=str(repository(work / "new")), other=str(old), by_person=True)
+    told(parts, (work / "new", "I prefer gulls in the new place."), session="s-new99")
+
+    def left() -> set[str]:
+        return {row["text"].split()[2] for row in parts.call("csm_memory_list")["memories"]}
+
+    assert left() == {"herons", "quokkas", "magpies", "ravens", "lorises", "gulls"}
+    assert purged(parts, part)["about"].startswith(f"the project {part} ")
+    assert left() == {"herons", "magpies", "ravens", "lorises", "gulls"}
+    with pytest.raises(BadInput, match="was merged into"):
+        parts.call("csm_privacy_purge", what=str(clone), by_person=True)
+    purged(parts, work / "new")
+    assert left() == {"herons", "magpies", "ravens"}
+    purged(parts, into)
+    assert left() == {"herons"}
+    assert "clone" not in str(listed(parts)) and "old" not in str(listed(parts))
+    assert (
+        parts.store.read(
+            lambda rows: rows.all("select 1 from projects where root in (:a, :b)", a=str(clone), b=str(old))
+        )
+        == []
+    )
