@@ -156,6 +156,8 @@ def restore(config: Config, source: str, *, dry_run: bool = False) -> dict[str, 
         chosen = backup.newest_sound(database) if source == "latest" else Path(source)
         if chosen is None:
             raise BadInput(f"there is no backup that can be used in {backup.folder_of(database)}", hint="csmd repair")
+        if not chosen.is_file():
+            raise BadInput(f"{chosen}: no such file", hint="`csmd backup list` shows the backups")
         new = _copy(chosen, workshop / "new")
         backup.examine(new)
         tombstones, key = _forgotten(database, workshop)
