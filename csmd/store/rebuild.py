@@ -219,7 +219,11 @@ def keep_forgotten(rows: Rows, tombstones: list[dict[str, Any]], *, key: bytes) 
     for tombstone in tombstones:
         rows.run(
             "insert into tombstones (kind, hash, part_of, words, anchor, anchor_at, authority, created_at) values "
-            "(:kind, :hash, :part_of, :words, :anchor, :anchor_at, :authority, :created_at) on conflict do nothing",
+            "(:kind, :hash, :part_of, :words, :anchor, :anchor_at, :authority, :created_at) "
+            "on conflict (kind, hash, part_of) do update set "
+            "authority = case when excluded.authority = 'user' then 'user' else tombstones.authority end, "
+            "created_at = case when excluded.created_at > tombstones.created_at then excluded.created_at "
+            "else tombstones.created_at end",
             **tombstone,
         )
     return purge.honour(rows, key)

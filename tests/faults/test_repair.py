@@ -684,3 +684,16 @@ def test_a_session_whose_row_is_lost_gives_its_queue_to_the_one_that_lists_its_t
 
     assert anew.write(listed_again) == 1
     assert anew.write(integrity) == []
+
+
+def test_of_a_tombstone_that_the_backup_has_too_the_stronger_and_later_one_counts(anew: Store) -> None:
+    def tombstone(authority: str, at: str) -> dict[str, Any]:
+        return {"kind": "project", "hash": "h", "part_of": "", "words": 0, "anchor": 0, "anchor_at": 0,
+                "authority": authority, "created_at": at}  # fmt: skip
+
+    def put(rows: Rows) -> list[Any]:
+        for authority, at in (("assistant", "2026-02"), ("user", "2026-03"), ("assistant", "2026-01")):
+            rebuild.keep_forgotten(rows, [tombstone(authority, at)], key=anew.hash_key)
+        return rows.all("select authority, created_at from tombstones")
+
+    assert anew.write(put) == [("user", "2026-03")]
