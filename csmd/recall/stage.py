@@ -15,7 +15,7 @@ from csmd.errors import BadInput, DeadlineExceeded, EmbeddingUnavailable
 from csmd.model import Brief, Hit, Memory
 from csmd.recall import brief as briefs
 from csmd.recall import known, rank
-from csmd.store import context, counts, instructions, memories, projects, search, vectors
+from csmd.store import context, counts, instructions, memories, merges, projects, search, vectors
 from csmd.store.sqlite import Rows
 
 #: A text to its vector and the model's name; raises EmbeddingUnavailable.
@@ -112,8 +112,16 @@ def session_brief(rows: Rows, *, places: Sequence[int], session_id: str, max_tok
 
 
 def _told_anyway(rows: Rows, places: Sequence[int]) -> Callable[[str], bool]:
-    """Whether CLAUDE.md, or the assistant's own memory, says something already in these places."""
-    return known.known(instructions.texts(rows, [place for place in places if place])).says
+    """Whether CLAUDE.md, or the assistant's own memory, says something already in these places.
+
+    Of directories that were merged each must say it: nobody asks here from which of them.
+    """
+    sides = [
+        [known.known(told) for one in sorted(merges.with_merged(rows, place)) if (told := instructions.texts(rows, [one]))]
+        for place in places
+        if place
+    ]  # fmt: skip
+    return lambda statement: any(side and all(one.says(statement) for one in side) for side in sides)
 
 
 def prompt_recall(
