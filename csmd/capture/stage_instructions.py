@@ -210,9 +210,12 @@ def _places_to_watch(place: Place) -> set[str]:
 
 
 def project_of(store: Store, directory: str) -> tuple[int, str] | None:
-    """(row key, root) of the project that a directory belongs to; None for one that had no turn yet."""
+    """(row key, root) of the project that a directory was identified as; None for one that had no turn yet.
+
+    Not of what that was merged into: each of two merged directories has instruction files of its own.
+    """
     place = stage_place.identify(directory)
-    seq = store.read(lambda rows: projects.seq_of(rows, place))
+    seq = store.read(lambda rows: projects.identified(rows, place))
     return None if seq is None else (seq, place.root)
 
 

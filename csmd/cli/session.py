@@ -86,7 +86,13 @@ _parent = click.option("--parent", metavar="UUID", default="", help="The message
 def write_user(ident: str, text: str, parent: str, project: str | None, as_json: bool) -> None:
     """Write as the user into a session of csmd's own. Typed in a terminal it counts as yours."""
     found = ask(
-        "csm_session_write_user", id=ident, text=text, parent=parent, project=here(project), by_person=person_is_there()
+        "csm_session_write_user",
+        id=ident,
+        asking=here(None),
+        text=text,
+        parent=parent,
+        project=here(project),
+        by_person=person_is_there(),
     )
     out(found, as_json, show_session.written)
 
@@ -99,7 +105,9 @@ def write_user(ident: str, text: str, parent: str, project: str | None, as_json:
 @json_option
 def write_assistant(ident: str, text: str, parent: str, project: str | None, as_json: bool) -> None:
     """Write as the assistant into a session of csmd's own."""
-    found = ask("csm_session_write_assistant", id=ident, text=text, parent=parent, project=here(project))
+    found = ask(
+        "csm_session_write_assistant", id=ident, asking=here(None), text=text, parent=parent, project=here(project)
+    )
     out(found, as_json, show_session.written)
 
 
@@ -111,7 +119,7 @@ def write_assistant(ident: str, text: str, parent: str, project: str | None, as_
 def write_summary(ident: str, text: str, replaces: tuple[str, ...], as_json: bool) -> None:
     """Let a summary stand for messages of a session."""
     out(
-        ask("csm_session_write_summary", id=ident, text=text, replaces=" ".join(replaces)),
+        ask("csm_session_write_summary", id=ident, asking=here(None), text=text, replaces=" ".join(replaces)),
         as_json,
         show_session.written,
     )
@@ -123,7 +131,7 @@ def write_summary(ident: str, text: str, replaces: tuple[str, ...], as_json: boo
 @json_option
 def tombstone(ident: str, uuid: str, as_json: bool) -> None:
     """Withdraw a message. Its line stays; who loads the session does not see it."""
-    found = ask("csm_session_tombstone", id=ident, uuid=uuid)
+    found = ask("csm_session_tombstone", id=ident, asking=here(None), uuid=uuid)
     out(found, as_json, lambda value: click.echo(f"withdrawn: {value['tombstoned']}"))
 
 
@@ -141,7 +149,7 @@ def load(ident: str, as_json: bool) -> None:
 @json_option
 def path(ident: str, project: str | None, as_json: bool) -> None:
     """Print the path of a session of csmd's own."""
-    found = ask("csm_session_path", id=ident, project=here(project))
+    found = ask("csm_session_path", id=ident, asking=here(None), project=here(project))
     out(found, as_json, lambda value: click.echo(value["path"]))
 
 

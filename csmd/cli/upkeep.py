@@ -35,6 +35,8 @@ NAMED = {"turns": "turns", "memories": "memories", "tombstones": "forgotten text
 def backup(what: str | None, to: Path | None, as_json: bool) -> None:
     """Copy the database while the daemon works. `csmd backup list` shows the copies."""
     if what == "list":
+        if to:
+            raise click.UsageError("--to goes with a copy that is made")
         asking.out(asking.ask("csm_backup_list"), as_json, _listed)
         return
     with show.progress() as bar:

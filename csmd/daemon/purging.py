@@ -104,7 +104,11 @@ def _purge_files(steward: Steward, plan: Plan | None) -> dict[str, Any]:
     marks = steward.store.read(lambda rows: tombstones.marks(rows, key))
     needles = [Needle(said) for said in (plan.texts or plan.probes)] if plan else []
     everything = plan is None or plan.what != "text"
-    done = purge_files.purge(paths.home, paths.log_dir, marks, needles, everything=everything)
+
+    def purged(kind: tombstones.Kind, names: Sequence[str]) -> set[str]:
+        return set(steward.store.read(lambda rows: tombstones.purged_names(rows, kind, names, key=key)))
+
+    done = purge_files.purge(paths.home, paths.log_dir, marks, needles, purged=purged, everything=everything)
     return {"files_removed": done.removed, "files_rewritten": done.rewritten, "files_kept": done.kept}
 
 

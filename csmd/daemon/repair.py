@@ -17,13 +17,11 @@ from pathlib import Path
 from typing import Any
 
 from csmd import wire
-from csmd.capture import own, stage_tail
 from csmd.capture import stage as capture
-from csmd.capture.exclude import Excludes
 from csmd.capture.redact import choose_words
 from csmd.capture.stage_place import Places
 from csmd.config import Config
-from csmd.daemon import logs
+from csmd.daemon import logs, reading
 from csmd.daemon.entry import configuration, explaining
 from csmd.daemon.now import now_iso
 from csmd.daemon.run import alone
@@ -135,9 +133,8 @@ def _lost(made: rebuild.Found, *, key_lost: bool) -> list[str]:
 
 
 def _transcripts(config: Config, sources: list[Rows]) -> list[Path]:
-    """Every transcript: those of the assistant, and those that were imported from elsewhere."""
-    roots = [folder / "projects" for folder in config.assistant_dirs]
-    listed = [path for root in roots if root.is_dir() for path in capture.transcripts(root)]
+    """Every transcript: those of the assistant, csmd's own session files, and those that were imported from elsewhere."""
+    listed = [path for root in reading.roots(config) for path in capture.transcripts(root)]
     known = [Path(path) for rows in sources for path in salvage.paths_read(rows)]
     return list(dict.fromkeys([*listed, *(path for path in known if path.is_file())]))
 
@@ -145,14 +142,10 @@ def _transcripts(config: Config, sources: list[Rows]) -> list[Path]:
 def _read_all(config: Config, store: Store, paths: list[Path]) -> list[str]:
     """Takes in every transcript from its beginning; which could not be read, in words."""
     troubled = 0
+    leave_out = reading.excludes(config)
     for path in paths:
         try:
-            stage_tail.tail(
-                store, path, now=now_iso, tool_limit=config.settings.capture_tool_output_bytes,
-                quarantine=config.paths.quarantine, session_limit=config.settings.capture_session_bytes,
-                excludes=Excludes(projects=config.settings.privacy_exclude, files=config.settings.files_left_out),
-                read_line=own.reader(path, home=config.paths.sessions, key=store.hash_key),
-            )  # fmt: skip
+            reading.read(store, config, path, leave_out=leave_out)
         except OSError:
             troubled += 1
     return [f"{troubled} transcripts could not be read"] if troubled else []
@@ -169,7 +162,7 @@ def restore(config: Config, source: str, *, dry_run: bool = False) -> dict[str, 
         if chosen is None:
             raise BadInput(f"there is no backup that can be used in {backup.folder_of(database)}", hint="csmd repair")
         if not chosen.is_file():
-            raise BadInput(f"{chosen}: no such file", hint="csmd backup list")
+            raise BadInput(f"{chosen}: no such file", hint="`csmd backup list` shows the backups")
         new = _copy(chosen, workshop / "new")
         try:
             backup.examine(new)

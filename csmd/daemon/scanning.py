@@ -79,7 +79,7 @@ def _redact(said: str) -> tuple[str, dict[str, int]]:
 
 def _column(steward: Steward, table: str, column: str, report: _Report, *, fix: bool) -> Iterator[None]:
     way, _ = purge.WAYS[table, column]
-    if way == "hide":
+    if way in purge.OF_PATHS:
         return  # paths of transcripts are kept as they are: a cursor has to find its file again
     store, key = steward.store, steward.store.hash_key
     after: int | None = 0

@@ -18,14 +18,13 @@ from datetime import UTC, datetime, timedelta
 from pathlib import Path
 
 from csmd.believe import stage as believe
-from csmd.capture import own, stage_tail
 from csmd.capture import stage as capture
-from csmd.capture.exclude import Excludes
+from csmd.capture import stage_tail
 from csmd.config import Config
-from csmd.daemon import backups, embedding, jobs, replay, retention
+from csmd.daemon import backups, embedding, jobs, reading, replay, retention
 from csmd.daemon.instructed import Instructed
 from csmd.daemon.jobs import Job
-from csmd.daemon.now import iso, now_iso
+from csmd.daemon.now import iso
 from csmd.distill import stage as distill
 from csmd.errors import CsmdError, StoreError
 from csmd.store import cursors, files, reports
@@ -68,7 +67,7 @@ class Steward(threading.Thread):
         """Transcripts that were hinted at meanwhile: they do not wait for it."""
         self.left_alone: set[Path] = set()
         """What lies in the spool, is no event and cannot be removed."""
-        self.excludes = Excludes(projects=config.settings.privacy_exclude, files=config.settings.files_left_out)
+        self.excludes = reading.excludes(config)
         self.excluded: set[Path] = set()
         """Transcripts of projects that the user wants left out, as far as they were met."""
         self.instructed = Instructed(self)
@@ -197,8 +196,7 @@ class Steward(threading.Thread):
 
     def roots(self) -> list[Path]:
         """The directories with transcripts, those that exist."""
-        folders = [*(folder / "projects" for folder in self.config.assistant_dirs), self.config.paths.sessions]
-        return [path for path in folders if path.is_dir()]
+        return reading.roots(self.config)
 
     def sweep(self, *, full: bool) -> int:
         """Reads every transcript that has grown; only those read in the last hour unless `full`."""
@@ -238,18 +236,10 @@ class Steward(threading.Thread):
             if not path.is_file():
                 return False  # gone, which is no trouble, or a pipe that would never end
             with suppress(FileNotFoundError):
-                report = stage_tail.tail(
-                    self.store,
-                    path,
-                    now=now_iso,
-                    tool_limit=self.config.settings.capture_tool_output_bytes,
-                    quarantine=self.config.paths.quarantine,
-                    session_limit=self.config.settings.capture_session_bytes,
-                    most_pieces=most_pieces,
-                    stop=self._stopping.is_set,
-                    excludes=self.excludes,
-                    read_line=own.reader(path, home=self.config.paths.sessions, key=self.store.hash_key),
-                )
+                report = reading.read(
+                    self.store, self.config, path,
+                    leave_out=self.excludes, most_pieces=most_pieces, stop=self._stopping.is_set,
+                )  # fmt: skip
                 if report.excluded:
                     self.excluded.add(path)
             return True

@@ -15,7 +15,7 @@ from csmd.errors import BadInput, DeadlineExceeded, EmbeddingUnavailable
 from csmd.model import Brief, Hit, Memory
 from csmd.recall import brief as briefs
 from csmd.recall import known, rank
-from csmd.store import context, counts, instructions, memories, projects, search, vectors
+from csmd.store import context, counts, instructions, memories, merges, projects, search, vectors
 from csmd.store.sqlite import Rows
 
 #: A text to its vector and the model's name; raises EmbeddingUnavailable.
@@ -38,8 +38,8 @@ def asked(rows: Rows, project: str, *, asking: str) -> list[int] | None:
     question is put, is behind it too. BadInput when the project it is about is not.
     """
     if not project:
-        return projects.visible(rows, inside=stage_place.wall(rows, asking))
-    seen = scopes(rows, project)
+        return seen(rows, asking=asking)
+    found = scopes(rows, project)
     if asking and asking != project:
         inside = stage_place.wall(rows, project)
         if inside and inside != stage_place.wall(rows, asking):
@@ -47,13 +47,18 @@ def asked(rows: Rows, project: str, *, asking: str) -> list[int] | None:
                 f"{project} is in the workspace {projects.name_of(rows, inside)}, and you are not",
                 hint=f"ask from there: cd '{project}'",
             )
-    return seen
+    return found
+
+
+def seen(rows: Rows, *, asking: str) -> list[int] | None:
+    """The rows that may be seen from a directory, whatever the question is about; None for really all."""
+    return projects.visible(rows, inside=stage_place.wall(rows, asking))
 
 
 def is_seen(rows: Rows, project: int, *, asking: str) -> bool:
     """Whether what belongs to a project's row may be seen from a directory."""
-    seen = projects.visible(rows, inside=stage_place.wall(rows, asking))
-    return seen is None or project in seen
+    open_ones = seen(rows, asking=asking)
+    return open_ones is None or project in open_ones
 
 
 def find(
@@ -107,8 +112,16 @@ def session_brief(rows: Rows, *, places: Sequence[int], session_id: str, max_tok
 
 
 def _told_anyway(rows: Rows, places: Sequence[int]) -> Callable[[str], bool]:
-    """Whether CLAUDE.md, or the assistant's own memory, says something already in these places."""
-    return known.known(instructions.texts(rows, [place for place in places if place])).says
+    """Whether CLAUDE.md, or the assistant's own memory, says something already in these places.
+
+    Of directories that were merged each must say it: nobody asks here from which of them.
+    """
+    sides = [
+        [known.known(told) for one in sorted(merges.with_merged(rows, place)) if (told := instructions.texts(rows, [one]))]
+        for place in places
+        if place
+    ]  # fmt: skip
+    return lambda statement: any(side and all(one.says(statement) for one in side) for side in sides)
 
 
 def prompt_recall(

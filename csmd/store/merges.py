@@ -61,7 +61,7 @@ def split(rows: Rows, source: int, part: int) -> Moved:
     A memory goes when it came from there, or was said there and nowhere else; one that came from there
     and was said again in what stays is left there as a copy.
     """
-    tree = _tree(rows, part)
+    tree = with_merged(rows, part)
     bases = _bases(rows, source)
     aside = _aside(rows, part)
     rows.run("update projects set merged_into = 0 where seq = :part", part=part)
@@ -142,7 +142,7 @@ def _directories(rows: Rows, part: int, tree: frozenset[int]) -> frozenset[int]:
     )
 
 
-def _tree(rows: Rows, project: int) -> frozenset[int]:
+def with_merged(rows: Rows, project: int) -> frozenset[int]:
     """A project with all that was merged into it, and into those."""
     found, waiting = {project}, [project]
     while waiting:

@@ -37,13 +37,24 @@ def settle(rows: Rows, project: Project, *, now: str) -> Settled:
     place = project.place or project.root
     own = _own(rows, project, now)
     seq = _current(rows, own, place)
-    raw = seq if seq != own and rows.value("select part_of from projects where seq = :seq", seq=seq) else own
+    raw = _identified(rows, own, seq)
     directory = rows.value(
         "select seq from directories where path = :path and project_seq = :project", path=place, project=raw
     ) or rows.value(
         "insert into directories (path, project_seq) values (:path, :project) returning seq", path=place, project=raw
     )
     return Settled(seq, int(directory))
+
+
+def _identified(rows: Rows, own: int, current: int) -> int:
+    part = current != own and rows.value("select part_of from projects where seq = :seq", seq=current)
+    return current if part else own
+
+
+def identified(rows: Rows, project: Project) -> int | None:
+    """The row that a place was identified as, whatever that was merged into since; None for an unknown one."""
+    own = _by_key(rows, project.key)
+    return None if own is None else _identified(rows, own, _current(rows, own, project.place or project.root))
 
 
 def seq_of(rows: Rows, project: Project) -> int | None:

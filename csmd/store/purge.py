@@ -22,8 +22,11 @@ from csmd.store.sqlite import Rows
 UNFINISHED = "purge_begun"
 
 #: What becomes of a text that holds something purged. turn: rewritten, with what was made of it;
-#: drop: its row goes; memory: it is removed whole; rewrite: in place; hide: a keyed hash takes its place.
-Way = Literal["turn", "drop", "memory", "rewrite", "hide"]
+#: drop: its row goes; memory: it is removed whole; rewrite: in place; of paths that tell rows apart or are looked up
+#: hide: a keyed hash takes its place, of those that do not empty: nothing does.
+Way = Literal["turn", "drop", "memory", "rewrite", "hide", "empty"]
+#: The ways of columns that are gone through by their values, not by rows.
+OF_PATHS: frozenset[Way] = frozenset({"hide", "empty"})
 #: Every column of holds.TEXT_COLUMNS and the key of its rows: a test fails on one that is missing.
 WAYS: dict[tuple[str, str], tuple[Way, str]] = {
     ("turns", "text"): ("turn", "seq"),
@@ -33,7 +36,7 @@ WAYS: dict[tuple[str, str], tuple[Way, str]] = {
     ("projects", "name"): ("rewrite", "seq"),
     ("sessions", "cwd"): ("rewrite", "seq"),
     ("sessions", "title"): ("rewrite", "seq"),
-    ("sessions", "path"): ("hide", "seq"),
+    ("sessions", "path"): ("empty", "seq"),
     ("files", "path"): ("hide", "path"),
     ("projects", "remote"): ("rewrite", "seq"),
     ("aliases", "path"): ("rewrite", "seq"),
@@ -91,8 +94,8 @@ def end(rows: Rows) -> None:
 def _column(table: str, column: str, rows: Rows, key: bytes, after: int) -> tuple[int | None, int]:
     """A part of one column: what holds purged text is changed in the way of its column."""
     way, ident = WAYS[table, column]
-    if way == "hide":
-        return None, _hide(rows, table, column, ident, key)
+    if way in OF_PATHS:
+        return None, _hide(rows, table, column, way, ident, key)
     marks = tombstones.marks(rows, key)
     if not marks:
         return None, 0
@@ -152,8 +155,8 @@ def _stated_already(rows: Rows, seq: int, new: str, key: bytes) -> bool:
     return other is not None
 
 
-def _hide(rows: Rows, table: str, column: str, ident: str, key: bytes) -> int:
-    """Takes purged names of transcripts out of a column; those of cursors stay known by a keyed hash."""
+def _hide(rows: Rows, table: str, column: str, way: Way, ident: str, key: bytes) -> int:
+    """Takes purged paths out of a column; a hidden one stays known, and another than its neighbours, by a keyed hash."""
     total = 0
     if not tombstones.marks(rows, key) and not tombstones.has(rows, "file"):
         return total
@@ -169,7 +172,7 @@ def _hide(rows: Rows, table: str, column: str, ident: str, key: bytes) -> int:
         if known:
             rows.run(f"delete from {table} where {column} = :path", path=path)  # noqa: S608
         else:
-            new = name if column == ident else ""
+            new = name if way == "hide" else ""
             rows.run(f"update {table} set {column} = :new where {column} = :path", new=new, path=path)  # noqa: S608
         total += 1
     return total

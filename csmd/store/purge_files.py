@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 import contextlib
+import fcntl
 import os
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any, Literal
@@ -12,7 +13,7 @@ from typing import Any, Literal
 from csmd import wire
 from csmd.errors import BadInput, StoreError
 from csmd.store import files
-from csmd.store.purged import Marks, Needle, clean, without
+from csmd.store.purged import PURGED, Marks, Needle, clean, without
 from csmd.store.sqlite import Rows, connect
 
 #: database: rewritten by the store itself; copy: a database nobody has open, removed when it holds or may hold it;
@@ -41,6 +42,15 @@ WAYS: dict[str, Way] = {
 }
 #: Rows of a copy that are held at a time.
 PART = 500
+#: What stays in the line of a purged turn: by these others refer to it, and a reader knows it again.
+KNOWN_BY = frozenset(
+    {"type", "uuid", "parentUuid", "leafUuid", "replaces", "tombstones", "sessionId", "timestamp", "role", "userType",
+     "version", "model", "subtype", "stop_reason", "id"}
+)  # fmt: skip
+#: A text without what is to go, and how often that stood in it.
+Clean = Callable[[str], tuple[str, int]]
+#: (kind, names) -> those of the names that were purged as a whole.
+Purged = Callable[[Literal["turn", "session"], Sequence[str]], set[str]]
 
 
 @dataclass(slots=True)
@@ -52,11 +62,26 @@ class Done:
     kept: list[str] = field(default_factory=list)
 
 
-def purge(home: Path, log_dir: Path, marks: Marks, needles: list[Needle], *, everything: bool) -> Done:
+def purge(
+    home: Path,
+    log_dir: Path,
+    marks: Marks,
+    needles: list[Needle],
+    *,
+    purged: Purged = lambda *_: set(),
+    everything: bool,
+) -> Done:
     """Takes purged text out of every file that may hold text; with `everything` no copy of the database is left.
 
-    That is for turns, sessions and projects: a copy may hold them under names that only it knows.
+    That is for turns, sessions and projects: a copy may hold them under names that only it knows. `purged` tells which
+    are gone as a whole: csmd's own session files are known by these names.
     """
+    gone = [path for path, way in listed(home, log_dir) if way == "lines" and purged("session", [path.stem])]
+    for path in gone:
+        path.unlink(missing_ok=True)
+        with contextlib.suppress(OSError):
+            path.parent.rmdir()  # it has the project's name; it stays while another session is in it
+    turns = _purged_turns(home, log_dir, purged)
 
     def cleaned(said: str) -> tuple[str, int]:
         said, hits = clean(said, marks)
@@ -65,18 +90,50 @@ def purge(home: Path, log_dir: Path, marks: Marks, needles: list[Needle], *, eve
             hits += more
         return said, hits
 
-    return change(home, log_dir, cleaned, every_copy=everything)
+    done = change(home, log_dir, cleaned, every_copy=everything, turns=turns)
+    done.removed += [str(path) for path in gone]
+    return done
 
 
-def change(home: Path, log_dir: Path, cleaned: Callable[[str], tuple[str, int]], *, every_copy: bool = False) -> Done:
-    """Changes or removes each file for which `cleaned` gives hits, in the way of its kind."""
+def _purged_turns(home: Path, log_dir: Path, purged: Purged) -> frozenset[str]:
+    """The uuids in csmd's own session files that are of purged turns."""
+    found: set[str] = set()
+    for path, way in listed(home, log_dir):
+        if way == "lines":
+            named = [_uuid(line) for line in path.read_bytes().decode("utf-8", "replace").split("\n")]
+            found |= purged("turn", [uuid for uuid in named if uuid])
+    return frozenset(found)
+
+
+def _uuid(line: str) -> str:
+    """The uuid of a file's line; "" for one that has none."""
+    try:
+        value = wire.loads(line) if line.strip() else None
+    except BadInput:
+        return ""
+    uuid = value.get("uuid") if isinstance(value, dict) else ""
+    return uuid if isinstance(uuid, str) else ""
+
+
+def change(
+    home: Path,
+    log_dir: Path,
+    cleaned: Clean,
+    *,
+    every_copy: bool = False,
+    turns: frozenset[str] = frozenset(),
+) -> Done:
+    """Changes or removes each file for which `cleaned` gives hits, in the way of its kind.
+
+    Of a line of `turns` nothing is left but what it is known by.
+    """
     done = Done()
     for path, way in listed(home, log_dir):
         if way == "copy" and (every_copy or _copy_holds(path, cleaned)):
             path.unlink(missing_ok=True)
             done.removed.append(str(path))
         elif way != "copy":
-            _plain(path, way, cleaned, done)
+            _plain(path, way, cleaned, done, turns)
     return done
 
 
@@ -93,52 +150,61 @@ def _matching(home: Path, log_dir: Path, pattern: str) -> list[Path]:
     return sorted(path for path in found if path.is_file() and not path.is_symlink())
 
 
-def _plain(path: Path, way: Way, cleaned: Callable[[str], tuple[str, int]], done: Done) -> None:
-    whole = path.read_bytes().decode("utf-8", "replace")
-    said, hits = _lines(whole, cleaned) if way == "lines" else cleaned(whole)
-    if not hits:
-        return
-    if way == "remove":
-        path.unlink(missing_ok=True)
-        done.removed.append(str(path))
-    elif way == "keep":
-        done.kept.append(str(path))
-    else:
-        with path.open("r+b") as file:
+def _plain(path: Path, way: Way, cleaned: Clean, done: Done, turns: frozenset[str]) -> None:
+    with path.open("r+b") as file:
+        if way == "lines":
+            fcntl.flock(file, fcntl.LOCK_EX)  # what is appended meanwhile comes before or after
+        whole = file.read().decode("utf-8", "replace")
+        said, hits = _lines(whole, cleaned, turns) if way == "lines" else cleaned(whole)
+        if not hits:
+            return
+        if way == "remove":
+            path.unlink(missing_ok=True)
+            done.removed.append(str(path))
+        elif way == "keep":
+            done.kept.append(str(path))
+        else:
+            file.seek(0)
             file.write(said.encode("utf-8", "replace"))
             file.truncate()
+            file.flush()
             os.fsync(file.fileno())
-        done.rewritten.append(str(path))
+            done.rewritten.append(str(path))
 
 
-def _lines(whole: str, cleaned: Callable[[str], tuple[str, int]]) -> tuple[str, int]:
+def _lines(whole: str, cleaned: Clean, turns: frozenset[str]) -> tuple[str, int]:
     """A file of JSON lines with every string in them cleaned; a line that is none is cleaned as it stands."""
     total = 0
 
-    def mended(value: Any) -> Any:
+    def mended(value: Any, clean_one: Clean) -> Any:
         nonlocal total
         if isinstance(value, str):
-            value, hits = cleaned(value)
+            value, hits = clean_one(value)
             total += hits
         elif isinstance(value, list):
-            value = [mended(one) for one in value]
+            value = [mended(one, clean_one) for one in value]
         elif isinstance(value, dict):
-            value = {key: mended(one) for key, one in value.items()}
+            value = {key: mended(one, cleaned if key in KNOWN_BY else clean_one) for key, one in value.items()}
         return value
 
     lines = []
     for line in whole.split("\n"):
         before = total
         try:
-            value = mended(wire.loads(line)) if line.strip() else None
+            value = wire.loads(line) if line.strip() else None
         except BadInput:
-            lines.append(mended(line))
+            lines.append(mended(line, cleaned))
         else:
+            value = mended(value, _emptied if turns and _uuid(line) in turns else cleaned)
             lines.append(wire.dumps(value) if total > before else line)
     return "\n".join(lines), total
 
 
-def _copy_holds(path: Path, cleaned: Callable[[str], tuple[str, int]]) -> bool:
+def _emptied(said: str) -> tuple[str, int]:
+    return PURGED, int(said not in ("", PURGED))
+
+
+def _copy_holds(path: Path, cleaned: Clean) -> bool:
     """Whether a copy of the database holds it; one that cannot be looked into may."""
     if path.suffix == ".json":  # what is written beside a copy
         return bool(cleaned(path.read_text("utf-8", "replace"))[1])

@@ -8,7 +8,7 @@ from typing import Literal
 
 from csmd import text as texts
 from csmd.errors import BadInput
-from csmd.store import memories, purge, purge_whole, tombstones
+from csmd.store import memories, merges, project_list, projects, purge, purge_whole, tombstones
 from csmd.store.purged import Needle, checked, words
 from csmd.store.sqlite import Rows
 
@@ -144,19 +144,29 @@ def _of_sessions(rows: Rows, sessions: Sequence[str]) -> list[tuple[int, str]]:
 def _project(rows: Rows, project_key: str, key: bytes) -> Plan | None:
     """Also one that was purged: its row is known by a keyed hash."""
     known = project_key and rows.one(
-        "select seq, root from projects where key = :key or substr(key, 1, :size) = :hidden order by seq desc",
+        "select seq, root, merged_into, key from projects where key = :key or substr(key, 1, :size) = :hidden "
+        "order by seq desc",
         key=project_key,
         hidden=(hidden := f"{tombstones.hidden_name('project', project_key, key)}:"),
         size=len(hidden),
     )
     if not known:
         return None
-    sessions = rows.all("select id, path from sessions where project_seq = :seq", seq=known[0])
+    seq, root, into, now_key = known
+    if into and now_key == project_key:
+        other = project_list.root_of(rows, into)
+        raise BadInput(
+            f"{root} was merged into {other}, and what was said in it is that project's now",
+            hint=f"csmd project split '{other}' '{root}' takes it out again",
+        )
+    keys = [projects.key_of(rows, one) for one in sorted(merges.with_merged(rows, seq) - {seq})]
+    sessions = rows.all("select id, path from sessions where project_seq = :seq", seq=seq)
     names = [str(ident) for ident, _ in sessions]
-    turns = _of_sessions(rows, names)
-    return Plan("project", f"the project {known[1]} and its {len(sessions)} sessions", projects=[project_key],
+    here = rows.all("select seq, uuid from turns where project_seq = :seq", seq=seq)  # a session may have come by
+    turns = {int(turn): str(uuid) for turn, uuid in [*_of_sessions(rows, names), *here]}
+    return Plan("project", f"the project {root} and its {len(sessions)} sessions", projects=[project_key, *keys],
                 sessions=names, files=[str(path) for _, path in sessions if path],
-                turns=[uuid for _, uuid in turns], probes=_probes(rows, [seq for seq, _ in turns]))  # fmt: skip
+                turns=list(turns.values()), probes=_probes(rows, list(turns)))  # fmt: skip
 
 
 def _probes(rows: Rows, seqs: Sequence[int]) -> list[str]:
@@ -181,7 +191,7 @@ def counts(rows: Rows, plan: Plan) -> dict[str, int]:
     needles = [Needle(said) for said in plan.texts]
     for (table, column), (way, _) in purge.WAYS.items() if needles else ():
         name = f"{table}.{column}"
-        if way == "hide":
+        if way in purge.OF_PATHS:
             paths = rows.all(f"select {column} from {table}")  # noqa: S608
             found[name] = sum(any(needle.spans(str(path)) for needle in needles) for (path,) in paths)
             continue
@@ -196,7 +206,7 @@ def counts(rows: Rows, plan: Plan) -> dict[str, int]:
 
 def variants(rows: Rows, needles: Sequence[Needle], table: str, column: str, after: int) -> tuple[int | None, set[str]]:
     """A part of a column: the texts as they stand there, in whole words; where to go on, None at the end."""
-    if purge.WAYS[table, column][0] == "hide":
+    if purge.WAYS[table, column][0] in purge.OF_PATHS:
         part = [(0, str(path)) for (path,) in rows.all(f"select {column} from {table}")]  # noqa: S608
         follows = None
     else:

@@ -172,13 +172,18 @@ def projects(rows: Rows, key: bytes, after: int) -> tuple[int | None, int]:
 
 
 def _purge_name(rows: Rows, seq: int, since: str, key: bytes) -> int:
-    """Takes a project's name, root and key, unless something newer lives in it: that is another project from then on."""
+    """Takes what a project is known by and told, unless something newer lives in it: that is another one from then on."""
     name, made = rows.one("select key, created_at from projects where seq = :seq", seq=seq) or ("", "")
     newer = rows.value("select 1 from sessions where project_seq = :seq and started_at > :since", seq=seq, since=since)
     if made > since or newer is not None:
         return 0
+    for table in ("aliases", "instructions"):
+        rows.run(f"delete from {table} where project_seq = :seq", seq=seq)  # noqa: S608
+    for directory, path in rows.all("select seq, path from directories where project_seq = :seq", seq=seq):
+        hidden = tombstones.hidden_name("file", str(path), key)
+        rows.run("update directories set path = :hidden where seq = :seq", hidden=hidden, seq=directory)
     return rows.run(
-        "update projects set key = :key, root = :purged, name = :purged where seq = :seq",
+        "update projects set key = :key, root = :purged, name = :purged, remote = '', fingerprint = '' where seq = :seq",
         # With its own number: a project that was purged twice has had two rows.
         key=f"{tombstones.hidden_name('project', str(name), key)}:{seq}",
         purged=PURGED,

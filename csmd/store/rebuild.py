@@ -110,6 +110,24 @@ _STUB_PROJECTS = (
     "select distinct x.project_seq, 'recovered-' || cast(x.project_seq as text), '', 'recovered', 'path', '' from {} x "
     "where x.project_seq not in (select seq from projects)"
 )
+#: The wall stays though its name is lost: else what is behind it would be seen from everywhere.
+_STUB_WORKSPACES = (
+    "insert into projects (seq, key, root, name, kind, created_at) select distinct p.workspace_seq, 'workspace:recovered-' || "
+    "cast(p.workspace_seq as text), '', 'recovered-' || cast(p.workspace_seq as text), 'workspace', '' from projects p "
+    "where p.workspace_seq > 0 and p.workspace_seq not in (select seq from projects)"
+)
+#: References that no foreign key holds: one that leads nowhere counts as none.
+_WITHOUT_AIM = (
+    "update projects set merged_into = 0 where merged_into not in (select seq from projects)",
+    "update projects set part_of = 0 where part_of not in (select seq from projects)",
+    # What it stood aside for is gone: it is believed itself where that was.
+    (
+        "update memories set project_seq = (select p.merged_into from projects p where p.seq = memories.project_seq) "
+        "where twin_of > 0 and twin_of not in (select seq from memories) "
+        "and project_seq in (select seq from projects where merged_into > 0)"
+    ),
+    "update memories set twin_of = 0 where twin_of not in (select seq from memories)",
+)
 _STUB_SESSIONS = (
     "insert into sessions (seq, id, host, project_seq, started_at, last_at) "
     "select t.session_seq, 'recovered-' || cast(t.session_seq as text), 'claude', min(t.project_seq), min(t.at), "
@@ -126,9 +144,11 @@ def _close_references(into: Rows) -> tuple[int, set[int]]:
         "insert into projects (seq, key, root, name, kind, created_at) values "
         "(0, 'everywhere', '', 'everywhere', 'path', '') on conflict do nothing"
     )
-    stubs = into.run(_STUB_SESSIONS)
+    stubs = into.run(_STUB_SESSIONS) + into.run(_STUB_WORKSPACES)
     for table in ("sessions", "turns", "memories", "injections"):
         stubs += into.run(_STUB_PROJECTS.format(table))
+    for sql in _WITHOUT_AIM:
+        into.run(sql)
     for _ in range(3):  # what refers to a row that goes itself
         for name in [table.name for table in tables(into)]:
             for _, _, parent, column, to, *_ in into.all(f"pragma foreign_key_list({name})"):
@@ -199,7 +219,11 @@ def keep_forgotten(rows: Rows, tombstones: list[dict[str, Any]], *, key: bytes) 
     for tombstone in tombstones:
         rows.run(
             "insert into tombstones (kind, hash, part_of, words, anchor, anchor_at, authority, created_at) values "
-            "(:kind, :hash, :part_of, :words, :anchor, :anchor_at, :authority, :created_at) on conflict do nothing",
+            "(:kind, :hash, :part_of, :words, :anchor, :anchor_at, :authority, :created_at) "
+            "on conflict (kind, hash, part_of) do update set "
+            "authority = case when excluded.authority = 'user' then 'user' else tombstones.authority end, "
+            "created_at = case when excluded.created_at > tombstones.created_at then excluded.created_at "
+            "else tombstones.created_at end",
             **tombstone,
         )
     return purge.honour(rows, key)
@@ -211,14 +235,11 @@ def leave_stubs(rows: Rows) -> int:
     elsewhere = (
         f"select min(st.session_seq) from session_turn st where st.turn_seq = {{}} and st.session_seq not in ({stub})"  # noqa: S608
     )
-    rows.run(
-        f"update turns set session_seq = ({elsewhere.format('turns.seq')}) "  # noqa: S608
-        f"where session_seq in ({stub}) and ({elsewhere.format('turns.seq')}) is not null"
-    )
-    rows.run(
-        f"update statements set session_seq = ({elsewhere.format('statements.turn_seq')}) "  # noqa: S608
-        f"where session_seq in ({stub}) and ({elsewhere.format('statements.turn_seq')}) is not null"
-    )
+    for table, turn in (("turns", "seq"), ("statements", "turn_seq"), ("queued", "turn_seq")):
+        session = elsewhere.format(f"{table}.{turn}")
+        rows.run(
+            f"update {table} set session_seq = ({session}) where session_seq in ({stub}) and ({session}) is not null"  # noqa: S608
+        )
     rows.run(
         f"delete from session_turn where session_seq in ({stub}) and exists "  # noqa: S608
         "(select 1 from turns t where t.seq = session_turn.turn_seq and t.session_seq <> session_turn.session_seq)"
@@ -227,7 +248,8 @@ def leave_stubs(rows: Rows) -> int:
         f"delete from sessions where seq in ({stub}) and not exists "  # noqa: S608
         "(select 1 from session_turn st where st.session_seq = sessions.seq) and not exists "
         "(select 1 from turns t where t.session_seq = sessions.seq) and not exists "
-        "(select 1 from statements s where s.session_seq = sessions.seq)"
+        "(select 1 from statements s where s.session_seq = sessions.seq) and not exists "
+        "(select 1 from queued q where q.session_seq = sessions.seq)"
     )
 
 

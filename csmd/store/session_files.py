@@ -6,6 +6,7 @@ a line of its own, so that nothing else is lost. A file that is full refuses, an
 
 from __future__ import annotations
 
+import fcntl
 import os
 import re
 from collections.abc import Iterator
@@ -51,6 +52,7 @@ def append(path: Path, line: bytes) -> None:
             f"{path}: {error.strerror}", hint="it must be a file of yours, in a directory of yours"
         ) from error
     try:
+        fcntl.flock(descriptor, fcntl.LOCK_EX)  # a purge may be at work on it
         size = os.fstat(descriptor).st_size
         torn = size > 0 and os.pread(descriptor, 1, size - 1) != b"\n"
         data = b"\n" * torn + line + b"\n"

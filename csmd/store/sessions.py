@@ -47,13 +47,18 @@ class Session:
 
 def listing(rows: Rows, *, projects: Sequence[int] | None, limit: int) -> list[Session]:
     """The sessions of people (no sub-agents) in these projects (None: in all), the latest first."""
-    wanted = "" if projects is None else f"and s.project_seq in ({', '.join(str(int(p)) for p in projects)})"
+    wanted = _among("s", projects)
     found = rows.all(
         f"select {_COLUMNS} from sessions s join projects p on p.seq = s.project_seq "  # noqa: S608
         f"where s.parent = '' {wanted} order by s.last_at desc, s.seq desc limit :limit",
         limit=limit,
     )
     return [_session(row) for row in found]
+
+
+def _among(table: str, projects: Sequence[int] | None) -> str:
+    """The condition that a table's rows are of these projects (None: of any)."""
+    return "" if projects is None else f"and {table}.project_seq in ({', '.join(str(int(p)) for p in projects)})"
 
 
 def by_id(rows: Rows, ident: str) -> Session | None:
@@ -77,11 +82,12 @@ def ids_like(rows: Rows, prefix: str) -> list[str]:
     return [str(ident) for (ident,) in found]
 
 
-def agents(rows: Rows, ident: str) -> list[Session]:
-    """The sub-agents of a session, the first first."""
+def agents(rows: Rows, ident: str, *, projects: Sequence[int] | None) -> list[Session]:
+    """The sub-agents of a session in these projects (None: in all), the first first."""
+    wanted = _among("s", projects)
     found = rows.all(
         f"select {_COLUMNS} from sessions s join projects p on p.seq = s.project_seq "  # noqa: S608
-        "where s.parent = :id order by s.started_at, s.seq",
+        f"where s.parent = :id {wanted} order by s.started_at, s.seq",
         id=ident,
     )
     return [_session(row) for row in found]
@@ -93,50 +99,55 @@ def _session(row: Sequence[object]) -> Session:
     return Session(**dict(zip(names, row, strict=True)))  # type: ignore[arg-type]
 
 
-def conversation(rows: Rows, session_seq: int) -> list[SaidTurn]:
-    """Every turn of a session in its order."""
+def conversation(rows: Rows, session_seq: int, *, projects: Sequence[int] | None) -> list[SaidTurn]:
+    """Every turn of a session that was said in these projects (None: in any), in its order."""
+    wanted = _among("t", projects)
     return [
         SaidTurn(uuid=a, kind=b, text=c, at=d, parent_uuid=e, message_id=f, tool_name=g, tool_id=h, tokens=i, dropped=j)
         for a, b, c, d, e, f, g, h, i, j in rows.all(
-            "select t.uuid, t.kind, t.text, t.at, t.parent_uuid, t.message_id, t.tool_name, t.tool_id, t.tokens, "
-            "coalesce(t.dropped, 0) from session_turn st join turns t on t.seq = st.turn_seq where st.session_seq = :session "
-            "order by st.ordinal",
+            "select t.uuid, t.kind, t.text, t.at, t.parent_uuid, t.message_id, t.tool_name, t.tool_id, t.tokens, "  # noqa: S608
+            "coalesce(t.dropped, 0) from session_turn st join turns t on t.seq = st.turn_seq "
+            f"where st.session_seq = :session {wanted} order by st.ordinal",
             session=session_seq,
         )
     ]
 
 
-def kinds(rows: Rows, session_seq: int) -> dict[str, int]:
-    """How many turns of each kind a session has."""
+def kinds(rows: Rows, session_seq: int, *, projects: Sequence[int] | None) -> dict[str, int]:
+    """How many turns of each kind a session has in these projects (None: in all)."""
+    wanted = _among("t", projects)
     return {
         str(kind): int(count)
         for kind, count in rows.all(
-            "select t.kind, count(*) from session_turn st join turns t on t.seq = st.turn_seq "
-            "where st.session_seq = :session group by t.kind order by t.kind",
+            "select t.kind, count(*) from session_turn st join turns t on t.seq = st.turn_seq "  # noqa: S608
+            f"where st.session_seq = :session {wanted} group by t.kind order by t.kind",
             session=session_seq,
         )
     }
 
 
-def statements(rows: Rows, session_seq: int) -> list[tuple[str, str, str, str]]:
-    """(text, gate, authority, time) of the sentences that were chosen from a session, in order."""
+def statements(rows: Rows, session_seq: int, *, projects: Sequence[int] | None) -> list[tuple[str, str, str, str]]:
+    """(text, gate, authority, time) of the sentences that were chosen from a session in these projects, in order."""
+    wanted = _among("t", projects)
     return [
         (str(a), str(b), str(c), str(d))
         for a, b, c, d in rows.all(
-            "select t.text, t.gate, t.authority, t.at from session_turn st join statements t on "
-            "t.turn_seq = st.turn_seq where st.session_seq = :session order by st.ordinal, t.seq",
+            "select t.text, t.gate, t.authority, t.at from session_turn st join statements t on "  # noqa: S608
+            f"t.turn_seq = st.turn_seq where st.session_seq = :session {wanted} "
+            "order by st.ordinal, t.seq",
             session=session_seq,
         )
     ]
 
 
-def memories(rows: Rows, ident: str) -> list[tuple[str, str, str]]:
-    """(id, text, role) of the memories that rest on a session, the first stated first."""
+def memories(rows: Rows, ident: str, *, projects: Sequence[int] | None) -> list[tuple[str, str, str]]:
+    """(id, text, role) of the memories of these projects (None: of all) that rest on a session, the first stated first."""
+    wanted = _among("m", projects)
     return [
         (str(a), str(b), str(c))
         for a, b, c in rows.all(
-            "select m.id, m.text, max(p.role) from provenance p join memories m on m.seq = p.memory_seq "
-            "where p.session_id = :session group by m.id, m.text order by min(p.at), m.id",
+            "select m.id, m.text, max(p.role) from provenance p join memories m on m.seq = p.memory_seq "  # noqa: S608
+            f"where p.session_id = :session {wanted} group by m.id, m.text order by min(p.at), m.id",
             session=ident,
         )
     ]

@@ -13,6 +13,7 @@ from machine import PREFERENCE, Machine, eventually
 
 from csmd.capture import stage_instructions, stage_place
 from csmd.daemon.watch import Watch
+from csmd.recall import stage as recall
 from csmd.store import instructions, projects
 
 pytestmark = pytest.mark.filterwarnings("ignore:Callback with id:RuntimeWarning")
@@ -180,3 +181,34 @@ def test_the_assistants_own_memory_is_known_too(machine: Machine) -> None:
     eventually(lambda: "pathlib over os.path" not in brief())
     assert "database_url" in brief()
     assert time.monotonic() - begun < 60, "by the watch, not by a sweep"
+
+
+def test_of_merged_directories_only_what_each_of_them_says_is_told_anyway(parts: Any) -> None:
+    machine: Machine = parts.machine
+    clone, into = machine.root / "clone", machine.root / "into"
+    for folder, said in ((clone, "Always use the heron queue."), (into, "Always use the quokka queue.")):
+        folder.mkdir()
+        (folder / "CLAUDE.md").write_text(f"{said}\n\nNever push to the main branch.\n")
+        machine.transcript(
+            machine.line("user", "I said something.", session=folder.name, cwd=str(folder)),
+            machine.line("assistant", "It is done.", session=folder.name, cwd=str(folder)),
+            session=folder.name,
+        )
+    parts.steward.sweep(full=True)
+    parts.call("csm_project_merge", source=str(clone), into=str(into), by_person=True)
+
+    def told_anyway(folder: Path) -> list[bool]:
+        parts.steward.instructed.visit(str(folder))
+        parts.steward.instructed.step()
+
+        def look(rows: Any) -> list[bool]:
+            says = recall._told_anyway(rows, recall.scopes(rows, str(folder)))
+            return [says(f"Always use the {bird} queue.") for bird in ("heron", "quokka")] + [
+                says("Never push to the main branch.")
+            ]
+
+        return list(parts.store.read(look))
+
+    assert told_anyway(into) == [False, True, True]
+    # Whichever was looked at last: what one of them is not told must not be kept from it.
+    assert [told_anyway(folder) for folder in (clone, into, clone)] == [[False, False, True]] * 3

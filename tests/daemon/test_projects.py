@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import subprocess
 from pathlib import Path
 from typing import Any
@@ -256,3 +257,70 @@ def test_what_a_client_said_is_nowhere_in_another_clients_project(parts: Any, wo
     parts.call("csm_project_workspace", name="acme", places=str(acme), remove=True, by_person=True)
     found = parts.call("csm_memory_search", query="VPN staging cluster", project="", asking=str(own))
     assert found["hits"], "taken out by a person"
+
+
+def test_a_session_that_went_behind_a_wall_shows_nothing_of_it_outside(parts: Any) -> None:
+    open_place, walled = str(parts.machine.project), parts.machine.root / "client"
+    (walled / ".git").mkdir(parents=True)
+    machine = parts.machine
+    machine.transcript(
+        machine.line("user", "I prefer herons in the open.", session="both", uuid="u1", cwd=open_place),
+        machine.line("assistant", "Noted.", session="both", cwd=open_place),
+        machine.line("user", "I prefer the quokka for the client.", session="both", uuid="u2", cwd=str(walled)),
+        machine.line("assistant", "The quokka it is.", session="both", uuid="u3", cwd=str(walled)),
+        session="both",
+    )
+    parts.steward.sweep(full=True)
+    list(parts.steward.distilling(force=True))
+    parts.steward.believe()
+    parts.call("csm_project_workspace", name="client", places=str(walled), by_person=True)
+    for asking, seen in ((open_place, False), (str(walled), True)):
+        assert bool(parts.call("csm_memory_search", query="quokka", asking=asking)["hits"]) == seen
+        for tool in ("csm_session_show", "csm_session_transcript", "csm_session_export"):
+            said = json.dumps(parts.call(tool, id="both", asking=asking))
+            assert "heron" in said or tool == "csm_session_show", tool
+            assert ("quokka" in said) == seen, (tool, asking)
+
+
+def purged(parts: Any, place: Path) -> dict[str, Any]:
+    """A purge of a project that is carried out in the test's process."""
+    job = parts.steward.jobs[parts.call("csm_privacy_purge", what=str(place), by_person=True)["job"]]
+    while job.state in ("waiting", "running"):
+        parts.steward._advance_job()
+    assert job.state == "done", job.error
+    return dict(job.result)
+
+
+def test_a_purge_is_of_the_project_that_a_path_is_shown_as(parts: Any, work: Path) -> None:
+    whole, old, clone, into = (repository(work / name) for name in ("whole", "old", "clone", "into"))
+    part = whole / "part"
+    part.mkdir()
+    told(parts, (whole, "I prefer herons in the whole."), session="s-whole")
+    told(parts, (part, "I prefer quokkas in the part."), session="s-part1")
+    told(parts, (clone, "I prefer magpies in the clone."), session="s-clone")
+    told(parts, (into, "I prefer ravens in the target."), session="s-into1")
+    told(parts, (old, "I prefer lorises in the old place."), session="s-old99")
+    parts.call("csm_project_split", whole=str(whole), place=str(part), by_person=True)
+    parts.call("csm_project_merge", source=str(clone), into=str(into), by_person=True)
+    parts.call("csm_project_alias", place=str(repository(work / "new")), other=str(old), by_person=True)
+    told(parts, (work / "new", "I prefer gulls in the new place."), session="s-new99")
+
+    def left() -> set[str]:
+        return {row["text"].split()[2] for row in parts.call("csm_memory_list")["memories"]}
+
+    assert left() == {"herons", "quokkas", "magpies", "ravens", "lorises", "gulls"}
+    assert purged(parts, part)["about"].startswith(f"the project {part} ")
+    assert left() == {"herons", "magpies", "ravens", "lorises", "gulls"}
+    with pytest.raises(BadInput, match="was merged into"):
+        parts.call("csm_privacy_purge", what=str(clone), by_person=True)
+    purged(parts, work / "new")
+    assert left() == {"herons", "magpies", "ravens"}
+    purged(parts, into)
+    assert left() == {"herons"}
+    assert "clone" not in str(listed(parts)) and "old" not in str(listed(parts))
+    assert (
+        parts.store.read(
+            lambda rows: rows.all("select 1 from projects where root in (:a, :b)", a=str(clone), b=str(old))
+        )
+        == []
+    )

@@ -236,3 +236,25 @@ def test_a_session_of_ones_own_is_exported_with_who_spoke(parts: Parts) -> None:
     lines = [json.loads(line) for line in made["lines"]]
     assert [line["type"] for line in lines if "message" in line] == ["user", "assistant"]
     assert {line["sessionId"] for line in lines} == {made["session_id"]} and made["session_id"] != "mine"
+
+
+def test_a_session_file_behind_a_wall_is_none_outside(parts: Parts) -> None:
+    uuid = write(parts, "The heron queue is the client's.")
+    take_in(parts)
+    inside, outside = str(parts.machine.project), str(parts.machine.root)
+    parts.call("csm_project_workspace", name="client", places=inside, by_person=True)
+    for tool, more in (
+        ("csm_session_load", {}),
+        ("csm_session_path", {}),
+        ("csm_session_tombstone", {"uuid": uuid}),
+        ("csm_session_write_assistant", {"text": "Said from elsewhere."}),
+        ("csm_session_write_summary", {"text": "Said from elsewhere."}),
+    ):
+        with pytest.raises(BadInput, match="no session file"):
+            parts.call(tool, id="mine", asking=outside, **more)
+    parts.call("csm_session_write_assistant", id="mine", text="Said from inside.", asking=inside)
+    loaded = parts.call("csm_session_load", id="mine", asking=inside)
+    assert [message["text"] for message in loaded["messages"]] == [
+        "The heron queue is the client's.",
+        "Said from inside.",
+    ]

@@ -241,3 +241,27 @@ def test_a_scan_finds_what_older_rules_let_through_and_never_shows_it(machine: M
     assert machine.call("csm_store_check")["problems"] == []
     machine.stop(child)
     assert left(machine, token) == {}
+
+
+@pytest.mark.parametrize("what", ["session", "project", "turn"])
+def test_what_was_purged_as_a_whole_is_in_no_session_file_of_csmds_own(machine: Machine, what: str) -> None:
+    """More messages than are searched for afterwards, so that finding none of those is not enough."""
+    child = machine.start()
+    place = str(machine.project)
+    messages = [
+        f"The zanzibar quokka number {number} is told in words that nobody else has said." for number in range(25)
+    ]
+    written = [machine.call("csm_session_write_user", id="mine-77", text=said, project=place) for said in messages]
+    kept = machine.call("csm_session_write_user", id="other-77", text="Herons stay.", project=str(machine.root))
+    machine.sync()
+    typed = {"session": "mine-77", "project": place, "turn": written[3]["uuid"]}[what]
+    done = purge(machine, typed)
+    assert (done["what"], done["left"]) == (what, [])
+    machine.sync()
+    assert [one["uuid"] for one in machine.call("csm_session_load", id="other-77")["messages"]] == [kept["uuid"]]
+    if what == "turn":
+        said = [one["text"] for one in machine.call("csm_session_load", id="mine-77")["messages"]]
+        assert said == [*messages[:3], "[purged]", *messages[4:]]
+    machine.stop(child)
+    assert (what == "turn") == Path(written[0]["path"]).parent.exists()
+    assert left(machine, messages[3] if what == "turn" else "The zanzibar quokka number") == {}

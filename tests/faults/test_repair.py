@@ -29,8 +29,8 @@ from csmd.daemon import repair
 from csmd.daemon.now import now_iso
 from csmd.daemon.steward import Steward
 from csmd.errors import BadInput, Damaged, SchemaTooNew
-from csmd.model import Provenance, Statement
-from csmd.store import backup, files, memories, salvage, sqlite, vectors
+from csmd.model import Project, Provenance, Statement
+from csmd.store import backup, files, memories, projects, queue, rebuild, salvage, sqlite, vectors
 from csmd.store.core import Store, integrity
 from csmd.store.embed import Embedder
 from csmd.store.sqlite import Rows
@@ -523,7 +523,7 @@ def test_a_file_that_is_of_no_use_is_refused_and_nothing_changes(used: Used, tmp
     assert refusal.value.what
     assert config.paths.database.read_bytes() == before
     assert not config.paths.database.with_name(repair.BEFORE_RESTORE).exists()
-    with pytest.raises(BadInput, match=r"[Nn]o such"):
+    with pytest.raises(BadInput, match=f"{tmp_path}/nothing.db: no such"):
         repair.restore(config, str(tmp_path / "nothing.db"))
 
 
@@ -596,3 +596,129 @@ def test_a_running_daemon_makes_backups_and_one_is_put_back(machine: Machine) ->
     after = machine.status()["counts"]
     assert {**after, "vectors": 0} == {**before, "vectors": 0}
     assert machine.call("csm_store_check") == {"problems": []}
+
+
+def test_a_repair_reads_what_the_daemon_would_and_believes_nobody_more(machine: Machine) -> None:
+    """Projects that the user leaves out stay out; csmd's own session files speak for nobody without their mark."""
+    kept_out = machine.root / "secret"
+    kept_out.mkdir()
+    machine.transcript(machine.line("user", "Heron one.", session="open"), session="open")
+    machine.transcript(
+        machine.line("user", "Heron two.", session="hidden", cwd=str(kept_out)),
+        session="hidden",
+        folder=machine.assistant / "projects" / "-secret",
+    )
+    own = machine.paths.sessions / "-p"
+    own.mkdir(parents=True)
+    lines = [
+        machine.line("user", said, session="mine", uuid=uuid)
+        for said, uuid in (("Heron three.", "u3"), ("Heron four.", "u4"))
+    ]
+    lines.append({**machine.line("user", "", session="mine"), "type": "tombstone", "tombstones": ["u4"]})
+    (own / "mine.jsonl").write_text("".join(json.dumps(line) + "\n" for line in lines))
+    machine.paths.database.write_bytes(b"no database at all" * 999)
+    repair.repair(machine.config(privacy_exclude=(str(kept_out),)))
+    with sqlite.opened(machine.paths.database, readonly=True) as rows:
+        said = dict(rows.all("select text, kind from turns"))
+    assert said == {"Heron one.": "user", "Heron three.": "relayed"}
+
+
+def key_of(rows: Rows) -> bytes:
+    return bytes(rows.value("select value from meta where key = 'hash_key'"))
+
+
+def rebuilt(store: Store, path: Path, given: Callable[[Rows], None]) -> None:
+    """Makes `store` of a database that holds what `given` puts there, as if only its rows could be read."""
+    Store(path, now=now_iso()).close()
+    with sqlite.opened(path, readonly=False) as rows:
+        rows.run("pragma foreign_keys = off")
+        given(rows)
+        key = key_of(rows)
+    with sqlite.opened(path, readonly=True) as damaged:
+        store.write(lambda rows: rebuild.rebuild(rows, damaged=damaged, copy=None, key=key, new_key=key))
+
+
+@pytest.fixture
+def anew(tmp_path: Path) -> Iterator[Store]:
+    store = Store(tmp_path / "new.db", now=now_iso())
+    yield store
+    store.close()
+
+
+def project(rows: Rows, name: str, **columns: Any) -> int:
+    seq = rows.value(
+        "insert into projects (key, root, name, kind, created_at) values (:name, '/' || :name, :name, 'path', '') returning seq",
+        name=name,
+    )
+    for column, value in columns.items():
+        rows.run(f"update projects set {column} = :value where seq = :seq", value=value, seq=seq)
+    return int(seq)
+
+
+def test_what_names_a_row_that_is_lost_does_not_lead_into_nothing(anew: Store, tmp_path: Path) -> None:
+    def given(rows: Rows) -> None:
+        project(rows, "merged", merged_into=77)
+        project(rows, "part", part_of=78)
+        project(rows, "walled", workspace_seq=79)
+        gone = project(rows, "gone", merged_into=project(rows, "whole"))
+        for ident, scope, twin in (("m1", 0, 990), ("m2", 79, 0), ("m3", gone, 991)):
+            rows.run(
+                "insert into memories (id, text, text_hash, gate, category, type, tier, decay, authority, origin, confidence, "
+                "scope, project_seq, session_id, created_at, confirmed_at, hot_until, warm_until, archive_at, twin_of) values "
+                "(:id, :id, :hash, 'epistemic', 'fact', 'semantic', 'hot', 'slow', 'user', 'stated', 0.9, 'project', "
+                ":scope, '', '', '', 1, 1, 1, :twin)",
+                id=ident, hash=text.keyed_hash(ident, key_of(rows)), scope=scope, twin=twin,
+            )  # fmt: skip
+
+    rebuilt(anew, tmp_path / "old.db", given)
+
+    def look(rows: Rows) -> None:
+        for name in ("merged", "part"):
+            place = Project(key=name, root=f"/{name}", name=name, kind="path")
+            assert projects.seq_of(rows, place) == rows.value("select seq from projects where key = :k", k=name)
+        inside = projects.everywhere(rows, int(rows.value("select seq from projects where key = 'walled'")))
+        assert inside == 79 and rows.value("select kind from projects where seq = 79") == "workspace"
+        outside = {memory.id for memory in memories.listing(rows, projects=projects.visible(rows, inside=0))}
+        behind = {memory.id for memory in memories.listing(rows, projects=projects.visible(rows, inside=inside))}
+        assert (outside, behind) == ({"m1", "m3"}, {"m1", "m2", "m3"})
+
+    anew.read(look)
+
+
+def test_a_session_whose_row_is_lost_gives_its_queue_to_the_one_that_lists_its_turns_again(
+    anew: Store, tmp_path: Path
+) -> None:
+    def given(rows: Rows) -> None:
+        turn = rows.value(
+            "insert into turns (uuid, session_seq, project_seq, kind, text, text_hash, at, source) values "
+            "('q', 55, 0, 'user', 'said', 'h', '2026-01-01T00:00:00.000Z', 'transcript') returning seq"
+        )
+        queue.add(rows, "k", session=55, turn=int(turn), at="2026-01-01T00:00:00.000Z")
+
+    rebuilt(anew, tmp_path / "old.db", given)
+
+    def listed_again(rows: Rows) -> int:
+        session = rows.value(
+            "insert into sessions (id, host, project_seq, started_at, last_at, turns) values "
+            "('real', 'claude', 0, '2026', '2026', 1) returning seq"
+        )
+        turn = rows.value("select seq from turns where uuid = 'q'")
+        rows.run("insert into session_turn (session_seq, ordinal, turn_seq) values (:s, 1, :t)", s=session, t=turn)
+        assert rebuild.leave_stubs(rows) == 1
+        return int(rows.value("select session_seq from queued") == session)
+
+    assert anew.write(listed_again) == 1
+    assert anew.write(integrity) == []
+
+
+def test_of_a_tombstone_that_the_backup_has_too_the_stronger_and_later_one_counts(anew: Store) -> None:
+    def tombstone(authority: str, at: str) -> dict[str, Any]:
+        return {"kind": "project", "hash": "h", "part_of": "", "words": 0, "anchor": 0, "anchor_at": 0,
+                "authority": authority, "created_at": at}  # fmt: skip
+
+    def put(rows: Rows) -> list[Any]:
+        for authority, at in (("assistant", "2026-02"), ("user", "2026-03"), ("assistant", "2026-01")):
+            rebuild.keep_forgotten(rows, [tombstone(authority, at)], key=anew.hash_key)
+        return rows.all("select authority, created_at from tombstones")
+
+    assert anew.write(put) == [("user", "2026-03")]

@@ -147,7 +147,7 @@ HOT: dict[str, Any] = {
     "delete_for": lambda rows, _: vectors.delete_for(rows, "turn", 1),
     "move_to": lambda rows, _: vectors.move_to(rows, "turn", 1, 0),
     "sessions_behind": lambda rows, _: cursors.sessions_behind(rows, "distill"),
-    "conversation": lambda rows, _: sessions.conversation(rows, 1),
+    "conversation": lambda rows, _: sessions.conversation(rows, 1, projects=None),
     "sessions listing": lambda rows, _: sessions.listing(rows, projects=[1], limit=9),
     "withdraw": lambda rows, _: sessions.withdraw(rows, "/t", "l1"),
     "drop_old": lambda rows, given: retention.drop_old(rows, before=given.at(400), days=90, limit=9),

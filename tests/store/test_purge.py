@@ -179,6 +179,30 @@ def test_no_column_and_no_byte_holds_a_purged_text(filled: Store, given: Given, 
     assert filled.read(lambda rows: len(rows.all("select 1 from files where path like 'purged:%'"))) == 1
 
 
+def test_several_places_below_one_purged_name_are_all_hidden(filled: Store, given: Given, path: Path) -> None:
+    """Directories and instruction files are told apart by their paths: what takes their place must tell them apart, too."""
+    folder = "/home/me/zanzibar-quokka"
+
+    def plant(rows: Rows) -> None:
+        place = replace(given.project("trip"), root=folder)
+        seq = projects.ensure(rows, place, now=given.now)
+        for below in ("a", "b"):
+            projects.settle(rows, replace(place, place=f"{folder}/{below}"), now=given.now)
+        told = [
+            instructions.Instruction(path=f"{folder}/{name}", kind="Project", root=folder, text="t", text_hash="h")
+            for name in ("CLAUDE.md", ".claude/CLAUDE.md")
+        ]
+        instructions.replace(rows, seq, told, now=given.now)
+
+    filled.write(plant)
+    carry_out(filled, plan_of(filled, MARK))
+    assert left_in_bytes(path, MARK) == 0
+    for table in ("directories", "instructions"):
+        hidden = f"select count(*) from {table} where path like 'purged:%'"
+        assert filled.read(lambda rows, hidden=hidden: rows.value(hidden)) == 2
+    assert filled.write(integrity) == []
+
+
 def texts_of(store: Store, where: str = "1 = 1") -> list[str]:
     return [
         said for (said,) in store.read(lambda rows: rows.all(f"select text from turns t where {where} order by seq"))
@@ -219,8 +243,24 @@ def test_a_purged_project_leaves_neither_its_name_nor_what_was_said_in_it(
 ) -> None:
     plan = plan_of(filled, "/home/me/bank", project_key="key-bank")
     assert (plan.what, plan.sessions, plan.files) == ("project", ["s3-third"], ["/t/s3-third.jsonl"])
+
+    def known(rows: Rows) -> None:
+        bank = replace(given.project("bank"), remote="example.org/heron-bank", fingerprint="f" * 16)
+        seq = projects.settle(rows, bank, now=given.now).seq
+        projects.add_alias(rows, "key-old-bank", seq, path="/home/me/heron-bank", why="moved", now=given.now)
+        told = [
+            instructions.Instruction(
+                path="/home/me/heron-bank/CLAUDE.md", kind="Project", root="/home/me/bank",
+                text="The heron bank settles at noon", text_hash="h",
+            )
+        ]  # fmt: skip
+        instructions.replace(rows, seq, told, now=given.now)
+
+    filled.write(known)
     carry_out(filled, plan)
-    assert left_in_bytes(path, "/home/me/bank", "s3-third.jsonl", *plan.probes) == 0
+    assert left_in_bytes(path, "/home/me/bank", "s3-third.jsonl", "heron-bank", "heron bank", *plan.probes) == 0
+    for key in ("key-bank", "key-old-bank"):
+        assert filled.read(lambda rows, key=key: projects.seq_of(rows, replace(given.project(), key=key))) is None
     assert {row[1] for row in filled.read(counts.projects)} == {"/home/me/shop", PURGED}
     assert filled.read(lambda rows: memories.links_of(rows, "m-u00")) == []
     # What begins in it later is another project.

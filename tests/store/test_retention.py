@@ -38,7 +38,7 @@ def test_only_tool_traffic_from_before_the_day_is_dropped_and_its_turns_stay(sto
     kept = {uuid for uuid, text in found.items() if not text.startswith("[tool")}
     assert kept == {f"{kind}-{day}" for kind in KINDS for day in range(4) if day > 1 or not kind.startswith("tool")}
     assert store.read(lambda rows: rows.all("select uuid, text_hash from turns order by uuid")) == hashes
-    listed = store.read(lambda rows: sessions.conversation(rows, 1))
+    listed = store.read(lambda rows: sessions.conversation(rows, 1, projects=None))
     assert len(listed) == 16 and [turn.dropped for turn in listed if turn.uuid == "tool_result-0"] == [size]
     assert store.write(lambda rows: retention.drop_old(rows, before=before, days=90, limit=100)) == 0
     counted = store.read(counts.counters)

@@ -9,7 +9,7 @@ from csmd.capture import stage_place
 from csmd.daemon.jobs import Job
 from csmd.daemon.tool import REQUIRED, Params, Tool
 from csmd.errors import CsmdError
-from csmd.store import purge_plan
+from csmd.store import project_list, projects, purge_plan
 from csmd.store.purge_plan import Plan
 from csmd.store.sqlite import Rows
 
@@ -19,8 +19,15 @@ if TYPE_CHECKING:
 
 def _plan(tools: Tools, rows: Rows, params: Params) -> Plan:
     typed = str(params["what"])
-    place = stage_place.identify(typed).key if typed.startswith("/") else ""
+    place = _project_key(rows, typed) if typed.startswith("/") else ""
     return purge_plan.resolve(rows, typed, key=tools.store.hash_key, kind=params["kind"], project_key=place)
+
+
+def _project_key(rows: Rows, path: str) -> str:
+    """The key of the project that is shown with a path, else of the one it counts to; its own where neither is known."""
+    shown = project_list.at(rows, path)
+    seq = stage_place.known(rows, path) if shown is None else shown
+    return stage_place.identify(path).key if seq is None else projects.key_of(rows, seq)
 
 
 def _by_person(params: Params, verb: str) -> None:

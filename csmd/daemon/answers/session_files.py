@@ -11,11 +11,11 @@ from dataclasses import asdict
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from csmd.capture import own
+from csmd.capture import own, stage_place
 from csmd.capture.hosts import claude_export
 from csmd.capture.own import EntryKind, Loaded
 from csmd.daemon.now import now_iso
-from csmd.daemon.tool import REQUIRED, Params, Tool
+from csmd.daemon.tool import ASKING, REQUIRED, Params, Tool
 from csmd.errors import BadInput, CsmdError
 from csmd.store import session_files, sessions
 from csmd.store.sqlite import Rows
@@ -34,7 +34,7 @@ def _write(kind: EntryKind) -> Run:
 
 
 def _summarise(tools: Tools, rows: Rows, params: Params) -> dict[str, Any]:
-    known = _loaded(tools, params["id"])
+    known = _loaded(tools, rows, params)
     asked = [name for name in params["replaces"].replace(",", " ").split() if name]
     names = asked or [message.uuid for message in known.messages]
     if not names:
@@ -44,7 +44,7 @@ def _summarise(tools: Tools, rows: Rows, params: Params) -> dict[str, Any]:
 
 
 def _tombstone(tools: Tools, rows: Rows, params: Params) -> dict[str, Any]:
-    _must_have(_loaded(tools, params["id"]), [params["uuid"]], params["id"])
+    _must_have(_loaded(tools, rows, params), [params["uuid"]], params["id"])
     return {**_append(tools, rows, params, "tombstone", "", names=[params["uuid"]]), "tombstoned": params["uuid"]}
 
 
@@ -52,13 +52,13 @@ def _append(
     tools: Tools, rows: Rows, params: Params, kind: EntryKind, body: str, *, parent: str = "", names: Sequence[str] = ()
 ) -> dict[str, Any]:
     ident = session_files.check_id(params["id"])
-    path = _path(tools, params)
+    path = _path(tools, rows, params)
     known = sessions.by_id(rows, ident)
     if known is not None and known.path != str(path):
         raise CsmdError(f"{ident} is a session of the assistant, and only it writes that", hint="choose another name")
     if kind != "tombstone" and not body.strip():
         raise BadInput("there is nothing in that text to write")
-    loaded = _loaded(tools, ident)
+    loaded = _loaded(tools, rows, params)
     if parent:
         _must_have(loaded, [parent], ident)
     elif loaded.messages:
@@ -79,12 +79,27 @@ def _must_have(loaded: Loaded, names: Sequence[str], ident: str) -> None:
             raise BadInput(f"{ident} has no message {name[:60]!r}", hint=f"`csmd session load {ident}` shows them")
 
 
-def _path(tools: Tools, params: Params) -> Path:
-    """The session's file, or where it will be: in the folder of the project it is begun in."""
+def _found(tools: Tools, rows: Rows, params: Params) -> Path | None:
+    """The session's file, None for none; BadInput for one behind a wall that who asks is not behind."""
     ident = session_files.check_id(params["id"])
     found = session_files.find(tools.config.paths.sessions, ident)
+    inside = stage_place.wall(rows, _cwd(tools, ident)) if found else 0
+    if inside and inside != stage_place.wall(rows, params[ASKING]):
+        raise _no_file(ident)
+    return found
+
+
+def _no_file(ident: str) -> BadInput:
+    return BadInput(
+        f"csmd has no session file {ident!r}", hint="`csmd session transcript` shows the assistant's sessions"
+    )
+
+
+def _path(tools: Tools, rows: Rows, params: Params) -> Path:
+    """The session's file, or where it will be: in the folder of the project it is begun in."""
     folder = claude_export.project_folder(params.get("project") or "/")
-    return found or tools.config.paths.sessions / folder / f"{ident}{session_files.SUFFIX}"
+    new = tools.config.paths.sessions / folder / f"{params['id']}{session_files.SUFFIX}"
+    return _found(tools, rows, params) or new
 
 
 def _cwd(tools: Tools, ident: str) -> str:
@@ -93,28 +108,30 @@ def _cwd(tools: Tools, ident: str) -> str:
     return (found and own.begun_in(session_files.lines(found), session=ident)) or "/"
 
 
-def _loaded(tools: Tools, ident: str, *, texts: bool = False) -> Loaded:
-    found = session_files.find(tools.config.paths.sessions, session_files.check_id(ident))
+def _loaded(tools: Tools, rows: Rows, params: Params, *, texts: bool = False) -> Loaded:
+    found = _found(tools, rows, params)
     lines = session_files.lines(found) if found else ()
-    return own.load(lines, session=ident, key=tools.store.hash_key, texts=texts)
+    return own.load(lines, session=params["id"], key=tools.store.hash_key, texts=texts)
 
 
 def _load(tools: Tools, rows: Rows, params: Params) -> dict[str, Any]:
-    if session_files.find(tools.config.paths.sessions, params["id"]) is None:
-        raise BadInput(
-            f"csmd has no session file {params['id']!r}",
-            hint="`csmd session transcript` shows the assistant's sessions",
-        )
-    loaded = _loaded(tools, params["id"], texts=True)
+    if _found(tools, rows, params) is None:
+        raise _no_file(params["id"])
+    loaded = _loaded(tools, rows, params, texts=True)
     return {"id": params["id"], **asdict(loaded)}
 
 
 def _where(tools: Tools, rows: Rows, params: Params) -> dict[str, Any]:
-    path = _path(tools, params)
+    path = _path(tools, rows, params)
     return {"id": params["id"], "path": str(path), "exists": path.is_file()}
 
 
-_NEW: dict[str, tuple[type, Any]] = {"id": (str, REQUIRED), "text": (str, REQUIRED), "project": (str, "")}
+_NEW: dict[str, tuple[type, Any]] = {
+    "id": (str, REQUIRED),
+    "text": (str, REQUIRED),
+    "project": (str, ""),
+    ASKING: (str, ""),
+}
 
 TOOLS: dict[str, Tool] = {
     "csm_session_write_user": Tool(
@@ -131,18 +148,18 @@ TOOLS: dict[str, Tool] = {
     ),
     "csm_session_write_summary": Tool(
         summary="Let a summary stand for messages of one", mutates=True, run=_summarise,
-        parameters={"id": (str, REQUIRED), "text": (str, REQUIRED), "replaces": (str, "")},
+        parameters={"id": (str, REQUIRED), "text": (str, REQUIRED), "replaces": (str, ""), ASKING: (str, "")},
     ),
     "csm_session_tombstone": Tool(
         summary="Withdraw a message of one", mutates=True, run=_tombstone,
-        parameters={"id": (str, REQUIRED), "uuid": (str, REQUIRED)},
+        parameters={"id": (str, REQUIRED), "uuid": (str, REQUIRED), ASKING: (str, "")},
     ),
     "csm_session_load": Tool(
         summary="The messages of one, without what was withdrawn", mutates=False, run=_load,
-        parameters={"id": (str, REQUIRED)},
+        parameters={"id": (str, REQUIRED), ASKING: (str, "")},
     ),
     "csm_session_path": Tool(
         summary="Where the file of one is, or would be", mutates=False, run=_where,
-        parameters={"id": (str, REQUIRED), "project": (str, "")},
+        parameters={"id": (str, REQUIRED), "project": (str, ""), ASKING: (str, "")},
     ),
 }  # fmt: skip

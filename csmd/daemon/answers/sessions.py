@@ -63,6 +63,7 @@ def one(rows: Rows, params: Params) -> Session:
 
 def _show(tools: Tools, rows: Rows, params: Params) -> dict[str, Any]:
     session = one(rows, params)
+    seen = recall.seen(rows, asking=params[ASKING])  # a session that wandered was behind a wall for a while
     return {
         **_session_json(session),
         "path": session.path,
@@ -71,17 +72,18 @@ def _show(tools: Tools, rows: Rows, params: Params) -> dict[str, Any]:
         "host": session.host,
         "model": session.model,
         "version": session.version,
-        "kinds": sessions.kinds(rows, session.seq),
+        "kinds": sessions.kinds(rows, session.seq, projects=seen),
         "agents": [
             {"id": agent.id, "turns": agent.turns, "started_at": agent.started_at, "model": agent.model}
-            for agent in sessions.agents(rows, session.id)
+            for agent in sessions.agents(rows, session.id, projects=seen)
         ],
         "statements": [
             dict(zip(("text", "gate", "authority", "at"), row, strict=True))
-            for row in sessions.statements(rows, session.seq)
+            for row in sessions.statements(rows, session.seq, projects=seen)
         ],
         "memories": [
-            dict(zip(("id", "text", "role"), row, strict=True)) for row in sessions.memories(rows, session.id)
+            dict(zip(("id", "text", "role"), row, strict=True))
+            for row in sessions.memories(rows, session.id, projects=seen)
         ],
         "injections": [
             dict(zip(("id", "event", "at", "tokens", "items"), row, strict=True))
@@ -90,9 +92,13 @@ def _show(tools: Tools, rows: Rows, params: Params) -> dict[str, Any]:
     }
 
 
+def _conversation(rows: Rows, session: Session, params: Params) -> list[SaidTurn]:
+    return sessions.conversation(rows, session.seq, projects=recall.seen(rows, asking=params[ASKING]))
+
+
 def _transcript(tools: Tools, rows: Rows, params: Params) -> dict[str, Any]:
     session = one(rows, params)
-    turns = [_turn_json(turn) for turn in sessions.conversation(rows, session.seq)]
+    turns = [_turn_json(turn) for turn in _conversation(rows, session, params)]
     return {**_session_json(session), "conversation": turns}
 
 
@@ -115,7 +121,7 @@ def _export(tools: Tools, rows: Rows, params: Params) -> dict[str, Any]:
             hint=f"csmd session export {session.parent}; `csmd session transcript {session.id}` shows this one",
         )
     made = claude_export.export(
-        sessions.conversation(rows, session.seq),
+        _conversation(rows, session, params),
         session_id=session.id,
         cwd=session.cwd or session.project,
         version=session.version,
