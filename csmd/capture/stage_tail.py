@@ -16,7 +16,6 @@ from csmd.capture import pieces, transcript
 from csmd.capture import stage_purge as purging
 from csmd.capture.exclude import Excludes, Withheld
 from csmd.capture.hosts import claude, claude_calls
-from csmd.capture.hosts.claude_tools import transcripts_written
 from csmd.capture.own import ReadLine
 from csmd.capture.redact import redact, storable_path
 from csmd.capture.stage import BEGINNING_BYTES, SESSION_BYTES, redaction_counts
@@ -262,7 +261,7 @@ def _leave(rows: Rows, left: claude.Left, key: bytes) -> None:
 def _store_turn(rows: Rows, turn: Turn, source: Source, marks: Marks, key: bytes, now: str) -> bool:
     if turn.answers and not claude.may_answer(sessions.tools_called(rows, turn.answers)):
         return False
-    tampered.note(rows, (text.keyed_hash(name, key) for name in transcripts_written(turn)), at=turn.at)
+    tampered.note(rows, (text.keyed_hash(name, key) for name in turn.writes), at=turn.at)
     turn, place, listed = purging.permitted_turn(turn, source.places.of(turn.cwd), source.path, marks)
     home = projects.settle(rows, place, now=now)
     return journal.add_turn(
