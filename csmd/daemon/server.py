@@ -208,11 +208,10 @@ class Server(threading.Thread):
         def decode(_: Rows | None = None) -> Decoded | BadInput:
             return hosts.decode(request.host, request.body, left_out, name=request.name, event_id=request.id, at=at)
 
-        if len(request.body) <= DECODED_HERE_BYTES and not left_out.projects:
+        lane: Lane = "main" if len(request.body) > DECODED_HERE_BYTES else "hook"
+        if lane == "hook" and not left_out.projects:  # whether a project is left out, the disk tells
             self._decoded(waiting, decode())
         else:
-            # Whether its project is left out, the disk tells.
-            lane: Lane = "main" if len(request.body) > DECODED_HERE_BYTES else "hook"
             read = self.store.submit_read(decode, lane=lane)
             self._then(read, waiting, lambda decoded: self._decoded(waiting, decoded))
 
