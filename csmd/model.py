@@ -111,7 +111,8 @@ class Turn:
 
     `form` is how the transcript tells it: a line of its own, a prompt put into the queue (known by its session, time
     and words), or a queued prompt that was taken up in the turn under way. `answers` is the uuid of the tool call in
-    place of whose result the user spoke; "" for what is no such answer.
+    place of whose result the user spoke; "" for what is no such answer. `writes` are the file names of the transcripts
+    that a tool call writes.
     """
 
     uuid: str
@@ -130,6 +131,7 @@ class Turn:
     tokens: int = 0
     form: Form = "line"
     answers: str = ""
+    writes: tuple[str, ...] = ()
 
     @property
     def stream(self) -> str:

@@ -194,7 +194,7 @@ def _answer(value: dict[str, Any], blocks: list[dict[str, Any]], tools: dict[str
     (result,), outcome = results, value.get("toolUseResult")
     tool = tools.get(result.get("tool_use_id"), "")
     if tool == "AskUserQuestion" and isinstance(outcome, dict) and isinstance(outcome.get("answers"), dict):
-        return "\n\n".join(f"{question}\n{said}" for question, said in outcome["answers"].items())
+        return "\n\n".join(f"> {question}\n{said}" for question, said in outcome["answers"].items())
     content = result.get("content")
     ours = tool and not tool.startswith("mcp__") and (value.get("permissionDecision") or {}).get("decision") != "accept"
     if ours and result.get("is_error") and isinstance(content, str) and content.startswith(REJECTION):

@@ -16,6 +16,7 @@ from csmd.store import (
     counts,
     events,
     files,
+    projects,
     reports,
     tombstones,
 )
@@ -34,15 +35,15 @@ def decode_event(body: bytes, *, name: str, event_id: str, at: str) -> tuple[Eve
     return claude.event(body, name=name, event_id=event_id, at=at, counts=counts), counts
 
 
-def place_of(event: Event) -> Project | None:
-    """The project of the turn that an event reports, None when it reports none; looks at the disk.
+def place_of(rows: Rows, event: Event) -> Project | None:
+    """The project of the turn that an event reports, a new one with its marks; None when it reports none.
 
-    For `record`: what is looked up before the write is submitted does not hold up the writer.
+    For `record`: what the disk is asked before the write is submitted does not hold up the writer.
     """
     if claude.event_turn(event) is None:
         return None
     start = started_in(Path(event.transcript_path)) if event.transcript_path else ""
-    return stage_place.identify(event.cwd, start=start)
+    return stage_place.entering(rows, stage_place.identify(event.cwd, start=start))
 
 
 def record(
@@ -73,7 +74,7 @@ def record(
     if turn is not None and place is not None:
         listed = tombstones.listed_path(rows, storable_path(event.transcript_path), key=key)
         turn, place, path = purging.permitted_turn(turn, place, listed, tombstones.marks(rows, key))
-        home = stage_place.enter(rows, place, now=now)
+        home = projects.settle(rows, place, now=now)
         reports.add_provisional(
             rows,
             turn,

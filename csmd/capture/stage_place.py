@@ -39,11 +39,9 @@ def marked(place: Project) -> Project:
     return replace(found, remote=redact(found.remote, Counter())) if found.remote else found
 
 
-def enter(rows: Rows, place: Project, *, now: str) -> projects.Settled:
-    """The row that a place counts to, with its directory; made when it is new."""
-    if not place.fingerprint and projects.seq_of(rows, place) is None:
-        place = marked(place)
-    return projects.settle(rows, place, now=now)
+def entering(rows: Rows, place: Project) -> Project:
+    """A place as `projects.settle` takes it in: with its marks when it is new. Asks the disk, so before the write."""
+    return place if projects.seq_of(rows, place) is not None else marked(place)
 
 
 def known(rows: Rows, cwd: str, *, start: str = "") -> int | None:

@@ -47,20 +47,20 @@ def permitted(rows: Rows, reading: Reading, places: Places, *, key: bytes) -> Re
     named = {name for turn in reading.turns for name in (turn.session_id, turn.stream)} | set(reading.titles)
     sessions = tombstones.purged_names(rows, "session", list(named), key=key)
     since = _purged_since(rows, list(places.values()), key)
-    turns = [
-        turn
-        for turn in reading.turns
-        if turn.session_id not in sessions
-        and turn.stream not in sessions
-        and not (turn.cwd in places and turn.at <= since.get(places[turn.cwd].key, ""))
-    ]
-    empty = _empty(rows, turns, key)
+    reading = reading.only(
+        lambda turn: (
+            turn.session_id not in sessions
+            and turn.stream not in sessions
+            and not (turn.cwd in places and turn.at <= since.get(places[turn.cwd].key, ""))
+        )
+    )
+    empty = _empty(rows, reading.turns, key)
     titles = {
         session: clean(title, marks)[0] for session, title in reading.titles.items() if session not in sessions
     }  # fmt: skip
     return replace(
         reading,
-        turns=[replace(turn, text=PURGED) if turn.uuid in empty else _cleaned(turn, marks) for turn in turns],
+        turns=[replace(turn, text=PURGED) if turn.uuid in empty else _cleaned(turn, marks) for turn in reading.turns],
         titles=titles,
     )
 

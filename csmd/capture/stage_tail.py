@@ -6,7 +6,7 @@ import contextlib
 import os
 from collections import Counter
 from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from datetime import UTC, datetime
 from pathlib import Path
 from typing import BinaryIO
@@ -16,7 +16,6 @@ from csmd.capture import pieces, transcript
 from csmd.capture import stage_purge as purging
 from csmd.capture.exclude import Excludes, Withheld
 from csmd.capture.hosts import claude, claude_calls
-from csmd.capture.hosts.claude_tools import transcripts_written
 from csmd.capture.own import ReadLine
 from csmd.capture.redact import redact, storable_path
 from csmd.capture.stage import BEGINNING_BYTES, SESSION_BYTES, redaction_counts
@@ -114,7 +113,11 @@ def tail(
             read, bad = _parse([] if source_of.silent else lines, tool_limit, notes, now(), withheld, read_line)
             read.turns = transcript.with_times(read.turns, latest)
             latest = read.turns[-1].at if read.turns else latest
-            read.turns = [turn for turn in read.turns if not excludes.place(turn.cwd)]
+            read.turns = [_named(turn, store.hash_key) for turn in read.turns]
+            if excludes.projects:
+                read = read.only(
+                    lambda turn: not (excludes.place(turn.cwd) or excludes.place(places.of(turn.cwd).root))
+                )
             reading, first = purging.permitted_lines(store, places.of, read, early)
             state = FileState(
                 path=name,
@@ -152,6 +155,18 @@ class Source:
 def moment_of(seconds: float) -> str:
     """A time in seconds since 1970 in csmd's form."""
     return datetime.fromtimestamp(seconds, UTC).isoformat(timespec="milliseconds").replace("+00:00", "Z")
+
+
+def _named(turn: Turn, key: bytes) -> Turn:
+    """A turn under its own name: a queue's line is told from another of its moment by what it says before any purge."""
+    if turn.form != "queued":
+        return turn
+    return replace(turn, uuid=f"{turn.uuid}:{text.keyed_hash(turn.text, key)[:12]}")
+
+
+def _line_of(turn: Turn) -> str:
+    """The name under which a reading knows a turn's line."""
+    return turn.uuid.rpartition(":")[0] if turn.form == "queued" else turn.uuid
 
 
 def _as_known(state: FileState | None) -> transcript.Known | None:
@@ -225,7 +240,7 @@ def _store(
                     next_left = next(leaving)
                 if _store_turn(rows, turn, source, marks, store.hash_key, now):
                     new += 1
-                    found.update(reading.redactions.get(turn.uuid, {}))
+                    found.update(reading.redactions.get(_line_of(turn), {}))
             while next_left is not None:
                 _leave(rows, next_left, store.hash_key)
                 next_left = next(leaving)
@@ -262,7 +277,7 @@ def _leave(rows: Rows, left: claude.Left, key: bytes) -> None:
 def _store_turn(rows: Rows, turn: Turn, source: Source, marks: Marks, key: bytes, now: str) -> bool:
     if turn.answers and not claude.may_answer(sessions.tools_called(rows, turn.answers)):
         return False
-    tampered.note(rows, (text.keyed_hash(name, key) for name in transcripts_written(turn)), at=turn.at)
+    tampered.note(rows, (text.keyed_hash(name, key) for name in turn.writes), at=turn.at)
     turn, place, listed = purging.permitted_turn(turn, source.places.of(turn.cwd), source.path, marks)
     home = projects.settle(rows, place, now=now)
     return journal.add_turn(

@@ -113,7 +113,7 @@ def _submit(steward: Steward, path: Path, left: files.Spooled) -> Begun:
     event, redacted = decoded
     if event is None:
         return Begun(path, "", store.submit(lambda rows: counts.count(rows, list(redacted.items())), wait=True))
-    place, room = capture.place_of(event), steward.config.settings.capture_session_bytes
+    place, room = store.read(lambda rows: capture.place_of(rows, event)), steward.config.settings.capture_session_bytes
     written = store.submit(
         lambda rows: capture.record(
             rows, event, redacted=redacted, key=store.hash_key, now=now_iso(), place=place, room=room

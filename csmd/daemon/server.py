@@ -35,7 +35,7 @@ from csmd.errors import BadInput, CsmdError, DeadlineExceeded, StoreError
 from csmd.model import Brief, Event, Project
 from csmd.recall import stage as recall
 from csmd.store import context, counts, files
-from csmd.store.core import Store
+from csmd.store.core import Lane, Store
 from csmd.store.embed import Embedder
 from csmd.store.sqlite import Rows
 from csmd.wire import Reply, Request
@@ -208,10 +208,11 @@ class Server(threading.Thread):
         def decode(_: Rows | None = None) -> Decoded | BadInput:
             return hosts.decode(request.host, request.body, left_out, name=request.name, event_id=request.id, at=at)
 
-        if len(request.body) <= DECODED_HERE_BYTES:
+        lane: Lane = "main" if len(request.body) > DECODED_HERE_BYTES else "hook"
+        if lane == "hook" and not left_out.projects:  # whether a project is left out, the disk tells
             self._decoded(waiting, decode())
         else:
-            read = self.store.submit_read(decode, lane="main")
+            read = self.store.submit_read(decode, lane=lane)
             self._then(read, waiting, lambda decoded: self._decoded(waiting, decoded))
 
     def _decoded(self, waiting: Waiting, decoded: Decoded | BadInput) -> None:
@@ -242,7 +243,7 @@ class Server(threading.Thread):
             self._then(write, waiting, lambda new: self._recorded(waiting, event, new, early))
 
         # Whose project a directory is, a disk tells that may be far away: neither this thread nor the writer waits.
-        placed = self.store.submit_read(lambda _: capture.place_of(event), lane="hook") if event.text else None
+        placed = self.store.submit_read(lambda rows: capture.place_of(rows, event), lane="hook") if event.text else None
         # A prompt's answer does not depend on its own event: it is looked up while that is written.
         early = self._look_up(waiting, event) if event.name == "prompt" else None
         if placed is None:

@@ -148,7 +148,7 @@ def statements(turn: StoredTurn, *, before: str = "") -> list[Statement]:
     if turn.kind not in PROMPTS | {"assistant"} or NOT_SAID.match(turn.text):
         return []
     speaker: Speaker = "user" if turn.kind == "user" else "assistant"
-    rows = _rows(_bounded(turn.text))
+    rows = _rows(_bounded(_own_words(turn.text) if speaker == "user" else turn.text))
     document = speaker == "user" and len(rows) > DOCUMENT_ROWS
     manner = "document" if document else speaker
     choices: list[Choice] = []
@@ -189,6 +189,11 @@ def _take(choices: list[Choice], manner: str, authority: Authority) -> list[Stat
             )
         )
     return found
+
+
+def _own_words(text: str) -> str:
+    """What a user says, without what they quote: a question of the assistant's, a page, a mail."""
+    return "\n".join(line for line in text.splitlines() if not line.lstrip().startswith(">"))
 
 
 def _bounded(text: str) -> str:

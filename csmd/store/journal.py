@@ -8,7 +8,6 @@ brings the same text in the same session, the provisional row *becomes* the tran
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import replace
 from typing import NamedTuple
 
 from csmd.model import SEARCHABLE, StoredTurn, Turn, TurnKind
@@ -106,10 +105,8 @@ def add_turn(
     `directory` the row of the place it was said in, 0 for an unknown one.
     """
     session = ensure_session(rows, turn, host=host, project=project, path=path, directory=directory)
-    if turn.form == "queued":
-        turn = replace(turn, uuid=f"{turn.uuid}:{text_hash[:12]}")
-        if queue.is_known(rows, turn.uuid):
-            return False
+    if turn.form == "queued" and queue.is_known(rows, turn.uuid):
+        return False
     known = rows.one("select seq, text_hash, session_seq, text from turns where uuid = :uuid", uuid=turn.uuid)
     if known is not None:
         seq, hash_then, home, text_then = known
@@ -205,7 +202,7 @@ def _become(rows: Rows, seq: int, turn: Turn, *, project: int, directory: int) -
 
 
 def merge(rows: Rows, seq: int, old: str, *, into: int, uuid: str) -> None:
-    """Drops the hook's turn `seq`; what was made of it belongs to the stored turn `into` from now on."""
+    """Drops the hook's or the queue's turn `seq`; what was made of it belongs to the stored turn `into` from now on."""
     memories.move_provenance(rows, old, uuid)
     rows.run(
         "update statements set turn_seq = :kept where turn_seq = :seq and not exists "
@@ -213,6 +210,8 @@ def merge(rows: Rows, seq: int, old: str, *, into: int, uuid: str) -> None:
         kept=into,
         seq=seq,
     )
+    # A queue's line stays known: read again it would bring its turn back.
+    rows.run("update queued set turn_seq = :kept where turn_seq = :seq", kept=into, seq=seq)
     vectors.delete_for(rows, "turn", seq)
     home, said = rows.all("select session_seq, text from turns where seq = :seq", seq=seq)[0]
     rows.run("update sessions set bytes = bytes - :size where seq = :seq", size=room_of.bytes_of(said), seq=home)

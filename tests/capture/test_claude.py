@@ -175,8 +175,8 @@ CASES: dict[str, tuple[bytes, tuple[tuple[str, str], ...]]] = {
     "a result with what csmd printed": (user([result(f"a{FENCED}b")]), (("tool_result", "ab"),)),
     "a result and words": (user([result("out"), text("go on")]), (("user", "go on"), ("tool_result", "out"))),
     "a tool's structured result is not read twice": (user([result("o")], toolUseResult={"stdout": "o"}), (("tool_result", "o"),)),
-    "an answer to a question": (asked({"Which?": "The first"}), (("tool_result", "User has answered"), ("user", "Which?\nThe first"))),
-    "answers to questions": (asked({"A?": "a", "B?": "b"}), (("tool_result", "User has answered"), ("user", "A?\na\n\nB?\nb"))),
+    "an answer to a question": (asked({"Which?": "The first"}), (("tool_result", "User has answered"), ("user", "> Which?\nThe first"))),
+    "answers to questions": (asked({"A?": "a", "B?": "b"}), (("tool_result", "User has answered"), ("user", "> A?\na\n\n> B?\nb"))),
     "no answer to a question": (asked({}), (("tool_result", "User has answered"),)),
     "a tool turned down with a reason": (rejected("use the other one"), (("tool_result", WHY + "use the other one"), ("user", "use the other one"))),
     "a tool turned down in a version that says so": (

@@ -19,7 +19,8 @@ from hypothesis import strategies as st
 
 from csmd import wire
 from csmd.capture import stage, stage_tail
-from csmd.store import reports
+from csmd.capture.exclude import Excludes
+from csmd.store import purge, reports, tombstones
 from csmd.store.core import Store
 
 NOW = "2027-06-01T00:00:00.000Z"
@@ -57,7 +58,8 @@ class Home:
             wire.dumps(payload).encode(), name=payload["hook_event_name"], event_id=ident, at=at
         )
         if event is not None:
-            place, key = stage.place_of(event), self.store.hash_key
+            place = self.store.read(lambda rows: stage.place_of(rows, event))
+            key = self.store.hash_key
             self.store.write(lambda rows: stage.record(rows, event, redacted=redacted, key=key, now=NOW, place=place))
         return ident
 
@@ -243,3 +245,91 @@ def test_whatever_happens_in_a_session_and_in_whatever_order_it_is_told_each_tur
     with tempfile.TemporaryDirectory(dir=home.root) as folder:
         live(home, Path(folder), steps, data.draw)
         check(home, Path(folder))
+
+
+def said(session: str, uuid: str, words: str, second: int, **more: Any) -> dict[str, Any]:
+    """A prompt's line."""
+    message = {"role": "user", "content": words}
+    at = f"2027-01-01T00:00:{second:02d}.000Z"
+    return {
+        "type": "user",
+        "uuid": uuid,
+        "sessionId": session,
+        "timestamp": at,
+        "cwd": "/p",
+        "message": message,
+        **more,
+    }
+
+
+def moved(session: str, operation: str, second: int, words: str = "") -> dict[str, Any]:
+    """A line of the queue."""
+    at = f"2027-01-01T00:00:{second:02d}.000Z"
+    return {
+        "type": "queue-operation", "operation": operation, "sessionId": session, "timestamp": at, "content": words,
+    }  # fmt: skip
+
+
+def put_in(path: Path, *values: dict[str, Any]) -> None:
+    written([Line(str(path), value) for value in values])
+
+
+def test_a_queues_line_whose_words_a_fork_brought_first_stays_known(home: Home, tmp_path: Path) -> None:
+    fork, own = tmp_path / "f.jsonl", tmp_path / "s.jsonl"
+    put_in(fork, said("f", "u1", "queued words", 5))
+    lines = (moved("s", "enqueue", 2, "queued words"), moved("s", "dequeue", 4), said("s", "u1", "queued words", 5))
+    put_in(own, *lines)
+    home.read(fork)
+    for _ in range(2):
+        home.read(own)
+        assert [uuid for uuid, *_ in home.streams()["s"]] == ["u1"]
+        own.unlink()
+        put_in(own, *lines)
+
+
+@pytest.mark.parametrize("whole", [True, False])
+def test_a_queues_line_stays_known_when_what_it_says_was_purged(home: Home, tmp_path: Path, whole: bool) -> None:
+    path = tmp_path / "s.jsonl"
+    lines = (said("s", "u0", "hello", 0), moved("s", "enqueue", 2, "about nightingale now"), moved("s", "remove", 4))
+    put_in(path, *lines)
+    home.read(path)
+    key = home.store.hash_key
+
+    def write(rows: Any) -> None:
+        if whole:
+            names = [uuid for (uuid,) in rows.all("select uuid from turns where uuid like 'queue:%'")]
+            tombstones.purge_names(rows, "turn", names, key=key, now=NOW)
+        else:
+            tombstones.purge_text(rows, "nightingale", key=key, now=NOW)
+        purge.honour(rows, key)
+
+    home.store.write(write)
+    path.unlink()
+    put_in(path, *lines)
+    home.read(path)
+    assert [text for *_, text in home.streams()["s"]] == ["hello", "[purged]" if whole else "about [purged] now"]
+
+
+def test_what_left_the_queue_keeps_its_place_beside_turns_that_are_left_out(home: Home, tmp_path: Path) -> None:
+    path = tmp_path / "s.jsonl"
+    put_in(
+        path, said("s", "u0", "hello", 0), said("s", "x1", "no", 1, cwd="/x"), said("s", "x2", "no", 1, cwd="/x"),
+        moved("s", "enqueue", 2, "same"), moved("s", "remove", 3), said("s", "u2", "same", 4), said("s", "u3", "end", 5),
+    )  # fmt: skip
+    home.tail(path, excludes=Excludes(projects=("/x",)))
+    assert [text for *_, text in home.streams()["s"]] == ["hello", "same", "same", "end"]
+
+
+def test_what_is_said_in_a_worktree_of_an_excluded_project_is_left_out(home: Home, tmp_path: Path) -> None:
+    main, tree = tmp_path / "main", tmp_path / "tree"
+    (main / ".git" / "worktrees" / "tree").mkdir(parents=True)
+    (main / ".git" / "HEAD").write_text("ref: refs/heads/main\n")
+    (main / ".git" / "worktrees" / "tree" / "commondir").write_text("../..\n")
+    (main / ".git" / "worktrees" / "tree" / "HEAD").write_text("ref: refs/heads/tree\n")
+    (main / ".git" / "worktrees" / "tree" / "gitdir").write_text(f"{tree}/.git\n")
+    tree.mkdir()
+    (tree / ".git").write_text(f"gitdir: {main}/.git/worktrees/tree\n")
+    path = tmp_path / "s.jsonl"
+    put_in(path, said("s", "u0", "hello", 0), said("s", "u1", "no", 1, cwd=str(tree)))
+    home.tail(path, excludes=Excludes(projects=(str(main),)))
+    assert [text for *_, text in home.streams()["s"]] == ["hello"]

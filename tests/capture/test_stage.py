@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import os
 import stat
+import threading
 import tracemalloc
 from collections import Counter
 from collections.abc import Iterator
@@ -18,7 +19,7 @@ from hypothesis import strategies as st
 from csmd.capture import pieces, stage, stage_tail, transcript
 from csmd.errors import BadInput
 from csmd.model import Event
-from csmd.store import cursors
+from csmd.store import cursors, disk
 from csmd.store.core import Store
 from csmd.store.notes import NOTES_LIMIT
 
@@ -77,7 +78,7 @@ class Place:
 
     def record(self, event: Event, redacted: Counter[str]) -> bool:
         key = self.store.hash_key
-        place = stage.place_of(event)
+        place = self.store.read(lambda rows: stage.place_of(rows, event))
         return self.store.write(
             lambda rows: stage.record(rows, event, redacted=redacted, key=key, now=NOW, place=place)
         )
@@ -573,6 +574,26 @@ def test_a_pipe_in_place_of_a_transcript_is_no_file_and_nobody_waits_for_it(plac
         place.tail(pipe)
 
 
+def test_the_writer_never_asks_the_disk_for_a_new_project(place: Place, monkeypatch: pytest.MonkeyPatch) -> None:
+    asked: list[str] = []
+
+    def asks(name: str) -> Any:
+        real = getattr(disk, name)
+
+        def ask(*values: Any) -> Any:
+            asked.append(threading.current_thread().name)
+            return real(*values)
+
+        return ask
+
+    for name in ("read", "stamp"):
+        monkeypatch.setattr(disk, name, asks(name))
+    (place.root / "w" / ".git").mkdir(parents=True)
+    (place.root / "w" / ".git" / "HEAD").write_text("ref: refs/heads/main\n")
+    assert place.hook("UserPromptSubmit", ident="e1", prompt="hello", cwd=str(place.root / "w"))
+    assert asked and "csmd-writer" not in asked
+
+
 def test_the_place_of_an_event_can_be_looked_up_before_it_is_written(place: Place) -> None:
     place.write(line("u1", cwd="/w/p"))
 
@@ -583,9 +604,9 @@ def test_the_place_of_an_event_can_be_looked_up_before_it_is_written(place: Plac
         return event
 
     prompt = decoded("UserPromptSubmit", prompt="hello")
-    found = stage.place_of(prompt)
+    found = place.store.read(lambda rows: stage.place_of(rows, prompt))
     assert found is not None and found.root == "/w/p"
-    assert stage.place_of(decoded("SessionStart")) is None
+    assert place.store.read(lambda rows: stage.place_of(rows, decoded("SessionStart"))) is None
     place.path.unlink()
     key = place.store.hash_key
     assert place.store.write(lambda rows: stage.record(rows, prompt, redacted=Counter(), key=key, now=NOW, place=found))

@@ -92,7 +92,7 @@ def test_a_hook_and_its_transcript_name_the_same_project(parts: Any, work: Path)
     assert event is not None
     parts.store.write(
         lambda rows: capture.record(
-            rows, event, redacted=redacted, key=parts.store.hash_key, now=now_iso(), place=capture.place_of(event)
+            rows, event, redacted=redacted, key=parts.store.hash_key, now=now_iso(), place=capture.place_of(rows, event)
         )
     )
     assert turns(parts) == {"two": ["there"]}

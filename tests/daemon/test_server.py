@@ -18,6 +18,7 @@ from machine import CORRECTION, PREFERENCE, Machine, ask, call_frames, event_fra
 
 from csmd import wire
 from csmd.capture import project
+from csmd.capture.exclude import Excludes
 from csmd.capture.hosts import claude
 from csmd.daemon.jobs import Job
 from csmd.daemon.server import Server
@@ -429,10 +430,12 @@ def test_a_large_payload_is_decoded_beside_and_the_small_ones_are_served_meanwhi
     assert parts.store.read(counts.counters)["bad events"] == 1
 
 
+@pytest.mark.parametrize("left_out", [(), ("/elsewhere",)])
 def test_a_directory_that_does_not_answer_holds_up_neither_the_socket_nor_the_writer(
-    parts: Any, monkeypatch: pytest.MonkeyPatch
+    parts: Any, monkeypatch: pytest.MonkeyPatch, left_out: tuple[str, ...]
 ) -> None:
     server: Server = parts.serve()
+    server.steward.excludes = Excludes(projects=left_out)
     asked, go_on = threading.Event(), threading.Event()
     identify = project.identify
 

@@ -11,7 +11,9 @@ import hashlib
 import json
 import re
 from collections import Counter
-from dataclasses import dataclass, field
+from collections.abc import Callable
+from dataclasses import dataclass, field, replace
+from itertools import accumulate
 from pathlib import Path
 from typing import Any
 
@@ -90,6 +92,13 @@ class Reading:
     withheld: Withheld = field(default_factory=Withheld)
     withdrawn: list[str] = field(default_factory=list)
     """The uuids of turns that a session file of csmd's own takes back."""
+
+    def only(self, keep: Callable[[Turn], bool]) -> Reading:
+        """The reading without the other turns; what left the queue keeps its place among those that stay."""
+        kept = [keep(turn) for turn in self.turns]
+        before = [0, *accumulate(map(int, kept))]
+        turns = [turn for turn, stays in zip(self.turns, kept, strict=True) if stays]
+        return replace(self, turns=turns, left=[replace(one, place=before[one.place]) for one in self.left])
 
 
 def event(body: bytes, *, name: str, event_id: str, at: str, counts: Counter[str]) -> Event | None:

@@ -15,6 +15,7 @@ from csmd import text as texts
 from csmd import wire
 from csmd.capture.exclude import Withheld
 from csmd.capture.fields import label, moment, string
+from csmd.capture.hosts.claude_tools import transcripts_written
 from csmd.capture.redact import redact, redact_tree
 from csmd.model import TOOL_KINDS, Turn, TurnKind
 
@@ -37,12 +38,15 @@ _COMMAND = re.compile(r"^\s*<command-(?:name|message|args)>")
 _NAME = re.compile(r"<command-name>\s*/?(.*?)\s*</command-name>", re.DOTALL)
 _ARGUMENTS = re.compile(r"<command-args>(.*)</command-args>", re.DOTALL)
 _SLASH = re.compile(r"^/[a-zA-Z][\w:.-]*(?:\s|$)")
-_NOTIFICATION = re.compile(r"^\s*<(?:task|agent)-notification\b")
+#: What another agent, session or service sent: it comes as a prompt and is nobody's here (the queue has no origin).
+_NOTIFICATION = re.compile(
+    r"^\s*<(?:(?:task|agent)-notification|(?:agent|teammate|cross-session)-message|channel|fork-boilerplate)[\s>]"
+)
 _INTERRUPTED = re.compile(r"^\[Request interrupted by user(?: for tool use)?\]\s*$")
 _REMINDER = ("<system-reminder>", "</system-reminder>")
 
-#: (kind, text, tool, the call's id) of one turn in a line.
-Found = list[tuple[TurnKind, str, str, str]]
+#: (kind, text, tool, the call's id, transcripts that the call writes) of one turn in a line.
+Found = list[tuple[TurnKind, str, str, str, tuple[str, ...]]]
 
 
 def message_turns(value: dict[str, Any], counts: Counter[str], tool_limit: int, withheld: Withheld) -> list[Turn]:
@@ -62,18 +66,21 @@ def message_turns(value: dict[str, Any], counts: Counter[str], tool_limit: int, 
     said = [string(block, "text") for block in blocks if isinstance(block, dict) and block.get("type") == "text"]
     words = spoken("\n\n".join(said), counts, as_typed=value["type"] == "user") if said else ""
     if words and not _INTERRUPTED.match(words):
-        found.append((_kind(value, message, words), words, "", ""))
+        found.append((_kind(value, message, words), words, "", "", ()))
     for block in blocks:
         if not isinstance(block, dict):
             continue
         if block.get("type") == "tool_use":
-            given = withheld.given(string(block, "id"), block.get("input") or {})
-            body = wire.clean(wire.dumps(redact_tree(given, counts)))
-            found.append(("tool_call", body, label(block, "name", 120), label(block, "id", 120)))
+            whole = block.get("input") or {}
+            body = wire.clean(wire.dumps(redact_tree(withheld.given(string(block, "id"), whole), counts)))
+            name = label(block, "name", 120)
+            # Of the call as it was made: what is trimmed, redacted or withheld may be where it writes.
+            writes = transcripts_written(string(block, "name"), whole)
+            found.append(("tool_call", body, name, label(block, "id", 120), writes))
         elif block.get("type") == "tool_result":
             shown = withheld.shown(string(block, "tool_use_id"), block.get("content"), value.get("toolUseResult"))
             body = redact(wire.clean(texts.strip_fenced(flat(shown))), counts)
-            found.append(("tool_result", body, "", label(block, "tool_use_id", 120)))
+            found.append(("tool_result", body, "", label(block, "tool_use_id", 120), ()))
     answer = spoken(_answered(value, blocks), counts)
     usage = message.get("usage")
     tokens = usage.get("output_tokens") if isinstance(usage, dict) else 0
@@ -86,10 +93,11 @@ def message_turns(value: dict[str, Any], counts: Counter[str], tool_limit: int, 
             message_id=label(message, "id", 200),
             tool_name=tool,
             tool_id=tool_id,
+            writes=writes,
             model=label(message, "model", 100),
             tokens=tokens if type(tokens) is int and 0 <= tokens < 2**40 and place == 0 else 0,
         )
-        for place, (kind, body, tool, tool_id) in enumerate(found)
+        for place, (kind, body, tool, tool_id, writes) in enumerate(found)
         for uuid in [_numbered(bare.uuid, place)]
     ]
     if answer:
@@ -185,6 +193,11 @@ def spoken(text: str, counts: Counter[str], *, as_typed: bool = False) -> str:
     return redact(texts.strip_fenced(plain), counts).strip()
 
 
+def quoted(said: str) -> str:
+    """Somebody else's words inside what the user says: each line behind a `>`."""
+    return "\n".join(f"> {line}" for line in said.splitlines())
+
+
 def flat(content: Any) -> str:
     """The text of a content value: a string, or a list of blocks."""
     if not isinstance(content, list):
@@ -223,7 +236,9 @@ def _answered(value: dict[str, Any], blocks: list[Any]) -> str:
     if isinstance(outcome, dict) and isinstance(outcome.get("questions"), list):
         answers = outcome.get("answers")
         pairs = answers.items() if isinstance(answers, dict) and not results[0].get("is_error") else ()
-        return "\n\n".join(f"{question}\n{answer}" for question, answer in pairs if isinstance(answer, str) and answer)
+        # The question is the assistant's: quoted, for what somebody quotes is not said by them.
+        said = [(question, answer) for question, answer in pairs if isinstance(answer, str) and answer]
+        return "\n\n".join(f"{quoted(question)}\n{answer}" for question, answer in said)
     content = results[0].get("content")
     if results[0].get("is_error") is not True or not isinstance(content, str) or not isinstance(outcome, str):
         return ""

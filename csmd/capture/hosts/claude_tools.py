@@ -1,18 +1,21 @@
 """Which transcripts a tool call writes: from then on what stands in them is not the host's word alone.
 
-A tool that the assistant runs can append a line "by the user" to any transcript. Told by the recorded
-call: a writing tool that names the file, or a shell line that writes and names it. A name that is only
+A tool that the assistant runs can append a line "by the user" to any transcript. Told by the call as
+it was made: a writing tool that names the file, or a shell line that writes and names it. A name that is only
 computed is not seen (docs/security.md).
 """
 
 from __future__ import annotations
 
 import re
+from collections.abc import Iterator
+from string import ascii_letters, digits
+from typing import Any
 
-from csmd.model import Turn
-
-#: A transcript's file name, as it may stand in a path, a command or a program.
-_NAME = re.compile(r"([\w.-]{1,120}\.jsonl)\b", re.ASCII)
+#: A transcript's file name ends so, and has these signs before it, in a path, a command or a program.
+_SUFFIX = re.compile(r"\.jsonl\b", re.ASCII)
+_IN_NAMES = f"{ascii_letters}{digits}_.-"
+LONGEST_NAME = 120
 #: Tools that write the file they name, and parts of the names of other makers' tools that do.
 _WRITERS = frozenset({"Write", "Edit", "MultiEdit", "NotebookEdit"})
 _WRITER = re.compile(r"write|edit|append|create|move|copy|upload|patch", re.IGNORECASE)
@@ -29,11 +32,28 @@ _WRITES = re.compile(
 )
 
 
-def transcripts_written(turn: Turn) -> list[str]:
-    """The file names of the transcripts that a recorded tool call writes; empty for any other turn."""
-    if turn.kind != "tool_call" or turn.tool_name in _READERS or ".jsonl" not in turn.text:
-        return []
-    names = sorted(set(_NAME.findall(turn.text)))
-    if turn.tool_name in _WRITERS or _WRITER.search(turn.tool_name):
+def transcripts_written(tool: str, given: Any) -> tuple[str, ...]:
+    """The file names of the transcripts that a tool call with this decoded input, whole and as it was made, writes."""
+    if tool in _READERS:
+        return ()
+    # Decoded, for in JSON a line's end and a quote would be part of a name; on one line, as a call may be spread.
+    said = " ".join(_strings(given)).replace("\n", " ")
+    names = tuple(sorted({name for end in _SUFFIX.finditer(said) if (name := _name_before(said, end.start()))}))
+    if not names or tool in _WRITERS or _WRITER.search(tool):
         return names
-    return names if _WRITES.search(_NOWHERE.sub(" ", turn.text)) else []
+    return names if _WRITES.search(_NOWHERE.sub(" ", said)) else ()
+
+
+def _strings(value: Any) -> Iterator[str]:
+    if isinstance(value, str):
+        yield value
+    elif isinstance(value, dict | list):
+        for one in value.values() if isinstance(value, dict) else value:
+            yield from _strings(one)
+
+
+def _name_before(said: str, at: int) -> str:
+    """The file name that ends with the suffix at this place; "" for none."""
+    before = said[max(0, at - LONGEST_NAME) : at]
+    stem = before[len(before.rstrip(_IN_NAMES)) :]
+    return f"{stem}.jsonl" if stem else ""

@@ -156,14 +156,16 @@ def _remember(tools: Tools, rows: Rows, params: Params) -> dict[str, Any]:
     now = now_iso()
     uuid = f"cli:{secrets.token_hex(8)}"
     places(rows, params)  # a wall keeps out what would be put behind it as well
-    place = stage_place.identify(redact(params["project"], Counter())) if params["project"] else None
+    directory = redact(params["project"], Counter())
+    place = stage_place.entering(rows, stage_place.identify(directory)) if directory else None
+    behind = 0 if place else stage_place.wall(rows, params[ASKING])
 
     def write(writing: Rows) -> tuple[str, bool]:
         key = tools.store.hash_key
         if place:
-            home = stage_place.enter(writing, purging.permitted_place(writing, place, key=key), now=now).seq
+            home = projects.settle(writing, purging.permitted_place(writing, place, key=key), now=now).seq
         else:
-            home = stage_place.wall(writing, params[ASKING])
+            home = behind
         if by_person:
             believe.unforget(writing, statement, key=key)
         # What a model saves by itself confirms nothing: each call is a new source, so it could make anything sure.

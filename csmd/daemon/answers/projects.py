@@ -201,7 +201,7 @@ def _project(rows: Rows, word: str, *, make: bool = False) -> int:
     if word.startswith("/"):
         seq = stage_place.known(rows, word)
         if seq is None and make:
-            seq = stage_place.enter(rows, stage_place.identify(word), now=now_iso()).seq
+            seq = projects.settle(rows, stage_place.entering(rows, stage_place.identify(word)), now=now_iso()).seq
         if seq is None:
             raise BadInput(f"nothing was said in {word} yet", hint="`csmd project list` lists the projects")
         return seq

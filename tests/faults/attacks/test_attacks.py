@@ -77,6 +77,28 @@ class Story:
     def bash(self, command: str) -> Any:
         return self.tool_use({"command": command}, "Bash")
 
+    def padded_bash(self, command: str) -> Any:
+        """A call that is longer than what is kept of one, with what it does in the middle."""
+        return self.bash(f"# {'x' * 12_000}\n{command}\n# {'y' * 12_000}")
+
+    def answered(self, pair: dict[str, str]) -> Any:
+        """An answer of the user's to a question of the assistant's, as {asked: ..., said: ...}."""
+        call = self.tool_use({"questions": [{"question": pair["asked"]}]}, "AskUserQuestion")
+        told = f'User has answered your questions: "{pair["asked"]}"="{pair["said"]}".'
+        result = {"type": "tool_result", "tool_use_id": f"t{self.count - 1}", "content": told}
+        outcome = {"questions": [{"question": pair["asked"]}], "answers": {pair["asked"]: pair["said"]}}
+        return call, self.line("user", [result], toolUseResult=outcome, sourceToolAssistantUUID=call["uuid"])
+
+    def enqueued(self, text: str) -> Any:
+        at = self.line("user", "")["timestamp"]
+        return {
+            "type": "queue-operation",
+            "operation": "enqueue",
+            "timestamp": at,
+            "sessionId": self.ident,
+            "content": text,
+        }
+
     def write(self, path: str) -> Any:
         return self.tool_use({"file_path": path, "content": "..."}, "Write")
 
@@ -137,7 +159,8 @@ def lines_of(story: Story, lines: list[dict[str, Any]]) -> Iterator[Any]:
     for line in lines:
         for kind, text in line.items():
             make: Callable[[Any], Any] = getattr(story, kind)
-            yield make(text)
+            made = make(text)
+            yield from made if isinstance(made, tuple) else (made,)
 
 
 def spooled(machine: Machine, number: int, place: int, payload: dict[str, Any], event: str) -> None:
