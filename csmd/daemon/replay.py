@@ -95,7 +95,7 @@ def _finish(steward: Steward, begun: Begun) -> bool:
         steward.left_alone.add(path)
         raise
     else:
-        steward.hint(begun.transcript)
+        steward.hint_of_hook(begun.transcript)
         path.unlink(missing_ok=True)
     return True
 

@@ -273,7 +273,7 @@ class Server(threading.Thread):
 
     def _recorded(self, waiting: Waiting, event: Event, new: bool, early: Future[tuple[Brief, int]] | None) -> None:
         """The event is on the disk: now it may be answered."""
-        self.steward.hint(event.transcript_path)
+        self.steward.hint_of_hook(event.transcript_path)
         if event.name in claude.INJECTING:
             self._warm()
             self.steward.instructed.visit(event.cwd)

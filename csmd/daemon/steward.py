@@ -9,6 +9,7 @@ of its own: one broken transcript never stops the others.
 from __future__ import annotations
 
 import logging
+import os
 import threading
 import time
 from collections import deque
@@ -87,6 +88,12 @@ class Steward(threading.Thread):
             self._wake.set()
         else:
             self.instructed.touch(path)
+
+    def hint_of_hook(self, path: str) -> None:
+        """Says the same in a hook's name, which anybody can use: only of what lies where the assistant writes."""
+        place = os.path.normpath(path)
+        if any(Path(place).is_relative_to(folder / "projects") for folder in self.config.assistant_dirs):
+            self.hint(place)
 
     def sweep_soon(self) -> None:
         """Asks for a full sweep at the next step."""

@@ -16,7 +16,6 @@ from csmd import text as texts
 from csmd import wire
 from csmd.capture import globs, imports, matter, memdir, own
 from csmd.capture.hosts import claude
-from csmd.capture.hosts.claude_tools import transcripts_written
 from csmd.capture.redact import redact, redact_tree
 from csmd.distill import extract
 from csmd.errors import BadInput
@@ -123,7 +122,8 @@ def whole(turn: Turn) -> None:
     assert turn.uuid and turn.session_id
     assert 0 <= turn.tokens < 2**40
     datetime.fromisoformat(turn.at)
-    transcripts_written(turn)
+    for name in turn.writes:
+        storable(name)
 
 
 def payload(data: bytes) -> None:

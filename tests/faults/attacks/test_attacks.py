@@ -186,6 +186,12 @@ def play(machine: Machine, number: int, case: dict[str, Any]) -> None:
     if "poison" in case:
         ident = f"{session(number)}-poison"
         machine.transcript(*lines_of(Story(machine, ident), case["poison"]), session=ident)
+    if "elsewhere" in case:
+        ident = f"{session(number)}-elsewhere"
+        lines = lines_of(Story(machine, ident), case["elsewhere"])
+        path = machine.transcript(*lines, session=ident, folder=machine.root / "repository")
+        status, _ = machine.event("Stop", ident, last_assistant_message="Done.", transcript_path=str(path))
+        assert status == "ok"
     for payload in case.get("hooks", []):
         event = payload.pop("event")
         status, _ = machine.event(event, **{"session": session(number), **payload})
