@@ -198,11 +198,15 @@ def instructions(data: bytes) -> None:
     assert len(given) <= len(said) + 1
     assert all(isinstance(path, str) and path for path in imported)
     imports.without_comments(said)
-    found = globs.whole_path(said[:200])
-    if found is not None:
-        found.search("src/a/b.py")
     with contextlib.suppress(BadInput):
         own.entry(data, session="s1")
+
+
+def pattern(data: bytes) -> None:
+    """A glob of a rule: a pattern or none, which fits a path or does not."""
+    found = globs.whole_path(data.decode("utf-8", "replace")[:200])
+    if found is not None:
+        found.search("src/a/b.py")
 
 
 def purging(data: bytes) -> None:
@@ -224,5 +228,6 @@ TARGETS: dict[str, Callable[[bytes], None]] = {
     "words": words,
     "head": head,
     "instructions": instructions,
+    "pattern": pattern,
     "purging": purging,
 }

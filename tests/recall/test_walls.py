@@ -46,7 +46,7 @@ def say(rows: Rows, number: int, root: str, saying: int) -> str:
     """A turn with its memory; their words name where they were said, but for those that hold everywhere."""
     said = SAYINGS[saying] if saying < 2 else f"In {root}: {SAYINGS[saying]}"
     turn = Turn(uuid=f"u{number}", session_id=f"s{root}", kind="user", text=said, at=NOW, cwd=root)
-    home = stage_place.enter(rows, stage_place.identify(root), now=NOW)
+    home = projects.settle(rows, stage_place.entering(rows, stage_place.identify(root)), now=NOW)
     journal.add_turn(
         rows,
         turn,
@@ -82,7 +82,7 @@ def build_walls(rows: Rows) -> None:
     for name in ("acme", "bolt"):
         wall = workspaces.ensure(rows, name, now=NOW)
         for root in (root for root in ROOTS if CLIENT[root] == name):
-            seq = stage_place.enter(rows, stage_place.identify(root), now=NOW).seq
+            seq = projects.settle(rows, stage_place.entering(rows, stage_place.identify(root)), now=NOW).seq
             if not projects.everywhere(rows, seq):
                 workspaces.join(rows, wall, seq)
 
