@@ -56,25 +56,6 @@ class Export:
     left_out: int
 
 
-def project_folder(path: str) -> str:
-    """The name of the folder below `projects/` in which the client keeps a directory's transcripts (measured)."""
-    data = path.encode("utf-16-le", "surrogatepass")
-    units = [data[at] | data[at + 1] << 8 for at in range(0, len(data), 2)]
-    name = "".join(chr(unit) if unit < 128 and chr(unit).isalnum() else "-" for unit in units)
-    if len(name) <= 200:
-        return name
-    mark = 0
-    for unit in units:
-        mark = (mark * 31 + unit) & 0xFFFFFFFF
-    mark = abs(mark - (1 << 32) if mark >= 1 << 31 else mark)
-    digits = ""
-    while True:
-        mark, rest = divmod(mark, 36)
-        digits = "0123456789abcdefghijklmnopqrstuvwxyz"[rest] + digits
-        if not mark:
-            return f"{name[:200]}-{digits}"
-
-
 def resumable_id(session_id: str) -> str:
     """The id to resume a session by: its own when it is a uuid, as the client demands, else one made of it."""
     try:

@@ -11,8 +11,7 @@ from dataclasses import asdict
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from csmd.capture import own, stage_place
-from csmd.capture.hosts import claude_export
+from csmd.capture import memdir, own, stage_place
 from csmd.capture.own import EntryKind, Loaded
 from csmd.daemon.now import now_iso
 from csmd.daemon.tool import ASKING, REQUIRED, Params, Tool
@@ -97,7 +96,7 @@ def _no_file(ident: str) -> BadInput:
 
 def _path(tools: Tools, rows: Rows, params: Params) -> Path:
     """The session's file, or where it will be: in the folder of the project it is begun in."""
-    folder = claude_export.project_folder(params.get("project") or "/")
+    folder = memdir.folder_name(params.get("project") or "/")
     new = tools.config.paths.sessions / folder / f"{params['id']}{session_files.SUFFIX}"
     return _found(tools, rows, params) or new
 

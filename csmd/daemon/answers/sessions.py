@@ -10,6 +10,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from csmd import text
+from csmd.capture import memdir
 from csmd.capture.hosts import claude_export
 from csmd.daemon.tool import ASKING, PLACE, REQUIRED, Params, Tool, places
 from csmd.errors import BadInput, CsmdError
@@ -134,7 +135,7 @@ def _export(tools: Tools, rows: Rows, params: Params) -> dict[str, Any]:
     return {
         "id": session.id,
         "session_id": made.session_id,
-        "place": f"projects/{claude_export.project_folder(cwd)}/{made.session_id}.jsonl",
+        "place": f"projects/{memdir.folder_name(cwd)}/{made.session_id}.jsonl",
         "resume": f"cd {shlex.quote(cwd)} && claude --resume {made.session_id}",
         "left_out": made.left_out,
         "lines": list(made.lines),
