@@ -7,7 +7,7 @@ from typing import Any
 import click
 
 from csmd.cli import show
-from csmd.cli.ask import ask, here, json_option, out
+from csmd.cli.ask import ask, json_option, looking, out
 
 project_option = click.option("--project", metavar="PATH", help="This directory's by default.")
 
@@ -29,7 +29,7 @@ def context() -> None:
 @json_option
 def build(project: str | None, mode: str, as_json: bool) -> None:
     """Show the instructions that a session here is given."""
-    out(ask("csm_context_build", project=here(project), mode=mode), as_json, show_context)
+    out(ask("csm_context_build", **looking(project), mode=mode), as_json, show_context)
 
 
 @click.group()
@@ -42,7 +42,7 @@ def memdir() -> None:
 @json_option
 def scan(project: str | None, as_json: bool) -> None:
     """List the files of the assistant's own memory here."""
-    out(ask("csm_memdir_scan", project=here(project)), as_json, show_memos)
+    out(ask("csm_memdir_scan", **looking(project)), as_json, show_memos)
 
 
 @memdir.command("load")
@@ -51,7 +51,7 @@ def scan(project: str | None, as_json: bool) -> None:
 @json_option
 def load_memo(file: str, project: str | None, as_json: bool) -> None:
     """Show one of them without its head."""
-    found = ask("csm_memdir_load", project=here(project), file=file)
+    found = ask("csm_memdir_load", **looking(project), file=file)
     out(found, as_json, lambda value: click.echo(value["text"]))
 
 

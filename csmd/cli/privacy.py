@@ -63,12 +63,13 @@ def _absolute(what: str, kind: str | None) -> str:
 
 
 @click.command()
-@click.option("--fix", is_flag=True, help="Take out what is found.")
+@click.option("--fix", is_flag=True, help="Take out what is found; backups that hold it are removed.")
 @click.option("--transcripts", is_flag=True, help="Count what the assistant's own transcripts hold, too.")
 @json_option
 def scan(fix: bool, transcripts: bool, as_json: bool) -> None:
     """Look for secrets in everything csmd holds, by the rules of today."""
-    out(_work("csm_privacy_scan", {"fix": fix, "transcripts": transcripts}), as_json, show_privacy.scanned)
+    params = {"fix": fix, "transcripts": transcripts, "by_person": fix and person_is_there()}
+    out(_work("csm_privacy_scan", params), as_json, show_privacy.scanned)
 
 
 def _work(tool: str, params: dict[str, Any]) -> dict[str, Any]:

@@ -103,6 +103,8 @@ def repair(dry_run: bool, as_json: bool) -> None:
         "repair", dry_run=dry_run, changed=lambda report: report["state"] in ("rebuilt", "indexes")
     )
     asking.out(value, as_json, _repaired)
+    if value.get("lost"):
+        raise SystemExit(1)  # told why
 
 
 def _repaired(value: dict[str, Any]) -> None:

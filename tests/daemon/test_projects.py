@@ -248,6 +248,9 @@ def test_what_a_client_said_is_nowhere_in_another_clients_project(parts: Any, wo
                 parts.call(tool, id=inside[0]["id"], asking=str(place))
         with pytest.raises(BadInput, match="in the workspace acme"):
             parts.call("csm_memory_search", query="VPN", project=str(acme), asking=str(place))
+        for tool in ("csm_context_build", "csm_memdir_scan"):
+            with pytest.raises(BadInput, match="in the workspace acme"):
+                parts.call(tool, project=str(acme), asking=str(place))
     assert parts.call("csm_memory_search", query="VPN", project="", asking=str(acme))["hits"]
     assert "short answers" in parts.call("csm_memory_context", project=str(acme))["text"]
     for other in ("own", "app"):

@@ -236,7 +236,9 @@ def test_a_scan_finds_what_older_rules_let_through_and_never_shows_it(machine: M
     assert found["transcripts"] == [{"path": str(path), "secrets": 1, "kinds": {"github-token": 1}}]
     shown = machine.csmd("scan")
     assert token not in shown and "4 secrets: 4 github-token" in shown and max(map(len, shown.splitlines())) <= 100
-    assert machine.csmd("scan", "--fix", "--json")["fixed"] == 3
+    refused = machine.run("scan", "--fix")
+    assert refused.returncode == 1 and "only a person" in refused.stderr
+    assert machine.work("csm_privacy_scan", fix=True, by_person=True)["fixed"] == 3
     assert machine.work("csm_privacy_scan")["secrets"] == 0
     assert machine.call("csm_store_check")["problems"] == []
     machine.stop(child)

@@ -50,6 +50,8 @@ def _lift(tools: Tools, rows: Rows, params: Params) -> dict[str, Any]:
 
 
 def _scan(tools: Tools, rows: Rows, params: Params) -> dict[str, Any]:
+    if params["fix"]:
+        _by_person(params, "have csmd change what it holds")  # copies of the database go, and that cannot be undone
     order = {"fix": params["fix"], "transcripts": params["transcripts"]}
     return {"job": tools.steward.submit(Job(id=secrets.token_hex(8), kind="scan", order=order)).id}
 
@@ -65,6 +67,6 @@ TOOLS: dict[str, Tool] = {
     ),
     "csm_privacy_scan": Tool(
         summary="Look for secrets in what csmd holds; gives a job", mutates=True, run=_scan,
-        parameters={"fix": (bool, False), "transcripts": (bool, False)},
+        parameters={"fix": (bool, False), "transcripts": (bool, False), "by_person": (bool, False)},
     ),
 }  # fmt: skip
