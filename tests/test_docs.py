@@ -24,7 +24,7 @@ from csmd.capture.hosts import claude
 from csmd.cli import install, service, settings
 from csmd.cli.main import main as command_line
 from csmd.config import Settings
-from csmd.daemon import run, server, steward
+from csmd.daemon import injecting, run, server, steward
 from csmd.daemon.tool import REQUIRED
 from csmd.daemon.tools import TOOLS
 from csmd.store import core, holds, migrate
@@ -234,7 +234,7 @@ def test_the_deadlines_in_the_documents_are_those_of_the_code() -> None:
             f"| `csmd start` | {service.START_PATIENCE_S:g} s for the first answer |",
             f"| `csmd stop` | {service.STOP_PATIENCE_S:g} s for the process to be gone |",
             f"keeps {server.MARGIN_S * 1000:g} ms",
-            f"more than {server.QUERY_VECTOR_S * 1000:g} ms on a prompt's vector",
+            f"more than {injecting.QUERY_VECTOR_S * 1000:g} ms on a prompt's vector",
             f"longer than {run.SOCKET_PATH_LIMIT} bytes",
             f"at most {wire.MAX_NAME_BYTES} bytes each",
             f"at most {wire.MAX_BODY_BYTES >> 20} MiB",

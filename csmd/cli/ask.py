@@ -31,6 +31,13 @@ def out(value: Any, as_json: bool, human: Callable[[Any], None]) -> None:
         human(value)
 
 
+def work(tool: str, params: dict[str, Any], as_json: bool, human: Callable[[Any], None]) -> None:
+    """Has the daemon do a job, shows how far it is, and prints its result."""
+    with show.progress() as bar:
+        result = client.work(default_paths(), tool, params, watch=bar)
+    out(result, as_json, human)
+
+
 def person_is_there() -> bool:
     """Whether somebody types: stdin is a terminal and this process has one; a pseudo terminal passes for one."""
     try:

@@ -15,7 +15,7 @@ from typing import Any
 from csmd import wire
 from csmd.cli import settings
 from csmd.cli.disk import make_private, write_whole
-from csmd.config import Config, Paths, base_interpreter
+from csmd.config import Config, Paths, base_interpreter, default_paths, load
 from csmd.errors import CsmdError
 
 HOOK_FILES = ("csmd_hook.py", "csmd_spool.py")
@@ -149,6 +149,12 @@ def load_record(paths: Paths) -> dict[str, Any]:
 def recorded_dirs(paths: Paths) -> tuple[Path, ...]:
     """The assistant's configuration directories that earlier installs wrote to."""
     return tuple(Path(folder) for folder in load_record(paths)["assistant_dirs"])
+
+
+def configuration() -> Config:
+    """The configuration in force, with the directories that earlier installs wrote to."""
+    paths = default_paths()
+    return load(paths=paths, extra_dirs=recorded_dirs(paths))
 
 
 def save_record(paths: Paths, record: dict[str, Any]) -> None:

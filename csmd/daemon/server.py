@@ -22,18 +22,17 @@ from typing import Any
 
 import zmq
 
-from csmd import text, wire
+from csmd import wire
 from csmd.capture import stage as capture
 from csmd.capture.hosts import claude
 from csmd.config import Config
-from csmd.daemon import hosts
+from csmd.daemon import hosts, injecting
 from csmd.daemon.hosts import Decoded
 from csmd.daemon.now import now_iso
 from csmd.daemon.steward import Steward
 from csmd.daemon.tools import TOOLS, Tools
 from csmd.errors import BadInput, CsmdError, DeadlineExceeded, StoreError
 from csmd.model import Brief, Event, Project
-from csmd.recall import stage as recall
 from csmd.store import context, counts, files
 from csmd.store.core import Lane, Store
 from csmd.store.embed import Embedder
@@ -46,8 +45,6 @@ log = logging.getLogger(__name__)
 MARGIN_S = 0.015
 #: Requests that are still answered, with `retry`, by a daemon that stops.
 LATE_LIMIT = 10_000
-#: Longest that a prompt's vector may take; the words alone answer after that.
-QUERY_VECTOR_S = 0.12
 #: A longer payload is decoded on a reader's thread, so that the other hooks are served meanwhile.
 DECODED_HERE_BYTES = 256 * 1024
 
@@ -258,7 +255,9 @@ class Server(threading.Thread):
             return None
         if event.name == "prompt" and not event.by_user:
             return None
-        return self.store.submit_read(lambda rows: self._compose(rows, event, left), lane="hook", deadline_s=left)
+        return self.store.submit_read(
+            lambda rows: injecting.compose(rows, self.config, self.tools, event, left), lane="hook", deadline_s=left
+        )
 
     def _note_bad(self, rows: Rows, request: Request, reason: str) -> None:
         """Runs on the writer: the note is a file that is flushed to the disk."""
@@ -290,29 +289,6 @@ class Server(threading.Thread):
             self._warming = threading.Thread(target=self.embedder.warm, name="csmd-warm")
             self._warming.start()
 
-    def _compose(self, rows: Rows, event: Event, left: float) -> tuple[Brief, int]:
-        """Runs on the hooks' reader."""
-        settings = self.config.settings
-        start = capture.started_in(Path(event.transcript_path)) if event.transcript_path else ""
-        places = recall.scopes(rows, event.cwd, start=start)
-        if event.name == "session_start":
-            brief = recall.session_brief(
-                rows, places=places, session_id=event.session_id, max_tokens=settings.brief_max_tokens
-            )
-            return brief, places[0]
-        patience = min(QUERY_VECTOR_S, left / 2)
-        brief = recall.prompt_recall(
-            rows,
-            places=places,
-            session_id=event.session_id,
-            prompt=event.text,
-            floor=settings.recall_floor,
-            max_tokens=settings.recall_max_tokens,
-            max_items=settings.recall_max_items,
-            embed=self.tools.query_vector(deadline_s=patience, start=False),
-        )
-        return brief, places[0]
-
     def _composed(self, waiting: Waiting, event: Event, made: tuple[Brief, int]) -> None:
         """Notes what will be told and tells it; the hook may leave at any moment, and what nobody read is not noted."""
         brief, project = made
@@ -329,17 +305,7 @@ class Server(threading.Thread):
         def note(rows: Rows) -> None:
             if is_late():  # it stood behind others: raised, so that nothing of it is stored
                 raise DeadlineExceeded("the hook has left")
-            context.add_receipt(
-                rows,
-                receipt_id=receipt,
-                session_id=event.session_id,
-                event=event.name,
-                project=project,
-                at=event.at,
-                tokens=brief.tokens,
-                text_hash=text.keyed_hash(brief.text, self.store.hash_key),
-                items=brief.items,
-            )
+            injecting.note(rows, receipt, event, brief, project, key=self.store.hash_key)
 
         def noted(_: None) -> None:
             if not is_late():

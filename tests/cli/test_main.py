@@ -427,8 +427,8 @@ def test_a_fetched_model_is_kept_once(machine: Machine, tiny_model: Path, works:
         (left / "model.onnx").write_bytes(b"of an earlier try")
     command = ["cp", "-r", str(tiny_model)] if works else ["false"]
     program = (
-        "from csmd.cli import main\n"
-        f"main._fetch_command = lambda folder, name: [*{command!r}, str(folder)]\n"
+        "from csmd.cli import intake, main\n"
+        f"intake._fetch_command = lambda folder, name: [*{command!r}, str(folder)]\n"
         "main.entry()\n"
     )
     machine.paths.models.mkdir(mode=0o700, exist_ok=True)

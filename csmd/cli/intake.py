@@ -1,0 +1,79 @@
+"""The verbs that take something in and wait for it: import, sync, model."""
+
+from __future__ import annotations
+
+import shutil
+import subprocess
+import sys
+from pathlib import Path
+from typing import Any
+
+import click
+
+from csmd.cli import ask as asking
+from csmd.cli import install as installing
+from csmd.cli import show
+from csmd.cli.ask import json_option, work
+from csmd.config import child_environment
+from csmd.errors import CsmdError
+
+vectors_option = click.option("--no-vectors", is_flag=True, help="Do not wait for the vectors.")
+
+
+@click.command("import")
+@click.argument("path", type=click.Path(exists=True, path_type=Path))
+@vectors_option
+@json_option
+def import_(path: Path, no_vectors: bool, as_json: bool) -> None:
+    """Take in transcripts: a file, or a tree like ~/.claude/projects."""
+    work("csm_import", {"path": str(path.resolve()), "vectors": not no_vectors}, as_json, show.imported)
+
+
+@click.command()
+@vectors_option
+@json_option
+def sync(no_vectors: bool, as_json: bool) -> None:
+    """Take in everything that is on disk now, and wait for it."""
+    work("csm_sync", {"vectors": not no_vectors}, as_json, show.imported)
+
+
+@click.group()
+def model() -> None:
+    """The embedding model: search by meaning needs one."""
+
+
+@model.command("fetch")
+@json_option
+def model_fetch(as_json: bool) -> None:
+    """Download the embedding model (90 MB, once) and use it. No other command touches the network."""
+    config = installing.configuration()
+    asking.ask("csm_tools")  # before 90 MB are fetched: is there a daemon to give them to
+    folder = config.paths.models / ".fetched"
+    try:
+        command = _fetch_command(folder, config.settings.embed_model)
+        code = subprocess.run(command, env=child_environment(), check=False).returncode
+        if code:
+            raise CsmdError("the model was not fetched", hint="without a network: csmd model add DIR")
+        work("csm_model_add", {"path": str(folder)}, as_json, _model_shown)
+    finally:
+        shutil.rmtree(folder, ignore_errors=True)  # the daemon has its own copy, or nobody wants this one
+
+
+def _fetch_command(folder: Path, name: str) -> list[str]:
+    return [sys.executable, "-P", "-m", "csmd.store.embed_worker", "--fetch", str(folder), "--model", name]
+
+
+@model.command("add")
+@click.argument("folder", metavar="DIR", type=click.Path(exists=True, file_okay=False, path_type=Path))
+@json_option
+def model_add(folder: Path, as_json: bool) -> None:
+    """Use the embedding model in DIR. It holds model.onnx and its tokenizer's files."""
+    work("csm_model_add", {"path": str(folder.resolve())}, as_json, _model_shown)
+
+
+def _model_shown(value: dict[str, Any]) -> None:
+    click.echo(f"using {value['model']}, {value['dim']} dimensions; what is stored gets its vectors in the background")
+
+
+#: In the order that `csmd --help` lists them.
+VERBS: tuple[click.Command, ...] = (import_, sync, model)

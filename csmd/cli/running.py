@@ -1,0 +1,56 @@
+"""The verbs that start and end the daemon."""
+
+from __future__ import annotations
+
+import os
+import sys
+
+import click
+
+from csmd.cli import ask as asking
+from csmd.cli import service
+from csmd.cli.ask import json_option
+from csmd.config import default_paths
+
+
+@click.command()
+def daemon() -> None:
+    """Run the daemon in the foreground until it is told to stop."""
+    # Another program in this process: the command line itself knows nothing of the store.
+    # -P here and wherever csmd starts a module: the directory one stands in is no place to import from.
+    os.execv(sys.executable, [sys.executable, "-P", "-m", "csmd.daemon"])  # noqa: S606
+
+
+@click.command()
+@json_option
+def start(as_json: bool) -> None:
+    """Start the daemon in the background."""
+    asking.out(service.start(default_paths()), as_json, lambda value: click.echo(
+        f"the daemon {'runs' if value['started'] else 'was running already'}, pid {value['daemon']['pid']}"))  # fmt: skip
+
+
+@click.command()
+@json_option
+def stop(as_json: bool) -> None:
+    """Stop the daemon; hooks keep what happens meanwhile."""
+    stopped = service.stop(default_paths(), by_user=True)
+    asking.out(
+        {"stopped": stopped},
+        as_json,
+        lambda value: click.echo("stopped" if value["stopped"] else "no daemon was running"),
+    )
+
+
+@click.command()
+@json_option
+def restart(as_json: bool) -> None:
+    """Stop the daemon and start it again."""
+    paths = default_paths()
+    service.stop(paths, by_user=False)
+    asking.out(
+        service.start(paths), as_json, lambda value: click.echo(f"the daemon runs, pid {value['daemon']['pid']}")
+    )
+
+
+#: In the order that `csmd --help` lists them.
+VERBS: tuple[click.Command, ...] = (daemon, start, stop, restart)

@@ -1,0 +1,59 @@
+"""What an event's answer puts before the assistant: composed on the hooks' reader, its receipt noted on the writer."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from csmd import text
+from csmd.capture import stage as capture
+from csmd.config import Config
+from csmd.model import Brief, Event
+from csmd.recall import stage as recall
+from csmd.store import context
+from csmd.store.sqlite import Rows
+
+if TYPE_CHECKING:
+    from csmd.daemon.tools import Tools
+
+#: Longest that a prompt's vector may take; the words alone answer after that.
+QUERY_VECTOR_S = 0.12
+
+
+def compose(rows: Rows, config: Config, tools: Tools, event: Event, left_s: float) -> tuple[Brief, int]:
+    """What a session's start or a prompt is told, and the project whose row it is; `left_s` until nobody waits."""
+    settings = config.settings
+    start = capture.started_in(Path(event.transcript_path)) if event.transcript_path else ""
+    places = recall.scopes(rows, event.cwd, start=start)
+    if event.name == "session_start":
+        brief = recall.session_brief(
+            rows, places=places, session_id=event.session_id, max_tokens=settings.brief_max_tokens
+        )
+        return brief, places[0]
+    patience = min(QUERY_VECTOR_S, left_s / 2)
+    brief = recall.prompt_recall(
+        rows,
+        places=places,
+        session_id=event.session_id,
+        prompt=event.text,
+        floor=settings.recall_floor,
+        max_tokens=settings.recall_max_tokens,
+        max_items=settings.recall_max_items,
+        embed=tools.query_vector(deadline_s=patience, start=False),
+    )
+    return brief, places[0]
+
+
+def note(rows: Rows, receipt: str, event: Event, brief: Brief, project: int, *, key: bytes) -> None:
+    """Notes what an event's answer tells; runs on the writer."""
+    context.add_receipt(
+        rows,
+        receipt_id=receipt,
+        session_id=event.session_id,
+        event=event.name,
+        project=project,
+        at=event.at,
+        tokens=brief.tokens,
+        text_hash=text.keyed_hash(brief.text, key),
+        items=brief.items,
+    )
