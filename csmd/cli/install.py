@@ -1,20 +1,23 @@
 """Installing and leaving: what is written outside csmd's own directories is listed, recorded and taken back.
 
-Outside its own directories csmd writes one thing: its hooks in the assistant's settings. The
+Outside its own directories csmd writes its entries in the assistant's files (entries.py), and nothing else. The
 record in `install.json` holds what `uninstall` needs to restore them byte for byte, and no more.
 """
 
 from __future__ import annotations
 
+import os
 import py_compile
 import shutil
-from dataclasses import dataclass
+import sys
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, replace
+from functools import partial
 from pathlib import Path
-from typing import Any
 
-from csmd import wire
-from csmd.cli import settings
+from csmd.cli import edited, entries, record
 from csmd.cli.disk import make_private, write_whole
+from csmd.cli.entries import Kind, Ours
 from csmd.config import Config, Paths, base_interpreter, default_paths, load
 from csmd.errors import CsmdError
 
@@ -26,13 +29,28 @@ README = (
 )
 
 
+#: How often a file is planned anew that somebody else writes all the time.
+TRIES = 5
+
+
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Change:
-    """One settings file before and after."""
+    """One file of the assistant's before and after; with `trouble` it stays as it is."""
 
     path: Path
-    before: bytes | None
-    after: bytes
+    kinds: tuple[Kind, ...]
+    before: bytes | None = None
+    after: bytes | None = None
+    trouble: CsmdError | None = None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Outcome:
+    """What became of one file: changed, as it should be, or left alone because of `trouble`."""
+
+    path: Path
+    changed: bool = False
+    trouble: CsmdError | None = None
 
 
 def share() -> Path:
@@ -42,20 +60,33 @@ def share() -> Path:
     return inside if inside.is_dir() else package.parent / "hooks"
 
 
-def settings_path(folder: Path) -> Path:
-    """The assistant's user settings in one of its configuration directories."""
-    return folder / "settings.json"
+def ours(config: Config) -> Ours:
+    """What csmd's entries are made of, by this configuration."""
+    return Ours(home=config.paths.home, interpreter=base_interpreter(), python=sys.executable, chosen=config.settings)
 
 
-def plan(config: Config) -> list[Change]:
-    """What installing would change in the assistant's settings; nothing is written."""
-    changes = []
+def plan(config: Config, wanted: Ours) -> list[Change]:
+    """What installing would change in the assistant's files, each for itself; nothing is written."""
+    changes: list[Change] = []
+    seen: set[str] = set()
     for folder in config.assistant_dirs:
-        path = settings_path(folder)
-        before = settings.read(path)
-        after = settings.plan_merge(before, base_interpreter(), config.paths.home, where=str(path))
-        changes.append(Change(path=path, before=before, after=after))
+        for path, kinds in entries.files(folder).items():
+            real = os.path.realpath(path)
+            if real not in seen:  # two directories may share a file by a link
+                seen.add(real)
+                changes.append(_planned(path, kinds, wanted))
     return changes
+
+
+def _planned(path: Path, kinds: Sequence[Kind], wanted: Ours) -> Change:
+    try:
+        before = edited.read(path)
+        after = entries.merged(before, kinds, wanted, str(path))
+        if after != before:
+            edited.check(path)
+    except CsmdError as error:
+        return Change(path=path, kinds=tuple(kinds), trouble=error)
+    return Change(path=path, kinds=tuple(kinds), before=before, after=after)
 
 
 def own_files(paths: Paths) -> list[str]:
@@ -68,29 +99,60 @@ def own_files(paths: Paths) -> list[str]:
     ]
 
 
-def install(config: Config, changes: list[Change]) -> list[str]:
-    """Copies the hook and merges the settings; the settings files that changed."""
+def install(config: Config, changes: list[Change], wanted: Ours) -> list[Outcome]:
+    """Copies the hook and puts the entries in; a file in trouble keeps no other from being served.
+
+    Raises the first trouble where every file is in trouble; then nothing was written.
+    """
+    troubles = [change.trouble for change in changes if change.trouble]
+    if troubles and len(troubles) == len(changes):
+        raise together(troubles)
     paths = config.paths
     for folder in (paths.home, paths.hook_dir, paths.run_dir, paths.spool):
         make_private(folder)
     write_whole(paths.home / "README.txt", README.encode())
     copy_hooks(paths)
-    record = load_record(paths)
-    done: list[str] = []
-    for change in changes:
-        key = str(change.path)
-        if change.before == change.after:
-            continue
-        # The record first: settings without a record could not be taken back.
-        known = record["settings"].get(key)
-        record["settings"][key] = settings.install_entry(change.before, change.after, paths.home, known)
-        record["folders"][key] = not change.path.parent.exists() or bool(record["folders"].get(key))
-        save_record(paths, record)
-        settings.apply(change.path, change.before, change.after)
-        done.append(key)
-    record["assistant_dirs"] = [str(folder) for folder in config.assistant_dirs]
-    save_record(paths, record)
-    return done
+    known = record.load(paths)
+    record.save(paths, {**known, "assistant_dirs": [str(folder) for folder in config.assistant_dirs]})
+
+    def put_in(change: Change) -> None:
+        if change.after is None or change.after == change.before:
+            return
+        previous = record.load(paths)["settings"].get(str(change.path))
+        kept = edited.entry(change.before, change.after, _remover(change, paths.home), previous)
+        kept["kinds"] = [kind.name for kind in change.kinds]
+        with record.noted(paths, change.path, kept, made=not change.path.parent.exists()):
+            edited.apply(change.path, change.before, change.after)
+
+    return [_written(change.path, partial(_planned, change.path, change.kinds, wanted), put_in) for change in changes]
+
+
+def _written(path: Path, plan: Callable[[], Change], write: Callable[[Change], None]) -> Outcome:
+    """Plans and writes one file; anew where somebody else wrote it meanwhile."""
+    trouble: CsmdError | None = None
+    for _ in range(TRIES):
+        change = plan()
+        if change.trouble is not None:
+            return Outcome(path=path, trouble=change.trouble)
+        try:
+            write(change)
+        except edited.ChangedMeanwhile as error:
+            trouble = error
+        except CsmdError as error:
+            return Outcome(path=path, trouble=error)
+        else:
+            return Outcome(path=path, changed=change.before != change.after)
+    return Outcome(path=path, trouble=trouble)
+
+
+def _remover(change: Change, home: Path) -> edited.Remove:
+    return lambda data: entries.removed(data, change.kinds, home, str(change.path))
+
+
+def together(troubles: Sequence[CsmdError]) -> CsmdError:
+    """One error for several."""
+    first = troubles[0]
+    return type(first)("; ".join(one.what for one in troubles), hint=first.hint) if len(troubles) > 1 else first
 
 
 def copy_hooks(paths: Paths) -> None:
@@ -115,48 +177,52 @@ def trouble(paths: Paths) -> list[str]:
     return [f"hooks: their Python is gone ({interpreter}); `csmd install` finds another"]
 
 
-def uninstall(paths: Paths) -> list[str]:
-    """Takes csmd's hooks out of every settings file that `install` recorded; the files restored."""
-    record = load_record(paths)
-    done: list[str] = []
-    for key, entry in list(record["settings"].items()):
-        path = Path(key)
-        current = settings.read(path)
-        if current is not None:
-            settings.apply(path, current, settings.removal(current, entry, paths.home))
-            if record["folders"].get(key) and path.parent.is_dir() and not any(path.parent.iterdir()):
-                path.parent.rmdir()
-            done.append(key)
-        del record["settings"][key]
-        save_record(paths, record)
-    paths.install_record.unlink(missing_ok=True)
+def uninstall(paths: Paths) -> list[Outcome]:
+    """Takes csmd's entries out of every file that `install` recorded; one in trouble keeps its place in the record."""
+    done: list[Outcome] = []
+    for change in plan_removal(paths):
+        done.append(_written(change.path, partial(_planned_removal, paths, change.path), _take_out))
+        known = record.load(paths)
+        if done[-1].trouble is None:
+            if known["folders"].get(str(change.path)):
+                _remove_empty(change.path.parent)
+            del known["settings"][str(change.path)]
+            record.save(paths, known)
+    if not record.load(paths)["settings"]:
+        paths.install_record.unlink(missing_ok=True)
     if paths.hook_dir.is_dir():
         shutil.rmtree(paths.hook_dir)
     return done
 
 
-def load_record(paths: Paths) -> dict[str, Any]:
-    """The install record, empty when there is none."""
-    empty: dict[str, Any] = {"settings": {}, "folders": {}, "assistant_dirs": []}
-    if not paths.install_record.exists():
-        return empty
-    value = wire.loads(paths.install_record.read_bytes())
-    if not isinstance(value, dict) or not isinstance(value.get("settings"), dict):
-        raise CsmdError(f"{paths.install_record} is damaged", hint="move it away; then `csmd install` writes it anew")
-    return {**empty, **value}
+def _take_out(change: Change) -> None:
+    edited.apply(change.path, change.before, change.after)
 
 
-def recorded_dirs(paths: Paths) -> tuple[Path, ...]:
-    """The assistant's configuration directories that earlier installs wrote to."""
-    return tuple(Path(folder) for folder in load_record(paths)["assistant_dirs"])
+def _remove_empty(folder: Path) -> None:
+    if folder.is_dir() and not any(folder.iterdir()):
+        folder.rmdir()
 
 
-def configuration() -> Config:
-    """The configuration in force, with the directories that earlier installs wrote to."""
+def plan_removal(paths: Paths) -> list[Change]:
+    """What uninstalling would change in the assistant's files; nothing is written."""
+    return [_planned_removal(paths, Path(key)) for key in record.load(paths)["settings"]]
+
+
+def _planned_removal(paths: Paths, path: Path) -> Change:
+    kept = record.load(paths)["settings"][str(path)]
+    change = Change(path=path, kinds=tuple(entries.named(kept["kinds"])))
+    try:
+        before = edited.read(path)
+        after = edited.removal(before, kept, _remover(change, paths.home))
+        if after != before:
+            edited.check(path)
+    except CsmdError as error:
+        return replace(change, trouble=error)
+    return replace(change, before=before, after=after)
+
+
+def configuration(more: Sequence[Path] = ()) -> Config:
+    """The configuration in force, with the directories that earlier installs wrote to and `more`."""
     paths = default_paths()
-    return load(paths=paths, extra_dirs=recorded_dirs(paths))
-
-
-def save_record(paths: Paths, record: dict[str, Any]) -> None:
-    """Writes the install record whole."""
-    write_whole(paths.install_record, wire.pretty(record).encode() + b"\n")
+    return load(paths=paths, extra_dirs=(*record.assistant_dirs(paths), *more))
