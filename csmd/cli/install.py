@@ -10,16 +10,16 @@ import os
 import py_compile
 import shutil
 import sys
-from collections.abc import Callable, Sequence
-from dataclasses import dataclass, replace
+from collections.abc import Sequence
 from functools import partial
 from pathlib import Path
 
-from csmd.cli import edited, entries, record
+from csmd.cli import changes, clients, entries, record, settings
+from csmd.cli.changes import Change, Outcome
+from csmd.cli.clients import Choice
 from csmd.cli.disk import make_private, write_whole
-from csmd.cli.entries import Kind, Ours
+from csmd.cli.entries import Ours
 from csmd.config import Config, Paths, base_interpreter, default_paths, load
-from csmd.errors import CsmdError
 
 HOOK_FILES = ("csmd_hook.py", "csmd_spool.py")
 HOOK_SCRIPTS = ("post-turn", "pre-compact", "session-start", "prompt", "session-end")
@@ -29,30 +29,6 @@ README = (
 )
 
 
-#: How often a file is planned anew that somebody else writes all the time.
-TRIES = 5
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Change:
-    """One file of the assistant's before and after; with `trouble` it stays as it is."""
-
-    path: Path
-    kinds: tuple[Kind, ...]
-    before: bytes | None = None
-    after: bytes | None = None
-    trouble: CsmdError | None = None
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Outcome:
-    """What became of one file: changed, as it should be, or left alone because of `trouble`."""
-
-    path: Path
-    changed: bool = False
-    trouble: CsmdError | None = None
-
-
 def share() -> Path:
     """Where the files that `install` copies are: inside the wheel, or beside the package in a source tree."""
     package = Path(__file__).resolve().parent.parent
@@ -60,99 +36,95 @@ def share() -> Path:
     return inside if inside.is_dir() else package.parent / "hooks"
 
 
-def ours(config: Config) -> Ours:
-    """What csmd's entries are made of, by this configuration."""
-    return Ours(home=config.paths.home, interpreter=base_interpreter(), python=sys.executable, chosen=config.settings)
+def ours(config: Config, newer: Sequence[str] = ()) -> Ours:
+    """What csmd's entries are made of, by this configuration and with these newer events."""
+    return Ours(
+        home=config.paths.home,
+        interpreter=base_interpreter(),
+        python=sys.executable,
+        chosen=config.settings,
+        events=(*settings.EVENTS, *newer),
+    )
 
 
 def plan(config: Config, wanted: Ours) -> list[Change]:
     """What installing would change in the assistant's files, each for itself; nothing is written."""
-    changes: list[Change] = []
+    made: list[Change] = []
     seen: set[str] = set()
     for folder in config.assistant_dirs:
         for path, kinds in entries.files(folder).items():
             real = os.path.realpath(path)
             if real not in seen:  # two directories may share a file by a link
                 seen.add(real)
-                changes.append(_planned(path, kinds, wanted))
-    return changes
-
-
-def _planned(path: Path, kinds: Sequence[Kind], wanted: Ours) -> Change:
-    try:
-        before = edited.read(path)
-        after = entries.merged(before, kinds, wanted, str(path))
-        if after != before:
-            edited.check(path)
-    except CsmdError as error:
-        return Change(path=path, kinds=tuple(kinds), trouble=error)
-    return Change(path=path, kinds=tuple(kinds), before=before, after=after)
+                made.append(changes.merging(path, kinds, wanted))
+    return made
 
 
 def own_files(paths: Paths) -> list[str]:
     """What installing writes in csmd's own directories, for people."""
     return [
         f"{paths.home}/ (0700)",
-        f"  hook/   {', '.join((*HOOK_FILES, *HOOK_SCRIPTS))}, interpreter",
-        "  install.json, README.txt, csmd.db, endpoint, run/, spool/, models/, quarantine/",
+        f"  hook/   {', '.join(HOOK_FILES)}, interpreter,",
+        f"          {', '.join(HOOK_SCRIPTS)}",
+        "  install.json, README.txt, csmd.db, endpoint, backups/, models/,",
+        "  quarantine/, run/, sessions/, spool/",
         f"{paths.log_dir}/csmd.log",
     ]
 
 
-def install(config: Config, changes: list[Change], wanted: Ours) -> list[Outcome]:
+def install(config: Config, planned: Sequence[Change], wanted: Ours, kept_out_by: str = "") -> list[Outcome]:
     """Copies the hook and puts the entries in; a file in trouble keeps no other from being served.
 
-    Raises the first trouble where every file is in trouble; then nothing was written.
+    `kept_out_by` is why no more of the newer events are among them. Raises the first trouble where every file is in
+    trouble; then nothing was written.
     """
-    troubles = [change.trouble for change in changes if change.trouble]
-    if troubles and len(troubles) == len(changes):
-        raise together(troubles)
+    troubles = [change.trouble for change in planned if change.trouble]
+    if troubles and len(troubles) == len(planned):
+        raise changes.together(troubles)
     paths = config.paths
     for folder in (paths.home, paths.hook_dir, paths.run_dir, paths.spool):
         make_private(folder)
     write_whole(paths.home / "README.txt", README.encode())
     copy_hooks(paths)
+    newer = [event for event in wanted.events if event in settings.NEWER]
+    with record.alone(paths):
+        # What a client must know is noted before it is written: the daemon looks after it from then on.
+        _note_events(paths, newer, kept_out_by, assistant_dirs=[str(folder) for folder in config.assistant_dirs])
+        return [
+            changes.written(
+                one.path, partial(changes.merging, one.path, one.kinds, wanted), partial(changes.put_in, paths)
+            )
+            for one in planned
+        ]
+
+
+def settle(paths: Paths, choice: Choice) -> tuple[list[str], list[Outcome]]:
+    """Takes out the newer events that are registered and not chosen: (which, what became of each file)."""
+    with record.alone(paths):
+        known = record.load(paths)
+        gone = [event for event in known["events"] if event not in choice.events]
+        if not gone:
+            return [], []
+        done = [
+            changes.written(path, partial(changes.withdrawing, paths, path, gone), partial(changes.put_in, paths))
+            for path in map(Path, known["settings"])
+            if any(kind.name == "hooks" for kind in changes.recorded_kinds(paths, path))
+        ]
+        if not any(one.trouble for one in done):
+            _note_events(paths, [event for event in known["events"] if event not in gone], choice.kept_out_by)
+        return gone, done
+
+
+def noted_events(paths: Paths) -> tuple[list[str], str]:
+    """The newer events that are registered, and why no more."""
     known = record.load(paths)
-    record.save(paths, {**known, "assistant_dirs": [str(folder) for folder in config.assistant_dirs]})
-
-    def put_in(change: Change) -> None:
-        if change.after is None or change.after == change.before:
-            return
-        previous = record.load(paths)["settings"].get(str(change.path))
-        kept = edited.entry(change.before, change.after, _remover(change, paths.home), previous)
-        kept["kinds"] = [kind.name for kind in change.kinds]
-        with record.noted(paths, change.path, kept, made=not change.path.parent.exists()):
-            edited.apply(change.path, change.before, change.after)
-
-    return [_written(change.path, partial(_planned, change.path, change.kinds, wanted), put_in) for change in changes]
+    return list(known["events"]), str(known["kept_out_by"])
 
 
-def _written(path: Path, plan: Callable[[], Change], write: Callable[[Change], None]) -> Outcome:
-    """Plans and writes one file; anew where somebody else wrote it meanwhile."""
-    trouble: CsmdError | None = None
-    for _ in range(TRIES):
-        change = plan()
-        if change.trouble is not None:
-            return Outcome(path=path, trouble=change.trouble)
-        try:
-            write(change)
-        except edited.ChangedMeanwhile as error:
-            trouble = error
-        except CsmdError as error:
-            return Outcome(path=path, trouble=error)
-        else:
-            return Outcome(path=path, changed=change.before != change.after)
-    return Outcome(path=path, trouble=trouble)
-
-
-def _remover(change: Change, home: Path) -> edited.Remove:
-    return lambda data: entries.removed(data, change.kinds, home, str(change.path))
-
-
-def together(troubles: Sequence[CsmdError]) -> CsmdError:
-    """One error for several."""
-    first = troubles[0]
-    return type(first)("; ".join(one.what for one in troubles), hint=first.hint) if len(troubles) > 1 else first
+def _note_events(paths: Paths, newer: list[str], kept_out_by: str, **more: list[str]) -> None:
+    known = record.load(paths)
+    noted = {"events": newer, "needs": clients.oldest_for(newer), "kept_out_by": kept_out_by}
+    record.save(paths, {**known, **noted, **more})
 
 
 def copy_hooks(paths: Paths) -> None:
@@ -179,47 +151,21 @@ def trouble(paths: Paths) -> list[str]:
 
 def uninstall(paths: Paths) -> list[Outcome]:
     """Takes csmd's entries out of every file that `install` recorded; one in trouble keeps its place in the record."""
-    done: list[Outcome] = []
-    for change in plan_removal(paths):
-        done.append(_written(change.path, partial(_planned_removal, paths, change.path), _take_out))
-        known = record.load(paths)
-        if done[-1].trouble is None:
-            if known["folders"].get(str(change.path)):
-                _remove_empty(change.path.parent)
-            del known["settings"][str(change.path)]
-            record.save(paths, known)
-    if not record.load(paths)["settings"]:
-        paths.install_record.unlink(missing_ok=True)
-    if paths.hook_dir.is_dir():
-        shutil.rmtree(paths.hook_dir)
+    with record.alone(paths):
+        done = [
+            changes.written(path, partial(changes.removing, paths, path), partial(changes.take_out, paths))
+            for path in map(Path, record.load(paths)["settings"])
+        ]
+        if not record.load(paths)["settings"]:
+            paths.install_record.unlink(missing_ok=True)
+        if paths.hook_dir.is_dir():
+            shutil.rmtree(paths.hook_dir)
     return done
-
-
-def _take_out(change: Change) -> None:
-    edited.apply(change.path, change.before, change.after)
-
-
-def _remove_empty(folder: Path) -> None:
-    if folder.is_dir() and not any(folder.iterdir()):
-        folder.rmdir()
 
 
 def plan_removal(paths: Paths) -> list[Change]:
     """What uninstalling would change in the assistant's files; nothing is written."""
-    return [_planned_removal(paths, Path(key)) for key in record.load(paths)["settings"]]
-
-
-def _planned_removal(paths: Paths, path: Path) -> Change:
-    kept = record.load(paths)["settings"][str(path)]
-    change = Change(path=path, kinds=tuple(entries.named(kept["kinds"])))
-    try:
-        before = edited.read(path)
-        after = edited.removal(before, kept, _remover(change, paths.home))
-        if after != before:
-            edited.check(path)
-    except CsmdError as error:
-        return replace(change, trouble=error)
-    return replace(change, before=before, after=after)
+    return [changes.removing(paths, Path(key)) for key in record.load(paths)["settings"]]
 
 
 def configuration(more: Sequence[Path] = ()) -> Config:

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import re
 import shlex
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Collection, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -79,6 +79,12 @@ def plan_merge(
     return text.encode()
 
 
+def plan_withdrawal(current: bytes, home: Path, where: str = "settings.json", *, events: Collection[str]) -> bytes:
+    """The settings file without our hooks of these events; whatever else is there or gone stays so."""
+    text = edited.text_of(current, where)
+    return current if edited.is_blank(text) else _without(text, home, where, only=events).encode()
+
+
 def plan_removal(current: bytes, home: Path, where: str = "settings.json") -> bytes:
     """The settings file without the hooks of this home; groups, lists and `hooks` that held nothing else go too."""
     text = edited.text_of(current, where)
@@ -139,8 +145,15 @@ def _has_ours(text: str, event: Item, home: Path) -> bool:
     return any(_is_ours(wire.loads(text[handler.value : handler.end]), home) for handler in handlers)
 
 
-def _without(text: str, home: Path, where: str, keep: tuple[str, Sequence[str]] | None = None) -> str:
-    """`text` without our entries; with `keep` (interpreter, events) the first one of each is brought up to date."""
+def _without(
+    text: str,
+    home: Path,
+    where: str,
+    keep: tuple[str, Sequence[str]] | None = None,
+    only: Collection[str] | None = None,
+) -> str:
+    """`text` without our entries, or those of the events `only`; with `keep` (interpreter, events) the first one of
+    each is brought up to date."""
     hooks = _hooks(text, where)
     if hooks is None:
         return text
@@ -158,7 +171,7 @@ def _without(text: str, home: Path, where: str, keep: tuple[str, Sequence[str]] 
 
     def handler_goes(handler: Item, event: str) -> bool:
         value = wire.loads(text[handler.value : handler.end])
-        if not _is_ours(value, home):
+        if not _is_ours(value, home) or (only is not None and event not in only):
             return False
         if keep is None or event in kept or event not in keep[1]:
             return True
