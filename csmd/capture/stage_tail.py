@@ -102,13 +102,8 @@ def tail(
         report.excluded = excludes.place(claude.started_in(beginning), places.of("").root)
         if report.excluded:
             return report
-        source_of = Source(
-            path=name,
-            places=places,
-            room=session_limit,
-            silent=claude.is_warmup(beginning),
-            hosts_own=read_line is claude.read_line,
-        )
+        warmup, hosts_own = claude.is_warmup(beginning), read_line is claude.read_line
+        source_of = Source(path=name, places=places, room=session_limit, silent=warmup, hosts_own=hosts_own)
         early = claude.Reading(titles=claude.titles_in(beginning))
         withheld = Withheld(excludes=excludes)
         file.seek(max(0, start.position - claude_calls.BEFORE_BYTES))
@@ -150,15 +145,14 @@ def tail(
 class Source:
     """What holds for all of a transcript's turns: its path, their projects, the room that a session has.
 
-    A `silent` one holds nobody's conversation.
+    A `silent` one holds nobody's conversation; one of the host's own is not csmd's.
     """
 
     path: str
     places: Places
     room: int
     silent: bool
-    hosts_own: bool = True
-    """Whether the host wrote it, and not csmd."""
+    hosts_own: bool
 
 
 def moment_of(seconds: float) -> str:

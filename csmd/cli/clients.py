@@ -43,12 +43,21 @@ class Choice:
 
 def choose(installed: Mapping[str, str], seen: Iterable[str]) -> Choice:
     """What may be registered for these clients: path -> version ("" for one that does not say), and versions seen."""
+    choice = known_to([*installed.values(), *seen])
+    if choice.kept_out_by:
+        return choice
     if not installed:
         return Choice(events=(), kept_out_by="no `claude` was found")
     silent = [path for path, version in installed.items() if text.version_of(version) is None]
-    if silent:
-        return Choice(events=(), kept_out_by=f"{silent[0]} does not tell its version")
-    oldest = min([*installed.values(), *(version for version in seen if text.version_of(version))], key=_number)
+    return Choice(events=(), kept_out_by=f"{silent[0]} does not tell its version") if silent else choice
+
+
+def known_to(versions: Iterable[str]) -> Choice:
+    """The newer events that the oldest of these versions knows; what is no version says nothing."""
+    told = [version for version in versions if text.version_of(version)]
+    if not told:
+        return Choice(events=tuple(NEWER))
+    oldest = min(told, key=_number)
     events = tuple(event for event in NEWER if _number(oldest) >= _number(oldest_for([event])))
     return Choice(events=events, kept_out_by="" if len(events) == len(NEWER) else oldest)
 
@@ -66,13 +75,10 @@ def installed() -> dict[str, str]:
     """The clients on this machine, each once by its real path, and the version that each tells; "" where it does not."""
     search, home = child_environment().get("PATH", os.defpath), user_home()
     places = [Path(place) for place in search.split(os.pathsep) if Path(place).is_absolute()]
-    found = {
-        os.path.realpath(path): path
-        for path in (place / PROGRAM for place in [*places, *(home / usual for usual in USUAL)])
-        if path.is_file() and os.access(path, os.X_OK)
-    }
-    if not found:
-        return {}
+    found: dict[str, Path] = {}
+    for path in (place / PROGRAM for place in [*places, *(home / usual for usual in USUAL)]):
+        if path.is_file() and os.access(path, os.X_OK):
+            found.setdefault(os.path.realpath(path), path)
     with ThreadPoolExecutor(max_workers=4) as asking:
         told = asking.map(lambda path: _version(path, search), found.values())
         return {str(path): version for path, version in zip(found.values(), told, strict=True)}

@@ -138,6 +138,7 @@ def check(path: Path) -> None:
     try:
         info = real.stat()
     except FileNotFoundError:
+        read(path)  # a link to nothing is no place for a new file
         place = next(folder for folder in real.parents if folder.exists())
         why = "" if place.is_dir() and os.access(place, os.W_OK | os.X_OK) else f"cannot be made in {place}"
     except OSError as error:

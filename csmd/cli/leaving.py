@@ -101,7 +101,7 @@ def purge(paths: Paths, going: Sequence[Part]) -> Left:
         if paths.log_dir.parent.name == "csmd":
             paths.log_dir.parent.rmdir()
     refused = {line.partition(": ")[0] for line in left.refused}
-    for root in own[:3]:
+    for root in dict.fromkeys(own[:3]):
         left.foreign += [path for path in _everything(root) if str(path) not in refused]
     return left
 

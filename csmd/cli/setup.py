@@ -121,7 +121,8 @@ def uninstall(dry_run: bool, purge: bool, yes: bool, as_json: bool) -> None:
     if dry_run:
         planned = installing.plan_removal(paths)
         shown = {"settings": [_planned(change) for change in planned], "removes": [_part(part) for part in going]}
-        asking.out(shown, as_json, lambda _: show_setup.leaving(paths, planned, going, purge=purge))
+        counts = _counts(paths) if purge else {}
+        asking.out(shown, as_json, lambda _: show_setup.leaving(paths, planned, going, counts, purge=purge))
         _raise_trouble(planned)
         return
     if purge and not yes:
@@ -152,11 +153,19 @@ def uninstall(dry_run: bool, purge: bool, yes: bool, as_json: bool) -> None:
 
 def _confirm(paths: Paths, going: Sequence[leaving.Part]) -> None:
     """A person says yes to what is listed; nobody else is asked."""
-    show_setup.going(paths, going)
+    show_setup.going(paths, going, _counts(paths))
     if not asking.person_is_there():
         raise CsmdError("nobody is there to be asked", hint="csmd uninstall --purge --yes")
     if click.prompt("Type yes to remove all of it", default="no", show_default=False).strip().lower() != "yes":
         raise CsmdError("nothing was changed")
+
+
+def _counts(paths: Paths) -> dict[str, int]:
+    """How much is remembered, as far as a running daemon can tell."""
+    try:
+        return dict(client.call(paths, "csm_runtime_status", {}, patience_s=5.0)["counts"])
+    except CsmdError:
+        return {}
 
 
 def _part(part: leaving.Part) -> dict[str, Any]:
@@ -199,7 +208,9 @@ def hooks_print() -> None:
 def hooks_settle(as_json: bool) -> None:
     """Take out hooks of newer events that a client in use does not know. The daemon runs this when one appears."""
     paths = default_paths()
-    choice = _choice(client.call(paths, "csm_clients", {}))
+    known = client.call(paths, "csm_clients", {})
+    # Here a client that is not found, or does not tell, is no reason: what PATH says in the daemon may be little.
+    choice = clients.known_to([*clients.installed().values(), *(row["version"] for row in known["versions"])])
     gone, outcomes = installing.settle(paths, choice)
     result = {"withdrawn": gone, "kept_out_by": choice.kept_out_by, "settings": [_outcome(one) for one in outcomes]}
     asking.out(result, as_json, lambda _: show_setup.settled(choice, gone, outcomes))

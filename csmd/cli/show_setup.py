@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 
 import click
@@ -86,7 +86,9 @@ def _link(path: Path) -> str:
 # --- leaving
 
 
-def leaving(paths: Paths, planned: Sequence[Change], parts: Sequence[Part], *, purge: bool) -> None:
+def leaving(
+    paths: Paths, planned: Sequence[Change], parts: Sequence[Part], counts: Mapping[str, int], *, purge: bool
+) -> None:
     """What uninstalling would change and remove."""
     click.echo(f"the daemon would be stopped, and {paths.hook_dir} removed")
     differences(planned)
@@ -94,7 +96,7 @@ def leaving(paths: Paths, planned: Sequence[Change], parts: Sequence[Part], *, p
         click.echo("no file of the assistant's holds entries of csmd's")
     click.echo()
     if purge:
-        going(paths, parts)
+        going(paths, parts, counts)
     else:
         remains(paths)
 
@@ -115,8 +117,8 @@ def remains(paths: Paths) -> None:
     click.echo("`csmd uninstall --purge` removes it")
 
 
-def going(paths: Paths, parts: Sequence[Part]) -> None:
-    """What a purge removes: kinds, numbers, sizes, and where."""
+def going(paths: Paths, parts: Sequence[Part], counts: Mapping[str, int]) -> None:
+    """What a purge removes: kinds, numbers, sizes, and where; `counts` are of what is remembered, {} for unknown."""
     if not parts:
         click.echo("there is nothing of csmd's to remove")
         return
@@ -125,6 +127,8 @@ def going(paths: Paths, parts: Sequence[Part]) -> None:
     for part in parts:
         files = "1 file" if len(part.files) == 1 else f"{len(part.files)} files"
         click.echo(f"  {part.what:<{width}}  {files:>10}  {show.size(part.bytes):>9}")
+    if counts:
+        click.echo(f"  ({counts['memories']} memories, {counts['turns']} turns of {counts['sessions']} sessions)")
     folders = dict.fromkeys((paths.home, paths.log_dir, paths.config_file.parent))
     apart = [folder for folder in folders if folder == paths.home or not folder.is_relative_to(paths.home)]
     click.echo(f"in {', '.join(str(folder) for folder in apart)}")

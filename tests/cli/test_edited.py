@@ -81,6 +81,78 @@ def test_a_deletion_deletes_and_no_change_writes_nothing(tmp_path: Path) -> None
     assert not path.exists()
 
 
+def test_a_symlinked_directory_and_a_chain_of_links_lead_to_the_file(tmp_path: Path) -> None:
+    real = tmp_path / "dotfiles" / "claude"
+    real.mkdir(parents=True)
+    (real / "settings.json").write_bytes(b"one")
+    (tmp_path / ".claude").symlink_to("dotfiles/claude")
+    (tmp_path / "also").symlink_to(".claude/settings.json")
+    edited.apply(tmp_path / ".claude" / "settings.json", b"one", b"two")
+    edited.apply(tmp_path / "also", b"two", b"three")
+    assert (real / "settings.json").read_bytes() == b"three"
+    assert (tmp_path / ".claude").is_symlink() and (tmp_path / "also").is_symlink()
+    edited.apply(tmp_path / ".claude" / "new.json", None, b"new")
+    assert (real / "new.json").read_bytes() == b"new"
+
+
+def test_a_link_to_nothing_and_a_link_to_itself_are_explained_and_nothing_is_made(tmp_path: Path) -> None:
+    (tmp_path / "dangling").symlink_to(tmp_path / "away" / "settings.json")
+    (tmp_path / "cycle").symlink_to("cycle")
+    with pytest.raises(ConfigError, match=r"symbolic link to .*away.*not there"):
+        edited.read(tmp_path / "dangling")
+    with pytest.raises(ConfigError, match="cannot be read"):
+        edited.read(tmp_path / "cycle")
+    for name in ("dangling", "cycle"):
+        with pytest.raises(ConfigError):
+            edited.apply(tmp_path / name, None, b"one")
+    assert not (tmp_path / "away").exists()
+
+
+def test_a_file_that_somebody_made_read_only_stays_as_it_is(tmp_path: Path) -> None:
+    path = tmp_path / "settings.json"
+    path.write_bytes(b"one")
+    path.chmod(0o444)
+    with pytest.raises(ConfigError, match="is read-only"):
+        edited.check(path)
+    with pytest.raises(ConfigError, match="is read-only"):
+        edited.apply(path, b"one", b"two")
+    assert path.read_bytes() == b"one"
+    (tmp_path / "pipe").mkdir()
+    with pytest.raises(ConfigError, match="no regular file"):
+        edited.check(tmp_path / "pipe")
+
+
+def test_whose_file_it_is_does_not_change(tmp_path: Path) -> None:
+    path = tmp_path / "settings.json"
+    path.write_bytes(b"one")
+    if os.geteuid() == 0:
+        os.chown(path, 12345, 54321)
+        path.chmod(0o2640)
+        edited.apply(path, b"one", b"two")
+        info = path.stat()
+        assert (info.st_uid, info.st_gid, stat.S_IMODE(info.st_mode)) == (12345, 54321, 0o2640)
+        os.seteuid(12346)
+        try:
+            with pytest.raises(ConfigError, match=r"belongs to another user|cannot be read"):
+                edited.check(path)
+        finally:
+            os.seteuid(0)
+    else:
+        with pytest.raises(ConfigError, match="belongs to another user"):
+            edited.check(Path("/etc/hosts"))
+
+
+def test_extended_attributes_are_kept(tmp_path: Path) -> None:
+    path = tmp_path / "settings.json"
+    path.write_bytes(b"one")
+    try:
+        os.setxattr(path, "user.csmd.test", b"value")
+    except (OSError, AttributeError):
+        pytest.skip("this file system keeps no extended attributes")
+    edited.apply(path, b"one", b"two")
+    assert (path.read_bytes(), os.getxattr(path, "user.csmd.test")) == (b"two", b"value")
+
+
 # --- showing
 
 
