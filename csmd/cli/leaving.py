@@ -101,7 +101,7 @@ def purge(paths: Paths, going: Sequence[Part]) -> Left:
         if paths.log_dir.parent.name == "csmd":
             paths.log_dir.parent.rmdir()
     refused = {line.partition(": ")[0] for line in left.refused}
-    for root in dict.fromkeys(own[:3]):
+    for root in (root for root in dict.fromkeys(own[:3]) if paths.home not in root.parents):
         left.foreign += [path for path in _everything(root) if str(path) not in refused]
     return left
 

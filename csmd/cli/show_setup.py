@@ -143,9 +143,9 @@ def purged(paths: Paths, parts: Sequence[Part], remaining: Left) -> None:
     for folder in environments:
         click.echo(f"the program itself is in {folder}; to remove it:\n  rm -r {folder}")
     foreign = [path for path in remaining.foreign if path not in environments]
-    if foreign:
-        names = ", ".join(path.name for path in foreign[:MOST_NAMES])
-        more = f" and {len(foreign) - MOST_NAMES} more" if len(foreign) > MOST_NAMES else ""
-        click.echo(f"left in {foreign[0].parent}, as csmd did not make it: {names}{more}")
-    elif not environments and not remaining.refused:
+    for folder in dict.fromkeys(path.parent for path in foreign):
+        names = [path.name for path in foreign if path.parent == folder]
+        more = f" and {len(names) - MOST_NAMES} more" if len(names) > MOST_NAMES else ""
+        click.echo(f"left in {folder}, as csmd did not make it: {', '.join(names[:MOST_NAMES])}{more}")
+    if not foreign and not environments and not remaining.refused:
         click.echo("nothing of csmd is left")
