@@ -115,10 +115,10 @@ def settle(paths: Paths, choice: Choice) -> tuple[list[str], list[Outcome]]:
         return gone, done
 
 
-def noted_events(paths: Paths) -> tuple[list[str], str]:
+def noted_choice(paths: Paths) -> Choice:
     """The newer events that are registered, and why no more."""
     known = record.load(paths)
-    return list(known["events"]), str(known["kept_out_by"])
+    return Choice(events=tuple(known["events"]), kept_out_by=str(known["kept_out_by"]))
 
 
 def _note_events(paths: Paths, newer: list[str], kept_out_by: str, **more: list[str]) -> None:

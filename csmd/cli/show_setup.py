@@ -43,7 +43,13 @@ def installed(outcomes: Sequence[Outcome], seen: Sequence[Path]) -> None:
     """What became of each file."""
     _seen(seen)
     for one in outcomes:
-        done = "left alone:" if one.trouble else "hooks added to" if one.changed else "hooks are already in"
+        done = (
+            "left alone:"
+            if one.trouble
+            else f"{one.what} added to"
+            if one.changed
+            else f"{one.what} as they should be in"
+        )
         click.echo(f"{done} {one.path}{_link(one.path)}")
 
 

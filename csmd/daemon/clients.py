@@ -21,7 +21,7 @@ from csmd import text
 from csmd.capture.redact import storable_path
 from csmd.config import Config, child_environment
 from csmd.daemon.now import iso, now_iso
-from csmd.errors import CsmdError
+from csmd.errors import ConfigError, CsmdError
 from csmd.store import clients, files
 from csmd.store.sqlite import Rows
 
@@ -170,5 +170,8 @@ def warnings(known: Mapping[str, Any], config: Config) -> list[str]:
 
 
 def _record(config: Config) -> dict[str, Any]:
-    found = files.read_json(config.paths.install_record)
-    return found if isinstance(found, dict) else {}
+    """What `csmd install` recorded; a damaged one says nothing here, the command line tells of it."""
+    try:
+        return files.read_json(config.paths.install_record) or {}
+    except ConfigError:
+        return {}
