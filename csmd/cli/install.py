@@ -8,7 +8,6 @@ from __future__ import annotations
 
 import os
 import py_compile
-import shutil
 import sys
 from collections.abc import Sequence
 from functools import partial
@@ -158,9 +157,18 @@ def uninstall(paths: Paths) -> list[Outcome]:
         ]
         if not record.load(paths)["settings"]:
             paths.install_record.unlink(missing_ok=True)
-        if paths.hook_dir.is_dir():
-            shutil.rmtree(paths.hook_dir)
+        remove_hooks(paths)
     return done
+
+
+def remove_hooks(paths: Paths) -> None:
+    """Removes the hook's scripts and then their directory, unless somebody else's file is in it."""
+    names = (*HOOK_FILES, *HOOK_SCRIPTS, "interpreter")
+    for path in (*(paths.hook_dir / name for name in names), *paths.hook_dir.glob("__pycache__/csmd_*.pyc")):
+        path.unlink(missing_ok=True)
+    for folder in (paths.hook_dir / "__pycache__", paths.hook_dir):
+        if folder.is_dir() and not any(folder.iterdir()):
+            folder.rmdir()
 
 
 def plan_removal(paths: Paths) -> list[Change]:

@@ -135,7 +135,7 @@ def uninstall(dry_run: bool, purge: bool, yes: bool, as_json: bool) -> None:
         _confirm(paths, going)
     stopped = service.stop(paths, by_user=True)
     outcomes = installing.uninstall(paths)
-    restored = [str(one.path) for one in outcomes if one.trouble is None]
+    restored = [str(one.path) for one in outcomes if one.changed]
     result: dict[str, Any] = {
         "restored": restored, "stopped": stopped, "home": str(paths.home), "log_dir": str(paths.log_dir),
         "config_file": str(paths.config_file),

@@ -111,7 +111,8 @@ def left(outcomes: Sequence[Outcome], *, stopped: bool) -> None:
     """What uninstalling did."""
     click.echo("the daemon is stopped" if stopped else "no daemon was running")
     for one in outcomes:
-        click.echo(f"{'left alone:' if one.trouble else 'restored'} {one.path}{_link(one.path)}")
+        state = "left alone:" if one.trouble else "restored" if one.changed else "nothing of csmd's was in"
+        click.echo(f"{state} {one.path}{_link(one.path)}")
 
 
 def remains(paths: Paths) -> None:
