@@ -51,7 +51,7 @@ def install(dry_run: bool, config_dirs: tuple[Path, ...], no_start: bool, as_jso
     planned = installing.plan(config, wanted)
     if dry_run:
         shown = {"home": str(paths.home), "settings": [_planned(change) for change in planned]}
-        asking.out(shown, as_json, lambda _: show_setup.plan(config, planned, seen))
+        asking.out(shown, as_json, lambda _: show_setup.plan(config, planned, seen, choice if known else None))
         _raise_trouble(planned)
         return
     outcomes = installing.install(config, planned, wanted, choice.kept_out_by)
