@@ -119,7 +119,7 @@ def _choice(known: dict[str, Any]) -> clients.Choice:
 @click.option("--yes", is_flag=True, help="With --purge: do not ask.")
 @json_option
 def uninstall(dry_run: bool, purge: bool, yes: bool, as_json: bool) -> None:
-    """Take the hooks out and stop the daemon; memories stay on disk unless --purge."""
+    """Take the hooks out and stop the daemon; memories stay on disk."""
     paths = default_paths()  # and no configuration: one that is damaged must not keep anybody from leaving
     if purge:
         leaving.must_be_own(paths)
