@@ -1,0 +1,190 @@
+"""`csmd doctor`: sends a marker through the registered hooks, then walks every check; it changes nothing.
+
+What may hang is asked from a thread of its own and left behind at its limit: a dead disk costs one check, not the
+answer. Exit code 1 when something that is said is not captured.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import sys
+import threading
+import time
+from collections.abc import Callable, Iterator
+from dataclasses import replace
+from pathlib import Path
+from typing import Any, TypeVar
+
+import click
+
+from csmd import client, config, wire
+from csmd.cli import ask as asking
+from csmd.cli import assistant, probe, service, settings, show_doctor
+from csmd.cli import install as installing
+from csmd.cli.ask import json_option
+from csmd.cli.checks import hooks, host, machine, runtime
+from csmd.cli.checks.scene import LEVELS, Check, Finding, Scene, fail, warn
+from csmd.config import Paths, default_paths
+from csmd.errors import BadInput, CsmdError, DaemonUnreachable
+
+#: Every check, in the order in which a turn goes: from the assistant to the store; the rest behind.
+CHECKS: tuple[Check, ...] = (*hooks.CHECKS, *runtime.CHECKS, *host.CHECKS, *machine.CHECKS)
+STATUS_S = 5.0
+#: The whole database is read on the thread that also takes events in: a larger one is not held up for this.
+CHECKED_BYTES = 100_000_000
+CHECKED_S = 20.0
+READ_S = 3.0
+
+T = TypeVar("T")
+
+
+def examine(paths: Paths, *, cwd: Path, now_s: float, managed: Path | None = None) -> dict[str, Any]:
+    """The verdict and what every check found: `{"works", "verdict", "took_ms", "checks": [{"id", "question", "level", "findings"}]}`."""
+    scene = look(paths, cwd=cwd, now_s=now_s, managed=managed)
+    return judged(scene, [(check, walk(check, scene)) for check in CHECKS])
+
+
+def look(paths: Paths, *, cwd: Path, now_s: float, managed: Path | None = None) -> Scene:
+    """Reads the settings, asks the daemon, sends the marker."""
+    problems: list[str] = []
+    try:
+        dirs = installing.recorded_dirs(paths)
+    except (CsmdError, OSError) as error:
+        problems.append(str(error))
+        dirs = ()
+    dirs = tuple(dict.fromkeys((*dirs, config.assistant_dir())))
+    managed = managed or Path(assistant.MANAGED.get(sys.platform, assistant.MANAGED["linux"]))
+    sources = tuple(
+        bounded(lambda path=path, scope=scope: assistant.source(path, scope, _bytes), READ_S)  # type: ignore[misc]
+        or assistant.Source(path=str(path), scope=scope, problem=f"its disk does not answer within {READ_S:g} s")
+        for path, scope in assistant.places(dirs, cwd, managed)
+    )
+    process = service.running(paths)
+    scene = Scene(
+        paths=paths, cwd=cwd, user_home=config.user_home(), platform=sys.platform, now_s=now_s,
+        env=config.environment(), dirs=dirs, problems=tuple(problems), share=installing.share(),
+        pid=process.pid if process else 0, sources=sources, states=_states(dirs),
+    )  # fmt: skip
+    return _asked(scene)
+
+
+def _asked(scene: Scene) -> Scene:
+    """The scene with what the daemon says, and how far the marker came."""
+    paths = scene.paths
+    status, trouble = None, ("", "")
+    try:
+        status = client.call(paths, "csm_runtime_status", patience_s=STATUS_S)
+    except DaemonUnreachable as error:
+        told = service.why_not(paths, error)
+        trouble = (told.what, told.hint)
+    except CsmdError as error:
+        trouble = (error.what, error.hint)
+    ran = bounded(lambda: probe.send(paths, list(scene.ours), answers=status is not None), 4 * probe.HOOK_S)
+    problems = None
+    if status is not None and status["storage"]["database_bytes"] < CHECKED_BYTES:
+        with contextlib.suppress(CsmdError):
+            problems = tuple(client.call(paths, "csm_store_check", patience_s=CHECKED_S)["problems"])
+    newest = max((row["last"] for row in status["projects"]), default="") if status else ""
+    return replace(scene, status=status, trouble=trouble, ran=ran or (), store_problems=problems, newest_turn=newest)
+
+
+def _bytes(path: Path) -> bytes | None:
+    try:
+        return path.read_bytes()
+    except (FileNotFoundError, NotADirectoryError):
+        return None
+
+
+def _states(dirs: tuple[Path, ...]) -> dict[str, Any]:
+    """What the client keeps of its directories; of several files the later ones add what the first does not say."""
+    found: dict[str, Any] = {}
+    for path in [path for folder in dirs for path in assistant.state_files(folder)]:
+        try:
+            value = wire.loads(bounded(lambda path=path: _bytes(path), READ_S) or b"{}")  # type: ignore[misc]
+        except (OSError, BadInput):
+            continue
+        if isinstance(value, dict):
+            known = found.get("projects")
+            found = {**value, **found}
+            if isinstance(known, dict) and isinstance(value.get("projects"), dict):
+                found["projects"] = {**value["projects"], **known}
+    return found
+
+
+def bounded(work: Callable[[], T], limit_s: float) -> T | None:
+    """What `work` gives, or None when it takes longer than its limit; its errors are raised."""
+    done: list[T] = []
+    failed: list[BaseException] = []
+
+    def run() -> None:
+        try:
+            done.append(work())
+        except BaseException as error:  # noqa: BLE001 - raised below, by whoever waits
+            failed.append(error)
+
+    thread = threading.Thread(target=run, daemon=True, name="csmd-doctor")
+    thread.start()
+    thread.join(limit_s)
+    if failed:
+        raise failed[0]
+    return done[0] if done else None
+
+
+def walk(check: Check, scene: Scene) -> list[Finding]:
+    """What a check finds; one that fails or hangs is a finding itself."""
+    try:
+        found = bounded(lambda: list(check.look(scene)), check.limit_s)
+    except (OSError, ValueError, KeyError, TypeError) as error:
+        where = getattr(error, "filename", None) or ""
+        what = (getattr(error, "strerror", None) or type(error).__name__) if isinstance(error, OSError) else type(error).__name__
+        found = [warn(f"this could not be looked at: {f'{where}: ' if where else ''}{what}")]
+    if found is None:
+        found = [warn(f"no answer within {check.limit_s:g} s: a disk that does not answer?", "csmd doctor again; `df` shows which disk hangs")]
+    return [one if one.remedy else replace(one, remedy=check.remedy) for one in found]
+
+
+def judged(scene: Scene, findings: list[tuple[Check, list[Finding]]]) -> dict[str, Any]:
+    """The findings as `--json` shows them, with the verdict before them."""
+    checks = []
+    for check, found in findings:
+        level = min((one.level for one in found), key=LEVELS.index, default="ok")
+        checks.append(
+            {
+                "id": check.id,
+                "question": check.question,
+                "level": level,
+                "findings": [{"level": one.level, "what": one.what, "try": one.remedy} for one in found],
+            }
+        )
+    broken = [one.what for _, found in findings for one in found if one.level == "fail"]
+    first = next((check["findings"][0]["what"] for check in checks if check["id"] == "daemon" and check["level"] == "fail"), "")
+    took = max((one.took_ms for one in scene.ran if one.stored), default=0.0)
+    return {
+        "works": not broken,
+        "verdict": _verdict(scene, first or next(iter(broken), ""), took),
+        "took_ms": took,
+        "checks": checks,
+    }
+
+
+def _verdict(scene: Scene, broken: str, took_ms: float) -> str:
+    if broken:
+        return f"Capture is broken: {broken}."
+    if (scene.status or {}).get("paused"):
+        return "Capture is paused."
+    return f"Capture works: a turn went from the hook to search in {took_ms:.0f} ms."
+
+
+@click.command()
+@click.option("--all", "everything", is_flag=True, help="List the checks that passed, too.")
+@json_option
+def doctor(everything: bool, as_json: bool) -> None:
+    """Prove that capture works, and name what stops or distorts it."""
+    value = examine(default_paths(), cwd=Path(asking.here(None)), now_s=time.time())
+    asking.out(value, as_json, lambda shown: show_doctor.examined(shown, everything=everything))
+    if not value["works"]:
+        raise click.exceptions.Exit(1)
+
+
+#: In the order that `csmd --help` lists them.
+VERBS: tuple[click.Command, ...] = (doctor,)
