@@ -104,9 +104,8 @@ def registered(one: Source) -> list[Registered]:
     for event, groups in hooks.items() if isinstance(hooks, dict) else ():
         for group in groups if isinstance(groups, list) else ():
             handlers = group.get("hooks") if isinstance(group, dict) else None
-            for handler in handlers if isinstance(handlers, list) else ():
-                if isinstance(handler, dict):
-                    found.append(_registered(event, handler, one.path))
+            listed = handlers if isinstance(handlers, list) else []
+            found += [_registered(event, handler, one.path) for handler in listed if isinstance(handler, dict)]
     return found
 
 
@@ -146,11 +145,16 @@ def set_in(sources: Sequence[Source], key: str) -> Source | None:
     return next((one for one in sources if key in one.value), None)
 
 
+def variables(one: Source) -> dict[str, Any]:
+    """What a file sets in a session's environment."""
+    given = one.value.get("env")
+    return given if isinstance(given, dict) else {}
+
+
 def variable(sources: Sequence[Source], name: str) -> tuple[Source, str] | None:
     """The value that settings give a session's environment variable, and which file; None where none does."""
     for one in sources:
-        given = one.value.get("env")
-        if isinstance(given, dict) and name in given:
+        if name in (given := variables(one)):
             return one, str(given[name])
     return None
 

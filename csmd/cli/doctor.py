@@ -7,10 +7,11 @@ answer. Exit code 1 when something that is said is not captured.
 from __future__ import annotations
 
 import contextlib
+import os
 import sys
 import threading
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from dataclasses import replace
 from pathlib import Path
 from typing import Any, TypeVar
@@ -19,11 +20,11 @@ import click
 
 from csmd import client, config, wire
 from csmd.cli import ask as asking
-from csmd.cli import assistant, probe, service, settings, show_doctor
+from csmd.cli import assistant, probe, service, show_doctor
 from csmd.cli import install as installing
 from csmd.cli.ask import json_option
 from csmd.cli.checks import hooks, host, machine, runtime
-from csmd.cli.checks.scene import LEVELS, Check, Finding, Scene, fail, warn
+from csmd.cli.checks.scene import LEVELS, Check, Finding, Scene, warn
 from csmd.config import Paths, default_paths
 from csmd.errors import BadInput, CsmdError, DaemonUnreachable
 
@@ -54,18 +55,22 @@ def look(paths: Paths, *, cwd: Path, now_s: float, managed: Path | None = None) 
         dirs = ()
     dirs = tuple(dict.fromkeys((*dirs, config.assistant_dir())))
     managed = managed or Path(assistant.MANAGED.get(sys.platform, assistant.MANAGED["linux"]))
-    sources = tuple(
-        bounded(lambda path=path, scope=scope: assistant.source(path, scope, _bytes), READ_S)  # type: ignore[misc]
-        or assistant.Source(path=str(path), scope=scope, problem=f"its disk does not answer within {READ_S:g} s")
-        for path, scope in assistant.places(dirs, cwd, managed)
-    )
     process = service.running(paths)
     scene = Scene(
         paths=paths, cwd=cwd, user_home=config.user_home(), platform=sys.platform, now_s=now_s,
         env=config.environment(), dirs=dirs, problems=tuple(problems), share=installing.share(),
-        pid=process.pid if process else 0, sources=sources, states=_states(dirs),
+        umask=_umask(), pid=process.pid if process else 0, sources=read_sources(dirs, cwd, managed), states=read_states(dirs),
     )  # fmt: skip
     return _asked(scene)
+
+
+def read_sources(dirs: tuple[Path, ...], cwd: Path, managed: Path) -> tuple[assistant.Source, ...]:
+    """The settings files of sessions in `cwd`, the one that decides first."""
+    found = []
+    for path, scope in assistant.places(dirs, cwd, managed):
+        late = assistant.Source(path=str(path), scope=scope, problem=f"its disk does not answer within {READ_S:g} s")
+        found.append(bounded(lambda: assistant.source(path, scope, _bytes), READ_S) or late)  # noqa: B023 - it is awaited
+    return tuple(found)
 
 
 def _asked(scene: Scene) -> Scene:
@@ -88,6 +93,12 @@ def _asked(scene: Scene) -> Scene:
     return replace(scene, status=status, trouble=trouble, ran=ran or (), store_problems=problems, newest_turn=newest)
 
 
+def _umask() -> int:
+    mask = os.umask(0o077)
+    os.umask(mask)
+    return mask
+
+
 def _bytes(path: Path) -> bytes | None:
     try:
         return path.read_bytes()
@@ -95,12 +106,16 @@ def _bytes(path: Path) -> bytes | None:
         return None
 
 
-def _states(dirs: tuple[Path, ...]) -> dict[str, Any]:
+def _in_time(path: Path) -> bytes | None:
+    return bounded(lambda: _bytes(path), READ_S)
+
+
+def read_states(dirs: tuple[Path, ...]) -> dict[str, Any]:
     """What the client keeps of its directories; of several files the later ones add what the first does not say."""
     found: dict[str, Any] = {}
     for path in [path for folder in dirs for path in assistant.state_files(folder)]:
         try:
-            value = wire.loads(bounded(lambda path=path: _bytes(path), READ_S) or b"{}")  # type: ignore[misc]
+            value = wire.loads(_in_time(path) or b"{}")
         except (OSError, BadInput):
             continue
         if isinstance(value, dict):
@@ -136,10 +151,19 @@ def walk(check: Check, scene: Scene) -> list[Finding]:
         found = bounded(lambda: list(check.look(scene)), check.limit_s)
     except (OSError, ValueError, KeyError, TypeError) as error:
         where = getattr(error, "filename", None) or ""
-        what = (getattr(error, "strerror", None) or type(error).__name__) if isinstance(error, OSError) else type(error).__name__
+        what = (
+            (getattr(error, "strerror", None) or type(error).__name__)
+            if isinstance(error, OSError)
+            else type(error).__name__
+        )
         found = [warn(f"this could not be looked at: {f'{where}: ' if where else ''}{what}")]
     if found is None:
-        found = [warn(f"no answer within {check.limit_s:g} s: a disk that does not answer?", "csmd doctor again; `df` shows which disk hangs")]
+        found = [
+            warn(
+                f"no answer within {check.limit_s:g} s: a disk that does not answer?",
+                "csmd doctor again; `df` shows which disk hangs",
+            )
+        ]
     return [one if one.remedy else replace(one, remedy=check.remedy) for one in found]
 
 
@@ -156,12 +180,13 @@ def judged(scene: Scene, findings: list[tuple[Check, list[Finding]]]) -> dict[st
                 "findings": [{"level": one.level, "what": one.what, "try": one.remedy} for one in found],
             }
         )
-    broken = [one.what for _, found in findings for one in found if one.level == "fail"]
-    first = next((check["findings"][0]["what"] for check in checks if check["id"] == "daemon" and check["level"] == "fail"), "")
+    # That no daemon answers is told before what follows from it.
+    ordered = sorted(findings, key=lambda pair: pair[0].id != "daemon")
+    broken = [one.what for _, found in ordered for one in found if one.level == "fail"]
     took = max((one.took_ms for one in scene.ran if one.stored), default=0.0)
     return {
         "works": not broken,
-        "verdict": _verdict(scene, first or next(iter(broken), ""), took),
+        "verdict": _verdict(scene, next(iter(broken), ""), took),
         "took_ms": took,
         "checks": checks,
     }
@@ -183,7 +208,7 @@ def doctor(everything: bool, as_json: bool) -> None:
     value = examine(default_paths(), cwd=Path(asking.here(None)), now_s=time.time())
     asking.out(value, as_json, lambda shown: show_doctor.examined(shown, everything=everything))
     if not value["works"]:
-        raise click.exceptions.Exit(1)
+        raise SystemExit(1)  # told why
 
 
 #: In the order that `csmd --help` lists them.

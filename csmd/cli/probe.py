@@ -68,7 +68,9 @@ def _through(paths: Paths, hook: Registered, answers: bool) -> Ran:
         waits = True
         with contextlib.suppress(OSError):
             path.unlink()
-    return Ran(event=hook.event, command=hook.command, took_ms=round(took, 1), problem=problem, stored=stored, spooled=waits)
+    return Ran(
+        event=hook.event, command=hook.command, took_ms=round(took, 1), problem=problem, stored=stored, spooled=waits
+    )
 
 
 def _run(hook: Registered, payload: bytes, home: Path) -> str:

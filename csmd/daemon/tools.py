@@ -10,7 +10,18 @@ from collections.abc import Callable
 from typing import Any
 
 from csmd.config import Config
-from csmd.daemon.answers import instructions, memory, privacy, probe, projects, session_files, sessions, state, upkeep, work
+from csmd.daemon.answers import (
+    instructions,
+    memory,
+    privacy,
+    probe,
+    projects,
+    session_files,
+    sessions,
+    state,
+    upkeep,
+    work,
+)
 from csmd.daemon.steward import Steward
 from csmd.daemon.tool import Params, Tool, checked
 from csmd.errors import BadInput

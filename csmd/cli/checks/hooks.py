@@ -54,7 +54,9 @@ def _twice(scene: Scene) -> Iterator[Finding]:
         if count > 1:
             yield warn(f"{path}: {count} hooks of csmd's for {event}; each event is stored once, at twice the cost")
     if PLUGIN in assistant.plugins(scene.sources) and scene.ours:
-        yield note("csmd's plugin and its hooks in settings.json are both on: each event is reported twice, stored once")
+        yield note(
+            "csmd's plugin and its hooks in settings.json are both on: each event is reported twice, stored once"
+        )
 
 
 def _foreign_homes(scene: Scene) -> Iterator[Finding]:

@@ -25,24 +25,34 @@ def _trust(scene: Scene) -> Iterator[Finding]:
 
 
 def _client(scene: Scene) -> Iterator[Finding]:
-    program = _on_path("claude", scene.env.get("PATH", ""))
-    if not program:
-        yield note("no `claude` is on the PATH: its version was not looked at", "nothing has to be done where you start it otherwise")
+    said = client_says(scene.env.get("PATH", ""))
+    if said is None:
+        yield note("no `claude` is on the PATH: its version was not looked at",
+                   "nothing has to be done where you start it otherwise")  # fmt: skip
         return
-    with tempfile.TemporaryDirectory(prefix="csmd-") as place:  # so that it writes into nobody's settings
-        env = {"PATH": scene.env.get("PATH", ""), "HOME": place, "CLAUDE_CONFIG_DIR": place}
-        try:
-            done = subprocess.run([program, "--version"], env=env, cwd=place, timeout=VERSION_S, check=False,
-                                  stdin=subprocess.DEVNULL, capture_output=True)  # fmt: skip
-        except (OSError, subprocess.TimeoutExpired) as error:
-            yield note(f"`{program} --version` did not answer: {type(error).__name__}")
-            return
-    version = assistant.version(done.stdout.decode("utf-8", "replace"))
+    version = assistant.version(said)
     if version is None:
-        yield note(f"`{program} --version` says no version")
+        yield note("`claude --version` says no version", "nothing has to be done")
     elif version < assistant.OLDEST_CLIENT:
         oldest = ".".join(map(str, assistant.OLDEST_CLIENT))
         yield fail(f"the client is {'.'.join(map(str, version))}; csmd's hooks need {oldest} or later")
+
+
+def client_says(path: str) -> str | None:
+    """What the first `claude` on a PATH prints as its version; "" when it says nothing in time, None for no client."""
+    program = next((str(program) for program in on_path("claude", path)), None)
+    if program is None:
+        return None
+    with tempfile.TemporaryDirectory(
+        prefix="csmd-", ignore_cleanup_errors=True
+    ) as place:  # it writes into nobody's settings
+        env = {"PATH": path, "HOME": place, "CLAUDE_CONFIG_DIR": place}
+        try:
+            done = subprocess.run([program, "--version"], env=env, cwd=place, timeout=VERSION_S, check=False,
+                                  stdin=subprocess.DEVNULL, capture_output=True)  # fmt: skip
+        except (OSError, subprocess.TimeoutExpired):
+            return ""
+    return done.stdout.decode("utf-8", "replace")
 
 
 def on_path(name: str, path: str) -> list[Path]:
@@ -53,10 +63,6 @@ def on_path(name: str, path: str) -> list[Path]:
         if folder.startswith("/") and program.is_file():
             found.setdefault(program.resolve(), program)
     return list(found.values())
-
-
-def _on_path(name: str, path: str) -> str:
-    return next((str(program) for program in on_path(name, path)), "")
 
 
 def _shared(scene: Scene) -> Iterator[Finding]:

@@ -16,7 +16,21 @@ from csmd.errors import ConfigError
 
 LOW_BYTES, LEAST_BYTES = 200_000_000, 10_000_000
 #: On these SQLite's write-ahead log and sockets do not work as they should.
-NETWORK = {"nfs", "nfs4", "cifs", "smb3", "smbfs", "9p", "drvfs", "fuse.sshfs", "afs", "ceph", "fuse.glusterfs", "virtiofs", "afpfs"}
+NETWORK = {
+    "nfs",
+    "nfs4",
+    "cifs",
+    "smb3",
+    "smbfs",
+    "9p",
+    "drvfs",
+    "fuse.sshfs",
+    "afs",
+    "ceph",
+    "fuse.glusterfs",
+    "virtiofs",
+    "afpfs",
+}
 LIMITS = Path("/proc/sys/fs/inotify")
 #: One for csmd's watcher; editors and browsers take some each.
 FEW_INSTANCES = 16
@@ -42,7 +56,9 @@ def _private(scene: Scene) -> Iterator[Finding]:
             continue
         info = folder.lstat()
         if stat.S_ISLNK(info.st_mode):
-            yield fail(f"{folder} is a symbolic link; csmd writes through none", "set CSMD_HOME to the directory itself")
+            yield fail(
+                f"{folder} is a symbolic link; csmd writes through none", "set CSMD_HOME to the directory itself"
+            )
         elif info.st_uid != os.getuid():
             yield fail(f"{folder} belongs to uid {info.st_uid}, not to you", f"chown -R {os.getuid()} {folder}")
         elif info.st_mode & 0o077:
@@ -71,7 +87,9 @@ def _file_system(scene: Scene) -> Iterator[Finding]:
     around = next((place for place in (home, *home.parents) if str(place) in points), None)
     kind = points.get(str(around), "")
     if kind in NETWORK:
-        yield warn(f"{home} is on {kind} ({around}): its locks cannot be relied on, and a lost connection stops capture")
+        yield warn(
+            f"{home} is on {kind} ({around}): its locks cannot be relied on, and a lost connection stops capture"
+        )
 
 
 def _log(scene: Scene) -> Iterator[Finding]:
@@ -82,10 +100,10 @@ def _log(scene: Scene) -> Iterator[Finding]:
 
 
 def _umask(scene: Scene) -> Iterator[Finding]:
-    mask = os.umask(0o077)
-    os.umask(mask)
-    if mask & 0o700:
-        yield warn(f"the umask {mask:04o} takes rights from you yourself: what others write for csmd it cannot read")
+    if scene.umask & 0o700:
+        yield warn(
+            f"the umask {scene.umask:04o} takes rights from you yourself: what others write for csmd it cannot read"
+        )
 
 
 def _watches(scene: Scene) -> Iterator[Finding]:

@@ -25,7 +25,9 @@ def _daemon(scene: Scene) -> Iterator[Finding]:
         return
     what, remedy = scene.trouble
     if scene.pid:
-        yield fail(f"the daemon (pid {scene.pid}) does not answer: hooks wait for it in vain, then spool", "`csmd restart`")
+        yield fail(
+            f"the daemon (pid {scene.pid}) does not answer: hooks wait for it in vain, then spool", "`csmd restart`"
+        )
     elif scene.paths.stopped_mark.exists():
         yield fail("the daemon was stopped: what happens is kept in the spool, and nothing is put before a session")
     else:
@@ -145,9 +147,13 @@ def _clock(scene: Scene) -> Iterator[Finding]:
                        "the clock is behind, or was ahead then")  # fmt: skip
     built = Path(csmd.__file__).stat().st_mtime
     if scene.now_s < built - 86_400:
-        yield warn(f"the clock says {datetime.fromtimestamp(scene.now_s, UTC):%Y-%m-%d}, before this csmd was installed")
+        yield warn(
+            f"the clock says {datetime.fromtimestamp(scene.now_s, UTC):%Y-%m-%d}, before this csmd was installed"
+        )
     if _drift_s() > AHEAD_S:
-        yield note("the clock was set since the machine started; order in a session is its transcript's, so nothing is lost")
+        yield note(
+            "the clock was set since the machine started; order in a session is its transcript's, so nothing is lost"
+        )
 
 
 def _drift_s() -> float:

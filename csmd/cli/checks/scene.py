@@ -11,7 +11,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any, Literal
 
-from csmd.cli.assistant import Registered, Source
+from csmd.cli.assistant import Registered, Source, registered
 from csmd.config import Paths
 
 #: fail: what is said is not captured, or not as it was said. warn: it may be so. note: good to know.
@@ -49,6 +49,7 @@ class Scene:
     user_home: Path
     platform: str
     now_s: float
+    umask: int = 0o077
     env: Mapping[str, str] = field(default_factory=dict)
     dirs: tuple[Path, ...] = ()
     problems: tuple[str, ...] = ()
@@ -70,8 +71,6 @@ class Scene:
     @property
     def hooks(self) -> tuple[Registered, ...]:
         """Every command that is registered anywhere."""
-        from csmd.cli.assistant import registered
-
         return tuple(one for source in self.sources for one in registered(source))
 
     @property

@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any
 
 from csmd.daemon.tool import Params, Tool
-from csmd.store import context, core
+from csmd.store import context, core, soundness
 from csmd.store.sqlite import Rows
 
 if TYPE_CHECKING:
@@ -23,6 +23,10 @@ def _check(tools: Tools, rows: Rows, params: Params) -> dict[str, Any]:
     return {"problems": tools.store.write(core.integrity)}
 
 
+def _shape(tools: Tools, rows: Rows, params: Params) -> dict[str, Any]:
+    return soundness.shape(rows)
+
+
 def _status(tools: Tools, rows: Rows, params: Params) -> dict[str, Any]:
     result: dict[str, Any] = tools.status(rows)
     return result
@@ -33,5 +37,8 @@ TOOLS: dict[str, Tool] = {
         summary="What was injected, when and into which session", mutates=False, run=_receipts, parameters={"limit": (int, 20)}
     ),
     "csm_store_check": Tool(summary="Check that the database is sound", mutates=False, run=_check, parameters={}),
+    "csm_store_shape": Tool(
+        summary="The database without its content: tables, how many rows, SQLite's settings", mutates=False, run=_shape, parameters={}
+    ),
     "csm_runtime_status": Tool(summary="The daemon's state", mutates=False, run=_status, parameters={}, lane="status"),
 }  # fmt: skip
