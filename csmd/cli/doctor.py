@@ -49,16 +49,16 @@ def look(paths: Paths, *, cwd: Path, now_s: float, managed: Path | None = None) 
     """Reads the settings, asks the daemon, sends the marker."""
     problems: list[str] = []
     try:
-        dirs = installing.recorded_dirs(paths)
+        recorded = installing.recorded_dirs(paths)
     except (CsmdError, OSError) as error:
         problems.append(str(error))
-        dirs = ()
-    dirs = tuple(dict.fromkeys((*dirs, config.assistant_dir())))
+        recorded = ()
+    dirs = tuple(dict.fromkeys((*recorded, config.assistant_dir())))
     managed = managed or Path(assistant.MANAGED.get(sys.platform, assistant.MANAGED["linux"]))
     process = service.running(paths)
     scene = Scene(
         paths=paths, cwd=cwd, user_home=config.user_home(), platform=sys.platform, now_s=now_s,
-        env=config.environment(), dirs=dirs, problems=tuple(problems), share=installing.share(),
+        env=config.environment(), recorded=recorded, dirs=dirs, problems=tuple(problems), share=installing.share(),
         umask=_umask(), pid=process.pid if process else 0, sources=read_sources(dirs, cwd, managed), states=read_states(dirs),
     )  # fmt: skip
     return _asked(scene)

@@ -25,6 +25,11 @@ def add(rows: Rows, turn: Turn, *, text_hash: str) -> bool:
     return True
 
 
+def is_there(rows: Rows, session_id: str) -> bool:
+    """Whether a marker's session is stored."""
+    return rows.value("select 1 from sessions where id = :id and host = :host", id=session_id, host=HOST) is not None
+
+
 def remove(rows: Rows, *, session_id: str = "", before: str = "") -> int:
     """Takes away one marker's session, or those that began before a time; how many turns went."""
     gone = 0

@@ -122,8 +122,7 @@ def _unread_dirs(scene: Scene) -> Iterator[Finding]:
     told = assistant.variable(scene.sources, "CLAUDE_CONFIG_DIR")
     if told is not None:
         found[f"`env` in {told[0].path}"] = told[1]
-    watched = [Path(root).parent for root in (scene.status or {}).get("watching", [])]
-    known = [*scene.dirs, *watched] if scene.status is None else watched
+    known = [*scene.recorded, *(Path(root).parent for root in (scene.status or {}).get("watching", []))]
     for where, folder in found.items():
         there = folder and (Path(folder) / "projects").is_dir()
         if there and not any(_same(Path(folder), other) for other in known):

@@ -51,7 +51,10 @@ class Scene:
     now_s: float
     umask: int = 0o077
     env: Mapping[str, str] = field(default_factory=dict)
+    recorded: tuple[Path, ...] = ()
+    """The assistant's configuration directories that `csmd install` wrote to."""
     dirs: tuple[Path, ...] = ()
+    """Those, and the one in force here."""
     problems: tuple[str, ...] = ()
     """What is wrong with csmd's own files: its configuration, its record of what it installed."""
     share: Path = Path()

@@ -24,6 +24,9 @@ def _take(tools: Tools, rows: Rows, params: Params) -> dict[str, Any]:
     word = session.removeprefix(PROBE_SESSION)
     if word == session or not word.isalpha():
         raise BadInput(f"{session!r} is no marker of `csmd doctor`")
+    if not probes.is_there(rows, session):
+        tools.steward.poke()  # it may wait in the spool
+        return {"found": [], "removed": 0}
     hits, _ = recall.find(rows, word, projects=None, kind="turn", limit=MOST_TURNS, embed=None)
     found = [hit.text for hit in hits if hit.session_id == session]
     removed = tools.store.write(lambda writing: probes.remove(writing, session_id=session))
