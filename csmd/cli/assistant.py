@@ -22,6 +22,14 @@ MANAGED = {
     "darwin": "/Library/Application Support/ClaudeCode/managed-settings.json",
     "linux": "/etc/claude-code/managed-settings.json",
 }
+#: Every event the client has; a name of nobody's.
+EVENTS = (
+    "SessionStart", "Setup", "UserPromptSubmit", "UserPromptExpansion", "PreToolUse", "PermissionRequest", "PermissionDenied",
+    "PostToolUse", "PostToolUseFailure", "PostToolBatch", "Notification", "MessageDisplay", "SubagentStart", "SubagentStop",
+    "Stop", "StopFailure", "PreCompact", "PostCompact", "SessionEnd", "InstructionsLoaded", "ConfigChange", "CwdChanged",
+    "FileChanged", "DirectoryAdded", "WorktreeCreate", "WorktreeRemove", "TaskCreated", "TaskCompleted", "TeammateIdle",
+    "Elicitation", "ElicitationResult", "PreModelSwitch", "PostModelSwitch",
+)  # fmt: skip
 #: The first version that knows every event csmd registers.
 OLDEST_CLIENT = (1, 0, 85)
 #: Days after which the client deletes a transcript, where nobody chose another number.

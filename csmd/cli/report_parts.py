@@ -107,7 +107,7 @@ def _hooks(of: Material, source: assistant.Source) -> dict[str, list[str]]:
     """Event -> whose hooks are registered: of a foreign command its program's name, and no more."""
     found: dict[str, list[str]] = {}
     for one in assistant.registered(source):
-        event = one.event if one.event in settings.EVENTS else of.tell.text(one.event)
+        event = one.event if one.event in assistant.EVENTS else of.tell.text(one.event)
         ours = "csmd" if one.home == str(of.scene.paths.home) else "csmd of another home"
         found.setdefault(event, []).append(ours if one.home else _program(one.command))
     return found
