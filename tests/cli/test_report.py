@@ -136,8 +136,8 @@ TELLER = Teller(
     [
         ("the daemon runs", "the daemon runs"),
         ("/h/alice/csmd/spool is open", "<home>/spool is open"),
-        ("/h/alice/work/acme: no", "<user home>/work/…: no"),
-        ("/h/alice2/work", "<path>"),
+        ("/h/alice/own/acme: no", "<user home>/own/…: no"),
+        ("/h/alice2/own", "<path>"),
         ("in /w/secret project now", "in <project 1> now"),
         ("in /w/secret projects", "in <path> projects"),
         ("cannot read ~/clients/acme", "cannot read <path>"),
