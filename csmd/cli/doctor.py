@@ -11,7 +11,7 @@ import os
 import sys
 import threading
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import replace
 from pathlib import Path
 from typing import Any, TypeVar
@@ -31,9 +31,8 @@ from csmd.errors import BadInput, CsmdError, DaemonUnreachable
 #: Every check, in the order in which a turn goes: from the assistant to the store; the rest behind.
 CHECKS: tuple[Check, ...] = (*hooks.CHECKS, *runtime.CHECKS, *host.CHECKS, *machine.CHECKS)
 STATUS_S = 5.0
-#: The whole database is read on the thread that also takes events in: a larger one is not held up for this.
-CHECKED_BYTES = 100_000_000
-CHECKED_S = 20.0
+#: Reading a large database takes longer; it is then left to who asks for it.
+CHECKED_S = 10.0
 READ_S = 3.0
 
 T = TypeVar("T")
@@ -42,7 +41,7 @@ T = TypeVar("T")
 def examine(paths: Paths, *, cwd: Path, now_s: float, managed: Path | None = None) -> dict[str, Any]:
     """The verdict and what every check found: `{"works", "verdict", "took_ms", "checks": [{"id", "question", "level", "findings"}]}`."""
     scene = look(paths, cwd=cwd, now_s=now_s, managed=managed)
-    return judged(scene, [(check, walk(check, scene)) for check in CHECKS])
+    return judged(scene, walk(CHECKS, scene))
 
 
 def look(paths: Paths, *, cwd: Path, now_s: float, managed: Path | None = None) -> Scene:
@@ -84,11 +83,14 @@ def _asked(scene: Scene) -> Scene:
         trouble = (told.what, told.hint)
     except CsmdError as error:
         trouble = (error.what, error.hint)
-    ran = bounded(lambda: probe.send(paths, list(scene.ours), answers=status is not None), 4 * probe.HOOK_S)
+    hears = status is not None and not status.get("paused")
+    ran = bounded(lambda: probe.send(paths, list(scene.ours), answers=hears), 4 * probe.HOOK_S)
     problems = None
-    if status is not None and status["storage"]["database_bytes"] < CHECKED_BYTES:
+    if status is not None:
         with contextlib.suppress(CsmdError):
-            problems = tuple(client.call(paths, "csm_store_check", patience_s=CHECKED_S)["problems"])
+            problems = tuple(
+                client.call(paths, "csm_store_check", {"indexes": False}, patience_s=CHECKED_S)["problems"]
+            )
     newest = max((row["last"] for row in status["projects"]), default="") if status else ""
     return replace(scene, status=status, trouble=trouble, ran=ran or (), store_problems=problems, newest_turn=newest)
 
@@ -126,8 +128,11 @@ def read_states(dirs: tuple[Path, ...]) -> dict[str, Any]:
     return found
 
 
-def bounded(work: Callable[[], T], limit_s: float) -> T | None:
-    """What `work` gives, or None when it takes longer than its limit; its errors are raised."""
+def begin(work: Callable[[], T]) -> Callable[[float], T | None]:
+    """Starts `work` on a thread of its own; what waits for it until so many seconds after its start, None when it is late.
+
+    Errors of `work` are raised to whoever waits. A thread that hangs is left behind: it keeps nothing from ending.
+    """
     done: list[T] = []
     failed: list[BaseException] = []
 
@@ -137,37 +142,47 @@ def bounded(work: Callable[[], T], limit_s: float) -> T | None:
         except BaseException as error:  # noqa: BLE001 - raised below, by whoever waits
             failed.append(error)
 
+    started = time.monotonic()
     thread = threading.Thread(target=run, daemon=True, name="csmd-doctor")
     thread.start()
-    thread.join(limit_s)
-    if failed:
-        raise failed[0]
-    return done[0] if done else None
+
+    def wait(limit_s: float) -> T | None:
+        thread.join(max(0.0, started + limit_s - time.monotonic()))
+        if failed:
+            raise failed[0]
+        return done[0] if done else None
+
+    return wait
 
 
-def walk(check: Check, scene: Scene) -> list[Finding]:
-    """What a check finds; one that fails or hangs is a finding itself."""
+def bounded(work: Callable[[], T], limit_s: float) -> T | None:
+    """What `work` gives, or None when it takes longer than its limit; its errors are raised."""
+    return begin(work)(limit_s)
+
+
+def walk(checks: Sequence[Check], scene: Scene) -> list[tuple[Check, list[Finding]]]:
+    """What every check finds: all at once, so that several that hang take no longer than one."""
+    begun = [(check, begin(lambda check=check: list(check.look(scene)))) for check in checks]  # type: ignore[misc]
+    return [(check, _found(check, wait)) for check, wait in begun]
+
+
+def _found(check: Check, wait: Callable[[float], list[Finding] | None]) -> list[Finding]:
+    """What a check found; one that fails or hangs is a finding itself."""
     try:
-        found = bounded(lambda: list(check.look(scene)), check.limit_s)
-    except (OSError, ValueError, KeyError, TypeError) as error:
-        where = getattr(error, "filename", None) or ""
-        what = (
-            (getattr(error, "strerror", None) or type(error).__name__)
-            if isinstance(error, OSError)
-            else type(error).__name__
-        )
-        found = [warn(f"this could not be looked at: {f'{where}: ' if where else ''}{what}")]
+        found = wait(check.limit_s)
+    except OSError as error:
+        where = f"{error.filename}: " if error.filename else ""
+        found = [warn(f"this could not be looked at: {where}{error.strerror or type(error).__name__}")]
+    except (ValueError, KeyError, TypeError) as error:
+        found = [warn(f"this could not be looked at: {type(error).__name__}")]
     if found is None:
         found = [
-            warn(
-                f"no answer within {check.limit_s:g} s: a disk that does not answer?",
-                "csmd doctor again; `df` shows which disk hangs",
-            )
+            warn(f"no answer within {check.limit_s:g} s", "a disk that does not answer? `df` shows which one hangs")
         ]
     return [one if one.remedy else replace(one, remedy=check.remedy) for one in found]
 
 
-def judged(scene: Scene, findings: list[tuple[Check, list[Finding]]]) -> dict[str, Any]:
+def judged(scene: Scene, findings: Sequence[tuple[Check, list[Finding]]]) -> dict[str, Any]:
     """The findings as `--json` shows them, with the verdict before them."""
     checks = []
     for check, found in findings:
@@ -197,6 +212,8 @@ def _verdict(scene: Scene, broken: str, took_ms: float) -> str:
         return f"Capture is broken: {broken}."
     if (scene.status or {}).get("paused"):
         return "Capture is paused."
+    if not any(one.stored for one in scene.ran):  # csmd's plugin carries the hooks, not the settings
+        return "Nothing is found broken; no registered hook could be tried."
     return f"Capture works: a turn went from the hook to search in {took_ms:.0f} ms."
 
 

@@ -97,7 +97,7 @@ def report(target: Path | None, as_json: bool) -> None:
     """Gather what a bug report needs, without anything that was said; nothing is sent."""
     paths, now_s = default_paths(), time.time()
     scene = doctor.look(paths, cwd=Path(asking.here(None)), now_s=now_s)
-    examined = doctor.judged(scene, [(check, doctor.walk(check, scene)) for check in doctor.CHECKS])
+    examined = doctor.judged(scene, doctor.walk(doctor.CHECKS, scene))
     made = compose(scene, examined)
     text = bundle(made, datetime.fromtimestamp(now_s, UTC).strftime("%Y-%m-%d %H:%M UTC"))
     path = write(paths, target, text)

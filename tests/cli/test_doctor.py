@@ -24,7 +24,7 @@ from machine import Machine, eventually
 from csmd.capture import probe as probing
 from csmd.cli import assistant, doctor, probe, service
 from csmd.cli.checks import host, runtime
-from csmd.cli.checks.scene import Check, Ran, Scene
+from csmd.cli.checks.scene import Check, Finding, Ran, Scene
 from csmd.model import PROBE_SESSION, PROBE_TEXT, Event
 from csmd.store import files
 
@@ -122,9 +122,15 @@ def levels(value: dict[str, Any]) -> dict[str, str]:
     return {check["id"]: check["level"] for check in value["checks"] if check["level"] != "ok"}
 
 
+def findings(ident: str, scene: Scene) -> list[Finding]:
+    """What one check finds."""
+    [(_, found)] = doctor.walk([CHECKS[ident]], scene)
+    return found
+
+
 def check(scene: Scene, ident: str, level: str, words: str) -> None:
     """One check finds this, as bad as that, and says what to do."""
-    found = doctor.walk(CHECKS[ident], scene)
+    found = findings(ident, scene)
     assert [one.level for one in found if words in one.what] == [level], found
     assert all(one.remedy for one in found)
 
@@ -184,6 +190,12 @@ def _memory(patient: Patient) -> Scene:
 def _unread(patient: Patient) -> Scene:
     (patient.machine.root / "other" / "projects").mkdir(parents=True, exist_ok=True)
     return replace(patient.scene, env={"CLAUDE_CONFIG_DIR": str(patient.machine.root / "other")})
+
+
+def _unread_home(patient: Patient) -> Scene:
+    home = patient.machine.root / "somebody"
+    (home / ".claude" / "projects").mkdir(parents=True, exist_ok=True)
+    return replace(patient.scene, user_home=home)
 
 
 def _two_commands(patient: Patient) -> Scene:
@@ -274,6 +286,7 @@ ILLS: list[tuple[str, str, str, Callable[[Patient], Scene]]] = [
     ("model", "note", "search is by words alone", lambda p: p.scene),
     ("spool", "warn", "1 event waits in the spool, the oldest for 1 h", lambda p: _spool_a(p, 6000)),
     ("quarantine", "note", "1 note lies", _quarantined),
+    ("store", "note", "was not read to its end", lambda p: replace(p.scene, store_problems=None)),
     ("store", "fail", "the database is damaged: turns: 3 wrong", lambda p: replace(p.scene, store_problems=("turns: 3 wrong",))),
     ("socket", "note", "is too long for a socket: it is /tmp/csmd-1/abc.sock", _socket),
     ("clock", "warn", "the newest turn is of 2031", lambda p: replace(p.scene, newest_turn=LATER)),
@@ -290,6 +303,7 @@ ILLS: list[tuple[str, str, str, Callable[[Patient], Scene]]] = [
     ("other-memory", "note", "basic-memory is set up, too", lambda p: _state(p, {"mcpServers": {"basic-memory": {}}})),
     ("other-memory", "note", "episodic-memory is set up, too", lambda p: p.set(enabledPlugins={"episodic-memory@market": True})),
     ("config-dirs", "warn", "and csmd does not read it", _unread),
+    ("config-dirs", "note", "there are sessions in", lambda p: replace(_unread_home(p), env={})),
     ("configuration", "fail", "unknown key 'brief.max'", lambda p: _write(p, "csmd/config.yaml", "brief: {max: 3}\n")),
     ("configuration", "fail", "install.json is damaged", lambda p: replace(p.scene, problems=("install.json is damaged",))),
     ("private", "warn", "is open to others (mode 0755)", _private),
@@ -319,7 +333,7 @@ def test_every_check_goes_wrong_in_some_test() -> None:
 
 def test_on_a_machine_that_is_well_a_turn_goes_from_the_hook_to_search_and_leaves_nothing(well: Patient) -> None:
     before = well.machine.status()
-    value = doctor.judged(well.scene, [(one, doctor.walk(one, well.scene)) for one in doctor.CHECKS])
+    value = doctor.judged(well.scene, doctor.walk(doctor.CHECKS, well.scene))
     assert value["works"] and value["verdict"].startswith("Capture works: a turn went from the hook to search in ")
     assert levels(value).keys() <= USUAL
     assert {(one.event, one.stored, one.problem) for one in well.scene.ran} == {
@@ -511,7 +525,7 @@ def test_what_may_not_be_read_is_told(well: Patient) -> None:
     if not child:  # somebody else, in a process that ends here
         try:
             os.setuid(65534)
-            said = [one.what for ident in ("unreadable", "log") for one in doctor.walk(CHECKS[ident], scene)]
+            said = [one.what for ident in ("unreadable", "log") for one in findings(ident, scene)]
             os.write(writing, json.dumps(said).encode())
         finally:
             os._exit(0)
@@ -527,8 +541,13 @@ def test_a_disk_that_does_not_answer_costs_one_check(well: Patient) -> None:
     pipe = well.machine.root / "pipe"
     os.mkfifo(pipe)
     slow = replace(CHECKS["private"], limit_s=0.05, look=lambda _: iter([pipe.read_bytes()]))  # type: ignore[list-item]
-    assert "no answer within 0.05 s" in doctor.walk(slow, well.scene)[0].what
-    os.close(os.open(pipe, os.O_WRONLY))  # lets go whoever waits
+    found = doctor.walk([slow, CHECKS["hooks"], slow], well.scene)
+    assert [[one.what for one in some] for _, some in found] == [
+        ["no answer within 0.05 s"],
+        [],
+        ["no answer within 0.05 s"],
+    ]
+    os.close(os.open(pipe, os.O_RDWR | os.O_NONBLOCK))  # lets go whoever waits
     pipe.unlink()
 
 
@@ -551,7 +570,7 @@ def test_a_home_on_another_machines_disk_is_told(
     mounts = well.machine.root / "mountinfo"
     mounts.write_text(MOUNTINFO.format(home=well.machine.home, assistant=well.machine.assistant, kind=kind))
     monkeypatch.setattr(checks, "MOUNTS", str(mounts))
-    assert bool(doctor.walk(CHECKS["file-system"], well.scene)) is amiss
+    assert bool(findings("file-system", well.scene)) is amiss
 
 
 def test_in_a_container_a_mounted_directory_of_the_assistants_is_told(
@@ -561,7 +580,7 @@ def test_in_a_container_a_mounted_directory_of_the_assistants_is_told(
     mounts.write_text(MOUNTINFO.format(home="/h", assistant=well.machine.assistant, kind="xfs"))
     monkeypatch.setattr(host, "MOUNTS", str(mounts))
     monkeypatch.setattr(host, "CONTAINER_MARKS", (str(mark),))
-    assert doctor.walk(CHECKS["shared-settings"], replace(well.scene, env={})) == []
+    assert findings("shared-settings", replace(well.scene, env={})) == []
     mark.touch()
     check(well.scene, "shared-settings", "warn", "this is a container")
 
@@ -577,7 +596,7 @@ def test_too_few_watches_are_told(well: Patient, monkeypatch: pytest.MonkeyPatch
     for watches, instances, said in ((8192, 128, 0), (8, 128, 1), (8192, 4, 1)):
         (limits / "max_user_watches").write_text(f"{watches}\n")
         (limits / "max_user_instances").write_text(f"{instances}\n")
-        assert len(doctor.walk(CHECKS["watches"], well.scene)) == said
+        assert len(findings("watches", well.scene)) == said
 
 
 # --- the settings as they are read

@@ -122,12 +122,20 @@ def _unread_dirs(scene: Scene) -> Iterator[Finding]:
     told = assistant.variable(scene.sources, "CLAUDE_CONFIG_DIR")
     if told is not None:
         found[f"`env` in {told[0].path}"] = told[1]
+    usual = scene.user_home / ".claude"
     known = [*scene.recorded, *(Path(root).parent for root in (scene.status or {}).get("watching", []))]
     for where, folder in found.items():
         there = folder and (Path(folder) / "projects").is_dir()
         if there and not any(_same(Path(folder), other) for other in known):
             yield warn(f"{where} names {folder}, and csmd does not read it",
                        f"`CLAUDE_CONFIG_DIR={folder} csmd install`")  # fmt: skip
+    if (
+        scene.recorded
+        and (usual / "projects").is_dir()
+        and not any(_same(usual, other) for other in [*known, *scene.dirs])
+    ):
+        yield note(f"there are sessions in {usual}, too, and csmd does not read them",
+                   f"`CLAUDE_CONFIG_DIR={usual} csmd install`")  # fmt: skip
 
 
 def _same(one: Path, other: Path) -> bool:

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import os
-import time
 from collections.abc import Iterator
 from datetime import UTC, datetime
 from pathlib import Path
@@ -120,6 +119,10 @@ def _quarantine(scene: Scene) -> Iterator[Finding]:
 
 
 def _store(scene: Scene) -> Iterator[Finding]:
+    if scene.status is not None and scene.store_problems is None:
+        yield note(
+            "the database was not read to its end: it is large, or the daemon busy", "`csmd tool csm_store_check`"
+        )
     for problem in scene.store_problems or ():
         yield fail(f"the database is damaged: {problem}")
 
@@ -150,19 +153,6 @@ def _clock(scene: Scene) -> Iterator[Finding]:
         yield warn(
             f"the clock says {datetime.fromtimestamp(scene.now_s, UTC):%Y-%m-%d}, before this csmd was installed"
         )
-    if _drift_s() > AHEAD_S:
-        yield note(
-            "the clock was set since the machine started; order in a session is its transcript's, so nothing is lost"
-        )
-
-
-def _drift_s() -> float:
-    """By how much the time of day has moved against the clock that nobody sets, where the platform tells both."""
-    try:
-        words = Path("/proc/stat").read_text(encoding="ascii", errors="replace").split("btime ", 1)[1].split()
-        return abs(time.time() - time.clock_gettime(time.CLOCK_BOOTTIME) - float(words[0]))
-    except (OSError, IndexError, ValueError, AttributeError):
-        return 0.0
 
 
 def _seconds(stamp: str) -> float:
