@@ -67,6 +67,7 @@ class Registered:
     home: str
     timeout: float
     path: str
+    scope: Scope
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -113,17 +114,19 @@ def registered(one: Source) -> list[Registered]:
         for group in groups if isinstance(groups, list) else ():
             handlers = group.get("hooks") if isinstance(group, dict) else None
             listed = handlers if isinstance(handlers, list) else []
-            found += [_registered(event, handler, one.path) for handler in listed if isinstance(handler, dict)]
+            found += [_registered(event, handler, one) for handler in listed if isinstance(handler, dict)]
     return found
 
 
-def _registered(event: str, handler: dict[str, Any], path: str) -> Registered:
+def _registered(event: str, handler: dict[str, Any], one: Source) -> Registered:
     arguments = handler.get("args")
     words = [handler.get("command"), *(arguments if isinstance(arguments, list) else [])]
     command = shlex.join([str(word) for word in words]) if len(words) > 1 else str(words[0] or "")
     timeout = handler.get("timeout")
-    known = isinstance(timeout, int | float) and not isinstance(timeout, bool)
-    return Registered(event=event, command=command, home=_home(command), timeout=timeout if known else 0.0, path=path)  # type: ignore[arg-type]
+    granted = float(timeout) if isinstance(timeout, int | float) and not isinstance(timeout, bool) else 0.0
+    return Registered(
+        event=event, command=command, home=_home(command), timeout=granted, path=one.path, scope=one.scope
+    )
 
 
 def _home(command: str) -> str:

@@ -84,7 +84,7 @@ def _asked(scene: Scene) -> Scene:
     except CsmdError as error:
         trouble = (error.what, error.hint)
     hears = status is not None and not status.get("paused")
-    ran = bounded(lambda: probe.send(paths, list(scene.ours), answers=hears), 4 * probe.HOOK_S)
+    ran = bounded(lambda: probe.send(paths, scene.ours, answers=hears), 4 * probe.HOOK_S)
     problems = None
     if status is not None:
         with contextlib.suppress(CsmdError):

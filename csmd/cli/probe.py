@@ -1,7 +1,7 @@
 """A turn through the registered hooks: each command as it stands in the settings is run, and its turn looked for.
 
 The command is run as the assistant runs it, but with an empty environment: what only works in one's own shell does
-not work in an editor. The turn says one word (see `model.PROBE_SESSION`), and is taken away again by the daemon; where
+not work in an editor. Only the user's own settings are gone by: what a repository brings along is not run. The turn says one word (see `model.PROBE_SESSION`), and is taken away again by the daemon; where
 none answers, from the spool. Nothing else that lies there is touched.
 """
 
@@ -13,6 +13,7 @@ import secrets
 import signal
 import subprocess
 import time
+from collections.abc import Sequence
 from pathlib import Path
 
 from csmd import client, wire
@@ -29,19 +30,17 @@ LETTERS = "bcdfghjklmnpqrstvwxz"  # no vowel, so that it is nobody's word
 WORD_LETTERS = 20
 #: A hook that takes longer than it was granted is ended by the assistant, too.
 HOOK_S = 10.0
+#: A few configuration directories with two each.
+MOST_HOOKS = 8
 #: How long a turn may take from the hook to search: what was spooled comes with the daemon's next step.
 FOUND_S = 5.0
 LONGEST_EVENT = 65_536
 
 
-def send(paths: Paths, hooks: list[Registered], *, answers: bool) -> tuple[Ran, ...]:
-    """Runs one registered command for each event that brings a turn, and looks for it where a daemon `answers`."""
-    found = []
-    for event in BRINGING:
-        hook = next((one for one in hooks if one.event == event), None)
-        if hook is not None:
-            found.append(_through(paths, hook, answers))
-    return tuple(found)
+def send(paths: Paths, hooks: Sequence[Registered], *, answers: bool) -> tuple[Ran, ...]:
+    """Runs each command of the user's that is registered for an event that brings a turn; a daemon `answers` or not."""
+    wanted = {(one.event, one.command): one for one in hooks if one.event in BRINGING and one.scope == "user"}
+    return tuple(_through(paths, one, answers) for one in list(wanted.values())[:MOST_HOOKS])
 
 
 def _through(paths: Paths, hook: Registered, answers: bool) -> Ran:
@@ -77,15 +76,14 @@ def _run(hook: Registered, payload: bytes, home: Path) -> str:
     """Runs a command line as the assistant does; what is wrong with how it ended, "" for nothing."""
     folder = home if home.is_dir() else Path("/")
     with subprocess.Popen(
-        ["/bin/sh", "-c", hook.command], env={}, cwd=folder, stdin=subprocess.PIPE, stdout=subprocess.PIPE,
+        ["/bin/sh", "-c", hook.command], env={}, cwd=folder, stdin=subprocess.PIPE, stdout=subprocess.DEVNULL,
         stderr=subprocess.PIPE, start_new_session=True,
     ) as child:  # fmt: skip
         try:
             _, complaint = child.communicate(payload, timeout=min(hook.timeout or HOOK_S, HOOK_S))
         except subprocess.TimeoutExpired:
             with contextlib.suppress(ProcessLookupError):
-                os.killpg(child.pid, signal.SIGKILL)
-            child.communicate()
+                os.killpg(child.pid, signal.SIGKILL)  # and no reading on: what it began may keep the pipe open
             return f"it did not end within {min(hook.timeout or HOOK_S, HOOK_S):g} s"
     if complaint:
         return complaint.decode("utf-8", "replace").strip().splitlines()[-1][:200]

@@ -71,7 +71,7 @@ class Patient:
 
     def sent(self, scene: Scene) -> Scene:
         """The scene after a marker went through its hooks."""
-        return replace(scene, ran=probe.send(scene.paths, list(scene.ours), answers=scene.status is not None))
+        return replace(scene, ran=probe.send(scene.paths, scene.ours, answers=scene.status is not None))
 
     def told(self, **status: Any) -> Scene:
         """The scene with another word of the daemon's."""
@@ -366,6 +366,19 @@ def test_a_marker_is_nobodys_while_it_is_there(well: Patient) -> None:
         "removed": 1,
     }
     assert machine.call("csm_memory_search", query=word)["hits"] == []
+
+
+def test_what_a_repository_registers_is_never_run(patient: Patient) -> None:
+    told = patient.machine.root / "it-ran"
+    command = f"touch {told}; {patient.command('Stop')}"
+    hooks = {"Stop": [{"hooks": [{"type": "command", "command": command}]}]}
+    scene = patient.set(patient.machine.project / ".claude" / "settings.json", hooks=hooks)
+    assert [one.scope for one in scene.ours if one.command == command] == ["project"]
+    assert {one.command for one in patient.sent(scene).ran} == {
+        patient.command("Stop"),
+        patient.command("UserPromptSubmit"),
+    }
+    assert not told.exists()
 
 
 #: (session, event, text, whether it is a marker)
