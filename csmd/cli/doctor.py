@@ -173,6 +173,8 @@ def _found(check: Check, wait: Callable[[float], list[Finding] | None]) -> list[
     except OSError as error:
         where = f"{error.filename}: " if error.filename else ""
         found = [warn(f"this could not be looked at: {where}{error.strerror or type(error).__name__}")]
+    except CsmdError as error:
+        found = [warn(f"this could not be looked at: {error.what}", error.hint)]
     except (ValueError, KeyError, TypeError) as error:
         found = [warn(f"this could not be looked at: {type(error).__name__}")]
     if found is None:

@@ -39,8 +39,18 @@ LONGEST_EVENT = 65_536
 
 def send(paths: Paths, hooks: Sequence[Registered], *, answers: bool) -> tuple[Ran, ...]:
     """Runs each command of the user's that is registered for an event that brings a turn; a daemon `answers` or not."""
+    if answers and not _is_understood(paths):
+        return ()  # an older daemon would take the marker for somebody's turn
     wanted = {(one.event, one.command): one for one in hooks if one.event in BRINGING and one.scope == "user"}
     return tuple(_through(paths, one, answers) for one in list(wanted.values())[:MOST_HOOKS])
+
+
+def _is_understood(paths: Paths) -> bool:
+    try:
+        client.call(paths, "csm_probe_take", {"id": f"{PROBE_SESSION}{LETTERS}"}, patience_s=FOUND_S)
+    except CsmdError:
+        return False
+    return True
 
 
 def _through(paths: Paths, hook: Registered, answers: bool) -> Ran:

@@ -26,7 +26,7 @@ from csmd.cli.disk import make_private, write_whole
 from csmd.cli.report_parts import PARTS, Material
 from csmd.cli.telling import LEFT_OUT, Teller, placeholders
 from csmd.config import Paths, default_paths
-from csmd.errors import ConfigError
+from csmd.errors import ConfigError, CsmdError
 
 HEAD = (
     "csmd report of {when}. Nothing was sent: read it, then attach it or paste it into a bug report.\n"
@@ -41,7 +41,7 @@ def compose(scene: Scene, examined: dict[str, Any]) -> list[tuple[str, str, str]
     for name, about, part in PARTS:
         try:
             value = part(material)
-        except (OSError, ValueError, KeyError, TypeError, AttributeError) as error:
+        except (CsmdError, OSError, ValueError, KeyError, TypeError, AttributeError) as error:
             value = f"could not be made: {type(error).__name__}"
         made.append((name, about, value if isinstance(value, str) else wire.pretty(value)))
     return made
@@ -94,7 +94,7 @@ def write(paths: Paths, to: Path | None, text: str) -> Path:
 )
 @json_option
 def report(target: Path | None, as_json: bool) -> None:
-    """Gather what a bug report needs, without anything that was said; nothing is sent."""
+    """Gather what a bug report needs into one file; nothing is sent."""
     paths, now_s = default_paths(), time.time()
     scene = doctor.look(paths, cwd=Path(asking.here(None)), now_s=now_s)
     examined = doctor.judged(scene, doctor.walk(doctor.CHECKS, scene))

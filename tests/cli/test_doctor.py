@@ -265,7 +265,7 @@ ILLS: list[tuple[str, str, str, Callable[[Patient], Scene]]] = [
     ("hooks-altered", "warn", "the hook for Stop is not as csmd wrote it", lambda p: p.hook("Stop", p.command("Stop"), timeout=1)),
     ("hooks-twice", "warn", "2 hooks of csmd's for Stop", _twice),
     ("hooks-other-home", "warn", "hooks of another csmd home, /o ld, which is gone", _other_home),
-    ("hook-python", "fail", "the hooks' Python is gone: /nonexistent/python3", _gone_python),
+    ("hook-python", "fail", "hooks: their Python is gone (/nonexistent/python3)", _gone_python),
     ("hook-script", "warn", "is not the one that this csmd ships", _altered_script),
     ("hook-script", "fail", "the hook's file is gone", lambda p: (p.machine.paths.hook_script.unlink(), p.scene)[1]),
     ("hooks-disabled", "fail", "disableAllHooks is true: no hook runs", lambda p: p.set(disableAllHooks=True)),
@@ -346,6 +346,25 @@ def test_on_a_machine_that_is_well_a_turn_goes_from_the_hook_to_search_and_leave
         assert after[key] == before[key], key
     assert well.machine.call("csm_memory_search", query="doctor looks for")["hits"] == []
     assert well.machine.call("csm_store_check") == {"problems": []}
+
+
+def test_the_screen_fits_a_terminal_and_begins_with_the_verdict(well: Patient) -> None:
+    done = well.machine.run("doctor", "--all")
+    assert (done.returncode, done.stderr) == (0, "")
+    lines = done.stdout.splitlines()
+    assert lines[0].startswith("Capture works: ") and all(len(line) <= 80 for line in lines)
+    listed = [line.split()[0] for line in lines if line.startswith("  ") and not line.strip().startswith("try:")]
+    assert set(CHECKS) - USUAL <= set(listed) and f"{len(listed)} checks passed" in lines
+
+
+def test_the_worst_is_told_first_each_with_what_to_do(patient: Patient) -> None:
+    patient.set(disableAllHooks=True, cleanupPeriodDays=2, autoDreamEnabled=True)
+    done = patient.machine.run("doctor")
+    assert done.returncode == 1
+    words = [line.split()[0] for line in done.stdout.splitlines()[1:] if line and not line.startswith(" ")]
+    told = [word for word in words if word in ("broken", "amiss", "note")]
+    assert told == sorted(told, key=("broken", "amiss", "note").index) and set(told) == {"broken", "amiss", "note"}
+    assert done.stdout.count("try: ") == len(told)
 
 
 def test_a_marker_is_nobodys_while_it_is_there(well: Patient) -> None:
@@ -447,6 +466,30 @@ def test_without_a_daemon_every_other_check_runs_and_the_marker_leaves_the_spool
     scene = look(machine)
     check(scene, "daemon", "fail", "the daemon was stopped")
     assert [(one.stored, one.spooled) for one in scene.ran] == [(False, True), (False, True)]
+
+
+OLDER = """
+import csmd
+csmd.__version__ = "0.0.9"
+from csmd.daemon import entry, run, tools
+del tools.TOOLS["csm_probe_take"]
+run.run(entry.configuration())
+"""
+
+
+def test_an_older_daemon_is_sent_no_marker(machine: Machine) -> None:
+    machine.csmd("install", "--no-start")
+    child = subprocess.Popen([sys.executable, "-c", OLDER], env=machine.environment(), cwd=machine.root)
+    try:
+        eventually(machine.paths.endpoint.exists)
+        scene = look(machine)
+        check(scene, "daemon-version", "warn", "the daemon is csmd 0.0.9")
+        assert scene.ran == ()
+        assert doctor.judged(scene, doctor.walk(doctor.CHECKS, scene))["verdict"].startswith("Nothing is found broken")
+        assert machine.status()["counts"]["turns"] == 0
+    finally:
+        child.terminate()
+        child.wait()
 
 
 def test_a_daemon_that_hangs_is_told_from_one_that_is_not_there(

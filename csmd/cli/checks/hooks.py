@@ -9,6 +9,7 @@ from pathlib import Path
 from csmd.cli import assistant, settings
 from csmd.cli.checks.scene import Check, Finding, Scene, fail, note, warn
 from csmd.cli.install import HOOK_FILES
+from csmd.cli.install import trouble as trouble_of
 
 #: csmd's own plugin carries the same hooks.
 PLUGIN = "csmd"
@@ -68,11 +69,8 @@ def _foreign_homes(scene: Scene) -> Iterator[Finding]:
 
 
 def _python(scene: Scene) -> Iterator[Finding]:
-    noted = scene.paths.hook_dir / "interpreter"
-    if noted.is_file():
-        interpreter = noted.read_text(encoding="utf-8", errors="replace").strip()
-        if not Path(interpreter).exists():
-            yield fail(f"the hooks' Python is gone: {interpreter}")
+    for trouble in trouble_of(scene.paths):  # `csmd status` says the same
+        yield fail(trouble.partition(";")[0])
 
 
 def _script(scene: Scene) -> Iterator[Finding]:
