@@ -203,11 +203,11 @@ def others(words: Sequence[str]) -> list[str]:
 
 
 def is_trusted(state: Mapping[str, Any], cwd: str) -> bool | None:
-    """Whether the user has trusted a directory or one around it; None where the client was never asked."""
-    if not isinstance(state.get("projects"), dict):
+    """Whether the user has trusted a directory or one around it; None where the client has never been in any of them."""
+    known = [_project(state, str(place)) for place in (Path(cwd), *Path(cwd).parents)]
+    if not any(known):
         return None
-    around = [Path(cwd), *Path(cwd).parents]
-    return any(_project(state, str(place)).get("hasTrustDialogAccepted") is True for place in around)
+    return any(one.get("hasTrustDialogAccepted") is True for one in known)
 
 
 def _project(state: Mapping[str, Any], cwd: str) -> dict[str, Any]:

@@ -22,7 +22,8 @@ import pytest
 from machine import Machine, eventually
 
 from csmd.capture import probe as probing
-from csmd.cli import assistant, doctor, probe, service
+from csmd.capture.hosts import claude_settings
+from csmd.cli import assistant, doctor, probe, service, settings
 from csmd.cli.checks import host, runtime
 from csmd.cli.checks.scene import Check, Finding, Ran, Scene
 from csmd.model import PROBE_SESSION, PROBE_TEXT, Event
@@ -672,7 +673,7 @@ def test_the_file_that_decides_is_asked_first(tmp_path: Path) -> None:
 
 def test_a_directory_below_a_trusted_one_is_trusted() -> None:
     state = {"projects": {"/a/b": {"hasTrustDialogAccepted": True}, "/a": {"hasTrustDialogAccepted": False}, "/x": 3}}
-    asked = {"/a/b": True, "/a/b/c": True, "/a": False, "/x": False}
+    asked = {"/a/b": True, "/a/b/c": True, "/a": False, "/a/d": False, "/x": None, "/never/opened": None}
     assert {place: assistant.is_trusted(state, place) for place in asked} == asked
     assert assistant.is_trusted({}, "/a") is None
 
@@ -691,6 +692,14 @@ def test_of_a_command_its_home_and_its_program_are_known(command: str, home: str
     source = assistant.Source(path="s", scope="user", value={"hooks": {"Stop": [{"hooks": [{"command": command}]}]}})
     assert [(one.event, one.home) for one in assistant.registered(source)] == [("Stop", home)]
     assert assistant.program(command) == program
+
+
+def test_what_the_rim_knows_of_the_assistant_is_what_capture_knows() -> None:
+    assert (assistant.MANAGED, assistant.CLEANUP_DAYS) == (claude_settings.MANAGED, claude_settings.CLEANUP_DAYS)
+    assert set(settings.EVENTS) <= set(assistant.EVENTS)
+    folder, project = Path("/c"), Path("/p")
+    found = [str(path) for path, _ in assistant.places([folder], project, Path(assistant.MANAGED["linux"]))]
+    assert found == claude_settings.settings_files("/c", platform="linux", project="/p")
 
 
 def test_the_spool_is_looked_for_where_the_daemon_does() -> None:

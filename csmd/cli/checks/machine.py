@@ -5,7 +5,7 @@ from __future__ import annotations
 import os
 import shutil
 import stat
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from pathlib import Path
 
 from csmd import config
@@ -68,16 +68,19 @@ def _private(scene: Scene) -> Iterator[Finding]:
 
 
 def _disk(scene: Scene) -> Iterator[Finding]:
-    for place, why in ((scene.paths.home, "events are refused and spooled"), (Path("/tmp"), "there is no second place for the spool")):  # noqa: S108  # fmt: skip
-        there = next(folder for folder in (place, *place.parents) if folder.exists())
-        if os.statvfs(there).f_flag & os.ST_RDONLY:
-            yield fail(f"{there} is on a read-only disk: {why}", "mount it writable")
-            continue
-        free = shutil.disk_usage(there).free
-        if free < LEAST_BYTES:
-            yield fail(f"{show.size(free)} are free on the disk of {there}: {why}")
-        elif free < LOW_BYTES:
-            yield warn(f"{show.size(free)} are free on the disk of {there}")
+    yield from _room(scene.paths.home, fail, "events are refused and spooled")
+    yield from _room(Path("/tmp"), warn, "there is no second place for the spool")  # noqa: S108
+
+
+def _room(place: Path, told: Callable[..., Finding], why: str) -> Iterator[Finding]:
+    there = next(folder for folder in (place, *place.parents) if folder.exists())
+    free = shutil.disk_usage(there).free
+    if os.statvfs(there).f_flag & os.ST_RDONLY:
+        yield told(f"{there} is on a read-only disk: {why}", "mount it writable")
+    elif free < LEAST_BYTES:
+        yield told(f"{show.size(free)} are free on the disk of {there}: {why}")
+    elif free < LOW_BYTES:
+        yield warn(f"{show.size(free)} are free on the disk of {there}")
 
 
 def _file_system(scene: Scene) -> Iterator[Finding]:
