@@ -174,7 +174,7 @@ def cleanup_days(sources: Sequence[Source]) -> tuple[int, str]:
     """After how many days transcripts go, and the file that says so ("": nobody chose)."""
     found = set_in(sources, "cleanupPeriodDays")
     days = found.value["cleanupPeriodDays"] if found else CLEANUP_DAYS
-    fine = isinstance(days, int | float) and not isinstance(days, bool)
+    fine = isinstance(days, int | float) and not isinstance(days, bool) and 0 <= days < 2**31
     return (int(days), found.path if found else "") if fine else (CLEANUP_DAYS, "")
 
 

@@ -18,7 +18,9 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
+import hypothesis
 import pytest
+from hypothesis import strategies as st
 from machine import Machine, eventually
 
 from csmd.capture import probe as probing
@@ -692,6 +694,28 @@ def test_of_a_command_its_home_and_its_program_are_known(command: str, home: str
     source = assistant.Source(path="s", scope="user", value={"hooks": {"Stop": [{"hooks": [{"command": command}]}]}})
     assert [(one.event, one.home) for one in assistant.registered(source)] == [("Stop", home)]
     assert assistant.program(command) == program
+
+
+NAMES = st.sampled_from(
+    ["hooks", "Stop", "command", "args", "timeout", "env", "enabledPlugins", "cleanupPeriodDays", "disableAllHooks", "projects",
+     "mcpServers", "hasTrustDialogAccepted", "/a", "CSMD_DISABLE"]
+)  # fmt: skip
+VALUES = st.recursive(
+    st.none() | st.booleans() | st.floats() | st.integers() | st.text(max_size=5) | NAMES,
+    lambda some: st.lists(some, max_size=3) | st.dictionaries(NAMES, some, max_size=4),
+    max_leaves=12,
+)
+
+
+@hypothesis.settings(max_examples=80)
+@hypothesis.given(st.dictionaries(NAMES, VALUES, max_size=5))
+def test_whatever_stands_in_a_settings_file_is_read(value: dict[str, Any]) -> None:
+    sources = [assistant.Source(path="s", scope="user", value=value)]
+    assert all(isinstance(one.command, str) for one in assistant.registered(sources[0]))
+    assert assistant.cleanup_days(sources)[0] >= 0
+    assert all(map(str, (*assistant.plugins(sources), *assistant.servers(value, "/a"))))
+    assert assistant.is_trusted(value, "/a/b") in (True, False, None)
+    assert isinstance(assistant.variable(sources, "CSMD_DISABLE"), tuple | None)
 
 
 def test_what_the_rim_knows_of_the_assistant_is_what_capture_knows() -> None:
