@@ -708,6 +708,8 @@ VALUES = st.recursive(
 
 
 @hypothesis.settings(max_examples=80)
+@hypothesis.example({"cleanupPeriodDays": float("inf")})
+@hypothesis.example({"hooks": {"Stop": [{"hooks": [{"command": 3, "args": "x", "timeout": True}, 3]}, 3]}})
 @hypothesis.given(st.dictionaries(NAMES, VALUES, max_size=5))
 def test_whatever_stands_in_a_settings_file_is_read(value: dict[str, Any]) -> None:
     sources = [assistant.Source(path="s", scope="user", value=value)]
