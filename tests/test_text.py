@@ -312,5 +312,5 @@ def test_hostile_text_costs_no_more_than_in_proportion_to_its_length(fragment: s
     ],
 )  # fmt: skip
 def test_a_version_is_three_numbers_and_compares_as_such(said: str, numbers: tuple[int, ...] | None) -> None:
-    assert text.version_of(said) == numbers
-    assert (text.version_of("2.1.101") or ()) > (text.version_of("2.1.99") or ())
+    assert texts.version_of(said) == numbers
+    assert (texts.version_of("2.1.101") or ()) > (texts.version_of("2.1.99") or ())
