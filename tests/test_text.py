@@ -302,3 +302,15 @@ def test_hostile_text_costs_no_more_than_in_proportion_to_its_length(fragment: s
             if seconds(work, text * 8) < 8 * 4 * least:  # a square would be 64
                 break
             assert attempt < 2, "its time grows faster than its length"
+
+
+@pytest.mark.parametrize(
+    ("said", "numbers"),
+    [
+        ("2.1.329", (2, 1, 329)), ("2.0.77", (2, 0, 77)), ("10.0.0", (10, 0, 0)), ("2.1", None), ("2.1.3.4", None),
+        ("v2.1.3", None), ("2.1.3-beta", None), ("2.1.3\n", None), ("", None), ("9" * 99 + ".1.1", None),
+    ],
+)  # fmt: skip
+def test_a_version_is_three_numbers_and_compares_as_such(said: str, numbers: tuple[int, ...] | None) -> None:
+    assert texts.version_of(said) == numbers
+    assert (texts.version_of("2.1.101") or ()) > (texts.version_of("2.1.99") or ())

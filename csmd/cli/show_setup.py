@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import shlex
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 
@@ -122,10 +123,15 @@ def left(outcomes: Sequence[Outcome], *, stopped: bool) -> None:
 def remains(paths: Paths) -> None:
     """Where what csmd holds stays."""
     click.echo("what csmd remembers is still there:")
-    for place in dict.fromkeys((paths.home, paths.log_dir, paths.config_file)):
-        if place == paths.home or (place.exists() and not place.is_relative_to(paths.home)):
-            click.echo(f"  {place}")
+    for folder in _places(paths):
+        click.echo(f"  {folder}")
     click.echo("`csmd uninstall --purge` removes it")
+
+
+def _places(paths: Paths) -> list[Path]:
+    """The home, and what there is of csmd's outside it."""
+    apart = (paths.log_dir, paths.config_file.parent)
+    return [paths.home, *(one for one in apart if one.exists() and not one.is_relative_to(paths.home))]
 
 
 def going(paths: Paths, parts: Sequence[Part], counts: Mapping[str, int]) -> None:
@@ -133,17 +139,17 @@ def going(paths: Paths, parts: Sequence[Part], counts: Mapping[str, int]) -> Non
     if not parts:
         click.echo("there is nothing of csmd's to remove")
         return
-    known = (
-        f" {counts['memories']} memories, {counts['turns']} turns of {counts['sessions']} sessions" if counts else ""
-    )
-    click.echo(f"this goes for good:{known}")
+    click.echo("this goes for good:")
     width = max(len(part.what) for part in parts)
     for part in parts:
         files = "1 file" if len(part.files) == 1 else f"{len(part.files)} files"
         click.echo(f"  {part.what:<{width}}  {files:>10}  {show.size(part.bytes):>9}")
-    folders = dict.fromkeys((paths.home, paths.log_dir, paths.config_file.parent))
-    apart = [folder for folder in folders if folder == paths.home or not folder.is_relative_to(paths.home)]
-    click.echo(f"in {', '.join(str(folder) for folder in apart)}")
+    if counts:
+        click.echo(f"with {', '.join(f'{counts[name]} {name}' for name in ('memories', 'turns', 'sessions'))}, from")
+    else:
+        click.echo("from")
+    for folder in _places(paths):
+        click.echo(f"  {folder}")
     click.echo("the assistant's own transcripts stay")
 
 
@@ -153,7 +159,7 @@ def purged(paths: Paths, parts: Sequence[Part], remaining: Left) -> None:
     click.echo(f"removed {files} files, {show.size(size)}")
     environments = programs(paths)
     for folder in environments:
-        click.echo(f"the program itself is in {folder}; to remove it:\n  rm -r {folder}")
+        click.echo(f"the program itself is in {folder}; to remove it:\n  rm -r {shlex.quote(str(folder))}")
     foreign = [path for path in remaining.foreign if path not in environments]
     for folder in dict.fromkeys(path.parent for path in foreign):
         names = [path.name for path in foreign if path.parent == folder]

@@ -6,6 +6,7 @@ import json
 from pathlib import Path
 from typing import Any
 
+import hypothesis
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
@@ -49,6 +50,7 @@ objects = st.dictionaries(
 )
 
 
+@hypothesis.settings(max_examples=40)
 @given(objects, st.sampled_from([None, 0, 2, "\t"]), st.sampled_from(["", "\n", "\r\n"]), st.booleans())
 def test_any_file_gets_all_kinds_and_is_given_back(
     value: dict[str, Any], indent: Any, end: str, first_less: bool
