@@ -129,7 +129,8 @@ def uninstall(paths: Paths) -> list[str]:
             done.append(key)
         del record["settings"][key]
         save_record(paths, record)
-    paths.install_record.unlink(missing_ok=True)
+    if not record.get("service"):  # else whoever takes the unit away needs it
+        paths.install_record.unlink(missing_ok=True)
     if paths.hook_dir.is_dir():
         shutil.rmtree(paths.hook_dir)
     return done

@@ -32,12 +32,14 @@ def start(as_json: bool) -> None:
 @click.command()
 @json_option
 def stop(as_json: bool) -> None:
-    """Stop the daemon; hooks keep what happens meanwhile."""
-    stopped = service.stop(default_paths(), by_user=True)
+    """Stop the daemon until `csmd start`; hooks keep what happens meanwhile."""
+    paths = default_paths()
+    stopped = service.stop(paths, by_user=True)
+    stays = "; it stays stopped, also at the next login, until `csmd start`" if service.manager(paths) else ""
     asking.out(
         {"stopped": stopped},
         as_json,
-        lambda value: click.echo("stopped" if value["stopped"] else "no daemon was running"),
+        lambda value: click.echo(("stopped" if value["stopped"] else "no daemon was running") + stays),
     )
 
 
