@@ -20,6 +20,9 @@ GROWING_WAIT_SINCE = 254
 GROWING_WAIT = "# The wait grows from 2 s to 30 s.\nRestartSteps=4\nRestartMaxDelaySec=30"
 _PLACE = re.compile(r"@([A-Z]+)@")
 _MARK = re.compile(r"csmd: home ([0-9a-f]{12})\b")
+#: A program with these in its path is none to systemd, however they are escaped; among arguments they may stand.
+_NO_PROGRAM = re.compile(r"[\x00-\x1f\x7f\\\"']")
+THROUGH_SHELL = ("/bin/sh", "-c", 'exec "$@"', "csmd")
 _CONTROL = re.compile(r"[\x00-\x1f\x7f]")
 
 
@@ -51,15 +54,18 @@ def mark_of(text: str) -> str:
 
 def systemd_unit(template: str, unit: Unit, *, version: int) -> str:
     """The unit file for a systemd of that version; ConfigError when a path cannot stand in one."""
+    command = tuple(unit.command)
+    if _NO_PROGRAM.search(command[0]):
+        command = (*THROUGH_SHELL, *command)
     # Without the colon systemd would look for variables in what is quoted, too.
-    verbatim = ":" if any("$" in word for word in unit.command) else ""
+    verbatim = ":" if any("$" in word for word in command) else ""
     return _filled(
         template,
         {
             "NAME": unit.name("csmd", "-"),
             "MARK": unit.mark,
             "WHICH": "" if unit.is_default else f" ({_said(unit.home)})",
-            "EXEC": verbatim + " ".join(_quoted(word) for word in unit.command),
+            "EXEC": verbatim + " ".join(_quoted(word) for word in command),
             "ENVIRONMENT": "\n".join(
                 f"Environment={_quoted(f'{name}={value}')}" for name, value in unit.environment.items()
             ),

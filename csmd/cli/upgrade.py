@@ -13,7 +13,7 @@ import click
 import csmd
 from csmd.cli import ask as asking
 from csmd.cli import install as installing
-from csmd.cli import managers, placing, service, show
+from csmd.cli import placing, service, show
 from csmd.cli.ask import json_option
 from csmd.config import Paths
 from csmd.errors import CsmdError
@@ -57,11 +57,10 @@ def _unit(paths: Paths) -> placing.Plan:
     keeper = service.manager(paths)
     if keeper is not None:
         return placing.of_manager(keeper)
-    file = placing.recorded_file(paths)
-    if file and managers.found(paths) is not None:
+    if file := placing.recorded_file(paths):
         raise CsmdError(
-            f"the service manager that has {file} does not answer",
-            hint="run `csmd upgrade` in a session of yours, or `csmd install` to do without it",
+            f"{file} is gone, or its service manager does not answer",
+            hint="run `csmd upgrade` in a session of yours; `csmd install` puts it into place, or does without",
         )
     return placing.Plan(manager=None, why="no service is installed")
 
