@@ -189,7 +189,7 @@ def found(paths: Paths, *, platform: str = sys.platform, version: str = "") -> M
         return _without_systemd("there is no systemd here", version)
     answer = _ask("systemctl", "--user", "show", "-p", "UnitPath")
     if not answer:
-        return _without_systemd("no systemd of yours answers here", version)
+        return _without_systemd("no systemd user manager answers here", version)
     looked_at = f" {answer.strip().partition('=')[2]} "
     for folder in unit_folders("systemd"):
         if f" {folder} " in looked_at:

@@ -71,7 +71,7 @@ def manager(paths: Paths) -> Manager | None:
 def note(paths: Paths, kind: str) -> str:
     """What a person should know of how long a daemon lives that `kind` keeps; "" when it lives as one would think."""
     if kind == "detached":
-        return "it does not survive a reboot: then `csmd start`"
+        return "after a reboot `csmd start` brings it back"
     keeper = manager(paths)
     return keeper.note() if keeper is not None else ""
 

@@ -42,7 +42,8 @@ def user_manager(tmp_path_factory: pytest.TempPathFactory) -> Iterator[ServedMac
 def served(user_manager: ServedMachine) -> Iterator[ServedMachine]:
     """The machine with nothing of csmd's on it; what a test leaves is taken away."""
     yield user_manager
-    user_manager.run("uninstall")
+    if user_manager.paths.install_record.exists():
+        user_manager.run("uninstall")
     user_manager.chosen.clear()
     for entry in user_manager.root.iterdir():
         shutil.rmtree(entry) if entry.is_dir() else entry.unlink()
