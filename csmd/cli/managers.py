@@ -69,9 +69,8 @@ class Systemd:
         return bool(_ask("systemctl", "--user", "show", "-p", "Version"))
 
     def reload(self) -> None:
-        """Has the manager read the unit that was written, and start it with each login."""
+        """Has the manager read the unit that was written."""
         _act("systemctl", "--user", "daemon-reload")
-        self.enable()
 
     def enable(self) -> None:
         """Starts with each login from now on."""
@@ -85,7 +84,8 @@ class Systemd:
         """Starts and waits until the daemon is ready; what the manager says when it is not, else ""."""
         _run("systemctl", "--user", "reset-failed", self.name)  # it may have given up on an earlier one
         done = _run("systemctl", "--user", "start", self.name)
-        return "" if done is not None and done.returncode == 0 else _words(done)
+        # One that takes long, because it migrates, is no failure yet.
+        return "" if done is None or done.returncode == 0 else _words(done)
 
     def stop(self) -> None:
         """Ends the daemon, also one that waits to be started again."""
@@ -141,7 +141,6 @@ class Launchd:
     def reload(self) -> None:
         """Has launchd forget the agent as it was; `start` gives it the new one."""
         self.stop()
-        self.enable()
 
     def enable(self) -> None:
         """Starts with each login from now on."""

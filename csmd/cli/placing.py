@@ -57,14 +57,17 @@ def of_manager(manager: Manager) -> Plan:
         before = "" if manager.file.is_symlink() else manager.file.read_text(encoding="utf-8", errors="replace")
         if units.mark_of(before) != units.mark_of(after):
             raise ConfigError(
-                f"{manager.file} is there already, and csmd did not write it for this home",
+                f"{manager.file} is there already, and it is not this home's unit",
                 hint="move it away, or `csmd install --no-service`",
             )
     return Plan(manager=manager, before=before, after=after)
 
 
-def place(paths: Paths, planned: Plan) -> bool:
-    """Writes the unit and has the manager read it, or takes back one that is not wanted any more; whether it changed."""
+def place(paths: Paths, planned: Plan, *, enable: bool = True) -> bool:
+    """Writes the unit and has the manager read it, or takes back one that is not wanted any more; whether it changed.
+
+    With `enable` it starts at each login from now on.
+    """
     record = installing.load_record(paths)
     known = record.get("service")
     if planned.manager is None or (known and known["file"] != str(planned.manager.file)):
@@ -83,7 +86,7 @@ def place(paths: Paths, planned: Plan) -> bool:
     if planned.changes:
         write_whole(file, planned.after.encode())
         planned.manager.reload()
-    elif not paths.stopped_mark.exists():
+    if enable:
         planned.manager.enable()
     return planned.changes
 

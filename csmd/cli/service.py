@@ -31,6 +31,8 @@ from csmd.errors import BadInput, ConfigError, CsmdError, DaemonBusy, DaemonUnre
 
 START_PATIENCE_S = 30.0
 STOP_PATIENCE_S = 20.0
+#: Where Linux says what it is, and what is mounted.
+KERNEL, MOUNTS = Path("/proc/version"), Path("/proc/mounts")
 
 
 def running(paths: Paths) -> psutil.Process | None:
@@ -78,14 +80,14 @@ def note(paths: Paths, kind: str) -> str:
 
 def refuse_windows(paths: Paths) -> None:
     """ConfigError when this home is on a drive of Windows, where csmd cannot live."""
-    why = wsl.refusal(paths.home, version=kernel(), mounts=_text(Path("/proc/mounts")))
+    why = wsl.refusal(paths.home, version=kernel(), mounts=_text(MOUNTS))
     if why:
         raise ConfigError(why, hint="leave CSMD_HOME away, or set it to a directory of Linux's own, e.g. ~/.csmd")
 
 
 def kernel() -> str:
     """What the system says it is; "" where it does not."""
-    return _text(Path("/proc/version"))
+    return _text(KERNEL)
 
 
 def start(paths: Paths) -> dict[str, Any]:

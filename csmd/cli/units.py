@@ -23,6 +23,7 @@ _MARK = re.compile(r"csmd: home ([0-9a-f]{12})\b")
 #: A program with these in its path is none to systemd, however they are escaped; among arguments they may stand.
 _NO_PROGRAM = re.compile(r"[\x00-\x1f\x7f\\\"']")
 THROUGH_SHELL = ("/bin/sh", "-c", 'exec "$@"', "csmd")
+_PLAIN = re.compile(r"[\w./=:,+-]+", re.ASCII)
 _CONTROL = re.compile(r"[\x00-\x1f\x7f]")
 
 
@@ -70,7 +71,6 @@ def systemd_unit(template: str, unit: Unit, *, version: int) -> str:
                 f"Environment={_quoted(f'{name}={value}')}" for name, value in unit.environment.items()
             ),
             "BACKOFF": GROWING_WAIT if version >= GROWING_WAIT_SINCE else "",
-            "IDENTIFIER": unit.name("csmd", "-"),
         },
     )
 
@@ -103,8 +103,10 @@ def _filled(template: str, values: Mapping[str, str]) -> str:
 
 
 def _quoted(word: str) -> str:
-    """A word as systemd reads it back: quoted, its specifiers and control characters escaped."""
+    """A word as systemd reads it back: quoted where it must be, its specifiers and control characters escaped."""
     _refuse_bytes(word)
+    if _PLAIN.fullmatch(word):
+        return word
     plain = word.replace("\\", "\\\\").replace('"', '\\"').replace("%", "%%")
     return '"' + _CONTROL.sub(lambda found: f"\\x{ord(found.group()):02x}", plain) + '"'
 

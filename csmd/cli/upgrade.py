@@ -68,7 +68,7 @@ def _unit(paths: Paths) -> placing.Plan:
 def _daemon(paths: Paths, unit: placing.Plan) -> dict[str, Any]:
     """Which daemon runs now and which one ended for it; one that was stopped on purpose stays stopped."""
     if paths.stopped_mark.exists() and service.running(paths) is None:
-        placing.place(paths, unit)
+        placing.place(paths, unit, enable=False)
         placing.note_version(paths)
         return {"pid": None, "replaced": "", "started": False}
     status = placing.bring_up(paths, unit)

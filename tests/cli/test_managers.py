@@ -56,7 +56,7 @@ def test_a_manager_that_looks_where_we_write_is_used(machine: Machine, commands:
     stand_in(commands, "systemctl", f"*UnitPath*) echo 'UnitPath=/a {folder} /b';;\n*Version*) echo Version=257.1-2;;")
     found = managers.found(machine.paths, platform="linux")
     assert isinstance(found, Systemd) and found.file.parent == folder and found.name.startswith("csmd-")
-    assert "RestartSteps=" in found.text() and f'"CSMD_HOME={os.environ["CSMD_HOME"]}"' in found.text()
+    assert "RestartSteps=" in found.text() and f"Environment=CSMD_HOME={os.environ['CSMD_HOME']}\n" in found.text()
 
 
 def test_the_end_at_logout_is_told_where_nobody_sits_at_a_screen(

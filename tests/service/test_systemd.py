@@ -114,6 +114,10 @@ def test_an_upgrade_replaces_what_is_older_and_loses_no_event(served: ServedMach
     assert served.status()["counts"]["events"] == 1 and served.spooled() == []
     assert "nothing was to be done" in served.csmd("upgrade")
     assert served.shown("MainPID")["MainPID"] == str(done["daemon"]["pid"])
+    served.csmd("stop")
+    file.write_text(f"{unit}# older\n")
+    assert "stopped by you" in served.csmd("upgrade") and file.read_text() == unit
+    assert served.shown("UnitFileState", "ActiveState") == {"UnitFileState": "disabled", "ActiveState": "inactive"}
 
 
 def test_a_daemon_that_cannot_run_says_why_and_does_not_spin(served: ServedMachine) -> None:
