@@ -55,7 +55,7 @@ def restart(as_json: bool) -> None:
 def _runs(value: dict[str, Any]) -> None:
     """That it runs, and who keeps it; a unit that could not be used is no secret."""
     word = "runs" if value["started"] else "was running already"
-    kept = "" if value["service"] == "detached" else f", kept by {value['service']}"
+    kept = f", kept by {value['service']}" if value.get("service", "detached") != "detached" else ""
     click.echo(f"the daemon {word}, pid {value['daemon']['pid']}{kept}")
     unit = placing.recorded_file(default_paths())
     if unit and not kept:

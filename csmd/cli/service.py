@@ -119,13 +119,13 @@ def start(paths: Paths) -> dict[str, Any]:
 class _Beginning:
     """Owns a start under way: a child of ours that outlives us, or what a manager said about it."""
 
-    def __init__(self, child: subprocess.Popen[bytes] | None, refused: str, where_to_look: str) -> None:
-        self._child, self._refused, self.where_to_look = child, refused, where_to_look
+    def __init__(self, paths: Paths, child: subprocess.Popen[bytes] | None, refused: str, where_to_look: str) -> None:
+        self._paths, self._child, self._refused, self.where_to_look = paths, child, refused, where_to_look
 
     def ended(self) -> str | None:
         """How it ended before it answered; None while it may still come."""
         if self._child is None:
-            return self._refused or None
+            return self._refused or ("it could not run" if _said(self._paths) else None)
         return None if self._child.poll() is None else f"exit code {self._child.returncode}"
 
     def is_it(self, pid: int) -> bool:
@@ -141,10 +141,10 @@ class _Beginning:
 def _begin(paths: Paths) -> _Beginning:
     keeper = manager(paths)
     if keeper is None:
-        return _Beginning(_spawn(paths), "", f"see {paths.log_file}")
+        return _Beginning(paths, _spawn(paths), "", f"see {paths.log_file}")
     paths.complaint.unlink(missing_ok=True)
     keeper.enable()  # `csmd stop` has it stay away, also at the next login
-    return _Beginning(None, keeper.start(), keeper.where_to_look())
+    return _Beginning(paths, None, keeper.start(), keeper.where_to_look())
 
 
 @contextlib.contextmanager

@@ -52,6 +52,8 @@ def test_installing_has_systemd_keep_the_daemon_and_leaving_takes_everything_bac
         "NeedDaemonReload": "no",
     }  # fmt: skip
     assert status["service"] == "systemd"
+    kernel = served.sh("cat", f"/proc/{said['MainPID']}/status")
+    assert "NoNewPrivs:\t1\n" in kernel and "Seccomp:\t2\n" in kernel, "the hardening is in force"
     assert "kept by systemd" in served.csmd("install") and served.shown("MainPID")["MainPID"] == said["MainPID"]
     shown = served.csmd("uninstall")
     assert f"removed {file}" in shown and "the daemon was stopped" in shown
