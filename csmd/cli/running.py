@@ -32,7 +32,7 @@ def start(as_json: bool) -> None:
 @click.command()
 @json_option
 def stop(as_json: bool) -> None:
-    """Stop the daemon until `csmd start`; hooks keep what happens meanwhile."""
+    """Stop the daemon until `csmd start`; hooks keep what happens."""
     paths = default_paths()
     stopped = service.stop(paths, by_user=True)
     stays = "; it stays stopped, also at the next login, until `csmd start`" if service.manager(paths) else ""

@@ -16,10 +16,10 @@ from csmd.config import base_interpreter, default_paths
 @click.command()
 @click.option("--dry-run", is_flag=True, help="Show what would be written and change nothing.")
 @click.option("--no-start", is_flag=True, help="Do not start the daemon nor import anything.")
-@click.option("--no-service", is_flag=True, help="Run the daemon without a service manager; it ends with the machine.")
+@click.option("--no-service", is_flag=True, help="Run the daemon detached: it does not come back by itself.")
 @json_option
 def install(dry_run: bool, no_start: bool, no_service: bool, as_json: bool) -> None:
-    """Put hooks and service in place, start the daemon, import past sessions."""
+    """Put hooks and service in place, import past sessions."""
     config = installing.configuration()
     changes = installing.plan(config)
     unit = placing.plan(config.paths, wanted=not no_service)
@@ -70,7 +70,7 @@ def install(dry_run: bool, no_start: bool, no_service: bool, as_json: bool) -> N
 @click.command()
 @json_option
 def uninstall(as_json: bool) -> None:
-    """Take the hooks out and stop the daemon; memories stay on disk."""
+    """Take hooks and service out; memories stay on disk."""
     paths = default_paths()  # and no configuration: one that is damaged must not keep anybody from leaving
     unit = placing.recorded_file(paths)
     restored = installing.uninstall(paths)

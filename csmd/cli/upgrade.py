@@ -22,7 +22,7 @@ from csmd.errors import CsmdError
 @click.command()
 @json_option
 def upgrade(as_json: bool) -> None:
-    """Let hooks, service and daemon follow after csmd itself was upgraded."""
+    """Have hooks, service and daemon follow an upgraded csmd."""
     config = installing.configuration()
     paths = config.paths
     if not paths.hook_dir.is_dir():
