@@ -220,8 +220,11 @@ def load(*, paths: Paths | None = None, extra_dirs: tuple[Path, ...] = ()) -> Co
         raise ConfigError(
             f"{paths.config_file}: {what}", hint=f"correct {paths.config_file} or move it away"
         ) from error
-    seen = dict.fromkeys((*extra_dirs, assistant_dir()))
-    return Config(paths=paths, settings=parse_settings(text, where=str(paths.config_file)), assistant_dirs=tuple(seen))
+    seen: dict[str, Path] = {}
+    for folder in (*extra_dirs, assistant_dir()):
+        seen.setdefault(os.path.realpath(folder), folder)  # by whichever name, a directory is read once
+    chosen = parse_settings(text, where=str(paths.config_file))
+    return Config(paths=paths, settings=chosen, assistant_dirs=tuple(seen.values()))
 
 
 def parse_settings(text: str, *, where: str) -> Settings:

@@ -24,7 +24,9 @@ MemoryType = Literal[
     "procedural", "concept", "code", "config", "error", "self_continuity",
 ]  # fmt: skip
 MemdirType = Literal["user", "feedback", "project", "reference"]
-EventName = Literal["session_start", "prompt", "stop", "subagent_stop", "pre_compact", "session_end"]
+EventName = Literal[
+    "session_start", "prompt", "stop", "subagent_stop", "pre_compact", "session_end", "post_compact", "stop_failure"
+]
 TurnKind = Literal["user", "assistant", "summary", "tool_call", "tool_result", "command", "notification", "relayed"]
 Source = Literal["hook", "transcript"]
 Form = Literal["line", "queued", "absorbed"]

@@ -320,3 +320,12 @@ def without_spans(text: str, opening: str, closing: str) -> str:
         kept.append(text[at:start])
         at = end + len(closing)
     return "".join(kept) + text[at:]
+
+
+_VERSION = re.compile(r"(\d{1,6})\.(\d{1,6})\.(\d{1,6})")
+
+
+def version_of(said: str) -> tuple[int, int, int] | None:
+    """The numbers of a version `1.2.3`, to be compared; None for anything else."""
+    found = _VERSION.fullmatch(said)
+    return None if found is None else (int(found[1]), int(found[2]), int(found[3]))

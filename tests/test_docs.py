@@ -21,7 +21,7 @@ import csmd
 from csmd import client, wire
 from csmd.capture import secrets
 from csmd.capture.hosts import claude
-from csmd.cli import install, service, settings
+from csmd.cli import clients, install, service, settings
 from csmd.cli.main import main as command_line
 from csmd.config import Settings
 from csmd.daemon import injecting, run, server, steward
@@ -196,7 +196,9 @@ def test_every_kind_of_secret_is_documented() -> None:
 
 def test_every_event_and_script_is_documented() -> None:
     hooks = ROOT / "docs" / "hooks.md"
-    assert [row[0].strip("`") for row in table(hooks, "event", columns=3)] == list(settings.EVENTS)
+    assert [row[0].strip("`") for row in table(hooks, "event", columns=3)] == list(settings.TIMEOUTS)
+    versions = {row[0].strip("`"): row[1] for row in table(hooks, "newer event", columns=3)}
+    assert versions == settings.NEWER and clients.FORGIVING in hooks.read_text()
     scripts = {row[0].strip("`"): row[1].strip("`") for row in table(hooks, "script", columns=2)}
     assert set(scripts) == set(install.HOOK_SCRIPTS)
     for name, event in scripts.items():

@@ -25,6 +25,10 @@ from csmd.store.sqlite import Rows
 #: Enough of a transcript's beginning for the first line that names a directory.
 BEGINNING_BYTES = 64 * 1024
 
+#: What says that nothing of the session is still to come for now. A turn that ended in an error is over, too; what the
+#: client says of the error is no words of the assistant's, and a summary is taken from its own line, not from the hook.
+SETTLING = ("stop", "stop_failure", "session_end", "pre_compact", "post_compact")
+
 #: Bytes of text of one session that are kept where nobody says otherwise.
 SESSION_BYTES = 50_000_000
 
@@ -86,7 +90,7 @@ def record(
             path=path,
             room=room,
         )
-    if event.name in ("stop", "session_end", "pre_compact"):
+    if event.name in SETTLING:
         reports.settle(rows, event.session_id, at=event.at)
     return True
 

@@ -15,13 +15,14 @@ from csmd import text, wire
 from csmd.capture import pieces, transcript
 from csmd.capture import stage_purge as purging
 from csmd.capture.exclude import Excludes, Withheld
-from csmd.capture.hosts import claude, claude_calls
+from csmd.capture.hosts import claude, claude_calls, claude_versions
 from csmd.capture.own import ReadLine
 from csmd.capture.redact import redact, storable_path
 from csmd.capture.stage import BEGINNING_BYTES, SESSION_BYTES, redaction_counts
 from csmd.capture.stage_place import Places
 from csmd.errors import BadInput, TooLarge
 from csmd.model import Turn
+from csmd.store import clients as client_versions
 from csmd.store import (
     counts,
     cursors,
@@ -101,7 +102,8 @@ def tail(
         report.excluded = excludes.place(claude.started_in(beginning), places.of("").root)
         if report.excluded:
             return report
-        source_of = Source(path=name, places=places, room=session_limit, silent=claude.is_warmup(beginning))
+        warmup, hosts_own = claude.is_warmup(beginning), read_line is claude.read_line
+        source_of = Source(path=name, places=places, room=session_limit, silent=warmup, hosts_own=hosts_own)
         early = claude.Reading(titles=claude.titles_in(beginning))
         withheld = Withheld(excludes=excludes)
         file.seek(max(0, start.position - claude_calls.BEFORE_BYTES))
@@ -143,13 +145,14 @@ def tail(
 class Source:
     """What holds for all of a transcript's turns: its path, their projects, the room that a session has.
 
-    A `silent` one holds nobody's conversation.
+    A `silent` one holds nobody's conversation; one of the host's own is not csmd's.
     """
 
     path: str
     places: Places
     room: int
     silent: bool
+    hosts_own: bool
 
 
 def moment_of(seconds: float) -> str:
@@ -244,6 +247,8 @@ def _store(
             while next_left is not None:
                 _leave(rows, next_left, store.hash_key)
                 next_left = next(leaving)
+            if source.hosts_own:
+                client_versions.note_versions(rows, claude_versions.latest(batch))
             if last:
                 for session, title in reading.titles.items():
                     if journal.set_title(rows, session, title):

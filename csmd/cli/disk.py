@@ -12,17 +12,23 @@ from pathlib import Path
 from csmd.errors import ConfigError
 
 
-def write_whole(path: Path, data: bytes, *, mode: int = 0o600, still: Callable[[], None] | None = None) -> None:
+def write_whole(
+    path: Path, data: bytes, *, mode: int = 0o600, like: Path | None = None, still: Callable[[], None] | None = None
+) -> None:
     """Write a file by way of a new one beside it; `still` is asked last and raises when the file must stay as it is.
 
-    OSError where it cannot be written; then it is as it was.
+    With `like` the new one has that file's owner, mode and attributes instead of `mode`. OSError where it cannot be
+    written; then it is as it was.
     """
     handle, temp = tempfile.mkstemp(prefix=f".{path.name}.", suffix=".csmd", dir=path.parent)
     try:
         with open(handle, "wb") as file:
             file.write(data)
             file.flush()
-            os.fchmod(handle, mode)
+            if like is None:
+                os.fchmod(handle, mode)
+            else:
+                _dress(handle, like)
             os.fsync(handle)
         if still is not None:
             still()
@@ -31,6 +37,22 @@ def write_whole(path: Path, data: bytes, *, mode: int = 0o600, still: Callable[[
         with contextlib.suppress(OSError):
             Path(temp).unlink()
         raise
+
+
+def _dress(handle: int, like: Path) -> None:
+    """Gives a new file the owner, mode and extended attributes (access lists among them) of another."""
+    info = like.stat()
+    if info.st_uid != os.geteuid():
+        os.fchown(handle, info.st_uid, info.st_gid)  # only root comes so far: whose file it is must not change
+    else:
+        with contextlib.suppress(OSError):  # a group that the user is not in any more
+            os.fchown(handle, -1, info.st_gid)
+    if hasattr(os, "listxattr"):  # not on macOS
+        with contextlib.suppress(OSError):
+            for name in os.listxattr(like):
+                with contextlib.suppress(OSError):  # a name that only the system may set, or that is on already
+                    os.setxattr(handle, name, os.getxattr(like, name))
+    os.fchmod(handle, stat.S_IMODE(info.st_mode))  # last: a change of owner takes some of it away
 
 
 def make_private(folder: Path) -> None:

@@ -1,22 +1,26 @@
 """Installing and leaving: what is written outside csmd's own directories is listed, recorded and taken back.
 
-Outside its own directories csmd writes one thing: its hooks in the assistant's settings. The
+Outside its own directories csmd writes its entries in the assistant's files (entries.py), the service unit (placing.py),
+and nothing else. The
 record in `install.json` holds what `uninstall` needs to restore them byte for byte, and no more.
 """
 
 from __future__ import annotations
 
+import os
 import py_compile
 import shutil
-from dataclasses import dataclass
+import sys
+from collections.abc import Sequence
+from functools import partial
 from pathlib import Path
-from typing import Any
 
-from csmd import wire
-from csmd.cli import settings
+from csmd.cli import changes, clients, entries, record, settings
+from csmd.cli.changes import Change, Outcome
+from csmd.cli.clients import Choice
 from csmd.cli.disk import make_private, write_whole
+from csmd.cli.entries import Ours
 from csmd.config import Config, Paths, base_interpreter, default_paths, load
-from csmd.errors import CsmdError
 
 HOOK_FILES = ("csmd_hook.py", "csmd_spool.py")
 HOOK_SCRIPTS = ("post-turn", "pre-compact", "session-start", "prompt", "session-end")
@@ -26,15 +30,6 @@ README = (
 )
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Change:
-    """One settings file before and after."""
-
-    path: Path
-    before: bytes | None
-    after: bytes
-
-
 def share() -> Path:
     """Where the files that `install` copies are: inside the wheel, or beside the package in a source tree."""
     package = Path(__file__).resolve().parent.parent
@@ -42,55 +37,95 @@ def share() -> Path:
     return inside if inside.is_dir() else package.parent / "hooks"
 
 
-def settings_path(folder: Path) -> Path:
-    """The assistant's user settings in one of its configuration directories."""
-    return folder / "settings.json"
+def ours(config: Config, newer: Sequence[str] = ()) -> Ours:
+    """What csmd's entries are made of, by this configuration and with these newer events."""
+    return Ours(
+        home=config.paths.home,
+        interpreter=base_interpreter(),
+        python=sys.executable,
+        chosen=config.settings,
+        events=(*settings.EVENTS, *newer),
+    )
 
 
-def plan(config: Config) -> list[Change]:
-    """What installing would change in the assistant's settings; nothing is written."""
-    changes = []
+def plan(config: Config, wanted: Ours) -> list[Change]:
+    """What installing would change in the assistant's files, each for itself; nothing is written."""
+    made: list[Change] = []
+    seen: set[str] = set()
     for folder in config.assistant_dirs:
-        path = settings_path(folder)
-        before = settings.read(path)
-        after = settings.plan_merge(before, base_interpreter(), config.paths.home, where=str(path))
-        changes.append(Change(path=path, before=before, after=after))
-    return changes
+        for path, kinds in entries.files(folder).items():
+            real = os.path.realpath(path)
+            if real not in seen:  # two directories may share a file by a link
+                seen.add(real)
+                made.append(changes.merging(path, kinds, wanted))
+    return made
 
 
 def own_files(paths: Paths) -> list[str]:
     """What installing writes in csmd's own directories, for people."""
     return [
         f"{paths.home}/ (0700)",
-        f"  hook/   {', '.join((*HOOK_FILES, *HOOK_SCRIPTS))}, interpreter",
-        "  install.json, README.txt, csmd.db, endpoint, run/, spool/, models/, quarantine/",
+        f"  hook/   {', '.join(HOOK_FILES)}, interpreter,",
+        f"          {', '.join(HOOK_SCRIPTS)}",
+        "  install.json, README.txt, csmd.db, endpoint, backups/, models/,",
+        "  quarantine/, run/, sessions/, spool/",
         f"{paths.log_dir}/csmd.log",
     ]
 
 
-def install(config: Config, changes: list[Change]) -> list[str]:
-    """Copies the hook and merges the settings; the settings files that changed."""
+def install(config: Config, planned: Sequence[Change], wanted: Ours, kept_out_by: str = "") -> list[Outcome]:
+    """Copies the hook and puts the entries in; a file in trouble keeps no other from being served.
+
+    `kept_out_by` is why no more of the newer events are among them. Raises the first trouble where every file is in
+    trouble; then nothing was written.
+    """
+    troubles = [change.trouble for change in planned if change.trouble]
+    if troubles and len(troubles) == len(planned):
+        raise changes.together(troubles)
     paths = config.paths
     for folder in (paths.home, paths.hook_dir, paths.run_dir, paths.spool):
         make_private(folder)
     write_whole(paths.home / "README.txt", README.encode())
     copy_hooks(paths)
-    record = load_record(paths)
-    done: list[str] = []
-    for change in changes:
-        key = str(change.path)
-        if change.before == change.after:
-            continue
-        # The record first: settings without a record could not be taken back.
-        known = record["settings"].get(key)
-        record["settings"][key] = settings.install_entry(change.before, change.after, paths.home, known)
-        record["folders"][key] = not change.path.parent.exists() or bool(record["folders"].get(key))
-        save_record(paths, record)
-        settings.apply(change.path, change.before, change.after)
-        done.append(key)
-    record["assistant_dirs"] = [str(folder) for folder in config.assistant_dirs]
-    save_record(paths, record)
-    return done
+    newer = [event for event in wanted.events if event in settings.NEWER]
+    with record.alone(paths):
+        # What a client must know is noted before it is written: the daemon looks after it from then on.
+        _note_events(paths, newer, kept_out_by, assistant_dirs=[str(folder) for folder in config.assistant_dirs])
+        return [
+            changes.written(
+                one.path, partial(changes.merging, one.path, one.kinds, wanted), partial(changes.put_in, paths)
+            )
+            for one in planned
+        ]
+
+
+def settle(paths: Paths, choice: Choice) -> tuple[list[str], list[Outcome]]:
+    """Takes out the newer events that are registered and not chosen: (which, what became of each file)."""
+    with record.alone(paths):
+        known = record.load(paths)
+        gone = [event for event in known["events"] if event not in choice.events]
+        if not gone:
+            return [], []
+        done = [
+            changes.written(path, partial(changes.withdrawing, paths, path, gone), partial(changes.put_in, paths))
+            for path in map(Path, known["settings"])
+            if any(kind.name == "hooks" for kind in changes.recorded_kinds(paths, path))
+        ]
+        if not any(one.trouble for one in done):
+            _note_events(paths, [event for event in known["events"] if event not in gone], choice.kept_out_by)
+        return gone, done
+
+
+def noted_events(paths: Paths) -> tuple[list[str], str]:
+    """The newer events that are registered, and why no more."""
+    known = record.load(paths)
+    return list(known["events"]), str(known["kept_out_by"])
+
+
+def _note_events(paths: Paths, newer: list[str], kept_out_by: str, **more: list[str]) -> None:
+    known = record.load(paths)
+    noted = {"events": newer, "needs": clients.oldest_for(newer), "kept_out_by": kept_out_by}
+    record.save(paths, {**known, **noted, **more})
 
 
 def copy_hooks(paths: Paths) -> None:
@@ -115,49 +150,27 @@ def trouble(paths: Paths) -> list[str]:
     return [f"hooks: their Python is gone ({interpreter}); `csmd install` finds another"]
 
 
-def uninstall(paths: Paths) -> list[str]:
-    """Takes csmd's hooks out of every settings file that `install` recorded; the files restored."""
-    record = load_record(paths)
-    done: list[str] = []
-    for key, entry in list(record["settings"].items()):
-        path = Path(key)
-        current = settings.read(path)
-        if current is not None:
-            settings.apply(path, current, settings.removal(current, entry, paths.home))
-            if record["folders"].get(key) and path.parent.is_dir() and not any(path.parent.iterdir()):
-                path.parent.rmdir()
-            done.append(key)
-        del record["settings"][key]
-        save_record(paths, record)
-    if not record.get("service"):  # else whoever takes the unit away needs it
-        paths.install_record.unlink(missing_ok=True)
-    if paths.hook_dir.is_dir():
-        shutil.rmtree(paths.hook_dir)
+def uninstall(paths: Paths) -> list[Outcome]:
+    """Takes csmd's entries out of every file that `install` recorded; one in trouble keeps its place in the record."""
+    with record.alone(paths):
+        done = [
+            changes.written(path, partial(changes.removing, paths, path), partial(changes.take_out, paths))
+            for path in map(Path, record.load(paths)["settings"])
+        ]
+        left = record.load(paths)
+        if not left["settings"] and not left["service"]:  # whoever takes the unit away needs it
+            paths.install_record.unlink(missing_ok=True)
+        if paths.hook_dir.is_dir():
+            shutil.rmtree(paths.hook_dir)
     return done
 
 
-def load_record(paths: Paths) -> dict[str, Any]:
-    """The install record, empty when there is none."""
-    empty: dict[str, Any] = {"settings": {}, "folders": {}, "assistant_dirs": []}
-    if not paths.install_record.exists():
-        return empty
-    value = wire.loads(paths.install_record.read_bytes())
-    if not isinstance(value, dict) or not isinstance(value.get("settings"), dict):
-        raise CsmdError(f"{paths.install_record} is damaged", hint="move it away; then `csmd install` writes it anew")
-    return {**empty, **value}
+def plan_removal(paths: Paths) -> list[Change]:
+    """What uninstalling would change in the assistant's files; nothing is written."""
+    return [changes.removing(paths, Path(key)) for key in record.load(paths)["settings"]]
 
 
-def recorded_dirs(paths: Paths) -> tuple[Path, ...]:
-    """The assistant's configuration directories that earlier installs wrote to."""
-    return tuple(Path(folder) for folder in load_record(paths)["assistant_dirs"])
-
-
-def configuration() -> Config:
-    """The configuration in force, with the directories that earlier installs wrote to."""
+def configuration(more: Sequence[Path] = ()) -> Config:
+    """The configuration in force, with the directories that earlier installs wrote to and `more`."""
     paths = default_paths()
-    return load(paths=paths, extra_dirs=recorded_dirs(paths))
-
-
-def save_record(paths: Paths, record: dict[str, Any]) -> None:
-    """Writes the install record whole."""
-    write_whole(paths.install_record, wire.pretty(record).encode() + b"\n")
+    return load(paths=paths, extra_dirs=(*record.assistant_dirs(paths), *more))

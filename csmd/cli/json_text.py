@@ -7,14 +7,16 @@ nesting is no concern. New text takes on the file's own indent, line ends and sp
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from typing import Any
 
 from csmd import wire
+from csmd.errors import BadInput
 
 _TOKEN = re.compile(r'"[^"\\]*(?:\\.[^"\\]*)*"|[\[\]{}:,]|[^\s\[\]{}:,"]+')
 _UNIT = "  "
+_BOM = "\ufeff"
 
 #: (start, end, new text)
 Edit = tuple[int, int, str]
@@ -94,6 +96,66 @@ def without_member(text: str, at: int, key: str) -> str:
     return edited(text, cuts(found, [item == last for item in found]))
 
 
+def value_at(text: str, path: Sequence[str]) -> Any:
+    """The value at `path` below the outermost object of `text`; None where there is none, or nothing is said."""
+    found = _found(text, path)
+    return None if found is None else wire.loads(text[found.value : found.end])
+
+
+def with_member(text: str, path: Sequence[str], value: Any) -> str:
+    """`text` with `value` at `path` below its outermost object; objects on the way that are missing are made.
+
+    What is there already and equal keeps its bytes, another value gives way. BadInput where something else than an
+    object stands on the way. A text that says nothing becomes an object.
+    """
+    if not text.removeprefix(_BOM).strip(" \t\r\n"):
+        bom = _BOM if text.startswith(_BOM) else ""
+        return f"{bom}{wire.pretty(_nested(path, value))}\n"
+    found = _found(text, path)
+    if found is not None:
+        same = wire.loads(text[found.value : found.end]) == value
+        return text if same else edited(text, [(found.value, found.end, render_in_place(text, found, value))])
+    at = root(text)
+    for depth, key in enumerate(path):
+        on_the_way = member(text, at, key)
+        if on_the_way is None:
+            return append(text, at, key, _nested(path[depth + 1 :], value))
+        if text[on_the_way.value] != "{":
+            raise BadInput(f"{'.'.join(path[: depth + 1])} is not an object")
+        at = on_the_way.value
+    raise AssertionError("a path of no key")
+
+
+def without_path(text: str, path: Sequence[str]) -> str:
+    """`text` without the member at `path`; objects on the way that hold nothing else go with it."""
+    for depth in range(len(path), 0, -1):
+        found = _found(text, path[:depth])
+        if found is None:
+            return text
+        parent = _found(text, path[: depth - 1])
+        at = root(text) if parent is None else parent.value
+        if depth == 1 or len(items(text, at)) > 1:
+            return without_member(text, at, path[depth - 1])
+    return text
+
+
+def _found(text: str, path: Sequence[str]) -> Item | None:
+    """The member at `path` below the outermost object; None for the object itself, too."""
+    found: Item | None = None
+    for key in path:
+        at = found.value if found else text.find("{")
+        found = member(text, at, key) if at >= 0 and text[at] == "{" else None
+        if found is None:
+            return None
+    return found
+
+
+def _nested(path: Sequence[str], value: Any) -> Any:
+    for key in reversed(path):
+        value = {key: value}
+    return value
+
+
 def append(text: str, at: int, key: str | None, value: Any) -> str:
     """`text` with `value` (under `key` in an object) at the end of the container that begins at `at`."""
     found = items(text, at)
@@ -162,5 +224,5 @@ def _newline(text: str) -> str:
 
 
 def _indent_of_line(text: str, at: int) -> str:
-    line = text[text.rfind("\n", 0, at) + 1 : at].removeprefix("\ufeff")
+    line = text[text.rfind("\n", 0, at) + 1 : at].removeprefix(_BOM)
     return line[: len(line) - len(line.lstrip(" \t"))]

@@ -11,12 +11,14 @@ from pathlib import Path
 from typing import Any
 
 import csmd
-from csmd.cli import install as installing
-from csmd.cli import managers, service, units
+from csmd.cli import managers, record, service, units
 from csmd.cli.disk import write_whole
 from csmd.cli.managers import Manager
 from csmd.config import Paths
 from csmd.errors import ConfigError
+
+#: Where systemd keeps what starts with a login: made by it, empty when nothing does.
+WANTS = "default.target.wants"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -68,39 +70,42 @@ def place(paths: Paths, planned: Plan, *, enable: bool = True) -> bool:
 
     With `enable` it starts at each login from now on.
     """
-    record = installing.load_record(paths)
-    known = record.get("service")
-    if planned.manager is None or (known and known["file"] != str(planned.manager.file)):
-        changed = remove(paths)
-        if planned.manager is None:
-            return changed
-        known = None
-    file = planned.manager.file
-    missing = [str(folder) for folder in [*reversed(file.parents), file.parent / "default.target.wants"]
-               if not folder.exists()]  # fmt: skip
-    folders = list(dict.fromkeys([*(known or {}).get("folders", []), *missing]))
-    record = installing.load_record(paths)
-    record["service"] = {"kind": planned.manager.kind, "file": str(file), "folders": folders}
-    installing.save_record(paths, record)
-    file.parent.mkdir(parents=True, exist_ok=True)
-    if planned.changes:
-        write_whole(file, planned.after.encode())
-        planned.manager.reload()
-    if enable:
-        planned.manager.enable()
-    return planned.changes
+    manager = planned.manager
+    known = record.load(paths)["service"]
+    changed = False
+    if known and (manager is None or known["file"] != str(manager.file)):
+        known, changed = None, remove(paths)
+    if manager is not None:
+        missing = [str(folder) for folder in [*reversed(manager.file.parents), manager.file.parent / WANTS]
+                   if not folder.exists()]  # fmt: skip
+        folders = list(dict.fromkeys([*(known or {}).get("folders", []), *missing]))
+        _note(paths, service={"kind": manager.kind, "file": str(manager.file), "folders": folders})
+        if planned.changes:
+            manager.file.parent.mkdir(parents=True, exist_ok=True)
+            write_whole(manager.file, planned.after.encode())
+            manager.reload()
+        if enable:
+            manager.enable()
+    _note(paths, version=csmd.__version__)
+    return changed or planned.changes
+
+
+def _note(paths: Paths, **what: Any) -> None:
+    with record.alone(paths):
+        known = record.load(paths)
+        if {**known, **what} != known:
+            record.save(paths, {**known, **what})
 
 
 def recorded_file(paths: Paths) -> str:
     """The unit that an install put into place; "" for none."""
-    known = installing.load_record(paths).get("service")
+    known = record.load(paths)["service"]
     return str(known["file"]) if known else ""
 
 
 def remove(paths: Paths) -> bool:
     """Ends the daemon that a manager keeps and takes its unit away; False when none is recorded."""
-    record = installing.load_record(paths)
-    known = record.pop("service", None)
+    known = record.load(paths)["service"]
     if not known:
         return False
     manager = managers.recorded(paths, known["kind"], known["file"])
@@ -111,12 +116,11 @@ def remove(paths: Paths) -> bool:
         if manager.file.is_file() and units.mark_of(manager.file.read_text(encoding="utf-8", errors="replace")):
             manager.file.unlink()
         manager.forget()
-    for folder in reversed(known.get("folders", [])):
+    for folder in reversed(known["folders"]):
         with contextlib.suppress(OSError):  # somebody has put something into it, or it has gone
             Path(folder).rmdir()
-    if record["settings"] or paths.hook_dir.is_dir():
-        installing.save_record(paths, record)
-    else:
+    _note(paths, service=None)
+    if not record.load(paths)["settings"] and not paths.hook_dir.is_dir():
         paths.install_record.unlink(missing_ok=True)  # nothing of csmd's is anywhere else any more
     return True
 
@@ -127,7 +131,6 @@ def bring_up(paths: Paths, planned: Plan) -> dict[str, Any]:
     Its status, with `started`, and `replaced`: the version of the daemon that had to end for it, else "".
     """
     changed = place(paths, planned)
-    note_version(paths)
     running = service.instance(paths) if service.running(paths) else {}
     other = str(running.get("version", "an unknown version")) if running else ""
     stays = not changed and other == csmd.__version__ and running.get("service") == planned.kind
@@ -135,10 +138,3 @@ def bring_up(paths: Paths, planned: Plan) -> dict[str, Any]:
         # It drains; hooks spool meanwhile. Also one that is too old to be asked anything.
         service.stop(paths, by_user=False)
     return {**service.start(paths), "replaced": "" if stays else other}
-
-
-def note_version(paths: Paths) -> None:
-    """Remembers which csmd put its files into place."""
-    record = installing.load_record(paths)
-    if record.get("version") != csmd.__version__:
-        installing.save_record(paths, {**record, "version": csmd.__version__})

@@ -22,8 +22,7 @@ from typing import IO, Any
 import psutil
 
 from csmd import client, wire
-from csmd.cli import install as installing
-from csmd.cli import managers, wsl
+from csmd.cli import managers, record, wsl
 from csmd.cli.disk import make_private
 from csmd.cli.managers import Manager
 from csmd.config import Paths, boot_id, child_environment
@@ -61,7 +60,7 @@ def instance(paths: Paths) -> dict[str, Any]:
 def manager(paths: Paths) -> Manager | None:
     """The manager that has this home's unit and answers; None when the daemon is to run detached."""
     try:
-        known = installing.load_record(paths).get("service")
+        known = record.load(paths)["service"]
     except (OSError, CsmdError):
         return None  # a damaged record must keep nobody from stopping a daemon
     if not isinstance(known, dict) or not Path(str(known.get("file"))).is_file():

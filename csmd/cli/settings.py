@@ -1,28 +1,22 @@
 """csmd's hooks in the assistant's settings.json: merged in and taken out as edits of the text, never a rewrite of it.
 
 Every byte that is not ours stays where it is: foreign hooks, unknown keys, their order, doubled keys, spacing, number
-forms, escapes, line ends. A file that is not a JSON object is an error and is never written. `uninstall` gives back the
-very bytes by taking our entries out; what of them that would not give back (an empty `hooks`, say) is recorded, and
-nothing else of the file: it may hold keys. Where somebody edited the file since, only our entries go.
+forms, escapes, line ends. A file that is not a JSON object is an error and is never written.
 The event names and the shape of `hooks` are the assistant's own vocabulary (docs/hooks.md).
 """
 
 from __future__ import annotations
 
-import base64
-import difflib
-import hashlib
-import os
 import re
 import shlex
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Collection, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
 from csmd import wire
-from csmd.cli import disk, json_text
+from csmd.cli import edited, json_text
 from csmd.cli.json_text import Edit, Item
-from csmd.errors import BadInput, ConfigError
+from csmd.errors import ConfigError
 
 #: Event -> seconds that the assistant grants the hook; known to every version since 1.0.85, none has a matcher.
 EVENTS: Mapping[str, int] = {
@@ -33,9 +27,11 @@ EVENTS: Mapping[str, int] = {
     "PreCompact": 5,
     "SessionEnd": 5,
 }
-BOM = "\ufeff"
-#: The original is what is left of the file without our entries.
-BY_REMOVAL = "by-removal"
+#: Event -> the first version of the assistant that knows it; registered where every client in use does (clients.py).
+#: StopFailure: a turn that ended in an error ends no less, and the hint reads what was said before it. PostCompact: the
+#: summary that goes on in the user's place is read at once, not at the next sweep.
+NEWER: Mapping[str, str] = {"PostCompact": "2.1.76", "StopFailure": "2.1.78"}
+TIMEOUTS: Mapping[str, int] = {**EVENTS, **dict.fromkeys(NEWER, 5)}
 
 
 def hook_command(interpreter: str, home: Path, event: str) -> str:
@@ -46,23 +42,31 @@ def hook_command(interpreter: str, home: Path, event: str) -> str:
     return f"{shlex.join([interpreter, '-I', '-S', str(script), str(home), event])} || true"
 
 
-def hooks_json(interpreter: str, home: Path) -> dict[str, Any]:
+def hooks_json(interpreter: str, home: Path, events: Sequence[str] = tuple(EVENTS)) -> dict[str, Any]:
     """What to paste into a settings file by hand: an object whose one key is `hooks`."""
-    return {"hooks": {event: [_group(interpreter, home, event)] for event in EVENTS}}
+    return {"hooks": {event: [_group(interpreter, home, event)] for event in events}}
 
 
-def plan_merge(current: bytes | None, interpreter: str, home: Path, where: str = "settings.json") -> bytes:
+def plan_merge(
+    current: bytes | None,
+    interpreter: str,
+    home: Path,
+    where: str = "settings.json",
+    *,
+    events: Sequence[str] = tuple(EVENTS),
+) -> bytes:
     """The settings file with our hooks in it; `current` is None where there is no file, `where` its name in errors.
 
-    An entry of ours is replaced where it stands, a second one goes, a missing one is added behind the others'. Merging
-    what was merged changes nothing. ConfigError when `current` is no JSON object or its `hooks` no object of lists.
+    An entry of ours is replaced where it stands, a second one goes, so does that of an event which is not in `events`;
+    a missing one is added behind the others'. Merging what was merged changes nothing. ConfigError when `current` is
+    no JSON object or its `hooks` no object of lists.
     """
-    text = _decode(current, where)
-    if not _is_something(text):
-        bom = BOM if text.startswith(BOM) else ""
-        return f"{bom}{wire.pretty(hooks_json(interpreter, home))}\n".encode()
-    text = _without(text, home, where, keep=interpreter)
-    for event in EVENTS:
+    text = edited.text_of(current, where)
+    if edited.is_blank(text):
+        bom = edited.BOM if text.startswith(edited.BOM) else ""
+        return f"{bom}{wire.pretty(hooks_json(interpreter, home, events))}\n".encode()
+    text = _without(text, home, where, keep=(interpreter, events))
+    for event in events:
         root, group = json_text.root(text), _group(interpreter, home, event)
         hooks = _hooks(text, where)
         groups = json_text.member(text, hooks.value, event) if hooks else None
@@ -75,73 +79,16 @@ def plan_merge(current: bytes | None, interpreter: str, home: Path, where: str =
     return text.encode()
 
 
+def plan_withdrawal(current: bytes, home: Path, where: str = "settings.json", *, events: Collection[str]) -> bytes:
+    """The settings file without our hooks of these events; whatever else is there or gone stays so."""
+    text = edited.text_of(current, where)
+    return current if edited.is_blank(text) else _without(text, home, where, only=events).encode()
+
+
 def plan_removal(current: bytes, home: Path, where: str = "settings.json") -> bytes:
     """The settings file without the hooks of this home; groups, lists and `hooks` that held nothing else go too."""
-    text = _decode(current, where)
-    return _without(text, home, where).encode() if _is_something(text) else current
-
-
-def install_entry(
-    before: bytes | None, after: bytes, home: Path, previous: Mapping[str, Any] | None = None
-) -> dict[str, Any]:
-    """What the install record keeps of one settings file: how to come back to its bytes, the sha256 of what we wrote.
-
-    `original` is None (there was no file), BY_REMOVAL, or where that does not give the bytes back `{"at": [start, end],
-    "put": base64}`: what to put in place of bytes start to end of what the removal leaves.
-    `previous` is the entry of an earlier install: as long as nobody edited the file since, its original stays the one.
-    """
-    original = None if before is None else plan_removal(before, home)
-    if before is not None and previous is not None and _sha256(before) == previous["sha256"]:
-        original = _original(before, previous, home)
-    return {"original": _kept(original, plan_removal(after, home)), "sha256": _sha256(after)}
-
-
-def removal(current: bytes | None, entry: Mapping[str, Any], home: Path) -> bytes | None:
-    """The file as it was before install, or None for no file; where it was edited since, only our entries go."""
-    if current is None or _sha256(current) == entry["sha256"]:
-        return None if current is None else _original(current, entry, home)
-    left = plan_removal(current, home)
-    made_by_us = entry["original"] is None and left != current
-    return None if made_by_us and wire.loads(left.decode().removeprefix(BOM)) == {} else left
-
-
-def apply(path: Path, before: bytes | None, after: bytes | None) -> None:
-    """Write `after` (None: delete the file) through `path`'s symlinks, whole or not at all, with the old file's mode.
-
-    ConfigError when the file is no longer `before`, or where it cannot be written; then it is as it was.
-    """
-    if after == before:
-        return
-    real = Path(os.path.realpath(path))
-    try:
-        if after is None:
-            _expect(real, before)
-            real.unlink()
-            return
-        mode = 0o600 if before is None else real.stat().st_mode & 0o7777
-        real.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
-        disk.write_whole(real, after, mode=mode, still=lambda: _expect(real, before))
-    except OSError as error:
-        raise ConfigError(f"{real} cannot be written: {error.strerror or error}",
-                          hint="put the output of `csmd hooks print` into it by hand") from error  # fmt: skip
-
-
-def read(path: Path) -> bytes | None:
-    """The bytes of a settings file, None where there is none; ConfigError where it cannot be read."""
-    try:
-        return path.read_bytes()
-    except FileNotFoundError:
-        return None
-    except OSError as error:
-        raise ConfigError(f"{path} cannot be read: {error.strerror or error}", hint="check its permissions") from error
-
-
-def diff(before: bytes | None, after: bytes | None, path: Path) -> str:
-    """What `apply` would change, as a unified diff; empty when nothing."""
-    old, new = (([] if data is None else data.decode(errors="replace").splitlines(True)) for data in (before, after))
-    names = ("/dev/null" if before is None else str(path), "/dev/null" if after is None else str(path))
-    lines = difflib.unified_diff(old, new, *names)
-    return "".join(line if line.endswith("\n") else f"{line}\n\\ No newline at end of file\n" for line in lines)
+    text = edited.text_of(current, where)
+    return _without(text, home, where).encode() if not edited.is_blank(text) else current
 
 
 # --- ours, and what is to go
@@ -152,7 +99,7 @@ def _group(interpreter: str, home: Path, event: str) -> dict[str, Any]:
 
 
 def _handler(interpreter: str, home: Path, event: str) -> dict[str, Any]:
-    return {"type": "command", "command": hook_command(interpreter, home, event), "timeout": EVENTS[event]}
+    return {"type": "command", "command": hook_command(interpreter, home, event), "timeout": TIMEOUTS[event]}
 
 
 def _is_ours(handler: Any, home: Path) -> bool:
@@ -198,8 +145,15 @@ def _has_ours(text: str, event: Item, home: Path) -> bool:
     return any(_is_ours(wire.loads(text[handler.value : handler.end]), home) for handler in handlers)
 
 
-def _without(text: str, home: Path, where: str, keep: str | None = None) -> str:
-    """`text` without our entries; with `keep` (an interpreter) the first one of each event is brought up to date."""
+def _without(
+    text: str,
+    home: Path,
+    where: str,
+    keep: tuple[str, Sequence[str]] | None = None,
+    only: Collection[str] | None = None,
+) -> str:
+    """`text` without our entries, or those of the events `only`; with `keep` (interpreter, events) the first one of
+    each is brought up to date."""
     hooks = _hooks(text, where)
     if hooks is None:
         return text
@@ -217,12 +171,12 @@ def _without(text: str, home: Path, where: str, keep: str | None = None) -> str:
 
     def handler_goes(handler: Item, event: str) -> bool:
         value = wire.loads(text[handler.value : handler.end])
-        if not _is_ours(value, home):
+        if not _is_ours(value, home) or (only is not None and event not in only):
             return False
-        if keep is None or event in kept or event not in EVENTS:
+        if keep is None or event in kept or event not in keep[1]:
             return True
         kept.add(event)
-        wanted = _handler(keep, home, event)
+        wanted = _handler(keep[0], home, event)
         if value != wanted:
             edits.append((handler.value, handler.end, json_text.render_in_place(text, handler, wanted)))
         return False
@@ -237,62 +191,3 @@ def _without(text: str, home: Path, where: str, keep: str | None = None) -> str:
     if prune(hooks, event_goes):
         return json_text.without_member(text, json_text.root(text), "hooks")
     return json_text.edited(text, edits)
-
-
-# --- bytes
-
-
-def _decode(current: bytes | None, where: str) -> str:
-    """The text of the file; ConfigError with the position when it is neither blank nor a JSON object."""
-    hint = f"csmd never overwrites what it cannot read: correct {where} or move it away"
-    try:
-        text = (current or b"").decode()
-        value = wire.loads(text.removeprefix(BOM)) if _is_something(text) else {}
-    except UnicodeDecodeError as error:
-        raise ConfigError(f"{where}: not UTF-8 at byte {error.start}", hint=hint) from error
-    except BadInput as error:
-        raise ConfigError(f"{where}: {error}", hint=hint) from error
-    if not isinstance(value, dict):
-        raise ConfigError(f"{where}: not a JSON object at line 1", hint=hint)
-    return text
-
-
-def _is_something(text: str) -> bool:
-    return bool(text.removeprefix(BOM).strip(" \t\r\n"))
-
-
-def _sha256(data: bytes) -> str:
-    return hashlib.sha256(data).hexdigest()
-
-
-def _kept(original: bytes | None, left: bytes) -> Any:
-    """What must be recorded to get from `left` (the file without our entries) to `original`: as little as possible."""
-    if original is None or original == left:
-        return None if original is None else BY_REMOVAL
-    start = _alike(original, left)
-    same = _alike(original[start:][::-1], left[start:][::-1])
-    put = original[start : len(original) - same]
-    return {"at": [start, len(left) - same], "put": base64.b64encode(put).decode()}
-
-
-def _alike(one: bytes, other: bytes) -> int:
-    """How many bytes both begin with."""
-    differs = (place for place, (a, b) in enumerate(zip(one, other, strict=False)) if a != b)
-    return next(differs, min(len(one), len(other)))
-
-
-def _original(current: bytes, entry: Mapping[str, Any], home: Path) -> bytes | None:
-    """The bytes from before `install`, where `current` is what it wrote."""
-    kept = entry["original"]
-    if kept is None:
-        return None
-    left = plan_removal(current, home)
-    if kept == BY_REMOVAL:
-        return left
-    start, end = kept["at"]
-    return left[:start] + base64.b64decode(kept["put"]) + left[end:]
-
-
-def _expect(real: Path, before: bytes | None) -> None:
-    if read(real) != before:
-        raise ConfigError(f"{real} was changed by somebody else just now", hint="run this again")

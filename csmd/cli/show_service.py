@@ -7,7 +7,7 @@ from typing import Any
 
 import click
 
-from csmd.cli import settings
+from csmd.cli import edited
 from csmd.cli.placing import Plan
 
 #: A screen has 80 columns.
@@ -33,7 +33,7 @@ def plan(plan: Plan) -> None:
 def _diff(plan: Plan) -> str:
     assert plan.manager is not None
     before = None if plan.before is None else plan.before.encode()
-    return settings.diff(before, plan.after.encode(), plan.manager.file)
+    return edited.diff(before, plan.after.encode(), plan.manager.file)
 
 
 def runs(plan: Plan, status: dict[str, Any]) -> None:
@@ -47,6 +47,18 @@ def runs(plan: Plan, status: dict[str, Any]) -> None:
     say(f"the daemon runs, pid {status['daemon']['pid']}, kept by {plan.kind}: {plan.manager.file}")
     if note := plan.manager.note():
         say(note)
+
+
+def leaving(file: str) -> None:
+    """That uninstalling would take the unit away, where there is one."""
+    if file:
+        click.echo(f"the service would be removed: {file}")
+
+
+def left(file: str) -> None:
+    """That the unit is gone, where there was one."""
+    if file:
+        click.echo(f"removed {file}")
 
 
 def say(text: str) -> None:

@@ -4,7 +4,8 @@ from __future__ import annotations
 
 from typing import Any
 
-from csmd.cli import show
+from csmd import text as texts
+from csmd.cli import settings, show
 
 #: Columns that the numbers of a project take beside its path.
 PROJECT_NUMBERS = 42
@@ -61,6 +62,9 @@ def status(value: dict[str, Any]) -> None:
     left_out = [f"{amount} {name}" for name, amount in value["excluded"].items() if amount]
     if left_out:
         rows.append(("excluded", f"{', '.join(left_out)} of projects that you left out"))
+    old = (value.get("clients") or {}).get("kept_out_by", "")
+    if texts.version_of(old):
+        rows.append(("clients", f"Claude Code {old} is in use, which does not know {' and '.join(settings.NEWER)}"))
     for job in value["jobs"]:
         done = f" {job['done']}/{job['total']}" if job.get("total") else ""
         rows.append(("working", f"{job['kind']}: {job.get('step', job['state'])}{done}"))

@@ -12,8 +12,8 @@ import click
 
 import csmd
 from csmd.cli import ask as asking
+from csmd.cli import changes, placing, record, service, show
 from csmd.cli import install as installing
-from csmd.cli import placing, service, show
 from csmd.cli.ask import json_option
 from csmd.config import Paths
 from csmd.errors import CsmdError
@@ -27,18 +27,23 @@ def upgrade(as_json: bool) -> None:
     paths = config.paths
     if not paths.hook_dir.is_dir():
         raise CsmdError(f"csmd is not installed in {paths.home}", hint="csmd install")
-    before = str(installing.load_record(paths).get("version", ""))
+    known = record.load(paths)
     hooks = stale_hooks(paths)
     unit = _unit(paths)
+    # Which of the newer events are registered is what `csmd install` and the daemon decide.
+    wanted = installing.ours(config, known["events"])
+    outcomes = installing.install(config, installing.plan(config, wanted), wanted, known["kept_out_by"])
     result: dict[str, Any] = {
-        "from": before,
+        "from": str(known["version"]),
         "to": csmd.__version__,
         "hooks": hooks,
-        "settings": installing.install(config, installing.plan(config)),
+        "settings": [str(one.path) for one in outcomes if one.changed],
         "service": str(unit.manager.file) if unit.manager and unit.changes else "",
         "daemon": _daemon(paths, unit),
     }
     asking.out(result, as_json, _shown)
+    if troubles := [one.trouble for one in outcomes if one.trouble]:
+        raise changes.together(troubles)
 
 
 def stale_hooks(paths: Paths) -> list[str]:
@@ -69,7 +74,6 @@ def _daemon(paths: Paths, unit: placing.Plan) -> dict[str, Any]:
     """Which daemon runs now and which one ended for it; one that was stopped on purpose stays stopped."""
     if paths.stopped_mark.exists() and service.running(paths) is None:
         placing.place(paths, unit, enable=False)
-        placing.note_version(paths)
         return {"pid": None, "replaced": "", "started": False}
     status = placing.bring_up(paths, unit)
     return {"pid": status["daemon"]["pid"], "replaced": status["replaced"], "started": status["started"]}

@@ -208,6 +208,7 @@ def _end_threads(server: Server, steward: Steward, watch: Watch) -> None:
     watch.close()
     if steward.ident is not None:
         steward.join()
+    steward.clients.close()
 
 
 def _last_checkpoint(store: Store) -> None:

@@ -14,7 +14,7 @@ import csmd
 from csmd import wire
 from csmd.capture.redact import redact
 from csmd.config import Config, started_by
-from csmd.daemon import backups, hosts, kept, retention
+from csmd.daemon import backups, clients, hosts, kept, retention
 from csmd.errors import StoreError
 from csmd.store import counts, files, vectors
 from csmd.store.core import Store
@@ -77,6 +77,7 @@ def status(
         ],
         "watching": [str(root) for root in watch.roots],
         "transcripts": known["transcripts"],
+        "clients": known["clients"],
         "storage": {
             "database_bytes": _size(database),
             "wal_bytes": _size(database.with_name(database.name + "-wal")),
@@ -91,7 +92,7 @@ def status(
 
 def _known(rows: Rows, config: Config, model: str | None) -> dict[str, Any]:
     """What the rows tell."""
-    counters = counts.counters(rows)
+    counters, known_clients = counts.counters(rows), clients.told(rows, config)
     return {
         "waiting": vectors.left(rows, vectors.model_seq(rows, model)) if model else 0,
         "counts": counts.counts(rows),
@@ -100,7 +101,8 @@ def _known(rows: Rows, config: Config, model: str | None) -> dict[str, Any]:
         "projects": counts.projects(rows),
         "transcripts": kept.transcripts(rows, config),
         "storage": retention.figures(rows, config.settings, counters),
-        "warnings": retention.warnings(rows, config.settings),
+        "clients": known_clients,
+        "warnings": [*retention.warnings(rows, config.settings), *clients.warnings(known_clients, config)],
     }
 
 
@@ -114,6 +116,7 @@ def _nothing() -> dict[str, Any]:
         "projects": [],
         "transcripts": None,
         "storage": {},
+        "clients": None,
         "warnings": [],
     }
 

@@ -23,6 +23,7 @@ from csmd.capture import stage as capture
 from csmd.capture import stage_tail
 from csmd.config import Config
 from csmd.daemon import backups, embedding, jobs, reading, replay, retention
+from csmd.daemon.clients import Clients
 from csmd.daemon.instructed import Instructed
 from csmd.daemon.jobs import Job
 from csmd.daemon.now import iso
@@ -72,6 +73,7 @@ class Steward(threading.Thread):
         self.excluded: set[Path] = set()
         """Transcripts of projects that the user wants left out, as far as they were met."""
         self.instructed = Instructed(self)
+        self.clients = Clients(self)
         self._hints: dict[str, None] = {}
         self._lock = threading.Lock()
         self._wake = threading.Event()
@@ -94,6 +96,8 @@ class Steward(threading.Thread):
         place = os.path.normpath(path)
         if any(Path(place).is_relative_to(folder / "projects") for folder in self.config.assistant_dirs):
             self.hint(place)
+        elif path:
+            self.clients.named(path)
 
     def sweep_soon(self) -> None:
         """Asks for a full sweep at the next step."""
@@ -137,6 +141,7 @@ class Steward(threading.Thread):
             self.trouble.clear()
             return self._advance_job()
         worked = self.guard("spool", self.replay_spool)
+        self.guard("directories", self.clients.look)
         at_job = self._advance_job()
         for path in self.take_hints():
             self._live.add(str(path))
@@ -150,6 +155,7 @@ class Steward(threading.Thread):
             worked |= self.guard("sweep", lambda: self.sweep(full=full) > 0)
             self.guard("provisional turns", self._close_provisional)
             self.guard("unfinished spool files", self._clear_unfinished)
+            self.guard("hooks", lambda: self.clients.settle(now))
         worked |= not at_job and retention.step(self, now)
         if self.instructed.waiting():
             worked |= self.guard("instructions", lambda: self.instructed.step() > 0)

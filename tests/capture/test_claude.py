@@ -609,6 +609,28 @@ def test_a_session_that_moves_to_another_directory_is_known_by_where_it_began() 
         assert claude.started_in(nothing) == ""
 
 
+@pytest.mark.parametrize(
+    ("name", "known", "more"),
+    [
+        (
+            "StopFailure",
+            "stop_failure",
+            {"error": "unknown", "last_assistant_message": "API Error: 400 scripted error"},
+        ),
+        ("StopFailure", "stop_failure", {"error": "rate_limit", "error_details": "x"}),
+        ("PostCompact", "post_compact", {"trigger": "auto", "compact_summary": "<summary>\nWe chose X.\n</summary>"}),
+    ],
+)
+def test_of_an_error_and_of_a_compaction_the_hook_keeps_no_words(name: str, known: str, more: dict[str, str]) -> None:
+    body = bytes_of({"session_id": "s1", "cwd": "/p", "transcript_path": "/t.jsonl", "hook_event_name": name, **more})
+    event = claude.event(body, name=name, event_id="e1", at="t", counts=Counter())
+    assert event is not None
+    assert (event.name, event.text, event.source, event.transcript_path) == (
+        known, "", more.get("trigger", ""), "/t.jsonl",
+    )  # fmt: skip
+    assert claude.event_turn(event) is None and claude.answer(event.name, "words") == b""
+
+
 EXPECTED_EVENTS: dict[str, list[tuple[str, str, str]]] = {
     "2.0.77": [
         ("session_start", "startup", ""), ("prompt", "", "Say something MARKER1"), ("subagent_stop", "", ""),
@@ -620,8 +642,8 @@ EXPECTED_EVENTS: dict[str, list[tuple[str, str, str]]] = {
     ],
     "2.1.197": [
         ("session_start", "startup", ""), ("prompt", "", "please do beta"), ("stop", "", "ALPHA-DONE"),
-        ("pre_compact", "manual", ""), ("session_start", "compact", ""), ("session_end", "clear", ""),
-        ("session_start", "clear", ""), ("session_start", "resume", ""), ("prompt", "", "and epsilon"),
+        ("pre_compact", "manual", ""), ("session_start", "compact", ""), ("post_compact", "manual", ""),
+        ("session_end", "clear", ""), ("session_start", "clear", ""), ("session_start", "resume", ""), ("prompt", "", "and epsilon"),
         ("prompt", "", "use subagents"), ("subagent_stop", "", "SUB-FG-REPORT"), ("subagent_stop", "", "SUB-BG-REPORT"),
     ],
 }  # fmt: skip

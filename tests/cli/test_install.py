@@ -141,6 +141,100 @@ def test_two_directories_of_the_assistant_are_both_served_and_both_restored(mach
     assert {name: state for name, state in after.items() if name in before} == before
 
 
+def test_a_file_in_trouble_keeps_no_other_from_being_served(machine: Machine) -> None:
+    good, bad = write_settings(machine), machine.root / "other"
+    broken = write_settings(machine, b'{"hooks": [}', bad)
+    done = machine.run("install", "--no-start", "--json", "--config-dir", str(bad))
+    assert done.returncode == 1 and str(broken) in done.stderr
+    rows = {row["path"]: row for row in json.loads(done.stdout)["settings"]}
+    assert rows[str(good)] == {"path": str(good), "changed": True}
+    assert rows[str(broken)]["changed"] is False and "line 1 column 12" in rows[str(broken)]["trouble"]
+    assert len(ours(machine)) == len(settings.EVENTS) and broken.read_bytes() == b'{"hooks": [}'
+    shown = machine.run("install", "--dry-run")
+    assert shown.returncode == 1 and f"{broken}: left alone" in shown.stdout
+    good.write_bytes(b"{broken")
+    left = machine.run("uninstall", "--json")
+    assert left.returncode == 1 and json.loads(left.stdout)["restored"] == []
+    write_settings(machine)
+    assert machine.csmd("uninstall", "--json")["restored"] == [str(good)]
+
+
+def make_dangling(path: Path) -> None:
+    path.symlink_to(path.parent.parent / "unmounted" / "settings.json")
+
+
+def make_cycle(path: Path) -> None:
+    path.symlink_to(path.name)
+
+
+def make_read_only(path: Path) -> None:
+    path.write_bytes(b"{}")
+    path.chmod(0o444)
+
+
+def make_directory(path: Path) -> None:
+    path.mkdir()
+
+
+def make_pasted_comment(path: Path) -> None:
+    path.write_bytes(b"{ // mine\n}")
+
+
+@pytest.mark.parametrize("make", [make_dangling, make_cycle, make_read_only, make_directory, make_pasted_comment])
+def test_a_settings_file_that_must_not_be_written_is_told_and_nothing_is_written(machine: Machine, make: Any) -> None:
+    machine.assistant.mkdir()
+    make(machine.assistant / "settings.json")
+    before = sorted(str(path) for path in machine.root.rglob("*"))
+    done = machine.run("install", "--no-start")
+    assert (done.returncode, done.stdout) == (1, "") and "settings.json" in done.stderr and "try: " in done.stderr
+    assert sorted(str(path) for path in machine.root.rglob("*") if path.name != "project") == before
+
+
+def test_links_stay_links_and_one_file_by_two_names_is_served_once(machine: Machine) -> None:
+    dotfiles = machine.root / "dotfiles"
+    write_settings(machine, FOREIGN, dotfiles)
+    machine.assistant.symlink_to(dotfiles)
+    done = machine.csmd("install", "--no-start", "--json", "--config-dir", str(dotfiles))
+    assert len(done["settings"]) == 1 and machine.assistant.is_symlink()
+    assert sum(command.count("Stop") for _, command in ours(machine)) == 2  # Stop and SubagentStop
+    machine.csmd("uninstall")
+    assert (dotfiles / "settings.json").read_bytes() == FOREIGN
+
+
+def test_a_directory_that_is_named_later_is_read_by_the_daemon_that_runs(machine: Machine) -> None:
+    write_settings(machine)
+    work = machine.root / ".claude-work"
+    machine.csmd("install")
+    path = machine.transcript(machine.line("user", PREFERENCE), folder=work / "projects" / "-p")
+    machine.event("SessionStart", transcript_path=str(path))
+    told = eventually(lambda: [row for row in machine.csmd("status", "--json")["degraded"] if str(work) in row])
+    assert "csmd install --config-dir" in told[0] and machine.status()["counts"]["turns"] == 0
+    done = machine.csmd("install")
+    assert f"sessions write to {work}: it is taken in, too" in done and len(ours(machine, work)) == len(settings.EVENTS)
+    assert machine.status()["counts"]["turns"] == 1
+    assert str(work / "projects") in machine.status()["watching"]
+    assert not any(str(work) in row for row in machine.csmd("status", "--json")["degraded"])
+    assert machine.run("install", "--config-dir", str(machine.root / "typo")).returncode == 2
+    machine.csmd("uninstall")
+    assert not (work / "settings.json").exists() and path.exists()
+
+
+@pytest.mark.parametrize("name", ["csmd", 'it\'s a "home" & $x', "ünï `id`;*"])
+def test_the_registered_commands_work_in_an_empty_environment(machine: Machine, name: str) -> None:
+    home = machine.root / name
+    assert machine.run("install", "--no-start", CSMD_HOME=str(home)).returncode == 0
+    hooks = json.loads((machine.assistant / "settings.json").read_bytes())["hooks"]
+    for event in settings.EVENTS:
+        ((group,),) = ([one["hooks"] for one in hooks[event]],)
+        payload = {"session_id": "s1", "cwd": "/", "hook_event_name": event, "prompt": "x", "agent_id": "a"}
+        done = subprocess.run(
+            ["env", "-i", "/bin/sh", "-c", group[0]["command"]], input=json.dumps(payload).encode(), cwd="/",
+            capture_output=True, timeout=30, check=False,
+        )  # fmt: skip
+        assert (done.returncode, done.stdout, done.stderr) == (0, b"", b"")
+    assert len(list((home / "spool").glob("*.event"))) == len(settings.EVENTS)
+
+
 def test_what_hooks_print_gives_is_what_install_writes(machine: Machine) -> None:
     printed = json.loads(machine.csmd("hooks", "print"))
     assert not machine.home.exists()
@@ -190,7 +284,7 @@ def test_the_record_holds_no_copy_of_the_settings(machine: Machine) -> None:
     write_settings(machine, b'{"env": {"TOKEN": "s3cr3t-of-the-user"}, "model": "opus"}')
     machine.csmd("install", "--no-start")
     (entry,) = json.loads(machine.paths.install_record.read_bytes())["settings"].values()
-    assert set(entry) == {"original", "sha256"} and entry["original"] == "by-removal"
+    assert entry == {"original": "by-removal", "sha256": entry["sha256"], "kinds": ["hooks"]}
 
 
 @pytest.mark.parametrize("verb", ["install", "start"])

@@ -4,9 +4,7 @@ from __future__ import annotations
 
 import base64
 import json
-import os
 import shlex
-import stat
 import subprocess
 from collections.abc import Callable
 from pathlib import Path
@@ -16,7 +14,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from csmd.cli import settings
+from csmd.cli import edited, settings
 from csmd.errors import ConfigError
 
 HOME = Path("/h/a home's/csmd")
@@ -34,6 +32,20 @@ FOREIGN: dict[str, Any] = {
 
 def merge(current: bytes | None, interpreter: str = PYTHON, home: Path = HOME) -> bytes:
     return settings.plan_merge(current, interpreter, home)
+
+
+def without(home: Path) -> edited.Remove:
+    return lambda data: settings.plan_removal(data, home)
+
+
+def install_entry(
+    before: bytes | None, after: bytes, home: Path, previous: dict[str, Any] | None = None
+) -> dict[str, Any]:
+    return edited.entry(before, after, without(home), previous)
+
+
+def removal(current: bytes | None, entry: dict[str, Any], home: Path) -> bytes | None:
+    return edited.removal(current, entry, without(home))
 
 
 def commands(data: bytes, event: str) -> list[str]:
@@ -153,12 +165,12 @@ def test_an_older_entry_is_replaced_where_it_stands() -> None:
     old = merge(json.dumps(FOREIGN, indent=4).encode(), interpreter="/old/python3.9")
     added = json.loads(old)
     added["hooks"]["Stop"].append({"hooks": [{"type": "command", "command": "later"}]})
-    edited = json.dumps(added, indent=4).encode()
-    merged = merge(edited)
+    changed = json.dumps(added, indent=4).encode()
+    merged = merge(changed)
     check_in_place(merged)
     assert b"python3.9" not in merged
     assert commands(merged, "Stop")[0::2] == ["say done", "later"]
-    assert merged == edited.replace(b"/old/python3.9", PYTHON.encode())
+    assert merged == changed.replace(b"/old/python3.9", PYTHON.encode())
 
 
 SCRIPT = str(HOME / "hook" / "csmd_hook.py")
@@ -324,8 +336,8 @@ def test_a_merge_changes_nothing_of_others_and_a_removal_gives_the_bytes_back(
     assert {key: result[key] for key in value if key != "hooks"} == {key: value[key] for key in value if key != "hooks"}
     for event, before in value.get("hooks", {}).items():
         assert result["hooks"][event][: len(before)] == before
-    entry = settings.install_entry(current, merged, HOME)
-    assert settings.removal(merged, json.loads(json.dumps(entry)), HOME) == current
+    entry = install_entry(current, merged, HOME)
+    assert removal(merged, json.loads(json.dumps(entry)), HOME) == current
 
 
 @given(files())
@@ -345,13 +357,13 @@ def test_what_others_add_after_the_merge_survives_the_removal(
 ) -> None:
     value, current = case
     merged = merge(current)
-    entry = settings.install_entry(current, merged, HOME)
-    edited = json.loads(merged.decode("utf-8-sig"))
+    entry = install_entry(current, merged, HOME)
+    found_since = json.loads(merged.decode("utf-8-sig"))
     theirs = {"hooks": [{"type": "command", "command": "new"}]}
-    edited["hooks"]["Stop"].insert(0, theirs)
-    edited["hooks"]["Setup"] = [theirs]
-    edited["new"] = True
-    left = settings.removal(json.dumps(edited, indent=indent).encode(), entry, HOME)
+    found_since["hooks"]["Stop"].insert(0, theirs)
+    found_since["hooks"]["Setup"] = [theirs]
+    found_since["new"] = True
+    left = removal(json.dumps(found_since, indent=indent).encode(), entry, HOME)
     assert left is not None
     found = json.loads(left)
     assert b"csmd_hook" not in left
@@ -365,21 +377,21 @@ def test_what_others_add_after_the_merge_survives_the_removal(
 
 def test_a_file_that_we_made_is_deleted_and_one_that_is_gone_stays_gone() -> None:
     merged = merge(None)
-    entry = settings.install_entry(None, merged, HOME)
-    assert settings.removal(merged, entry, HOME) is None
-    assert settings.removal(merged + b"\n", entry, HOME) is None
-    assert settings.removal(None, entry, HOME) is None
+    entry = install_entry(None, merged, HOME)
+    assert removal(merged, entry, HOME) is None
+    assert removal(merged + b"\n", entry, HOME) is None
+    assert removal(None, entry, HOME) is None
     with_theirs = merged.replace(b'{\n  "hooks"', b'{\n  "model": "opus",\n  "hooks"', 1)
-    assert json.loads(settings.removal(with_theirs, entry, HOME) or b"") == {"model": "opus"}
+    assert json.loads(removal(with_theirs, entry, HOME) or b"") == {"model": "opus"}
 
 
 def test_a_second_install_does_not_forget_the_first_ones_original() -> None:
     original = b'{"hooks":{ }, "a":1}'
     first = merge(original, interpreter="/old/python")
-    entry = settings.install_entry(original, first, HOME)
+    entry = install_entry(original, first, HOME)
     second = merge(first)
-    again = settings.install_entry(first, second, HOME, previous=entry)
-    assert settings.removal(second, again, HOME) == original
+    again = install_entry(first, second, HOME, previous=entry)
+    assert removal(second, again, HOME) == original
 
 
 @pytest.mark.parametrize("first", [True, False])
@@ -391,102 +403,20 @@ def test_the_record_keeps_nothing_of_the_settings_but_what_a_removal_does_not_gi
     table = {} if hooks is None else {"hooks": hooks}
     original = json.dumps({**table, **secret} if first else {**secret, **table, "z": 1}, indent=2).encode()
     older, merged = merge(original, "/old/python"), merge(original)
-    entry = settings.install_entry(original, older, HOME)
-    for kept in (entry, settings.install_entry(older, merged, HOME, previous=entry)):
+    entry = install_entry(original, older, HOME)
+    for kept in (entry, install_entry(older, merged, HOME, previous=entry)):
         if settings.plan_removal(merged, HOME) == original:
             assert kept["original"] == "by-removal"
         else:
             put = base64.b64decode(kept["original"]["put"])
             assert len(put) < 120 and b"s3cr3t" not in put
-    assert settings.removal(older, json.loads(json.dumps(entry)), HOME) == original
-    assert settings.removal(merged, json.loads(json.dumps(kept)), HOME) == original
+    assert removal(older, json.loads(json.dumps(entry)), HOME) == original
+    assert removal(merged, json.loads(json.dumps(kept)), HOME) == original
 
 
 def test_a_second_install_after_an_edit_keeps_the_edit() -> None:
     original = b'{"a":1}'
     first = merge(original)
-    edited = first.replace(b'"a":1', b'"a":2')
-    again = settings.install_entry(edited, merge(edited), HOME, previous=settings.install_entry(original, first, HOME))
-    assert settings.removal(merge(edited), again, HOME) == b'{"a":2}'
-
-
-# --- writing
-
-
-def test_a_new_file_is_private_and_an_old_ones_mode_stays(tmp_path: Path) -> None:
-    path = tmp_path / "new" / "settings.json"
-    settings.apply(path, None, b"one")
-    assert path.read_bytes() == b"one"
-    assert stat.S_IMODE(path.stat().st_mode) == 0o600
-    path.chmod(0o644)
-    settings.apply(path, b"one", b"two")
-    assert path.read_bytes() == b"two"
-    assert stat.S_IMODE(path.stat().st_mode) == 0o644
-    assert [entry.name for entry in path.parent.iterdir()] == ["settings.json"]
-
-
-def test_a_symlink_stays_one_and_its_target_is_written(tmp_path: Path) -> None:
-    target = tmp_path / "dotfiles" / "claude.json"
-    target.parent.mkdir()
-    target.write_bytes(b"one")
-    path = tmp_path / "settings.json"
-    path.symlink_to("dotfiles/claude.json")
-    settings.apply(path, settings.read(path), b"two")
-    assert path.is_symlink()
-    assert target.read_bytes() == b"two"
-    assert [entry.name for entry in target.parent.iterdir()] == ["claude.json"]
-
-
-@pytest.mark.parametrize(
-    ("before", "now", "after"),
-    [(b"one", b"two", b"mine"), (b"one", None, b"mine"), (None, b"two", b"mine"), (b"one", b"two", None)],
-)
-def test_a_file_that_changed_meanwhile_is_not_touched(
-    tmp_path: Path, before: bytes | None, now: bytes | None, after: bytes | None
-) -> None:
-    path = tmp_path / "settings.json"
-    if now is not None:
-        path.write_bytes(now)
-    with pytest.raises(ConfigError):
-        settings.apply(path, before, after)
-    assert settings.read(path) == now
-    assert len(list(tmp_path.iterdir())) == (now is not None)
-
-
-def test_a_place_that_cannot_be_written_is_explained(tmp_path: Path) -> None:
-    (tmp_path / "file").write_bytes(b"")
-    with pytest.raises(ConfigError) as caught:
-        settings.apply(tmp_path / "file" / "settings.json", None, b"one")
-    assert "settings.json" in caught.value.what
-    (tmp_path / "settings.json").mkdir()
-    with pytest.raises(ConfigError):
-        settings.read(tmp_path / "settings.json")
-
-
-def test_a_deletion_deletes_and_no_change_writes_nothing(tmp_path: Path) -> None:
-    path = tmp_path / "settings.json"
-    settings.apply(path, None, None)
-    assert not path.exists()
-    path.write_bytes(b"one")
-    inode = path.stat().st_ino
-    settings.apply(path, b"one", b"one")
-    assert path.stat().st_ino == inode
-    settings.apply(path, b"one", None)
-    assert not path.exists()
-
-
-# --- showing
-
-
-def test_the_diff_is_one_that_patch_understands(tmp_path: Path) -> None:
-    for before in (json.dumps(FOREIGN, indent=2).encode(), b'{"a": 1}', b'{\n "\xc3\xa9": 1\n}\n'):
-        merged = merge(before)
-        path = tmp_path / "settings.json"
-        path.write_bytes(before)
-        text = settings.diff(before, merged, path)
-        command = ["git", "apply", "--unsafe-paths", "-p1", f"--directory={os.sep}", "-"]
-        subprocess.run(command, input=text.encode(), cwd=tmp_path, check=True, capture_output=True)
-        assert path.read_bytes() == merged
-    assert settings.diff(b"a\n", b"a\n", Path("x")) == ""
-    assert settings.diff(None, b"a\n", Path("/x")).startswith("--- /dev/null\n+++ /x\n")
-    assert settings.diff(b"a\n", None, Path("/x")).startswith("--- /x\n+++ /dev/null\n")
+    changed = first.replace(b'"a":1', b'"a":2')
+    again = install_entry(changed, merge(changed), HOME, previous=install_entry(original, first, HOME))
+    assert removal(merge(changed), again, HOME) == b'{"a":2}'

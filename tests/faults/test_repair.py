@@ -570,7 +570,8 @@ def test_damage_that_shows_itself_later_stops_writing_and_is_told(machine: Machi
     machine.hook("UserPromptSubmit", prompt="third")
     assert machine.spooled()
     assert child.poll() is None
-    machine.csmd("repair")
+    repaired = machine.run("repair")
+    assert repaired.returncode == 1 and "lost" in repaired.stdout, repaired  # done, and told what is gone for good
     assert machine.call("csm_store_check") == {"problems": []} and not machine.spooled()
     assert machine.status()["counts"]["turns"] >= 6
 

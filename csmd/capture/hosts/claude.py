@@ -35,6 +35,8 @@ EVENTS: dict[str, EventName] = {
     "SubagentStop": "subagent_stop",
     "PreCompact": "pre_compact",
     "SessionEnd": "session_end",
+    "PostCompact": "post_compact",
+    "StopFailure": "stop_failure",
 }
 #: Events whose answer the assistant reads; the others must print nothing (facts: claude-code 1.6).
 INJECTING: dict[EventName, str] = {"session_start": "SessionStart", "prompt": "UserPromptSubmit"}

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
+from csmd.daemon import clients
 from csmd.daemon.tool import Params, Tool
 from csmd.store import context, core
 from csmd.store.sqlite import Rows
@@ -28,7 +29,14 @@ def _status(tools: Tools, rows: Rows, params: Params) -> dict[str, Any]:
     return result
 
 
+def _clients(tools: Tools, rows: Rows, params: Params) -> dict[str, Any]:
+    return clients.told(rows, tools.config)
+
+
 TOOLS: dict[str, Tool] = {
+    "csm_clients": Tool(
+        summary="Which versions and directories of the assistant are in use", mutates=False, run=_clients, parameters={}
+    ),
     "csm_receipts": Tool(
         summary="What was injected, when and into which session", mutates=False, run=_receipts, parameters={"limit": (int, 20)}
     ),

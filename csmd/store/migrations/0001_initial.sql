@@ -289,6 +289,10 @@ create table instructions (
   unique (project_seq, path)
 );
 
+-- The versions of the assistant that wrote transcripts, and when last; its directories that hooks named and nobody reads.
+create table clients (version text primary key, last_at text not null);
+create table elsewhere (path text primary key, last_at text not null);
+
 create table counters (name text primary key, value integer not null);
 
 create table vector_models (

@@ -1,0 +1,91 @@
+"""What csmd writes into files of the assistant's: one row for each kind of entry; install and uninstall walk the table.
+
+A row says which file holds the entry, and what that file is with it and without it; both are pure. Several kinds may
+share a file: they go in in the table's order and out in the reverse. A kind that is not wanted (any more) is taken out.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+
+from csmd.cli import settings
+from csmd.config import Settings
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Ours:
+    """What the entries are made of; `interpreter` outlives csmd's environment, `python` is the one csmd runs on."""
+
+    home: Path
+    interpreter: str
+    python: str
+    chosen: Settings
+    events: tuple[str, ...] = tuple(settings.EVENTS)
+    """The events that are registered: those that every client in use knows."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Kind:
+    """A kind of entry.
+
+    `file` tells the file in one of the assistant's configuration directories. `merge(before, ours, where)` gives the
+    file with the entry (`before` None for no file), `remove(current, home, where)` without it; `where` is the file's
+    name in errors. Merging what was merged, and removing where nothing of this home stands, changes nothing.
+    """
+
+    name: str
+    file: Callable[[Path], Path]
+    merge: Callable[[bytes | None, Ours, str], bytes]
+    remove: Callable[[bytes, Path, str], bytes]
+    wanted: Callable[[Ours], bool] = lambda _: True
+
+
+def settings_file(folder: Path) -> Path:
+    """The assistant's user settings in one of its configuration directories."""
+    return folder / "settings.json"
+
+
+#: In the order in which they are put in; the names stand in the install record.
+KINDS: tuple[Kind, ...] = (
+    Kind(
+        name="hooks",
+        file=settings_file,
+        merge=lambda before, ours, where: settings.plan_merge(
+            before, ours.interpreter, ours.home, where, events=ours.events
+        ),
+        remove=settings.plan_removal,
+    ),
+)
+
+
+def files(folder: Path) -> dict[Path, list[Kind]]:
+    """The files that hold entries of ours in a configuration directory, and the kinds in each."""
+    found: dict[Path, list[Kind]] = {}
+    for kind in KINDS:
+        found.setdefault(kind.file(folder), []).append(kind)
+    return found
+
+
+def named(names: Sequence[str]) -> list[Kind]:
+    """The kinds of these names; one that only a newer csmd knows is none of ours to take out."""
+    return [kind for kind in KINDS if kind.name in names]
+
+
+def merged(before: bytes | None, kinds: Sequence[Kind], ours: Ours, where: str) -> bytes | None:
+    """A file with the entries that are wanted and without those that are not; ConfigError where it cannot hold them."""
+    data = before
+    for kind in kinds:
+        if kind.wanted(ours):
+            data = kind.merge(data, ours, where)
+        elif data is not None:
+            data = kind.remove(data, ours.home, where)
+    return data
+
+
+def removed(current: bytes, kinds: Sequence[Kind], home: Path, where: str) -> bytes:
+    """A file without our entries of these kinds."""
+    for kind in reversed(kinds):
+        current = kind.remove(current, home, where)
+    return current

@@ -1,0 +1,151 @@
+"""What `csmd install` and `csmd uninstall` print: what would change, what was done, what is left; values in, text out."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+
+import click
+
+from csmd import text
+from csmd.cli import edited, install, settings, show
+from csmd.cli.changes import Change, Outcome
+from csmd.cli.clients import Choice
+from csmd.cli.leaving import Left, Part, programs
+from csmd.config import Config, Paths
+
+#: So many names of what is left are told.
+MOST_NAMES = 5
+
+
+def plan(config: Config, planned: Sequence[Change], seen: Sequence[Path]) -> None:
+    """What installing would write, and where."""
+    click.echo("csmd's own directories:")
+    for line in install.own_files(config.paths):
+        click.echo(f"  {line}")
+    click.echo("files of the assistant's:")
+    for change in planned:
+        click.echo(f"  {change.path}{_link(change.path)}")
+    _seen(seen)
+    differences(planned)
+
+
+def differences(planned: Sequence[Change]) -> None:
+    """The difference that each file would see."""
+    for change in planned:
+        difference = edited.diff(change.before, change.after, change.path)
+        state = ":" if difference else ": left alone" if change.trouble else ": as it should be"
+        click.echo(f"\n{change.path}{state}")
+        click.echo(difference, nl=False)
+
+
+def installed(outcomes: Sequence[Outcome], seen: Sequence[Path]) -> None:
+    """What became of each file."""
+    _seen(seen)
+    for one in outcomes:
+        done = "left alone:" if one.trouble else "hooks added to" if one.changed else "hooks are already in"
+        click.echo(f"{done} {one.path}{_link(one.path)}")
+
+
+def events(choice: Choice, before: Sequence[str]) -> None:
+    """Which of the newer events came, went or stayed out, as far as that is news."""
+    if new := [event for event in choice.events if event not in before]:
+        click.echo(f"and {', '.join(new)}, which every client in use knows")
+    if gone := [event for event in before if event not in choice.events]:
+        click.echo(f"taken out again: {', '.join(gone)}; {_why(choice)}")
+    out = [event for event in settings.NEWER if event not in choice.events and event not in gone]
+    if out:
+        click.echo(f"{' and '.join(out)} stay out: {_why(choice)}")
+
+
+def settled(choice: Choice, gone: Sequence[str], outcomes: Sequence[Outcome]) -> None:
+    """What `csmd hooks settle` did."""
+    if not gone:
+        click.echo("every registered event is known to every client in use")
+        return
+    click.echo(f"taken out: {', '.join(gone)}; {_why(choice)}")
+    for one in outcomes:
+        click.echo(f"{'left alone:' if one.trouble else 'changed' if one.changed else 'nothing to do in'} {one.path}")
+
+
+def _why(choice: Choice) -> str:
+    old = text.version_of(choice.kept_out_by) is not None
+    return f"Claude Code {choice.kept_out_by} is in use, which does not know them" if old else choice.kept_out_by
+
+
+def _seen(folders: Sequence[Path]) -> None:
+    for folder in folders:
+        click.echo(f"sessions write to {folder}: it is taken in, too")
+
+
+def _link(path: Path) -> str:
+    real = path.resolve()
+    return f"\n    which is {real}" if real != path.absolute() else ""
+
+
+# --- leaving
+
+
+def leaving(
+    paths: Paths, planned: Sequence[Change], parts: Sequence[Part], counts: Mapping[str, int], *, purge: bool
+) -> None:
+    """What uninstalling would change and remove."""
+    click.echo(f"the daemon would be stopped, and {paths.hook_dir} removed")
+    differences(planned)
+    if not planned:
+        click.echo("no file of the assistant's holds entries of csmd's")
+    click.echo()
+    if purge:
+        going(paths, parts, counts)
+    else:
+        remains(paths)
+
+
+def left(outcomes: Sequence[Outcome], *, stopped: bool) -> None:
+    """What uninstalling did."""
+    click.echo("the daemon is stopped" if stopped else "no daemon was running")
+    for one in outcomes:
+        click.echo(f"{'left alone:' if one.trouble else 'restored'} {one.path}{_link(one.path)}")
+
+
+def remains(paths: Paths) -> None:
+    """Where what csmd holds stays."""
+    click.echo("what csmd remembers is still there:")
+    for place in dict.fromkeys((paths.home, paths.log_dir, paths.config_file)):
+        if place == paths.home or (place.exists() and not place.is_relative_to(paths.home)):
+            click.echo(f"  {place}")
+    click.echo("`csmd uninstall --purge` removes it")
+
+
+def going(paths: Paths, parts: Sequence[Part], counts: Mapping[str, int]) -> None:
+    """What a purge removes: kinds, numbers, sizes, and where; `counts` are of what is remembered, {} for unknown."""
+    if not parts:
+        click.echo("there is nothing of csmd's to remove")
+        return
+    click.echo("this goes for good:")
+    width = max(len(part.what) for part in parts)
+    for part in parts:
+        files = "1 file" if len(part.files) == 1 else f"{len(part.files)} files"
+        click.echo(f"  {part.what:<{width}}  {files:>10}  {show.size(part.bytes):>9}")
+    if counts:
+        click.echo(f"  ({counts['memories']} memories, {counts['turns']} turns of {counts['sessions']} sessions)")
+    folders = dict.fromkeys((paths.home, paths.log_dir, paths.config_file.parent))
+    apart = [folder for folder in folders if folder == paths.home or not folder.is_relative_to(paths.home)]
+    click.echo(f"in {', '.join(str(folder) for folder in apart)}")
+    click.echo("the assistant's own transcripts stay")
+
+
+def purged(paths: Paths, parts: Sequence[Part], remaining: Left) -> None:
+    """What a purge has left."""
+    files, size = sum(len(part.files) for part in parts), sum(part.bytes for part in parts)
+    click.echo(f"removed {files} files, {show.size(size)}")
+    environments = programs(paths)
+    for folder in environments:
+        click.echo(f"the program itself is in {folder}; to remove it:\n  rm -r {folder}")
+    foreign = [path for path in remaining.foreign if path not in environments]
+    for folder in dict.fromkeys(path.parent for path in foreign):
+        names = [path.name for path in foreign if path.parent == folder]
+        more = f" and {len(names) - MOST_NAMES} more" if len(names) > MOST_NAMES else ""
+        click.echo(f"left in {folder}, as csmd did not make it: {', '.join(names[:MOST_NAMES])}{more}")
+    if not foreign and not environments and not remaining.refused:
+        click.echo("nothing of csmd is left")

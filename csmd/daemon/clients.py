@@ -1,0 +1,174 @@
+"""Which of the assistant's versions and directories are in use: told in status, and acted on where it must be.
+
+A client older than the registered events allow ignores its whole settings file: `csmd hooks settle` is started as a
+child, which takes those events out, once a day for a version. A directory that a hook names and that is not read is
+noted, never read: it is the user who says that it is (`csmd install --config-dir`).
+"""
+
+from __future__ import annotations
+
+import os
+import subprocess
+import sys
+import threading
+from collections.abc import Mapping
+from contextlib import suppress
+from datetime import UTC, datetime, timedelta
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from csmd import text
+from csmd.capture.redact import storable_path
+from csmd.config import Config, child_environment
+from csmd.daemon.now import iso, now_iso
+from csmd.errors import CsmdError
+from csmd.store import clients, files
+from csmd.store.sqlite import Rows
+
+if TYPE_CHECKING:
+    from csmd.daemon.steward import Steward
+
+IN_USE_DAYS = 30
+SETTLE_AGAIN_S = 86_400.0
+#: Directories that hooks may name before somebody looks.
+MOST_WAITING = 32
+CHILD_PATIENCE_S = 5.0
+
+
+class Clients:
+    """Owns the child that settles the hooks, and what hooks named since it was last looked at."""
+
+    def __init__(self, steward: Steward) -> None:
+        self._steward = steward
+        self._named: dict[str, None] = {}
+        self._lock = threading.Lock()
+        self._settled: dict[str, float] = {}
+        self._child: subprocess.Popen[bytes] | None = None
+
+    def named(self, transcript: str) -> None:
+        """A hook has named a transcript outside of every known directory; cheap, from any thread."""
+        with self._lock:
+            if len(self._named) < MOST_WAITING:
+                self._named[transcript] = None
+
+    def look(self) -> bool:
+        """Notes the directories that hooks named; whether there was one."""
+        with self._lock:
+            named, self._named = list(self._named), {}
+        found = False
+        for transcript in named:
+            found |= self._note(transcript)
+        return found
+
+    def _note(self, transcript: str) -> bool:
+        folder, inside = directory_of(transcript)
+        if folder is None or not is_config_dir(folder):
+            return False
+        real = folder.resolve()
+        for known in self._steward.config.assistant_dirs:
+            if known.resolve() == real:  # by another name, a link's
+                self._steward.hint(str(known / "projects" / inside))
+                return True
+        path = storable_path(str(folder))
+        self._steward.store.write(lambda rows: clients.note_elsewhere(rows, path, at=now_iso()))
+        return True
+
+    def settle(self, now: float) -> bool:
+        """Has the newer events taken out where a client in use does not know them; at the monotonic time `now`."""
+        if self._child is not None:
+            code = self._child.poll()
+            if code is None:
+                return False
+            self._child = None
+            if code:
+                raise CsmdError(f"`csmd hooks settle` ended with exit code {code}; run it to see why")
+        steward = self._steward
+        old = too_old(steward.config, steward.store.read(versions))
+        due = [version for version in old if now - self._settled.get(version, -SETTLE_AGAIN_S) >= SETTLE_AGAIN_S]
+        if not due:
+            return False
+        self._settled.update(dict.fromkeys(due, now))
+        self._child = subprocess.Popen(
+            [sys.executable, "-P", "-m", "csmd", "hooks", "settle"],
+            cwd=str(steward.config.paths.home),
+            env=child_environment(),
+            stdin=subprocess.DEVNULL,
+            stdout=subprocess.DEVNULL,
+            stderr=subprocess.DEVNULL,
+            start_new_session=True,
+        )
+        return True
+
+    def close(self) -> None:
+        """Waits for the child: without a daemon to ask it ends at once, and what it writes it writes whole."""
+        if self._child is not None:
+            with suppress(subprocess.TimeoutExpired):
+                self._child.wait(CHILD_PATIENCE_S)
+            self._child.returncode = self._child.returncode or 0
+
+
+def directory_of(transcript: str) -> tuple[Path | None, str]:
+    """The configuration directory a transcript would lie in, and its place below `projects`; None for no transcript."""
+    path = Path(os.path.normpath(transcript))
+    if not path.is_absolute() or path.suffix != ".jsonl":
+        return None, ""
+    for parent in path.parents:
+        inside = path.relative_to(parent)
+        if parent.name == "projects" and len(inside.parts) > 1:
+            return parent.parent, str(inside)
+    return None, ""
+
+
+def is_config_dir(folder: Path) -> bool:
+    """Whether it is a directory of this user's in which an assistant has written; anybody may name any to a hook."""
+    try:
+        return (folder / "projects").is_dir() and folder.stat().st_uid == os.getuid()
+    except OSError:
+        return False
+
+
+def versions(rows: Rows) -> dict[str, str]:
+    """The versions in use, and when each wrote its last line."""
+    return clients.versions_since(rows, iso(datetime.now(UTC) - timedelta(days=IN_USE_DAYS)))
+
+
+def too_old(config: Config, seen: Mapping[str, str]) -> list[str]:
+    """The versions in use that do not know every event that is registered."""
+    needed = text.version_of(str(_record(config).get("needs") or ""))
+    return [version for version in seen if needed and (text.version_of(version) or needed) < needed]
+
+
+def told(rows: Rows, config: Config) -> dict[str, Any]:
+    """What is known of the assistant's clients: versions, the newer events, the directories read and not read."""
+    seen, record = versions(rows), _record(config)
+    return {
+        "versions": [{"version": version, "last_at": at} for version, at in seen.items()],
+        "newer_events": list(record.get("events") or []),
+        "kept_out_by": str(record.get("kept_out_by") or ""),
+        "directories": [str(folder) for folder in config.assistant_dirs],
+        "elsewhere": [path for path in clients.elsewhere(rows) if is_elsewhere(config, Path(path))],
+    }
+
+
+def is_elsewhere(config: Config, folder: Path) -> bool:
+    """Whether a directory is one of an assistant's that csmd does not read."""
+    return is_config_dir(folder) and folder.resolve() not in {known.resolve() for known in config.assistant_dirs}
+
+
+def warnings(known: Mapping[str, Any], config: Config) -> list[str]:
+    """What of this is amiss, for `csmd status`; `known` is what `told` gives."""
+    found = [
+        f"sessions write to {path}, which csmd does not read: csmd install --config-dir {path}"
+        for path in known["elsewhere"]
+    ]
+    if old := too_old(config, {row["version"]: row["last_at"] for row in known["versions"]}):
+        found.append(
+            f"hooks: {', '.join(known['newer_events'])} are registered, which Claude Code {old[0]} does not know: "
+            "csmd hooks settle"
+        )
+    return found
+
+
+def _record(config: Config) -> dict[str, Any]:
+    found = files.read_json(config.paths.install_record)
+    return found if isinstance(found, dict) else {}

@@ -1,0 +1,174 @@
+"""Leaving for good: what goes is said first, is csmd's own by name, and nothing of anybody else's is touched."""
+
+from __future__ import annotations
+
+import json
+import os
+import pty
+import subprocess
+import sys
+from pathlib import Path
+from typing import Any
+
+import pytest
+from machine import Machine
+
+from csmd.cli import leaving
+from csmd.config import Paths
+from csmd.store import files, holds
+
+
+def test_every_file_that_the_store_knows_is_known_here() -> None:
+    ours = {glob for globs in leaving.HOME_FILES.values() for glob in globs}
+    assert ours == {*holds.TEXT_FILES, *holds.STRUCTURE_FILES}
+
+
+def fill(paths: Paths, *names: str) -> None:
+    for name in names:
+        path = paths.home / name
+        path.parent.mkdir(parents=True, exist_ok=True)
+        path.write_text("x" * 100)
+
+
+OWN = (
+    "csmd.db", "csmd.db-wal", "csmd.db.before-restore-wal", "backups/csmd-1.db", "damaged-1/csmd.db", "endpoint",
+    "spool/0.event", "spool/.tmp-1", "sessions/-p/s.jsonl", "quarantine/1.json", "models/m/model.onnx",
+    "models/m/deep/er.txt", "hook/csmd_hook.py", "hook/__pycache__/x.pyc", "log/csmd.log.1", "log/crash.txt",
+    "config.yaml", "install.json", "README.txt", "run/start.lock", "run/hung", ".README.txt.abc.csmd", "run/.daemon.json.0.tmp",
+)  # fmt: skip
+FOREIGN = ("notes.txt", "sessions/mine.txt", "run/other", "venv/bin/python", "venv/pyvenv.cfg", "log/other.log")
+
+
+def test_what_csmd_made_goes_and_all_else_stays(machine: Machine) -> None:
+    paths = machine.paths
+    fill(paths, *OWN, *FOREIGN)
+    going = leaving.parts(paths)
+    assert sum(len(part.files) for part in going) == len(OWN)
+    assert sum(part.bytes for part in going) == 100 * len(OWN)
+    left = leaving.purge(paths, going)
+    assert {str(path.relative_to(paths.home)) for path in paths.home.rglob("*") if path.is_file()} == set(FOREIGN)
+    assert {path.name for path in left.foreign} == {"notes.txt", "sessions", "run", "venv", "log"}
+    assert left.refused == [] and leaving.programs(paths) == [paths.home / "venv"]
+    assert not (paths.home / "models").exists() and not (paths.home / "hook").exists()
+
+
+def test_nothing_behind_a_link_is_touched(machine: Machine) -> None:
+    paths, elsewhere = machine.paths, machine.root / "elsewhere"
+    fill(paths, "csmd.db")
+    elsewhere.mkdir()
+    (elsewhere / "csmd-1.db").write_text("theirs")
+    (elsewhere / "model.onnx").write_text("theirs")
+    (paths.home / "backups").symlink_to(elsewhere)
+    (paths.home / "models").mkdir()
+    (paths.home / "models" / "linked").symlink_to(elsewhere)
+    (paths.home / "csmd.db-wal").symlink_to(elsewhere / "csmd-1.db")
+    leaving.purge(paths, leaving.parts(paths))
+    assert sorted(path.name for path in elsewhere.iterdir()) == ["csmd-1.db", "model.onnx"]
+    assert [path.name for path in paths.home.iterdir()] == ["backups"]
+
+
+def test_the_platforms_places_and_the_second_spool_go_too(machine: Machine, monkeypatch: pytest.MonkeyPatch) -> None:
+    state = machine.root / "state" / "csmd"
+    paths = Paths(home=machine.root / "data" / "csmd", config_file=machine.root / "config" / "csmd" / "config.yaml",
+                  log_dir=state / "log")  # fmt: skip
+    top = machine.root / "top"
+    monkeypatch.setattr(leaving, "_temporary", lambda: [top])
+    spool = top / files.spool_places(paths.home)[1].name
+    for path in (
+        paths.home / "csmd.db",
+        paths.config_file,
+        paths.log_dir / "csmd.log",
+        spool / "1.event",
+        top / "other",
+    ):
+        path.parent.mkdir(parents=True, exist_ok=True)
+        path.write_text("x")
+    assert sum(len(part.files) for part in leaving.parts(paths)) == 4
+    leaving.purge(paths, leaving.parts(paths))
+    assert not paths.home.exists() and not state.exists() and not paths.config_file.parent.exists()
+    assert [path.name for path in top.iterdir()] == ["other"]
+    assert paths.home.parent.exists()
+
+
+def test_a_purge_says_what_asks_and_removes_everything(machine: Machine) -> None:
+    machine.conversation()
+    settings = machine.assistant / "settings.json"
+    settings.write_text("{}")
+    machine.csmd("install")
+    shown = machine.csmd("uninstall", "--purge", "--dry-run")
+    assert "3 memories" in shown and "memories and conversations" in shown and str(machine.home) in shown
+    assert all(len(line) <= 80 for line in shown.splitlines() if not line.startswith(("-", "+", " ")))
+    planned = machine.csmd("uninstall", "--purge", "--dry-run", "--json")
+    assert {row["what"] for row in planned["removes"]} >= {"memories and conversations", "hook scripts", "log", "state"}
+    refused = machine.run("uninstall", "--purge")
+    assert (refused.returncode, "--yes" in refused.stderr) == (1, True)
+    assert machine.status()["counts"]["memories"] == 3 and "csmd_hook" in settings.read_text()
+    done = machine.csmd("uninstall", "--purge", "--yes", "--json")
+    assert done["stopped"] is True and done["purged"]["foreign"] == [] and done["purged"]["refused"] == []
+    assert not machine.home.exists() and settings.read_text() == "{}"
+    assert list((machine.assistant / "projects").rglob("*.jsonl"))
+    assert "nothing of csmd's to remove" in machine.csmd("uninstall", "--purge", "--dry-run")
+
+
+def typed(machine: Machine, *arguments: str, answer: str) -> tuple[int, str]:
+    """What `csmd` does at a terminal at which a person types this answer."""
+    pid, terminal = pty.fork()
+    if pid == 0:
+        os.chdir(machine.root)
+        os.execvpe(sys.executable, [sys.executable, "-m", "csmd", *arguments], machine.environment())
+    said = b""
+    try:
+        while b"remove all of it" not in said:
+            said += os.read(terminal, 4096)
+        os.write(terminal, f"{answer}\n".encode())
+        while more := os.read(terminal, 4096):
+            said += more
+    except OSError:  # the other end is gone
+        pass
+    finally:
+        os.close(terminal)
+    return os.waitstatus_to_exitcode(os.waitpid(pid, 0)[1]), said.decode()
+
+
+def test_only_yes_is_yes(machine: Machine) -> None:
+    machine.csmd("install", "--no-start")
+    code, said = typed(machine, "uninstall", "--purge", answer="y")
+    assert code == 1 and "nothing was changed" in said and machine.paths.install_record.exists()
+    code, said = typed(machine, "uninstall", "--purge", answer="yes")
+    assert code == 0 and "nothing of csmd is left" in said and not machine.home.exists()
+
+
+def test_settings_that_cannot_be_given_back_keep_the_data(machine: Machine) -> None:
+    settings = machine.assistant / "settings.json"
+    settings.parent.mkdir()
+    settings.write_text("{}")
+    machine.csmd("install", "--no-start")
+    settings.write_text("{broken")
+    done = machine.run("uninstall", "--purge", "--yes")
+    assert done.returncode == 1 and "settings.json" in done.stderr
+    assert machine.paths.install_record.exists() and settings.read_text() == "{broken"
+    settings.write_text("{}")
+    assert machine.run("uninstall", "--purge", "--yes").returncode == 0 and not machine.home.exists()
+
+
+def test_uninstall_says_where_everything_is(machine: Machine) -> None:
+    state = {"XDG_DATA_HOME": str(machine.root / "d"), "XDG_STATE_HOME": str(machine.root / "s"),
+             "XDG_CONFIG_HOME": str(machine.root / "c"), "CSMD_HOME": ""}  # fmt: skip
+    assert machine.run("install", "--no-start", **state).returncode == 0
+    (machine.root / "s" / "csmd" / "log").mkdir(parents=True)
+    shown: Any = machine.run("uninstall", "--dry-run", **state).stdout
+    done: subprocess.CompletedProcess[str] = machine.run("uninstall", **state)
+    for text in (shown, done.stdout):
+        assert str(machine.root / "d" / "csmd") in text and str(machine.root / "s" / "csmd" / "log") in text
+    assert "no daemon was running" in done.stdout
+    assert json.loads(machine.run("uninstall", "--json", **state).stdout)["restored"] == []
+
+
+def test_a_home_that_is_somebody_elses_is_not_purged(machine: Machine) -> None:
+    elsewhere = machine.root / "elsewhere"
+    elsewhere.mkdir()
+    (elsewhere / "csmd.db").write_text("theirs")
+    machine.home.symlink_to(elsewhere)
+    done = machine.run("uninstall", "--purge", "--yes")
+    assert (done.returncode, "not a directory of yours" in done.stderr) == (1, True)
+    assert Path(elsewhere / "csmd.db").read_text() == "theirs"
