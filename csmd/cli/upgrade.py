@@ -92,7 +92,7 @@ def _shown(value: dict[str, Any]) -> None:
         ("csmd", f"{value['from'] or 'an older version'} to {value['to']}" if value["from"] != value["to"] else value["to"]),
         ("hooks", ", ".join(value["hooks"]) or "as they were"),
         ("settings", ", ".join(value["settings"]) or "as they were"),
-        ("service", value["service"] or "as it was"),
+        ("service", f"written anew: {value['service']}" if value["service"] else "as it was"),
         ("daemon", ended + now),
     ])  # fmt: skip
 

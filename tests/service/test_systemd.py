@@ -55,11 +55,12 @@ def test_installing_has_systemd_keep_the_daemon_and_leaving_takes_everything_bac
     kernel = served.sh("cat", f"/proc/{said['MainPID']}/status")
     assert "NoNewPrivs:\t1\n" in kernel and "Seccomp:\t2\n" in kernel, "the hardening is in force"
     assert "kept by systemd" in served.csmd("install") and served.shown("MainPID")["MainPID"] == said["MainPID"]
-    shown = served.csmd("uninstall")
-    assert f"removed {file}" in shown and "the daemon was stopped" in shown
+    assert f"would be removed: {file}" in served.csmd("uninstall", "--dry-run") and file.exists()
+    shown = served.csmd("uninstall", "--purge", "--yes")
+    assert f"removed {file}" in shown and "the daemon is stopped" in shown
     assert tree(served.root / ".config") == before
     assert served.shown("LoadState", "ActiveState") == {"LoadState": "not-found", "ActiveState": "inactive"}
-    assert served.processes() == [] and not served.paths.install_record.exists()
+    assert served.processes() == [] and not served.home.exists()
 
 
 def test_a_start_ends_when_csmd_answers_and_a_stop_lasts_until_the_next_start(served: ServedMachine) -> None:
