@@ -198,6 +198,15 @@ def user_home() -> Path:
     return Path.home()
 
 
+#: What `csmd doctor` looks at: nothing else of the environment is told to anybody.
+LOOKED_AT = ("CSMD_DISABLE", "CSMD_HOME", "CLAUDE_CONFIG_DIR", "CLAUDE_CODE_DISABLE_AUTO_MEMORY", "PATH", "container")
+
+
+def environment() -> dict[str, str]:
+    """The variables of the environment that may stop or distort capture, as far as they are set."""
+    return {name: os.environ[name] for name in LOOKED_AT if name in os.environ}
+
+
 def _absolute(chosen: str, variable: str) -> Path:
     try:
         return Path(chosen).expanduser().absolute()

@@ -32,6 +32,10 @@ Source = Literal["hook", "transcript"]
 Form = Literal["line", "queued", "absorbed"]
 HitKind = Literal["memory", "turn"]
 
+#: The session of a marker that `csmd doctor` sends ends with its word; its turns say this and nothing else.
+PROBE_SESSION = "csmd-probe-"
+PROBE_TEXT = "csmd doctor looks for this {event}: {word}"
+
 #: Turns that people would search for; the rest (tool traffic, slash commands) is kept but not indexed.
 SEARCHABLE: frozenset[str] = frozenset({"user", "assistant", "summary", "relayed"})
 

@@ -167,7 +167,9 @@ def test_a_home_of_nobody_is_a_mistake_that_names_the_variable(variable: str) ->
 
 def test_an_assistants_directory_is_listed_once(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("CLAUDE_CONFIG_DIR", str(tmp_path / "one"))
-    found = load(paths=paths_in(tmp_path), extra_dirs=(tmp_path / "two", tmp_path / "one", tmp_path / "two"))
+    (tmp_path / "link").symlink_to(tmp_path / "two")
+    named = (tmp_path / "two", tmp_path / "one", tmp_path / "two", tmp_path / "link")
+    found = load(paths=paths_in(tmp_path), extra_dirs=named)
     assert found.assistant_dirs == (tmp_path / "two", tmp_path / "one")
 
 

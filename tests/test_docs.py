@@ -21,7 +21,7 @@ import csmd
 from csmd import client, wire
 from csmd.capture import secrets
 from csmd.capture.hosts import claude
-from csmd.cli import clients, install, service, settings
+from csmd.cli import clients, doctor, install, service, settings
 from csmd.cli.main import main as command_line
 from csmd.config import Settings
 from csmd.daemon import injecting, run, server, steward
@@ -259,6 +259,11 @@ def test_the_deadlines_in_the_documents_are_those_of_the_code() -> None:
     for name, phrases in told.items():
         text = " ".join((ROOT / "docs" / name).read_text().split())
         assert [phrase for phrase in phrases if phrase not in text] == [], name
+
+
+def test_every_check_of_the_doctor_is_documented_with_its_remedy() -> None:
+    rows = table(ROOT / "docs" / "operations.md", "check", columns=3)
+    assert rows == [[f"`{check.id}`", check.question, check.remedy] for check in doctor.CHECKS]
 
 
 def test_every_table_of_the_store_is_documented_with_what_holds_text() -> None:

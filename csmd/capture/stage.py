@@ -7,7 +7,7 @@ from collections import Counter
 from pathlib import Path
 
 from csmd import text
-from csmd.capture import stage_place
+from csmd.capture import probe, stage_place
 from csmd.capture import stage_purge as purging
 from csmd.capture.hosts import claude
 from csmd.capture.redact import storable_path
@@ -16,6 +16,7 @@ from csmd.store import (
     counts,
     events,
     files,
+    probes,
     projects,
     reports,
     tombstones,
@@ -36,7 +37,8 @@ SESSION_BYTES = 50_000_000
 def decode_event(body: bytes, *, name: str, event_id: str, at: str) -> tuple[Event | None, Counter[str]]:
     """The event in a hook's payload and what was redacted in it; BadInput when it is malformed."""
     counts: Counter[str] = Counter()
-    return claude.event(body, name=name, event_id=event_id, at=at, counts=counts), counts
+    event = claude.event(body, name=name, event_id=event_id, at=at, counts=counts)
+    return None if event is None else probe.unanswered(event), counts
 
 
 def place_of(rows: Rows, event: Event) -> Project | None:
@@ -44,7 +46,7 @@ def place_of(rows: Rows, event: Event) -> Project | None:
 
     For `record`: what the disk is asked before the write is submitted does not hold up the writer.
     """
-    if claude.event_turn(event) is None:
+    if claude.event_turn(event) is None or probe.is_probe(event):
         return None
     start = started_in(Path(event.transcript_path)) if event.transcript_path else ""
     return stage_place.entering(rows, stage_place.identify(event.cwd, start=start))
@@ -70,11 +72,13 @@ def record(
         return False
     event = permitted
     text_hash = text.keyed_hash(event.text, key) if event.text else ""
+    turn = claude.event_turn(event)
+    if turn is not None and probe.is_probe(event):
+        return probes.add(rows, turn, text_hash=text_hash)
     payload_hash = text.keyed_hash(event.payload, key)
     if not events.record(rows, event, text_hash=text_hash, payload_hash=payload_hash):
         return False
     counts.count(rows, redaction_counts(redacted))
-    turn = claude.event_turn(event)
     if turn is not None and place is not None:
         listed = tombstones.listed_path(rows, storable_path(event.transcript_path), key=key)
         turn, place, path = purging.permitted_turn(turn, place, listed, tombstones.marks(rows, key))

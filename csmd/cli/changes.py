@@ -20,9 +20,10 @@ TRIES = 5
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Change:
-    """One file before and after; with `trouble` it stays as it is."""
+    """One file before and after; with `trouble` it stays as it is. `what` is put in, for people."""
 
     path: Path
+    what: str = ""
     kinds: tuple[Kind, ...]
     before: bytes | None = None
     after: bytes | None = None
@@ -31,9 +32,10 @@ class Change:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Outcome:
-    """What became of one file: changed, as it should be, or left alone because of `trouble`."""
+    """What became of one file: changed, as it should be, or left alone because of `trouble`. `what` is in it."""
 
     path: Path
+    what: str = ""
     changed: bool = False
     trouble: CsmdError | None = None
 
@@ -49,7 +51,8 @@ def together(troubles: Sequence[CsmdError]) -> CsmdError:
 
 def merging(path: Path, kinds: Sequence[Kind], wanted: Ours) -> Change:
     """The file with our entries."""
-    return _planned(path, kinds, lambda before: entries.merged(before, kinds, wanted, str(path)))
+    change = _planned(path, kinds, lambda before: entries.merged(before, kinds, wanted, str(path)))
+    return replace(change, what=entries.told(kinds, wanted))
 
 
 def withdrawing(paths: Paths, path: Path, events: Sequence[str]) -> Change:
@@ -101,7 +104,7 @@ def written(path: Path, plan: Callable[[], Change], write: Callable[[Change], No
         except CsmdError as error:
             return Outcome(path=path, trouble=error)
         else:
-            return Outcome(path=path, changed=change.before != change.after)
+            return Outcome(path=path, what=change.what, changed=change.before != change.after)
     return Outcome(path=path, trouble=trouble)
 
 

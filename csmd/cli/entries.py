@@ -28,7 +28,7 @@ class Ours:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Kind:
-    """A kind of entry.
+    """A kind of entry: its `name` in the record, and `what` it is for people.
 
     `file` tells the file in one of the assistant's configuration directories. `merge(before, ours, where)` gives the
     file with the entry (`before` None for no file), `remove(current, home, where)` without it; `where` is the file's
@@ -36,6 +36,7 @@ class Kind:
     """
 
     name: str
+    what: str
     file: Callable[[Path], Path]
     merge: Callable[[bytes | None, Ours, str], bytes]
     remove: Callable[[bytes, Path, str], bytes]
@@ -51,6 +52,7 @@ def settings_file(folder: Path) -> Path:
 KINDS: tuple[Kind, ...] = (
     Kind(
         name="hooks",
+        what="hooks",
         file=settings_file,
         merge=lambda before, ours, where: settings.plan_merge(
             before, ours.interpreter, ours.home, where, events=ours.events
@@ -82,6 +84,11 @@ def merged(before: bytes | None, kinds: Sequence[Kind], ours: Ours, where: str) 
         elif data is not None:
             data = kind.remove(data, ours.home, where)
     return data
+
+
+def told(kinds: Sequence[Kind], ours: Ours) -> str:
+    """What of these kinds is put in, for people."""
+    return " and ".join(kind.what for kind in kinds if kind.wanted(ours))
 
 
 def removed(current: bytes, kinds: Sequence[Kind], home: Path, where: str) -> bytes:

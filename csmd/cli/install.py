@@ -9,7 +9,6 @@ from __future__ import annotations
 
 import os
 import py_compile
-import shutil
 import sys
 from collections.abc import Sequence
 from functools import partial
@@ -116,10 +115,10 @@ def settle(paths: Paths, choice: Choice) -> tuple[list[str], list[Outcome]]:
         return gone, done
 
 
-def noted_events(paths: Paths) -> tuple[list[str], str]:
+def noted_choice(paths: Paths) -> Choice:
     """The newer events that are registered, and why no more."""
     known = record.load(paths)
-    return list(known["events"]), str(known["kept_out_by"])
+    return Choice(events=tuple(known["events"]), kept_out_by=str(known["kept_out_by"]))
 
 
 def _note_events(paths: Paths, newer: list[str], kept_out_by: str, **more: list[str]) -> None:
@@ -160,9 +159,18 @@ def uninstall(paths: Paths) -> list[Outcome]:
         left = record.load(paths)
         if not left["settings"] and not left["service"]:  # whoever takes the unit away needs it
             paths.install_record.unlink(missing_ok=True)
-        if paths.hook_dir.is_dir():
-            shutil.rmtree(paths.hook_dir)
+        remove_hooks(paths)
     return done
+
+
+def remove_hooks(paths: Paths) -> None:
+    """Removes the hook's scripts and then their directory, unless somebody else's file is in it."""
+    names = (*HOOK_FILES, *HOOK_SCRIPTS, "interpreter")
+    for path in (*(paths.hook_dir / name for name in names), *paths.hook_dir.glob("__pycache__/csmd_*.pyc")):
+        path.unlink(missing_ok=True)
+    for folder in (paths.hook_dir / "__pycache__", paths.hook_dir):
+        if folder.is_dir() and not any(folder.iterdir()):
+            folder.rmdir()
 
 
 def plan_removal(paths: Paths) -> list[Change]:

@@ -14,6 +14,7 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 
+from csmd.cli.install import HOOK_FILES, HOOK_SCRIPTS
 from csmd.config import Paths
 from csmd.errors import CsmdError
 
@@ -21,14 +22,18 @@ from csmd.errors import CsmdError
 HOME_FILES: dict[str, tuple[str, ...]] = {
     "memories and conversations": (
         "csmd.db", "csmd.db-wal", "csmd.db-shm", "csmd.before-migration.db", "csmd.db.before-restore",
-        "csmd.db.before-restore-*", "damaged-*/*", "repairing/*",
+        "csmd.db.before-restore-*", "damaged-[0-9]*T[0-9]*Z/*", "repairing/**/*",
     ),
-    "backups of them": ("backups/*",),
+    "backups of them": ("backups/csmd-*", "backups/.csmd-*"),
     "session files of csmd's own": ("sessions/*/*.jsonl",),
     "events that wait": ("spool/*.event", "spool/.tmp-*"),
-    "notes on bad input": ("quarantine/*",),
-    "embedding models": ("models/**/*",),
-    "hook scripts": ("hook/*", "hook/__pycache__/*"),
+    "notes on bad input": ("quarantine/*.json",),
+    "embedding models": (
+        *(f"models/{folder}/**/*" for folder in ("tiktoken", ".fetched", ".add-*")), "models/*/csmd-model.txt",
+    ),
+    "hook scripts": (
+        *(f"hook/{name}" for name in (*HOOK_FILES, *HOOK_SCRIPTS, "interpreter")), "hook/__pycache__/csmd_*.pyc",
+    ),
     "log": ("log/csmd.log*", "log/crash.txt"),
     "configuration": ("config.yaml",),
     "state": (
@@ -36,6 +41,8 @@ HOME_FILES: dict[str, tuple[str, ...]] = {
         "run/*.sock", "run/*.stderr",
     ),
 }  # fmt: skip
+#: What lies beside it is a model that csmd copied.
+MODEL_MARK = "csmd-model.txt"
 #: What a write that was killed can leave anywhere in the home.
 UNFINISHED = (".*.csmd", "*/.*.csmd", ".*.tmp", "*/.*.tmp")
 
@@ -61,6 +68,7 @@ def parts(paths: Paths) -> list[Part]:
     """What a purge would remove, without what there is none of."""
     rows = [(what, paths.home, globs) for what, globs in HOME_FILES.items()]
     rows += [
+        *(("embedding models", mark.parent, ("**/*",)) for mark in paths.models.glob(f"*/{MODEL_MARK}")),
         ("log", paths.log_dir, ("csmd.log*", "crash.txt")),
         ("configuration", paths.config_file.parent, (paths.config_file.name,)),
         ("state", paths.home, UNFINISHED),

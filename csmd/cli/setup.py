@@ -12,19 +12,7 @@ import click
 
 from csmd import client, wire
 from csmd.cli import ask as asking
-from csmd.cli import (
-    changes,
-    clients,
-    edited,
-    leaving,
-    placing,
-    record,
-    service,
-    settings,
-    show,
-    show_service,
-    show_setup,
-)
+from csmd.cli import changes, clients, edited, leaving, placing, service, settings, show, show_service, show_setup
 from csmd.cli import install as installing
 from csmd.cli.ask import json_option
 from csmd.cli.changes import Change, Outcome
@@ -58,14 +46,14 @@ def install(dry_run: bool, config_dirs: tuple[Path, ...], no_start: bool, no_ser
     seen = tuple(Path(folder) for folder in known["elsewhere"]) if known else ()
     config = installing.configuration((*config_dirs, *seen))
     # What clients wrote only the daemon knows: without one the newer events stay as they are.
-    before = tuple(record.load(paths)["events"])
-    choice = clients.Choice(events=before) if known is None else _choice(known)
+    before = installing.noted_choice(paths)
+    choice = before if known is None else _choice(known)
     wanted = installing.ours(config, choice.events)
     planned = installing.plan(config, wanted)
     if dry_run:
         shown = {"home": str(paths.home), "settings": [_planned(change) for change in planned],
                  "service": show_service.planned(unit)}  # fmt: skip
-        asking.out(shown, as_json, lambda _: show_setup.plan(config, planned, seen))
+        asking.out(shown, as_json, lambda _: show_setup.plan(config, planned, seen, choice if known else None))
         if not as_json:
             show_service.plan(unit)
         _raise_trouble(planned)
@@ -82,23 +70,29 @@ def install(dry_run: bool, config_dirs: tuple[Path, ...], no_start: bool, no_ser
         result["daemon"] = {"pid": status["daemon"]["pid"], "started": status["started"]}
         with show.progress() as bar:
             result["import"] = client.work(config.paths, "csm_sync", {"vectors": False}, watch=bar)
+        # Only now it is known which clients wrote.
         choice = _choice(client.call(paths, "csm_clients", {}))
-        if (list(choice.events), choice.kept_out_by) != installing.noted_events(paths):
-            wanted = installing.ours(config, choice.events)
-            again = installing.install(config, installing.plan(config, wanted), wanted, choice.kept_out_by)
-            changed = {one.path for one in outcomes if one.changed}
-            outcomes = [replace(one, changed=one.changed or one.path in changed) for one in again]
+        if choice != installing.noted_choice(paths):
+            outcomes = _once_more(config, choice, outcomes)
         if not as_json:
-            show_setup.events(choice, before)
+            show_setup.events(choice, before.events)
             show_service.runs(unit, status)
             show.imported(result["import"])
             if not status["model"]["name"]:
                 click.echo("search is by words alone until `csmd model fetch` (90 MB, once) brings the embedding model")
     if as_json:
         result |= {"settings": [_outcome(one) for one in outcomes], "directories": [str(one) for one in config.assistant_dirs],
-                   "events": list(wanted.events), "kept_out_by": choice.kept_out_by}  # fmt: skip
+                   "events": [*settings.EVENTS, *choice.events], "kept_out_by": choice.kept_out_by}  # fmt: skip
         click.echo(wire.pretty(result))
     _raise_trouble(outcomes)
+
+
+def _once_more(config: Config, choice: clients.Choice, before: Sequence[Outcome]) -> list[Outcome]:
+    """Puts the entries in with other events than the first time; what became of each file in all."""
+    wanted = installing.ours(config, choice.events)
+    again = installing.install(config, installing.plan(config, wanted), wanted, choice.kept_out_by)
+    changed = {one.path for one in before if one.changed}
+    return [replace(one, changed=one.changed or one.path in changed) for one in again]
 
 
 def _daemon(config: Config, unit: placing.Plan) -> dict[str, Any]:
@@ -131,7 +125,7 @@ def _choice(known: dict[str, Any]) -> clients.Choice:
 @click.option("--yes", is_flag=True, help="With --purge: do not ask.")
 @json_option
 def uninstall(dry_run: bool, purge: bool, yes: bool, as_json: bool) -> None:
-    """Take hooks and service out; memories stay on disk unless --purge."""
+    """Take hooks and service out; memories stay on disk."""
     paths = default_paths()  # and no configuration: one that is damaged must not keep anybody from leaving
     if purge:
         leaving.must_be_own(paths)
@@ -152,7 +146,7 @@ def uninstall(dry_run: bool, purge: bool, yes: bool, as_json: bool) -> None:
     stopped, unit = service.stop(paths, by_user=True), placing.recorded_file(paths)
     outcomes = installing.uninstall(paths)
     placing.remove(paths)
-    restored = [str(one.path) for one in outcomes if one.trouble is None]
+    restored = [str(one.path) for one in outcomes if one.changed]
     result: dict[str, Any] = {
         "restored": restored, "stopped": stopped, "service": unit, "home": str(paths.home), "log_dir": str(paths.log_dir),
         "config_file": str(paths.config_file),

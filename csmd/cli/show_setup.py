@@ -18,8 +18,8 @@ from csmd.config import Config, Paths
 MOST_NAMES = 5
 
 
-def plan(config: Config, planned: Sequence[Change], seen: Sequence[Path]) -> None:
-    """What installing would write, and where."""
+def plan(config: Config, planned: Sequence[Change], seen: Sequence[Path], choice: Choice | None) -> None:
+    """What installing would write, and where; `choice` is None as long as nobody knows which clients are in use."""
     click.echo("csmd's own directories:")
     for line in install.own_files(config.paths):
         click.echo(f"  {line}")
@@ -27,6 +27,10 @@ def plan(config: Config, planned: Sequence[Change], seen: Sequence[Path]) -> Non
     for change in planned:
         click.echo(f"  {change.path}{_link(change.path)}")
     _seen(seen)
+    if choice is None:
+        click.echo(f"  (later with {' and '.join(settings.NEWER)}, if every Claude Code in use knows them)")
+    else:
+        events(choice, ())
     differences(planned)
 
 
@@ -43,14 +47,20 @@ def installed(outcomes: Sequence[Outcome], seen: Sequence[Path]) -> None:
     """What became of each file."""
     _seen(seen)
     for one in outcomes:
-        done = "left alone:" if one.trouble else "hooks added to" if one.changed else "hooks are already in"
+        done = (
+            "left alone:"
+            if one.trouble
+            else f"{one.what} added to"
+            if one.changed
+            else f"{one.what} as they should be in"
+        )
         click.echo(f"{done} {one.path}{_link(one.path)}")
 
 
 def events(choice: Choice, before: Sequence[str]) -> None:
     """Which of the newer events came, went or stayed out, as far as that is news."""
     if new := [event for event in choice.events if event not in before]:
-        click.echo(f"and {', '.join(new)}, which every client in use knows")
+        click.echo(f"with {' and '.join(new)}, which every Claude Code in use knows")
     if gone := [event for event in before if event not in choice.events]:
         click.echo(f"taken out again: {', '.join(gone)}; {_why(choice)}")
     out = [event for event in settings.NEWER if event not in choice.events and event not in gone]
@@ -105,7 +115,8 @@ def left(outcomes: Sequence[Outcome], *, stopped: bool) -> None:
     """What uninstalling did."""
     click.echo("the daemon is stopped" if stopped else "no daemon was running")
     for one in outcomes:
-        click.echo(f"{'left alone:' if one.trouble else 'restored'} {one.path}{_link(one.path)}")
+        state = "left alone:" if one.trouble else "restored" if one.changed else "nothing of csmd's was in"
+        click.echo(f"{state} {one.path}{_link(one.path)}")
 
 
 def remains(paths: Paths) -> None:
@@ -122,13 +133,14 @@ def going(paths: Paths, parts: Sequence[Part], counts: Mapping[str, int]) -> Non
     if not parts:
         click.echo("there is nothing of csmd's to remove")
         return
-    click.echo("this goes for good:")
+    known = (
+        f" {counts['memories']} memories, {counts['turns']} turns of {counts['sessions']} sessions" if counts else ""
+    )
+    click.echo(f"this goes for good:{known}")
     width = max(len(part.what) for part in parts)
     for part in parts:
         files = "1 file" if len(part.files) == 1 else f"{len(part.files)} files"
         click.echo(f"  {part.what:<{width}}  {files:>10}  {show.size(part.bytes):>9}")
-    if counts:
-        click.echo(f"  ({counts['memories']} memories, {counts['turns']} turns of {counts['sessions']} sessions)")
     folders = dict.fromkeys((paths.home, paths.log_dir, paths.config_file.parent))
     apart = [folder for folder in folders if folder == paths.home or not folder.is_relative_to(paths.home)]
     click.echo(f"in {', '.join(str(folder) for folder in apart)}")

@@ -21,8 +21,8 @@ from csmd import text
 from csmd.capture.redact import storable_path
 from csmd.config import Config, child_environment
 from csmd.daemon.now import iso, now_iso
-from csmd.errors import CsmdError
-from csmd.store import clients, files
+from csmd.errors import ConfigError, CsmdError
+from csmd.store import clients, files, tombstones
 from csmd.store.sqlite import Rows
 
 if TYPE_CHECKING:
@@ -69,8 +69,12 @@ class Clients:
             if known.resolve() == real:  # by another name, a link's
                 self._steward.hint(str(known / "projects" / inside))
                 return True
-        path = storable_path(str(folder))
-        self._steward.store.write(lambda rows: clients.note_elsewhere(rows, path, at=now_iso()))
+        store, path = self._steward.store, storable_path(str(folder))
+
+        def note(rows: Rows) -> None:
+            clients.note_elsewhere(rows, tombstones.listed_path(rows, path, key=store.hash_key), at=now_iso())
+
+        store.write(note)
         return True
 
     def settle(self, now: float) -> bool:
@@ -170,5 +174,8 @@ def warnings(known: Mapping[str, Any], config: Config) -> list[str]:
 
 
 def _record(config: Config) -> dict[str, Any]:
-    found = files.read_json(config.paths.install_record)
-    return found if isinstance(found, dict) else {}
+    """What `csmd install` recorded; a damaged one says nothing here, the command line tells of it."""
+    try:
+        return files.read_json(config.paths.install_record) or {}
+    except ConfigError:
+        return {}

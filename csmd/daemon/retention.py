@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any
 
 from csmd.config import Settings
 from csmd.daemon.now import iso
-from csmd.store import retention
+from csmd.store import probes, retention
 from csmd.store.core import Store
 from csmd.store.sqlite import Rows
 
@@ -18,6 +18,8 @@ if TYPE_CHECKING:
     from csmd.daemon.steward import Steward
 
 MB = 1_000_000
+#: A marker of `csmd doctor` that is as old was left by one that was killed.
+PROBE_S = 600
 #: How often it is looked whether something is due.
 EVERY_S = 900.0
 #: A write holds the writer for a few milliseconds: a hook that comes meanwhile still gets its answer in time.
@@ -42,6 +44,7 @@ def drop_some(store: Store, settings: Settings, *, now: datetime) -> bool:
     limit = settings.storage_max_mb * MB
 
     def write(rows: Rows) -> int:
+        probes.remove(rows, before=iso(now - timedelta(seconds=PROBE_S)))
         before = iso(now - timedelta(days=days))
         dropped = retention.drop_old(rows, before=before, days=days, limit=BATCH_TURNS) if days else 0
         if not dropped and retention.room(rows, limit=limit).is_over:

@@ -26,9 +26,12 @@ def counters(rows: Rows) -> dict[str, int]:
 #: What `csmd status` counts; every table is a word of the glossary.
 COUNTED: Sequence[tuple[str, str]] = (
     ("projects", "select count(*) from projects where seq > 0 and kind <> 'workspace' and merged_into = 0"),
-    ("sessions", "select count(*) from sessions where parent = ''"),
+    ("sessions", "select count(*) from sessions where parent = '' and host <> 'probe'"),
     ("agents", "select count(*) from sessions where parent <> ''"),
-    ("turns", "select count(*) from turns"),
+    (
+        "turns",
+        "select count(*) - (select coalesce(sum(s.turns), 0) from sessions s where s.host = 'probe') from turns",
+    ),
     ("provisional", "select count(*) from turns where source = 'hook' and provisional = 1"),
     ("hook_only", "select count(*) from turns where source = 'hook' and provisional = 0"),
     ("events", "select count(*) from events"),

@@ -107,7 +107,7 @@ def sessions_behind(rows: Rows, stage: str) -> list[Behind]:
     found = rows.all(
         "select s.seq, s.id, coalesce(c.position, 0), s.turns, s.last_at, s.settled_at, s.started_at, s.path from sessions s "
         "left join cursors c on c.stage = :stage and c.subject = cast(s.seq as text) "
-        "where s.parent = '' and s.turns > coalesce(c.position, 0) order by s.started_at, s.seq",
+        "where s.parent = '' and s.host <> 'probe' and s.turns > coalesce(c.position, 0) order by s.started_at, s.seq",
         stage=stage,
     )
     return [

@@ -90,4 +90,5 @@ TEXT_FILES: tuple[str, ...] = (
 STRUCTURE_FILES: tuple[str, ...] = (
     "endpoint", "config.yaml", "hook/*", "hook/__pycache__/*", "run/*.lock", "run/daemon.json", "run/stopped-by-user",
     "run/hung", "run/*.sock", "models/**/*", "README.txt",
+    "log/report.txt",
 )  # fmt: skip

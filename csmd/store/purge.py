@@ -38,6 +38,7 @@ WAYS: dict[tuple[str, str], tuple[Way, str]] = {
     ("sessions", "title"): ("rewrite", "seq"),
     ("sessions", "path"): ("empty", "seq"),
     ("files", "path"): ("hide", "path"),
+    ("elsewhere", "path"): ("hide", "path"),
     ("projects", "remote"): ("rewrite", "seq"),
     ("aliases", "path"): ("rewrite", "seq"),
     ("directories", "path"): ("hide", "seq"),

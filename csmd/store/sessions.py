@@ -50,7 +50,7 @@ def listing(rows: Rows, *, projects: Sequence[int] | None, limit: int) -> list[S
     wanted = _among("s", projects)
     found = rows.all(
         f"select {_COLUMNS} from sessions s join projects p on p.seq = s.project_seq "  # noqa: S608
-        f"where s.parent = '' {wanted} order by s.last_at desc, s.seq desc limit :limit",
+        f"where s.parent = '' and s.host <> 'probe' {wanted} order by s.last_at desc, s.seq desc limit :limit",
         limit=limit,
     )
     return [_session(row) for row in found]

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 from pathlib import Path
+from typing import Any
 
 from csmd.errors import SchemaTooNew, StoreError
 from csmd.store import migrate, salvage, vectors
@@ -84,6 +85,25 @@ def indexes(rows: Rows) -> list[str]:
         return problems + vectors.problems(rows)
     except StoreError as error:
         return [*problems, f"vectors: {error.what}"]
+
+
+#: What SQLite says of the file and of how it is used.
+_PRAGMAS = ("application_id", "user_version", "journal_mode", "synchronous", "page_size", "page_count", "freelist_count",
+            "auto_vacuum", "secure_delete", "foreign_keys")  # fmt: skip
+
+
+def shape(rows: Rows) -> dict[str, dict[str, Any]]:
+    """The database without a word of what is in it: columns and rows of each table, migrations, SQLite's own settings."""
+    tables: dict[str, Any] = {}
+    for (table,) in rows.all("select name from sqlite_schema where type = 'table' and rootpage > 0 order by name"):
+        columns = [str(name) for (name,) in rows.all("select name from pragma_table_info(:table)", table=table)]
+        tables[str(table)] = {"columns": columns, "rows": int(rows.value(f"select count(*) from '{table}'"))}  # noqa: S608
+    return {
+        "tables": tables,
+        "migrations": {str(name): str(at) for name, at in rows.all("select name, applied_at from migrations")},
+        "pragmas": {name: rows.value(f"pragma {name}") for name in _PRAGMAS},
+        "sqlite": {"version": rows.value("select sqlite_version()")},
+    }
 
 
 @dataclass(frozen=True, slots=True)

@@ -43,22 +43,6 @@ def test_a_symlink_stays_one_and_its_target_is_written(tmp_path: Path) -> None:
     assert [entry.name for entry in target.parent.iterdir()] == ["claude.json"]
 
 
-@pytest.mark.parametrize(
-    ("before", "now", "after"),
-    [(b"one", b"two", b"mine"), (b"one", None, b"mine"), (None, b"two", b"mine"), (b"one", b"two", None)],
-)
-def test_a_file_that_changed_meanwhile_is_not_touched(
-    tmp_path: Path, before: bytes | None, now: bytes | None, after: bytes | None
-) -> None:
-    path = tmp_path / "settings.json"
-    if now is not None:
-        path.write_bytes(now)
-    with pytest.raises(ConfigError):
-        edited.apply(path, before, after)
-    assert edited.read(path) == now
-    assert len(list(tmp_path.iterdir())) == (now is not None)
-
-
 def test_a_place_that_cannot_be_written_is_explained(tmp_path: Path) -> None:
     (tmp_path / "file").write_bytes(b"")
     with pytest.raises(ConfigError) as caught:

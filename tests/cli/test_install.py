@@ -155,8 +155,10 @@ def test_a_file_in_trouble_keeps_no_other_from_being_served(machine: Machine) ->
     good.write_bytes(b"{broken")
     left = machine.run("uninstall", "--json")
     assert left.returncode == 1 and json.loads(left.stdout)["restored"] == []
+    assert machine.paths.install_record.exists()
     write_settings(machine)
-    assert machine.csmd("uninstall", "--json")["restored"] == [str(good)]
+    assert machine.csmd("uninstall", "--json")["restored"] == []
+    assert not machine.paths.install_record.exists() and good.read_bytes() == FOREIGN
 
 
 def make_dangling(path: Path) -> None:

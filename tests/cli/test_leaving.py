@@ -13,14 +13,29 @@ from typing import Any
 import pytest
 from machine import Machine
 
-from csmd.cli import leaving
+from csmd.cli import install, leaving
 from csmd.config import Paths
 from csmd.store import files, holds
+
+#: The store looks at all that lies there; what is removed must have the name that csmd gives.
+NARROWER = {
+    "damaged-*/*": ["damaged-[0-9]*T[0-9]*Z/*"],
+    "repairing/*": ["repairing/**/*"],
+    "backups/*": ["backups/csmd-*", "backups/.csmd-*"],
+    "quarantine/*": ["quarantine/*.json"],
+    "models/**/*": list(leaving.HOME_FILES["embedding models"]),
+    "hook/*": [f"hook/{name}" for name in (*install.HOOK_FILES, *install.HOOK_SCRIPTS, "interpreter")],
+    "hook/__pycache__/*": ["hook/__pycache__/csmd_*.pyc"],
+}
 
 
 def test_every_file_that_the_store_knows_is_known_here() -> None:
     ours = {glob for globs in leaving.HOME_FILES.values() for glob in globs}
-    assert ours == {*holds.TEXT_FILES, *holds.STRUCTURE_FILES}
+    known = {*holds.TEXT_FILES, *holds.STRUCTURE_FILES}
+    assert known - ours == set(NARROWER)
+    for glob, here in NARROWER.items():
+        assert set(here) <= ours, glob
+    assert ours - known == {one for here in NARROWER.values() for one in here}
 
 
 def fill(paths: Paths, *names: str) -> None:
@@ -31,12 +46,14 @@ def fill(paths: Paths, *names: str) -> None:
 
 
 OWN = (
-    "csmd.db", "csmd.db-wal", "csmd.db.before-restore-wal", "backups/csmd-1.db", "damaged-1/csmd.db", "endpoint",
+    "csmd.db", "csmd.db-wal", "csmd.db.before-restore-wal", "backups/csmd-1.db", "damaged-20260504T010203Z/csmd.db", "endpoint",
     "spool/0.event", "spool/.tmp-1", "sessions/-p/s.jsonl", "quarantine/1.json", "models/m/model.onnx",
-    "models/m/deep/er.txt", "hook/csmd_hook.py", "hook/__pycache__/x.pyc", "log/csmd.log.1", "log/crash.txt",
+    "models/m/csmd-model.txt", "models/m/deep/er.txt",
+    "models/tiktoken/abc", "hook/csmd_hook.py", "hook/__pycache__/csmd_spool.pyc", "log/csmd.log.1", "log/crash.txt",
     "config.yaml", "install.json", "README.txt", "run/start.lock", "run/hung", ".README.txt.abc.csmd", "run/.daemon.json.0.tmp",
 )  # fmt: skip
-FOREIGN = ("notes.txt", "sessions/mine.txt", "run/other", "venv/bin/python", "venv/pyvenv.cfg", "log/other.log")
+FOREIGN = ("notes.txt", "sessions/mine.txt", "run/other", "venv/bin/python", "venv/pyvenv.cfg", "log/other.log",
+           "models/mine/model.onnx", "backups/mine.db", "damaged-by-me/x", "hook/mine.sh", "quarantine/notes.txt")  # fmt: skip
 
 
 def test_what_csmd_made_goes_and_all_else_stays(machine: Machine) -> None:
@@ -47,9 +64,11 @@ def test_what_csmd_made_goes_and_all_else_stays(machine: Machine) -> None:
     assert sum(part.bytes for part in going) == 100 * len(OWN)
     left = leaving.purge(paths, going)
     assert {str(path.relative_to(paths.home)) for path in paths.home.rglob("*") if path.is_file()} == set(FOREIGN)
-    assert {path.name for path in left.foreign} == {"notes.txt", "sessions", "run", "venv", "log"}
+    assert {path.name for path in left.foreign} == {
+        "notes.txt", "sessions", "run", "venv", "log", "models", "backups", "damaged-by-me", "hook", "quarantine",
+    }  # fmt: skip
     assert left.refused == [] and leaving.programs(paths) == [paths.home / "venv"]
-    assert not (paths.home / "models").exists() and not (paths.home / "hook").exists()
+    assert not (paths.home / "models" / "m").exists() and not (paths.home / "repairing").exists()
 
 
 def test_nothing_behind_a_link_is_touched(machine: Machine) -> None:
@@ -57,14 +76,14 @@ def test_nothing_behind_a_link_is_touched(machine: Machine) -> None:
     fill(paths, "csmd.db")
     elsewhere.mkdir()
     (elsewhere / "csmd-1.db").write_text("theirs")
-    (elsewhere / "model.onnx").write_text("theirs")
+    (elsewhere / "csmd-model.txt").write_text("theirs")
     (paths.home / "backups").symlink_to(elsewhere)
     (paths.home / "models").mkdir()
     (paths.home / "models" / "linked").symlink_to(elsewhere)
     (paths.home / "csmd.db-wal").symlink_to(elsewhere / "csmd-1.db")
     leaving.purge(paths, leaving.parts(paths))
-    assert sorted(path.name for path in elsewhere.iterdir()) == ["csmd-1.db", "model.onnx"]
-    assert [path.name for path in paths.home.iterdir()] == ["backups"]
+    assert sorted(path.name for path in elsewhere.iterdir()) == ["csmd-1.db", "csmd-model.txt"]
+    assert sorted(path.name for path in paths.home.iterdir()) == ["backups", "models"]
 
 
 def test_the_platforms_places_and_the_second_spool_go_too(machine: Machine, monkeypatch: pytest.MonkeyPatch) -> None:

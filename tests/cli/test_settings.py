@@ -420,3 +420,22 @@ def test_a_second_install_after_an_edit_keeps_the_edit() -> None:
     changed = first.replace(b'"a":1', b'"a":2')
     again = install_entry(changed, merge(changed), HOME, previous=install_entry(original, first, HOME))
     assert removal(merge(changed), again, HOME) == b'{"a":2}'
+
+
+# --- writing (the rest: test_edited.py)
+
+
+@pytest.mark.parametrize(
+    ("before", "now", "after"),
+    [(b"one", b"two", b"mine"), (b"one", None, b"mine"), (None, b"two", b"mine"), (b"one", b"two", None)],
+)
+def test_a_file_that_changed_meanwhile_is_not_touched(
+    tmp_path: Path, before: bytes | None, now: bytes | None, after: bytes | None
+) -> None:
+    path = tmp_path / "settings.json"
+    if now is not None:
+        path.write_bytes(now)
+    with pytest.raises(ConfigError):
+        edited.apply(path, before, after)
+    assert edited.read(path) == now
+    assert len(list(tmp_path.iterdir())) == (now is not None)

@@ -152,3 +152,21 @@ def test_the_settings_are_settled_by_the_daemon_and_status_says_so(machine: Mach
     assert json.loads(again.stdout)["kept_out_by"] == "2.0.77" and "PostCompact" not in settings.read_text()
     machine.csmd("uninstall")
     assert not settings.exists()
+
+
+def test_a_directory_whose_name_was_purged_is_not_noted_by_it_again(parts: Any) -> None:
+    folder = other_directory(parts.machine, "secret-client-work")
+    transcript = str(folder / "projects" / "-p" / "s.jsonl")
+    parts.steward.hint_of_hook(transcript)
+    parts.steward.step(START)
+    assert parts.call("csm_clients")["elsewhere"] == [str(folder)]
+    job = parts.call("csm_privacy_purge", what="secret-client-work", kind="text", by_person=True)["job"]
+    for _ in range(200):
+        parts.steward.step(START)
+        if parts.steward.jobs[job].state in ("done", "failed"):
+            break
+    parts.steward.hint_of_hook(transcript)
+    parts.steward.step(START)
+    assert parts.call("csm_clients")["elsewhere"] == []
+    names = parts.store.read(lambda rows: [path for (path,) in rows.all("select path from elsewhere")])
+    assert names and not any("secret-client-work" in name for name in names)

@@ -14,6 +14,7 @@ import pytest
 from machine import CORRECTION, DECISION, PREFERENCE, Machine, eventually
 
 from csmd.capture import pieces
+from csmd.capture import stage as capture
 from csmd.daemon import hosts
 from csmd.daemon.jobs import Job
 from csmd.daemon.now import iso
@@ -449,3 +450,21 @@ def turns_of(parts: Any, session: str) -> int:
             )
         )
     )
+
+
+@pytest.mark.parametrize(
+    ("name", "over"), [("Stop", True), ("StopFailure", True), ("PostCompact", True), ("SubagentStop", False)]
+)
+def test_after_an_error_or_a_compaction_nobody_waits_for_more_of_the_turn(parts: Any, name: str, over: bool) -> None:
+    parts.machine.conversation()
+    step(parts)
+    before = known(parts)
+    body = json.dumps({"session_id": "s1", "agent_id": "a1", "cwd": str(parts.machine.project), "error": "unknown",
+                       "last_assistant_message": "", "compact_summary": "<summary>Not from here.</summary>"})  # fmt: skip
+    at = ago(0)
+    event, redacted = capture.decode_event(body.encode(), name=name, event_id="e1", at=at)
+    key = parts.store.hash_key
+    assert parts.store.write(lambda rows: capture.record(rows, event, redacted=redacted, key=key, now=at))
+    settled = parts.store.read(lambda rows: rows.value("select settled_at from sessions where id = 's1'"))
+    assert (settled == at) == over
+    assert known(parts) == {**before, "events": before["events"] + 1}

@@ -57,7 +57,7 @@ def test_the_list_of_tools_is_the_registry(parts: Any) -> None:
         "csm_session_write_user", "csm_session_write_assistant", "csm_session_write_system", "csm_session_write_summary",
         "csm_session_tombstone",
         "csm_privacy_purge", "csm_privacy_lift", "csm_privacy_scan",
-        "csm_backup_make",
+        "csm_backup_make", "csm_probe_take",
     }  # fmt: skip
     with pytest.raises(BadInput, match="unknown tool 'csm_nothing'"):
         parts.call("csm_nothing")

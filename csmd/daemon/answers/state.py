@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING, Any
 
 from csmd.daemon import clients
 from csmd.daemon.tool import Params, Tool
-from csmd.store import context, core
+from csmd.store import context, core, soundness
 from csmd.store.sqlite import Rows
 
 if TYPE_CHECKING:
@@ -20,8 +20,14 @@ def _receipts(tools: Tools, rows: Rows, params: Params) -> dict[str, Any]:
 
 
 def _check(tools: Tools, rows: Rows, params: Params) -> dict[str, Any]:
+    if not params["indexes"]:
+        return {"problems": soundness.structure(rows) or soundness.content(rows)}
     # FTS5's own check is a statement that writes nothing but wants the writer.
     return {"problems": tools.store.write(core.integrity)}
+
+
+def _shape(tools: Tools, rows: Rows, params: Params) -> dict[str, Any]:
+    return soundness.shape(rows)
 
 
 def _status(tools: Tools, rows: Rows, params: Params) -> dict[str, Any]:
@@ -40,6 +46,9 @@ TOOLS: dict[str, Tool] = {
     "csm_receipts": Tool(
         summary="What was injected, when and into which session", mutates=False, run=_receipts, parameters={"limit": (int, 20)}
     ),
-    "csm_store_check": Tool(summary="Check that the database is sound", mutates=False, run=_check, parameters={}),
+    "csm_store_check": Tool(summary="Check that the database is sound", mutates=False, run=_check, parameters={"indexes": (bool, True)}),
+    "csm_store_shape": Tool(
+        summary="The database without its content: tables, how many rows, SQLite's settings", mutates=False, run=_shape, parameters={}
+    ),
     "csm_runtime_status": Tool(summary="The daemon's state", mutates=False, run=_status, parameters={}, lane="status"),
 }  # fmt: skip

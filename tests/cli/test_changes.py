@@ -1,0 +1,105 @@
+"""One file that others write, too: planned anew where it changed, given up after a few times, never overwritten."""
+
+from __future__ import annotations
+
+import json
+from functools import partial
+from pathlib import Path
+
+import pytest
+from machine import Machine
+
+from csmd.cli import changes, entries, install, record, settings
+from csmd.cli.changes import Change
+from csmd.cli.clients import Choice
+
+KINDS = entries.KINDS[:1]
+
+
+def test_a_file_that_its_owner_writes_meanwhile_is_planned_anew_and_keeps_what_was_written(machine: Machine) -> None:
+    path = machine.assistant / "settings.json"
+    path.parent.mkdir()
+    path.write_text('{"n": 0}')
+    machine.home.mkdir(mode=0o700)
+    wanted, written = install.ours(machine.config()), []
+
+    def write(change: Change) -> None:
+        if len(written) < 2:
+            written.append(path.write_text(json.dumps({"n": len(written) + 1})))
+        changes.put_in(machine.paths, change)
+
+    outcome = changes.written(path, partial(changes.merging, path, KINDS, wanted), write)
+    assert outcome.changed and outcome.trouble is None
+    found = json.loads(path.read_text())
+    assert found["n"] == 2 and list(found["hooks"]) == list(settings.EVENTS)
+    changes.written(path, partial(changes.removing, machine.paths, path), partial(changes.take_out, machine.paths))
+    assert path.read_text() == '{"n": 2}'
+
+
+def test_a_file_that_never_holds_still_is_left_to_its_owner(machine: Machine) -> None:
+    path = machine.root / "settings.json"
+    machine.home.mkdir(mode=0o700)
+    counted = iter(range(100))
+
+    def write(change: Change) -> None:
+        path.write_text(json.dumps({"n": next(counted)}))
+        changes.put_in(machine.paths, change)
+
+    outcome = changes.written(path, partial(changes.merging, path, KINDS, install.ours(machine.config())), write)
+    assert not outcome.changed and outcome.trouble is not None and "somebody else" in outcome.trouble.what
+    assert json.loads(path.read_text()) == {"n": changes.TRIES - 1}
+    assert record.load(machine.paths)["settings"] == {}, "what was not written is not in the record"
+
+
+@pytest.fixture
+def settled(machine: Machine) -> Machine:
+    """A machine on which every newer event is registered."""
+    config = machine.config()
+    wanted = install.ours(config, tuple(settings.NEWER))
+    install.install(config, install.plan(config, wanted), wanted)
+    return machine
+
+
+def test_settling_takes_out_what_is_not_known_and_the_original_is_not_forgotten(machine: Machine) -> None:
+    path, original = machine.assistant / "settings.json", b'{"hooks":{ "PostCompact": []}, "a":1}'
+    path.parent.mkdir()
+    path.write_bytes(original)
+    config = machine.config()
+    wanted = install.ours(config, tuple(settings.NEWER))
+    install.install(config, install.plan(config, wanted), wanted)
+    assert record.load(machine.paths)["needs"] == "2.1.101"
+    gone, _ = install.settle(machine.paths, Choice(events=("PostCompact",), kept_out_by="2.1.77"))
+    assert gone == ["StopFailure"] and b"StopFailure" not in path.read_bytes() and b"PostCompact" in path.read_bytes()
+    assert install.noted_choice(machine.paths) == Choice(events=("PostCompact",), kept_out_by="2.1.77")
+    gone, _ = install.settle(machine.paths, Choice(events=(), kept_out_by="2.0.77"))
+    assert gone == ["PostCompact"] and list(json.loads(path.read_bytes())["hooks"]) == list(settings.EVENTS)
+    assert record.load(machine.paths)["needs"] == ""
+    assert install.settle(machine.paths, Choice(events=())) == ([], [])
+    install.uninstall(machine.paths)
+    assert path.read_bytes() == original
+
+
+def test_settling_brings_nothing_back_that_somebody_took_out(settled: Machine) -> None:
+    path = settled.assistant / "settings.json"
+    value = json.loads(path.read_bytes())
+    del value["hooks"]["Stop"], value["hooks"]["PostCompact"]
+    path.write_text(json.dumps(value))
+    install.settle(settled.paths, Choice(events=(), kept_out_by="2.0.77"))
+    assert set(json.loads(path.read_bytes())["hooks"]) == set(settings.EVENTS) - {"Stop"}
+    path.unlink()
+    install.settle(settled.paths, Choice(events=()))
+    assert not path.exists()
+
+
+def test_settings_that_cannot_be_written_keep_the_note_that_an_old_client_is_in_danger(settled: Machine) -> None:
+    path = settled.assistant / "settings.json"
+    path.chmod(0o400)
+    _, (outcome,) = install.settle(settled.paths, Choice(events=(), kept_out_by="2.0.77"))
+    assert outcome.trouble is not None and record.load(settled.paths)["events"] == list(settings.NEWER)
+
+
+def test_no_foreign_file_among_the_hooks_is_removed(settled: Machine) -> None:
+    (settled.paths.hook_dir / "mine.sh").write_text("mine")
+    install.uninstall(settled.paths)
+    assert [path.name for path in settled.paths.hook_dir.iterdir()] == ["mine.sh"]
+    assert not Path(settled.paths.hook_script).exists() and not settled.paths.install_record.exists()

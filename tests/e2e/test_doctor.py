@@ -1,0 +1,51 @@
+"""What `csmd doctor` says against what the real client does: when hooks run, and when they are switched off."""
+
+from __future__ import annotations
+
+import json
+import os
+import shlex
+import subprocess
+import sys
+from typing import TYPE_CHECKING, Any
+
+import pytest
+
+if TYPE_CHECKING:
+    from e2e.conftest import Claude, Csmd, Sandbox
+
+pytestmark = pytest.mark.e2e
+
+
+def doctor(claude: Claude, sandbox: Sandbox) -> tuple[int, dict[str, str], str]:
+    """Its exit code, the level of what it found by check, and the verdict; `claude` is on the PATH."""
+    shim = sandbox.path / "bin" / "claude"
+    shim.parent.mkdir(exist_ok=True)
+    shim.write_text(f'#!/bin/sh\nexec {shlex.join(claude.command)} "$@"\n')
+    shim.chmod(0o755)
+    env = {**sandbox.environment(), "PATH": f"{shim.parent}:{os.environ['PATH']}"}
+    done = subprocess.run([sys.executable, "-m", "csmd", "doctor", "--json"], cwd=sandbox.project, env=env, capture_output=True,
+                          stdin=subprocess.DEVNULL, timeout=60)  # fmt: skip
+    value: dict[str, Any] = json.loads(done.stdout)
+    found = {check["id"]: check["level"] for check in value["checks"] if check["level"] != "ok"}
+    return done.returncode, found, value["verdict"]
+
+
+def test_the_doctor_says_what_the_client_does(claude: Claude, csmd: Csmd, sandbox: Sandbox) -> None:
+    csmd("install", "--json")
+    claude.run("Say something", {"text": "Something."})
+    before = csmd("status", "--json")
+    assert before["counts"]["events"] >= 3 and before["counts"]["sessions"] == 1
+    code, found, verdict = doctor(claude, sandbox)
+    assert (code, verdict[:14]) == (0, "Capture works:")
+    # A client that is slow to start on a busy machine is not waited for: that is no more than a note.
+    assert set(found.values()) <= {"note"} and found.keys() <= {"model", "commands", "client"}, found
+    after = csmd("status", "--json")
+    assert (after["counts"], after["last_event"]) == (before["counts"], before["last_event"])
+
+    settings = json.loads(sandbox.settings_file.read_text())
+    sandbox.write_settings({**settings, "disableAllHooks": True})
+    claude.run("Say something else", {"text": "Something else."})
+    assert csmd("status", "--json")["counts"]["events"] == before["counts"]["events"]
+    code, found, verdict = doctor(claude, sandbox)
+    assert (code, verdict[:18], found["hooks-disabled"]) == (1, "Capture is broken:", "fail")

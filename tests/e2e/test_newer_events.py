@@ -1,0 +1,85 @@
+"""Newer events on the real client: they run where it knows them, an old one is not hurt, and they go when one appears."""
+
+from __future__ import annotations
+
+import json
+import shlex
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+import pytest
+from e2e import client
+from machine import eventually
+
+from csmd.cli import settings
+
+if TYPE_CHECKING:
+    from e2e.conftest import Claude, Csmd, Sandbox
+
+pytestmark = pytest.mark.e2e
+
+NEW, OLD = client.VERSIONS
+
+
+def put_on_the_machine(command: list[str], home: Path) -> None:
+    """The client where its installer puts it."""
+    path = home / ".local" / "bin" / "claude"
+    path.parent.mkdir(parents=True, exist_ok=True)
+    path.write_text(f'#!/bin/sh\nexec {shlex.join(command)} "$@"\n')
+    path.chmod(0o755)
+
+
+def registered(csmd: Csmd) -> list[str]:
+    return [event for event in settings.NEWER if csmd.hook_commands(event)]
+
+
+def install(csmd: Csmd, version: str) -> None:
+    """Installs beside a client of this version; skips where the machine has an older one of its own."""
+    why = csmd("install", "--json")["kept_out_by"]
+    if version == NEW and why:
+        pytest.skip(f"newer events stay out on this machine: {why}")
+    assert bool(why) == (version == OLD)
+
+
+def test_newer_events_are_registered_where_the_client_knows_them_and_run(
+    claude: Claude, csmd: Csmd, sandbox: Sandbox
+) -> None:
+    before = sorted(str(path) for path in sandbox.home.rglob("*"))
+    put_on_the_machine(claude.command, sandbox.home)
+    install(csmd, claude.version)
+    asked = {path for path in map(str, sandbox.home.rglob("*")) if path not in before}
+    assert asked == {str(sandbox.home / ".local"), str(sandbox.home / ".local/bin"),
+                     str(sandbox.home / ".local/bin/claude"), str(sandbox.settings_file)}  # fmt: skip
+    assert registered(csmd) == (list(settings.NEWER) if claude.version == NEW else [])
+    said = claude.run("I prefer tabs over spaces.", "Noted.")
+    assert said.exit_code == 0 and not said.hook_failures() and not client.hook_failures(sandbox.home)
+    assert {"session_start", "prompt", "stop"} <= set(csmd("status", "--json")["last_event"])
+    if claude.version == NEW:
+        claude.run("/compact", "<summary>They prefer tabs.</summary>", options=("--resume", said.session_id))
+        assert not client.hook_failures(sandbox.home)
+        assert "post_compact" in csmd("status", "--json")["last_event"]
+    csmd("uninstall")
+    assert not sandbox.settings_file.exists()
+
+
+def test_an_old_client_that_appears_has_them_taken_out_and_its_hooks_work(
+    claude: Claude, csmd: Csmd, sandbox: Sandbox
+) -> None:
+    if claude.version != OLD:
+        pytest.skip("this is about the old client")
+    try:
+        put_on_the_machine(client.command_of(NEW, client.directory()), sandbox.home)
+    except client.ClientMissingError as missing:
+        pytest.skip(str(missing))
+    install(csmd, NEW)
+    assert registered(csmd) == list(settings.NEWER)
+    claude.run("I prefer tabs over spaces.", "Noted.")
+    assert csmd("status", "--json")["last_event"] == {}, "an unknown event made it ignore the whole file"
+    csmd("sync", "--no-vectors")
+    csmd("restart")  # a new daemon looks at once
+    eventually(lambda: not registered(csmd))
+    assert eventually(lambda: csmd("status", "--json")["clients"]["kept_out_by"] == OLD)
+    claude.run("I prefer short names, too.", "Noted.")
+    assert {"session_start", "prompt", "stop"} <= set(csmd("status", "--json")["last_event"])
+    assert csmd("install", "--json")["kept_out_by"] == OLD and registered(csmd) == []
+    assert list(json.loads(sandbox.settings_file.read_text())["hooks"]) == list(settings.EVENTS)
