@@ -94,7 +94,7 @@ def _result(reply: wire.Reply) -> Any:
     if reply.status == "retry":
         raise DaemonBusy("the daemon is stopping", hint="try again in a moment")
     if reply.status == "upgrade":
-        raise CsmdError("the daemon is older than this command", hint="csmd restart")
+        raise CsmdError("the daemon is older than this command", hint="csmd upgrade")
     problem = wire.loads(reply.body or b"{}")
     raise CsmdError(str(problem.get("error", reply.status)), hint=str(problem.get("hint", "")))
 

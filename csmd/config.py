@@ -9,7 +9,7 @@ from __future__ import annotations
 import difflib
 import os
 import sys
-from collections.abc import Mapping
+from collections.abc import Mapping, MutableMapping
 from dataclasses import dataclass, fields, replace
 from pathlib import Path
 from typing import Any
@@ -46,6 +46,11 @@ class Paths:
     def instance(self) -> Path:
         """JSON about the running daemon: pid, start token, version, protocol, socket."""
         return self.home / "run" / "daemon.json"
+
+    @property
+    def complaint(self) -> Path:
+        """What a daemon said on stderr that could not start."""
+        return self.home / "run" / "start.stderr"
 
     @property
     def stopped_mark(self) -> Path:
@@ -331,3 +336,54 @@ def child_environment() -> dict[str, str]:
             "XDG_DATA_HOME", "XDG_CONFIG_HOME", "XDG_STATE_HOME", "XDG_RUNTIME_DIR", "DBUS_SESSION_BUS_ADDRESS",
             "DISPLAY", "TIKTOKEN_CACHE_DIR", "LD_LIBRARY_PATH")  # fmt: skip
     return {**{name: os.environ[name] for name in keep if name in os.environ}, **SILENT}
+
+
+#: What a service manager does not know of the shell that installed csmd, and a daemon must: where things are.
+PLACES = ("CSMD_HOME", "CLAUDE_CONFIG_DIR", "XDG_DATA_HOME", "XDG_CONFIG_HOME", "XDG_STATE_HOME", "TIKTOKEN_CACHE_DIR",
+          "LD_LIBRARY_PATH")  # fmt: skip
+
+
+def unit_environment(kind: str, env: Mapping[str, str] | None = None) -> dict[str, str]:
+    """The environment that a unit of a service manager (`systemd`, `launchd`) sets for the daemon."""
+    env = os.environ if env is None else env
+    return {**{name: env[name] for name in PLACES if env.get(name)}, "CSMD_SERVICE": kind}
+
+
+def started_by(env: Mapping[str, str] | None = None) -> str:
+    """Who keeps this daemon: `systemd`, `launchd`, or `detached` when nobody does."""
+    kind = (os.environ if env is None else env).get("CSMD_SERVICE", "")
+    return kind if kind in ("systemd", "launchd") else "detached"
+
+
+def take_notify_socket(env: MutableMapping[str, str] | None = None, *, pid: int | None = None) -> tuple[str, float]:
+    """(where the service manager listens or "", seconds of its patience or 0); no child inherits them."""
+    env = os.environ if env is None else env
+    address, patience, whose = (env.pop(name, "") for name in ("NOTIFY_SOCKET", "WATCHDOG_USEC", "WATCHDOG_PID"))
+    meant = not whose or whose == str(os.getpid() if pid is None else pid)
+    return address, int(patience) / 1e6 if patience.isdigit() and meant and address else 0.0
+
+
+def manager_environment(env: Mapping[str, str] | None = None) -> dict[str, str]:
+    """The environment in which the user's service manager is found, also from cron or after `su`, which do not name it."""
+    env = os.environ if env is None else env
+    place = Path(f"/run/user/{os.getuid()}")
+    named = env.get("XDG_RUNTIME_DIR") or (str(place) if place.is_dir() else "")
+    keep = ("HOME", "PATH", "USER", "LOGNAME", "DBUS_SESSION_BUS_ADDRESS")
+    found = {name: env[name] for name in keep if name in env}
+    return {**found, "LC_ALL": "C", **({"XDG_RUNTIME_DIR": named} if named else {})}
+
+
+def unit_folders(kind: str, env: Mapping[str, str] | None = None) -> tuple[Path, ...]:
+    """Where a user's own units of a service manager lie, the likeliest first."""
+    env = os.environ if env is None else env
+    if kind == "launchd":
+        return (Path.home() / "Library" / "LaunchAgents",)
+    chosen = env.get("XDG_CONFIG_HOME", "")
+    places = ([Path(chosen)] if chosen.startswith("/") else []) + [Path.home() / ".config"]
+    return tuple(dict.fromkeys(place / "systemd" / "user" for place in places))
+
+
+def has_screen(env: Mapping[str, str] | None = None) -> bool:
+    """Whether the user sits at a desktop: its session lasts as long as the work."""
+    env = os.environ if env is None else env
+    return bool(env.get("WAYLAND_DISPLAY") or env.get("DISPLAY")) and not env.get("SSH_CONNECTION")

@@ -91,7 +91,7 @@ def test_a_daemon_that_is_stuck_is_told_from_one_that_is_away(machine: Machine, 
     ("reply", "kind", "what", "hint"),
     [
         (Reply(status="retry"), DaemonBusy, "stopping", "try again"),
-        (Reply(status="upgrade"), CsmdError, "older than this command", "csmd restart"),
+        (Reply(status="upgrade"), CsmdError, "older than this command", "csmd upgrade"),
         (Reply(status="refused", body=b'{"error":"full","hint":"free"}'), CsmdError, "full", "free"),
         (Reply(status="error", body=b'{"error":"wrong"}'), CsmdError, "wrong", ""),
         (Reply(status="error"), CsmdError, "error", ""),

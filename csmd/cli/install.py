@@ -1,6 +1,7 @@
 """Installing and leaving: what is written outside csmd's own directories is listed, recorded and taken back.
 
-Outside its own directories csmd writes its entries in the assistant's files (entries.py), and nothing else. The
+Outside its own directories csmd writes its entries in the assistant's files (entries.py), the service unit (placing.py),
+and nothing else. The
 record in `install.json` holds what `uninstall` needs to restore them byte for byte, and no more.
 """
 
@@ -155,7 +156,8 @@ def uninstall(paths: Paths) -> list[Outcome]:
             changes.written(path, partial(changes.removing, paths, path), partial(changes.take_out, paths))
             for path in map(Path, record.load(paths)["settings"])
         ]
-        if not record.load(paths)["settings"]:
+        left = record.load(paths)
+        if not left["settings"] and not left["service"]:  # whoever takes the unit away needs it
             paths.install_record.unlink(missing_ok=True)
         remove_hooks(paths)
     return done

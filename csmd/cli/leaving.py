@@ -38,7 +38,7 @@ HOME_FILES: dict[str, tuple[str, ...]] = {
     "configuration": ("config.yaml",),
     "state": (
         "endpoint", "install.json", "README.txt", "run/*.lock", "run/daemon.json", "run/stopped-by-user", "run/hung",
-        "run/*.sock", "run/start.stderr",
+        "run/*.sock", "run/*.stderr",
     ),
 }  # fmt: skip
 #: What lies beside it is a model that csmd copied.

@@ -4,6 +4,8 @@ settings         file -> {"original", "sha256", "kinds"}: how to give its bytes 
 folders          file -> whether its directory was made for it
 events           the newer events that are registered; `needs` is the oldest client that may be in use with them,
                  `kept_out_by` why there are not more
+service          the unit that keeps the daemon: {"kind", "file", "folders": those made for it}; null for none
+version          which csmd put all this into place
 assistant_dirs   the configuration directories that were served; the daemon reads their transcripts
 """
 
@@ -31,6 +33,8 @@ def load(paths: Paths) -> dict[str, Any]:
         "events": [],
         "needs": "",
         "kept_out_by": "",
+        "service": None,
+        "version": "",
     }
     if not paths.install_record.exists():
         return empty

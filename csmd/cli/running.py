@@ -4,11 +4,12 @@ from __future__ import annotations
 
 import os
 import sys
+from typing import Any
 
 import click
 
 from csmd.cli import ask as asking
-from csmd.cli import service
+from csmd.cli import placing, service, show_service
 from csmd.cli.ask import json_option
 from csmd.config import default_paths
 
@@ -25,19 +26,20 @@ def daemon() -> None:
 @json_option
 def start(as_json: bool) -> None:
     """Start the daemon in the background."""
-    asking.out(service.start(default_paths()), as_json, lambda value: click.echo(
-        f"the daemon {'runs' if value['started'] else 'was running already'}, pid {value['daemon']['pid']}"))  # fmt: skip
+    asking.out(service.start(default_paths()), as_json, _runs)
 
 
 @click.command()
 @json_option
 def stop(as_json: bool) -> None:
-    """Stop the daemon; hooks keep what happens meanwhile."""
-    stopped = service.stop(default_paths(), by_user=True)
+    """Stop the daemon until `csmd start`; hooks keep what happens."""
+    paths = default_paths()
+    stopped = service.stop(paths, by_user=True)
+    stays = "; it stays stopped, also at the next login, until `csmd start`" if service.manager(paths) else ""
     asking.out(
         {"stopped": stopped},
         as_json,
-        lambda value: click.echo("stopped" if value["stopped"] else "no daemon was running"),
+        lambda value: click.echo(("stopped" if value["stopped"] else "no daemon was running") + stays),
     )
 
 
@@ -47,9 +49,17 @@ def restart(as_json: bool) -> None:
     """Stop the daemon and start it again."""
     paths = default_paths()
     service.stop(paths, by_user=False)
-    asking.out(
-        service.start(paths), as_json, lambda value: click.echo(f"the daemon runs, pid {value['daemon']['pid']}")
-    )
+    asking.out(service.start(paths), as_json, _runs)
+
+
+def _runs(value: dict[str, Any]) -> None:
+    """That it runs, and who keeps it; a unit that could not be used is no secret."""
+    word = "runs" if value["started"] else "was running already"
+    kept = f", kept by {value['service']}" if value.get("service", "detached") != "detached" else ""
+    click.echo(f"the daemon {word}, pid {value['daemon']['pid']}{kept}")
+    unit = placing.recorded_file(default_paths())
+    if unit and not kept:
+        show_service.say(f"it is detached: the service manager that has {unit} does not answer")
 
 
 #: In the order that `csmd --help` lists them.

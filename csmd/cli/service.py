@@ -1,4 +1,6 @@
-"""Starting and stopping the daemon as a detached process; knows pids and the socket, nothing inside.
+"""Starting and stopping the daemon: through the service manager that has its unit, else as a detached process.
+
+Knows pids and the socket, nothing inside. A manager that cannot be reached keeps nobody from starting or stopping.
 
 A pid names our daemon only together with its start time: pids come round again. A zombie is
 gone: on some machines nobody reaps an orphan for a while.
@@ -20,57 +22,128 @@ from typing import IO, Any
 import psutil
 
 from csmd import client, wire
+from csmd.cli import managers, record, wsl
 from csmd.cli.disk import make_private
+from csmd.cli.managers import Manager
 from csmd.config import Paths, boot_id, child_environment
-from csmd.errors import BadInput, CsmdError, DaemonBusy, DaemonUnreachable
+from csmd.errors import BadInput, ConfigError, CsmdError, DaemonBusy, DaemonUnreachable
 
 START_PATIENCE_S = 30.0
 STOP_PATIENCE_S = 20.0
+#: Where Linux says what it is, and what is mounted.
+KERNEL, MOUNTS = Path("/proc/version"), Path("/proc/mounts")
 
 
 def running(paths: Paths) -> psutil.Process | None:
     """The daemon's process, or None; told by the instance file's pid and start time together."""
     try:
-        instance = wire.loads(paths.instance.read_bytes())
-        process = psutil.Process(int(instance["pid"]))
+        known = instance(paths)
+        process = psutil.Process(int(known["pid"]))
         # As the daemon's start_token: since the boot, because the clock may have been set since.
         start = process.create_time() - (psutil.boot_time() if psutil.LINUX else 0.0)
-        same = abs(start - float(instance["start"])) < 1.0 and instance["boot"] == boot_id()
+        same = abs(start - float(known["start"])) < 1.0 and known["boot"] == boot_id()
         alive = same and process.status() != psutil.STATUS_ZOMBIE
-    except (OSError, BadInput, KeyError, TypeError, ValueError, psutil.Error):
+    except (KeyError, TypeError, ValueError, psutil.Error):
         return None
     return process if alive else None
 
 
+def instance(paths: Paths) -> dict[str, Any]:
+    """What the daemon that runs, or the last one that was killed, says of itself; empty when none does."""
+    try:
+        value = wire.loads(paths.instance.read_bytes())
+    except (OSError, BadInput):
+        return {}
+    return value if isinstance(value, dict) else {}
+
+
+def manager(paths: Paths) -> Manager | None:
+    """The manager that has this home's unit and answers; None when the daemon is to run detached."""
+    try:
+        known = record.load(paths)["service"]
+    except (OSError, CsmdError):
+        return None  # a damaged record must keep nobody from stopping a daemon
+    if not isinstance(known, dict) or not Path(str(known.get("file"))).is_file():
+        return None
+    keeper = managers.recorded(paths, str(known.get("kind")), str(known.get("file")))
+    return keeper if keeper is not None and keeper.reachable() else None
+
+
+def note(paths: Paths, kind: str) -> str:
+    """What a person should know of how long a daemon lives that `kind` keeps; "" when it lives as one would think."""
+    if kind == "detached":
+        return "after a reboot `csmd start` brings it back"
+    keeper = manager(paths)
+    return keeper.note() if keeper is not None else ""
+
+
+def refuse_windows(paths: Paths) -> None:
+    """ConfigError when this home is on a drive of Windows, where csmd cannot live."""
+    why = wsl.refusal(paths.home, version=kernel(), mounts=_text(MOUNTS))
+    if why:
+        raise ConfigError(why, hint="leave CSMD_HOME away, or set it to a directory of Linux's own, e.g. ~/.csmd")
+
+
+def kernel() -> str:
+    """What the system says it is; "" where it does not."""
+    return _text(KERNEL)
+
+
 def start(paths: Paths) -> dict[str, Any]:
-    """Starts the daemon detached and waits until it answers; its status, with `started` False when it ran already."""
+    """Starts the daemon and waits until it answers; its status, with `started` False when it ran already."""
+    refuse_windows(paths)
     for folder in (paths.home, paths.run_dir):
         make_private(folder)
     with _one_at_a_time(paths):
         until = time.monotonic() + START_PATIENCE_S
-        child: subprocess.Popen[bytes] | None = None
+        beginning: _Beginning | None = None
         while time.monotonic() < until:
-            process = running(paths)
-            if process is not None:
+            if running(paths) is not None:
                 with contextlib.suppress(DaemonUnreachable, DaemonBusy):
                     status = _ask(paths)
-                    if child is not None:
-                        # Popen would warn about a child it never waited for: this one outlives us on purpose.
-                        child.poll()
-                        child.returncode = child.returncode or 0
-                    return {**status, "started": child is not None and status["daemon"]["pid"] == child.pid}
-            elif child is None:
-                child = _spawn(paths)
-            elif child.poll() is not None:
-                what, hint = complaint(_complaint_path(paths).read_text(encoding="utf-8", errors="replace"))
-                raise CsmdError(
-                    f"the daemon ended at once: {what or f'exit code {child.returncode}'}",
-                    hint=hint or f"see {paths.log_file}",
-                )
+                    if beginning is not None:
+                        beginning.let_go()
+                    return {**status, "started": beginning is not None and beginning.is_it(status["daemon"]["pid"])}
+            elif beginning is None:
+                beginning = _begin(paths)
+            elif (ended := beginning.ended()) is not None:
+                what, hint = complaint(_said(paths))
+                raise CsmdError(f"the daemon ended at once: {what or ended}", hint=hint or beginning.where_to_look)
             time.sleep(0.02)
-        if child is not None:
-            child.returncode = child.poll() or 0
+        if beginning is not None:
+            beginning.let_go()
         raise CsmdError(f"the daemon did not answer within {START_PATIENCE_S:g} s", hint=f"see {paths.log_file}")
+
+
+class _Beginning:
+    """Owns a start under way: a child of ours that outlives us, or what a manager said about it."""
+
+    def __init__(self, paths: Paths, child: subprocess.Popen[bytes] | None, refused: str, where_to_look: str) -> None:
+        self._paths, self._child, self._refused, self.where_to_look = paths, child, refused, where_to_look
+
+    def ended(self) -> str | None:
+        """How it ended before it answered; None while it may still come."""
+        if self._child is None:
+            return self._refused or ("it could not run" if _said(self._paths) else None)
+        return None if self._child.poll() is None else f"exit code {self._child.returncode}"
+
+    def is_it(self, pid: int) -> bool:
+        """Whether the daemon that answers is the one that was started here."""
+        return self._child is None or self._child.pid == pid
+
+    def let_go(self) -> None:
+        """Popen would warn about a child it never waited for: this one outlives us on purpose."""
+        if self._child is not None:
+            self._child.returncode = self._child.poll() or 0
+
+
+def _begin(paths: Paths) -> _Beginning:
+    keeper = manager(paths)
+    if keeper is None:
+        return _Beginning(paths, _spawn(paths), "", f"see {paths.log_file}")
+    paths.complaint.unlink(missing_ok=True)
+    keeper.enable()  # `csmd stop` has it stay away, also at the next login
+    return _Beginning(paths, None, keeper.start(), keeper.where_to_look())
 
 
 @contextlib.contextmanager
@@ -100,8 +173,15 @@ def _spawn(paths: Paths) -> subprocess.Popen[bytes]:
 
 
 def stop(paths: Paths, *, by_user: bool) -> bool:
-    """Ends the daemon and waits until it is gone; False when none ran. `by_user` leaves the stopped mark."""
-    process = running(paths)
+    """Ends the daemon and waits until it is gone; False when none ran.
+
+    `by_user` leaves the stopped mark, and has a service manager not start it at the next login.
+    """
+    process, keeper = running(paths), manager(paths)
+    if keeper is not None:
+        keeper.stop()  # also where none runs: it may be about to be started again
+        if by_user:
+            keeper.disable()
     if process is not None:
         _end(process)
     if by_user and paths.run_dir.is_dir():
@@ -132,10 +212,9 @@ def complaint(said: str) -> tuple[str, str]:
 
 def why_not(paths: Paths, error: DaemonUnreachable) -> DaemonUnreachable:
     """The same error with what the last daemon said that could not start, if one did."""
-    with contextlib.suppress(OSError):
-        what, hint = complaint(_complaint_path(paths).read_text(encoding="utf-8", errors="replace"))
-        if what and running(paths) is None:
-            return DaemonUnreachable(f"{error.what}; the last one ended at once: {what}", hint=hint or error.hint)
+    what, hint = complaint(_said(paths))
+    if what and running(paths) is None:
+        return DaemonUnreachable(f"{error.what}; the last one ended at once: {what}", hint=hint or error.hint)
     return error
 
 
@@ -143,11 +222,17 @@ def _ask(paths: Paths) -> dict[str, Any]:
     return dict(client.call(paths, "csm_runtime_status", patience_s=5.0))
 
 
-def _complaint_path(paths: Paths) -> Path:
-    return paths.home / "run" / "start.stderr"
+def _said(paths: Paths) -> str:
+    """What the last daemon that could not start said; "" when it said nothing."""
+    return _text(paths.complaint)
+
+
+def _text(path: Path) -> str:
+    try:
+        return path.read_text(encoding="utf-8", errors="replace")
+    except OSError:
+        return ""
 
 
 def _complaint_file(paths: Paths) -> IO[bytes]:
-    return os.fdopen(
-        os.open(_complaint_path(paths), os.O_WRONLY | os.O_CREAT | os.O_TRUNC | os.O_NOFOLLOW, 0o600), "wb"
-    )
+    return os.fdopen(os.open(paths.complaint, os.O_WRONLY | os.O_CREAT | os.O_TRUNC | os.O_NOFOLLOW, 0o600), "wb")

@@ -10,10 +10,9 @@ from typing import Any
 
 import click
 
-import csmd
 from csmd import client, wire
 from csmd.cli import ask as asking
-from csmd.cli import changes, clients, edited, leaving, service, settings, show, show_setup
+from csmd.cli import changes, clients, edited, leaving, placing, service, settings, show, show_service, show_setup
 from csmd.cli import install as installing
 from csmd.cli.ask import json_option
 from csmd.cli.changes import Change, Outcome
@@ -37,10 +36,12 @@ def _absolute(_context: click.Context, _parameter: click.Parameter, folders: tup
     help="A further configuration directory of the assistant (CLAUDE_CONFIG_DIR); may be repeated.",
 )
 @click.option("--no-start", is_flag=True, help="Do not start the daemon nor import anything.")
+@click.option("--no-service", is_flag=True, help="Run the daemon detached: it does not come back by itself.")
 @json_option
-def install(dry_run: bool, config_dirs: tuple[Path, ...], no_start: bool, as_json: bool) -> None:
-    """Put the hooks in place, start the daemon, import past sessions."""
+def install(dry_run: bool, config_dirs: tuple[Path, ...], no_start: bool, no_service: bool, as_json: bool) -> None:
+    """Put hooks and service in place, import past sessions."""
     paths = default_paths()
+    unit = placing.plan(paths, wanted=not no_service)
     known = _clients(paths)
     seen = tuple(Path(folder) for folder in known["elsewhere"]) if known else ()
     config = installing.configuration((*config_dirs, *seen))
@@ -50,16 +51,22 @@ def install(dry_run: bool, config_dirs: tuple[Path, ...], no_start: bool, as_jso
     wanted = installing.ours(config, choice.events)
     planned = installing.plan(config, wanted)
     if dry_run:
-        shown = {"home": str(paths.home), "settings": [_planned(change) for change in planned]}
+        shown = {"home": str(paths.home), "settings": [_planned(change) for change in planned],
+                 "service": show_service.planned(unit)}  # fmt: skip
         asking.out(shown, as_json, lambda _: show_setup.plan(config, planned, seen, choice if known else None))
+        if not as_json:
+            show_service.plan(unit)
         _raise_trouble(planned)
         return
     outcomes = installing.install(config, planned, wanted, choice.kept_out_by)
-    result: dict[str, Any] = {"home": str(paths.home), "daemon": None, "import": None}
+    placed = show_service.planned(unit)
+    result: dict[str, Any] = {"home": str(paths.home), "service": placed, "daemon": None, "import": None}
     if not as_json:
         show_setup.installed(outcomes, seen)
-    if not no_start:
-        status = _daemon(config)
+    if no_start:
+        placing.place(paths, unit)
+    else:
+        status = _daemon(config, unit)
         result["daemon"] = {"pid": status["daemon"]["pid"], "started": status["started"]}
         with show.progress() as bar:
             result["import"] = client.work(config.paths, "csm_sync", {"vectors": False}, watch=bar)
@@ -69,7 +76,7 @@ def install(dry_run: bool, config_dirs: tuple[Path, ...], no_start: bool, as_jso
             outcomes = _once_more(config, choice, outcomes)
         if not as_json:
             show_setup.events(choice, before.events)
-            click.echo(f"the daemon runs, pid {status['daemon']['pid']}")
+            show_service.runs(unit, status)
             show.imported(result["import"])
             if not status["model"]["name"]:
                 click.echo("search is by words alone until `csmd model fetch` (90 MB, once) brings the embedding model")
@@ -88,17 +95,16 @@ def _once_more(config: Config, choice: clients.Choice, before: Sequence[Outcome]
     return [replace(one, changed=one.changed or one.path in changed) for one in again]
 
 
-def _daemon(config: Config) -> dict[str, Any]:
+def _daemon(config: Config, unit: placing.Plan) -> dict[str, Any]:
     """The daemon's status; one of before an upgrade, or that reads fewer directories, gives way to a new one."""
-    status = service.start(config.paths)
-    if status["version"] == csmd.__version__:
+    status = placing.bring_up(config.paths, unit)
+    if not status["started"]:
         known = client.call(config.paths, "csm_clients", {})
-        if {os.path.realpath(one) for one in config.assistant_dirs} <= {
-            os.path.realpath(one) for one in known["directories"]
-        }:
-            return status
-    service.stop(config.paths, by_user=False)
-    return {**service.start(config.paths), "started": status["started"] or status["version"] != csmd.__version__}
+        served = {os.path.realpath(one) for one in known["directories"]}
+        if not {os.path.realpath(one) for one in config.assistant_dirs} <= served:
+            service.stop(config.paths, by_user=False)
+            return {**service.start(config.paths), "started": False, "replaced": ""}
+    return status
 
 
 def _clients(paths: Paths) -> dict[str, Any] | None:
@@ -119,29 +125,35 @@ def _choice(known: dict[str, Any]) -> clients.Choice:
 @click.option("--yes", is_flag=True, help="With --purge: do not ask.")
 @json_option
 def uninstall(dry_run: bool, purge: bool, yes: bool, as_json: bool) -> None:
-    """Take the hooks out and stop the daemon; memories stay on disk."""
+    """Take hooks and service out; memories stay on disk."""
     paths = default_paths()  # and no configuration: one that is damaged must not keep anybody from leaving
     if purge:
         leaving.must_be_own(paths)
     going = leaving.parts(paths) if purge else []
     if dry_run:
         planned = installing.plan_removal(paths)
-        shown = {"settings": [_planned(change) for change in planned], "removes": [_part(part) for part in going]}
+        unit = placing.recorded_file(paths)
+        removed = [_part(part) for part in going]
+        shown = {"settings": [_planned(change) for change in planned], "removes": removed, "service": unit}
         counts = _counts(paths) if purge else {}
+        if not as_json:
+            show_service.leaving(unit)
         asking.out(shown, as_json, lambda _: show_setup.leaving(paths, planned, going, counts, purge=purge))
         _raise_trouble(planned)
         return
     if purge and not yes:
         _confirm(paths, going)
-    stopped = service.stop(paths, by_user=True)
+    stopped, unit = service.stop(paths, by_user=True), placing.recorded_file(paths)
     outcomes = installing.uninstall(paths)
+    placing.remove(paths)
     restored = [str(one.path) for one in outcomes if one.changed]
     result: dict[str, Any] = {
-        "restored": restored, "stopped": stopped, "home": str(paths.home), "log_dir": str(paths.log_dir),
+        "restored": restored, "stopped": stopped, "service": unit, "home": str(paths.home), "log_dir": str(paths.log_dir),
         "config_file": str(paths.config_file),
     }  # fmt: skip
     if not as_json:
         show_setup.left(outcomes, stopped=stopped)
+        show_service.left(unit)
     if purge and not any(one.trouble for one in outcomes):
         left = leaving.purge(paths, leaving.parts(paths))
         result["purged"] = {"removed": [_part(part) for part in going], "foreign": [str(one) for one in left.foreign],

@@ -18,6 +18,7 @@ def status(value: dict[str, Any]) -> None:
     storage, spool = value["storage"], value["spool"]
     rows: list[tuple[str, str]] = [
         ("daemon", f"running, pid {daemon['pid']}, up {show.age(daemon['uptime_s'])}, {daemon.get('rss_mb', '?')} MB, csmd {value['version']}"),
+        ("service", value.get("service", "detached") + (f": {note}" if (note := value.get("service_note", "")) else "")),
         ("knows", f"{counts['memories']} memories from {counts['turns']} turns, {counts['sessions']} sessions, {counts['projects']} projects"),
         ("hooks", _last_events(value["last_event"])),
         ("spool", "empty" if not spool["files"] else f"{spool['files']} events wait to be taken in"),

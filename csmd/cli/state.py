@@ -21,6 +21,7 @@ def status(as_json: bool) -> None:
     except DaemonUnreachable as error:
         raise service.why_not(default_paths(), error) from None
     value["degraded"] += installing.trouble(default_paths())
+    value["service_note"] = service.note(default_paths(), value.get("service", ""))
     asking.out(value, as_json, show_status.status)
 
 

@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import faulthandler
 import sys
 
+from csmd.config import default_paths, started_by
 from csmd.daemon import logs
 from csmd.daemon.entry import configuration, explaining
 from csmd.daemon.run import run
@@ -12,7 +14,9 @@ from csmd.daemon.run import run
 def main() -> int:
     """The exit code."""
     logs.keep_words_off_stderr()
-    return explaining(lambda: run(configuration()))
+    faulthandler.enable()  # a watchdog's SIGABRT, or a fault of a library's, says where every thread stood
+    also = default_paths().complaint if started_by() != "detached" else None
+    return explaining(lambda: run(configuration()), also=also)
 
 
 if __name__ == "__main__":

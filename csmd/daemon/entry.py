@@ -6,6 +6,7 @@ import errno
 import sys
 from collections import Counter
 from collections.abc import Callable
+from contextlib import suppress
 from pathlib import Path
 
 from csmd.capture.redact import redact
@@ -26,19 +27,32 @@ def configuration() -> Config:
     return load(paths=paths, extra_dirs=extra)
 
 
-def explaining(work: Callable[[], None]) -> int:
-    """Does what a process is for; the exit code. What stops it is said on stderr."""
+def explaining(work: Callable[[], None], *, also: Path | None = None) -> int:
+    """Does what a process is for; the exit code. What stops it is said on stderr, and to the file `also`.
+
+    A service manager has our stderr for itself: there `csmd start` finds in that file why the daemon ended.
+    """
     try:
         work()
     except CsmdError as error:
-        print(f"csmd: {redact(error.what, Counter())}", file=sys.stderr)  # noqa: T201
-        if error.hint:
-            print(f"  try: {error.hint}", file=sys.stderr)  # noqa: T201
+        _say(redact(error.what, Counter()), error.hint, also)
         return error.exit_code
     except OSError as error:
         if error.errno not in DISK:
             raise
-        print(f"csmd: {error.filename or 'the home'}: {error.strerror}", file=sys.stderr)  # noqa: T201
-        print("  try: free some space, or make that directory writable; hooks spool meanwhile", file=sys.stderr)  # noqa: T201
+        place = error.filename or "the home"
+        _say(
+            f"{place}: {error.strerror}",
+            "free some space, or make that directory writable; hooks spool meanwhile",
+            also,
+        )
         return 1
     return 0
+
+
+def _say(what: str, hint: str, also: Path | None) -> None:
+    said = f"csmd: {what}\n" + (f"  try: {hint}\n" if hint else "")
+    sys.stderr.write(said)
+    if also is not None:
+        with suppress(OSError, CsmdError):  # that no file can be written is often what is told
+            files.write_atomic(also, said.encode("utf-8", "replace"))

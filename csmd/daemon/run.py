@@ -22,8 +22,9 @@ import psutil
 import csmd
 from csmd import wire
 from csmd.capture.redact import choose_words
-from csmd.config import Config, Paths, boot_id, child_environment
+from csmd.config import Config, Paths, boot_id, child_environment, started_by, take_notify_socket
 from csmd.daemon import logs, purging
+from csmd.daemon.notify import Notify, watching
 from csmd.daemon.now import now_iso
 from csmd.daemon.server import Server
 from csmd.daemon.status import status
@@ -64,11 +65,12 @@ def start_token(pid: int) -> float:
 def run(config: Config) -> None:
     """Runs the daemon until SIGTERM or SIGINT; AlreadyRunning when another one serves this home."""
     os.umask(0o077)
+    address, patience_s = take_notify_socket()
     with alone(config.paths):
         logs.configure(config)
         choose_words(config.settings.privacy_redact)
         try:
-            _serve(config)
+            _serve(config, Notify(address), patience_s)
         except Damaged:
             log.error("the database is damaged: nothing is taken in until `csmd repair`, hooks spool")
             raise
@@ -97,7 +99,7 @@ def alone(paths: Paths) -> Iterator[None]:
         lock.release()
 
 
-def _serve(config: Config) -> None:
+def _serve(config: Config, notify: Notify, patience_s: float) -> None:
     paths = config.paths
     with ExitStack() as ending:  # whatever fails on the way, up or down: every part that was begun is ended
         stop = _StopMark(ending)
@@ -144,17 +146,26 @@ def _serve(config: Config) -> None:
             "version": csmd.__version__,
             "proto": wire.PROTO,
             "socket": str(path),
+            "service": started_by(),
         }
         files.write_atomic(paths.instance, wire.pretty(instance).encode() + b"\n")
         # A hook that comes while we end finds no endpoint and spools at once.
         ending.callback(paths.endpoint.unlink, missing_ok=True)
         ending.callback(log.info, "stopping")
+        ending.callback(notify.tell, "STOPPING=1")
         files.write_atomic(paths.endpoint, f"{path}\n".encode())
         paths.stopped_mark.unlink(missing_ok=True)
         paths.hung_mark.unlink(missing_ok=True)
         watch.follow(steward.roots(), alone=steward.instructed.folders())
         steward.start()
         log.info("listening")
+        if started_by() != "detached":  # else it is our stderr
+            paths.complaint.unlink(missing_ok=True)
+        notify.tell("READY=1", f"STATUS=csmd {csmd.__version__} takes in what happens")
+        if patience_s:
+            watchdog = watching(notify, patience_s, server=server.ask, store=store)
+            ending.callback(watchdog.stop)
+            watchdog.start()
         while not stop.wait(LOOK_S):
             if watch.follow(
                 steward.roots(), alone=steward.instructed.folders()

@@ -98,6 +98,11 @@ class Server(threading.Thread):
         self._stopping.set()
         self._wake()
 
+    def ask(self, answered: Callable[[], None]) -> None:
+        """Has the socket's thread call back when it comes by; from any thread."""
+        self._inbox.append(answered)
+        self._wake()
+
     def run(self) -> None:
         try:
             self._listen()

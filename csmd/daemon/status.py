@@ -13,7 +13,7 @@ import psutil
 import csmd
 from csmd import wire
 from csmd.capture.redact import redact
-from csmd.config import Config
+from csmd.config import Config, started_by
 from csmd.daemon import backups, clients, hosts, kept, retention
 from csmd.errors import StoreError
 from csmd.store import counts, files, vectors
@@ -57,6 +57,7 @@ def status(
         "version": csmd.__version__,
         "proto": wire.PROTO,
         "home": str(config.paths.home),
+        "service": started_by(),
         "daemon": {"pid": os.getpid(), "uptime_s": round(time.monotonic() - started, 1), **_usage(os.getpid())},
         "worker": {"pid": embedder.pid, **(_usage(embedder.pid) if embedder.pid else {})},
         "model": {"name": model, "waiting": known["waiting"]},

@@ -83,7 +83,7 @@ TEXT_FILES: tuple[str, ...] = (
     "sessions/*/*.jsonl",
     "log/csmd.log*",
     "log/crash.txt",
-    "run/start.stderr",
+    "run/*.stderr",
     "install.json",
 )
 #: Files in the home that hold none.

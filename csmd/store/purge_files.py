@@ -37,7 +37,7 @@ WAYS: dict[str, Way] = {
     "quarantine/*": "remove",
     "log/csmd.log*": "rewrite",
     "log/crash.txt": "remove",
-    "run/start.stderr": "remove",
+    "run/*.stderr": "remove",
     "install.json": "keep",
 }
 #: Rows of a copy that are held at a time.

@@ -61,7 +61,7 @@ def test_a_dry_run_shows_everything_and_writes_nothing(machine: Machine) -> None
     assert str(machine.home) in shown and str(path) in shown
     assert all(settings.hook_command(base_interpreter(), machine.home, event) in shown for event in settings.EVENTS)
     as_json = machine.csmd("install", "--dry-run", "--json")
-    assert set(as_json) == {"home", "settings"} and as_json["settings"][0]["path"] == str(path)
+    assert set(as_json) == {"home", "settings", "service"} and as_json["settings"][0]["path"] == str(path)
     assert as_json["settings"][0]["diff"] in shown
     assert tree(machine.root) == before and not machine.home.exists()
 

@@ -7,10 +7,13 @@ import subprocess
 import sys
 
 import psutil
-from machine import LIMIT_S, Machine
+import pytest
+from machine import LIMIT_S, Machine, eventually
 
-from csmd.cli import service
+from csmd import wire
+from csmd.cli import install, placing, service
 from csmd.config import SILENT
+from csmd.errors import ConfigError
 from csmd.store import files
 
 
@@ -87,3 +90,60 @@ def test_a_daemon_that_cannot_start_is_told_with_its_own_words(machine: Machine)
     assert (done.returncode, done.stdout) == (1, "")
     assert "the daemon ended at once" in done.stderr and "not a database" in done.stderr and "try: " in done.stderr
     assert done.stderr.count("csmd:") == 1 and "Traceback" not in done.stderr
+
+
+# --- an older csmd's daemon
+
+#: A daemon that says another version and knows no request of today's.
+OLDER = """
+import runpy, sys, csmd, csmd.wire
+csmd.__version__, csmd.wire.PROTO = "0.0.9", 0
+sys.argv = ["csmd.daemon"]
+runpy.run_module("csmd.daemon", run_name="__main__", alter_sys=True)
+"""
+
+
+@pytest.mark.parametrize("verb", ["install", "upgrade"])
+def test_an_older_daemon_is_replaced_and_what_it_could_not_take_in_is_taken_in(machine: Machine, verb: str) -> None:
+    machine.csmd("install", "--no-start")
+    older = subprocess.Popen([sys.executable, "-c", OLDER], cwd=machine.root, env=machine.environment())
+    machine.daemons.append(older)
+    eventually(lambda: machine.paths.endpoint.exists() and machine.instance() == older.pid)
+    machine.hook("UserPromptSubmit", prompt="I prefer tabs over spaces in Makefiles.")
+    assert len(machine.spooled()) == 1
+    done = machine.run("status")
+    assert (done.returncode, done.stdout) == (1, "") and "csmd upgrade" in done.stderr
+    assert "0.0.9" in machine.csmd(verb)
+    assert older.wait(LIMIT_S) == 0, "it was asked to end and drained"
+    machine.sync()
+    assert machine.status()["counts"]["events"] == 1 and machine.spooled() == []
+    pid = machine.status()["daemon"]["pid"]
+    assert "nothing was to be done" in machine.csmd("upgrade") and machine.status()["daemon"]["pid"] == pid
+
+
+def test_an_upgrade_starts_nothing_that_was_stopped_on_purpose_and_needs_an_installation(machine: Machine) -> None:
+    done = machine.run("upgrade")
+    assert done.returncode == 1 and "not installed" in done.stderr and "csmd install" in done.stderr
+    machine.csmd("install", "--no-start")
+    machine.csmd("stop")
+    (machine.paths.hook_dir / "prompt").write_text("older")
+    record = wire.loads(machine.paths.install_record.read_bytes())
+    machine.paths.install_record.write_text(wire.pretty({**record, "version": "0.0.9"}))
+    shown = machine.csmd("upgrade")
+    assert "0.0.9 to" in shown and "prompt" in shown and "stopped by you" in shown
+    assert service.running(machine.paths) is None and machine.paths.stopped_mark.exists()
+    assert (machine.paths.hook_dir / "prompt").read_bytes() == (install.share() / "prompt").read_bytes()
+
+
+def test_a_home_on_a_drive_of_windows_is_refused_before_anything_is_made(
+    machine: Machine, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    kernel, mounts = machine.root / "version", machine.root / "mounts"
+    kernel.write_text("Linux version 5.15.153.1-microsoft-standard-WSL2")
+    mounts.write_text(f"C:\\134 {machine.root} 9p rw 0 0\n")
+    monkeypatch.setattr(service, "KERNEL", kernel)
+    monkeypatch.setattr(service, "MOUNTS", mounts)
+    for refused in (lambda: service.start(machine.paths), lambda: placing.plan(machine.paths)):
+        with pytest.raises(ConfigError, match="on a drive of Windows"):
+            refused()
+    assert not machine.home.exists()

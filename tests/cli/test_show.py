@@ -97,7 +97,7 @@ def test_status_says_what_matters_first(real: Machine) -> None:
     lines = real.csmd("status").splitlines()
     assert lines[0].startswith("daemon   running, pid ")
     labels = [line.split()[0] for line in lines if line[:1].strip()]
-    assert labels[:4] == ["daemon", "knows", "hooks", "spool"]
+    assert labels[:5] == ["daemon", "service", "knows", "hooks", "spool"]
     text = "\n".join(lines)
     assert "session start" in text and "2 bad lines" in text and "no embedding model is installed" in text
     assert "…" in text and "repository" in text, "a long path keeps its end"

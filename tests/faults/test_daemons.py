@@ -100,7 +100,7 @@ def test_a_newer_command_tells_that_the_daemon_is_older_and_what_to_do(
         shared_machine.start()
     done = newer_command(shared_machine, *words)
     assert (done.returncode, done.stdout) == (1, "")
-    assert "the daemon is older than this command" in done.stderr and "csmd restart" in done.stderr
+    assert "the daemon is older than this command" in done.stderr and "csmd upgrade" in done.stderr
 
 
 def test_a_newer_command_can_end_an_older_daemon(machine: Machine) -> None:
