@@ -95,7 +95,7 @@ def keep(home, ident, event, body, hung=False, status=b""):
             _tell(home, body, (b"hung" if _again else b"none") if hung or _was_young else status)
 
 
-def pass_by(_, home, event):
+def pass_by(_, home, _event):
     """Leave word that hooks run, and no more: the user wants nothing of this session kept (CSMD_DISABLE)."""
     _touch(home + "/run/passed-by", b"")
 

@@ -8,7 +8,7 @@ import shlex
 import time
 from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
-from datetime import date, timedelta
+from datetime import datetime, timedelta
 from pathlib import Path
 from typing import Any
 
@@ -74,7 +74,7 @@ def notes(place: Path) -> list[str]:
 
 
 def today(days: int = 0) -> str:
-    return f"told-{date.today() + timedelta(days=days)}"
+    return f"told-{datetime.now().astimezone().date() + timedelta(days=days)}"
 
 
 # --- what is told

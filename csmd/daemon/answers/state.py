@@ -28,10 +28,15 @@ def _status(tools: Tools, rows: Rows, params: Params) -> dict[str, Any]:
     return result
 
 
+def _alarms(tools: Tools, rows: None, params: Params) -> dict[str, Any]:
+    return {"alarms": tools.steward.alarms.shown()}
+
+
 TOOLS: dict[str, Tool] = {
     "csm_receipts": Tool(
         summary="What was injected, when and into which session", mutates=False, run=_receipts, parameters={"limit": (int, 20)}
     ),
     "csm_store_check": Tool(summary="Check that the database is sound", mutates=False, run=_check, parameters={}),
     "csm_runtime_status": Tool(summary="The daemon's state", mutates=False, run=_status, parameters={}, lane="status"),
+    "csm_runtime_alarms": Tool(summary="What means that nothing is being remembered", mutates=False, run=_alarms, parameters={}, lane=None),
 }  # fmt: skip

@@ -136,6 +136,9 @@ create table events (
 create index events_by_payload on events (session_id, name, payload_hash);
 create index events_by_hash on events (stream, text_hash);
 
+-- Sessions that ran and that no hook reported, and the latest event when that was noticed: a later one takes them back.
+create table unheard (session_id text primary key, at text not null, after_event integer not null);
+
 create table statements (
   seq integer primary key autoincrement,
   turn_seq integer not null references turns (seq) on delete cascade,
