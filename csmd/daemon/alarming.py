@@ -29,6 +29,8 @@ SETTINGS_BYTES = 1_000_000
 #: Enough of a transcript for what stands before the first answer in it.
 BEGINNING_BYTES = 1_000_000
 NOTHING_SEEN = -1
+#: More of the same would say nothing more.
+MOST_NOTED = 20
 
 
 class Alarms:
@@ -91,26 +93,27 @@ class Alarms:
         now = datetime.now(UTC)
         # The daemon's age is counted by the clock that nobody sets.
         began = max(iso(now - timedelta(seconds=uptime_s)), installed)
-        states = {folder: hooks_state(folder, paths.hook_script) for folder in folders}
-
-        def look(rows: Rows) -> tuple[list[unheard.Session], list[unheard.Unheard], list[Any], list[Any]]:
+        def look(rows: Rows) -> tuple[list[unheard.Session], list[unheard.Unheard], list[tuple[int, str, str]]]:
             noted = unheard.noted(rows)
             live = unheard.live(
                 rows, began=began, lively=iso(now - timedelta(seconds=alarm.LIVELY_S)),
                 answered=iso(now - timedelta(seconds=alarm.ANSWERED_S)), now=iso(now),
             )  # fmt: skip
-            later = unheard.events_after(rows, min(one.after_event for one in noted)) if noted else []
-            return live, noted, later, unheard.latest_events(rows) if live else []
+            return live, noted, unheard.latest_events(rows) if live or noted else []
 
-        live, noted, later, latest = store.read(look)
+        live, noted, events = store.read(look)
+        if not live and not noted:
+            self._of_hooks = {}
+            return
+        states = {folder: hooks_state(folder, paths.hook_script) for folder in folders}
         notes = [Note(session=one.id, folder=alarm.folder_of(one.path, folders), at=one.at, after_event=one.after_event)
                  for one in noted]  # fmt: skip
-        heard = [(key, alarm.folder_of(path, folders)) for key, path in later]
-        recent = [(moment, alarm.folder_of(path, folders)) for moment, path in latest]
-        gone = alarm.taken_back(notes, heard, installed_at=installed)
+        heard = [(key, moment, alarm.folder_of(path, folders)) for key, moment, path in events]
+        gone = alarm.taken_back(notes, [(key, folder) for key, _, folder in heard], installed_at=installed)
         passed = modified(paths.passed_by_mark)
         # What waits in the spool may be the very event that is missed.
-        new = [] if self._oldest else [one for one in live if alarm.counts(_seen(one, states, passed, recent))]
+        known_enough = self._oldest or len(noted) >= MOST_NOTED
+        new = [] if known_enough else [one for one in live if alarm.counts(_seen(one, states, passed, heard))]
         if new or gone:
 
             def write(rows: Rows) -> None:
@@ -126,15 +129,15 @@ class Alarms:
             self._of_hooks = alarm.of_hooks(left, states)
 
 
-def _seen(session: unheard.Session, states: dict[str, Any], passed: str, recent: list[tuple[str, str]]) -> Seen:
-    """How a session is judged; `recent` are (time, directory or "") of the latest events."""
+def _seen(session: unheard.Session, states: dict[str, Any], passed: str, heard: list[tuple[int, str, str]]) -> Seen:
+    """How a session is judged; `heard` are (row key, time, directory or "") of the latest events."""
     folder = alarm.folder_of(session.path, list(states))
     return Seen(
         folder=folder,
         hooks=states.get(folder, "unknown"),
         expected=bool(folder) and claude_settings.expects_hooks(beginning(Path(session.path))),
         passed_by=passed >= session.started_at,
-        others_heard=any(moment >= session.started_at and other in ("", folder) for moment, other in recent),
+        others_heard=any(at >= session.started_at and other in ("", folder) for _, at, other in heard),
     )
 
 

@@ -7,6 +7,9 @@ from dataclasses import dataclass
 
 from csmd.store.sqlite import Rows
 
+#: Events that are looked at; whoever looks again before so many others came misses none.
+LATEST = 200
+
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Session:
@@ -58,23 +61,14 @@ def noted(rows: Rows) -> list[Unheard]:
     return [Unheard(id=a, path=b, at=c, after_event=d) for a, b, c, d in found]
 
 
-def events_after(rows: Rows, seq: int) -> list[tuple[int, str]]:
-    """(row key, its session's transcript or "") of the latest event of each session that has one after `seq`."""
+def latest_events(rows: Rows) -> list[tuple[int, str, str]]:
+    """(row key, time, its session's transcript or "") of the latest events: those of a few sessions."""
     found = rows.all(
-        "select max(e.seq), coalesce(max(s.path), '') from events e left join sessions s on s.id = e.session_id "
-        "where e.seq > :seq group by e.session_id",
-        seq=seq,
+        "select e.seq, e.at, coalesce(s.path, '') from events e left join sessions s on s.id = e.session_id "
+        "where e.seq > :after",
+        after=int(rows.value("select coalesce(max(seq), 0) from events")) - LATEST,
     )
-    return [(int(key), str(path)) for key, path in found]
-
-
-def latest_events(rows: Rows) -> list[tuple[str, str]]:
-    """(time, its session's transcript or "") of the latest events, a few sessions' worth of them."""
-    found = rows.all(
-        "select e.at, coalesce(s.path, '') from events e left join sessions s on s.id = e.session_id "
-        "order by e.seq desc limit 200"
-    )
-    return [(str(at), str(path)) for at, path in found]
+    return [(int(key), str(at), str(path)) for key, at, path in found]
 
 
 def note(rows: Rows, sessions: Sequence[str], *, at: str) -> None:

@@ -112,6 +112,7 @@ STATES: list[tuple[Any, Any, str]] = [
     ({"enabledPlugins": {"csmd@csmd": True}}, None, "there"),
     ({"enabledPlugins": {"csmd@csmd": False}}, None, "gone"),
     ({"hooks": THEIRS}, None, "gone"),
+    ({"hooks": {"Stop": [{"hooks": [{"command": f"python3 /other{SCRIPT} || true"}]}]}}, None, "gone"),
     ({"note": SCRIPT}, None, "gone"),
     ({}, None, "gone"),
     (None, None, "gone"),
@@ -133,12 +134,11 @@ def test_what_the_settings_say_of_the_hooks(own: Any, managed: Any, expected: st
 
 
 def test_the_hooks_that_install_registers_are_found(tmp_path: Path) -> None:
-    home = tmp_path / "a 'home'"
-    text = json.dumps(settings.hooks_json(base_interpreter(), home))
-    spaced = claude_settings.hooks_state(text, None, script=str(home / "hook" / "csmd_hook.py"))
-    assert spaced in ("there", "gone")  # see the next test for a home without a quote in it
-    plain = json.dumps(settings.hooks_json(base_interpreter(), tmp_path))
-    assert claude_settings.hooks_state(plain, None, script=str(tmp_path / "hook" / "csmd_hook.py")) == "there"
+    for home in (tmp_path, tmp_path / "a 'home'"):
+        text = json.dumps(settings.hooks_json(base_interpreter(), home))
+        script = home / "hook" / "csmd_hook.py"
+        assert claude_settings.hooks_state(text, None, script=str(script)) == "there"
+        assert claude_settings.hooks_state(text, None, script=f"/hook{script}") == "gone"
 
 
 # --- seen by a daemon

@@ -7,6 +7,7 @@ A file that is missing or no JSON object says nothing, as for the client itself.
 from __future__ import annotations
 
 import re
+import shlex
 from collections.abc import Sequence
 from typing import Any, Literal
 
@@ -68,7 +69,8 @@ def hooks_state(own: str | None, managed: str | None, *, script: str) -> HooksSt
     if own is not None and own.strip(" \t\r\n\ufeff") and _read(own) is None:
         return "unknown"
     by_plugin = isinstance(plugins, dict) and any(name.startswith("csmd@") and on for name, on in plugins.items())
-    if not by_plugin and script not in _strings(mine.get("hooks")):
+    ours = rf"(?<![\w./~-])(?:{re.escape(script)}|{re.escape(shlex.quote(script))})"
+    if not by_plugin and not re.search(ours, _strings(mine.get("hooks"))):
         return "gone"
     return "off" if mine.get("disableAllHooks") is True else "there"
 

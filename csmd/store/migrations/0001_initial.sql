@@ -68,6 +68,7 @@ create table sessions (
 );
 create index sessions_by_project on sessions (project_seq, last_at);
 create index sessions_by_parent on sessions (parent);
+create index sessions_by_start on sessions (started_at) where parent = '';
 
 create table turns (
   seq integer primary key autoincrement,
