@@ -93,6 +93,7 @@ class Alarms:
         now = datetime.now(UTC)
         # The daemon's age is counted by the clock that nobody sets.
         began = max(iso(now - timedelta(seconds=uptime_s)), installed)
+
         def look(rows: Rows) -> tuple[list[unheard.Session], list[unheard.Unheard], list[tuple[int, str, str]]]:
             noted = unheard.noted(rows)
             live = unheard.live(
