@@ -97,6 +97,7 @@ def keep(home, ident, event, body, hung=False, status=b""):
 
 def pass_by(_, home, _event):
     """Leave word that hooks run, and no more: the user wants nothing of this session kept (CSMD_DISABLE)."""
+    posix.umask(0o077)
     _touch(home + "/run/passed-by", b"")
 
 

@@ -264,7 +264,8 @@ class Store:
     def _noticed(self, error: BaseException) -> BaseException:
         """An error as whoever waits gets it; what it says about the file itself is kept."""
         found = explained(error, self.path) if isinstance(error, apsw.Error) else error
-        if type(found) is StoreError and found.hint:  # full, or not to be written: no write would fare better
+        said_by_disk = isinstance(found.__cause__ or error, apsw.Error)
+        if said_by_disk and type(found) is StoreError and found.hint:  # no other write would fare better
             self.refusing = found.what
         if isinstance(found, Damaged):
             self.damage = self.damage or found.what

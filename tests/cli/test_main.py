@@ -310,7 +310,7 @@ def test_import_and_sync_answer_as_the_contract_says(full: Machine) -> None:
 def test_status_answers_as_the_contract_says(full: Machine) -> None:
     found = full.csmd("status", "--json")
     assert {"version", "proto", "home", "daemon", "worker", "model", "counts", "counters", "last_event", "spool", "jobs",
-            "projects", "watching", "transcripts", "storage", "log", "degraded", "excluded"} == set(found)  # fmt: skip
+            "projects", "watching", "transcripts", "storage", "log", "degraded", "excluded", "alarms"} == set(found)  # fmt: skip
     assert {"pid", "uptime_s", "rss_mb", "cpu_s"} == set(found["daemon"])
     assert (found["home"], found["spool"], found["jobs"]) == (str(full.home), {"files": 0, "oldest": ""}, [])
     assert found["watching"] == [str(full.assistant / "projects")]

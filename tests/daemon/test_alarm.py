@@ -10,6 +10,7 @@ from datetime import UTC, datetime, timedelta
 from pathlib import Path
 from typing import Any
 
+import apsw
 import pytest
 
 from csmd.capture.hosts import claude_settings
@@ -20,6 +21,7 @@ from csmd.daemon.alarm import Note, Seen
 from csmd.daemon.now import iso
 from csmd.errors import StoreError
 from csmd.store import unheard
+from csmd.store.sqlite import explained
 
 WORDS = {one.key: one.what for one in alarm.ALARMS}
 
@@ -383,7 +385,7 @@ def test_a_disk_that_takes_no_write_is_an_alarm_until_it_does(story: Story) -> N
     store = story.parts.store
 
     def full(_: Any) -> None:
-        raise StoreError("the database: database or disk is full", hint="free some space")
+        raise explained(apsw.FullError("database or disk is full")) from apsw.FullError()
 
     with pytest.raises(StoreError):
         store.write(full)
@@ -395,9 +397,16 @@ def test_a_disk_that_takes_no_write_is_an_alarm_until_it_does(story: Story) -> N
 
 
 def test_a_write_that_is_wrong_by_itself_is_no_alarm(story: Story) -> None:
-    with pytest.raises(StoreError):
-        story.parts.store.write(lambda rows: rows.run("insert into nowhere values (1)"))
-    assert story.parts.steward.alarms.shown() == []
+    def of_ours(_: Any) -> None:
+        raise StoreError("this file is full", hint="begin another one")
+
+    def of_nothing(rows: Any) -> None:
+        rows.run("insert into nowhere values (1)")
+
+    for write in (of_ours, of_nothing):
+        with pytest.raises(StoreError):
+            story.parts.store.write(write)
+        assert story.parts.steward.alarms.shown() == []
 
 
 def test_a_damaged_database_is_an_alarm(story: Story) -> None:
