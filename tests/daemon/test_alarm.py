@@ -327,6 +327,12 @@ def of_a_clock_behind(story: Story, name: str) -> None:
     story.session(name, begun=7200, answered=7100)
 
 
+def of_a_clock_set_back(story: Story, name: str) -> None:
+    """What was said before the clock was set back stands in the future: nobody knows when it was."""
+    later = {**story.machine.line("user", f"more of {name}", session=name), "timestamp": at(-7200)}
+    story.session(name, more=json.dumps(later) + "\n")
+
+
 def reported_late(story: Story, name: str) -> None:
     """Its event waits in the spool while it is read."""
     story.session(name)
@@ -336,7 +342,7 @@ def reported_late(story: Story, name: str) -> None:
 QUIET: list[Callable[[Story, str], None]] = [
     of_a_script, of_an_old_client, bare, kept_out, in_which_hooks_ran, imported, of_before_the_installation, continued,
     copied_an_hour_later, of_another_directory, of_a_sub_agent, not_answered_yet, of_a_clock_ahead, of_a_clock_behind,
-    reported_late,
+    of_a_clock_set_back, reported_late,
 ]  # fmt: skip
 
 
@@ -350,7 +356,7 @@ def test_sessions_that_are_no_trouble_raise_nothing(story: Story, sessions: Call
 @pytest.mark.parametrize(
     "sessions",
     [imported, of_before_the_installation, continued, copied_an_hour_later, of_another_directory, of_a_sub_agent,
-     of_a_clock_ahead, of_a_clock_behind],
+     of_a_clock_ahead, of_a_clock_behind, of_a_clock_set_back],
     ids=lambda one: one.__name__,
 )  # fmt: skip
 def test_nor_where_the_hooks_are_gone(story: Story, sessions: Callable[[Story, str], None]) -> None:
@@ -369,6 +375,16 @@ def test_sessions_of_before_the_daemon_raise_nothing(parts: Any) -> None:
     story.now += 3600
     story.session("s2", begun=40)
     assert story.step() == ["gone"]
+
+
+def test_while_events_wait_in_the_spool_nobody_is_taken_for_unheard(story: Story) -> None:
+    story.put_hooks({})
+    story.parts.steward.look_at(story.session("s1"))
+    story.event("SessionStart", "s1")
+    story.now += 6
+    story.parts.steward.alarms.step(story.now)
+    assert story.parts.steward.alarms.shown() == []
+    assert story.step() == []
 
 
 def test_without_an_installation_nothing_is_raised(story: Story) -> None:
