@@ -21,6 +21,8 @@ from csmd.errors import CsmdError, DaemonBusy, DaemonUnreachable
 
 PATIENCE_S = 20.0
 CONNECT_S = 2.0
+#: What an assistant's start may be held up by the question whether all is well.
+STATE_PATIENCE_S = 1.0
 
 
 def call(paths: Paths, tool: str, params: dict[str, Any] | None = None, *, patience_s: float = PATIENCE_S) -> Any:
@@ -45,11 +47,33 @@ def work(paths: Paths, tool: str, params: dict[str, Any], *, watch: Callable[[di
             time.sleep(min(0.5, max(0.01, (time.monotonic() - started) / 20)))
 
 
+def capture_state(paths: Paths) -> str:
+    """One sentence when nothing is being remembered, for an assistant to read; "" when all is well.
+
+    "" too where the user stopped the daemon on purpose, or it is just being restarted. Takes a second at most.
+    """
+    said = "csmd: memory is not being recorded: its daemon {} (csmd doctor says why)."
+    try:
+        endpoint(paths, within_s=STATE_PATIENCE_S / 4)
+    except DaemonUnreachable:
+        return "" if paths.stopped_mark.exists() else said.format("is not running; csmd start starts it")
+    try:
+        with _socket(paths, within_s=STATE_PATIENCE_S / 4) as ask:
+            alarms = ask("csm_runtime_alarms", {}, STATE_PATIENCE_S / 2)["alarms"]
+    except DaemonBusy:
+        return ""
+    except DaemonUnreachable:
+        return said.format("does not answer; csmd restart helps")
+    except CsmdError:
+        return said.format("is of another version; csmd restart helps")
+    return f"csmd: {alarms[0]['what']} ({alarms[0]['do']})." if alarms else ""
+
+
 @contextmanager
-def _socket(paths: Paths) -> Iterator[Callable[[str, dict[str, Any], float], Any]]:
+def _socket(paths: Paths, *, within_s: float = CONNECT_S) -> Iterator[Callable[[str, dict[str, Any], float], Any]]:
     import zmq
 
-    path = endpoint(paths)
+    path = endpoint(paths, within_s=within_s)
     context = zmq.Context()
     dealer: zmq.Socket[bytes] = context.socket(zmq.DEALER)
     # Not IMMEDIATE: with it libzmq drops an answer that was received when its peer goes (as a stopping daemon does).
@@ -99,13 +123,13 @@ def _result(reply: wire.Reply) -> Any:
     raise CsmdError(str(problem.get("error", reply.status)), hint=str(problem.get("hint", "")))
 
 
-def endpoint(paths: Paths) -> Path:
+def endpoint(paths: Paths, *, within_s: float = CONNECT_S) -> Path:
     """The running daemon's socket; DaemonUnreachable when there is none."""
     try:
         path = Path(paths.endpoint.read_text(encoding="utf-8").strip())
         # A daemon that was killed leaves its socket behind: this tells at once what zmq would try again and again.
         with socket.socket(socket.AF_UNIX) as probe:
-            probe.settimeout(CONNECT_S)
+            probe.settimeout(within_s)
             probe.connect(str(path))
     except (OSError, ValueError):
         raise _nobody(paths) from None
@@ -114,7 +138,8 @@ def endpoint(paths: Paths) -> Path:
 
 def _nobody(paths: Paths) -> DaemonUnreachable:
     known = paths.home.exists()
+    on_purpose = ": it was stopped on purpose" if paths.stopped_mark.exists() else ""
     return DaemonUnreachable(
-        f"no csmd daemon is running for {paths.home}",
+        f"no csmd daemon is running for {paths.home}{on_purpose}",
         hint="csmd start" if known else "csmd install",
     )

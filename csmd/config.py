@@ -63,6 +63,11 @@ class Paths:
         return self.home / "run" / "hung"
 
     @property
+    def passed_by_mark(self) -> Path:
+        """Touched by the hooks of a session that the user keeps out (CSMD_DISABLE): hooks run."""
+        return self.home / "run" / "passed-by"
+
+    @property
     def spool(self) -> Path:
         return self.home / "spool"
 
@@ -142,6 +147,8 @@ class Settings:
     """How many backups are kept; the oldest go."""
     backup_every_h: int = 24
     """Hours between backups that the daemon makes by itself when idle; 0: none."""
+    alarm_desktop: bool = True
+    """Show a desktop notice, once a day, when nothing is being remembered; `csmd status` shows it in any case."""
     log_max_bytes: int = 2_000_000
     """Size at which the log file is rotated; three older ones are kept."""
 
@@ -330,11 +337,18 @@ def lasting_interpreter(base: str, *, venv: str) -> str:
 SILENT = {"ORT_DISABLE_TELEMETRY": "1", "HF_HUB_DISABLE_TELEMETRY": "1", "DO_NOT_TRACK": "1"}
 
 
+def has_desktop(env: Mapping[str, str] | None = None) -> bool:
+    """Whether somebody sits before a desktop to whom a notice could be shown."""
+    env = os.environ if env is None else env
+    marks = ("DISPLAY", "WAYLAND_DISPLAY", "DBUS_SESSION_BUS_ADDRESS")
+    return sys.platform == "darwin" or any(env.get(name) for name in marks)
+
+
 def child_environment() -> dict[str, str]:
     """The environment for csmd's own children: no key of the user's, nothing that changes Python."""
     keep = ("HOME", "PATH", "LANG", "LC_ALL", "TMPDIR", "USER", "LOGNAME", "CSMD_HOME", "CLAUDE_CONFIG_DIR",
             "XDG_DATA_HOME", "XDG_CONFIG_HOME", "XDG_STATE_HOME", "XDG_RUNTIME_DIR", "DBUS_SESSION_BUS_ADDRESS",
-            "DISPLAY", "TIKTOKEN_CACHE_DIR", "LD_LIBRARY_PATH")  # fmt: skip
+            "DISPLAY", "WAYLAND_DISPLAY", "TIKTOKEN_CACHE_DIR", "LD_LIBRARY_PATH")  # fmt: skip
     return {**{name: os.environ[name] for name in keep if name in os.environ}, **SILENT}
 
 

@@ -65,12 +65,12 @@ def main(_, home, event):
     except Exception:
         pass
     if status != b"ok":
-        rare().keep(home, ident, event, body, hung=time.monotonic() >= deadline and patience > FAIR_CHANCE_S)
+        rare().keep(home, ident, event, body, time.monotonic() >= deadline and patience > FAIR_CHANCE_S, status)
     while status == b"ok" and injecting and answer:
         answer = answer[posix.write(1, answer) :]
 
 
 try:
-    posix.environ.get(b"CSMD_DISABLE") == b"1" or main(*sys.argv)
+    (rare().pass_by if posix.environ.get(b"CSMD_DISABLE") == b"1" else main)(*sys.argv)
 finally:
     posix._exit(0)

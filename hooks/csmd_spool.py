@@ -1,6 +1,7 @@
-"""What a hook rarely needs: input that comes late, the spool for events nobody took, the mark of a hung daemon.
+"""What a hook rarely needs: late input, the spool for events nobody took, the mark of a hung daemon, what a user is told.
 
-It keeps the hook's rule (never fail, never print) and one more: an event is in the spool whole or not at all.
+It keeps the hook's rule (never fail, never wait) and two more: an event is in the spool whole or not at all, and what
+is printed is a sentence of NEWS, for the user's eyes, at a session's start and never twice a day.
 A spool file is one ASCII line, `csmd-spool 1 <event id> <host> <event> <unix time in ns>`, then the payload's bytes.
 There is no fsync: a file survives the death of any process without it, a power cut costs at most what the
 transcript still holds, and on a busy disk it can take longer than a hook may. (So the daemon expects empty files.)
@@ -12,6 +13,22 @@ import time
 
 INPUT_PATIENCE_S = 2.0
 HUNG_FOR_S = 30
+DAY_S = 86_400
+#: Days for which it is known that somebody was told: the clock may be set back meanwhile.
+DAYS_KNOWN = 7
+#: What a user is told, by the daemon's answer: b"" for none, b"hung" for none twice in a row. Constant: it goes where
+#: transcripts go. A daemon that says `retry` is being restarted, which is no news.
+NEWS = {
+    b"": "its daemon is not running (csmd start; csmd doctor says why)",
+    b"hung": "its daemon does not answer (csmd restart; csmd doctor says why)",
+    b"refused": "nothing can be stored (csmd doctor says why)",
+    b"error": "its daemon cannot take it in (csmd doctor says why)",
+    b"upgrade": "its daemon is older than its hooks (csmd restart)",
+}
+MESSAGE = '{"systemMessage": "csmd: memory is not being recorded: %s"}\n'
+
+#: About the mark of a hung daemon as this hook found it: there was one, and hooks have waited in vain more than once.
+_was_young = _again = False
 
 
 def read_on(body, limit, started):
@@ -37,19 +54,27 @@ def read_on(body, limit, started):
 
 
 def is_hung(home):
-    """Whether a hook waited for this daemon in vain within the last 30 s; an older mark is taken away."""
+    """Whether a hook waited for this daemon in vain within the last 30 s; an older mark is taken away.
+
+    A mark that is still there when the daemon is asked again says that no hook was answered in between.
+    """
+    global _was_young, _again
     mark = home + "/run/hung"
     try:
-        if abs(time.time() - posix.stat(mark).st_mtime) < HUNG_FOR_S:
+        found = posix.stat(mark)
+        age = time.time() - found.st_mtime
+        if abs(age) < HUNG_FOR_S:
+            _was_young, _again = True, found.st_size > 0
             return True
+        _again = age > 0  # one from the future says nothing
         posix.unlink(mark)
     except OSError:
         pass
     return False
 
 
-def keep(home, ident, event, body, hung):
-    """Put the event into the spool, and mark the daemon when it is `hung`."""
+def keep(home, ident, event, body, hung=False, status=b""):
+    """Put the event into the spool, mark the daemon when it is `hung`, and tell the user at a session's start."""
     posix.umask(0o077)
     if hung:
         _mark(home)
@@ -60,20 +85,91 @@ def keep(home, ident, event, body, hung):
         return
     data = head.encode("ascii") + body
     try:
-        _make_directory(home + "/spool")
-        _write(home + "/spool", ident, data)
-    except OSError:
-        _write(_second_place(home), ident, data)
+        try:
+            _make_directory(home + "/spool")
+            _write(home + "/spool", ident, data)
+        except OSError:
+            _write(_second_place(home), ident, data)
+    finally:  # most of all when it could not be kept
+        if event == "SessionStart":
+            _tell(home, body, (b"hung" if _again else b"none") if hung or _was_young else status)
+
+
+def pass_by(_, home, _event):
+    """Leave word that hooks run, and no more: the user wants nothing of this session kept (CSMD_DISABLE)."""
+    posix.umask(0o077)
+    _touch(home + "/run/passed-by", b"")
 
 
 def _mark(home):
     try:
-        _make_directory(home + "/run")
-        mark = home + "/run/hung"
-        posix.close(posix.open(mark, posix.O_WRONLY | posix.O_CREAT | posix.O_CLOEXEC, 0o600))
-        posix.utime(mark)
+        _touch(_run_place(home) + "/hung", b"again" if _again else b"")
     except OSError:
         pass
+
+
+def _touch(path, data):
+    handle = posix.open(path, posix.O_WRONLY | posix.O_CREAT | posix.O_CLOEXEC, 0o600)
+    try:
+        posix.write(handle, data)
+        posix.utime(path)
+    finally:
+        posix.close(handle)
+
+
+def _tell(home, body, answer):
+    """Print what a user should know, once a day, and nothing where the user stopped the daemon on purpose.
+
+    Not in the middle of work, where a session is compacted.
+    """
+    if (
+        answer in NEWS
+        and b'"source":"compact"' not in body.replace(b'": "', b'":"')
+        and not posix.access(home + "/run/stopped-by-user", posix.F_OK)
+        and _is_first_today(home)
+    ):
+        posix.write(1, (MESSAGE % NEWS[answer]).encode("ascii"))
+
+
+def _is_first_today(home):
+    """Whether nobody was told today, which is noted; of hooks that ask at once one is the first.
+
+    Where no note can be made it is not: what is said at each start of a session is soon read by nobody. A script's
+    session (`claude -p`) has a note of its own, so that none uses up what a person should see. A note of a later
+    day is one too (the clock was set back); those from more than a week away are taken for a wrong clock's.
+    """
+    now = time.time()
+    by_script = posix.environ.get(b"CLAUDE_CODE_ENTRYPOINT", b"").startswith(b"sdk")
+    kind = "told-script-" if by_script else "told-"
+
+    def note(days):
+        return kind + time.strftime("%Y-%m-%d", time.localtime(now + days * DAY_S))
+
+    first, today, last = note(-DAYS_KNOWN), note(0), note(DAYS_KNOWN)
+    old = []
+    for path in (home + "/run", _second_places(home)[1]):
+        try:
+            notes = [name for name in posix.listdir(path) if name.startswith(kind) and len(name) == len(today)]
+        except OSError:
+            continue
+        if any(today <= name <= last for name in notes):
+            return False
+        old += [f"{path}/{name}" for name in notes if not first <= name <= last]
+    for place in (_run_place, _second_place):
+        try:
+            path = place(home)
+            posix.close(posix.open(f"{path}/{today}", posix.O_CREAT | posix.O_EXCL | posix.O_CLOEXEC, 0o600))
+        except FileExistsError:
+            return False
+        except OSError:
+            continue
+        for name in old:
+            try:
+                posix.unlink(name)
+            except OSError:
+                pass
+        return True
+    return False
 
 
 def _make_directory(path):
@@ -83,14 +179,23 @@ def _make_directory(path):
         pass
 
 
+def _run_place(home):
+    _make_directory(home + "/run")
+    return home + "/run"
+
+
+def _second_places(home):
+    top = f"/tmp/csmd-{posix.getuid()}"
+    return top, f"{top}/spool-{os.path.realpath(home).replace('%', '%25').replace('/', '%2F')}"
+
+
 def _second_place(home):
     """A directory of ours in /tmp for the spool of this home; OSError where somebody else could have made it.
 
     Not in TMPDIR, which the daemon may not share. It is named after the home, so that two homes of a user (a test's,
     say) do not take each other's events: its real path with `%` as `%25` and `/` as `%2F`.
     """
-    top = f"/tmp/csmd-{posix.getuid()}"
-    place = f"{top}/spool-{os.path.realpath(home).replace('%', '%25').replace('/', '%2F')}"
+    top, place = _second_places(home)
     for path in (top, place):
         _make_directory(path)
         found = posix.lstat(path)

@@ -127,3 +127,71 @@ def test_a_job_is_watched_to_its_end(machine: Machine, home: Path) -> None:
     with answering(home, ok({"job": "j1"}), state("failed", error="no", hint="do")), pytest.raises(CsmdError) as caught:
         client.work(machine.paths, "csm_sync", {}, watch=watch)
     assert (caught.value.what, caught.value.hint) == ("no", "do")
+
+
+# --- whether memory is being recorded, in one sentence
+
+
+SAID = "csmd: memory is not being recorded: its daemon "
+ALARM = {
+    "what": "nothing is recorded: the database is damaged",
+    "do": "csmd repair",
+    "since": "2026-05-05T10:00:00.000Z",
+}
+
+
+def test_where_all_is_well_there_is_nothing_to_say(machine: Machine, home: Path) -> None:
+    with answering(home, ok({"alarms": []})) as asked:
+        assert client.capture_state(machine.paths) == ""
+    assert [request.name for request in asked] == ["csm_runtime_alarms"]
+    machine.paths.endpoint.unlink()
+    machine.start()
+    assert client.capture_state(machine.paths) == "", "nor has a real daemon"
+
+
+def test_the_worst_alarm_is_said(machine: Machine, home: Path) -> None:
+    with answering(home, ok({"alarms": [ALARM, {**ALARM, "what": "another"}]})):
+        assert client.capture_state(machine.paths) == f"csmd: {ALARM['what']} (csmd repair)."
+
+
+@pytest.mark.parametrize("left", [None, b"", b"/nonexistent/socket\n"])
+def test_a_daemon_that_is_away_is_said_but_not_to_who_stopped_it(
+    machine: Machine, home: Path, left: bytes | None
+) -> None:
+    if left is not None:
+        machine.paths.endpoint.write_bytes(left)
+    said = f"{SAID}is not running; csmd start starts it (csmd doctor says why)."
+    assert client.capture_state(machine.paths) == said
+    machine.paths.run_dir.mkdir()
+    machine.paths.stopped_mark.touch()
+    assert client.capture_state(machine.paths) == ""
+    with pytest.raises(DaemonUnreachable, match="it was stopped on purpose"):
+        client.call(machine.paths, "csm_x")
+
+
+def test_a_daemon_that_is_stuck_is_said_within_a_second(machine: Machine, home: Path) -> None:
+    with zmq.Context() as context, context.socket(zmq.ROUTER) as router:
+        router.bind(f"ipc://{home}/sock")
+        (home / "endpoint").write_text(f"{home}/sock\n")
+        assert (
+            client.capture_state(machine.paths) == f"{SAID}does not answer; csmd restart helps (csmd doctor says why)."
+        )
+        _, *frames = router.recv_multipart()
+    assert wire.decode_request(frames).deadline_ms == client.STATE_PATIENCE_S * 1000 / 2
+    assert client.STATE_PATIENCE_S <= 1, "two looks at the socket take a quarter of it each at most"
+
+
+@pytest.mark.parametrize(
+    ("reply", "said"),
+    [
+        (Reply(status="retry"), ""),
+        (Reply(status="upgrade"), "is of another version; csmd restart helps (csmd doctor says why)."),
+        (Reply(status="error", body=b'{"error":"unknown tool"}'), "is of another version; csmd restart helps (csmd doctor says why)."),
+        ([b"maybe", b""], "is of another version; csmd restart helps (csmd doctor says why)."),
+    ],
+)  # fmt: skip
+def test_a_daemon_of_another_version_is_said_and_one_that_stops_is_not(
+    machine: Machine, home: Path, reply: Reply | list[bytes], said: str
+) -> None:
+    with answering(home, reply):
+        assert client.capture_state(machine.paths) == (SAID + said if said else "")

@@ -24,7 +24,7 @@ from csmd.capture.hosts import claude
 from csmd.cli import clients, doctor, install, service, settings
 from csmd.cli.main import main as command_line
 from csmd.config import Settings
-from csmd.daemon import injecting, run, server, steward
+from csmd.daemon import alarm, injecting, run, server, steward
 from csmd.daemon.tool import REQUIRED
 from csmd.daemon.tools import TOOLS
 from csmd.store import core, holds, migrate
@@ -203,6 +203,22 @@ def test_every_event_and_script_is_documented() -> None:
     assert set(scripts) == set(install.HOOK_SCRIPTS)
     for name, event in scripts.items():
         assert f'"$home" {event} ' in (ROOT / "hooks" / name).read_text()
+
+
+def test_every_alarm_is_documented_with_what_to_do() -> None:
+    rows = table(ROOT / "docs" / "operations.md", "alarm", columns=3)
+    assert [row[:2] for row in rows] == [[one.what, one.do] for one in alarm.ALARMS]
+
+
+def test_everything_that_a_hook_tells_the_user_is_documented() -> None:
+    rows = table(ROOT / "docs" / "hooks.md", "answer", columns=2)
+    (news,) = [
+        ast.literal_eval(node.value)
+        for node in ast.parse((ROOT / "hooks" / "csmd_spool.py").read_text()).body
+        if isinstance(node, ast.Assign) and ast.unparse(node.targets[0]) == "NEWS"
+    ]
+    assert [row[1] for row in rows] == list(news.values())
+    assert [row[0].strip("`") for row in rows[2:]] == [answer.decode() for answer in news][2:]
 
 
 def test_every_status_of_a_reply_is_documented() -> None:

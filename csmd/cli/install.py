@@ -21,7 +21,8 @@ from csmd.cli.disk import make_private, write_whole
 from csmd.cli.entries import Ours
 from csmd.config import Config, Paths, base_interpreter, default_paths, load
 
-HOOK_FILES = ("csmd_hook.py", "csmd_spool.py")
+#: The rare module first: a new one serves the hook of before, until that is replaced too.
+HOOK_FILES = ("csmd_spool.py", "csmd_hook.py")
 HOOK_SCRIPTS = ("post-turn", "pre-compact", "session-start", "prompt", "session-end")
 README = (
     "This directory belongs to csmd, the cross-session memory daemon.\n"

@@ -68,6 +68,8 @@ def status(value: dict[str, Any]) -> None:
     for job in value["jobs"]:
         done = f" {job['done']}/{job['total']}" if job.get("total") else ""
         rows.append(("working", f"{job['kind']}: {job.get('step', job['state'])}{done}"))
+    for alarm in value.get("alarms", []):
+        show.labelled(out, "ALARM", f"{alarm['what']} ({alarm['do']})", style="bold red")
     for name, text in rows:
         show.labelled(out, name, text)
     for text in value["degraded"]:

@@ -58,6 +58,7 @@ def status(
         "proto": wire.PROTO,
         "home": str(config.paths.home),
         "service": started_by(),
+        "alarms": steward.alarms.shown(),
         "daemon": {"pid": os.getpid(), "uptime_s": round(time.monotonic() - started, 1), **_usage(os.getpid())},
         "worker": {"pid": embedder.pid, **(_usage(embedder.pid) if embedder.pid else {})},
         "model": {"name": model, "waiting": known["waiting"]},

@@ -23,6 +23,7 @@ from csmd.capture import stage as capture
 from csmd.capture import stage_tail
 from csmd.config import Config
 from csmd.daemon import backups, embedding, jobs, reading, replay, retention
+from csmd.daemon.alarming import Alarms
 from csmd.daemon.clients import Clients
 from csmd.daemon.instructed import Instructed
 from csmd.daemon.jobs import Job
@@ -74,6 +75,7 @@ class Steward(threading.Thread):
         """Transcripts of projects that the user wants left out, as far as they were met."""
         self.instructed = Instructed(self)
         self.clients = Clients(self)
+        self.alarms = Alarms(self)
         self._hints: dict[str, None] = {}
         self._lock = threading.Lock()
         self._wake = threading.Event()
@@ -137,6 +139,7 @@ class Steward(threading.Thread):
 
     def step(self, now: float) -> bool:
         """Does what is due at the monotonic time `now`; whether more may be due at once."""
+        self.guard("alarms", lambda: self.alarms.step(now))
         if self.store.refuses:  # nothing can be taken in: hooks spool, and status says why
             self.trouble.clear()
             return self._advance_job()

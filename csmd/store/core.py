@@ -96,6 +96,8 @@ class Store:
         """What a read or a write found wrong with the file; "" while it is sound."""
         self.refuses = False
         """Whether writes are refused for that."""
+        self.refusing = ""
+        """What the disk said to the latest write; "" when it took it."""
         backup.refuse_to_begin_anew(path)
         _make_private(path)
         if path.stat().st_size:
@@ -228,6 +230,7 @@ class Store:
                         outcomes.append((task, result, None))
                     rows.run("release task")
             self.commits += 1
+            self.refusing = ""
         except BaseException as error:  # noqa: BLE001 - given to whoever waits for it
             failure = self._noticed(error)
             for task in group:
@@ -261,6 +264,9 @@ class Store:
     def _noticed(self, error: BaseException) -> BaseException:
         """An error as whoever waits gets it; what it says about the file itself is kept."""
         found = explained(error, self.path) if isinstance(error, apsw.Error) else error
+        said_by_disk = isinstance(found.__cause__ or error, apsw.Error)
+        if said_by_disk and type(found) is StoreError and found.hint:  # no other write would fare better
+            self.refusing = found.what
         if isinstance(found, Damaged):
             self.damage = self.damage or found.what
             self.refuses = self.refuses or not isinstance(found, IndexDamaged)

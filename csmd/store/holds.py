@@ -43,6 +43,7 @@ STRUCTURE: dict[str, frozenset[str]] = {
     "turns": frozenset({"uuid", "kind", "text_hash", "at", "parent_uuid", "message_id", "tool_name", "tool_id", "source"}),
     "queued": frozenset({"key", "at", "left_at"}),
     "events": frozenset({"id", "host", "name", "session_id", "stream", "text_hash", "payload_hash", "source", "at"}),
+    "unheard": frozenset({"session_id", "at"}),
     "statements": frozenset({"text_hash", "gate", "category", "authority", "reasons", "at"}),
     "memories": frozenset(
         {"id", "text_hash", "gate", "category", "type", "tier", "decay", "authority", "origin", "scope", "session_id",
@@ -89,6 +90,6 @@ TEXT_FILES: tuple[str, ...] = (
 #: Files in the home that hold none.
 STRUCTURE_FILES: tuple[str, ...] = (
     "endpoint", "config.yaml", "hook/*", "hook/__pycache__/*", "run/*.lock", "run/daemon.json", "run/stopped-by-user",
-    "run/hung", "run/*.sock", "models/**/*", "README.txt",
+    "run/hung", "run/told-*", "run/noticed-*", "run/passed-by", "run/*.sock", "models/**/*", "README.txt",
     "log/report.txt",
 )  # fmt: skip

@@ -311,7 +311,7 @@ def test_status_answers_as_the_contract_says(full: Machine) -> None:
     found = full.csmd("status", "--json")
     assert {"version", "proto", "home", "daemon", "worker", "model", "counts", "counters", "last_event", "spool", "jobs",
             "projects", "watching", "transcripts", "storage", "log", "degraded", "excluded", "service",
-            "service_note", "clients"} == set(found)  # fmt: skip
+            "service_note", "clients", "alarms"} == set(found)  # fmt: skip
     assert {"pid", "uptime_s", "rss_mb", "cpu_s"} == set(found["daemon"])
     assert (found["home"], found["spool"], found["jobs"]) == (str(full.home), {"files": 0, "oldest": ""}, [])
     assert found["watching"] == [str(full.assistant / "projects")]

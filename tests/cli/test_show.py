@@ -134,3 +134,20 @@ def test_lengths_of_time_and_amounts_read_well(function: Callable[[Any], str], v
 def test_a_path_is_shortened_at_its_beginning() -> None:
     assert show.shorten("/a/b/c", 10) == "/a/b/c"
     assert show.shorten("/a/long/path/to/x", 8) == "…th/to/x"
+
+
+def test_an_alarm_is_the_first_thing_that_the_status_shows(real: Machine, capsys: Any, monkeypatch: Any) -> None:
+    from csmd.cli import show_status
+    from csmd.daemon.alarm import ALARMS
+
+    monkeypatch.setenv("COLUMNS", str(WIDTH))
+    value = real.status()
+    assert value["alarms"] == []
+    show_status.status(value)
+    assert "ALARM" not in capsys.readouterr().out
+    for one in ALARMS:
+        show_status.status({**value, "alarms": [{"what": one.what, "do": one.do, "since": "2026-05-05T10:00:00.000Z"}]})
+        shown = capsys.readouterr().out
+        fits(shown)
+        first = " ".join(shown.partition("\ndaemon")[0].split())
+        assert first == f"ALARM {one.what} ({one.do})"

@@ -253,7 +253,7 @@ def test_what_hooks_kept_while_no_daemon_ran_is_taken_in_once(machine: Machine) 
         ("UserPromptSubmit", {"prompt": "I prefer tabs over spaces in Makefiles."}),
         ("Stop", {"last_assistant_message": "It is done."}),
     ):
-        assert machine.hook(event, **more) == b""
+        assert b"additionalContext" not in machine.hook(event, **more)
     kept = {path.name: path.read_bytes() for path in machine.spooled()}
     assert len(kept) == 3
     machine.start()

@@ -59,6 +59,10 @@ for prompt in prompts[30:33]:
     assert hook_at_once("UserPromptSubmit", prompt=prompt, transcript_path=str(path)) == b""
 kept = [*machine.spooled(), *second()]
 assert len(kept) == 3, (machine.spooled(), second())
+# The user is told once, by the hook; the note on that finds a place.
+assert b"nothing can be stored" in hook_at_once("SessionStart", source="startup")
+assert hook_at_once("SessionStart", source="startup") == b""
+assert machine.status()["alarms"][0]["what"] == "nothing is recorded: the disk takes no writes"
 machine.transcript(*[machine.line("user", "written while the disk was full " + "x" * 3000) for _ in range(40)])
 machine.call("csm_sync", vectors=False)
 told = eventually(lambda: [text for text in machine.status()["degraded"] if "free some space" in text or "full" in text])
@@ -80,6 +84,7 @@ acknowledged = answers.count("ok") + 3
 texts = machine.call("csm_memory_search", query="prompt length", limit=50, kind="turn")["hits"]
 assert after["counts"]["turns"] >= before + 40 + acknowledged, (before, after["counts"], acknowledged)
 eventually(lambda: not [text for text in machine.status()["degraded"] if "free some space" in text])
+assert machine.status()["alarms"] == []
 assert machine.call("csm_store_check") == {"problems": []}
 machine.stop(child)
 """
@@ -99,6 +104,8 @@ child.kill(); child.wait()
 for number in range(3):
     assert hook_at_once("UserPromptSubmit", prompt=f"nobody listens {number}", transcript_path=str(path)) == b""
 assert len(second()) == 3, second()
+assert b"not running" in hook_at_once("SessionStart", source="startup")
+assert hook_at_once("SessionStart", source="startup") == b"", "noted in the second place"
 started = machine.run("start")
 assert started.returncode == 1 and "csmd: " in started.stderr and "bug" not in started.stderr, started.stderr
 for verb in (["repair"], ["restore", "latest"]):
@@ -127,6 +134,7 @@ def hook_at_once(name, **more):
 END = """
 import shutil
 for file in second(): file.unlink()
+for note in Path(f"/tmp/csmd-{os.getuid()}").glob("spool-*" + machine.root.name + "*/told-*"): note.unlink()
 subprocess.run(["umount", str(machine.home)], check=False, capture_output=True)
 shutil.rmtree(machine.root, ignore_errors=True)
 print("told to the end")

@@ -40,7 +40,8 @@ SHELL_SCRIPTS = {
 }
 SILENT = ("Stop", "SubagentStop", "PreCompact", "SessionEnd")
 INJECTING = ("SessionStart", "UserPromptSubmit")
-BODY = b'{"session_id":"s","hook_event_name":"Stop"}\n'
+#: Of a session that was compacted: there no hook tells the user anything (tests/hooks/test_telling.py).
+BODY = b'{"session_id":"s","source":"compact","hook_event_name":"Stop"}\n'
 GREETING = b"\xff\0\0\0\0\0\0\0\x01\x7f\x03\0NULL" + bytes(48)
 READY = b"\x04\x1c\x05READY\x0bSocket-Type\0\0\0\x06ROUTER"
 #: How long a test waits for something that should come; never a claim about speed.

@@ -24,14 +24,15 @@ from csmd.store import (
     search,
     sessions,
     tombstones,
+    unheard,
     vectors,
 )
 from csmd.store.core import Store
 from csmd.store.sqlite import Rows
 
 Given = Any
-#: A scan of these is of a handful of rows, or of what the full-text index has found.
-SMALL = re.compile(r"SCAN (?:CONSTANT ROW|vector_models|\w+ VIRTUAL TABLE INDEX .*)")
+#: A scan of these is of a handful of rows (`u`: of the notes on unheard sessions), or of what the full-text index found.
+SMALL = re.compile(r"SCAN (?:CONSTANT ROW|vector_models|u(?: USING INDEX \S+)?|\w+ VIRTUAL TABLE INDEX .*)")
 
 
 class Watching(Rows):
@@ -108,6 +109,14 @@ def _purged_names(rows: Rows, given: Given) -> None:
     tombstones.purged_names(rows, "session", ["s1", "s2"], key=b"k")
 
 
+def _unheard(rows: Rows, given: Given) -> None:
+    unheard.note(rows, ["s1"], at=given.now)
+    unheard.noted(rows)
+    unheard.live(rows, began=given.at(0), lively=given.at(0), answered=given.at(400), now=given.at(400))
+    unheard.latest_events(rows)
+    unheard.drop(rows, ["s1"])
+
+
 INSTRUCTED = [instructions.Instruction(path="/p/CLAUDE.md", kind="Project", root="/p", text="t", text_hash="h")]
 #: What runs for every hook, step of the steward, brief, search and forgetting.
 HOT: dict[str, Any] = {
@@ -154,6 +163,7 @@ HOT: dict[str, Any] = {
     "drop_oldest": lambda rows, _: retention.drop_oldest(rows, limit=9),
     "is_any_left": lambda rows, _: retention.is_any_left(rows),
     "file_state": lambda rows, _: cursors.file_state(rows, "/t"),
+    "unheard sessions": _unheard,
     "count": lambda rows, _: counts.count(rows, [("bad lines", 1)]),
 }
 

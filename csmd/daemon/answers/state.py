@@ -39,6 +39,10 @@ def _clients(tools: Tools, rows: Rows, params: Params) -> dict[str, Any]:
     return clients.told(rows, tools.config)
 
 
+def _alarms(tools: Tools, rows: None, params: Params) -> dict[str, Any]:
+    return {"alarms": tools.steward.alarms.shown()}
+
+
 TOOLS: dict[str, Tool] = {
     "csm_clients": Tool(
         summary="Which versions and directories of the assistant are in use", mutates=False, run=_clients, parameters={}
@@ -51,4 +55,5 @@ TOOLS: dict[str, Tool] = {
         summary="The database without its content: tables, how many rows, SQLite's settings", mutates=False, run=_shape, parameters={}
     ),
     "csm_runtime_status": Tool(summary="The daemon's state", mutates=False, run=_status, parameters={}, lane="status"),
+    "csm_runtime_alarms": Tool(summary="What means that nothing is being remembered", mutates=False, run=_alarms, parameters={}, lane=None),
 }  # fmt: skip

@@ -68,6 +68,7 @@ create table sessions (
 );
 create index sessions_by_project on sessions (project_seq, last_at);
 create index sessions_by_parent on sessions (parent);
+create index sessions_by_start on sessions (started_at) where parent = '';
 
 create table turns (
   seq integer primary key autoincrement,
@@ -135,6 +136,9 @@ create table events (
 );
 create index events_by_payload on events (session_id, name, payload_hash);
 create index events_by_hash on events (stream, text_hash);
+
+-- Sessions that ran and that no hook reported, and the latest event when that was noticed: a later one takes them back.
+create table unheard (session_id text primary key, at text not null, after_event integer not null);
 
 create table statements (
   seq integer primary key autoincrement,

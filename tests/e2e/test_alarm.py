@@ -1,0 +1,143 @@
+"""Memory that is not being recorded, seen with the real client: what the user is told, and that no model reads it."""
+
+from __future__ import annotations
+
+import contextlib
+import fcntl
+import json
+import os
+import pty
+import re
+import select
+import signal
+import struct
+import subprocess
+import termios
+import time
+from typing import TYPE_CHECKING, Any
+
+import pytest
+from e2e import client, scripted_api
+from e2e.test_main_job import in_order, kill_daemon
+
+from csmd.daemon.alarm import ALARMS
+
+if TYPE_CHECKING:
+    from e2e.conftest import Claude, Csmd, Sandbox
+
+pytestmark = pytest.mark.e2e
+
+SAID = "csmd: memory is not being recorded: "
+AWAY = f"{SAID}its daemon is not running (csmd start; csmd doctor says why)"
+REFUSED = f"{SAID}nothing can be stored (csmd doctor says why)"
+WORDS = {one.key: one.what for one in ALARMS}
+LIMIT_S = 60.0
+latest_only = pytest.mark.parametrize("claude_build", client.VERSIONS[:1], indirect=True)
+
+
+def told(run: client.Finished) -> list[str]:
+    """What the client says that hooks want the user to know."""
+    heard = [message["stdout"] for message in run.stream if message.get("subtype") == "hook_response"]
+    return [json.loads(text)["systemMessage"] for text in heard if "systemMessage" in text]
+
+
+def read_by_a_model(run: client.Finished) -> bool:
+    return any(SAID in scripted_api.seen_by_model(body) for body in [*run.main, *run.others])
+
+
+def alarms(csmd: Csmd, *, until: bool) -> Any:
+    """The alarms, as soon as there are some, or none."""
+    limit = time.monotonic() + LIMIT_S
+    while bool(found := csmd("status", "--json")["alarms"]) != until:
+        assert time.monotonic() < limit, found
+        time.sleep(0.5)
+    return found
+
+
+def test_a_daemon_that_was_killed_is_told_once_a_day_and_to_no_model(
+    sandbox: Sandbox, csmd: Csmd, claude: Claude
+) -> None:
+    csmd("install", "--json")
+    kill_daemon(csmd)
+    first = in_order(claude.run("Say something.", "Something."), 1, sandbox)
+    assert told(first) == [AWAY]
+    again = in_order(claude.run("And more.", "More.", options=["--resume", first.session_id]), 1, sandbox)
+    assert told(again) == []
+    assert not read_by_a_model(first) and not read_by_a_model(again)
+    assert {path.name[:12] for path in (sandbox.csmd_home / "run").glob("told-*")} == {"told-script-"}
+
+    csmd("start")
+    for note in (sandbox.csmd_home / "run").glob("told-*"):
+        note.unlink()
+    back = csmd.hook("SessionStart", {"session_id": "s", "hook_event_name": "SessionStart", "source": "startup"})
+    assert (back.returncode, back.stdout, back.stderr) == (0, b"", b""), "it is back, and nothing is said"
+
+
+def test_a_person_in_a_terminal_reads_it(sandbox: Sandbox, csmd: Csmd, claude_build: tuple[str, list[str]]) -> None:
+    csmd("install", "--no-start", "--json")
+    assert AWAY.replace(" ", "") in on_screen(sandbox, claude_build[1], until=AWAY)
+    assert [path.name[:8] for path in (sandbox.csmd_home / "run").glob("told-*")] == ["told-202"]
+
+
+def on_screen(sandbox: Sandbox, command: list[str], *, until: str) -> str:
+    """What the client writes to its terminal until it has written this, without any space; then it is ended."""
+    master, terminal = pty.openpty()
+    fcntl.ioctl(terminal, termios.TIOCSWINSZ, struct.pack("HHHH", 40, 120, 0, 0))
+    env = {**client.environment(sandbox.home), "ANTHROPIC_BASE_URL": "http://127.0.0.1:9"}
+    process = subprocess.Popen(
+        [*client.namespace(), *command], cwd=sandbox.project, env=env, stdin=terminal, stdout=terminal,
+        stderr=terminal, start_new_session=True,
+    )  # fmt: skip
+    os.close(terminal)
+    seen, limit = "", time.monotonic() + LIMIT_S
+    try:
+        while until.replace(" ", "") not in seen and time.monotonic() < limit:
+            if select.select([master], [], [], 0.2)[0]:
+                with contextlib.suppress(OSError):
+                    seen += words(os.read(master, 65536).decode("utf-8", "replace"))
+    finally:
+        with contextlib.suppress(ProcessLookupError):
+            os.killpg(process.pid, signal.SIGKILL)
+        process.wait(timeout=30)
+        os.close(master)
+    return seen
+
+
+def words(written: str) -> str:
+    """What is written between a terminal's commands, without space: some clients move the cursor instead."""
+    return re.sub(r"\x1b\[[0-9;?<>=]*[A-Za-z]|\x1b\][^\x07]*\x07|\x1b.|\s", "", written)
+
+
+@latest_only
+def test_a_store_that_refuses_is_told(sandbox: Sandbox, csmd: Csmd, claude: Claude) -> None:
+    csmd("install", "--json")
+    in_order(claude.run("Say something.", "Something."), 1, sandbox)
+    csmd("sync", "--json")
+    csmd("stop")
+    database = sandbox.csmd_home / "csmd.db"
+    size = database.stat().st_size
+    csmd("start")
+    with database.open("r+b") as file:  # everything but the page that says that it is a database
+        file.seek(4096)
+        file.write(b"\xa5" * (size - 4096))
+    csmd.run("tool", "csm_store_check")
+    (alarm, *_) = alarms(csmd, until=True)
+    assert (alarm["what"], alarm["do"]) == (WORDS["damaged"], "csmd repair")
+    run = in_order(claude.run("Say something else.", "Something else."), 1, sandbox)
+    assert told(run) == [REFUSED] and not read_by_a_model(run)
+
+
+@latest_only
+def test_hooks_that_were_removed_by_hand_are_an_alarm_until_they_are_back(
+    sandbox: Sandbox, csmd: Csmd, claude: Claude
+) -> None:
+    (sandbox.home / ".claude" / "projects").mkdir()  # else it is looked for once a minute
+    csmd("install", "--json")
+    assert csmd("status", "--json")["alarms"] == []
+    sandbox.write_settings({})
+    in_order(claude.run("Say something.", "Something."), 1, sandbox)
+    (alarm,) = alarms(csmd, until=True)
+    assert (alarm["what"], alarm["do"]) == (WORDS["gone"], "csmd install")
+    assert csmd("status").split("\n")[0].split()[:4] == ["ALARM", "sessions", "are", "told"]
+    csmd("install", "--json")
+    alarms(csmd, until=False)
