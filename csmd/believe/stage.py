@@ -23,6 +23,8 @@ EXPLICIT = "remember"
 
 def believe(store: Store) -> tuple[int, int]:
     """Turns the next batch of statements into memories; (statements looked at, memories new)."""
+    if not store.read(is_behind):  # a write is a commit: where nothing waits there is none
+        return 0, 0
 
     def write(rows: Rows) -> tuple[int, int]:
         found = memories.statements_after(rows, cursors.cursor(rows, STAGE, "statements"), limit=BATCH)
@@ -36,6 +38,11 @@ def believe(store: Store) -> tuple[int, int]:
         return len(found), new
 
     return store.write(write)
+
+
+def is_behind(rows: Rows) -> bool:
+    """Whether a statement waits to become a memory."""
+    return bool(memories.statements_after(rows, cursors.cursor(rows, STAGE, "statements"), limit=1))
 
 
 def remember(

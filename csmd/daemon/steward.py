@@ -16,13 +16,15 @@ from collections import deque
 from collections.abc import Callable, Iterator
 from contextlib import suppress
 from datetime import UTC, datetime, timedelta
+from itertools import chain
 from pathlib import Path
 
 from csmd.believe import stage as believe
 from csmd.capture import stage as capture
 from csmd.capture import stage_tail
 from csmd.config import Config
-from csmd.daemon import backups, embedding, jobs, reading, replay, retention
+from csmd.daemon import backfill, backups, embedding, jobs, reading, replay, retention
+from csmd.daemon.backlog import Backlog
 from csmd.daemon.instructed import Instructed
 from csmd.daemon.jobs import Job
 from csmd.daemon.now import iso
@@ -39,6 +41,12 @@ TICK_S = 5.0
 #: A hook takes half a second: what is unfinished after this was left by one that was killed.
 UNFINISHED_S = 600.0
 LIVE_SWEEP_S, FULL_SWEEP_S = 30.0, 900.0
+#: A transcript written to so lately may be somebody's at work; more of them than anybody has.
+LIVE_S, MOST_LIVE = 3600, 200
+#: How long a step reads a backlog: what happens meanwhile waits so long.
+SLICE_S = 0.2
+#: What the stages have left is looked at again so often, even where nothing was stored meanwhile.
+LOOK_S = 300.0
 #: A session with no turn for this long is not in the middle of one.
 QUIET_S = 30.0
 #: How long a hook's turn waits for the transcript before it is judged.
@@ -79,6 +87,12 @@ class Steward(threading.Thread):
         self._next_live = self._next_full = self._next_backup = 0.0
         self.next_retention: float | None = None
         self._commits_seen = 0
+        self.backlog = Backlog()
+        self._through = -1
+        """The store's commits when every stage was through with it."""
+        self._next_look = 0.0
+        self._open = False
+        """Whether a session is left that somebody may be at work in."""
 
     def hint(self, path: str) -> None:
         """Says that a transcript or an instruction file may have changed; cheap, from any thread."""
@@ -138,6 +152,8 @@ class Steward(threading.Thread):
             return self._advance_job()
         worked = self.guard("spool", self.replay_spool)
         at_job = self._advance_job()
+        if at_job:
+            self._next_look = now
         for path in self.take_hints():
             self._live.add(str(path))
             worked |= self._look_some(path)
@@ -150,13 +166,12 @@ class Steward(threading.Thread):
             worked |= self.guard("sweep", lambda: self.sweep(full=full) > 0)
             self.guard("provisional turns", self._close_provisional)
             self.guard("unfinished spool files", self._clear_unfinished)
+        worked |= not at_job and self._read_backlog()
         worked |= not at_job and retention.step(self, now)
         if self.instructed.waiting():
             worked |= self.guard("instructions", lambda: self.instructed.step() > 0)
-        worked |= self.guard("distill", lambda: self.distill() > 0)
-        worked |= self.guard("believe", lambda: self.believe() > 0)
-        # A job embeds by itself, or was asked not to.
-        embedded = not at_job and self.guard("embed", lambda: self.embed_some() > 0)
+        done, embedded = self._go_through_stages(now, at_job=at_job)
+        worked |= done
         if (worked and not at_job) or self.store.commits - self._commits_seen > 200:
             self._commits_seen = self.store.commits
             self.guard("checkpoint", lambda: bool(self.store.checkpoint()))
@@ -166,16 +181,54 @@ class Steward(threading.Thread):
             self.guard("backup", lambda: backups.daily(self))
         return busy
 
+    def _go_through_stages(self, now: float, *, at_job: bool) -> tuple[bool, bool]:
+        """Distils, believes and embeds what the store holds since they were through; (whether it did, whether it embedded).
+
+        Nothing is asked where nothing was stored since: five questions every five seconds are most of what an idle
+        daemon costs. What failed, and a session that somebody may be at work in, is asked for again.
+        """
+        stored = self.store.commits
+        if stored == self._through and now < self._next_look:
+            return False, False
+        self._open = False
+        worked = self.guard("distill", lambda: self.distill() > 0)
+        worked |= self.guard("believe", lambda: self.believe() > 0)
+        # A job embeds by itself, or was asked not to.
+        embedded = not at_job and self.guard("embed", lambda: self.embed_some() > 0)
+        failed = any(what.startswith(("distill", "believe", "embed")) for what in list(self.trouble))
+        if at_job or worked or embedded or failed or self._open or self.stopping:
+            self._through = -1
+        else:
+            self._through, self._next_look = stored, now + LOOK_S
+        return worked, embedded
+
+    def _read_backlog(self) -> bool:
+        """Reads of what a sweep found for a moment, or until somebody waits; whether it read any."""
+        begun = at = time.monotonic()
+        some = False
+        while (one := self.backlog.first()) and not self.stopping and not self._somebody_waits():
+            some = True
+            report = self.look_at(Path(one.path), most_pieces=1)
+            was, at = at, time.monotonic()
+            self.backlog.note(read=report.bytes_read, took_s=at - was, done=not report.more)
+            if at - begun > SLICE_S:
+                break
+        return some
+
     def _advance_job(self) -> bool:
-        """Does one batch of the job under way, or of the next one; whether there was one."""
+        """Does batches of the job under way for a moment, or of the next one; whether there was one."""
         with self._lock:
             if self._job is None and self._queue:
                 self._reads = self._queue.popleft()
                 self._job = jobs.batches(self, self._reads)
         if self._job is None:
             return False
+        begun = time.monotonic()
         try:
             next(self._job)
+            # Of thousands of short sessions many fit between two looks at what else there is.
+            while not (self._hints or self.stopping) and time.monotonic() - begun < SLICE_S:
+                next(self._job)
         except StopIteration:
             self._job = self._reads = None
         return True
@@ -206,26 +259,24 @@ class Steward(threading.Thread):
         return reading.roots(self.config)
 
     def sweep(self, *, full: bool) -> int:
-        """Reads every transcript that has grown; only those read in the last hour unless `full`."""
-        known = self.store.read(cursors.known_positions)
+        """Finds every transcript that has grown; only those written to in the last hour unless `full`; how many."""
         if full:
-            roots = self.roots()
-            paths = [path for root in roots for path in capture.transcripts(root)]
-            paths += [Path(path) for path in known if not any(Path(path).is_relative_to(root) for root in roots)]
+            known = self.store.read(cursors.known_positions)
+            roots = [str(root) for root in self.roots()]
+            elsewhere = (path for path in known if not path.startswith(tuple(f"{root}/" for root in roots)))
+            on_disk = chain.from_iterable(
+                [*(capture.listed(Path(root)) for root in roots), filter(None, map(capture.look, elsewhere))]
+            )
+            grown = [one for one in on_disk if capture.has_grown(one, known)]
+            self.backlog.fill(backfill.in_order(grown, roots))
             self._forget_trouble_of_lost_files()
-        else:
-            since = iso(datetime.now(UTC) - timedelta(hours=1))
-            paths = [Path(path) for path in self.store.read(lambda rows: cursors.files_read_since(rows, since))]
-        count = 0
-        for path in paths:
-            if self.stopping:
-                break
-            if self._queue or (count and self._hints):  # this is begun again after them, and finds the less to do
-                self._next_live = self._next_full = 0.0
-                break
-            if capture.has_grown(path, known):
-                count += self._look_some(path)
-        return count
+            return len(grown)
+        since = time.time_ns() - LIVE_S * 1_000_000_000
+        live = self.store.read(lambda rows: cursors.positions_written_since(rows, since, most=MOST_LIVE))
+        grown = [one for path in live if (one := capture.look(path)) and capture.has_grown(one, live)]
+        for one in grown:
+            self.hint(one.path)
+        return len(grown)
 
     def _look_some(self, path: Path) -> bool:
         """Reads a piece of what a transcript has grown by, the rest in a later step; whether it brought anything."""
@@ -264,6 +315,8 @@ class Steward(threading.Thread):
 
     def _close_provisional(self) -> bool:
         before = iso(datetime.now(UTC) - timedelta(seconds=PROVISIONAL_S))
+        if not self.store.read(lambda rows: reports.awaited(rows, before=before)):
+            return False
         return any(self.store.write(lambda rows: reports.close_provisional(rows, before=before)))
 
     def distill(self) -> int:
@@ -285,9 +338,11 @@ class Steward(threading.Thread):
             if self.stopping:
                 break
             if not force and self._waits_for_others(session):
+                self._open = True
                 continue
             # A last turn that is still to come (the clock was set back) would keep its session open until it has.
             settled = force or distill.is_settled(session, quiet_before=quiet) or session.last_at > iso(now)
+            self._open |= not settled
             found = 0
 
             def one(session: Behind = session, settled: bool = settled) -> bool:
