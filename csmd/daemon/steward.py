@@ -23,7 +23,7 @@ from csmd.believe import stage as believe
 from csmd.capture import stage as capture
 from csmd.capture import stage_tail
 from csmd.config import Config
-from csmd.daemon import backfill, backups, embedding, jobs, reading, replay, retention
+from csmd.daemon import backfill, backups, easing, embedding, jobs, reading, replay, retention
 from csmd.daemon.backlog import Backlog
 from csmd.daemon.instructed import Instructed
 from csmd.daemon.jobs import Job
@@ -91,6 +91,7 @@ class Steward(threading.Thread):
         self._through = -1
         """The store's commits when every stage was through with it."""
         self._next_look = 0.0
+        self._eased = 0
         self._open = False
         """Whether a session is left that somebody may be at work in."""
 
@@ -166,7 +167,7 @@ class Steward(threading.Thread):
             worked |= self.guard("sweep", lambda: self.sweep(full=full) > 0)
             self.guard("provisional turns", self._close_provisional)
             self.guard("unfinished spool files", self._clear_unfinished)
-        worked |= not at_job and self._read_backlog()
+        worked |= not at_job and self.read_backlog()
         worked |= not at_job and retention.step(self, now)
         if self.instructed.waiting():
             worked |= self.guard("instructions", lambda: self.instructed.step() > 0)
@@ -196,13 +197,18 @@ class Steward(threading.Thread):
         # A job embeds by itself, or was asked not to.
         embedded = not at_job and self.guard("embed", lambda: self.embed_some() > 0)
         failed = any(what.startswith(("distill", "believe", "embed")) for what in list(self.trouble))
-        if at_job or worked or embedded or failed or self._open or self.stopping:
-            self._through = -1
-        else:
-            self._through, self._next_look = stored, now + LOOK_S
+        through = not (at_job or worked or embedded or failed or self._open or self.backlog or self.stopping)
+        if through and stored - self._eased > easing.BURST_COMMITS:
+            through = self.guard("easing", self._ease)
+        self._through, self._next_look = stored if through else -1, now + LOOK_S
         return worked, embedded
 
-    def _read_backlog(self) -> bool:
+    def _ease(self) -> bool:
+        easing.ease(self.store)
+        self._eased = self.store.commits
+        return False  # which was a commit, and others may have come meanwhile
+
+    def read_backlog(self) -> bool:
         """Reads of what a sweep found for a moment, or until somebody waits; whether it read any."""
         begun = at = time.monotonic()
         some = False

@@ -195,6 +195,8 @@ def test_of_merged_directories_only_what_each_of_them_says_is_told_anyway(parts:
             session=folder.name,
         )
     parts.steward.sweep(full=True)
+    while parts.steward.read_backlog():
+        pass
     parts.call("csm_project_merge", source=str(clone), into=str(into), by_person=True)
 
     def told_anyway(folder: Path) -> list[bool]:

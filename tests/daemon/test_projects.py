@@ -274,6 +274,8 @@ def test_a_session_that_went_behind_a_wall_shows_nothing_of_it_outside(parts: An
         session="both",
     )
     parts.steward.sweep(full=True)
+    while parts.steward.read_backlog():
+        pass
     list(parts.steward.distilling(force=True))
     parts.steward.believe()
     parts.call("csm_project_workspace", name="client", places=str(walled), by_person=True)
