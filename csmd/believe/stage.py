@@ -158,12 +158,15 @@ def _same(rows: Rows, statement: Statement, *, project: int) -> Memory | None:
 def _confirm(rows: Rows, known: Memory, statement: Statement, source: Provenance, *, pinned: bool) -> None:
     """Notes that another turn says the same: more confidence, and the age begins again.
 
+    Who said it first is told by the time it was said at, not by which was heard first: a past is heard newest first.
     An assistant that repeats what it was told is using the memory, not confirming it.
     """
     if statement.authority == "assistant" and context.was_told(rows, source.session_id, known.id):
         return
     if not memories.add_provenance(rows, known.seq, replace(source, role="confirms")):
         return
+    if source.at < known.created_at and known.origin == "stated":
+        memories.stated_earlier(rows, known.seq, source)
     raised = AUTHORITY_RANK[statement.authority] > AUTHORITY_RANK[known.authority]
     confidence = score.confirm(known.confidence, pinned=known.pinned)
     decay: Decay = "permanent" if pinned else known.decay

@@ -13,6 +13,9 @@ from csmd.cli import service, settings, show
 from csmd.cli.ask import json_option
 from csmd.config import base_interpreter, default_paths
 
+#: Sessions of each project that are there when `install` returns; older ones are taken in behind its back.
+RECENT = 10
+
 
 @click.command()
 @click.option("--dry-run", is_flag=True, help="Show what would be written and change nothing.")
@@ -53,7 +56,7 @@ def install(dry_run: bool, no_start: bool, as_json: bool) -> None:
             status = service.start(config.paths)
         result["daemon"] = {"pid": status["daemon"]["pid"], "started": status["started"]}
         with show.progress() as bar:
-            result["import"] = client.work(config.paths, "csm_sync", {"vectors": False}, watch=bar)
+            result["import"] = client.work(config.paths, "csm_sync", {"vectors": False, "recent": RECENT}, watch=bar)
         if not as_json:
             click.echo(f"the daemon runs, pid {status['daemon']['pid']}")
             show.imported(result["import"])

@@ -63,6 +63,9 @@ def status(value: dict[str, Any]) -> None:
     for job in value["jobs"]:
         done = f" {job['done']}/{job['total']}" if job.get("total") else ""
         rows.append(("working", f"{job['kind']}: {job.get('step', job['state'])}{done}"))
+    if value.get("backfill"):
+        done = value["backfill"]["sessions_done"]
+        rows.append(("past", f"{show.backfill(value['backfill'])} to be taken in, {done} done, newest first"))
     for name, text in rows:
         show.labelled(out, name, text)
     for text in value["degraded"]:

@@ -88,6 +88,8 @@ class Steward(threading.Thread):
         self.next_retention: float | None = None
         self._commits_seen = 0
         self.backlog = Backlog()
+        self._half: set[str] = set()
+        """Transcripts of which a piece was read and the next is still to be."""
         self._through = -1
         """The store's commits when every stage was through with it."""
         self._next_look = 0.0
@@ -216,7 +218,9 @@ class Steward(threading.Thread):
             some = True
             report = self.look_at(Path(one.path), most_pieces=1)
             was, at = at, time.monotonic()
-            self.backlog.note(read=report.bytes_read, took_s=at - was, done=not report.more)
+            self.backlog.note(read=report.bytes_read, took_s=at - was)
+            if not report.more:
+                self.backlog.drop(one.path)
             if at - begun > SLICE_S:
                 break
         return some
@@ -309,6 +313,7 @@ class Steward(threading.Thread):
             return True
 
         self.guard("transcript", look, about=str(path), strict=strict)
+        (self._half.add if report.more else self._half.discard)(str(path))
         return report
 
     def _forget_trouble_of_lost_files(self) -> None:
@@ -343,6 +348,9 @@ class Steward(threading.Thread):
         for session in distill.behind(self.store):
             if self.stopping:
                 break
+            if session.path in self._half or session.path in self.backlog:
+                self._open = True  # how it goes on is known already, but not to the store
+                continue
             if not force and self._waits_for_others(session):
                 self._open = True
                 continue
