@@ -83,10 +83,10 @@ def _take_in(steward: Steward, job: Job) -> Iterator[None]:
     paths = yield from _read_all(steward, job)
     steward.instructed.sweep()
     job.progress.update(step="distilling")
-    for _ in steward.distilling(force=True):
+    for _ in steward.stages.distilling(force=True):
         _go_on(steward)
         yield
-    while steward.believe_some()[0]:
+    while steward.stages.believe_some()[0]:
         _go_on(steward)
         yield
     degraded = (yield from _embed_all(steward, job)) if job.with_vectors else []
@@ -180,7 +180,7 @@ def _embed_all(steward: Steward, job: Job) -> Generator[None, None, list[str]]:
     total = steward.store.read(lambda rows: vectors.left(rows, model))
     done = 0
     try:
-        while not steward.stopping and (made := steward.embed_some()):
+        while not steward.stopping and (made := steward.stages.embed_some()):
             done += made
             job.progress.update(step="embedding", done=done, total=max(done, total))
             yield

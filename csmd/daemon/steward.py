@@ -19,16 +19,15 @@ from datetime import UTC, datetime, timedelta
 from itertools import chain
 from pathlib import Path
 
-from csmd.believe import stage as believe
 from csmd.capture import stage as capture
 from csmd.capture import stage_tail
 from csmd.config import Config
-from csmd.daemon import backfill, backups, easing, embedding, jobs, reading, replay, retention
+from csmd.daemon import backfill, backups, jobs, reading, replay, retention
 from csmd.daemon.backlog import Backlog
 from csmd.daemon.instructed import Instructed
 from csmd.daemon.jobs import Job
 from csmd.daemon.now import iso
-from csmd.distill import stage as distill
+from csmd.daemon.stages import Stages
 from csmd.errors import CsmdError, StoreError
 from csmd.store import cursors, files, reports
 from csmd.store.core import Store
@@ -45,13 +44,11 @@ LIVE_SWEEP_S, FULL_SWEEP_S = 30.0, 900.0
 LIVE_S, MOST_LIVE = 3600, 200
 #: How long a step reads a backlog: what happens meanwhile waits so long.
 SLICE_S = 0.2
-#: What the stages have left is looked at again so often, even where nothing was stored meanwhile.
-LOOK_S = 300.0
-#: A session with no turn for this long is not in the middle of one.
-QUIET_S = 30.0
+#: After a step that nobody waits for it rests so many times as long: a past takes half of one core at most, and a
+#: hook meets it half as often. Not a lower priority: a thread with one that holds the interpreter holds up all others.
+REST = 1.0
 #: How long a hook's turn waits for the transcript before it is judged.
 PROVISIONAL_S = 120.0
-EMBED_TEXTS = 8
 
 
 class Steward(threading.Thread):
@@ -88,14 +85,9 @@ class Steward(threading.Thread):
         self.next_retention: float | None = None
         self._commits_seen = 0
         self.backlog = Backlog()
-        self._half: set[str] = set()
+        self.half_read: set[str] = set()
         """Transcripts of which a piece was read and the next is still to be."""
-        self._through = -1
-        """The store's commits when every stage was through with it."""
-        self._next_look = 0.0
-        self._eased = 0
-        self._open = False
-        """Whether a session is left that somebody may be at work in."""
+        self.stages = Stages(self)
 
     def hint(self, path: str) -> None:
         """Says that a transcript or an instruction file may have changed; cheap, from any thread."""
@@ -143,9 +135,14 @@ class Steward(threading.Thread):
 
     def run(self) -> None:
         while not self._stopping.is_set():
+            began = time.monotonic()
             busy = self.guard("step", lambda: self.step(time.monotonic()))
-            if not busy:
-                self._wake.wait(TICK_S)
+            pause = TICK_S
+            if busy:  # what somebody waits for goes on at once
+                urgent = self._job is not None or self.somebody_waits()
+                pause = 0.0 if urgent else (time.monotonic() - began) * REST
+            if pause:
+                self._wake.wait(pause)
                 self._wake.clear()
 
     def step(self, now: float) -> bool:
@@ -155,8 +152,6 @@ class Steward(threading.Thread):
             return self._advance_job()
         worked = self.guard("spool", self.replay_spool)
         at_job = self._advance_job()
-        if at_job:
-            self._next_look = now
         for path in self.take_hints():
             self._live.add(str(path))
             worked |= self._look_some(path)
@@ -173,48 +168,22 @@ class Steward(threading.Thread):
         worked |= not at_job and retention.step(self, now)
         if self.instructed.waiting():
             worked |= self.guard("instructions", lambda: self.instructed.step() > 0)
-        done, embedded = self._go_through_stages(now, at_job=at_job)
+        done, embedded = self.stages.go_through(now, at_job=at_job)
         worked |= done
         if (worked and not at_job) or self.store.commits - self._commits_seen > 200:
             self._commits_seen = self.store.commits
             self.guard("checkpoint", lambda: bool(self.store.checkpoint()))
-        busy = at_job or worked or embedded or self._somebody_waits()
+        busy = at_job or worked or embedded or self.somebody_waits()
         if not busy and now >= self._next_backup:
             self._next_backup = now + backups.LOOK_S
             self.guard("backup", lambda: backups.daily(self))
         return busy
 
-    def _go_through_stages(self, now: float, *, at_job: bool) -> tuple[bool, bool]:
-        """Distils, believes and embeds what the store holds since they were through; (whether it did, whether it embedded).
-
-        Nothing is asked where nothing was stored since: five questions every five seconds are most of what an idle
-        daemon costs. What failed, and a session that somebody may be at work in, is asked for again.
-        """
-        stored = self.store.commits
-        if stored == self._through and now < self._next_look:
-            return False, False
-        self._open = False
-        worked = self.guard("distill", lambda: self.distill() > 0)
-        worked |= self.guard("believe", lambda: self.believe() > 0)
-        # A job embeds by itself, or was asked not to.
-        embedded = not at_job and self.guard("embed", lambda: self.embed_some() > 0)
-        failed = any(what.startswith(("distill", "believe", "embed")) for what in list(self.trouble))
-        through = not (at_job or worked or embedded or failed or self._open or self.backlog or self.stopping)
-        if through and stored - self._eased > easing.BURST_COMMITS:
-            through = self.guard("easing", self._ease)
-        self._through, self._next_look = stored if through else -1, now + LOOK_S
-        return worked, embedded
-
-    def _ease(self) -> bool:
-        easing.ease(self.store)
-        self._eased = self.store.commits
-        return False  # which was a commit, and others may have come meanwhile
-
     def read_backlog(self) -> bool:
         """Reads of what a sweep found for a moment, or until somebody waits; whether it read any."""
         begun = at = time.monotonic()
         some = False
-        while (one := self.backlog.first()) and not self.stopping and not self._somebody_waits():
+        while (one := self.backlog.first()) and not self.stopping and not self.somebody_waits():
             some = True
             report = self.look_at(Path(one.path), most_pieces=1)
             was, at = at, time.monotonic()
@@ -243,14 +212,14 @@ class Steward(threading.Thread):
             self._job = self._reads = None
         return True
 
-    def _waits_for_others(self, session: Behind) -> bool:
+    def waits_for_others(self, session: Behind) -> bool:
         """Whether a tool call that wrote this transcript may stand in one that is still to be read."""
         if self._reads is None or self._reads.progress.get("step") != "reading":
             self._live.clear()
             return False
         return session.path not in self._live
 
-    def _somebody_waits(self) -> bool:
+    def somebody_waits(self) -> bool:
         """Whether what happens now stands behind a backlog."""
         return bool(self._hints) or (self._job is None and bool(self._queue))
 
@@ -313,7 +282,7 @@ class Steward(threading.Thread):
             return True
 
         self.guard("transcript", look, about=str(path), strict=strict)
-        (self._half.add if report.more else self._half.discard)(str(path))
+        (self.half_read.add if report.more else self.half_read.discard)(str(path))
         return report
 
     def _forget_trouble_of_lost_files(self) -> None:
@@ -329,60 +298,6 @@ class Steward(threading.Thread):
         if not self.store.read(lambda rows: reports.awaited(rows, before=before)):
             return False
         return any(self.store.write(lambda rows: reports.close_provisional(rows, before=before)))
-
-    def distill(self) -> int:
-        """Distils what is decided, or a part of it when somebody waits; the number of statements."""
-        found = 0
-        for count in self.distilling(force=False):
-            found += count
-            if found and self._somebody_waits():
-                break
-        return found
-
-    def distilling(self, *, force: bool) -> Iterator[int]:
-        """Distils session by session what is decided; with `force` also a message somebody may still be at work on."""
-        if not self.config.settings.stages_distill:
-            return
-        now = datetime.now(UTC)
-        quiet = iso(now - timedelta(seconds=QUIET_S))
-        for session in distill.behind(self.store):
-            if self.stopping:
-                break
-            if session.path in self._half or session.path in self.backlog:
-                self._open = True  # how it goes on is known already, but not to the store
-                continue
-            if not force and self._waits_for_others(session):
-                self._open = True
-                continue
-            # A last turn that is still to come (the clock was set back) would keep its session open until it has.
-            settled = force or distill.is_settled(session, quiet_before=quiet) or session.last_at > iso(now)
-            self._open |= not settled
-            found = 0
-
-            def one(session: Behind = session, settled: bool = settled) -> bool:
-                nonlocal found
-                found = distill.distill(self.store, session, settled=settled)
-                return True
-
-            self.guard("distilling session", one, about=session.session_id, strict=force)
-            yield found
-
-    def believe(self) -> int:
-        """Makes memories of every waiting statement, or of a part of them when somebody waits; the number looked at."""
-        total = 0
-        while not self.stopping and (looked := self.believe_some()[0]):
-            total += looked
-            if self._somebody_waits():
-                break
-        return total
-
-    def believe_some(self) -> tuple[int, int]:
-        """Makes memories of one batch of statements; (looked at, new)."""
-        return believe.believe(self.store)
-
-    def embed_some(self) -> int:
-        """Embeds one small batch: memories before turns; 0 when nothing waits or no model is there."""
-        return embedding.embed_some(self, rows_at_once=EMBED_TEXTS)
 
     def guard(self, what: str, work: Callable[[], bool], *, about: str = "", strict: bool = False) -> bool:
         """One of the four catch-alls: a failing part is logged, shown in status, and the others go on.

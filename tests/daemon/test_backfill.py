@@ -267,7 +267,9 @@ def slow_daemon(machine: Machine) -> subprocess.Popen[bytes]:
         stdout=subprocess.DEVNULL, stderr=subprocess.PIPE, start_new_session=True,
     )  # fmt: skip
     machine.daemons.append(child)
-    eventually(lambda: child.poll() is not None or (machine.paths.endpoint.exists() and machine.instance() == child.pid))
+    eventually(
+        lambda: child.poll() is not None or (machine.paths.endpoint.exists() and machine.instance() == child.pid)
+    )
     assert child.poll() is None, machine.log()
     return child
 
@@ -324,10 +326,10 @@ def taken_in(root: Path, home: Path, order: Any, *, distilled_after_each: bool) 
                 while steward.look_at(Path(file.path), most_pieces=1).more:
                     pass
             if distilled_after_each:
-                list(steward.distilling(force=True))
-                steward.believe()
-        list(steward.distilling(force=True))
-        steward.believe()
+                list(steward.stages.distilling(force=True))
+                steward.stages.believe()
+        list(steward.stages.distilling(force=True))
+        steward.stages.believe()
 
         def read(sql: str) -> list[str]:
             # a queue's turn is named by a hash with the store's own key
