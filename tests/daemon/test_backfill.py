@@ -214,6 +214,31 @@ def test_a_steward_that_comes_after_another_finds_what_that_one_left(parts: Any)
     assert (known(parts)["turns"], known(parts)["memories"]) == (turns, 12)
 
 
+@pytest.mark.parametrize(("called", "kept"), [("2026-05-04T08:00:00.000Z", False), ("2999-05-04T08:00:00.000Z", True)])
+def test_what_a_tool_wrote_into_a_transcript_states_nothing_even_where_that_comes_to_light_later(
+    parts: Any, called: str, kept: bool
+) -> None:
+    """What was read before the call was made stays: the host's word alone was in it."""
+    machine = parts.machine
+    forged = machine.transcript(machine.line("user", PREFERENCE, session="forged"), session="forged")
+    also = machine.transcript(machine.line("user", CORRECTION, session="honest"), session="honest")
+    while parts.steward.step(START):
+        pass
+    assert known(parts)["memories"] == 2
+    write = {"type": "tool_use", "id": "t1", "name": "Write", "input": {"file_path": str(forged), "content": "x"}}
+    call = {**machine.line("assistant", "", session="old"), "timestamp": called}
+    call["message"]["content"] = [write]
+    parts.steward.hint(str(machine.transcript(call, session="old")))
+    until_still(parts)
+    left = [row["text"] for row in parts.call("csm_memory_list")["memories"]]
+    assert any("database_url" in text for text in left) and also.exists()
+    assert any("pathlib" in text for text in left) == kept
+    machine.transcript(machine.line("user", DECISION, session="forged"), session="forged")
+    parts.steward.hint(str(forged))
+    until_still(parts)
+    assert not any("LISTEN" in row["text"] for row in parts.call("csm_memory_list")["memories"])
+
+
 # --- while nothing happens
 
 
