@@ -1,4 +1,4 @@
-"""In which order a past is taken in: the newest sessions first, in turn across projects.
+"""In which order a past is taken in, and how gently: the newest sessions first, in turn across projects.
 
 Pure: what was found in, its order out. Whoever has just installed csmd asks about what happened lately, in whichever
 project they stand; a sub-agent's transcript says little without its session's, so that they are read together.
@@ -11,6 +11,11 @@ from dataclasses import dataclass
 from pathlib import PurePath
 
 from csmd.capture.stage import OnDisk
+
+#: After a step that nobody waits for the steward rests so many times as long: a past takes half of one core at most,
+#: and a hook meets it half as often. Not a lower priority: a thread that has one and holds the interpreter holds up
+#: the threads that answer hooks.
+REST = 1.0
 
 
 @dataclass(frozen=True, slots=True)

@@ -44,9 +44,6 @@ LIVE_SWEEP_S, FULL_SWEEP_S = 30.0, 900.0
 LIVE_S, MOST_LIVE = 3600, 200
 #: How long a step reads a backlog: what happens meanwhile waits so long.
 SLICE_S = 0.2
-#: After a step that nobody waits for it rests so many times as long: a past takes half of one core at most, and a
-#: hook meets it half as often. Not a lower priority: a thread with one that holds the interpreter holds up all others.
-REST = 1.0
 #: How long a hook's turn waits for the transcript before it is judged.
 PROVISIONAL_S = 120.0
 
@@ -85,6 +82,7 @@ class Steward(threading.Thread):
         self.next_retention: float | None = None
         self._commits_seen = 0
         self.backlog = Backlog()
+        self._read_until = 0.0
         self.half_read: set[str] = set()
         """Transcripts of which a piece was read and the next is still to be."""
         self.stages = Stages(self)
@@ -140,7 +138,7 @@ class Steward(threading.Thread):
             pause = TICK_S
             if busy:  # what somebody waits for goes on at once
                 urgent = self._job is not None or self.somebody_waits()
-                pause = 0.0 if urgent else (time.monotonic() - began) * REST
+                pause = 0.0 if urgent else (time.monotonic() - began) * backfill.REST
             if pause:
                 self._wake.wait(pause)
                 self._wake.clear()
@@ -181,7 +179,9 @@ class Steward(threading.Thread):
 
     def read_backlog(self) -> bool:
         """Reads of what a sweep found for a moment, or until somebody waits; whether it read any."""
-        begun = at = time.monotonic()
+        begun = time.monotonic()
+        # Of the time it takes, distilling between two slices and the rests are a part.
+        at = self._read_until if begun - self._read_until < TICK_S else begun
         some = False
         while (one := self.backlog.first()) and not self.stopping and not self.somebody_waits():
             some = True
@@ -192,6 +192,7 @@ class Steward(threading.Thread):
                 self.backlog.drop(one.path)
             if at - begun > SLICE_S:
                 break
+        self._read_until = at
         return some
 
     def _advance_job(self) -> bool:
