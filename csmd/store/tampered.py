@@ -42,14 +42,15 @@ def is_noted(rows: Rows, name: str) -> bool:
 
 def _take_back(rows: Rows, session_seq: int, ident: str) -> None:
     """Removes the statements of a session, and the memories that nobody else said."""
-    said = "select t.uuid from statements st join turns t on t.seq = st.turn_seq where st.session_seq = :seq"
     told = rows.all(
-        f"select distinct memory_seq from provenance where session_id = :id and uuid in ({said})",  # noqa: S608
+        "select distinct memory_seq from provenance where session_id = :id and uuid in "
+        "(select t.uuid from statements st join turns t on t.seq = st.turn_seq where st.session_seq = :seq)",
         id=ident,
         seq=session_seq,
     )
     rows.run(
-        f"delete from provenance where session_id = :id and uuid in ({said})",  # noqa: S608
+        "delete from provenance where session_id = :id and uuid in "
+        "(select t.uuid from statements st join turns t on t.seq = st.turn_seq where st.session_seq = :seq)",
         id=ident,
         seq=session_seq,
     )
