@@ -30,9 +30,9 @@ RECENT_DAYS = 30
 MOST_PROJECTS = 200
 #: What is named in a batch of file events or hooks; beyond it the next sweep sees to the rest.
 MOST_WAITING = 1000
-#: Directories that are watched, of the projects at work last: each costs a thread. The others' files are read again
-#: when a session starts there, and by the sweep.
-MOST_WATCHED = 40
+#: Directories that are watched where they exist, of the some twenty projects at work last: each costs a thread. The
+#: others' files are read again when a session starts there, and by the sweep.
+MOST_WATCHED = 120
 NAMES = frozenset({"CLAUDE.md", "CLAUDE.local.md", "AGENTS.md", "MEMORY.md"})
 
 

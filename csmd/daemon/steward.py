@@ -247,7 +247,7 @@ class Steward(threading.Thread):
             on_disk = chain.from_iterable(
                 [*(capture.listed(Path(root)) for root in roots), filter(None, map(capture.look, elsewhere))]
             )
-            grown = [one for one in on_disk if capture.has_grown(one, known)]
+            grown = [one for one in on_disk if capture.has_grown(one, known) and Path(one.path) not in self.excluded]
             self.backlog.fill(backfill.in_order(grown, roots))
             self._forget_trouble_of_lost_files()
             return len(grown)

@@ -19,6 +19,7 @@ from machine import CORRECTION, DECISION, PREFERENCE, Machine, eventually
 
 from csmd.capture import pieces
 from csmd.capture import stage as capture
+from csmd.capture.exclude import Excludes
 from csmd.capture.stage import OnDisk
 from csmd.config import child_environment
 from csmd.daemon import backfill
@@ -186,6 +187,33 @@ def test_a_sub_agents_transcript_is_read_with_its_session(parts: Any) -> None:
     until_done(parts, job)
     assert job.result["files"] == 2, "the session counts as the newest by its sub-agent"
     assert sessions(parts) >= {"p0s4"} and "p0s0" not in sessions(parts)
+
+
+def test_the_background_rests_and_whoever_comes_ends_its_rest(parts: Any, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(backfill, "REST", 1e9)  # for years
+    turns = past(parts.machine, projects=2, sessions=6)
+    parts.steward.start()
+    try:
+        eventually(lambda: known(parts)["sessions"] == 1)
+        machine = parts.machine
+        parts.steward.hint(str(machine.transcript(machine.line("user", PREFERENCE, session="live"), session="live")))
+        eventually(lambda: "live" in sessions(parts))
+        assert known(parts)["sessions"] <= 4
+        job = parts.steward.submit(Job(id="j", kind="sync", with_vectors=False))
+        eventually(lambda: job.state == "done")
+        assert known(parts)["turns"] == turns + 1
+    finally:
+        parts.steward.stop()
+        parts.steward.join(30)
+
+
+def test_what_the_user_leaves_out_is_no_past(parts: Any) -> None:
+    machine = parts.machine
+    past(machine, projects=1, sessions=6)
+    parts.steward.excludes = Excludes(projects=(str(machine.project),))
+    until_still(parts)
+    assert len(parts.steward.excluded) == 6
+    assert parts.steward.sweep(full=True) == 0
 
 
 def test_half_a_session_is_not_distilled(parts: Any, monkeypatch: pytest.MonkeyPatch) -> None:
