@@ -1,7 +1,7 @@
 """What the store holds and the stages have not gone through: statements, memories and vectors are made of it.
 
 Nothing is asked where nothing was stored since: five questions every five seconds would be most of what an idle
-daemon costs. What failed, and a session that somebody may be at work in, is looked at again at every step.
+daemon costs. A session that somebody may be at work in is looked at again at every step, what failed after a while.
 """
 
 from __future__ import annotations
@@ -21,6 +21,8 @@ if TYPE_CHECKING:
 
 #: What the stages have left is looked at again so often, even where nothing was stored meanwhile.
 LOOK_S = 300.0
+#: And so often where one of them failed: a model that does not load, say, stays so for a while.
+AGAIN_S = 30.0
 #: A session with no turn for this long is not in the middle of one.
 QUIET_S = 30.0
 EMBED_TEXTS = 8
@@ -41,7 +43,7 @@ class Stages:
     def go_through(self, now: float, *, at_job: bool) -> tuple[bool, bool]:
         """Distils, believes and embeds what the store holds since they were through; (whether it did, whether it embedded)."""
         stored = self._steward.store.commits
-        if stored == self._through and now < self._next_look:
+        if stored == self._through and now < self._next_look and not at_job:  # a job may bring a model
             return False, False
         self._open = False
         worked = self._steward.guard("distill", lambda: self.distill() > 0)
@@ -50,10 +52,10 @@ class Stages:
         embedded = not at_job and self._steward.guard("embed", lambda: self.embed_some() > 0)
         failed = any(what.startswith(("distill", "believe", "embed")) for what in list(self._steward.trouble))
         more = self._steward.backlog or self._steward.stopping
-        through = not (at_job or worked or embedded or failed or self._open or more)
+        through = not (at_job or worked or embedded or self._open or more)
         if through and stored - self._eased > easing.BURST_COMMITS:
             through = self._steward.guard("easing", self._ease)
-        self._through, self._next_look = stored if through else -1, now + LOOK_S
+        self._through, self._next_look = stored if through else -1, now + (AGAIN_S if failed else LOOK_S)
         return worked, embedded
 
     def _ease(self) -> bool:
