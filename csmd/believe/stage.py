@@ -23,6 +23,8 @@ EXPLICIT = "remember"
 
 def believe(store: Store) -> tuple[int, int]:
     """Turns the next batch of statements into memories; (statements looked at, memories new)."""
+    if not store.read(is_behind):  # a write is a commit: where nothing waits there is none
+        return 0, 0
 
     def write(rows: Rows) -> tuple[int, int]:
         found = memories.statements_after(rows, cursors.cursor(rows, STAGE, "statements"), limit=BATCH)
@@ -36,6 +38,11 @@ def believe(store: Store) -> tuple[int, int]:
         return len(found), new
 
     return store.write(write)
+
+
+def is_behind(rows: Rows) -> bool:
+    """Whether a statement waits to become a memory."""
+    return bool(memories.statements_after(rows, cursors.cursor(rows, STAGE, "statements"), limit=1))
 
 
 def remember(
@@ -151,12 +158,15 @@ def _same(rows: Rows, statement: Statement, *, project: int) -> Memory | None:
 def _confirm(rows: Rows, known: Memory, statement: Statement, source: Provenance, *, pinned: bool) -> None:
     """Notes that another turn says the same: more confidence, and the age begins again.
 
+    Who said it first is told by the time it was said at, not by which was heard first: a past is heard newest first.
     An assistant that repeats what it was told is using the memory, not confirming it.
     """
     if statement.authority == "assistant" and context.was_told(rows, source.session_id, known.id):
         return
     if not memories.add_provenance(rows, known.seq, replace(source, role="confirms")):
         return
+    if source.at < known.created_at and known.origin == "stated":
+        memories.stated_earlier(rows, known.seq, source)
     raised = AUTHORITY_RANK[statement.authority] > AUTHORITY_RANK[known.authority]
     confidence = score.confirm(known.confidence, pinned=known.pinned)
     decay: Decay = "permanent" if pinned else known.decay

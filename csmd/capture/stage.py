@@ -4,6 +4,9 @@ from __future__ import annotations
 
 import os
 from collections import Counter
+from collections.abc import Iterator, Mapping
+from contextlib import suppress
+from dataclasses import dataclass
 from pathlib import Path
 
 from csmd import text
@@ -32,6 +35,17 @@ SETTLING = ("stop", "stop_failure", "session_end", "pre_compact", "post_compact"
 
 #: Bytes of text of one session that are kept where nobody says otherwise.
 SESSION_BYTES = 50_000_000
+#: Directories of the assistant's in which no transcripts are.
+LEFT_OUT = ("memory", "tool-results")
+
+
+@dataclass(frozen=True, slots=True)
+class OnDisk:
+    """A transcript as a listing finds it."""
+
+    path: str
+    size: int
+    mtime_ns: int
 
 
 def decode_event(body: bytes, *, name: str, event_id: str, at: str) -> tuple[Event | None, Counter[str]]:
@@ -106,19 +120,43 @@ def redaction_counts(counts: Counter[str]) -> list[tuple[str, int]]:
 
 def transcripts(root: Path) -> list[Path]:
     """Every transcript below a projects directory or in it, the latest written first; a file is itself."""
+    found = sorted(listed(root), key=lambda one: (-one.mtime_ns, one.path))
+    return [Path(one.path) for one in found]
+
+
+def listed(root: Path) -> Iterator[OnDisk]:
+    """Every transcript below a projects directory or in it, in no order; a file is itself.
+
+    There may be twenty thousand, and this looks at them four times an hour: names as the system gives them, and
+    one question for each.
+    """
     if root.is_file():
-        return [root]
-    found: list[tuple[float, Path]] = []
-    for folder, subfolders, names in os.walk(root):
-        subfolders[:] = [name for name in subfolders if name not in ("memory", "tool-results")]
-        for name in names:
-            if name.endswith(".jsonl"):
-                path = Path(folder) / name
-                try:
-                    found.append((path.stat().st_mtime, path))
-                except OSError:
-                    continue  # gone between listing and looking: there is nothing to read
-    return [path for _, path in sorted(found, key=lambda pair: (-pair[0], str(pair[1])))]
+        info = root.stat()
+        yield OnDisk(str(root), info.st_size, info.st_mtime_ns)
+        return
+    folders = [str(root)]
+    while folders:
+        try:
+            with os.scandir(folders.pop()) as entries:
+                for entry in entries:
+                    if entry.is_dir():
+                        if entry.name not in LEFT_OUT and not entry.is_symlink():
+                            folders.append(entry.path)
+                    elif entry.name.endswith(".jsonl"):
+                        with suppress(OSError):  # gone between listing and looking: there is nothing to read
+                            info = entry.stat()
+                            yield OnDisk(entry.path, info.st_size, info.st_mtime_ns)
+        except OSError:
+            continue  # a directory that is gone, or that we may not read
+
+
+def look(path: str) -> OnDisk | None:
+    """A file as it is now; None when there is none."""
+    try:
+        info = os.stat(path)  # noqa: PTH116 - thousands of names, of which few become a Path
+    except OSError:
+        return None
+    return OnDisk(path, info.st_size, info.st_mtime_ns)
 
 
 def started_in(path: Path) -> str:
@@ -130,10 +168,8 @@ def started_in(path: Path) -> str:
         return ""
 
 
-def has_grown(path: Path, known: dict[str, tuple[int, int]]) -> bool:
+def has_grown(one: OnDisk, known: Mapping[str, tuple[int, int]]) -> bool:
     """Whether a transcript may hold something that was not read yet, by its size and when it was written."""
-    try:
-        info = path.stat()
-    except OSError:
-        return False
-    return (info.st_size, info.st_mtime_ns) != known.get(storable_path(str(path)), (-1, -1))
+    state = (one.size, one.mtime_ns)
+    # Nearly every name is stored as it is: what is stored under another is asked for only where that fails.
+    return state != known.get(one.path) and state != known.get(storable_path(one.path))

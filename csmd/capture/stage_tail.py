@@ -282,7 +282,7 @@ def _leave(rows: Rows, left: claude.Left, key: bytes) -> None:
 def _store_turn(rows: Rows, turn: Turn, source: Source, marks: Marks, key: bytes, now: str) -> bool:
     if turn.answers and not claude.may_answer(sessions.tools_called(rows, turn.answers)):
         return False
-    tampered.note(rows, (text.keyed_hash(name, key) for name in turn.writes), at=turn.at)
+    tampered.note(rows, turn.writes, at=turn.at, hashed=lambda name: text.keyed_hash(name, key))
     turn, place, listed = purging.permitted_turn(turn, source.places.of(turn.cwd), source.path, marks)
     home = projects.settle(rows, place, now=now)
     return journal.add_turn(

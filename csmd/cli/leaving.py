@@ -34,11 +34,11 @@ HOME_FILES: dict[str, tuple[str, ...]] = {
     "hook scripts": (
         *(f"hook/{name}" for name in (*HOOK_FILES, *HOOK_SCRIPTS, "interpreter")), "hook/__pycache__/csmd_*.pyc",
     ),
-    "log": ("log/csmd.log*", "log/crash.txt"),
+    "log": ("log/csmd.log*", "log/crash.txt", "log/report.txt"),
     "configuration": ("config.yaml",),
     "state": (
         "endpoint", "install.json", "README.txt", "run/*.lock", "run/daemon.json", "run/stopped-by-user", "run/hung",
-        "run/*.sock", "run/*.stderr",
+        "run/*.sock", "run/*.stderr", "run/told-*", "run/noticed-*", "run/passed-by",
     ),
 }  # fmt: skip
 #: What lies beside it is a model that csmd copied.
@@ -69,7 +69,7 @@ def parts(paths: Paths) -> list[Part]:
     rows = [(what, paths.home, globs) for what, globs in HOME_FILES.items()]
     rows += [
         *(("embedding models", mark.parent, ("**/*",)) for mark in paths.models.glob(f"*/{MODEL_MARK}")),
-        ("log", paths.log_dir, ("csmd.log*", "crash.txt")),
+        ("log", paths.log_dir, ("csmd.log*", "crash.txt", "report.txt")),
         ("configuration", paths.config_file.parent, (paths.config_file.name,)),
         ("state", paths.home, UNFINISHED),
         *(("events that wait", place, ("*.event", ".tmp-*")) for place in _second_spool(paths)),

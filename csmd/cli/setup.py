@@ -24,6 +24,10 @@ def _absolute(_context: click.Context, _parameter: click.Parameter, folders: tup
     return tuple(folder.absolute() for folder in folders)
 
 
+#: Sessions of each project that are there when `install` returns; older ones are taken in behind its back.
+RECENT = 10
+
+
 @click.command()
 @click.option("--dry-run", is_flag=True, help="Show what would be written and change nothing.")
 @click.option(
@@ -69,7 +73,8 @@ def install(dry_run: bool, config_dirs: tuple[Path, ...], no_start: bool, no_ser
         status = _daemon(config, unit)
         result["daemon"] = {"pid": status["daemon"]["pid"], "started": status["started"]}
         with show.progress() as bar:
-            result["import"] = client.work(config.paths, "csm_sync", {"vectors": False}, watch=bar)
+            order = {"vectors": False, "recent": RECENT}
+            result["import"] = client.work(config.paths, "csm_sync", order, watch=bar)
         # Only now it is known which clients wrote.
         choice = _choice(client.call(paths, "csm_clients", {}))
         if choice != installing.noted_choice(paths):

@@ -16,6 +16,8 @@ if TYPE_CHECKING:
 Progress = dict[str, Any]
 #: Columns that a label takes.
 LABEL = 9
+#: What is left beside a progress bar for the project that is read.
+PROGRESS_PROJECT = 30
 #: A terminal narrower than that is scrolled sideways.
 MIN_WIDTH = 20
 
@@ -163,12 +165,23 @@ def imported(value: dict[str, Any]) -> None:
     if value["redactions"]:
         print_text(out, f"{value['redactions']} secrets were kept out", style="dim")
     _degraded(out, value["degraded"])
+    if value.get("left"):
+        print_text(out, f"the rest, {backfill(value['left'])}, goes on in the background")
+
+
+def backfill(value: dict[str, Any]) -> str:
+    """What of a past is still to be taken in, in words: `350 sessions (120.3 MB, about 3 min)`."""
+    eta = value["eta_s"]
+    soon = "" if eta is None else ", less than a minute" if eta < 60 else f", about {age(eta // 60 * 60)}"
+    number = value["sessions_left"]
+    return f"{number} session{'s' if number != 1 else ''} ({size(value['bytes_left'])}{soon})"
 
 
 @contextmanager
 def progress() -> Iterator[Callable[[Progress], None]]:
     """A bar on stderr while a job runs; silent where nobody looks."""
     from rich.console import Console
+    from rich.markup import escape
     from rich.progress import BarColumn, MofNCompleteColumn, TextColumn, TimeRemainingColumn
     from rich.progress import Progress as Bar
 
@@ -176,15 +189,20 @@ def progress() -> Iterator[Callable[[Progress], None]]:
     if not out.is_terminal:
         yield lambda _: None
         return
-    columns = (TextColumn("{task.description:<11}"), BarColumn(), MofNCompleteColumn(), TimeRemainingColumn())
+    columns = (
+        TextColumn("{task.description:<10}"), BarColumn(20), MofNCompleteColumn(), TimeRemainingColumn(compact=True),
+        TextColumn("[dim]{task.fields[about]}"),
+    )  # fmt: skip
     with Bar(*columns, console=out, transient=True) as bar:
-        task = bar.add_task("waiting", total=None)
+        task = bar.add_task("waiting", total=None, about="")
 
         def show(state: Progress) -> None:
             if state:
+                reading = state.get("step") == "reading"
                 bar.update(
-                    task, description=state.get("step", ""), completed=state.get("done", 0), total=state.get("total")
-                )
+                    task, description=state.get("step", ""), completed=state.get("done", 0), total=state.get("total"),
+                    about=escape(shorten(state.get("project", ""), PROGRESS_PROJECT)) if reading else "",
+                )  # fmt: skip
 
         yield show
 

@@ -70,6 +70,9 @@ def status(value: dict[str, Any]) -> None:
         rows.append(("working", f"{job['kind']}: {job.get('step', job['state'])}{done}"))
     for alarm in value.get("alarms", []):
         show.labelled(out, "ALARM", f"{alarm['what']} ({alarm['do']})", style="bold red")
+    if value.get("backfill"):
+        done = value["backfill"]["sessions_done"]
+        rows.append(("past", f"{show.backfill(value['backfill'])} to be taken in, {done} done, newest first"))
     for name, text in rows:
         show.labelled(out, name, text)
     for text in value["degraded"]:

@@ -11,6 +11,7 @@ import logging
 import sys
 import threading
 from datetime import UTC, datetime, timedelta
+from itertools import islice
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -29,6 +30,9 @@ RECENT_DAYS = 30
 MOST_PROJECTS = 200
 #: What is named in a batch of file events or hooks; beyond it the next sweep sees to the rest.
 MOST_WAITING = 1000
+#: Directories that are watched where they exist, of the some twenty projects at work last: each costs a thread. The
+#: others' files are read again when a session starts there, and by the sweep.
+MOST_WATCHED = 120
 NAMES = frozenset({"CLAUDE.md", "CLAUDE.local.md", "AGENTS.md", "MEMORY.md"})
 
 
@@ -67,9 +71,17 @@ class Instructed:
         return not own and not path.endswith(".jsonl") and any(folder in folders for folders in known)
 
     def folders(self) -> list[Path]:
-        """The directories to watch, each alone and not what is below it."""
-        found = {folder for folders in self._folders.copy().values() for folder in folders}
-        return sorted(Path(folder) for folder in found)
+        """The directories to watch, each alone and not what is below it: those of the projects at work last."""
+        with self._lock:
+            latest_first = list(self._folders.values())[::-1]
+        found = dict.fromkeys(folder for folders in latest_first for folder in sorted(folders))
+        return [Path(folder) for folder in islice(found, MOST_WATCHED)]
+
+    def _at_work(self, key: tuple[int, str]) -> None:
+        """Puts a project behind all those at work before it."""
+        with self._lock:
+            if key in self._folders:
+                self._folders[key] = self._folders.pop(key)
 
     def waiting(self) -> bool:
         """Whether something is to be read."""
@@ -86,7 +98,11 @@ class Instructed:
             if self._concerns(key[1], folders, changed):
                 self._stamps.pop(key, None)
                 places.append(key)
-        return sum(self._refresh(*place) for place in dict.fromkeys(places) if place is not None)
+        found = sum(self._refresh(*place) for place in dict.fromkeys(places) if place is not None)
+        for place in places[: len(visited)]:
+            if place is not None:
+                self._at_work(place)
+        return found
 
     def sweep(self) -> int:
         """Reads those of every project that had a session lately; how many files have changed."""
@@ -95,7 +111,10 @@ class Instructed:
         for key in self._folders.keys() - set(recent):
             del self._folders[key]
             self._stamps.pop(key, None)
-        return sum(self._refresh(*place) for place in recent if not self._steward.stopping)
+        found = sum(self._refresh(*place) for place in recent if not self._steward.stopping)
+        for place in reversed(recent):
+            self._at_work(place)
+        return found
 
     def _concerns(self, root: str, folders: set[str], changed: set[str]) -> bool:
         return bool(folders & changed) or any(folder.startswith(f"{root}/.claude/") for folder in changed)

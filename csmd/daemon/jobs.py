@@ -10,13 +10,14 @@ from __future__ import annotations
 import logging
 import time
 from collections.abc import Generator, Iterator
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Literal
 
 from csmd.capture import stage as capture
 from csmd.capture import stage_tail
-from csmd.daemon import backups, purging, scanning
+from csmd.daemon import backfill, backups, purging, scanning
+from csmd.daemon.backfill import Past
 from csmd.errors import ConfigError, CsmdError, EmbeddingUnavailable, StoreError
 from csmd.store import counts, cursors, models, vectors
 
@@ -38,6 +39,8 @@ class Job:
     kind: Literal["import", "sync", "model", "purge", "scan", "backup"]
     path: str = ""
     with_vectors: bool = True
+    recent: int = 0
+    """So many sessions of each project, the newest, and the rest in the background; 0: all."""
     order: dict[str, Any] = field(default_factory=dict)
     """What a purge or a scan is about; never shown and never logged."""
     state: Literal["waiting", "running", "done", "failed"] = "waiting"
@@ -80,10 +83,10 @@ def _take_in(steward: Steward, job: Job) -> Iterator[None]:
     paths = yield from _read_all(steward, job)
     steward.instructed.sweep()
     job.progress.update(step="distilling")
-    for _ in steward.distilling(force=True):
+    for _ in steward.stages.distilling(force=True):
         _go_on(steward)
         yield
-    while steward.believe_some()[0]:
+    while steward.stages.believe_some()[0]:
         _go_on(steward)
         yield
     degraded = (yield from _embed_all(steward, job)) if job.with_vectors else []
@@ -109,37 +112,64 @@ def _go_on(steward: Steward) -> None:
         raise StoreError("the daemon is stopping", hint="run it again when the daemon is up")
 
 
-def _read_all(steward: Steward, job: Job) -> Generator[None, None, list[Path]]:
+def _read_all(steward: Steward, job: Job) -> Generator[None, None, list[str]]:
     steward.replay_spool()
-    if job.kind == "import":
-        paths = capture.transcripts(Path(job.path))
-    else:
-        hints = steward.take_hints()
-        known = steward.store.read(cursors.known_positions)
-        listed = [path for root in steward.roots() for path in capture.transcripts(root)]
-        paths = list(dict.fromkeys([*listed, *hints, *(Path(path) for path in known)]))
-    total = stage_tail.Tail()
-    for number, path in enumerate(paths):
-        _go_on(steward)
-        job.progress.update(step="reading", done=number, total=len(paths), bytes=total.bytes_read)
-        left = True
-        while left:
-            one = steward.look_at(path, strict=True, most_pieces=1)
-            for name in ("turns_new", "turns_known", "bad_lines", "redactions", "bytes_read"):
-                setattr(total, name, getattr(total, name) + getattr(one, name))
-            left = one.more
-            job.progress.update(bytes=total.bytes_read)
-            yield
-            _go_on(steward)
-    job.progress.update(done=len(paths), total=len(paths), bytes=total.bytes_read)
+    sessions, later = _sessions(steward, job)
+    total, files, bytes_all = stage_tail.Tail(), 0, 0
+    began = time.monotonic()
+    for number, past in enumerate(sessions):
+        project = past.project.rpartition("/")[2]
+        job.progress.update(step="reading", done=number, total=len(sessions), project=project)
+        for one in past.files:
+            left = True
+            while left:
+                _go_on(steward)
+                report = steward.look_at(Path(one.path), strict=True, most_pieces=1)
+                for name in ("turns_new", "turns_known", "bad_lines", "redactions"):
+                    setattr(total, name, getattr(total, name) + getattr(report, name))
+                bytes_all += report.bytes_read
+                left = report.more
+                job.progress.update(bytes=bytes_all)
+                yield
+            steward.backlog.drop(one.path)
+            files += 1
+    _go_on(steward)
+    job.progress.update(done=len(sessions), total=len(sessions))
     job.result.update(
-        files=len(paths),
+        files=files,
         turns_new=total.turns_new,
         turns_known=total.turns_known,
         bad_lines=total.bad_lines,
         redactions=total.redactions,
     )
-    return paths
+    if job.recent:
+        steward.backlog.fill(later)
+        # In the background there are rests between: until it is under way, that is its pace.
+        steward.backlog.note(read=bytes_all, took_s=(time.monotonic() - began) * (1 + backfill.REST))
+        job.result.update(left=steward.backlog.shown())
+    return [one.path for past in sessions for one in past.files]
+
+
+def _sessions(steward: Steward, job: Job) -> tuple[list[Past], list[Past]]:
+    """What the job reads, and what of the rest has grown: that is left to the background."""
+    if job.kind == "import":
+        root = job.path if Path(job.path).is_dir() else str(Path(job.path).parent)
+        return backfill.in_order(capture.listed(Path(job.path)), [root]), []
+    roots = [str(root) for root in steward.roots()]
+    known = steward.store.read(cursors.known_positions)
+    found = {one.path: one for root in roots for one in capture.listed(Path(root))}
+    for path in [*map(str, steward.take_hints()), *known]:
+        if path not in found and (one := capture.look(path)):
+            found[path] = one
+    sessions = backfill.in_order(found.values(), roots)
+    if not job.recent:
+        return sessions, []
+    grown = {one.path for one in found.values() if capture.has_grown(one, known)}
+    later = [replace(past, files=tuple(one for one in past.files if one.path in grown)) for past in sessions]
+    return (
+        [past for past in sessions if past.rank < job.recent],
+        [past for past in later if past.rank >= job.recent and past.files],
+    )
 
 
 def _embed_all(steward: Steward, job: Job) -> Generator[None, None, list[str]]:
@@ -151,7 +181,7 @@ def _embed_all(steward: Steward, job: Job) -> Generator[None, None, list[str]]:
     total = steward.store.read(lambda rows: vectors.left(rows, model))
     done = 0
     try:
-        while not steward.stopping and (made := steward.embed_some()):
+        while not steward.stopping and (made := steward.stages.embed_some()):
             done += made
             job.progress.update(step="embedding", done=done, total=max(done, total))
             yield

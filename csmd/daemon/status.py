@@ -72,6 +72,7 @@ def status(
             for job in list(steward.jobs.values())
             if job.state in ("waiting", "running")
         ],
+        "backfill": steward.backlog.shown(),
         "projects": [
             {"root": root, "name": title, "sessions": sessions, "memories": count, "last": last}
             for _, root, title, sessions, count, last in known["projects"]

@@ -16,19 +16,20 @@ from collections import deque
 from collections.abc import Callable, Iterator
 from contextlib import suppress
 from datetime import UTC, datetime, timedelta
+from itertools import chain
 from pathlib import Path
 
-from csmd.believe import stage as believe
 from csmd.capture import stage as capture
 from csmd.capture import stage_tail
 from csmd.config import Config
-from csmd.daemon import backups, embedding, jobs, reading, replay, retention
+from csmd.daemon import backfill, backups, jobs, reading, replay, retention
 from csmd.daemon.alarming import Alarms
+from csmd.daemon.backlog import Backlog
 from csmd.daemon.clients import Clients
 from csmd.daemon.instructed import Instructed
 from csmd.daemon.jobs import Job
 from csmd.daemon.now import iso
-from csmd.distill import stage as distill
+from csmd.daemon.stages import Stages
 from csmd.errors import CsmdError, StoreError
 from csmd.store import cursors, files, reports
 from csmd.store.core import Store
@@ -41,11 +42,12 @@ TICK_S = 5.0
 #: A hook takes half a second: what is unfinished after this was left by one that was killed.
 UNFINISHED_S = 600.0
 LIVE_SWEEP_S, FULL_SWEEP_S = 30.0, 900.0
-#: A session with no turn for this long is not in the middle of one.
-QUIET_S = 30.0
+#: A transcript written to so lately may be somebody's at work; more of them than anybody has.
+LIVE_S, MOST_LIVE = 3600, 200
+#: How long a step reads a backlog: what happens meanwhile waits so long.
+SLICE_S = 0.2
 #: How long a hook's turn waits for the transcript before it is judged.
 PROVISIONAL_S = 120.0
-EMBED_TEXTS = 8
 
 
 class Steward(threading.Thread):
@@ -83,6 +85,11 @@ class Steward(threading.Thread):
         self._next_live = self._next_full = self._next_backup = 0.0
         self.next_retention: float | None = None
         self._commits_seen = 0
+        self.backlog = Backlog()
+        self._read_until = 0.0
+        self.half_read: set[str] = set()
+        """Transcripts of which a piece was read and the next is still to be."""
+        self.stages = Stages(self)
 
     def hint(self, path: str) -> None:
         """Says that a transcript or an instruction file may have changed; cheap, from any thread."""
@@ -132,9 +139,14 @@ class Steward(threading.Thread):
 
     def run(self) -> None:
         while not self._stopping.is_set():
+            began = time.monotonic()
             busy = self.guard("step", lambda: self.step(time.monotonic()))
-            if not busy:
-                self._wake.wait(TICK_S)
+            pause = TICK_S
+            if busy:  # what somebody waits for goes on at once
+                urgent = self._job is not None or self.somebody_waits()
+                pause = 0.0 if urgent else (time.monotonic() - began) * backfill.REST
+            if pause:
+                self._wake.wait(pause)
                 self._wake.clear()
 
     def step(self, now: float) -> bool:
@@ -159,44 +171,65 @@ class Steward(threading.Thread):
             self.guard("provisional turns", self._close_provisional)
             self.guard("unfinished spool files", self._clear_unfinished)
             self.guard("hooks", lambda: self.clients.settle(now))
+        worked |= not at_job and self.read_backlog()
         worked |= not at_job and retention.step(self, now)
         if self.instructed.waiting():
             worked |= self.guard("instructions", lambda: self.instructed.step() > 0)
-        worked |= self.guard("distill", lambda: self.distill() > 0)
-        worked |= self.guard("believe", lambda: self.believe() > 0)
-        # A job embeds by itself, or was asked not to.
-        embedded = not at_job and self.guard("embed", lambda: self.embed_some() > 0)
+        done, embedded = self.stages.go_through(now, at_job=at_job)
+        worked |= done
         if (worked and not at_job) or self.store.commits - self._commits_seen > 200:
             self._commits_seen = self.store.commits
             self.guard("checkpoint", lambda: bool(self.store.checkpoint()))
-        busy = at_job or worked or embedded or self._somebody_waits()
+        busy = at_job or worked or embedded or self.somebody_waits()
         if not busy and now >= self._next_backup:
             self._next_backup = now + backups.LOOK_S
             self.guard("backup", lambda: backups.daily(self))
         return busy
 
+    def read_backlog(self) -> bool:
+        """Reads of what a sweep found for a moment, or until somebody waits; whether it read any."""
+        begun = time.monotonic()
+        # Of the time it takes, distilling between two slices and the rests are a part.
+        at = self._read_until if begun - self._read_until < TICK_S else begun
+        some = False
+        while (one := self.backlog.first()) and not self.stopping and not self.somebody_waits():
+            some = True
+            report = self.look_at(Path(one.path), most_pieces=1)
+            was, at = at, time.monotonic()
+            self.backlog.note(read=report.bytes_read, took_s=at - was)
+            if not report.more:
+                self.backlog.drop(one.path)
+            if at - begun > SLICE_S:
+                break
+        self._read_until = at
+        return some
+
     def _advance_job(self) -> bool:
-        """Does one batch of the job under way, or of the next one; whether there was one."""
+        """Does batches of the job under way for a moment, or of the next one; whether there was one."""
         with self._lock:
             if self._job is None and self._queue:
                 self._reads = self._queue.popleft()
                 self._job = jobs.batches(self, self._reads)
         if self._job is None:
             return False
+        begun = time.monotonic()
         try:
             next(self._job)
+            # Of thousands of short sessions many fit between two looks at what else there is.
+            while not (self._hints or self.stopping) and time.monotonic() - begun < SLICE_S:
+                next(self._job)
         except StopIteration:
             self._job = self._reads = None
         return True
 
-    def _waits_for_others(self, session: Behind) -> bool:
+    def waits_for_others(self, session: Behind) -> bool:
         """Whether a tool call that wrote this transcript may stand in one that is still to be read."""
         if self._reads is None or self._reads.progress.get("step") != "reading":
             self._live.clear()
             return False
         return session.path not in self._live
 
-    def _somebody_waits(self) -> bool:
+    def somebody_waits(self) -> bool:
         """Whether what happens now stands behind a backlog."""
         return bool(self._hints) or (self._job is None and bool(self._queue))
 
@@ -215,26 +248,24 @@ class Steward(threading.Thread):
         return reading.roots(self.config)
 
     def sweep(self, *, full: bool) -> int:
-        """Reads every transcript that has grown; only those read in the last hour unless `full`."""
-        known = self.store.read(cursors.known_positions)
+        """Finds every transcript that has grown; only those written to in the last hour unless `full`; how many."""
         if full:
-            roots = self.roots()
-            paths = [path for root in roots for path in capture.transcripts(root)]
-            paths += [Path(path) for path in known if not any(Path(path).is_relative_to(root) for root in roots)]
+            known = self.store.read(cursors.known_positions)
+            roots = [str(root) for root in self.roots()]
+            elsewhere = (path for path in known if not path.startswith(tuple(f"{root}/" for root in roots)))
+            on_disk = chain.from_iterable(
+                [*(capture.listed(Path(root)) for root in roots), filter(None, map(capture.look, elsewhere))]
+            )
+            grown = [one for one in on_disk if capture.has_grown(one, known) and Path(one.path) not in self.excluded]
+            self.backlog.fill(backfill.in_order(grown, roots))
             self._forget_trouble_of_lost_files()
-        else:
-            since = iso(datetime.now(UTC) - timedelta(hours=1))
-            paths = [Path(path) for path in self.store.read(lambda rows: cursors.files_read_since(rows, since))]
-        count = 0
-        for path in paths:
-            if self.stopping:
-                break
-            if self._queue or (count and self._hints):  # this is begun again after them, and finds the less to do
-                self._next_live = self._next_full = 0.0
-                break
-            if capture.has_grown(path, known):
-                count += self._look_some(path)
-        return count
+            return len(grown)
+        since = time.time_ns() - LIVE_S * 1_000_000_000
+        live = self.store.read(lambda rows: cursors.positions_written_since(rows, since, most=MOST_LIVE))
+        grown = [one for path in live if (one := capture.look(path)) and capture.has_grown(one, live)]
+        for one in grown:
+            self.hint(one.path)
+        return len(grown)
 
     def _look_some(self, path: Path) -> bool:
         """Reads a piece of what a transcript has grown by, the rest in a later step; whether it brought anything."""
@@ -261,6 +292,7 @@ class Steward(threading.Thread):
             return True
 
         self.guard("transcript", look, about=str(path), strict=strict)
+        (self.half_read.add if report.more else self.half_read.discard)(str(path))
         return report
 
     def _forget_trouble_of_lost_files(self) -> None:
@@ -273,56 +305,9 @@ class Steward(threading.Thread):
 
     def _close_provisional(self) -> bool:
         before = iso(datetime.now(UTC) - timedelta(seconds=PROVISIONAL_S))
+        if not self.store.read(lambda rows: reports.awaited(rows, before=before)):
+            return False
         return any(self.store.write(lambda rows: reports.close_provisional(rows, before=before)))
-
-    def distill(self) -> int:
-        """Distils what is decided, or a part of it when somebody waits; the number of statements."""
-        found = 0
-        for count in self.distilling(force=False):
-            found += count
-            if found and self._somebody_waits():
-                break
-        return found
-
-    def distilling(self, *, force: bool) -> Iterator[int]:
-        """Distils session by session what is decided; with `force` also a message somebody may still be at work on."""
-        if not self.config.settings.stages_distill:
-            return
-        now = datetime.now(UTC)
-        quiet = iso(now - timedelta(seconds=QUIET_S))
-        for session in distill.behind(self.store):
-            if self.stopping:
-                break
-            if not force and self._waits_for_others(session):
-                continue
-            # A last turn that is still to come (the clock was set back) would keep its session open until it has.
-            settled = force or distill.is_settled(session, quiet_before=quiet) or session.last_at > iso(now)
-            found = 0
-
-            def one(session: Behind = session, settled: bool = settled) -> bool:
-                nonlocal found
-                found = distill.distill(self.store, session, settled=settled)
-                return True
-
-            self.guard("distilling session", one, about=session.session_id, strict=force)
-            yield found
-
-    def believe(self) -> int:
-        """Makes memories of every waiting statement, or of a part of them when somebody waits; the number looked at."""
-        total = 0
-        while not self.stopping and (looked := self.believe_some()[0]):
-            total += looked
-            if self._somebody_waits():
-                break
-        return total
-
-    def believe_some(self) -> tuple[int, int]:
-        """Makes memories of one batch of statements; (looked at, new)."""
-        return believe.believe(self.store)
-
-    def embed_some(self) -> int:
-        """Embeds one small batch: memories before turns; 0 when nothing waits or no model is there."""
-        return embedding.embed_some(self, rows_at_once=EMBED_TEXTS)
 
     def guard(self, what: str, work: Callable[[], bool], *, about: str = "", strict: bool = False) -> bool:
         """One of the four catch-alls: a failing part is logged, shown in status, and the others go on.

@@ -28,7 +28,7 @@ from csmd.errors import Damaged, IndexDamaged, Refused, StoreError
 from csmd.store import backup, migrate
 from csmd.store.pages import cleanse
 from csmd.store.soundness import integrity as integrity
-from csmd.store.sqlite import BUSY_TIMEOUT_MS, REPAIR_HINT, Rows, connect, explained, opened, shut
+from csmd.store.sqlite import BUSY_TIMEOUT_MS, REPAIR_HINT, Rows, connect, explained, opened, shrink, shut
 
 T = TypeVar("T")
 Lane = Literal["hook", "main", "status"]
@@ -177,6 +177,12 @@ class Store:
         except apsw.Error as error:
             raise explained(error, self.path) from error
         return max(0, pages - moved)
+
+    def shrink(self) -> None:
+        """Lets go of the memory that every connection keeps for its next questions."""
+        self.write(shrink)
+        for lane in LANES:
+            self.read(shrink, lane=lane)
 
     def cleanse(self) -> bool:
         """Rewrites the database file without what was deleted from it; False when the log could not be emptied.

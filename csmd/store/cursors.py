@@ -77,10 +77,15 @@ def known_positions(rows: Rows) -> dict[str, tuple[int, int]]:
     return {str(path): (int(position), int(mtime)) for path, position, mtime in found}
 
 
-def files_read_since(rows: Rows, at: str) -> list[str]:
-    """The transcripts that brought something since a time; not those whose names were purged."""
-    found = rows.all("select path from files where read_at >= :at and substr(path, 1, 7) <> 'purged:'", at=at)
-    return [str(path) for (path,) in found]
+def positions_written_since(rows: Rows, mtime_ns: int, *, most: int) -> dict[str, tuple[int, int]]:
+    """As `known_positions`, of those that had been written since a time (ns) when they were read, the latest first."""
+    found = rows.all(
+        "select path, position, mtime_ns from files where mtime_ns >= :since and substr(path, 1, 7) <> 'purged:' "
+        "order by mtime_ns desc limit :most",
+        since=mtime_ns,
+        most=most,
+    )
+    return {str(path): (int(position), int(mtime)) for path, position, mtime in found}
 
 
 def cursor(rows: Rows, stage: str, subject: str) -> int:

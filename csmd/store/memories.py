@@ -149,6 +149,21 @@ def add_provenance(rows: Rows, memory_seq: int, source: Provenance) -> bool:
     return bool(added)
 
 
+def stated_earlier(rows: Rows, memory_seq: int, source: Provenance) -> None:
+    """Makes the turn of an earlier time the one that states a memory; those it was known by confirm it."""
+    rows.run(
+        "update memories set created_at = :at, session_id = :session where seq = :seq",
+        at=source.at,
+        session=source.session_id,
+        seq=memory_seq,
+    )
+    rows.run(
+        "update provenance set role = case when uuid = :uuid then 'states' else 'confirms' end where memory_seq = :seq",
+        uuid=source.uuid,
+        seq=memory_seq,
+    )
+
+
 def add_link(rows: Rows, link: Link, *, now: str) -> None:
     """Draws a weighted edge between two memories; drawing it again sets its weight."""
     rows.run(

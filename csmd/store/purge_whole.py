@@ -71,7 +71,7 @@ def _purge_session(rows: Rows, seq: int, ident: str, key: bytes) -> tuple[int, b
         changed += rows.run(f"delete from {table} where session_id = :id", id=ident)  # noqa: S608
     told = rows.all("select distinct memory_seq from provenance where session_id = :id", id=ident)
     rows.run("delete from provenance where session_id = :id", id=ident)
-    _without_source(rows, [int(memory) for (memory,) in told])
+    without_source(rows, [int(memory) for (memory,) in told])
     return changed, True
 
 
@@ -83,10 +83,10 @@ def purge_turn(rows: Rows, seq: int, key: bytes) -> None:
     rows.run("delete from statements where turn_seq = :seq", seq=seq)
     told = rows.all("select memory_seq from provenance where uuid = :uuid", uuid=uuid)
     rows.run("delete from provenance where uuid = :uuid", uuid=uuid)
-    _without_source(rows, [int(memory) for (memory,) in told])
+    without_source(rows, [int(memory) for (memory,) in told])
 
 
-def _without_source(rows: Rows, seqs: Sequence[int]) -> None:
+def without_source(rows: Rows, seqs: Sequence[int]) -> None:
     """Removes the memories that nobody said any more; the others name a session that is left."""
     for memory in memories.by_seqs(rows, seqs).values():
         if not memory.provenance:

@@ -56,6 +56,14 @@ def add_provisional(
     return True
 
 
+def awaited(rows: Rows, *, before: str) -> bool:
+    """Whether a hook's turn from before a time still waits for its transcript."""
+    found = rows.value(
+        "select seq from turns where source = 'hook' and provisional = 1 and at < :before limit 1", before=before
+    )
+    return found is not None
+
+
 def close_provisional(rows: Rows, *, before: str) -> tuple[int, int]:
     """Ends the wait for turns that the transcript has passed by; (dropped as doubles, kept as hook-only).
 

@@ -69,6 +69,11 @@ def connect(
     return connection
 
 
+def shrink(rows: Rows) -> None:
+    """Lets go of the pages that a connection keeps for its next questions."""
+    rows.all("pragma shrink_memory")
+
+
 def shut(connection: apsw.Connection) -> None:
     """Closes a connection; that the disk does not take the log's pages then is no harm: they stay in the log."""
     with suppress(apsw.Error):

@@ -1,22 +1,58 @@
-"""Transcripts that a recorded tool call has written, as keyed hashes of their file names."""
+"""Transcripts that a recorded tool call has written, as keyed hashes of their file names.
+
+A past is not read in the order it happened in: what was made of a transcript before the call that wrote it came to
+light is taken back. What had been read before the call was made stays: then the transcript was as the host wrote it.
+"""
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable
+from pathlib import PurePath
 
+from csmd.store import purge_whole
 from csmd.store.sqlite import Rows
 
 
-def note(rows: Rows, names: Iterable[str], *, at: str) -> None:
-    """Remembers hashed names of transcripts that a tool wrote; the first time counts."""
-    for name in names:
-        rows.run(
-            "insert into tampered (name_hash, at) values (:name, :at) on conflict (name_hash) do nothing",
+def note(rows: Rows, names: Iterable[str], *, at: str, hashed: Callable[[str], str]) -> None:
+    """Remembers transcripts that a tool wrote at a time, by the hashes of their file names; the first time counts."""
+    new = {
+        name
+        for name in map(hashed, names)
+        if rows.all(
+            "insert into tampered (name_hash, at) values (:name, :at) on conflict (name_hash) do nothing "
+            "returning name_hash",
             name=name,
             at=at,
         )
+    }
+    if not new:
+        return
+    read_since = rows.all(
+        "select s.seq, s.id, s.path from sessions s join files f on f.path = s.path where f.read_at > :at", at=at
+    )
+    for seq, ident, path in read_since:
+        if hashed(PurePath(path).name) in new:
+            _take_back(rows, int(seq), str(ident))
 
 
 def is_noted(rows: Rows, name: str) -> bool:
     """Whether a transcript of this hashed name was written by a tool."""
     return rows.value("select 1 from tampered where name_hash = :name", name=name) is not None
+
+
+def _take_back(rows: Rows, session_seq: int, ident: str) -> None:
+    """Removes the statements of a session, and the memories that nobody else said."""
+    told = rows.all(
+        "select distinct memory_seq from provenance where session_id = :id and uuid in "
+        "(select t.uuid from statements st join turns t on t.seq = st.turn_seq where st.session_seq = :seq)",
+        id=ident,
+        seq=session_seq,
+    )
+    rows.run(
+        "delete from provenance where session_id = :id and uuid in "
+        "(select t.uuid from statements st join turns t on t.seq = st.turn_seq where st.session_seq = :seq)",
+        id=ident,
+        seq=session_seq,
+    )
+    rows.run("delete from statements where session_seq = :seq", seq=session_seq)
+    purge_whole.without_source(rows, [int(memory) for (memory,) in told])

@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import itertools
 from collections.abc import Iterator
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
@@ -31,10 +33,12 @@ def statement(text: str, **changes: object) -> Statement:
     return Statement(**values)  # type: ignore[arg-type]
 
 
-def remember(store: Store, said: Statement, uuid: str, *, session: str = "s1", name: str = "alpha") -> tuple[str, bool]:
+def remember(
+    store: Store, said: Statement, uuid: str, *, session: str = "s1", name: str = "alpha", at: str = NOW
+) -> tuple[str, bool]:
     def write(rows: Rows) -> tuple[str, bool]:
         project = projects.ensure(rows, Project(key=name, root=f"/p/{name}", name=name, kind="path"), now=NOW)
-        source = Provenance(uuid=uuid, session_id=session, at=NOW)
+        source = Provenance(uuid=uuid, session_id=session, at=at)
         return stage.remember(rows, said, source, project=project, origin="stated", key=store.hash_key)
 
     return store.write(write)
@@ -53,6 +57,25 @@ def test_the_same_statement_from_another_turn_confirms_instead_of_doubling(store
     assert (new, second, again) == (True, False, ident)
     assert memory.confidence == pytest.approx(0.90)
     assert [(p.uuid, p.role) for p in memory.provenance] == [("u1", "states"), ("u2", "confirms")]
+
+
+def test_who_said_it_first_is_told_by_its_time_and_not_by_which_was_heard_first(tmp_path: Path) -> None:
+    said = [("u1", "s1", "2026-03-01"), ("u2", "s2", "2026-03-05"), ("u3", "s3", "2026-02-01")]
+    known = []
+    for number, order in enumerate(itertools.permutations(said)):
+        store = Store(tmp_path / f"{number}.db", now=NOW)
+        for uuid, session, day in order:
+            ident, _ = remember(store, statement("Use tabs"), uuid, session=session, at=f"{day}T10:00:00.000Z")
+        memory = read(store, ident)
+        store.close()
+        known.append(replace(memory, version=0))
+    assert all(memory == known[0] for memory in known)
+    assert (known[0].created_at[:10], known[0].session_id, known[0].confirmed_at[:10]) == (
+        "2026-02-01",
+        "s3",
+        "2026-03-05",
+    )
+    assert [(p.uuid, p.role) for p in known[0].provenance] == [("u3", "states"), ("u1", "confirms"), ("u2", "confirms")]
 
 
 def test_the_same_turn_heard_twice_is_no_confirmation(store: Store) -> None:

@@ -229,9 +229,11 @@ def test_an_empty_file_and_one_without_turns_are_read_and_left(place: Place) -> 
     assert place.tail().bytes_read == 0
     info = place.path.stat()
     known = {str(place.path): (info.st_size, info.st_mtime_ns)}
-    assert not stage.has_grown(place.path, known)
-    assert stage.has_grown(place.path, {})
-    assert not stage.has_grown(place.path.with_name("gone"), {})
+    found = stage.look(str(place.path))
+    assert found is not None
+    assert not stage.has_grown(found, known)
+    assert stage.has_grown(found, {})
+    assert stage.look(str(place.path.with_name("gone"))) is None
 
 
 def test_blank_lines_at_the_end_move_the_cursor_too(place: Place) -> None:
@@ -718,7 +720,8 @@ def test_an_earlier_line_that_was_edited_in_place_is_stored_as_it_is_now(place: 
     data = place.path.read_bytes()
     place.path.write_bytes(data.replace(b"said x9", b"SAID y9"))  # the same size, the same inode
     os.utime(place.path, ns=(1, 1))
-    assert stage.has_grown(place.path, place.store.read(cursors.known_positions))
+    found = stage.look(str(place.path))
+    assert found is not None and stage.has_grown(found, place.store.read(cursors.known_positions))
     assert place.tail().turns_new == 0
     assert "SAID y9" in place.said() and "said x9" not in place.said() and len(place.said()) == 22
     assert place.tail() == stage_tail.Tail()

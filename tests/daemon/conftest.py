@@ -55,8 +55,9 @@ class Parts:
 
 
 @pytest.fixture
-def parts(machine: Machine) -> Iterator[Parts]:
-    """The parts in a new home."""
+def parts(machine: Machine, monkeypatch: pytest.MonkeyPatch) -> Iterator[Parts]:
+    """The parts in a new home; a step of the steward is one batch, however fast the machine is."""
+    monkeypatch.setattr("csmd.daemon.steward.SLICE_S", 0.0)
     paths, config = machine.paths, machine.config()
     for folder in (paths.home, paths.run_dir, paths.spool, paths.models):
         files.make_private(folder)

@@ -78,6 +78,32 @@ def test_a_file_that_changes_or_goes_is_read_again(parts: Any) -> None:
     assert texts(parts) == []
 
 
+def test_of_many_directories_those_of_the_projects_at_work_last_are_watched(
+    parts: Any, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    machine: Machine = parts.machine
+    for name in ("one", "two"):
+        (machine.root / name).mkdir()
+        (machine.root / name / "CLAUDE.md").write_text("Be brief.")
+        parts.machine.transcript(
+            machine.line("user", "Look.", session=name, cwd=str(machine.root / name)), session=name
+        )
+    parts.steward.sweep(full=True)
+    while parts.steward.read_backlog():
+        pass
+    instructed = parts.steward.instructed
+    for name in ("one", "two"):
+        instructed.visit(str(machine.root / name))
+        instructed.step()
+    most = len(instructed.folders()) // 2
+    monkeypatch.setattr("csmd.daemon.instructed.MOST_WATCHED", most)
+    for name, other in (("one", "two"), ("two", "one")):
+        instructed.visit(str(machine.root / name))
+        instructed.step()
+        watched = instructed.folders()
+        assert len(watched) == most and machine.root / name in watched and machine.root / other not in watched
+
+
 def test_files_that_are_no_instructions_are_no_news(parts: Any) -> None:
     begin(parts)
     parts.steward.step(1.0)
@@ -195,6 +221,8 @@ def test_of_merged_directories_only_what_each_of_them_says_is_told_anyway(parts:
             session=folder.name,
         )
     parts.steward.sweep(full=True)
+    while parts.steward.read_backlog():
+        pass
     parts.call("csm_project_merge", source=str(clone), into=str(into), by_person=True)
 
     def told_anyway(folder: Path) -> list[bool]:

@@ -154,8 +154,8 @@ def test_only_a_person_states_a_memory_as_the_user_in_a_session_file(parts: Part
     write(parts, PREFERENCE, by_person=True, ident="typed")
     write(parts, CORRECTION, ident="piped")
     take_in(parts)
-    list(parts.steward.distilling(force=True))
-    parts.steward.believe()
+    list(parts.steward.stages.distilling(force=True))
+    parts.steward.stages.believe()
     authority = {row["session_id"]: row["authority"] for row in parts.call("csm_memory_list")["memories"]}
     assert {session for session, who in authority.items() if who == "user"} == {"typed"}
     assert [kind for kind, _ in kinds(parts, "piped")] == ["relayed"]
@@ -167,8 +167,8 @@ def test_a_file_that_somebody_puts_there_speaks_for_nobody(parts: Parts) -> None
     forged = parts.machine.line("user", PREFERENCE, session="forged")
     (folder / "forged.jsonl").write_text(json.dumps(forged) + "\n")
     take_in(parts)
-    list(parts.steward.distilling(force=True))
-    parts.steward.believe()
+    list(parts.steward.stages.distilling(force=True))
+    parts.steward.stages.believe()
     assert kinds(parts, "forged") == [("relayed", PREFERENCE)]
     assert all(row["authority"] != "user" for row in parts.call("csm_memory_list")["memories"])
 

@@ -24,7 +24,8 @@ def _import(tools: Tools, rows: Rows, params: Params) -> dict[str, Any]:
 
 
 def _sync(tools: Tools, rows: Rows, params: Params) -> dict[str, Any]:
-    return _job(tools, Job(id=secrets.token_hex(8), kind="sync", with_vectors=params["vectors"]))
+    job = Job(id=secrets.token_hex(8), kind="sync", with_vectors=params["vectors"], recent=max(0, params["recent"]))
+    return _job(tools, job)
 
 
 def _job(tools: Tools, job: Job) -> dict[str, Any]:
@@ -57,7 +58,8 @@ TOOLS: dict[str, Tool] = {
         parameters={"path": (str, REQUIRED), "vectors": (bool, True)},
     ),
     "csm_sync": Tool(
-        summary="Take in everything on disk; gives a job", mutates=True, run=_sync, parameters={"vectors": (bool, True)}
+        summary="Take in everything on disk; with `recent` only so many sessions of each project at once; gives a job",
+        mutates=True, run=_sync, parameters={"vectors": (bool, True), "recent": (int, 0)},
     ),
     "csm_job": Tool(
         summary="How far a job is", mutates=False, run=_look_at_job, parameters={"id": (str, REQUIRED)}, lane=None

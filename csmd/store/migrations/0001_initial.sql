@@ -231,6 +231,7 @@ create table files (
   bad_lines integer not null default 0,
   read_at text not null
 );
+create index files_by_mtime on files (mtime_ns);
 
 create table injections (
   seq integer primary key,
