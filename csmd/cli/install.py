@@ -15,11 +15,13 @@ from typing import Any
 from csmd import wire
 from csmd.cli import settings
 from csmd.cli.disk import make_private, write_whole
-from csmd.config import Config, Paths, base_interpreter, default_paths, load
+from csmd.config import Config, Paths, base_interpreter, default_paths, load, own_interpreter
 from csmd.errors import CsmdError
 
 HOOK_FILES = ("csmd_hook.py", "csmd_spool.py")
-HOOK_SCRIPTS = ("post-turn", "pre-compact", "session-start", "prompt", "session-end")
+HOOK_SCRIPTS = ("post-turn", "pre-compact", "session-start", "prompt", "session-end", "subagent-stop")
+#: What starts the server of a session's model; the assistant's configuration and the plugin run it.
+SERVER_SCRIPT = "mcp"
 README = (
     "This directory belongs to csmd, the cross-session memory daemon.\n"
     "`csmd status` tells what is in it; `csmd uninstall` takes csmd's hooks out of your assistant.\n"
@@ -62,7 +64,7 @@ def own_files(paths: Paths) -> list[str]:
     """What installing writes in csmd's own directories, for people."""
     return [
         f"{paths.home}/ (0700)",
-        f"  hook/   {', '.join((*HOOK_FILES, *HOOK_SCRIPTS))}, interpreter",
+        f"  hook/   {', '.join((*HOOK_FILES, *HOOK_SCRIPTS, SERVER_SCRIPT))}, interpreter, python",
         "  install.json, README.txt, csmd.db, endpoint, run/, spool/, models/, quarantine/",
         f"{paths.log_dir}/csmd.log",
     ]
@@ -96,9 +98,10 @@ def install(config: Config, changes: list[Change]) -> list[str]:
 def copy_hooks(paths: Paths) -> None:
     """Copies the hook scripts whole; a hook that runs meanwhile sees the old or the new one."""
     source = share()
-    for name in (*HOOK_FILES, *HOOK_SCRIPTS):
+    for name in (*HOOK_FILES, *HOOK_SCRIPTS, SERVER_SCRIPT):
         write_whole(paths.hook_dir / name, (source / name).read_bytes(), mode=0o600 if name.endswith(".py") else 0o700)
     write_whole(paths.hook_dir / "interpreter", base_interpreter().encode() + b"\n")
+    write_whole(paths.hook_dir / "python", own_interpreter().encode() + b"\n")
     # The rare module is imported: compiled here, its first use costs no compiling.
     make_private(paths.hook_dir / "__pycache__")
     py_compile.compile(str(paths.hook_dir / "csmd_spool.py"), quiet=2)
