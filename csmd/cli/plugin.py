@@ -19,12 +19,12 @@ def mcp_server() -> None:
         raise CsmdError(
             "`csmd mcp` talks to an assistant, not to people", hint="`claude mcp list` shows whether it works"
         )
-    from csmd import mcp
+    from csmd.mcp import server, tools
 
     # A client ends its servers so. asyncio would wait for the thread that reads standard input.
     signal.signal(signal.SIGINT, signal.SIG_DFL)
     directory, session = assistant_session()
-    mcp.serve(mcp.Asker(paths=default_paths(), directory=directory, session=session))
+    server.serve(tools.Asker(paths=default_paths(), directory=directory, session=session))
     os._exit(0)  # the client has gone: a thread that still waits for the daemon must not outlive it
 
 
