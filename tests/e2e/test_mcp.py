@@ -150,6 +150,6 @@ def test_the_plugin_alone_and_beside_the_settings_hooks_captures_once_and_tells_
     csmd("sync", "--json")
     after_both = csmd("status", "--json")["counts"]
     assert after_both["turns"] - after_alone["turns"] == 5 and after_both["provisional"] == 0, (after_alone, after_both)
-    started = [row for row in csmd("tool", "csm_receipts")["receipts"] if row["event"] == "session_start"]
+    started = [row for row in csmd("tool", "csm_receipts", "--json")["receipts"] if row["event"] == "session_start"]
     assert len(started) == 1, started
     assert (both.hook_failures(), client.hook_failures(sandbox.home)) == ([], [])
