@@ -17,7 +17,7 @@ import psutil
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
-from machine import LIMIT_S, Machine, eventually
+from machine import LIMIT_S, Machine, eventually, temporary_directory
 
 from csmd.cli import install
 from csmd.mcp import server, tools
@@ -132,14 +132,6 @@ def test_a_client_of_2026_is_answered_without_a_handshake(real: Machine) -> None
         assert talk.call("nothing", a=1)[1], "an unknown tool is a tool's error"
 
 
-def test_an_older_protocol_is_spoken_too_and_the_session_is_noted(real: Machine) -> None:
-    with talking(real, CLAUDE_CODE_SESSION_ID="the-session", CLAUDE_PROJECT_DIR=str(real.root)) as talk:
-        assert talk.initialize("2024-11-05")["protocolVersion"] == "2024-11-05"
-        kept, _ = talk.call("remember", text="The osprey job runs at five.")
-        shown = real.call("csm_memory_show", id=kept.split()[2].rstrip("."), asking=str(real.root))
-        assert (shown["session_id"], shown["project"]) == ("the-session", str(real.root))
-
-
 def test_a_daemon_that_goes_and_comes_does_not_break_a_session(machine: Machine) -> None:
     with talking(machine) as talk:
         assert "ATTENTION: csmd may not be recording" in talk.initialize()["instructions"]
@@ -217,16 +209,28 @@ def installed(machine: Machine) -> Path:
     return machine.paths.hook_dir / "mcp"
 
 
-@pytest.mark.skipif(not Path("/proc/self/environ").exists(), reason="looks at a process's environment")
-def test_the_registered_server_has_no_key_no_child_and_leaves_the_daemon_alone(real: Machine) -> None:
-    with talking(real, script=installed(real), OTEL_TRACES_EXPORTER="otlp") as talk:
-        talk.initialize()
-        assert SAID in talk.call("search", query="database_url")[0]
-        process = psutil.Process(talk.process.pid)
-        assert KEY not in str(process.environ()) and "OTEL_TRACES_EXPORTER" not in process.environ()
-        assert process.children() == []
-        assert not [c for c in process.net_connections("unix") if c.raddr and str(real.home) in str(c.raddr)]
-        assert process.memory_info().rss < 120e6
+def test_the_registered_server_knows_its_session_has_no_key_and_no_child_whatever_the_paths() -> None:
+    place = temporary_directory()
+    machine = Machine(root=place / "it's a b")
+    machine.root.mkdir()
+    try:
+        script = installed(machine)
+        machine.start()
+        known = {"CLAUDE_CODE_SESSION_ID": "the-session", "CLAUDE_PROJECT_DIR": str(machine.project)}
+        with talking(machine, script=script, OTEL_TRACES_EXPORTER="otlp", **known) as talk:
+            hello = talk.initialize("2024-11-05")
+            assert (hello["protocolVersion"], hello["instructions"]) == ("2024-11-05", server.INSTRUCTIONS)
+            kept, _ = talk.call("remember", text="The stork job runs at seven.")
+            shown = machine.call("csm_memory_show", id=kept.split()[2].rstrip("."))
+            assert (shown["session_id"], shown["project"]) == ("the-session", str(machine.project))
+            process = psutil.Process(talk.process.pid)
+            assert KEY not in str(process.environ()) and "OTEL_TRACES_EXPORTER" not in process.environ()
+            assert process.children() == []
+            assert not [c for c in process.net_connections("unix") if c.raddr and str(machine.home) in str(c.raddr)]
+            assert process.memory_info().rss < 120e6
+    finally:
+        machine.end()
+        place.rmdir()
 
 
 PLUGIN = install.share().parent

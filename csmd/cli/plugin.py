@@ -14,7 +14,7 @@ from csmd.errors import CsmdError
 
 @click.command("mcp")
 def mcp_server() -> None:
-    """Serve search, show, remember and forget to a model, on stdin and stdout; the assistant starts this."""
+    """Serve the memory to a model (MCP); the assistant starts this."""
     if os.isatty(0):
         raise CsmdError(
             "`csmd mcp` talks to an assistant, not to people", hint="`claude mcp list` shows whether it works"
@@ -35,7 +35,7 @@ def plugin() -> None:
 
 @plugin.command("path")
 def plugin_path() -> None:
-    """Print the plugin's directory: `claude plugin marketplace add` takes it."""
+    """Print where the plugin lies, for the assistant to add."""
     click.echo(install.share().parent)
 
 
