@@ -108,14 +108,14 @@ def copy_hooks(paths: Paths) -> None:
 
 
 def trouble(paths: Paths) -> list[str]:
-    """What keeps the installed hooks from running, in sentences; empty when nothing, or when none are installed."""
-    noted = paths.hook_dir / "interpreter"
-    if not noted.is_file():
-        return []
-    interpreter = noted.read_text(encoding="utf-8", errors="replace").strip()
-    if Path(interpreter).exists():
-        return []
-    return [f"hooks: their Python is gone ({interpreter}); `csmd install` finds another"]
+    """What keeps the installed hooks and server from running, in sentences; empty when nothing, or when there are none."""
+    found = []
+    for name, who in (("interpreter", "hooks: their"), ("python", "memory server: its")):
+        noted = paths.hook_dir / name
+        interpreter = noted.read_text(encoding="utf-8", errors="replace").strip() if noted.is_file() else ""
+        if interpreter and not Path(interpreter).exists():
+            found.append(f"{who} Python is gone ({interpreter}); `csmd install` finds another")
+    return found
 
 
 def uninstall(paths: Paths) -> list[str]:

@@ -245,6 +245,9 @@ def test_status_says_when_the_interpreter_of_the_hooks_is_gone(machine: Machine)
     (reason,) = (row for row in machine.csmd("status", "--json")["degraded"] if "Python is gone" in row)
     assert "/nonexistent/python3.9" in reason and "csmd install" in reason
     assert "/nonexistent/python3.9" in machine.csmd("status")
+    (machine.paths.hook_dir / "python").write_text("/nonexistent/venv/bin/python\n")
+    reasons = [row for row in machine.csmd("status", "--json")["degraded"] if "Python is gone" in row]
+    assert len(reasons) == 2 and reasons[1].startswith("memory server: its Python is gone (/nonexistent/venv")
 
 
 def test_every_hook_file_is_copied_and_private(machine: Machine) -> None:
