@@ -17,6 +17,7 @@ from csmd.errors import BadInput, CsmdError
 
 #: Most bytes of an answer: some 4,000 tokens of the 25,000 that the assistant lets through.
 MOST_BYTES = 16_000
+LINE_CHARACTERS = 4_000
 HIT_CHARACTERS = 600
 SOURCES, SOURCE_CHARACTERS = 4, 600
 STATEMENTS = 12
@@ -150,7 +151,7 @@ def _fenced(lines: Sequence[str]) -> str:
     kept: list[str] = []
     left = MOST_BYTES
     for number, line in enumerate(lines):
-        cut = text.cut(line, 4_000)
+        cut = text.cut(plain(line), LINE_CHARACTERS)  # once more: an id, too, may be anybody's words
         left -= len(cut.encode()) + 1
         if left < 0:
             kept.append(f"({len(lines) - number} more left out)")
