@@ -200,6 +200,26 @@ def assistant_dir(env: Mapping[str, str] | None = None) -> Path:
     return _absolute(chosen, "CLAUDE_CONFIG_DIR") if chosen else Path.home() / ".claude"
 
 
+def assistant_session(env: Mapping[str, str] | None = None) -> tuple[str, str]:
+    """(directory, id) of the session that started this process; "" for what is not known.
+
+    The assistant names them; versions that do not start a server in the session's directory.
+    """
+    env = os.environ if env is None else env
+    chosen = env.get("CLAUDE_PROJECT_DIR", "")
+    try:
+        directory = chosen if chosen.startswith("/") else str(Path.cwd())
+    except FileNotFoundError:
+        directory = ""
+    return directory, env.get("CLAUDE_CODE_SESSION_ID", "")
+
+
+def is_chosen(folder: Path, env: Mapping[str, str] | None = None) -> bool:
+    """Whether CLAUDE_CONFIG_DIR names this directory: the assistant then keeps all of its files in it."""
+    env = os.environ if env is None else env
+    return bool(env.get("CLAUDE_CONFIG_DIR")) and assistant_dir(env) == folder
+
+
 def user_home() -> Path:
     """The user's home: where `~` leads in the assistant's files."""
     return Path.home()
@@ -319,6 +339,11 @@ def base_interpreter() -> str:
     """The interpreter that stays when a virtual environment goes: hooks run on it (design section 5.1)."""
     base = getattr(sys, "_base_executable", "") or sys.executable
     return lasting_interpreter(base, venv=sys.prefix if sys.prefix != sys.base_prefix else "")
+
+
+def own_interpreter() -> str:
+    """The interpreter that has csmd: its environment's, by the name it has there."""
+    return str(Path(sys.executable).absolute())
 
 
 def lasting_interpreter(base: str, *, venv: str) -> str:

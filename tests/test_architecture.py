@@ -50,9 +50,23 @@ ONLY_IN = {
     "click": {"cli"},
     "rich": {"cli"},
     "platformdirs": {"config"},
+    "mcp": {"mcp"},
+    "mcp_types": {"mcp"},
+    "anyio": {"mcp"},
 }
 #: Only these may be imported inside functions alone: they cost tens to hundreds of milliseconds.
-LAZY_ONLY = {"fastembed", "mcp", "rich", "watchdog", "tiktoken", "onnxruntime", "numpy", "huggingface_hub"}
+LAZY_ONLY = {
+    "fastembed",
+    "mcp",
+    "mcp_types",
+    "anyio",
+    "rich",
+    "watchdog",
+    "tiktoken",
+    "onnxruntime",
+    "numpy",
+    "huggingface_hub",
+}
 CLOCK = {"time", "threading", "subprocess", "multiprocessing", "sched", "signal"}
 CLOCK_ALLOWED = {
     "daemon", "store.core", "store.embed", "store.embed_worker", "store.sqlite",

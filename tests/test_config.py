@@ -221,3 +221,24 @@ def test_a_name_that_would_go_with_the_environment_is_resolved(tmp_path: Path) -
     gone = tmp_path / "gone"
     assert config.lasting_interpreter(str(gone), venv="") == str(gone)
     assert Path(config.lasting_interpreter("python3", venv="")).is_absolute()
+
+
+@pytest.mark.parametrize(
+    ("env", "directory", "session"),
+    [
+        ({"CLAUDE_PROJECT_DIR": "/p q", "CLAUDE_CODE_SESSION_ID": "s"}, "/p q", "s"),
+        ({}, "HERE", ""),
+        ({"CLAUDE_PROJECT_DIR": "relative"}, "HERE", ""),
+    ],
+)
+def test_a_server_is_told_its_session_or_takes_the_directory_it_was_started_in(
+    env: dict[str, str], directory: str, session: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    gone = tmp_path / "gone"
+    gone.mkdir()
+    monkeypatch.chdir(gone)
+    here = str(gone) if directory == "HERE" else directory
+    assert config.assistant_session(env) == (here, session)
+    gone.rmdir()
+    assert config.assistant_session(env) == ("" if directory == "HERE" else directory, session)
+    monkeypatch.chdir(tmp_path)

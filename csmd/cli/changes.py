@@ -6,10 +6,11 @@ A file in trouble stays as it is and keeps no other from being served: each has 
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
+from contextlib import nullcontext
 from dataclasses import dataclass, replace
 from pathlib import Path
 
-from csmd.cli import edited, entries, record, settings
+from csmd.cli import edited, entries, host_lock, record, settings
 from csmd.cli.entries import Kind, Ours
 from csmd.config import Paths
 from csmd.errors import CsmdError
@@ -44,6 +45,12 @@ def together(troubles: Sequence[CsmdError]) -> CsmdError:
     """One error for several."""
     first = troubles[0]
     return type(first)("; ".join(one.what for one in troubles), hint=first.hint) if len(troubles) > 1 else first
+
+
+def shown(change: Change) -> str:
+    """What is changed, for people; of a file that may hold others' keys only the lines themselves."""
+    context = 0 if any(kind.shared for kind in change.kinds) else 3
+    return edited.diff(change.before, change.after, change.path, context=context)
 
 
 # --- plans: nothing is written
@@ -116,17 +123,23 @@ def put_in(paths: Paths, change: Change) -> None:
     kept = edited.entry(change.before, change.after, _remover(change.path, change.kinds, paths.home), previous)
     kept["kinds"] = [kind.name for kind in change.kinds]
     with record.noted(paths, change.path, kept, made=not change.path.parent.exists()):
-        edited.apply(change.path, change.before, change.after)
+        _apply(change)
 
 
 def take_out(paths: Paths, change: Change) -> None:
     """Gives a file back and takes it out of the record; its directory goes if it was made for it and is empty."""
-    edited.apply(change.path, change.before, change.after)
+    _apply(change)
     known, folder = record.load(paths), change.path.parent
     if known["folders"].get(str(change.path)) and folder.is_dir() and not any(folder.iterdir()):
         folder.rmdir()
     del known["settings"][str(change.path)]
     record.save(paths, known)
+
+
+def _apply(change: Change) -> None:
+    shared = any(kind.shared for kind in change.kinds) and change.before != change.after
+    with host_lock.held(change.path) if shared else nullcontext():
+        edited.apply(change.path, change.before, change.after)
 
 
 def _remover(path: Path, kinds: Sequence[Kind], home: Path) -> edited.Remove:

@@ -187,9 +187,9 @@ def _expect(real: Path, before: bytes | None) -> None:
         raise ChangedMeanwhile(f"{real} was changed by somebody else just now", hint="run this again")
 
 
-def diff(before: bytes | None, after: bytes | None, path: Path) -> str:
-    """What `apply` would change, as a unified diff; empty when nothing."""
+def diff(before: bytes | None, after: bytes | None, path: Path, *, context: int = 3) -> str:
+    """What `apply` would change, as a unified diff with so many lines around; empty when nothing."""
     old, new = (([] if data is None else data.decode(errors="replace").splitlines(True)) for data in (before, after))
     names = ("/dev/null" if before is None else str(path), "/dev/null" if after is None else str(path))
-    lines = difflib.unified_diff(old, new, *names)
+    lines = difflib.unified_diff(old, new, *names, n=context)
     return "".join(line if line.endswith("\n") else f"{line}\n\\ No newline at end of file\n" for line in lines)

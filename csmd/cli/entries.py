@@ -10,7 +10,8 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
-from csmd.cli import settings
+from csmd import config
+from csmd.cli import mcp_config, settings
 from csmd.config import Settings
 
 
@@ -41,11 +42,19 @@ class Kind:
     merge: Callable[[bytes | None, Ours, str], bytes]
     remove: Callable[[bytes, Path, str], bytes]
     wanted: Callable[[Ours], bool] = lambda _: True
+    shared: bool = False
+    """Whether the assistant writes the file all the time: it is written under its lock, and shown without its other lines."""
 
 
 def settings_file(folder: Path) -> Path:
     """The assistant's user settings in one of its configuration directories."""
     return folder / "settings.json"
+
+
+def state_file(folder: Path) -> Path:
+    """The file in which the assistant keeps its servers, for one of its configuration directories."""
+    usual = config.user_home() / ".claude"
+    return mcp_config.config_file(folder, user_home=usual.parent, chosen=folder != usual or config.is_chosen(folder))
 
 
 #: In the order in which they are put in; the names stand in the install record.
@@ -58,6 +67,14 @@ KINDS: tuple[Kind, ...] = (
             before, ours.interpreter, ours.home, where, events=ours.events
         ),
         remove=settings.plan_removal,
+    ),
+    Kind(
+        name="server",
+        what="memory server",
+        file=state_file,
+        merge=lambda before, ours, where: mcp_config.merge(before, ours.home, where),
+        remove=mcp_config.removal,
+        shared=True,
     ),
 )
 

@@ -19,11 +19,13 @@ from csmd.cli.changes import Change, Outcome
 from csmd.cli.clients import Choice
 from csmd.cli.disk import make_private, write_whole
 from csmd.cli.entries import Ours
-from csmd.config import Config, Paths, base_interpreter, default_paths, load
+from csmd.config import Config, Paths, base_interpreter, default_paths, load, own_interpreter
 
 #: The rare module first: a new one serves the hook of before, until that is replaced too.
 HOOK_FILES = ("csmd_spool.py", "csmd_hook.py")
-HOOK_SCRIPTS = ("post-turn", "pre-compact", "session-start", "prompt", "session-end")
+HOOK_SCRIPTS = ("post-turn", "pre-compact", "session-start", "prompt", "session-end", "subagent-stop")
+#: What starts the server of a session's model; the assistant's configuration and the plugin run it.
+SERVER_SCRIPT = "mcp"
 README = (
     "This directory belongs to csmd, the cross-session memory daemon.\n"
     "`csmd status` tells what is in it; `csmd uninstall` takes csmd's hooks out of your assistant.\n"
@@ -65,8 +67,9 @@ def own_files(paths: Paths) -> list[str]:
     """What installing writes in csmd's own directories, for people."""
     return [
         f"{paths.home}/ (0700)",
-        f"  hook/   {', '.join(HOOK_FILES)}, interpreter,",
-        f"          {', '.join(HOOK_SCRIPTS)}",
+        f"  hook/   {', '.join(HOOK_FILES)}, interpreter, {SERVER_SCRIPT}, python,",
+        f"          {', '.join(HOOK_SCRIPTS[:4])},",
+        f"          {', '.join(HOOK_SCRIPTS[4:])}",
         "  install.json, README.txt, csmd.db, endpoint, backups/, models/,",
         "  quarantine/, run/, sessions/, spool/",
         f"{paths.log_dir}/csmd.log",
@@ -131,23 +134,24 @@ def _note_events(paths: Paths, newer: list[str], kept_out_by: str, **more: list[
 def copy_hooks(paths: Paths) -> None:
     """Copies the hook scripts whole; a hook that runs meanwhile sees the old or the new one."""
     source = share()
-    for name in (*HOOK_FILES, *HOOK_SCRIPTS):
+    for name in (*HOOK_FILES, *HOOK_SCRIPTS, SERVER_SCRIPT):
         write_whole(paths.hook_dir / name, (source / name).read_bytes(), mode=0o600 if name.endswith(".py") else 0o700)
     write_whole(paths.hook_dir / "interpreter", base_interpreter().encode() + b"\n")
+    write_whole(paths.hook_dir / "python", own_interpreter().encode() + b"\n")
     # The rare module is imported: compiled here, its first use costs no compiling.
     make_private(paths.hook_dir / "__pycache__")
     py_compile.compile(str(paths.hook_dir / "csmd_spool.py"), quiet=2)
 
 
 def trouble(paths: Paths) -> list[str]:
-    """What keeps the installed hooks from running, in sentences; empty when nothing, or when none are installed."""
-    noted = paths.hook_dir / "interpreter"
-    if not noted.is_file():
-        return []
-    interpreter = noted.read_text(encoding="utf-8", errors="replace").strip()
-    if Path(interpreter).exists():
-        return []
-    return [f"hooks: their Python is gone ({interpreter}); `csmd install` finds another"]
+    """What keeps the installed hooks and server from running, in sentences; empty when nothing, or when there are none."""
+    found = []
+    for name, who in (("interpreter", "hooks: their"), ("python", "memory server: its")):
+        noted = paths.hook_dir / name
+        interpreter = noted.read_text(encoding="utf-8", errors="replace").strip() if noted.is_file() else ""
+        if interpreter and not Path(interpreter).exists():
+            found.append(f"{who} Python is gone ({interpreter}); `csmd install` finds another")
+    return found
 
 
 def uninstall(paths: Paths) -> list[Outcome]:
@@ -166,7 +170,7 @@ def uninstall(paths: Paths) -> list[Outcome]:
 
 def remove_hooks(paths: Paths) -> None:
     """Removes the hook's scripts and then their directory, unless somebody else's file is in it."""
-    names = (*HOOK_FILES, *HOOK_SCRIPTS, "interpreter")
+    names = (*HOOK_FILES, *HOOK_SCRIPTS, SERVER_SCRIPT, "interpreter", "python")
     for path in (*(paths.hook_dir / name for name in names), *paths.hook_dir.glob("__pycache__/csmd_*.pyc")):
         path.unlink(missing_ok=True)
     for folder in (paths.hook_dir / "__pycache__", paths.hook_dir):

@@ -14,7 +14,7 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 
-from csmd.cli.install import HOOK_FILES, HOOK_SCRIPTS
+from csmd.cli.install import HOOK_FILES, HOOK_SCRIPTS, SERVER_SCRIPT
 from csmd.config import Paths
 from csmd.errors import CsmdError
 
@@ -32,7 +32,7 @@ HOME_FILES: dict[str, tuple[str, ...]] = {
         *(f"models/{folder}/**/*" for folder in ("tiktoken", ".fetched", ".add-*")), "models/*/csmd-model.txt",
     ),
     "hook scripts": (
-        *(f"hook/{name}" for name in (*HOOK_FILES, *HOOK_SCRIPTS, "interpreter")), "hook/__pycache__/csmd_*.pyc",
+        *(f"hook/{name}" for name in (*HOOK_FILES, *HOOK_SCRIPTS, SERVER_SCRIPT, "interpreter", "python")), "hook/__pycache__/csmd_*.pyc",
     ),
     "log": ("log/csmd.log*", "log/crash.txt", "log/report.txt"),
     "configuration": ("config.yaml",),

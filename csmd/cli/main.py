@@ -15,7 +15,7 @@ import click
 import csmd
 from csmd.cli import ask as asking
 from csmd.cli import context as instructing
-from csmd.cli import doctor, intake, privacy, report, running, session, setup, state, upgrade, upkeep
+from csmd.cli import doctor, intake, plugin, privacy, report, running, session, setup, state, upgrade, upkeep
 from csmd.cli import project as projects
 from csmd.config import default_paths
 from csmd.errors import CsmdError
@@ -35,6 +35,7 @@ SUBJECTS = (
     projects,
     instructing,
     upkeep,
+    plugin,
 )
 
 

@@ -12,7 +12,7 @@ import click
 
 from csmd import client, wire
 from csmd.cli import ask as asking
-from csmd.cli import changes, clients, edited, leaving, placing, service, settings, show, show_service, show_setup
+from csmd.cli import changes, clients, leaving, placing, service, settings, show, show_service, show_setup
 from csmd.cli import install as installing
 from csmd.cli.ask import json_option
 from csmd.cli.changes import Change, Outcome
@@ -196,7 +196,7 @@ def _part(part: leaving.Part) -> dict[str, Any]:
 
 
 def _planned(change: Change) -> dict[str, Any]:
-    difference = edited.diff(change.before, change.after, change.path)
+    difference = changes.shown(change)
     return {"path": str(change.path), "diff": difference, **_trouble(change)}
 
 

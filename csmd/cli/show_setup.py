@@ -9,7 +9,7 @@ from pathlib import Path
 import click
 
 from csmd import text
-from csmd.cli import edited, install, settings, show
+from csmd.cli import changes, install, settings, show
 from csmd.cli.changes import Change, Outcome
 from csmd.cli.clients import Choice
 from csmd.cli.leaving import Left, Part, programs
@@ -38,7 +38,7 @@ def plan(config: Config, planned: Sequence[Change], seen: Sequence[Path], choice
 def differences(planned: Sequence[Change]) -> None:
     """The difference that each file would see."""
     for change in planned:
-        difference = edited.diff(change.before, change.after, change.path)
+        difference = changes.shown(change)
         state = ":" if difference else ": left alone" if change.trouble else ": as it should be"
         click.echo(f"\n{change.path}{state}")
         click.echo(difference, nl=False)

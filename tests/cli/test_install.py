@@ -16,7 +16,7 @@ from machine import PREFERENCE, Machine, eventually
 
 import csmd
 from csmd.cli import disk, install, settings
-from csmd.config import base_interpreter
+from csmd.config import base_interpreter, own_interpreter
 from csmd.errors import ConfigError
 
 FOREIGN = b"""{
@@ -341,6 +341,9 @@ def test_status_says_when_the_interpreter_of_the_hooks_is_gone(machine: Machine)
     (reason,) = (row for row in machine.csmd("status", "--json")["degraded"] if "Python is gone" in row)
     assert "/nonexistent/python3.9" in reason and "csmd install" in reason
     assert "/nonexistent/python3.9" in machine.csmd("status")
+    (machine.paths.hook_dir / "python").write_text("/nonexistent/venv/bin/python\n")
+    reasons = [row for row in machine.csmd("status", "--json")["degraded"] if "Python is gone" in row]
+    assert len(reasons) == 2 and reasons[1].startswith("memory server: its Python is gone (/nonexistent/venv")
 
 
 def test_every_hook_file_is_copied_and_private(machine: Machine) -> None:
@@ -350,5 +353,7 @@ def test_every_hook_file_is_copied_and_private(machine: Machine) -> None:
     modes = {path.name: path.stat().st_mode & 0o777 for path in machine.paths.hook_dir.iterdir() if path.is_file()}
     assert modes == {
         **dict.fromkeys(install.HOOK_FILES, 0o600), **dict.fromkeys(install.HOOK_SCRIPTS, 0o700), "interpreter": 0o600,
+        install.SERVER_SCRIPT: 0o700, "python": 0o600,
     }  # fmt: skip
+    assert (machine.paths.hook_dir / "python").read_text() == own_interpreter() + "\n"
     assert (machine.paths.hook_dir / "interpreter").read_text() == base_interpreter() + "\n"
