@@ -46,9 +46,10 @@ ONLY_IN = {
     "yaml": {"config", "store.files", "capture.matter"},
     "frontmatter": {"capture.matter"},
     "filelock": {"daemon.run"},
-    "psutil": {"daemon.run", "daemon.tools", "daemon.status", "cli.service"},
+    "psutil": {"daemon.run", "daemon.tools", "daemon.usage", "cli.service"},
     "click": {"cli"},
     "rich": {"cli"},
+    "textual": {"cli.top_screen"},
     "platformdirs": {"config"},
 }
 #: Only these may be imported inside functions alone: they cost tens to hundreds of milliseconds.

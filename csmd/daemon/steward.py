@@ -22,7 +22,7 @@ from csmd.believe import stage as believe
 from csmd.capture import stage as capture
 from csmd.capture import stage_tail
 from csmd.config import Config
-from csmd.daemon import backups, embedding, jobs, reading, replay, retention
+from csmd.daemon import backups, embedding, growth, jobs, reading, replay, retention
 from csmd.daemon.instructed import Instructed
 from csmd.daemon.jobs import Job
 from csmd.daemon.now import iso
@@ -76,7 +76,7 @@ class Steward(threading.Thread):
         self._lock = threading.Lock()
         self._wake = threading.Event()
         self._stopping = threading.Event()
-        self._next_live = self._next_full = self._next_backup = 0.0
+        self._next_live = self._next_full = self._next_backup = self.next_size = 0.0
         self.next_retention: float | None = None
         self._commits_seen = 0
 
@@ -151,6 +151,7 @@ class Steward(threading.Thread):
             self.guard("provisional turns", self._close_provisional)
             self.guard("unfinished spool files", self._clear_unfinished)
         worked |= not at_job and retention.step(self, now)
+        growth.step(self, now)
         if self.instructed.waiting():
             worked |= self.guard("instructions", lambda: self.instructed.step() > 0)
         worked |= self.guard("distill", lambda: self.distill() > 0)

@@ -58,6 +58,8 @@ STRUCTURE: dict[str, frozenset[str]] = {
     "tampered": frozenset({"name_hash", "at"}),
     "instructions": frozenset({"kind", "text_hash", "read_at"}),
     "counters": frozenset({"name"}),
+    "sizes": frozenset({"day"}),
+    "tallies": frozenset({"name"}),
     "vector_models": frozenset({"name", "created_at"}),
     "vectors": frozenset({"kind"}),
     "embed_again": frozenset({"kind"}),
