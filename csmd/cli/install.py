@@ -18,7 +18,7 @@ from csmd.cli.disk import make_private, write_whole
 from csmd.config import Config, Paths, base_interpreter, default_paths, load
 from csmd.errors import CsmdError
 
-HOOK_FILES = ("csmd_hook.py", "csmd_spool.py")
+HOOK_FILES = ("csmd_hook.py", "csmd_spool.py", "csmd_line.py")
 HOOK_SCRIPTS = ("post-turn", "pre-compact", "session-start", "prompt", "session-end")
 README = (
     "This directory belongs to csmd, the cross-session memory daemon.\n"

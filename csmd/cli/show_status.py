@@ -63,7 +63,7 @@ def _verdict(value: dict[str, Any]) -> str:
     if paused:
         until = paused.get("until", "")
         found.append(f"paused until {show.when(until)}" if until else "paused until you resume it")
-    return f"csmd {value['version']}  {', '.join(found) or 'all is well'}"
+    return f"csmd {value['version']}: {', '.join(found) or 'all is well'}"
 
 
 def _wrong(value: dict[str, Any]) -> Iterator[Row]:
@@ -83,10 +83,8 @@ def _running(value: dict[str, Any], home: str) -> Iterator[Row]:
     if "rss_mb" in daemon:
         asleep = "; worker asleep" if value["model"]["name"] else ""
         yield "uses", _cost(daemon) + (f"; worker {_cost(worker)}" if worker.get("rss_mb") else asleep), ""
-    yield "home", tilde(value["home"], home), ""
     if value["socket"]:
-        inside = value["socket"].removeprefix(f"{value['home']}/")
-        yield "socket", tilde(inside, home), ""
+        yield "socket", tilde(value["socket"], home), ""
 
 
 def _cost(process: dict[str, Any]) -> str:
@@ -130,14 +128,15 @@ def _backfill(left: dict[str, Any]) -> str:
 
 def _knowing(value: dict[str, Any], home: str) -> Iterator[Row]:
     counts, model, storage = value["counts"], value["model"], value["storage"]
-    agents = f" and {many(counts['agents'], 'sub-agent')}" if counts.get("agents") else ""
-    yield "sessions", f"{many(counts['sessions'], 'session')}{agents}, {many(counts['turns'], 'turn')}, " \
-        f"{many(counts['projects'], 'project')}", ""  # fmt: skip
+    if counts["sessions"]:
+        agents = f" and {many(counts['agents'], 'sub-agent')}" if counts.get("agents") else ""
+        projects = f", {many(counts['projects'], 'project')}" if counts["projects"] else ""
+        yield "sessions", f"{counts['sessions']:,}{agents} with {many(counts['turns'], 'turn')}{projects}", ""
     yield from _memories(counts["memories"], **value["memories"])
     if model["name"]:
         waiting = f", {many(model['waiting'], 'text')} to go" if model["waiting"] else ""
         yield "vectors", f"{counts['vectors']:,} by {model['name'].split('@')[0].split('/')[-1]}{waiting}", ""
-    yield "storage", _storage(storage, value), ""
+    yield "storage", _storage(storage, value, home), ""
     if value["transcripts"]:
         yield "keeps", _kept(value["transcripts"], home), ""
     found = {name.removeprefix("redacted "): n for name, n in value["counters"].items() if name.startswith("redacted ")}
@@ -154,14 +153,15 @@ def _knowing(value: dict[str, Any], home: str) -> Iterator[Row]:
 def _memories(total: int, by_gate: dict[str, int], by_tier: dict[str, int]) -> Iterator[Row]:
     gates = sorted(by_gate, key=lambda gate: (-GATE_PRIORITY.get(gate, 0), gate))  # type: ignore[call-overload]
     kinds = ", ".join(f"{by_gate[gate]:,} {gate}" for gate in gates if by_gate[gate])
-    yield "memories", f"{total:,}{f': {kinds}' if kinds else ''}" if total else "none yet", ""
+    if total:
+        yield "memories", f"{total:,}{f': {kinds}' if kinds else ''}", ""
     tiers = [tier for tier in (*TIERS, *sorted(set(by_tier) - set(TIERS))) if by_tier.get(tier)]
     if tiers:
         yield "", f"by tier: {', '.join(f'{by_tier[tier]:,} {tier}' for tier in tiers)}", ""
 
 
-def _storage(storage: dict[str, Any], value: dict[str, Any]) -> str:
-    said = show.size(storage["database_bytes"] + storage["wal_bytes"])
+def _storage(storage: dict[str, Any], value: dict[str, Any], home: str) -> str:
+    said = f"{show.size(storage['database_bytes'] + storage['wal_bytes'])} in {tilde(value['home'], home)}"
     growth = storage.get("growth") or {}
     daily = growth.get("bytes_per_day")
     if daily:
@@ -192,7 +192,7 @@ def _live(value: dict[str, Any], width: int) -> list[Text]:
     for one in value["live"]:
         used, window = one["tokens"], max(one["window"], 1)
         part = min(used / window, 1.0)
-        bar = f"[{'=' * round(part * BAR):<{BAR}}]" if used else ""
+        bar = f"[{'=' * round(part * BAR):.<{BAR}}]" if used else ""
         share = f"{part * 100:.0f} %" if used else ""
         told = f"{used:,} of {window:,}" if used else "not known yet"
         name = one["project"].rstrip("/").rpartition("/")[2]

@@ -41,7 +41,7 @@ def tail(project: str | None, last: int, as_json: bool) -> None:
             if as_json:
                 click.echo(wire.dumps(item))
             else:
-                out.print(line(item, out.width), style=STYLES[item["kind"]])
+                out.print(line(item, out.width, today=today()), style=STYLES[item["kind"]])
     except KeyboardInterrupt:
         return
 
@@ -63,12 +63,17 @@ def follow(ask: Callable[[str], dict[str, Any]], sleep: Callable[[float], None])
             sleep(EVERY_S)
 
 
-def line(item: dict[str, Any], width: int) -> str:
+def line(item: dict[str, Any], width: int, *, today: str = "") -> str:
     """One thing on one line: the time, the project, what it is, its words."""
     what = NAMES.get(item["kind"], item["what"].replace("_", " "))
     name = fitted(plain(item["name"]) or "-", NAME)
-    head = f"{clock(item['at'])}  {name}{' ' * (NAME - cells(name))}  {fitted(what, WHAT):<{WHAT}}  "
+    head = f"{clock(item['at'], today=today)}  {name}{' ' * (NAME - cells(name))}  {fitted(what, WHAT):<{WHAT}}  "
     return fitted(head + said(item), width)
+
+
+def today() -> str:
+    """The date here."""
+    return datetime.now().astimezone().date().isoformat()
 
 
 def said(item: dict[str, Any]) -> str:
@@ -82,9 +87,10 @@ def said(item: dict[str, Any]) -> str:
     return plain(f"{item['what']}: {item['text']}" if item["kind"] in NAMES else item["text"])
 
 
-def clock(stamp: str) -> str:
-    """The time of day of a stored time, here."""
+def clock(stamp: str, *, today: str = "") -> str:
+    """The time of day of a stored time, here; the date where it is another one than `today`, both take 8 columns."""
     try:
-        return datetime.fromisoformat(stamp).astimezone().strftime("%H:%M:%S")
+        moment = datetime.fromisoformat(stamp).astimezone()
     except (OverflowError, ValueError):
         return "--:--:--"
+    return moment.strftime("%H:%M:%S" if not today or moment.date().isoformat() == today else "%y-%m-%d")

@@ -128,7 +128,7 @@ PANES: tuple[Pane, ...] = (
         empty="nothing has happened yet",
         load=_events,
         cells=lambda row, _: (
-            tail.clock(row["at"]),
+            tail.clock(row["at"], today=tail.today()),
             row["name"] or "-",
             tail.NAMES.get(row["kind"], row["what"].replace("_", " ")),
             tail.said(row),
