@@ -2,12 +2,16 @@
 
 from __future__ import annotations
 
+import re
 from datetime import datetime
 
 from csmd.cli import show
 
 #: From here on a date says more than an age.
 MOST_AGO_S = 60 * 86_400
+#: A space at which no line is broken.
+GLUE = "\u00a0"
+_GAP = re.compile(rf"[^\S{GLUE}]+")
 _AGES = (("d", 86_400), ("h", 3_600), ("min", 60), ("s", 1))
 
 
@@ -36,9 +40,45 @@ def tilde(path: str, home: str) -> str:
     return f"~{path[len(home.rstrip('/')) :]}" if inside else path
 
 
-def plain(text: str) -> str:
+def glued(text: str) -> str:
+    """A text that `wrapped` keeps on one line as far as it fits on one."""
+    return text.replace(" ", GLUE)
+
+
+def plain(text: str, *, keep_glue: bool = False) -> str:
     """A text on one line and without what would move the cursor."""
-    return "".join(letter if letter.isprintable() else " " for letter in " ".join(text.split()))
+    single = _GAP.sub(" ", text if keep_glue else text.replace(GLUE, " ")).strip()
+    return "".join(letter if letter.isprintable() or letter == GLUE else " " for letter in single)
+
+
+def wrapped(text: str, width: int) -> list[str]:
+    """The lines of a text in at most `width` columns: between words, within one only where it is too long itself."""
+    lines, line = [], ""
+    for word in text.split(" "):
+        joined = f"{line} {word}" if line else word
+        if cells(joined) <= width:
+            line = joined
+            continue
+        if line:
+            lines.append(line)
+        line = word
+        while cells(line) > width:
+            head = _head(line, width)
+            lines.append(head)
+            line = line[len(head) :]
+    return [one.replace(GLUE, " ").rstrip() for one in (*lines, line)]
+
+
+def _head(text: str, width: int) -> str:
+    """As many letters as fit, at least one; up to the last glued space where there is one."""
+    size = used = 0
+    for letter in text:
+        used += cells(letter)
+        if used > width and size:
+            break
+        size += 1
+    gap = text.rfind(GLUE, 1, size)
+    return text[: gap + 1] if gap > 0 else text[:size]
 
 
 def cells(text: str) -> int:

@@ -10,7 +10,7 @@ from collections.abc import Iterator, Mapping
 from typing import TYPE_CHECKING, Any
 
 from csmd.cli import show
-from csmd.cli.lines import ago, cells, fitted, many, plain, tilde
+from csmd.cli.lines import ago, cells, fitted, glued, many, plain, tilde, wrapped
 from csmd.model import GATE_PRIORITY
 
 if TYPE_CHECKING:
@@ -22,7 +22,8 @@ Row = tuple[str, str, str]
 
 LABEL = 11
 MOST_PROJECTS = 5
-BAR = 10
+BAR, ROOM_FOR_BARS = 10, 72
+OLD_DAYS = 2
 #: What an older daemon, or one that cannot read its database, does not say.
 UNSAID: Mapping[str, Any] = {
     "at": "", "service": "", "socket": "", "alarms": [], "paused": None, "backfill": None, "live": [], "last_read": "",
@@ -71,7 +72,7 @@ def _wrong(value: dict[str, Any]) -> Iterator[Row]:
         since = f" (since {ago(alarm['since'], value['at'])})" if alarm.get("since") else ""
         yield "alarm", f"{alarm['what']}{since}", ALARM
         if alarm.get("do"):
-            yield "", alarm["do"], ""
+            yield "", f"try: {alarm['do']}", ""
     for text in value["degraded"]:
         yield "degraded", text, AMISS
 
@@ -81,7 +82,7 @@ def _running(value: dict[str, Any], home: str) -> Iterator[Row]:
     by = {"": "", "detached": ", detached"}.get(value["service"], f", under {value['service']}")
     yield "daemon", f"running for {show.age(daemon['uptime_s'])}, pid {daemon['pid']}{by}", ""
     if "rss_mb" in daemon:
-        asleep = "; worker asleep" if value["model"]["name"] else ""
+        asleep = f"; {glued('worker asleep')}" if value["model"]["name"] else ""
         yield "uses", _cost(daemon) + (f"; worker {_cost(worker)}" if worker.get("rss_mb") else asleep), ""
     if value["socket"]:
         yield "socket", tilde(value["socket"], home), ""
@@ -103,11 +104,11 @@ def _percent(amount: float | None) -> str:
 
 def _coming_in(value: dict[str, Any]) -> Iterator[Row]:
     now, last, spool = value["at"], value["last_event"], value["spool"]
-    events = sorted(last.items(), key=lambda row: (row[1], row[0]), reverse=True)
-    told = ", ".join(f"{name.replace('_', ' ')} {ago(at, now)}" for name, at in events)
-    yield "hooks", told or "no event yet; the first session after `csmd install` brings some", ""
-    if value["last_read"]:
-        yield "reading", f"the last words of a transcript came {ago(value['last_read'], now)}", ""
+    sources = {**last, **({"transcript": value["last_read"]} if value["last_read"] else {})}
+    latest = sorted(sources.items(), key=lambda row: (row[1], row[0]), reverse=True)
+    told = ", ".join(glued(f"{name.replace('_', ' ')} {ago(at, now)}") for name, at in latest)
+    if told or value["transcripts"] is not None:  # else nobody knows
+        yield "heard", told or "nothing yet; the first session after `csmd install` brings some", ""
     if spool["files"]:
         since = f", the oldest from {ago(spool['oldest'], now)}" if spool.get("oldest") else ""
         waiting = "waits" if spool["files"] == 1 else "wait"
@@ -129,9 +130,13 @@ def _backfill(left: dict[str, Any]) -> str:
 def _knowing(value: dict[str, Any], home: str) -> Iterator[Row]:
     counts, model, storage = value["counts"], value["model"], value["storage"]
     if counts["sessions"]:
-        agents = f" and {many(counts['agents'], 'sub-agent')}" if counts.get("agents") else ""
-        projects = f", {many(counts['projects'], 'project')}" if counts["projects"] else ""
-        yield "sessions", f"{counts['sessions']:,}{agents} with {many(counts['turns'], 'turn')}{projects}", ""
+        found = [many(counts["agents"], "sub-agent")] if counts.get("agents") else []
+        told = [
+            f"{counts['sessions']:,} in {many(counts['projects'], 'project')}",
+            *found,
+            many(counts["turns"], "turn"),
+        ]
+        yield "sessions", ", ".join(map(glued, told)), ""
     yield from _memories(counts["memories"], **value["memories"])
     if model["name"]:
         waiting = f", {many(model['waiting'], 'text')} to go" if model["waiting"] else ""
@@ -139,10 +144,12 @@ def _knowing(value: dict[str, Any], home: str) -> Iterator[Row]:
     yield "storage", _storage(storage, value, home), ""
     if value["transcripts"]:
         yield "keeps", _kept(value["transcripts"], home), ""
-    found = {name.removeprefix("redacted "): n for name, n in value["counters"].items() if name.startswith("redacted ")}
-    if sum(found.values()):
-        yield "privacy", f"{many(sum(found.values()), 'secret')} kept out ({_commonest(found)})", ""
-    bad = [many(n, name[4:].removesuffix("s")) for name, n in value["counters"].items() if name.startswith("bad ") and n]
+    kinds = {name.removeprefix("redacted "): n for name, n in value["counters"].items() if name.startswith("redacted ")}
+    if sum(kinds.values()):
+        yield "privacy", f"{many(sum(kinds.values()), 'secret')} kept out ({_commonest(kinds)})", ""
+    bad = [
+        many(n, name[4:].removesuffix("s")) for name, n in value["counters"].items() if name.startswith("bad ") and n
+    ]
     if bad:
         yield "unreadable", f"{', '.join(bad)}; noted in the quarantine", ""
     left_out = [many(n, name.removesuffix("s")) for name, n in value["excluded"].items() if n]
@@ -152,12 +159,12 @@ def _knowing(value: dict[str, Any], home: str) -> Iterator[Row]:
 
 def _memories(total: int, by_gate: dict[str, int], by_tier: dict[str, int]) -> Iterator[Row]:
     gates = sorted(by_gate, key=lambda gate: (-GATE_PRIORITY.get(gate, 0), gate))  # type: ignore[call-overload]
-    kinds = ", ".join(f"{by_gate[gate]:,} {gate}" for gate in gates if by_gate[gate])
+    kinds = ", ".join(glued(f"{by_gate[gate]:,} {gate}") for gate in gates if by_gate[gate])
     if total:
         yield "memories", f"{total:,}{f': {kinds}' if kinds else ''}", ""
     tiers = [tier for tier in (*TIERS, *sorted(set(by_tier) - set(TIERS))) if by_tier.get(tier)]
     if tiers:
-        yield "", f"by tier: {', '.join(f'{by_tier[tier]:,} {tier}' for tier in tiers)}", ""
+        yield "", f"by tier: {', '.join(glued(f'{by_tier[tier]:,} {tier}') for tier in tiers)}", ""
 
 
 def _storage(storage: dict[str, Any], value: dict[str, Any], home: str) -> str:
@@ -165,20 +172,30 @@ def _storage(storage: dict[str, Any], value: dict[str, Any], home: str) -> str:
     growth = storage.get("growth") or {}
     daily = growth.get("bytes_per_day")
     if daily:
-        said += f", {'+' if daily > 0 else '-'}{show.size(abs(daily))}/day, {many(growth['days'], 'day')}"
+        said += ", " + glued(f"{'+' if daily > 0 else '-'}{show.size(abs(daily))}/day, {many(growth['days'], 'day')}")
     if storage.get("backups"):
-        said += f"; {many(storage['backups'], 'backup')}, the last {ago(storage['last_backup'], value['at'])}"
+        said += f"; {glued(many(storage['backups'], 'backup'))}"
+        last = ago(storage["last_backup"], value["at"])
+        said += f", the last {glued(last)}" if _is_old(last) else ""
     not_kept = value["counters"].get("turns not kept", 0)
     return said + (f"; {many(not_kept, 'turn')} not kept" if not_kept else "")
+
+
+def _is_old(age: str) -> bool:
+    """Whether an age is of more than two days: a backup a day is nothing to tell."""
+    number, _, unit = age.partition(" ")
+    return not (unit in ("s ago", "min ago", "h ago") or (unit == "d ago" and int(number) <= OLD_DAYS))
 
 
 def _kept(value: dict[str, Any], home: str) -> str:
     """How long the assistant keeps transcripts, and what csmd has beyond that."""
     days, others = value["days"], value["by_project"]
-    usual = f"the assistant deletes transcripts after {many(days, 'day')}" if days else "the assistant keeps no transcripts"
-    some = ", ".join(f"{number} in {fitted(tilde(root, home), 30, end=True)}" for root, number in list(others.items())[:2])
-    gone = f"{many(value['gone'], 'session')} kept beyond that" if value["gone"] else ""
-    return f"{usual}{f' ({some})' if some else ''}{f'; {gone}' if gone else ''}"
+    usual = f"the assistant {many(days, 'day')} of transcripts" if days else "the assistant no transcripts"
+    some = ", ".join(
+        f"{number:,} in {fitted(tilde(root, home), 30, end=True)}" for root, number in list(others.items())[:2]
+    )
+    gone = f", csmd {glued(many(value['gone'], 'session'))} beyond" if value["gone"] else ""
+    return f"{usual}{f' ({some})' if some else ''}{gone}"
 
 
 def _commonest(found: dict[str, int]) -> str:
@@ -197,6 +214,8 @@ def _live(value: dict[str, Any], width: int) -> list[Text]:
         told = f"{used:,} of {window:,}" if used else "not known yet"
         name = one["project"].rstrip("/").rpartition("/")[2]
         rows.append([plain(name) or one["session"][:8], bar, share, told, ago(one["last"], value["at"])])
+    if width < ROOM_FOR_BARS:
+        return _table(["live", "", "tokens", "last turn"], "<>><", [[row[0], *row[2:]] for row in rows], width)
     return _table(["live", "context", "", "tokens", "last turn"], "<<>><", rows, width)
 
 
@@ -238,8 +257,8 @@ def _rows(out: Console, rows: list[Row], *, label: int) -> list[Text]:
     lines = []
     for name, said, style in rows:
         beside = f"{name:<{label}}" if label else ""
-        for part in Text(plain(said)).wrap(out, max(out.width - label, 10)):
-            lines.append(Text.assemble((beside, QUIET), (part.plain.rstrip(), style)))
+        for part in wrapped(plain(said, keep_glue=True), max(out.width - label, 10)):
+            lines.append(Text.assemble((beside, QUIET), (part, style)))
             beside = " " * label
     return lines
 
@@ -252,4 +271,3 @@ def _text(said: str, style: str = "") -> Text:
 
 def _blank() -> Text:
     return _text("")
-

@@ -44,7 +44,9 @@ def look(paths: Paths) -> dict[str, Any]:
         raise service.why_not(paths, error) from None
     value["degraded"] += installing.trouble(paths)
     if value["version"] != csmd.__version__:
-        value["degraded"].append(f"daemon: it is csmd {value['version']}, this command {csmd.__version__}: csmd restart")
+        value["degraded"].append(
+            f"daemon: it is csmd {value['version']}, this command {csmd.__version__}: csmd restart"
+        )
     return value
 
 

@@ -29,10 +29,12 @@ STYLES = {"event": "dim", "turn": "", "statement": "cyan", "memory": "bold green
 
 @click.command()
 @click.option("--project", metavar="PATH", help="Only what happens in this project.")
-@click.option("-n", "--last", default=10, show_default=True, type=click.IntRange(0, 200), help="How many past ones first.")
+@click.option(
+    "-n", "--last", default=10, show_default=True, type=click.IntRange(0, 200), help="How many past ones first."
+)
 @json_option
 def tail(project: str | None, last: int, as_json: bool) -> None:
-    """Show what happens as it happens: events, turns, statements, memories, injections. ^C ends it."""
+    """Show what happens, as it happens. ^C ends it."""
     # Without a project all of them: who looks on does not know where it will happen.
     where = asking.looking(project, everywhere=project is None)
     out = show.console()
@@ -65,7 +67,7 @@ def follow(ask: Callable[[str], dict[str, Any]], sleep: Callable[[float], None])
 
 def line(item: dict[str, Any], width: int, *, today: str = "") -> str:
     """One thing on one line: the time, the project, what it is, its words."""
-    what = NAMES.get(item["kind"], item["what"].replace("_", " "))
+    what = NAMES.get(item["kind"], plain(item["what"].replace("_", " ")))
     name = fitted(plain(item["name"]) or "-", NAME)
     head = f"{clock(item['at'], today=today)}  {name}{' ' * (NAME - cells(name))}  {fitted(what, WHAT):<{WHAT}}  "
     return fitted(head + said(item), width)
@@ -80,10 +82,10 @@ def said(item: dict[str, Any]) -> str:
     """What was said, or what it was about."""
     if item["kind"] == "injection":
         amount = item["memories"]
-        return f"{many(amount, 'memory', 'memories')}, {many(item['tokens'], 'token')} ({item['what'].replace('_', ' ')})"
+        return f"{many(amount, 'memory', 'memories')}, {many(item['tokens'], 'token')} ({plain(item['what'].replace('_', ' '))})"
     if item["kind"] == "event":
         about = f" ({plain(item['text'])})" if item["text"] else ""
-        return f"session {item['session'][:8]}{about}"
+        return f"session {plain(item['session'][:8])}{about}"
     return plain(f"{item['what']}: {item['text']}" if item["kind"] in NAMES else item["text"])
 
 

@@ -109,7 +109,12 @@ PANES: tuple[Pane, ...] = (
         columns=("last turn", "project", "turns", "about"),
         empty="no session yet: the first one that begins brings it",
         load=_sessions,
-        cells=lambda row, now: (ago(row["last_at"], now), _name(row["project"]), f"{row['turns']:,}", plain(row["about"])),
+        cells=lambda row, now: (
+            ago(row["last_at"], now),
+            _name(row["project"]),
+            f"{row['turns']:,}",
+            plain(row["about"]),
+        ),
         key=lambda row: str(row["id"]),
         detail=_session,
     ),
@@ -118,7 +123,12 @@ PANES: tuple[Pane, ...] = (
         columns=("gate", "sure", "project", "text"),
         empty="no memory yet: they come from sessions, `csmd import` and `csmd remember`",
         load=_memories,
-        cells=lambda row, _: (row["gate"], f"{row['confidence'] * 100:.0f} %", _name(row["project"]), plain(row["text"])),
+        cells=lambda row, _: (
+            row["gate"],
+            f"{row['confidence'] * 100:.0f} %",
+            _name(row["project"]),
+            plain(row["text"]),
+        ),
         key=lambda row: str(row["id"]),
         detail=_memory,
     ),
@@ -140,8 +150,8 @@ PANES: tuple[Pane, ...] = (
         name="dreams",
         columns=("when", "what came of it"),
         empty="no dream has run yet",
-        load=lambda ask, where: [],
-        cells=lambda row, now: ("", ""),
+        load=lambda *_: [],
+        cells=lambda *_: ("", ""),
         key=str,
         detail=_event,
     ),
@@ -176,7 +186,7 @@ def _name(project: str) -> str:
 @click.command()
 @click.option("--project", metavar="PATH", help="Only what belongs to this project.")
 def top(project: str | None) -> None:
-    """Look at sessions, memories and events on a screen that keeps itself up to date. q ends it."""
+    """Look at sessions and memories as they change."""
     where = asking.looking(project, everywhere=project is None)
     asking.ask("csm_tools")  # without a daemon: the error, and no screen
     if not sys.stdout.isatty():

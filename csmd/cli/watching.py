@@ -28,7 +28,10 @@ def redraw(look: Callable[[], list[Text]], out: Console, *, every_s: float) -> N
                 lines = look()
                 shown = lines
             except CsmdError as error:
-                shown = [Text(f"csmd: {error.what}", style="yellow"), Text(f"  try: {error.hint}" if error.hint else "")]
+                shown = [
+                    Text(f"csmd: {error.what}", style="yellow"),
+                    Text(f"  try: {error.hint}" if error.hint else ""),
+                ]
             with out.capture() as drawn:
                 for line in shown[: out.height - 1]:
                     out.print(line)

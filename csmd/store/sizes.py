@@ -18,9 +18,7 @@ def note(rows: Rows, day: str) -> bool:
     )
     if added is None:
         return False
-    rows.run(
-        "delete from sizes where day not in (select day from sizes order by day desc limit :most)", most=MOST_DAYS
-    )
+    rows.run("delete from sizes where day not in (select day from sizes order by day desc limit :most)", most=MOST_DAYS)
     return True
 
 

@@ -94,9 +94,7 @@ def after(rows: Rows, kind: str, position: int, *, projects: Sequence[int] | Non
     return _read(rows, kind, position, projects, limit, "asc")
 
 
-def latest(
-    rows: Rows, kind: str, *, after: int = 0, projects: Sequence[int] | None, limit: int
-) -> list[Happening]:
+def latest(rows: Rows, kind: str, *, after: int = 0, projects: Sequence[int] | None, limit: int) -> list[Happening]:
     """The last rows of a kind, as far as they are past a position, the first first."""
     return _read(rows, kind, after, projects, limit, "desc")[::-1]
 

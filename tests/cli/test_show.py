@@ -9,6 +9,7 @@ import pytest
 from machine import Machine
 from rich.cells import cell_len
 
+import csmd
 from csmd.cli import show
 
 WIDTH = 80
@@ -95,11 +96,15 @@ def test_a_narrow_terminal_is_respected_too(real: Machine) -> None:
 
 def test_status_says_what_matters_first(real: Machine) -> None:
     lines = real.csmd("status").splitlines()
-    assert lines[0].startswith("daemon   running, pid ")
-    labels = [line.split()[0] for line in lines if line[:1].strip()]
-    assert labels[:4] == ["daemon", "knows", "hooks", "spool"]
+    assert lines[0] == f"csmd {csmd.__version__}: 1 part degraded"
+    labels = [line.split()[0] for line in lines[1:] if line[:1].strip()]
+    assert labels[:5] == ["degraded", "daemon", "uses", "socket", "heard"]
     text = "\n".join(lines)
-    assert "session start" in text and "2 bad lines" in text and "no embedding model is installed" in text
+    assert (
+        "session start" in " ".join(text.split())
+        and "unreadable 2 lines" in text
+        and "no embedding model is installed" in text
+    )
     assert "…" in text and "repository" in text, "a long path keeps its end"
 
 

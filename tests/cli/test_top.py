@@ -166,7 +166,9 @@ def test_words_of_a_filter_are_all_wanted_whatever_their_case() -> None:
 
 
 def test_neither_the_command_line_nor_its_help_imports_textual() -> None:
-    code = "import sys; from csmd.cli import main; assert not {'textual', 'rich.console'} & set(sys.modules), sys.modules"
+    code = (
+        "import sys; from csmd.cli import main; assert not {'textual', 'rich.console'} & set(sys.modules), sys.modules"
+    )
     assert subprocess.run([sys.executable, "-c", code], check=False, capture_output=True).returncode == 0
 
 

@@ -48,7 +48,9 @@ def test_it_says_what_the_session_was_told(heard: Machine) -> None:
     said = run(heard.home, {"session_id": "told-1", "cwd": "/x", "model": {"id": "m"}}).decode()
     assert re.fullmatch(r"csmd: 3 memories, \d+ tokens\n", said)
     receipt = heard.csmd("tool", "csm_receipts")
-    assert f" {next(one['tokens'] for one in json.loads(receipt)['receipts'] if one['session_id'] == 'told-1')} " in said
+    assert (
+        f" {next(one['tokens'] for one in json.loads(receipt)['receipts'] if one['session_id'] == 'told-1')} " in said
+    )
 
 
 def test_after_a_clear_only_what_was_told_since_counts(heard: Machine) -> None:

@@ -80,7 +80,11 @@ def test_a_write_that_was_undone_is_not_counted(store: Store, given: Any) -> Non
 
 def test_memories_are_counted_by_gate_and_tier(store: Store, given: Any) -> None:
     def story(rows: Rows) -> list[tuple[str, str, int]]:
-        for ident, gate, tier in (("a", "correction", "daily"), ("b", "behavioral", "durable"), ("c", "behavioral", "durable")):
+        for ident, gate, tier in (
+            ("a", "correction", "daily"),
+            ("b", "behavioral", "durable"),
+            ("c", "behavioral", "durable"),
+        ):
             memories.insert(rows, given.memory(ident, ident, gate=gate, tier=tier), text_hash=ident)
         return counts.memories_by(rows)
 

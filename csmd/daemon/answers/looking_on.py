@@ -77,7 +77,11 @@ def _item(one: Happening) -> dict[str, Any]:
 
 def _line(tools: Tools, rows: Rows, params: Params) -> dict[str, Any]:
     memories, tokens = context.injected(rows, params["id"])
-    return {"memories": memories, "tokens": tokens, "line": line(memories, tokens, is_recording=not tools.store.refuses)}
+    return {
+        "memories": memories,
+        "tokens": tokens,
+        "line": line(memories, tokens, is_recording=not tools.store.refuses),
+    }
 
 
 def line(memories: int, tokens: int, *, is_recording: bool, is_paused: bool = False) -> str:
@@ -88,7 +92,9 @@ def line(memories: int, tokens: int, *, is_recording: bool, is_paused: bool = Fa
         return "csmd: paused"
     if not memories:
         return ""
-    return f"csmd: {memories} {'memory' if memories == 1 else 'memories'}, {tokens} {'token' if tokens == 1 else 'tokens'}"
+    return (
+        f"csmd: {memories} {'memory' if memories == 1 else 'memories'}, {tokens} {'token' if tokens == 1 else 'tokens'}"
+    )
 
 
 TOOLS: dict[str, Tool] = {
