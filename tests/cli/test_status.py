@@ -359,3 +359,12 @@ def test_watching_draws_in_place_outlives_the_daemon_and_ends_with_control_c(mac
 
 def test_the_value_is_json(real: Machine) -> None:
     assert json.loads(real.run("status", "--json").stdout)["version"] == csmd.__version__
+
+
+@pytest.mark.parametrize("name", ["healthy", "degraded"])
+def test_the_screens_in_the_documents_are_real(name: str) -> None:
+    text = (DOCS / "operations.md").read_text()
+    shown = (SCREENS / f"status-{name}.txt").read_text()
+    begin = text.index(shown.splitlines()[0])
+    there = text[begin : text.index("```", begin)].removesuffix("...\n")
+    assert len(there.splitlines()) >= 15 and shown.startswith(there)

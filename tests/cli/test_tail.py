@@ -45,7 +45,7 @@ def told(items: Iterator[dict[str, Any]]) -> list[dict[str, Any]]:
     found = []
     try:
         for item in items:
-            found.append(item)
+            found.append(item)  # noqa: PERF402 - what came before the end is kept
     except Ended:
         return found
     raise AssertionError("it ended by itself")
@@ -63,13 +63,14 @@ def test_what_happens_is_told_once_in_order_and_redacted(machine: Machine) -> No
     machine.event("UserPromptSubmit", prompt=f"I prefer pathlib over os.path, and the token is {SECRET}.")
     machine.event("Stop", last_assistant_message="It is done.")
     news = machine.call("csm_tail", cursor=first["cursor"])
+    machine.conversation("s2")
     machine.sync()
     later = machine.call("csm_tail", cursor=news["cursor"])
     cursor, found = later["cursor"], [*news["items"], *later["items"]]
     assert words(found)[:5] == [
         ("event", "session_start"), ("event", "prompt"), ("turn", "user"), ("event", "stop"), ("turn", "assistant"),
     ]  # fmt: skip
-    assert ("statement", "behavioral") in words(found) and ("memory", "behavioral") in words(found)
+    assert {("statement", "behavioral"), ("memory", "behavioral"), ("memory", "correction")} <= set(words(found))
     assert SECRET not in json.dumps(found) and "[redacted:github-token]" in json.dumps(found)
     assert {item["name"] for item in found} <= {"project", ""}
     assert machine.call("csm_tail", cursor=cursor)["items"] == []
