@@ -16,11 +16,13 @@ import click
 from csmd import wire
 from csmd.cli import ask as asking
 from csmd.cli import show, tail
-from csmd.cli.lines import ago, many, plain
+from csmd.cli.lines import ago, fitted, many, plain
 
 Ask = Callable[..., Any]
 Item = dict[str, Any]
 MOST_SESSIONS, MOST_EVENTS = 200, 200
+#: Columns that a project's name takes at most.
+NAME = 14
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -139,7 +141,7 @@ PANES: tuple[Pane, ...] = (
         load=_events,
         cells=lambda row, _: (
             tail.clock(row["at"], today=tail.today()),
-            row["name"] or "-",
+            fitted(plain(row["name"]) or "-", NAME),
             tail.NAMES.get(row["kind"], row["what"].replace("_", " ")),
             tail.said(row),
         ),
@@ -180,7 +182,7 @@ def matching(items: list[Item], rows: list[tuple[str, ...]], words: str) -> list
 
 
 def _name(project: str) -> str:
-    return project.rstrip("/").rpartition("/")[2] or "everywhere"
+    return fitted(plain(project.rstrip("/").rpartition("/")[2]) or "everywhere", NAME)
 
 
 @click.command()

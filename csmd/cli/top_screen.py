@@ -21,6 +21,12 @@ from csmd.errors import CsmdError
 EVERY_S = 2.0
 
 
+class Rows(DataTable[Any]):
+    """A pane's table; only its footer differs: it says what enter does."""
+
+    BINDINGS: ClassVar[list[BindingType]] = [Binding("enter", "select_cursor", "detail")]
+
+
 class Page(ModalScreen[None]):
     """One row in full."""
 
@@ -59,11 +65,11 @@ class Top(App[None]):
         *(Binding(str(number), f"pane('{pane.name}')", pane.name, show=False) for number, pane in enumerate(PANES, 1)),
         Binding("slash", "filter", "filter", key_display="/"),
         Binding("escape", "clear", "no filter", show=False),
-        Binding("enter", "detail", "detail", show=True),
     ]
 
     def __init__(self, ask: Ask, where: Mapping[str, str]) -> None:
         super().__init__()
+        self.animation_level = "none"  # a screen to read
         self.ask, self.where = ask, where
         self.looks: dict[str, Look] = {}
         self.shown: dict[str, list[tuple[Item, tuple[str, ...]]]] = {}
@@ -76,8 +82,7 @@ class Top(App[None]):
             for number, pane in enumerate(PANES, 1):
                 with TabPane(f"{number} {pane.name}", id=pane.name):
                     yield Static("", classes="empty", id=f"empty-{pane.name}", markup=False)
-                    table: DataTable[str] = DataTable(id=f"rows-{pane.name}", cursor_type="row", zebra_stripes=False)
-                    yield table
+                    yield Rows(id=f"rows-{pane.name}", cursor_type="row")
         yield Footer()
 
     def on_mount(self) -> None:
@@ -137,8 +142,8 @@ class Top(App[None]):
         keys = [pane.key(item) for item, _ in wanted]
         table.move_cursor(row=keys.index(pane.key(at)) if at is not None and pane.key(at) in keys else 0)
 
-    def _table(self, pane: Pane) -> DataTable[Any]:
-        return self.query_one(f"#rows-{pane.name}", DataTable)
+    def _table(self, pane: Pane) -> Rows:
+        return self.query_one(f"#rows-{pane.name}", Rows)
 
     def _current(self, pane: Pane) -> Item | None:
         """The item that the cursor is on."""

@@ -9,10 +9,11 @@ from collections.abc import Awaitable, Callable
 from typing import Any
 
 import pytest
-from machine import PREFERENCE, Machine
+from machine import Machine
 
 from csmd import client
 from csmd.cli.top import PANES, matching
+from csmd.errors import DaemonUnreachable
 
 WIDTH, HEIGHT = 80, 24
 
@@ -50,42 +51,53 @@ def drive(machine: Machine, story: Callable[[Any, Any], Awaitable[None]], *, ask
 
 async def until(pilot: Any, app: Any, words: str) -> list[str]:
     """Waits until these words stand on the screen."""
-    for _ in range(500):
+    for _ in range(1000):
         lines = screen_text(app)
         if words in "\n".join(lines):
             return lines
-        await pilot.pause(0.01)
+        await pilot.pause(0.03)
     raise AssertionError(f"{words!r} never came:\n" + "\n".join(screen_text(app)))
 
 
-def test_each_pane_shows_its_rows_and_fits(busy: Machine) -> None:
+def test_each_pane_shows_its_rows_each_row_its_page_and_all_of_it_fits(busy: Machine) -> None:
     async def story(app: Any, pilot: Any) -> None:
         lines = await until(pilot, app, "Clean up tools/export.py")
         assert lines[0].strip().startswith("csmd ") and "2 sessions, 3 memories" in lines[0]
         assert any("1 sessions" in line and "4 dreams" in line for line in lines)
-        await pilot.press("2")
-        lines = await until(pilot, app, "behavioral")
-        assert any(PREFERENCE[25:50] in line for line in lines)
-        await pilot.press("3")
-        lines = await until(pilot, app, "session start")
-        assert any("[bold]database[/bold]" in line for line in lines), "brackets are text"
-        await pilot.press("4")
+        for key, rows, page in PAGES:
+            await pilot.press(key)
+            assert all(len(line) <= WIDTH for line in await until(pilot, app, rows))
+            await pilot.press("enter")
+            assert all(len(line) <= WIDTH for line in await until(pilot, app, page))
+            await pilot.press("escape")
+            assert len(app.screen_stack) == 1
+        assert "[bold]database[/bold]" in "\n".join(screen_text(app)), "brackets are text"
+        await pilot.press("4", "enter")
         await until(pilot, app, "no dream has run yet")
-        for line in lines:
-            assert len(line) <= WIDTH
 
     drive(busy, story)
 
 
-def test_tab_goes_round_and_q_ends_it(busy: Machine) -> None:
+#: A pane's key, words of a row, words of the page of its first row.
+PAGES = (("1", "Clean up", "transcript"), ("2", "pathlib over", "last confirmed"), ("3", "session start", '"kind":'))
+
+
+def test_keys_go_round_filter_and_end_it(busy: Machine) -> None:
     async def story(app: Any, pilot: Any) -> None:
-        await until(pilot, app, "Clean up")
         seen = []
         for _ in PANES:
             seen.append(app.pane.name)
             await pilot.press("tab")
-            await pilot.pause()
         assert seen == [pane.name for pane in PANES] and app.pane.name == seen[0]
+        await pilot.press("2")
+        await until(pilot, app, "correction")
+        await pilot.press("slash", *"url")
+        lines = await until(pilot, app, "database_url, not")
+        assert not any("pathlib" in line for line in lines)
+        await pilot.press(*"zz")
+        await until(pilot, app, "no row holds these words")
+        await pilot.press("escape")
+        await until(pilot, app, "pathlib")
         await pilot.press("q")
         await pilot.pause()
         assert not app.is_running
@@ -93,40 +105,7 @@ def test_tab_goes_round_and_q_ends_it(busy: Machine) -> None:
     drive(busy, story)
 
 
-def test_a_filter_leaves_the_rows_that_hold_its_words_and_escape_ends_it(busy: Machine) -> None:
-    async def story(app: Any, pilot: Any) -> None:
-        await pilot.press("2")
-        await until(pilot, app, "3 memories")
-        await until(pilot, app, "correction")
-        await pilot.press("slash", *"database_url")
-        lines = await until(pilot, app, "database_url, not")
-        assert not any("pathlib" in line for line in lines)
-        await pilot.press(*"zzz")
-        await until(pilot, app, "no row holds these words")
-        await pilot.press("escape")
-        await until(pilot, app, "pathlib")
-
-    drive(busy, story)
-
-
-@pytest.mark.parametrize(("key", "words"), [("1", "came of it"), ("2", "last confirmed"), ("3", '"kind":')])
-def test_enter_shows_a_row_in_full_and_escape_goes_back(busy: Machine, key: str, words: str) -> None:
-    async def story(app: Any, pilot: Any) -> None:
-        await pilot.press(key)
-        await until(pilot, app, {"1": "Clean up", "2": "correction", "3": "session start"}[key])
-        await pilot.press("enter")
-        lines = await until(pilot, app, words)
-        assert all(len(line) <= WIDTH for line in lines)
-        await pilot.press("escape")
-        await until(pilot, app, "4 dreams")
-        assert len(app.screen_stack) == 1
-
-    drive(busy, story)
-
-
-def test_a_daemon_that_goes_away_is_told_and_what_was_there_stays(busy: Machine) -> None:
-    from csmd.errors import DaemonUnreachable
-
+def test_what_is_new_appears_the_cursor_stays_and_a_daemon_that_goes_away_is_told(busy: Machine) -> None:
     gone = False
 
     def ask(tool: str, **params: Any) -> Any:
@@ -136,17 +115,6 @@ def test_a_daemon_that_goes_away_is_told_and_what_was_there_stays(busy: Machine)
 
     async def story(app: Any, pilot: Any) -> None:
         nonlocal gone
-        await until(pilot, app, "Clean up")
-        gone = True
-        app.refresh_pane()
-        lines = await until(pilot, app, "no csmd daemon is running")
-        assert any("Clean up" in line for line in lines)
-
-    drive(busy, story, ask=ask)
-
-
-def test_what_is_new_appears_and_the_cursor_stays_on_its_row(busy: Machine) -> None:
-    async def story(app: Any, pilot: Any) -> None:
         await pilot.press("2")
         await until(pilot, app, "correction")
         await pilot.press("down")
@@ -155,8 +123,12 @@ def test_what_is_new_appears_and_the_cursor_stays_on_its_row(busy: Machine) -> N
         app.refresh_pane()
         await until(pilot, app, "deploy from the main branch")
         assert app._current(app.pane)["id"] == at
+        gone = True
+        app.refresh_pane()
+        lines = await until(pilot, app, "no csmd daemon is running")
+        assert any("deploy from the main" in line for line in lines)
 
-    drive(busy, story)
+    drive(busy, story, ask=ask)
 
 
 def test_words_of_a_filter_are_all_wanted_whatever_their_case() -> None:
