@@ -39,9 +39,15 @@ def look(paths: Paths) -> dict[str, Any]:
     try:
         value: dict[str, Any] = asking.ask("csm_runtime_status")
     except DaemonUnreachable as error:
-        if not paths.install_record.exists():
-            raise DaemonUnreachable(f"csmd is not installed here ({paths.home})", hint="csmd install") from None
-        raise service.why_not(paths, error) from None
+        why = service.why_not(paths, error)
+        if why is not error or paths.install_record.exists():
+            raise why from None
+        if paths.database.exists():  # it was uninstalled, or a plugin brings the hooks
+            raise DaemonUnreachable(
+                f"{error.what}, and it is not installed",
+                hint="csmd install, or `csmd start` where a plugin brings the hooks",
+            ) from None
+        raise DaemonUnreachable(f"csmd is not installed here ({paths.home})", hint="csmd install") from None
     value["degraded"] += installing.trouble(paths)
     if value["version"] != csmd.__version__:
         value["degraded"].append(

@@ -55,6 +55,7 @@ class Top(App[None]):
     #trouble.-nothing, #filter.-hidden { display: none; }
     #filter { height: 1; border: none; padding: 0 1; }
     TabPane { padding: 0; }
+    Rows { height: 1fr; scrollbar-size-horizontal: 0; }
     .empty { padding: 1 2; color: $text-muted; }
     Page { align: center middle; }
     #page { width: 94%; height: 90%; padding: 1 2; background: $surface; }

@@ -312,6 +312,15 @@ def test_before_install_it_says_so_and_afterwards_how_to_start(machine: Machine)
     assert (done.returncode, "csmd start" in done.stderr, "not installed" in done.stderr) == (3, True, False)
 
 
+def test_a_daemon_that_could_not_start_says_why_whether_installed_or_not(machine: Machine) -> None:
+    machine.csmd("start")
+    machine.csmd("stop")
+    machine.paths.database.write_bytes(b"no database" * 1000)
+    assert machine.run("start").returncode == 1
+    done = machine.run("status")
+    assert (done.returncode, "damaged" in done.stderr, "csmd repair" in done.stderr) == (3, True, True), done.stderr
+
+
 def test_the_real_screen_fits_with_colours_too(real: Machine) -> None:
     shown = real.csmd("status")
     assert shown.splitlines()[0].startswith(f"csmd {csmd.__version__}: ")
