@@ -54,6 +54,8 @@ class Top(App[None]):
     #trouble { height: 1; padding: 0 1; color: $warning; }
     #trouble.-nothing, #filter.-hidden { display: none; }
     #filter { height: 1; border: none; padding: 0 1; }
+    Screen { overflow: hidden; }
+    TabbedContent, ContentSwitcher, TabPane { height: 1fr; }
     TabPane { padding: 0; }
     Rows { height: 1fr; scrollbar-size-horizontal: 0; }
     .empty { padding: 1 2; color: $text-muted; }

@@ -61,7 +61,8 @@ async def until(pilot: Any, app: Any, words: str) -> list[str]:
 
 def test_each_pane_shows_its_rows_each_row_its_page_and_all_of_it_fits(busy: Machine) -> None:
     async def story(app: Any, pilot: Any) -> None:
-        lines = await until(pilot, app, "Clean up tools/export.py")
+        await until(pilot, app, "Clean up tools/export.py")
+        lines = await until(pilot, app, "2 sessions, 3 memories")
         assert lines[0].strip().startswith("csmd ") and "2 sessions, 3 memories" in lines[0]
         assert any("1 sessions" in line and "4 dreams" in line for line in lines)
         for key, rows, page in PAGES:
