@@ -109,6 +109,10 @@ WHERE_KEYS_LIE = (
 )  # fmt: skip
 
 
+#: Keys that are one word with underscores.
+WHOLE_KEYS = frozenset({"status_line"})
+
+
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Settings:
     """What a user may choose in config.yaml, flat keys with a dot as in `brief.max_tokens`."""
@@ -151,6 +155,8 @@ class Settings:
     """Show a desktop notice, once a day, when nothing is being remembered; `csmd status` shows it in any case."""
     log_max_bytes: int = 2_000_000
     """Size at which the log file is rotated; three older ones are kept."""
+    status_line: bool = False
+    """Show below each session what it was told; `csmd install` registers it unless you have a status line of your own."""
 
     @property
     def files_left_out(self) -> tuple[str, ...]:
@@ -161,7 +167,9 @@ class Settings:
 
     @staticmethod
     def key(name: str) -> str:
-        """The name a key has in config.yaml: `brief_max_tokens` is `brief.max_tokens`."""
+        """The name a key has in config.yaml: `brief_max_tokens` is `brief.max_tokens`; some belong to no group."""
+        if name in WHOLE_KEYS:
+            return name
         head, _, rest = name.partition("_")
         return f"{head}.{rest}"
 

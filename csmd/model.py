@@ -118,7 +118,7 @@ class Turn:
     `form` is how the transcript tells it: a line of its own, a prompt put into the queue (known by its session, time
     and words), or a queued prompt that was taken up in the turn under way. `answers` is the uuid of the tool call in
     place of whose result the user spoke; "" for what is no such answer. `writes` are the file names of the transcripts
-    that a tool call writes.
+    that a tool call writes. `context` is how many tokens the model was given for the message; 0 where nobody says.
     """
 
     uuid: str
@@ -135,6 +135,7 @@ class Turn:
     model: str = ""
     version: str = ""
     tokens: int = 0
+    context: int = 0
     form: Form = "line"
     answers: str = ""
     writes: tuple[str, ...] = ()

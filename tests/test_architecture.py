@@ -46,9 +46,10 @@ ONLY_IN = {
     "yaml": {"config", "store.files", "capture.matter"},
     "frontmatter": {"capture.matter"},
     "filelock": {"daemon.run"},
-    "psutil": {"daemon.run", "daemon.tools", "daemon.status", "cli.service"},
+    "psutil": {"daemon.run", "daemon.tools", "daemon.usage", "cli.service"},
     "click": {"cli"},
     "rich": {"cli"},
+    "textual": {"cli.top_screen"},
     "platformdirs": {"config"},
     "mcp": {"mcp"},
     "mcp_types": {"mcp"},
@@ -209,7 +210,7 @@ def test_the_rules_catch_a_violation(tmp_path: Path) -> None:
     assert own("zmq") is None
 
 
-@pytest.mark.parametrize("name", ["csmd_hook.py", "csmd_spool.py"])
+@pytest.mark.parametrize("name", ["csmd_hook.py", "csmd_spool.py", "csmd_line.py"])
 def test_hooks_know_nothing_but_the_standard_library(name: str) -> None:
     script = PACKAGE / "_share" / "hooks" / name
     script = script if script.exists() else SOURCE / "hooks" / name

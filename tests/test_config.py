@@ -39,10 +39,10 @@ def test_without_a_word_everything_is_as_it_comes(text: str) -> None:
 
 def test_every_key_can_be_set_in_either_form() -> None:
     for key, default in KEYS.items():
-        section, name = key.split(".")
+        section, _, name = key.partition(".")
         shown = str(default).lower() if isinstance(default, bool) else default
         shown = list(default) if isinstance(default, tuple) else shown
-        dotted, nested = parse(f"{key}: {shown}"), parse(f"{section}:\n  {name}: {shown}")
+        dotted, nested = parse(f"{key}: {shown}"), parse(f"{section}:\n  {name}: {shown}" if name else "")
         assert dotted == nested == Settings()
     both = parse("brief.max_tokens: 5\nrecall: {floor: 1, max_items: 0}\nstages: {inject: false}")
     assert (both.brief_max_tokens, both.recall_floor, both.recall_max_items, both.stages_inject) == (5, 1.0, 0, False)

@@ -11,7 +11,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from csmd import config
-from csmd.cli import mcp_config, settings
+from csmd.cli import edited, mcp_config, settings, status_line
 from csmd.config import Settings
 
 
@@ -57,6 +57,16 @@ def state_file(folder: Path) -> Path:
     return mcp_config.config_file(folder, user_home=usual.parent, chosen=folder != usual or config.is_chosen(folder))
 
 
+def _with_status_line(before: bytes | None, ours: Ours, where: str) -> bytes:
+    data = before if before is not None and not edited.is_blank(edited.text_of(before, where)) else b"{}\n"
+    return _of_text(data, where, lambda text: status_line.merge(text, ours.interpreter, ours.home))
+
+
+def _of_text(data: bytes, where: str, change: Callable[[str], str]) -> bytes:
+    text = edited.text_of(data, where)
+    return data if edited.is_blank(text) else change(text).encode()
+
+
 #: In the order in which they are put in; the names stand in the install record.
 KINDS: tuple[Kind, ...] = (
     Kind(
@@ -67,6 +77,14 @@ KINDS: tuple[Kind, ...] = (
             before, ours.interpreter, ours.home, where, events=ours.events
         ),
         remove=settings.plan_removal,
+    ),
+    Kind(
+        name="status line",
+        what="status line",
+        file=settings_file,
+        merge=_with_status_line,
+        remove=lambda current, home, where: _of_text(current, where, lambda text: status_line.remove(text, home)),
+        wanted=lambda ours: ours.chosen.status_line,
     ),
     Kind(
         name="server",

@@ -22,7 +22,7 @@ from csmd.cli.entries import Ours
 from csmd.config import Config, Paths, base_interpreter, default_paths, load, own_interpreter
 
 #: The rare module first: a new one serves the hook of before, until that is replaced too.
-HOOK_FILES = ("csmd_spool.py", "csmd_hook.py")
+HOOK_FILES = ("csmd_spool.py", "csmd_hook.py", "csmd_line.py")
 HOOK_SCRIPTS = ("post-turn", "pre-compact", "session-start", "prompt", "session-end", "subagent-stop")
 #: What starts the server of a session's model; the assistant's configuration and the plugin run it.
 SERVER_SCRIPT = "mcp"

@@ -1,123 +1,279 @@
-"""What `csmd status` prints: alive, what it knows, what is amiss; values in, text on a console."""
+"""The screen of `csmd status`: what is wrong first, then who runs, what comes in, what is known, who works now.
+
+Values in, lines out. No line is wider than the terminal, nothing stands there that is nought, and an age is
+told from the daemon's clock, so that the same value is always the same screen.
+"""
 
 from __future__ import annotations
 
-from typing import Any
+from collections.abc import Iterator, Mapping
+from typing import TYPE_CHECKING, Any
 
-from csmd import text as texts
+from csmd import text
 from csmd.cli import settings, show
+from csmd.cli.lines import ago, cells, fitted, glued, many, plain, tilde, wrapped
+from csmd.model import GATE_PRIORITY
 
-#: Columns that the numbers of a project take beside its path.
-PROJECT_NUMBERS = 42
+if TYPE_CHECKING:
+    from rich.console import Console
+    from rich.text import Text
+
+#: (label, text, style); a row without a label goes on under the one before.
+Row = tuple[str, str, str]
+
+LABEL = 11
+MOST_PROJECTS = 5
+BAR, ROOM_FOR_BARS = 10, 72
+OLD_DAYS = 2
+#: What an older daemon, or one that cannot read its database, does not say.
+UNSAID: Mapping[str, Any] = {
+    "at": "", "service": "", "socket": "", "service_note": "", "clients": None, "alarms": [], "paused": None, "backfill": None, "live": [], "last_read": "",
+    "memories": {"by_gate": {}, "by_tier": {}},
+}  # fmt: skip
+TIERS = ("session", "daily", "durable", "archive")
+ALARM, AMISS, QUIET, HEAD = "bold red", "yellow", "dim", "bold"
 
 
-def status(value: dict[str, Any]) -> None:
-    """The daemon's state on one screen: alive, what it knows, what is amiss."""
+def status(value: dict[str, Any], *, home: str = "") -> None:
+    """Prints the screen; `home` is the user's, shown as `~`."""
     out = show.console()
-    daemon, counts, worker, model = value["daemon"], value["counts"], value["worker"], value["model"]
-    storage, spool = value["storage"], value["spool"]
-    rows: list[tuple[str, str]] = [
-        ("daemon", f"running, pid {daemon['pid']}, up {show.age(daemon['uptime_s'])}, {daemon.get('rss_mb', '?')} MB, csmd {value['version']}"),
-        ("service", value.get("service", "detached") + (f": {note}" if (note := value.get("service_note", "")) else "")),
-        ("knows", f"{counts['memories']} memories from {counts['turns']} turns, {counts['sessions']} sessions, {counts['projects']} projects"),
-        ("hooks", _last_events(value["last_event"])),
-        ("spool", "empty" if not spool["files"] else f"{spool['files']} events wait to be taken in"),
-    ]  # fmt: skip
-    if model["name"]:
-        asleep = "asleep" if not worker["pid"] else f"pid {worker['pid']}, {worker.get('rss_mb', '?')} MB"
-        waiting = f", {model['waiting']} texts wait" if model["waiting"] else ""
-        rows.append(
-            (
-                "vectors",
-                f"{counts['vectors']} by {model['name'].split('@')[0].split('/')[-1]}, worker {asleep}{waiting}",
-            )
-        )
-    not_kept = value["counters"].get("turns not kept", 0)
-    rows.append(
-        (
-            "storage",
-            f"{show.size(storage['database_bytes'] + storage['wal_bytes'])} in {value['home']}"
-            + (f"; {not_kept} turns not kept" if not_kept else ""),
-        )
-    )
-    if value["transcripts"]:
-        rows.append(("keeps", _kept(value["transcripts"])))
-    if storage["backups"]:
-        rows.append(
-            (
-                "backups",
-                f"{storage['backups']}, {show.size(storage['backups_bytes'])}, the last of {show.when(storage['last_backup'])}",
-            )
-        )
-    redacted = sum(amount for name, amount in value["counters"].items() if name.startswith("redacted "))
-    amiss = [f"{amount} {name}" for name, amount in value["counters"].items() if name.startswith("bad ") and amount]
-    rows.append(
-        (
-            "privacy",
-            f"{redacted} secrets kept out"
-            + _kinds(value["counters"])
-            + (f"; quarantined: {', '.join(amiss)}" if amiss else ""),
-        )
-    )
-    left_out = [f"{amount} {name}" for name, amount in value["excluded"].items() if amount]
-    if left_out:
-        rows.append(("excluded", f"{', '.join(left_out)} of projects that you left out"))
-    old = (value.get("clients") or {}).get("kept_out_by", "")
-    if texts.version_of(old):
-        rows.append(("clients", f"Claude Code {old} is in use, which does not know {' and '.join(settings.NEWER)}"))
-    for job in value["jobs"]:
-        done = f" {job['done']}/{job['total']}" if job.get("total") else ""
-        rows.append(("working", f"{job['kind']}: {job.get('step', job['state'])}{done}"))
-    for alarm in value.get("alarms", []):
-        show.labelled(out, "ALARM", f"{alarm['what']} ({alarm['do']})", style="bold red")
-    if value.get("backfill"):
-        done = value["backfill"]["sessions_done"]
-        rows.append(("past", f"{show.backfill(value['backfill'])} to be taken in, {done} done, newest first"))
-    for name, text in rows:
-        show.labelled(out, name, text)
+    for line in screen(value, out, home=home):
+        out.print(line)
+
+
+def screen(value: dict[str, Any], out: Console, *, home: str = "") -> list[Text]:
+    """The lines of the screen in the console's width."""
+    value = {**UNSAID, **value}
+    lines = _rows(out, [("", _verdict(value), HEAD)], label=0)
+    for block in (_wrong(value), _running(value, home), _coming_in(value), _knowing(value, home)):
+        rows = list(block)
+        if rows:
+            lines += [_blank(), *_rows(out, rows, label=LABEL)]
+    for table in (_live(value, out.width), _projects(value, out.width, home)):
+        if table:
+            lines += [_blank(), *table]
+    return lines
+
+
+def _verdict(value: dict[str, Any]) -> str:
+    alarms, degraded, paused = value["alarms"], value["degraded"], value["paused"]
+    found = []
+    if alarms:
+        found.append(many(len(alarms), "alarm"))
+    if degraded:
+        found.append(f"{many(len(degraded), 'part')} degraded")
+    if paused:
+        until = paused.get("until", "")
+        found.append(f"paused until {show.when(until)}" if until else "paused until you resume it")
+    return f"csmd {value['version']}: {', '.join(found) or 'all is well'}"
+
+
+def _wrong(value: dict[str, Any]) -> Iterator[Row]:
+    for alarm in value["alarms"]:
+        since = f" (since {ago(alarm['since'], value['at'])})" if alarm.get("since") else ""
+        yield "alarm", f"{alarm['what']}{since}", ALARM
+        if alarm.get("do"):
+            yield "", f"try: {alarm['do']}", ""
     for text in value["degraded"]:
-        show.labelled(out, "amiss", text, style="yellow")
-    if value["projects"]:
-        out.print()
-        show.table(
-            out,
-            [("project", "left"), ("sessions", "right"), ("memories", "right"), ("last turn", "left")],
-            [
-                [
-                    show.shorten(row["root"], out.width - PROJECT_NUMBERS),
-                    str(row["sessions"]),
-                    str(row["memories"]),
-                    show.when(row["last"]),
-                ]
-                for row in value["projects"][:10]
-            ],
-        )
-        if len(value["projects"]) > 10:
-            out.print(f"and {len(value['projects']) - 10} more (csmd status --json)")
+        yield "degraded", text, AMISS
 
 
-def _kinds(counters: dict[str, int]) -> str:
-    """The commonest kinds of what was redacted."""
-    found = [
-        (amount, name.removeprefix("redacted ")) for name, amount in counters.items() if name.startswith("redacted ")
+def _running(value: dict[str, Any], home: str) -> Iterator[Row]:
+    daemon, worker = value["daemon"], value["worker"]
+    by = {"": "", "detached": ", detached"}.get(value["service"], f", under {value['service']}")
+    yield "daemon", f"running for {show.age(daemon['uptime_s'])}, pid {daemon['pid']}{by}", ""
+    if value["service_note"]:
+        yield "", value["service_note"], QUIET
+    if "rss_mb" in daemon:
+        asleep = f"; {glued('worker asleep')}" if value["model"]["name"] else ""
+        yield "uses", _cost(daemon) + (f"; worker {_cost(worker)}" if worker.get("rss_mb") else asleep), ""
+    if value["socket"]:
+        yield "socket", tilde(value["socket"], home), ""
+
+
+def _cost(process: dict[str, Any]) -> str:
+    """Memory, and the share of a core, lately and since the process began."""
+    lately, whole = (_percent(process.get(key)) for key in ("cpu_recent_percent", "cpu_percent"))
+    if not lately:
+        return f"{process['rss_mb']} MB"
+    return f"{process['rss_mb']} MB, {lately} of a core" + (f" ({whole} overall)" if whole != lately else "")
+
+
+def _percent(amount: float | None) -> str:
+    if amount is None:
+        return ""
+    return "0 %" if amount < 0.01 else f"{amount:.2f} %" if amount < 1 else f"{amount:.0f} %"
+
+
+def _coming_in(value: dict[str, Any]) -> Iterator[Row]:
+    now, last, spool = value["at"], value["last_event"], value["spool"]
+    sources = {**last, **({"transcript": value["last_read"]} if value["last_read"] else {})}
+    latest = sorted(sources.items(), key=lambda row: (row[1], row[0]), reverse=True)
+    told = ", ".join(glued(f"{name.replace('_', ' ')} {ago(at, now)}") for name, at in latest)
+    if told or value["transcripts"] is not None:  # else nobody knows
+        yield "heard", told or "nothing yet; the first session after `csmd install` brings some", ""
+    if spool["files"]:
+        since = f", the oldest from {ago(spool['oldest'], now)}" if spool.get("oldest") else ""
+        waiting = "waits" if spool["files"] == 1 else "wait"
+        yield "spool", f"{many(spool['files'], 'event')} {waiting} to be taken in{since}", AMISS
+    old = (value["clients"] or {}).get("kept_out_by", "")
+    if text.version_of(old):
+        yield "clients", f"Claude Code {old} is in use, which does not know {' and '.join(settings.NEWER)}", ""
+    if value["backfill"]:
+        yield "back-fill", _backfill(value["backfill"]), ""
+    for job in value["jobs"]:
+        done = f" {job['done']:,} of {job['total']:,}" if job.get("total") else ""
+        yield "working", f"{job['kind']}: {job.get('step', job['state'])}{done}", ""
+
+
+def _backfill(left: dict[str, Any]) -> str:
+    done, total = left.get("sessions_done", 0), left.get("sessions_done", 0) + left["sessions_left"]
+    bytes_left = f", {show.size(left['bytes_left'])} left" if left.get("bytes_left") else ""
+    eta = f", about {show.age(left['eta_s'])}" if left.get("eta_s") else ""
+    return f"{done:,} of {many(total, 'past session')} in{bytes_left}{eta}"
+
+
+def _knowing(value: dict[str, Any], home: str) -> Iterator[Row]:
+    counts, model, storage = value["counts"], value["model"], value["storage"]
+    if counts["sessions"]:
+        found = [many(counts["agents"], "sub-agent")] if counts.get("agents") else []
+        told = [
+            f"{counts['sessions']:,} in {many(counts['projects'], 'project')}",
+            *found,
+            many(counts["turns"], "turn"),
+        ]
+        yield "sessions", ", ".join(map(glued, told)), ""
+    yield from _memories(counts["memories"], **value["memories"])
+    if model["name"]:
+        waiting = f", {many(model['waiting'], 'text')} to go" if model["waiting"] else ""
+        yield "vectors", f"{counts['vectors']:,} by {model['name'].split('@')[0].split('/')[-1]}{waiting}", ""
+    yield "storage", _storage(storage, value, home), ""
+    if value["transcripts"]:
+        yield "keeps", _kept(value["transcripts"], home), ""
+    kinds = {name.removeprefix("redacted "): n for name, n in value["counters"].items() if name.startswith("redacted ")}
+    if sum(kinds.values()):
+        yield "privacy", f"{many(sum(kinds.values()), 'secret')} kept out ({_commonest(kinds)})", ""
+    bad = [
+        many(n, name[4:].removesuffix("s")) for name, n in value["counters"].items() if name.startswith("bad ") and n
     ]
-    top = sorted(found, key=lambda row: (-row[0], row[1]))
-    shown = ", ".join(f"{name} {amount}" for amount, name in top[:3])
-    return f" ({shown}{', ...' if len(top) > 3 else ''})" if shown else ""
+    if bad:
+        yield "unreadable", f"{', '.join(bad)}; noted in the quarantine", ""
+    left_out = [many(n, name.removesuffix("s")) for name, n in value["excluded"].items() if n]
+    if left_out:
+        yield "excluded", f"{', '.join(left_out)} of projects that you left out", ""
 
 
-def _kept(value: dict[str, Any]) -> str:
+def _memories(total: int, by_gate: dict[str, int], by_tier: dict[str, int]) -> Iterator[Row]:
+    gates = sorted(by_gate, key=lambda gate: (-GATE_PRIORITY.get(gate, 0), gate))  # type: ignore[call-overload]
+    kinds = ", ".join(glued(f"{by_gate[gate]:,} {gate}") for gate in gates if by_gate[gate])
+    if total:
+        yield "memories", f"{total:,}{f': {kinds}' if kinds else ''}", ""
+    tiers = [tier for tier in (*TIERS, *sorted(set(by_tier) - set(TIERS))) if by_tier.get(tier)]
+    if tiers:
+        yield "", f"by tier: {', '.join(glued(f'{by_tier[tier]:,} {tier}') for tier in tiers)}", ""
+
+
+def _storage(storage: dict[str, Any], value: dict[str, Any], home: str) -> str:
+    said = f"{show.size(storage['database_bytes'] + storage['wal_bytes'])} in {tilde(value['home'], home)}"
+    growth = storage.get("growth") or {}
+    daily = growth.get("bytes_per_day")
+    if daily:
+        said += ", " + glued(f"{'+' if daily > 0 else '-'}{show.size(abs(daily))}/day, {many(growth['days'], 'day')}")
+    if storage.get("backups"):
+        said += f"; {glued(many(storage['backups'], 'backup'))}"
+        last = ago(storage["last_backup"], value["at"])
+        said += f", the last {glued(last)}" if _is_old(last) else ""
+    not_kept = value["counters"].get("turns not kept", 0)
+    return said + (f"; {many(not_kept, 'turn')} not kept" if not_kept else "")
+
+
+def _is_old(age: str) -> bool:
+    """Whether an age is of more than two days: a backup a day is nothing to tell."""
+    number, _, unit = age.partition(" ")
+    return not (unit in ("s ago", "min ago", "h ago") or (unit == "d ago" and int(number) <= OLD_DAYS))
+
+
+def _kept(value: dict[str, Any], home: str) -> str:
     """How long the assistant keeps transcripts, and what csmd has beyond that."""
     days, others = value["days"], value["by_project"]
-    usual = f"the assistant deletes transcripts after {days} days" if days else "the assistant keeps no transcripts"
-    some = f" ({', '.join(f'{number} in {show.shorten(root, 30)}' for root, number in list(others.items())[:2])})"
-    sessions = "1 session" if value["gone"] == 1 else f"{value['gone']} sessions"
-    gone = f"csmd keeps {sessions} whose transcript is gone" if value["gone"] else "none that csmd knows is gone yet"
-    return f"{usual}{some if others else ''}; {gone}"
+    usual = f"the assistant {many(days, 'day')} of transcripts" if days else "the assistant no transcripts"
+    some = ", ".join(
+        f"{number:,} in {fitted(tilde(root, home), 30, end=True)}" for root, number in list(others.items())[:2]
+    )
+    gone = f", csmd {glued(many(value['gone'], 'session'))} beyond" if value["gone"] else ""
+    return f"{usual}{f' ({some})' if some else ''}{gone}"
 
 
-def _last_events(last: dict[str, str]) -> str:
-    if not last:
-        return "no event yet; the first session after `csmd install` brings some"
-    name, at = max(last.items(), key=lambda row: row[1])
-    return f"last event {show.when(at)} ({name.replace('_', ' ')})"
+def _commonest(found: dict[str, int]) -> str:
+    top = sorted(((n, name) for name, n in found.items() if n), key=lambda row: (-row[0], row[1]))
+    return f"{', '.join(f'{name} {n:,}' for n, name in top[:3])}{', ...' if len(top) > 3 else ''}"
+
+
+def _live(value: dict[str, Any], width: int) -> list[Text]:
+    """Who works now, and how full the context of each is."""
+    rows = []
+    for one in value["live"]:
+        used, window = one["tokens"], max(one["window"], 1)
+        part = min(used / window, 1.0)
+        bar = f"[{'=' * round(part * BAR):.<{BAR}}]" if used else ""
+        share = f"{part * 100:.0f} %" if used else ""
+        told = f"{used:,} of {window:,}" if used else "not known yet"
+        name = one["project"].rstrip("/").rpartition("/")[2]
+        rows.append([plain(name) or one["session"][:8], bar, share, told, ago(one["last"], value["at"])])
+    if width < ROOM_FOR_BARS:
+        return _table(["live", "", "tokens", "last turn"], "<>><", [[row[0], *row[2:]] for row in rows], width)
+    return _table(["live", "context", "", "tokens", "last turn"], "<<>><", rows, width)
+
+
+def _projects(value: dict[str, Any], width: int, home: str) -> list[Text]:
+    found = value["projects"]
+    rows = [
+        [tilde(one["root"], home), f"{one['sessions']:,}", f"{one['memories']:,}", ago(one["last"], value["at"])]
+        for one in found[:MOST_PROJECTS]
+    ]
+    lines = _table(["project", "sessions", "memories", "last turn"], "<>><", rows, width)
+    left = len(found) - MOST_PROJECTS
+    return lines + ([_text(fitted(f"and {left:,} more: csmd project list", width), QUIET)] if left > 0 else [])
+
+
+# --- lines
+
+
+def _table(heads: list[str], sides: str, rows: list[list[str]], width: int) -> list[Text]:
+    """Aligned columns two apart; the first gives way to the others, its end kept. No rows, no table."""
+    if not rows:
+        return []
+    rest = [max(map(cells, column)) for column in list(zip(heads, *rows, strict=True))[1:]]
+    first = max(8, min(width - sum(rest) - 2 * len(rest), max(cells(row[0]) for row in [heads, *rows])))
+    lines = []
+    for number, row in enumerate([heads, *rows]):
+        parts = []
+        for text, size, side in zip(row, [first, *rest], sides, strict=True):
+            cut = fitted(plain(text), size, end=True)
+            gap = " " * (size - cells(cut))
+            parts.append(cut + gap if side == "<" else gap + cut)
+        lines.append(_text(fitted("  ".join(parts).rstrip(), width), QUIET if number == 0 else ""))
+    return lines
+
+
+def _rows(out: Console, rows: list[Row], *, label: int) -> list[Text]:
+    """Labelled lines, wrapped beside their labels."""
+    from rich.text import Text
+
+    lines = []
+    for name, said, style in rows:
+        beside = f"{name:<{label}}" if label else ""
+        for part in wrapped(plain(said, keep_glue=True), max(out.width - label, 10)):
+            lines.append(Text.assemble((beside, QUIET), (part, style)))
+            beside = " " * label
+    return lines
+
+
+def _text(said: str, style: str = "") -> Text:
+    from rich.text import Text
+
+    return Text(said, style=style)
+
+
+def _blank() -> Text:
+    return _text("")

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import sys
 from pathlib import Path
 from typing import Any
@@ -22,13 +23,15 @@ def transcripts(rows: Rows, config: Config) -> dict[str, Any]:
     roots = [root for _, root, *_ in counts.projects(rows)[:MOST_PROJECTS] if root and Path(root).is_dir()]
     own = {root: min(_days(folder, root) for folder in days) for root in roots} if days else {}
     usual = min(days.values(), default=claude_settings.CLEANUP_DAYS)
-    paths = sessions.transcript_paths(rows)
+    named = sessions.transcript_paths(rows)
+    missing = [seq for seq, path in named if not os.path.exists(path)]  # noqa: PTH110 - thousands, at each status
     return {
         "days": usual,
         "by_directory": days,
         "by_project": {root: number for root, number in own.items() if number != usual},
-        "sessions": len(paths),
-        "gone": sum(1 for path in paths if not Path(path).exists()),
+        "sessions": len(named),
+        # Not the one that a hook has just opened: the assistant writes its transcript a moment later.
+        "gone": sum(1 for seq in missing if sessions.is_read(rows, seq)),
     }
 
 

@@ -30,6 +30,7 @@ from csmd.daemon.server import Server
 from csmd.daemon.status import status
 from csmd.daemon.steward import Steward
 from csmd.daemon.tools import Tools
+from csmd.daemon.usage import Meter
 from csmd.daemon.watch import Watch
 from csmd.errors import AlreadyRunning, ConfigError, CsmdError, Damaged
 from csmd.store import embed, files, models
@@ -114,7 +115,7 @@ def _serve(config: Config, notify: Notify, patience_s: float) -> None:
         directory = models.installed(paths.models, config.settings.embed_model)
         embedder = embed.Embedder(directory, idle_s=config.settings.embed_idle_s, environment=child_environment())
         ending.callback(embedder.close)
-        started = time.monotonic()
+        started, meter = time.monotonic(), Meter()
 
         def model_name() -> str | None:
             return tools.model_name()
@@ -128,7 +129,7 @@ def _serve(config: Config, notify: Notify, patience_s: float) -> None:
             config,
             embedder,
             steward,
-            lambda rows: status(rows, config, store, embedder, steward, watch, tools.model_name(), started),
+            lambda rows: status(rows, config, store, embedder, steward, watch, meter, tools.model_name(), started),
         )
         server = Server(path, store, config, embedder, steward, tools, ended=stop.set)
         server.start()
@@ -167,6 +168,7 @@ def _serve(config: Config, notify: Notify, patience_s: float) -> None:
             ending.callback(watchdog.stop)
             watchdog.start()
         while not stop.wait(LOOK_S):
+            meter.usage(os.getpid())  # so that `csmd status` can say what it cost lately
             if watch.follow(
                 steward.roots(), alone=steward.instructed.folders()
             ):  # a directory that appeared: its transcripts are read at once

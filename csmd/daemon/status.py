@@ -5,18 +5,19 @@ from __future__ import annotations
 import os
 import time
 from collections import Counter
+from datetime import UTC, datetime
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
-
-import psutil
 
 import csmd
 from csmd import wire
 from csmd.capture.redact import redact
 from csmd.config import Config, started_by
-from csmd.daemon import backups, clients, hosts, kept, retention
+from csmd.daemon import backups, hosts, status_known
+from csmd.daemon.now import iso
+from csmd.daemon.usage import Meter
 from csmd.errors import StoreError
-from csmd.store import counts, files, vectors
+from csmd.store import files
 from csmd.store.core import Store
 from csmd.store.sqlite import REPAIR_HINT, Rows
 
@@ -35,17 +36,18 @@ def status(
     embedder: Embedder,
     steward: Steward,
     watch: Watch,
+    meter: Meter,
     model: str | None,
     started: float,
 ) -> dict[str, Any]:
     """The daemon's state; `model` is the embedding model's identity, `started` monotonic."""
-    database = config.paths.database
+    database, now = config.paths.database, datetime.now(UTC)
     spooled = files.spooled_paths(config.paths.home)
     degraded = [redact(f"{what}: {trouble}", Counter()) for what, trouble in sorted(steward.trouble.items())]
     try:
-        known = _known(rows, config, model)
+        known = status_known.known(rows, config, model, now=now)
     except StoreError as error:
-        known = _nothing()
+        known = status_known.nothing()
         degraded.insert(0, f"database: {error.what}")
     if store.damage:
         degraded.insert(0, f"database: {store.damage}; nothing is taken in, hooks spool ({REPAIR_HINT})")
@@ -54,29 +56,36 @@ def status(
     if watch.trouble:
         degraded.append(watch.trouble)
     return {
+        "at": iso(now),
         "version": csmd.__version__,
         "proto": wire.PROTO,
         "home": str(config.paths.home),
-        "service": started_by(),
         "alarms": steward.alarms.shown(),
-        "daemon": {"pid": os.getpid(), "uptime_s": round(time.monotonic() - started, 1), **_usage(os.getpid())},
-        "worker": {"pid": embedder.pid, **(_usage(embedder.pid) if embedder.pid else {})},
+        "paused": None,
+        "service": started_by(),
+        "daemon": {
+            "pid": os.getpid(),
+            "uptime_s": round(time.monotonic() - started, 1),
+            **meter.usage(os.getpid()),
+        },
+        "worker": {"pid": embedder.pid, **meter.usage(embedder.pid)},
+        "socket": (files.read_small(str(config.paths.endpoint)) or "").strip(),
         "model": {"name": model, "waiting": known["waiting"]},
         "counts": known["counts"],
+        "memories": known["memories"],
         "counters": known["counters"],
         "excluded": {"events": known["counters"].get(hosts.EXCLUDED, 0), "transcripts": len(steward.excluded)},
         "last_event": known["last_event"],
-        "spool": {"files": len(spooled), "oldest": spooled[0].name[:16] if spooled else ""},
+        "last_read": known["last_read"],
+        "spool": _spool(spooled),
         "jobs": [
             {"kind": job.kind, "state": job.state, **job.progress}
             for job in list(steward.jobs.values())
             if job.state in ("waiting", "running")
         ],
         "backfill": steward.backlog.shown(),
-        "projects": [
-            {"root": root, "name": title, "sessions": sessions, "memories": count, "last": last}
-            for _, root, title, sessions, count, last in known["projects"]
-        ],
+        "projects": known["projects"],
+        "live": known["live"],
         "watching": [str(root) for root in watch.roots],
         "transcripts": known["transcripts"],
         "clients": known["clients"],
@@ -92,47 +101,14 @@ def status(
     }
 
 
-def _known(rows: Rows, config: Config, model: str | None) -> dict[str, Any]:
-    """What the rows tell."""
-    counters, known_clients = counts.counters(rows), clients.told(rows, config)
-    return {
-        "waiting": vectors.left(rows, vectors.model_seq(rows, model)) if model else 0,
-        "counts": counts.counts(rows),
-        "counters": counters,
-        "last_event": counts.last_event(rows),
-        "projects": counts.projects(rows),
-        "transcripts": kept.transcripts(rows, config),
-        "storage": retention.figures(rows, config.settings, counters),
-        "clients": known_clients,
-        "warnings": [*retention.warnings(rows, config.settings), *clients.warnings(known_clients, config)],
-    }
-
-
-def _nothing() -> dict[str, Any]:
-    """What is told when no row can be read."""
-    return {
-        "waiting": 0,
-        "counts": dict.fromkeys(dict(counts.COUNTED), 0),
-        "counters": {},
-        "last_event": {},
-        "projects": [],
-        "transcripts": None,
-        "storage": {},
-        "clients": None,
-        "warnings": [],
-    }
-
-
-def _usage(pid: int) -> dict[str, float]:
+def _spool(paths: list[Path]) -> dict[str, Any]:
+    """How many events wait, and since when the first: its name begins with the time in ns."""
+    oldest = paths[0].name[:16] if paths else ""
     try:
-        process = psutil.Process(pid)
-        times = process.cpu_times()
-        return {
-            "rss_mb": round(process.memory_info().rss / 1e6, 1),
-            "cpu_s": round(times.user + times.system, 2),
-        }
-    except psutil.Error:
-        return {}
+        moment = iso(datetime.fromtimestamp(int(oldest, 16) / 1e9, UTC)) if oldest else ""
+    except (ValueError, OverflowError, OSError):
+        moment = ""  # not a name that a hook gives
+    return {"files": len(paths), "oldest": moment}
 
 
 def _size(path: Path) -> int:

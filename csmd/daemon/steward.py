@@ -22,7 +22,7 @@ from pathlib import Path
 from csmd.capture import stage as capture
 from csmd.capture import stage_tail
 from csmd.config import Config
-from csmd.daemon import backfill, backups, jobs, reading, replay, retention
+from csmd.daemon import backfill, backups, growth, jobs, reading, replay, retention
 from csmd.daemon.alarming import Alarms
 from csmd.daemon.backlog import Backlog
 from csmd.daemon.clients import Clients
@@ -82,7 +82,7 @@ class Steward(threading.Thread):
         self._lock = threading.Lock()
         self._wake = threading.Event()
         self._stopping = threading.Event()
-        self._next_live = self._next_full = self._next_backup = 0.0
+        self._next_live = self._next_full = self._next_backup = self.next_size = 0.0
         self.next_retention: float | None = None
         self._commits_seen = 0
         self.backlog = Backlog()
@@ -173,6 +173,7 @@ class Steward(threading.Thread):
             self.guard("hooks", lambda: self.clients.settle(now))
         worked |= not at_job and self.read_backlog()
         worked |= not at_job and retention.step(self, now)
+        growth.step(self, now)
         if self.instructed.waiting():
             worked |= self.guard("instructions", lambda: self.instructed.step() > 0)
         done, embedded = self.stages.go_through(now, at_job=at_job)

@@ -12,6 +12,7 @@ from typing import Any
 from csmd.config import Config
 from csmd.daemon.answers import (
     instructions,
+    looking_on,
     memory,
     privacy,
     probe,
@@ -92,5 +93,6 @@ TOOLS: dict[str, Tool] = {
     **upkeep.TOOLS,
     **state.TOOLS,
     **probe.TOOLS,
+    **looking_on.TOOLS,
     "csm_tools": Tool(summary="List what can be asked", mutates=False, run=_list_tools, parameters={}),
 }

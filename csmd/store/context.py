@@ -85,6 +85,23 @@ def told(rows: Rows, session_id: str) -> frozenset[str]:
     return frozenset(str(memory) for (memory,) in (*injected, *said))
 
 
+def injected(rows: Rows, session_id: str) -> tuple[int, int]:
+    """(memories, tokens) that were put into a session's present context."""
+    since = fresh_since(rows, session_id)
+    items = rows.value(
+        "select count(distinct i.memory_id) from injections n join injection_items i on i.injection_seq = n.seq "
+        "where n.session_id = :session and n.at >= :since",
+        session=session_id,
+        since=since,
+    )
+    tokens = rows.value(
+        "select sum(tokens) from injections where session_id = :session and at >= :since",
+        session=session_id,
+        since=since,
+    )
+    return int(items or 0), int(tokens or 0)
+
+
 def was_told(rows: Rows, session_id: str, memory_id: str) -> bool:
     """Whether a session was ever told a memory."""
     return bool(

@@ -47,9 +47,35 @@ def counts(rows: Rows) -> dict[str, int]:
     return {name: int(rows.value(sql)) for name, sql in COUNTED}
 
 
+#: What triggers count as rows come and go.
+TALLIED = frozenset({"turns", "events", "statements", "injections", "vectors"})
+
+
+def known(rows: Rows) -> dict[str, int]:
+    """The same as `counts`, the long tables by their tally: as quick with a million rows as with one."""
+    tallies = {str(name): int(value) for name, value in rows.all("select name, value from tallies order by name")}
+    return {name: tallies.get(name, 0) if name in TALLIED else int(rows.value(sql)) for name, sql in COUNTED}
+
+
+def memories_by(rows: Rows) -> list[tuple[str, str, int]]:
+    """(gate, tier, memories) of each pair that has some."""
+    found = rows.all("select gate, tier, count(*) from memories group by gate, tier order by gate, tier")
+    return [(str(gate), str(tier), int(amount)) for gate, tier, amount in found]
+
+
 def last_event(rows: Rows) -> dict[str, str]:
-    """When each kind of hook event was last seen."""
-    return {str(name): str(at) for name, at in rows.all("select name, max(at) from events group by name order by name")}
+    """When each kind of hook event was last seen; found kind by kind, so that no event but the last is looked at."""
+    found: dict[str, str] = {}
+    name = rows.value("select min(name) from events")
+    while name is not None:
+        found[str(name)] = str(rows.value("select max(at) from events where name = :name", name=name))
+        name = rows.value("select min(name) from events where name > :name", name=name)
+    return found
+
+
+def last_read(rows: Rows) -> str:
+    """When a transcript last brought something; "" for never."""
+    return str(rows.value("select max(read_at) from files") or "")
 
 
 def projects(rows: Rows) -> list[tuple[int, str, str, int, int, str]]:

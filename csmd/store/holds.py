@@ -62,6 +62,8 @@ STRUCTURE: dict[str, frozenset[str]] = {
     "clients": frozenset({"version", "last_at"}),
     "elsewhere": frozenset({"last_at"}),
     "counters": frozenset({"name"}),
+    "sizes": frozenset({"day"}),
+    "tallies": frozenset({"name"}),
     "vector_models": frozenset({"name", "created_at"}),
     "vectors": frozenset({"kind"}),
     "embed_again": frozenset({"kind"}),

@@ -77,8 +77,10 @@ def list_turn(rows: Rows, session_seq: int, turn_seq: int, turn: Turn, *, grown:
         "update sessions set turns = turns + 1, bytes = bytes + :grown, last_at = case when last_at < :at then :at else last_at end, "
         "started_at = case when started_at > :at then :at else started_at end, "
         "model = case when cast(:model as text) = '' then model else :model end, "
-        "version = case when cast(:version as text) = '' then version else :version end where seq = :session",
+        "version = case when cast(:version as text) = '' then version else :version end, "
+        "context = case when cast(:context as integer) = 0 then context else :context end where seq = :session",
         at=turn.at,
+        context=turn.context,
         model=turn.model,
         version=turn.version,
         grown=grown,

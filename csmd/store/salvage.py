@@ -20,7 +20,7 @@ from csmd.store import holds, migrate
 from csmd.store.sqlite import Row, Rows, connect
 
 #: Made again by the stages that own them, so that they read everything once more.
-NOT_TAKEN = frozenset({"migrations", "cursors", "files", "vector_models", "vectors", "embed_again", "sqlite_sequence"})
+NOT_TAKEN = frozenset({"migrations", "cursors", "files", "vector_models", "vectors", "embed_again", "tallies"})
 #: Tables in which a keyed hash says whether a text is still what was stored.
 HASHED = frozenset({"statements", "memories"})
 #: The first byte of a page of a table's tree that names other pages; a schema takes no more pages than these.
@@ -139,7 +139,10 @@ def tables(rows: Rows) -> list[Table]:
 
 def _columns_of(rows: Rows, table: Table) -> str:
     """The columns to read, in order, "" for a table that is not there; of before a migration some are missing."""
-    there = {str(row[1]) for row in rows.all(f"pragma table_info({table.name})")}
+    try:
+        there = {str(row[1]) for row in rows.all(f"pragma table_info({table.name})")}
+    except DAMAGE:
+        there = set(table.columns)  # the schema is hurt: where these cannot be asked for, the rows are a gap
     return (
         "" if not there else ", ".join(column if column in there else f"null as {column}" for column in table.columns)
     )

@@ -17,7 +17,9 @@ _COLUMNS = (
     "s.seq, s.id, s.parent, s.host, p.root, s.path, s.cwd, s.title, s.version, s.model, s.started_at, s.last_at, "
     "(select count(*) from session_turn st where st.session_seq = s.seq), "
     "coalesce((select substr(t.text, 1, 300) from session_turn st join turns t on t.seq = st.turn_seq "
-    "where st.session_seq = s.seq and t.kind in ('user', 'relayed') order by st.ordinal limit 1), ''), s.project_seq"
+    "where st.session_seq = s.seq and t.kind in ('user', 'relayed') order by st.ordinal limit 1), ''), s.project_seq, s.context, "
+    "exists(select 1 from session_turn st join turns t on t.seq = st.turn_seq where st.session_seq = s.seq "
+    "and t.source = 'transcript')"
 )
 
 
@@ -25,7 +27,8 @@ _COLUMNS = (
 class Session:
     """A conversation: `project` is its project's root, `path` its transcript's ("" when no line of it was read).
 
-    `opening` is the beginning of the first thing that the user said.
+    `opening` is the beginning of the first thing that the user said, `context` the tokens that the latest message was
+    made from, `is_read` whether a line of its transcript was ever read: until then only hooks have named it.
     """
 
     seq: int
@@ -43,6 +46,8 @@ class Session:
     turns: int
     opening: str
     project_seq: int
+    context: int
+    is_read: bool
 
 
 def listing(rows: Rows, *, projects: Sequence[int] | None, limit: int) -> list[Session]:
@@ -95,7 +100,7 @@ def agents(rows: Rows, ident: str, *, projects: Sequence[int] | None) -> list[Se
 
 def _session(row: Sequence[object]) -> Session:
     names = ("seq", "id", "parent", "host", "project", "path", "cwd", "title", "version", "model", "started_at",
-             "last_at", "turns", "opening", "project_seq")  # fmt: skip
+             "last_at", "turns", "opening", "project_seq", "context", "is_read")  # fmt: skip
     return Session(**dict(zip(names, row, strict=True)))  # type: ignore[arg-type]
 
 
@@ -165,9 +170,37 @@ def told(rows: Rows, ident: str) -> list[tuple[str, str, str, int, int]]:
     ]
 
 
-def transcript_paths(rows: Rows) -> list[str]:
-    """The transcript of each session of a person that ever had one."""
-    return [str(path) for (path,) in rows.all("select path from sessions where parent = '' and path <> ''")]
+def transcript_paths(rows: Rows) -> list[tuple[int, str]]:
+    """(session, its transcript) of each session of a person for which a transcript was ever named."""
+    found = rows.all("select seq, path from sessions where parent = '' and path <> ''")
+    return [(int(seq), str(path)) for seq, path in found]
+
+
+def is_read(rows: Rows, session_seq: int) -> bool:
+    """Whether a line of a session's transcript was ever read: until then only hooks have named it."""
+    found = rows.value(
+        "select t.seq from session_turn st join turns t on t.seq = st.turn_seq where st.session_seq = :session "
+        "and t.source = 'transcript' limit 1",
+        session=session_seq,
+    )
+    return found is not None
+
+
+def live(rows: Rows, *, since: str, limit: int) -> list[tuple[str, str, str, str, int]]:
+    """(id, project's root, model, last turn, tokens in its context) of people's sessions that go on, the latest first.
+
+    Those with a turn at or after `since` that no event has ended since.
+    """
+    return [
+        (str(a), str(b), str(c), str(d), int(e))
+        for a, b, c, d, e in rows.all(
+            "select s.id, p.root, s.model, s.last_at, s.context from sessions s join projects p on p.seq = s.project_seq "
+            "where s.parent = '' and s.last_at >= :since and not exists (select 1 from events e where "
+            "e.session_id = s.id and e.name = 'session_end' and e.at >= s.last_at) order by s.last_at desc limit :limit",
+            since=since,
+            limit=limit,
+        )
+    ]
 
 
 def withdraw(rows: Rows, path: str, uuid: str) -> bool:

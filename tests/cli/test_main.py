@@ -142,7 +142,7 @@ def test_no_code_of_the_current_directory_is_run(machine: Machine, words: list[s
 @pytest.mark.parametrize(
     ("words", "code", "said"),
     [
-        (["status"], 3, "no csmd daemon is running"),
+        (["status"], 3, "csmd is not installed here"),
         (["search", "x", "--json"], 3, "csmd install"),
         (["frobnicate"], 2, "No such command"),
         (["search"], 2, "Missing argument"),
@@ -309,10 +309,10 @@ def test_import_and_sync_answer_as_the_contract_says(full: Machine) -> None:
 
 def test_status_answers_as_the_contract_says(full: Machine) -> None:
     found = full.csmd("status", "--json")
-    assert {"version", "proto", "home", "daemon", "worker", "model", "counts", "counters", "last_event", "spool", "jobs",
-            "projects", "watching", "transcripts", "storage", "log", "degraded", "excluded", "service",
-            "service_note", "clients", "alarms"} == set(found)  # fmt: skip
-    assert {"pid", "uptime_s", "rss_mb", "cpu_s"} == set(found["daemon"])
+    assert {"at", "version", "proto", "home", "alarms", "paused", "service", "daemon", "worker", "socket", "model", "counts",
+            "memories", "counters", "last_event", "last_read", "spool", "backfill", "jobs", "projects", "live", "watching",
+            "transcripts", "storage", "log", "degraded", "excluded", "service_note", "clients"} == set(found)  # fmt: skip
+    assert {"pid", "uptime_s", "rss_mb", "cpu_s", "cpu_percent", "cpu_recent_percent"} == set(found["daemon"])
     assert (found["home"], found["spool"], found["jobs"]) == (str(full.home), {"files": 0, "oldest": ""}, [])
     assert found["watching"] == [str(full.assistant / "projects")]
     assert found["daemon"]["rss_mb"] < 80

@@ -93,7 +93,7 @@ def test_an_export_is_printed_or_written_where_it_was_asked_for_and_nowhere_else
 
 def test_status_says_what_is_kept_beyond_the_transcripts(kept: Machine) -> None:
     shown = " ".join(fits(kept.csmd("status")).split())
-    assert "the assistant deletes transcripts after 30 days; csmd keeps 1 session whose transcript is gone" in shown
+    assert "the assistant 30 days of transcripts, csmd 1 session beyond" in shown
     value = kept.status()
     assert {"used_bytes", "limit_bytes", "tool_outputs_dropped", "tool_output_bytes_dropped"} <= set(value["storage"])
     assert value["transcripts"]["gone"] == 1

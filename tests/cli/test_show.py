@@ -9,6 +9,7 @@ import pytest
 from machine import Machine
 from rich.cells import cell_len
 
+import csmd
 from csmd.cli import show
 
 WIDTH = 80
@@ -95,11 +96,15 @@ def test_a_narrow_terminal_is_respected_too(real: Machine) -> None:
 
 def test_status_says_what_matters_first(real: Machine) -> None:
     lines = real.csmd("status").splitlines()
-    assert lines[0].startswith("daemon   running, pid ")
-    labels = [line.split()[0] for line in lines if line[:1].strip()]
-    assert labels[:5] == ["daemon", "service", "knows", "hooks", "spool"]
+    assert lines[0] == f"csmd {csmd.__version__}: 1 part degraded"
+    labels = [line.split()[0] for line in lines[1:] if line[:1].strip()]
+    assert labels[:5] == ["degraded", "daemon", "uses", "socket", "heard"]
     text = "\n".join(lines)
-    assert "session start" in text and "2 bad lines" in text and "no embedding model is installed" in text
+    assert (
+        "session start" in " ".join(text.split())
+        and "unreadable 2 lines" in text
+        and "no embedding model is installed" in text
+    )
     assert "…" in text and "repository" in text, "a long path keeps its end"
 
 
@@ -134,20 +139,3 @@ def test_lengths_of_time_and_amounts_read_well(function: Callable[[Any], str], v
 def test_a_path_is_shortened_at_its_beginning() -> None:
     assert show.shorten("/a/b/c", 10) == "/a/b/c"
     assert show.shorten("/a/long/path/to/x", 8) == "…th/to/x"
-
-
-def test_an_alarm_is_the_first_thing_that_the_status_shows(real: Machine, capsys: Any, monkeypatch: Any) -> None:
-    from csmd.cli import show_status
-    from csmd.daemon.alarm import ALARMS
-
-    monkeypatch.setenv("COLUMNS", str(WIDTH))
-    value = real.status()
-    assert value["alarms"] == []
-    show_status.status(value)
-    assert "ALARM" not in capsys.readouterr().out
-    for one in ALARMS:
-        show_status.status({**value, "alarms": [{"what": one.what, "do": one.do, "since": "2026-05-05T10:00:00.000Z"}]})
-        shown = capsys.readouterr().out
-        fits(shown)
-        first = " ".join(shown.partition("\ndaemon")[0].split())
-        assert first == f"ALARM {one.what} ({one.do})"

@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
+import contextlib
 from typing import Any
 
-from csmd.store import counts, events, journal, projects
+from csmd.store import counts, events, journal, memories, projects, sizes
 from csmd.store.core import Store
 from csmd.store.sqlite import Rows
 
@@ -48,3 +49,56 @@ def test_the_latest_of_each_kind_of_event_is_known(store: Store, given: Any) -> 
         return counts.last_event(rows)
 
     assert store.write(story) == {"prompt": given.at(9), "stop": given.at(1)}
+
+
+def test_what_status_shows_is_what_there_is(store: Store, given: Any) -> None:
+    def story(rows: Rows) -> None:
+        project = projects.ensure(rows, given.project(), now="")
+        for number in range(5):
+            turn = given.turn(f"u{number}", f"words {number}")
+            journal.add_turn(rows, turn, text_hash=f"h{number}", host="claude", project=project, path="")
+            events.record(rows, given.event(f"e{number}"), text_hash="", payload_hash=f"p{number}")
+        assert counts.known(rows) == counts.counts(rows) and counts.known(rows)["turns"] == 5
+        rows.run("insert into statements (turn_seq, session_seq, project_seq, text, text_hash, gate, category, "
+                 "confidence, authority, reasons, at) values (1, 1, 1, 't', 'h', 'g', 'c', 1, 'user', '', '')")  # fmt: skip
+        rows.run("delete from turns where seq <= 2")  # its statement goes with it
+        assert counts.known(rows) == counts.counts(rows)
+        assert (counts.known(rows)["turns"], counts.known(rows)["statements"]) == (3, 0)
+
+    store.write(story)
+
+
+def test_a_write_that_was_undone_is_not_counted(store: Store, given: Any) -> None:
+    def broken(rows: Rows) -> None:
+        events.record(rows, given.event("e1"), text_hash="", payload_hash="p")
+        raise ValueError
+
+    with contextlib.suppress(ValueError):
+        store.write(broken)
+    assert store.read(counts.known)["events"] == 0
+
+
+def test_memories_are_counted_by_gate_and_tier(store: Store, given: Any) -> None:
+    def story(rows: Rows) -> list[tuple[str, str, int]]:
+        for ident, gate, tier in (
+            ("a", "correction", "daily"),
+            ("b", "behavioral", "durable"),
+            ("c", "behavioral", "durable"),
+        ):
+            memories.insert(rows, given.memory(ident, ident, gate=gate, tier=tier), text_hash=ident)
+        return counts.memories_by(rows)
+
+    assert store.write(story) == [("behavioral", "durable", 2), ("correction", "daily", 1)]
+
+
+def test_one_size_is_kept_for_a_day_and_the_latest_days_only(store: Store) -> None:
+    days = [f"2026-{month:02}-{day:02}" for month in (1, 2, 3) for day in range(1, 29)]
+
+    def story(rows: Rows) -> list[tuple[str, int]]:
+        assert [sizes.note(rows, day) for day in days] == [True] * len(days)
+        assert not sizes.note(rows, days[-1])
+        return sizes.listing(rows)
+
+    found = store.write(story)
+    assert [day for day, _ in found] == days[-sizes.MOST_DAYS :]
+    assert all(size > 0 for _, size in found)

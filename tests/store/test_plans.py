@@ -23,6 +23,8 @@ from csmd.store import (
     retention,
     search,
     sessions,
+    sizes,
+    stream,
     tombstones,
     unheard,
     vectors,
@@ -135,6 +137,7 @@ HOT: dict[str, Any] = {
     "active_day": lambda rows, _: projects.active_day(rows, 1),
     "fresh_since": lambda rows, _: context.fresh_since(rows, "s1"),
     "told": lambda rows, _: context.told(rows, "s1"),
+    "injected": lambda rows, _: context.injected(rows, "s1"),
     "was_told": lambda rows, _: context.was_told(rows, "s1", "m1"),
     "add_receipt": _receipt,
     "instructions of a brief": lambda rows, _: instructions.texts(rows, [1]),
@@ -167,6 +170,13 @@ HOT: dict[str, Any] = {
     "file_state": lambda rows, _: cursors.file_state(rows, "/t"),
     "unheard sessions": _unheard,
     "count": lambda rows, _: counts.count(rows, [("bad lines", 1)]),
+    "last_event": lambda rows, _: counts.last_event(rows),
+    "last_read": lambda rows, _: counts.last_read(rows),
+    "live sessions": lambda rows, given: sessions.live(rows, since=given.at(0), limit=5),
+    "is_read": lambda rows, _: sessions.is_read(rows, 1),
+    "stream positions": lambda rows, _: stream.positions(rows),
+    "stream": lambda rows, _: [stream.after(rows, kind, 0, projects=[1], limit=9) for kind in stream.KINDS],
+    "stream of all": lambda rows, _: [stream.latest(rows, kind, projects=None, limit=9) for kind in stream.KINDS],
 }
 
 
@@ -185,6 +195,22 @@ def test_no_hot_statement_scans(store: Store, given: Given, name: str) -> None:
 @pytest.mark.parametrize("name", ["provisional", "hook_only", "sessions"])
 def test_what_status_counts_of_a_few_rows_is_counted_by_an_index(store: Store, name: str) -> None:
     assert store.read(lambda rows: scans(rows, [(dict(counts.COUNTED)[name], {})])) == set()
+
+
+def test_what_status_counts_of_long_tables_is_read_from_their_tallies(store: Store, given: Given) -> None:
+    """A memory is a thousandth of what is stored; the other scans are of tallies, sizes and projects."""
+
+    def look(rows: Rows) -> set[str]:
+        story(rows, given)
+        watching = Watching(rows.connection)
+        counts.known(watching)
+        counts.memories_by(watching)
+        sizes.listing(watching)
+        return {step.partition(":")[0] for step in scans(rows, watching.ran)}
+
+    found = store.write(look)
+    assert found and not any(re.search(rf"\b{table}\b", step) for step in found for table in counts.TALLIED)
+    assert {step.split()[1] for step in found} <= {"tallies", "memories", "projects", "sessions", "sizes"}, found
 
 
 def test_what_is_deleted_with_a_row_is_found_by_an_index(store: Store) -> None:

@@ -28,6 +28,8 @@ REJECTED = (
 BLOCKED, PROMPT_WAS = "UserPromptSubmit operation blocked by hook:", "\n\nOriginal prompt: "
 #: A tool of a server's: whatever it answers, and be it the host's own words, is not the host's.
 FOREIGN_TOOL = "mcp__"
+#: The parts of what a model was given for a message, as the host adds them up for its context window.
+CONTEXT = ("input_tokens", "cache_read_input_tokens", "cache_creation_input_tokens")
 #: What the first versions ask their own agents at a start; nobody's conversation.
 WARMUP = "Warmup"
 
@@ -83,7 +85,7 @@ def message_turns(value: dict[str, Any], counts: Counter[str], tool_limit: int, 
             found.append(("tool_result", body, "", label(block, "tool_use_id", 120), ()))
     answer = spoken(_answered(value, blocks), counts)
     usage = message.get("usage")
-    tokens = usage.get("output_tokens") if isinstance(usage, dict) else 0
+    made, given = _tokens(usage, "output_tokens"), sum(_tokens(usage, name) for name in CONTEXT)
     turns = [
         replace(
             bare,
@@ -95,7 +97,8 @@ def message_turns(value: dict[str, Any], counts: Counter[str], tool_limit: int, 
             tool_id=tool_id,
             writes=writes,
             model=label(message, "model", 100),
-            tokens=tokens if type(tokens) is int and 0 <= tokens < 2**40 and place == 0 else 0,
+            tokens=made if place == 0 else 0,
+            context=given,
         )
         for place, (kind, body, tool, tool_id, writes) in enumerate(found)
         for uuid in [_numbered(bare.uuid, place)]
@@ -203,6 +206,11 @@ def flat(content: Any) -> str:
     if not isinstance(content, list):
         return content if isinstance(content, str) else ""
     return "\n".join(string(block, "text") if isinstance(block, dict) else "" for block in content)
+
+
+def _tokens(usage: Any, name: str) -> int:
+    amount = usage.get(name) if isinstance(usage, dict) else 0
+    return amount if type(amount) is int and 0 <= amount < 2**40 else 0
 
 
 def _numbered(uuid: str, place: int) -> str:

@@ -39,7 +39,7 @@ def _session_json(session: Session) -> dict[str, Any]:
         "turns": session.turns,
         "started_at": session.started_at,
         "last_at": session.last_at,
-        "transcript": transcript_state(session.path),
+        "transcript": transcript_state(session.path if session.is_read else ""),
     }
 
 

@@ -64,11 +64,14 @@ create table sessions (
   settled_at text not null default '',
   turns integer not null default 0,
   directory_seq integer not null default 0,
-  bytes integer not null default 0
+  bytes integer not null default 0,
+  -- Tokens that the assistant's latest message was made from; 0 where its transcript does not say.
+  context integer not null default 0
 );
 create index sessions_by_project on sessions (project_seq, last_at);
 create index sessions_by_parent on sessions (parent);
 create index sessions_by_start on sessions (started_at) where parent = '';
+create index sessions_latest on sessions (last_at) where parent = '';
 
 create table turns (
   seq integer primary key autoincrement,
@@ -123,7 +126,7 @@ create index queued_by_turn on queued (turn_seq);
 
 -- What hooks reported; no text, only hashes, so that a replay is known.
 create table events (
-  seq integer primary key,
+  seq integer primary key autoincrement,
   id text not null unique,
   host text not null,
   name text not null,
@@ -136,6 +139,7 @@ create table events (
 );
 create index events_by_payload on events (session_id, name, payload_hash);
 create index events_by_hash on events (stream, text_hash);
+create index events_by_name on events (name, at);
 
 -- Sessions that ran and that no hook reported, and the latest event when that was noticed: a later one takes them back.
 create table unheard (session_id text primary key, at text not null, after_event integer not null);
@@ -189,6 +193,7 @@ create index memories_by_twin on memories (twin_of) where twin_of > 0;
 create index memories_by_hash on memories (project_seq, text_hash);
 create index memories_superseded on memories (superseded_by) where superseded_by <> '';
 create index memories_by_scope on memories (project_seq, gate, confidence);
+create index memories_by_gate on memories (gate, tier);
 
 create table provenance (
   memory_seq integer not null references memories (seq) on delete cascade,
@@ -232,9 +237,10 @@ create table files (
   read_at text not null
 );
 create index files_by_mtime on files (mtime_ns);
+create index files_by_time on files (read_at);
 
 create table injections (
-  seq integer primary key,
+  seq integer primary key autoincrement,
   id text not null unique,
   session_id text not null,
   event text not null,
@@ -300,6 +306,14 @@ create table elsewhere (path text primary key, last_at text not null);
 
 create table counters (name text primary key, value integer not null);
 
+-- How large the database was on the days when csmd ran, the latest days only.
+create table sizes (day text primary key, bytes integer not null);
+
+-- How many rows the long tables have, kept by triggers: counting a million takes longer than `csmd status` may.
+create table tallies (name text primary key, value integer not null);
+insert into tallies (name, value) values
+  ('turns', 0), ('events', 0), ('statements', 0), ('injections', 0), ('vectors', 0);
+
 create table vector_models (
   seq integer primary key,
   name text not null unique,
@@ -352,4 +366,39 @@ end;
 create trigger memories_fts_update after update of text on memories begin
   insert into memories_fts (memories_fts, rowid, text) values ('delete', old.seq, old.text);
   insert into memories_fts (rowid, text) values (new.seq, new.text);
+end;
+
+create trigger turns_tally_insert after insert on turns begin
+  update tallies set value = value + 1 where name = 'turns';
+end;
+create trigger turns_tally_delete after delete on turns begin
+  update tallies set value = value - 1 where name = 'turns';
+end;
+
+create trigger events_tally_insert after insert on events begin
+  update tallies set value = value + 1 where name = 'events';
+end;
+create trigger events_tally_delete after delete on events begin
+  update tallies set value = value - 1 where name = 'events';
+end;
+
+create trigger statements_tally_insert after insert on statements begin
+  update tallies set value = value + 1 where name = 'statements';
+end;
+create trigger statements_tally_delete after delete on statements begin
+  update tallies set value = value - 1 where name = 'statements';
+end;
+
+create trigger injections_tally_insert after insert on injections begin
+  update tallies set value = value + 1 where name = 'injections';
+end;
+create trigger injections_tally_delete after delete on injections begin
+  update tallies set value = value - 1 where name = 'injections';
+end;
+
+create trigger vectors_tally_insert after insert on vectors begin
+  update tallies set value = value + 1 where name = 'vectors';
+end;
+create trigger vectors_tally_delete after delete on vectors begin
+  update tallies set value = value - 1 where name = 'vectors';
 end;

@@ -1,0 +1,212 @@
+"""The screen of `csmd top`: a tab for each pane, a table in each, a page for one row. It asks on a thread of its own.
+
+This is the only module that knows Textual, and it is imported by nobody at its top.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any, ClassVar
+
+from textual import work
+from textual.app import App, ComposeResult
+from textual.binding import Binding, BindingType
+from textual.containers import VerticalScroll
+from textual.screen import ModalScreen
+from textual.widgets import DataTable, Footer, Input, Label, Static, TabbedContent, TabPane
+
+from csmd.cli.top import PANES, Ask, Item, Look, Pane, look, matching
+from csmd.errors import CsmdError
+
+EVERY_S = 2.0
+
+
+class Rows(DataTable[Any]):
+    """A pane's table; only its footer differs: it says what enter does."""
+
+    BINDINGS: ClassVar[list[BindingType]] = [Binding("enter", "select_cursor", "detail")]
+
+
+class Page(ModalScreen[None]):
+    """One row in full."""
+
+    BINDINGS: ClassVar[list[BindingType]] = [
+        Binding("escape,q,enter", "dismiss(None)", "back"),
+    ]
+
+    def __init__(self, words: str) -> None:
+        super().__init__()
+        self.words = words
+
+    def compose(self) -> ComposeResult:
+        with VerticalScroll(id="page"):
+            yield Static(self.words, markup=False, id="words")
+        yield Footer()
+
+
+class Top(App[None]):
+    """The screen; `ask` is how the daemon is asked, `where` what of and from where."""
+
+    TITLE = "csmd top"
+    ENABLE_COMMAND_PALETTE = False
+    CSS = """
+    #head { height: 1; padding: 0 1; text-style: bold; }
+    #trouble { height: 1; padding: 0 1; color: $warning; }
+    #trouble.-nothing, #filter.-hidden { display: none; }
+    #filter { height: 1; border: none; padding: 0 1; }
+    Screen { overflow: hidden; }
+    TabbedContent, ContentSwitcher, TabPane { height: 1fr; }
+    TabPane { padding: 0; }
+    Rows { height: 1fr; scrollbar-size-horizontal: 0; }
+    .empty { padding: 1 2; color: $text-muted; }
+    Page { align: center middle; }
+    #page { width: 94%; height: 90%; padding: 1 2; background: $surface; }
+    """
+    BINDINGS: ClassVar[list[BindingType]] = [
+        Binding("q", "quit", "quit"),
+        Binding("tab", "next_pane", "next", priority=True),
+        *(Binding(str(number), f"pane('{pane.name}')", pane.name, show=False) for number, pane in enumerate(PANES, 1)),
+        Binding("slash", "filter", "filter", key_display="/"),
+        Binding("escape", "clear", "no filter", show=False),
+    ]
+
+    def __init__(self, ask: Ask, where: Mapping[str, str]) -> None:
+        super().__init__()
+        self.animation_level = "none"  # a screen to read
+        self.ask, self.where = ask, where
+        self.looks: dict[str, Look] = {}
+        self.shown: dict[str, list[tuple[Item, tuple[str, ...]]]] = {}
+
+    def compose(self) -> ComposeResult:
+        yield Label("csmd", id="head", markup=False)
+        yield Label("", id="trouble", classes="-nothing", markup=False)
+        yield Input(placeholder="words that a row must hold; escape ends it", id="filter", classes="-hidden")
+        with TabbedContent(initial=PANES[0].name):
+            for number, pane in enumerate(PANES, 1):
+                with TabPane(f"{number} {pane.name}", id=pane.name):
+                    yield Static("", classes="empty", id=f"empty-{pane.name}", markup=False)
+                    yield Rows(id=f"rows-{pane.name}", cursor_type="row")
+        yield Footer()
+
+    def on_mount(self) -> None:
+        for pane in PANES:
+            self._table(pane).add_columns(*pane.columns)
+        self._table(PANES[0]).focus()
+        self.set_interval(EVERY_S, self.refresh_pane)
+        self.refresh_pane()
+
+    # --- asking
+
+    @property
+    def pane(self) -> Pane:
+        """The pane that is looked at."""
+        return next(pane for pane in PANES if pane.name == self.query_one(TabbedContent).active)
+
+    def refresh_pane(self) -> None:
+        """Asks for what is looked at now."""
+        self._ask_for(self.pane)
+
+    @work(thread=True, exclusive=True, group="look")
+    def _ask_for(self, pane: Pane) -> None:
+        try:
+            found = look(self.ask, self.where, pane)
+        except CsmdError as error:
+            before = self.looks.get(pane.name, Look())
+            found = Look(head=before.head, now=before.now, items=before.items, trouble=error.what)
+        self.call_from_thread(self.take, pane, found)
+
+    def take(self, pane: Pane, found: Look) -> None:
+        """Shows what a look has brought."""
+        self.looks[pane.name] = found
+        self.query_one("#head", Label).update(found.head or "csmd")
+        trouble = self.query_one("#trouble", Label)
+        trouble.update(found.trouble)
+        trouble.set_class(not found.trouble, "-nothing")
+        self._fill(pane)
+
+    def _fill(self, pane: Pane) -> None:
+        found = self.looks.get(pane.name)
+        if found is None:
+            return
+        rows = [pane.cells(item, found.now) for item in found.items]
+        wanted = matching(found.items, rows, self.query_one("#filter", Input).value)
+        empty = self.query_one(f"#empty-{pane.name}", Static)
+        empty.update("no row holds these words" if found.items else pane.empty)
+        empty.display = not wanted
+        table = self._table(pane)
+        table.display = bool(wanted)
+        if wanted == self.shown.get(pane.name):
+            return
+        at = self._current(pane)
+        self.shown[pane.name] = wanted
+        table.clear()
+        for _, row in wanted:
+            table.add_row(*(Plain(cell) for cell in row))
+        keys = [pane.key(item) for item, _ in wanted]
+        table.move_cursor(row=keys.index(pane.key(at)) if at is not None and pane.key(at) in keys else 0)
+
+    def _table(self, pane: Pane) -> Rows:
+        return self.query_one(f"#rows-{pane.name}", Rows)
+
+    def _current(self, pane: Pane) -> Item | None:
+        """The item that the cursor is on."""
+        shown, at = self.shown.get(pane.name, []), self._table(pane).cursor_row
+        return shown[at][0] if 0 <= at < len(shown) else None
+
+    # --- keys
+
+    def action_pane(self, name: str) -> None:
+        self.query_one(TabbedContent).active = name
+
+    def action_next_pane(self) -> None:
+        names = [pane.name for pane in PANES]
+        self.action_pane(names[(names.index(self.pane.name) + 1) % len(names)])
+
+    def action_filter(self) -> None:
+        field = self.query_one("#filter", Input)
+        field.remove_class("-hidden")
+        field.focus()
+
+    def action_clear(self) -> None:
+        field = self.query_one("#filter", Input)
+        field.value = ""
+        field.add_class("-hidden")
+        self._table(self.pane).focus()
+
+    def action_detail(self) -> None:
+        pane, item = self.pane, self._current(self.pane)
+        if item is not None:
+            self._open(pane, item)
+
+    @work(thread=True, exclusive=True, group="page")
+    def _open(self, pane: Pane, item: Item) -> None:
+        try:
+            words = pane.detail(self.ask, self.where, item)
+        except CsmdError as error:
+            words = error.what
+        self.call_from_thread(self.push_screen, Page(words))
+
+    def on_tabbed_content_tab_activated(self) -> None:
+        self._table(self.pane).focus()
+        self.refresh_pane()
+
+    def on_data_table_row_selected(self) -> None:
+        self.action_detail()
+
+    def on_input_changed(self) -> None:
+        self._fill(self.pane)
+
+    def on_input_submitted(self) -> None:
+        self._table(self.pane).focus()
+
+
+def Plain(cell: str) -> Any:  # noqa: N802 - a cell is a text, whatever brackets stand in it
+    """A cell that is shown as it is."""
+    from rich.text import Text
+
+    return Text(cell, no_wrap=True, overflow="ellipsis")
+
+
+def show_screen(ask: Ask, where: Mapping[str, str]) -> None:
+    """Shows the screen until the user ends it."""
+    Top(ask, where).run()

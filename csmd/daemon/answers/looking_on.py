@@ -1,0 +1,109 @@
+"""For who looks on while csmd works: what has happened since the last look, and one line about a session.
+
+Both are asked again and again: each answer costs a few look-ups by key, and stands before no hook.
+"""
+
+from __future__ import annotations
+
+from pathlib import PurePath
+from typing import TYPE_CHECKING, Any
+
+from csmd import text
+from csmd.daemon.tool import PLACE, REQUIRED, Params, Tool, places
+from csmd.errors import BadInput
+from csmd.store import context, stream
+from csmd.store.sqlite import Rows
+from csmd.store.stream import Happening
+
+if TYPE_CHECKING:
+    from csmd.daemon.tools import Tools
+
+#: Of one kind in one answer; who gets so many asks again at once.
+MOST = 200
+#: Characters of a text; `csmd session transcript` shows the whole.
+TEXT_CHARACTERS = 1000
+#: Of one project's rows so many of all projects' are looked through for the first look.
+BACK = 20_000
+
+
+def _tail(tools: Tools, rows: Rows, params: Params) -> dict[str, Any]:
+    seen, last = places(rows, params), stream.positions(rows)
+    if not params["cursor"]:
+        limit = min(max(params["last"], 0), MOST)
+        found = [one for kind in stream.KINDS for one in _latest(rows, kind, last[kind], seen, limit)]
+        found = sorted(found, key=_order)[-limit:] if limit else []
+        return {"cursor": _written(last), "more": False, "items": [_item(one) for one in found]}
+    found, more = [], False
+    for kind, position in _read(params["cursor"]).items():
+        news = stream.after(rows, kind, min(position, last[kind]), projects=seen, limit=MOST)
+        if len(news) == MOST:
+            last[kind], more = news[-1].seq, True
+        found += news
+    return {"cursor": _written(last), "more": more, "items": [_item(one) for one in sorted(found, key=_order)]}
+
+
+def _latest(rows: Rows, kind: str, last: int, seen: list[int] | None, limit: int) -> list[Happening]:
+    return stream.latest(rows, kind, after=max(0, last - BACK), projects=seen, limit=limit)
+
+
+def _order(one: Happening) -> tuple[str, int, int]:
+    return one.at, stream.KINDS.index(one.kind), one.seq
+
+
+def _written(positions: dict[str, int]) -> str:
+    return ",".join(str(positions[kind]) for kind in stream.KINDS)
+
+
+def _read(cursor: str) -> dict[str, int]:
+    numbers = cursor.split(",")
+    if len(numbers) != len(stream.KINDS) or not all(number.isdecimal() and len(number) < 19 for number in numbers):
+        raise BadInput(f"csm_tail: {cursor!r} is no cursor", hint="give back what the last answer gave, or nothing")
+    return dict(zip(stream.KINDS, map(int, numbers), strict=True))
+
+
+def _item(one: Happening) -> dict[str, Any]:
+    tokens, memories = one.amounts
+    return {
+        "kind": one.kind,
+        "at": one.at,
+        "project": one.project,
+        "name": PurePath(one.project).name,
+        "session": one.session,
+        "what": one.word,
+        "text": text.cut(one.text, TEXT_CHARACTERS),
+        **({"tokens": tokens, "memories": memories} if one.kind == "injection" else {}),
+    }
+
+
+def _line(tools: Tools, rows: Rows, params: Params) -> dict[str, Any]:
+    memories, tokens = context.injected(rows, params["id"])
+    return {
+        "memories": memories,
+        "tokens": tokens,
+        "line": line(memories, tokens, is_recording=not tools.store.refuses),
+    }
+
+
+def line(memories: int, tokens: int, *, is_recording: bool, is_paused: bool = False) -> str:
+    """What stands below a session, "" for nothing: what it was told, or why csmd does not work for it."""
+    if not is_recording:
+        return "csmd: not recording"
+    if is_paused:
+        return "csmd: paused"
+    if not memories:
+        return ""
+    return (
+        f"csmd: {memories} {'memory' if memories == 1 else 'memories'}, {tokens} {'token' if tokens == 1 else 'tokens'}"
+    )
+
+
+TOOLS: dict[str, Tool] = {
+    "csm_tail": Tool(
+        summary="What has happened since a cursor", mutates=False, run=_tail, lane="status",
+        parameters={"cursor": (str, ""), "last": (int, 10), **PLACE},
+    ),
+    "csm_session_line": Tool(
+        summary="One line about what a session was told", mutates=False, run=_line, lane="status",
+        parameters={"id": (str, REQUIRED)},
+    ),
+}  # fmt: skip

@@ -1,0 +1,82 @@
+"""What `csmd status` tells from rows: counts, projects, who works now, the room that is used; no table is read whole."""
+
+from __future__ import annotations
+
+from collections import Counter
+from datetime import UTC, datetime, timedelta
+from typing import Any
+
+from csmd.capture.hosts import claude_windows
+from csmd.config import Config
+from csmd.daemon import clients, growth, kept, retention
+from csmd.daemon.now import iso
+from csmd.store import counts, sessions, sizes, vectors
+from csmd.store.sqlite import Rows
+
+#: A session without a turn for this long is nobody's any more.
+LIVE = timedelta(hours=1)
+MOST_LIVE = 5
+
+
+def known(rows: Rows, config: Config, model: str | None, *, now: datetime) -> dict[str, Any]:
+    """What the rows tell at `now`; `model` is the embedding model's identity. StoreError where they cannot be read."""
+    counters, known_clients = counts.counters(rows), clients.told(rows, config)
+    figures = retention.figures(rows, config.settings, counters)
+    return {
+        "waiting": vectors.left(rows, vectors.model_seq(rows, model)) if model else 0,
+        "counts": counts.known(rows),
+        "memories": _memories(counts.memories_by(rows)),
+        "counters": counters,
+        "last_event": counts.last_event(rows),
+        "last_read": counts.last_read(rows),
+        "live": [_live(*row) for row in sessions.live(rows, since=iso(now - LIVE), limit=MOST_LIVE)],
+        "projects": [
+            {"root": root, "name": title, "sessions": number, "memories": count, "last": last}
+            for _, root, title, number, count, last in counts.projects(rows)
+        ],
+        "transcripts": kept.transcripts(rows, config),
+        "storage": {
+            **figures,
+            "growth": growth.growth(sizes.listing(rows), used=figures["used_bytes"], today=now.astimezone(UTC).date()),
+        },
+        "clients": known_clients,
+        "warnings": [*retention.warnings(rows, config.settings), *clients.warnings(known_clients, config)],
+    }
+
+
+def nothing() -> dict[str, Any]:
+    """What is told when no row can be read."""
+    return {
+        "waiting": 0,
+        "counts": dict.fromkeys(dict(counts.COUNTED), 0),
+        "memories": _memories([]),
+        "counters": {},
+        "last_event": {},
+        "last_read": "",
+        "live": [],
+        "projects": [],
+        "transcripts": None,
+        "storage": {},
+        "clients": None,
+        "warnings": [],
+    }
+
+
+def _memories(found: list[tuple[str, str, int]]) -> dict[str, dict[str, int]]:
+    gates: Counter[str] = Counter()
+    tiers: Counter[str] = Counter()
+    for gate, tier, amount in found:
+        gates[gate] += amount
+        tiers[tier] += amount
+    return {"by_gate": dict(gates), "by_tier": dict(tiers)}
+
+
+def _live(session: str, project: str, model: str, last: str, tokens: int) -> dict[str, Any]:
+    return {
+        "session": session,
+        "project": project,
+        "model": model,
+        "last": last,
+        "tokens": tokens,
+        "window": claude_windows.window(model, tokens),
+    }
