@@ -58,6 +58,11 @@ class Paths:
         return self.home / "run" / "hung"
 
     @property
+    def pauses(self) -> Path:
+        """From when to when nothing is captured (csmd/pauses.py); outlives every database."""
+        return self.home / "pauses.json"
+
+    @property
     def spool(self) -> Path:
         return self.home / "spool"
 

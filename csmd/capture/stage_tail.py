@@ -7,7 +7,6 @@ import os
 from collections import Counter
 from collections.abc import Callable
 from dataclasses import dataclass, replace
-from datetime import UTC, datetime
 from pathlib import Path
 from typing import BinaryIO
 
@@ -15,7 +14,9 @@ from csmd import text, wire
 from csmd.capture import pieces, transcript
 from csmd.capture import stage_purge as purging
 from csmd.capture.exclude import Excludes, Withheld
+from csmd.capture.fields import moment_of
 from csmd.capture.hosts import claude, claude_calls
+from csmd.capture.leaving import Leaving
 from csmd.capture.own import ReadLine
 from csmd.capture.redact import redact, storable_path
 from csmd.capture.stage import BEGINNING_BYTES, SESSION_BYTES, redaction_counts
@@ -98,26 +99,29 @@ def tail(
         if start.reason == "unchanged":
             return report
         places = Places(claude.started_in(beginning))
-        report.excluded = excludes.place(claude.started_in(beginning), places.of("").root)
+        started, home = claude.started_in(beginning), places.of("")
+        report.excluded = excludes.place(started, home.root)
         if report.excluded:
             return report
+        # What is marked is read and left out, so that it stays out when the mark is taken away.
+        report.excluded = excludes.off(started, home.place, home.root)
         source_of = Source(path=name, places=places, room=session_limit, silent=claude.is_warmup(beginning))
-        early = claude.Reading(titles=claude.titles_in(beginning))
         withheld = Withheld(excludes=excludes)
         file.seek(max(0, start.position - claude_calls.BEFORE_BYTES))
-        claude_calls.remember(file.read(min(start.position, claude_calls.BEFORE_BYTES)), withheld)
+        before = file.read(min(start.position, claude_calls.BEFORE_BYTES))
+        claude_calls.remember(before, withheld)
+        leaving = Leaving(
+            excludes=excludes, place_of=places.of, off=report.excluded, began=claude.times_in(beginning)[0],
+            latest=claude.times_in(before)[1], written_at=moment_of(info.st_mtime),
+        )  # fmt: skip
+        early = claude.Reading(titles=leaving.early(claude.titles_in(beginning)))
         bad_before = known.bad_lines if known and start.position else 0
         counted = known.bad_lines if known and not start.position else 0
-        latest = moment_of(info.st_mtime)
         for number, (lines, position) in enumerate(pieces.pieces(file, start.position, stop)):
             read, bad = _parse([] if source_of.silent else lines, tool_limit, notes, now(), withheld, read_line)
-            read.turns = transcript.with_times(read.turns, latest)
-            latest = read.turns[-1].at if read.turns else latest
+            read, left_out = leaving.apart(read)
+            _note_writes(store, left_out)
             read.turns = [_named(turn, store.hash_key) for turn in read.turns]
-            if excludes.projects:
-                read = read.only(
-                    lambda turn: not (excludes.place(turn.cwd) or excludes.place(places.of(turn.cwd).root))
-                )
             reading, first = purging.permitted_lines(store, places.of, read, early)
             state = FileState(
                 path=name,
@@ -129,7 +133,8 @@ def tail(
                 mtime_ns=info.st_mtime_ns,
                 bad_lines=bad_before + report.bad_lines + bad,
             )
-            news = max(0, report.bad_lines + bad - counted) - max(0, report.bad_lines - counted)
+            bad_news = max(0, report.bad_lines + bad - counted) - max(0, report.bad_lines - counted)
+            news = [("bad lines", bad_news), *leaving.news(first_time=start.reason in ("new", "grown"))]
             _store(store, reading, first.titles, news, state, source_of, now(), report)
             report.bad_lines += bad
             report.bytes_read = position - start.position
@@ -150,11 +155,6 @@ class Source:
     places: Places
     room: int
     silent: bool
-
-
-def moment_of(seconds: float) -> str:
-    """A time in seconds since 1970 in csmd's form."""
-    return datetime.fromtimestamp(seconds, UTC).isoformat(timespec="milliseconds").replace("+00:00", "Z")
 
 
 def _named(turn: Turn, key: bytes) -> Turn:
@@ -203,7 +203,7 @@ def _store(
     store: Store,
     reading: claude.Reading,
     early: dict[str, str],
-    bad: int,
+    news: list[tuple[str, int]],
     state: FileState,
     source: Source,
     now: str,
@@ -212,7 +212,7 @@ def _store(
     """Writes what was read in batches; only the last batch moves the cursor, so a crash reads the piece again.
 
     `early` are the titles of the file's beginning: they came when its session was not known yet.
-    What was taken out of a line is counted with its turns, once: `bad` are the malformed lines not counted yet.
+    What was taken out of a line is counted with its turns, once: `news` is what else was not counted yet.
     """
     for turn in reading.turns:
         source.places.of(turn.cwd)  # what is looked up on the disk now does not hold up the writer
@@ -252,7 +252,7 @@ def _store(
                     journal.set_title(rows, session, title, first=True)
                 for uuid in reading.withdrawn:
                     sessions.withdraw(rows, state.path, uuid)
-                counts.count(rows, [("bad lines", bad)])
+                counts.count(rows, news)
                 cursors.save_file(rows, state, now=now)
             counts.count(rows, redaction_counts(found))
             return new, found
@@ -261,6 +261,13 @@ def _store(
         report.turns_new += new
         report.turns_known += len(batch) - new
         report.redactions += found.total()
+
+
+def _note_writes(store: Store, left_out: list[Turn]) -> None:
+    """Notes which transcripts calls wrote that are left out: a pause must not be where lines can be forged."""
+    written = [text.keyed_hash(name, store.hash_key) for turn in left_out for name in turn.writes]
+    if written:
+        store.write(lambda rows: tampered.note(rows, written, at=left_out[0].at))
 
 
 def _leave(rows: Rows, left: claude.Left, key: bytes) -> None:

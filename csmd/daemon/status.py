@@ -12,10 +12,13 @@ import psutil
 
 import csmd
 from csmd import wire
+from csmd.capture import leaving
 from csmd.capture.redact import redact
 from csmd.config import Config
 from csmd.daemon import backups, hosts, kept, retention
+from csmd.daemon.now import now_iso
 from csmd.errors import StoreError
+from csmd.pauses import Pauses
 from csmd.store import counts, files, vectors
 from csmd.store.core import Store
 from csmd.store.sqlite import REPAIR_HINT, Rows
@@ -63,6 +66,8 @@ def status(
         "counts": known["counts"],
         "counters": known["counters"],
         "excluded": {"events": known["counters"].get(hosts.EXCLUDED, 0), "transcripts": len(steward.excluded)},
+        "left_out": {"events": known["counters"].get(hosts.PAUSED, 0), "turns": known["counters"].get(leaving.PAUSED, 0)},
+        "paused": paused(steward.excludes.pauses(), now_iso()),
         "last_event": known["last_event"],
         "spool": {"files": len(spooled), "oldest": spooled[0].name[:16] if spooled else ""},
         "jobs": [
@@ -86,6 +91,12 @@ def status(
         "log": str(config.paths.log_file),
         "degraded": [*degraded, *known["warnings"]],
     }
+
+
+def paused(pauses: Pauses, now: str) -> dict[str, str] | None:
+    """The pause that is on: since when and until when, "" until it is resumed; None when none is."""
+    on = pauses.current(now)
+    return {"since": on[0], "until": on[1]} if on else None
 
 
 def _known(rows: Rows, config: Config, model: str | None) -> dict[str, Any]:

@@ -32,6 +32,7 @@ from csmd.store import cursors, files, reports
 from csmd.store.core import Store
 from csmd.store.cursors import Behind
 from csmd.store.embed import Embedder
+from csmd.store.pauses import PauseFile
 
 log = logging.getLogger(__name__)
 
@@ -68,7 +69,8 @@ class Steward(threading.Thread):
         """Transcripts that were hinted at meanwhile: they do not wait for it."""
         self.left_alone: set[Path] = set()
         """What lies in the spool, is no event and cannot be removed."""
-        self.excludes = reading.excludes(config)
+        self.pauses = PauseFile(config.paths.pauses)
+        self.excludes = reading.excludes(config, self.pauses)
         self.excluded: set[Path] = set()
         """Transcripts of projects that the user wants left out, as far as they were met."""
         self.instructed = Instructed(self)
@@ -133,6 +135,7 @@ class Steward(threading.Thread):
 
     def step(self, now: float) -> bool:
         """Does what is due at the monotonic time `now`; whether more may be due at once."""
+        self.guard("pauses", self.pauses.look)
         if self.store.refuses:  # nothing can be taken in: hooks spool, and status says why
             self.trouble.clear()
             return self._advance_job()

@@ -85,6 +85,6 @@ TEXT_FILES: tuple[str, ...] = (
 )
 #: Files in the home that hold none.
 STRUCTURE_FILES: tuple[str, ...] = (
-    "endpoint", "config.yaml", "hook/*", "hook/__pycache__/*", "run/*.lock", "run/daemon.json", "run/stopped-by-user",
+    "endpoint", "config.yaml", "pauses.json", "hook/*", "hook/__pycache__/*", "run/*.lock", "run/daemon.json", "run/stopped-by-user",
     "run/hung", "run/*.sock", "models/**/*", "README.txt",
 )  # fmt: skip

@@ -141,6 +141,8 @@ def _show(tools: Tools, rows: Rows, params: Params) -> dict[str, Any]:
 
 def _remember(tools: Tools, rows: Rows, params: Params) -> dict[str, Any]:
     body = text.squeeze(redact(params["text"], Counter()))
+    if not params["by_person"] and tools.steward.pauses().current(now_iso()):
+        raise CsmdError("csmd is paused: nothing is kept that no person states", hint="`csmd resume` in a terminal")
     if not text.content_words(_REDACTED.sub("", body)):
         raise BadInput("there is nothing to remember in that text", hint="say it in a sentence")
     by_person = params["by_person"]

@@ -4,6 +4,8 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
+from csmd.daemon import status as state
+from csmd.daemon.now import now_iso
 from csmd.daemon.tool import Params, Tool
 from csmd.store import context, core
 from csmd.store.sqlite import Rows
@@ -28,10 +30,18 @@ def _status(tools: Tools, rows: Rows, params: Params) -> dict[str, Any]:
     return result
 
 
+def _pauses(tools: Tools, rows: Rows, params: Params) -> dict[str, Any]:
+    tools.steward.pauses.look()
+    return {"paused": state.paused(tools.steward.pauses(), now_iso())}
+
+
 TOOLS: dict[str, Tool] = {
     "csm_receipts": Tool(
         summary="What was injected, when and into which session", mutates=False, run=_receipts, parameters={"limit": (int, 20)}
     ),
     "csm_store_check": Tool(summary="Check that the database is sound", mutates=False, run=_check, parameters={}),
+    "csm_runtime_pause": Tool(
+        summary="Whether csmd is paused; read anew from its file", mutates=False, run=_pauses, parameters={}, lane="status"
+    ),
     "csm_runtime_status": Tool(summary="The daemon's state", mutates=False, run=_status, parameters={}, lane="status"),
 }  # fmt: skip
