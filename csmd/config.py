@@ -104,6 +104,10 @@ WHERE_KEYS_LIE = (
 )  # fmt: skip
 
 
+#: Keys that stand by themselves in config.yaml, under the name that the field has.
+WITHOUT_SECTION = frozenset({"status_line"})
+
+
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Settings:
     """What a user may choose in config.yaml, flat keys with a dot as in `brief.max_tokens`."""
@@ -156,7 +160,7 @@ class Settings:
     def key(name: str) -> str:
         """The name a key has in config.yaml: `brief_max_tokens` is `brief.max_tokens`."""
         head, _, rest = name.partition("_")
-        return f"{head}.{rest}"
+        return name if name in WITHOUT_SECTION else f"{head}.{rest}"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -14,6 +14,7 @@ import click
 
 import csmd
 from csmd.cli import ask as asking
+from csmd.cli import config as configuring
 from csmd.cli import context as instructing
 from csmd.cli import intake, pause, privacy, running, session, setup, state, upkeep
 from csmd.cli import project as projects
@@ -21,7 +22,7 @@ from csmd.config import default_paths
 from csmd.errors import CsmdError
 
 #: The subjects, in the order that `csmd --help` lists their verbs.
-SUBJECTS = (setup, running, state, pause, intake, asking, privacy, session, projects, instructing, upkeep)
+SUBJECTS = (setup, running, state, pause, intake, asking, privacy, session, projects, instructing, upkeep, configuring)
 
 
 def entry() -> None:

@@ -134,6 +134,7 @@ def _about(row: dict[str, Any]) -> list[tuple[str, str]]:
     about = [
         ("path", f"{_tilde(row['root'])}{kind}"),
         ("last", f"{show.when(row['last'])}, id {row['id']}"),
+        ("left out", ".csmd-off lies there: nothing that is said there is captured" if row["off"] else ""),
         ("remote", row["remote"]),
         *((_WHY[other["why"]], _tilde(other["path"])) for other in row["aliases"]),
         *(("merged", _tilde(path)) for path in row["merged"]),

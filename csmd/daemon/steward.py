@@ -252,6 +252,8 @@ class Steward(threading.Thread):
                 )  # fmt: skip
                 if report.excluded:
                     self.excluded.add(path)
+                elif report.bytes_read:
+                    self.excluded.discard(path)
             return True
 
         self.guard("transcript", look, about=str(path), strict=strict)
