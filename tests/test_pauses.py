@@ -55,7 +55,8 @@ def test_a_clock_that_was_set_back_loses_no_span() -> None:
 
 
 @pytest.mark.parametrize(
-    "data", [b"", b"[]", b'{"pauses": 5}', b'{"pauses": [{"from": "x", "to": ""}]}', b'{"pauses": [{"from": 1}]}', b"\xff"]
+    "data",
+    [b"", b"[]", b'{"pauses": 5}', b'{"pauses": [{"from": "x", "to": ""}]}', b'{"pauses": [{"from": 1}]}', b"\xff"],
 )
 def test_a_file_that_cannot_be_read_is_told_and_not_taken_for_no_pause(data: bytes) -> None:
     with pytest.raises(ConfigError, match="nothing was to be captured"):

@@ -67,7 +67,7 @@ def get(key: str, as_json: bool) -> None:
     """Print the value of KEY."""
     field = _field(key)
     value = _plain(getattr(parse_settings(_text(), where=str(_path())), field))
-    out({"key": key, "value": value}, as_json, lambda row: [click.echo(line) for line in _lines(row["value"])])
+    out({"key": key, "value": value}, as_json, _valued)
 
 
 @config_.command("set")
@@ -212,8 +212,11 @@ def _word(value: Any) -> str:
     return config_text.changed("", "x", value)[len("x: ") :].rstrip("\n")
 
 
-def _lines(value: Any) -> list[str]:
-    return [str(one) for one in value] if isinstance(value, list) else [value if isinstance(value, str) else _word(value)]
+def _valued(row: dict[str, Any]) -> None:
+    """The value alone, for scripts: a list's one on each line."""
+    value = row["value"]
+    for one in value if isinstance(value, list) else [value]:
+        click.echo(one if isinstance(one, str) else _word(one))
 
 
 def _listed(value: dict[str, Any]) -> None:
@@ -231,4 +234,3 @@ def _listed(value: dict[str, Any]) -> None:
 
 #: In the order that `csmd --help` lists them.
 VERBS: tuple[click.Command, ...] = (config_,)
-

@@ -22,9 +22,9 @@ class Entry:
     """A key with its value: its whole name, where its line and its value end, and the mapping it stands in."""
 
     name: str
-    key: yaml.Node
-    value: yaml.Node
-    around: yaml.MappingNode
+    key: Any
+    value: Any
+    around: Any
 
 
 def changed(text: str, name: str, value: Any) -> str:
@@ -97,7 +97,7 @@ def _composed(text: str) -> yaml.MappingNode | None:
 def _entries(node: yaml.MappingNode | None, prefix: str = "", depth: int = 0) -> Iterator[Entry]:
     for key, value in node.value if node is not None and depth < 8 else ():
         name = f"{prefix}{key.value}"
-        yield Entry(name, key, value, node)  # type: ignore[arg-type]
+        yield Entry(name, key, value, node)
         if value.id == "mapping":
             yield from _entries(value, f"{name}.", depth + 1)
 
@@ -106,11 +106,13 @@ def _shown(value: Any) -> str:
     """A value on one line."""
     import yaml
 
-    lines: str = yaml.safe_dump(list(value) if isinstance(value, tuple) else value, default_flow_style=True, width=1 << 30)
+    lines: str = yaml.safe_dump(
+        list(value) if isinstance(value, tuple) else value, default_flow_style=True, width=1 << 30
+    )
     return lines.removesuffix("...\n").strip()
 
 
-def _end(text: str, value: yaml.Node) -> int:
+def _end(text: str, value: Any) -> int:
     """Where a value ends; that of a block is said to end where the next thing begins, comments and all."""
     end = value.end_mark.index
     block = value.style in ("|", ">") if value.id == "scalar" else not value.flow_style
@@ -129,7 +131,7 @@ def _with_value(text: str, entry: Entry, shown: str) -> str:
     return f"{text[: colon + 1]} {shown}{'  ' * bool(remark)}{remark}{text[max(colon + 1, _end(text, entry.value)) :]}"
 
 
-def _added(text: str, around: yaml.MappingNode, name: str, shown: str) -> str:
+def _added(text: str, around: Any, name: str, shown: str) -> str:
     """The text with one more key in a mapping."""
     if around.flow_style:
         close = around.end_mark.index - 1

@@ -25,7 +25,9 @@ from csmd.pauses import Pauses
 
 
 @click.command()
-@click.option("--for", "length", metavar="TIME", default="", help="How long, e.g. 30m, 2h or 1d; else until `csmd resume`.")
+@click.option(
+    "--for", "length", metavar="TIME", default="", help="How long, e.g. 30m, 2h or 1d; else until `csmd resume`."
+)
 @json_option
 def pause(length: str, as_json: bool) -> None:
     """Capture nothing and tell nobody anything. What is said meanwhile stays left out, also later."""

@@ -6,20 +6,16 @@ import click
 
 from csmd.cli import ask as asking
 from csmd.cli import install as installing
-from csmd.cli import service, show_status
+from csmd.cli import show_status
 from csmd.cli.ask import json_option
 from csmd.config import default_paths
-from csmd.errors import DaemonUnreachable
 
 
 @click.command()
 @json_option
 def status(as_json: bool) -> None:
     """Show whether everything works, and what is known."""
-    try:
-        value = asking.ask("csm_runtime_status")
-    except DaemonUnreachable as error:
-        raise service.why_not(default_paths(), error) from None
+    value = asking.ask("csm_runtime_status")
     value["degraded"] += installing.trouble(default_paths())
     asking.out(value, as_json, show_status.status)
 

@@ -154,7 +154,11 @@ def _serve(config: Config) -> None:
         paths.hung_mark.unlink(missing_ok=True)
         watch.follow(steward.roots(), alone=steward.instructed.folders())
         steward.start()
-        log.info("listening")
+        words = "search by words and meaning" if tools.model_name() else "search by words: no embedding model"
+        on = steward.pauses().current(now_iso())
+        log.info(
+            "listening, directories of transcripts: %d, %s%s", len(steward.roots()), words, ", paused" if on else ""
+        )
         while not stop.wait(LOOK_S):
             if watch.follow(
                 steward.roots(), alone=steward.instructed.folders()

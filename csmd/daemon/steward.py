@@ -22,7 +22,7 @@ from csmd.believe import stage as believe
 from csmd.capture import stage as capture
 from csmd.capture import stage_tail
 from csmd.config import Config
-from csmd.daemon import backups, embedding, jobs, reading, replay, retention
+from csmd.daemon import backups, embedding, jobs, logs, reading, replay, retention, summary
 from csmd.daemon.instructed import Instructed
 from csmd.daemon.jobs import Job
 from csmd.daemon.now import iso
@@ -81,6 +81,7 @@ class Steward(threading.Thread):
         self._next_live = self._next_full = self._next_backup = 0.0
         self.next_retention: float | None = None
         self._commits_seen = 0
+        self._hourly = summary.Hourly()
 
     def hint(self, path: str) -> None:
         """Says that a transcript or an instruction file may have changed; cheap, from any thread."""
@@ -135,7 +136,7 @@ class Steward(threading.Thread):
 
     def step(self, now: float) -> bool:
         """Does what is due at the monotonic time `now`; whether more may be due at once."""
-        self.guard("pauses", self.pauses.look)
+        self.guard("pauses", lambda: summary.look_at(self.pauses))
         if self.store.refuses:  # nothing can be taken in: hooks spool, and status says why
             self.trouble.clear()
             return self._advance_job()
@@ -163,6 +164,7 @@ class Steward(threading.Thread):
         if (worked and not at_job) or self.store.commits - self._commits_seen > 200:
             self._commits_seen = self.store.commits
             self.guard("checkpoint", lambda: bool(self.store.checkpoint()))
+        self.guard("summary", lambda: self._hourly.step(self, now))
         busy = at_job or worked or embedded or self._somebody_waits()
         if not busy and now >= self._next_backup:
             self._next_backup = now + backups.LOOK_S
@@ -338,8 +340,10 @@ class Steward(threading.Thread):
             )
             # The same trouble at every tick is one line in the log, not a thousand.
             if self.trouble.get(place) != trouble:
-                log.warning("%s: %s, see `csmd status`", what, type(error).__name__, exc_info=None if known else error)
+                said = logs.kind_of(error)
+                log.warning("%s: %s; `csmd status` says where", what, said, exc_info=None if known else error)
             self.trouble[place] = trouble
             return False
-        self.trouble.pop(place, None)
+        if self.trouble.pop(place, None):
+            log.info("%s: well again", what)
         return result

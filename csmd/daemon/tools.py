@@ -10,7 +10,18 @@ from collections.abc import Callable
 from typing import Any
 
 from csmd.config import Config
-from csmd.daemon.answers import instructions, memory, privacy, projects, session_files, sessions, state, upkeep, work
+from csmd.daemon.answers import (
+    instructions,
+    memory,
+    privacy,
+    projects,
+    receipts,
+    session_files,
+    sessions,
+    state,
+    upkeep,
+    work,
+)
 from csmd.daemon.steward import Steward
 from csmd.daemon.tool import Params, Tool, checked
 from csmd.errors import BadInput
@@ -79,6 +90,7 @@ TOOLS: dict[str, Tool] = {
     **work.TOOLS,
     **privacy.TOOLS,
     **upkeep.TOOLS,
+    **receipts.TOOLS,
     **state.TOOLS,
     "csm_tools": Tool(summary="List what can be asked", mutates=False, run=_list_tools, parameters={}),
 }

@@ -351,5 +351,3 @@ def test_each_directory_is_asked_about_once_in_a_reading(world: World) -> None:
     world.write(*(line("user", f"bird {n} sings", at(n), f"u{n}", cwd=f"/p/{n % 2}") for n in range(40)))
     world.tail()
     assert len(asked) < 10 and len(world.said()) == 40
-
-

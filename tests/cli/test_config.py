@@ -103,7 +103,9 @@ def test_every_key_is_explained_by_the_words_in_the_code() -> None:
     assert list(said) == [Settings.key(field.name) for field in fields(Settings)]
     assert all(len(words) > 20 for words in said.values())
     assert parse_settings(config.template(), where="x") == Settings()
-    uncommented = "\n".join(line[1:] for line in config.template().splitlines() if line.startswith("#") and line[1] != " ")
+    uncommented = "\n".join(
+        line[1:] for line in config.template().splitlines() if line.startswith("#") and line[1] != " "
+    )
     assert parse_settings(uncommented, where="x") == Settings()
 
 
@@ -121,7 +123,10 @@ def test_keys_are_listed_read_set_and_unset(machine: Machine) -> None:
     assert file.read_text() == "brief.max_tokens: 600\nstages.inject: false\nprivacy.exclude: [~/clients/*, /w/other]\n"
     assert stat.S_IMODE(file.stat().st_mode) == 0o600
     assert machine.csmd("config", "get", "brief.max_tokens") == "600\n"
-    assert machine.csmd("config", "get", "privacy.exclude", "--json")["value"] == [f"{machine.root}/clients/*", "/w/other"]
+    assert machine.csmd("config", "get", "privacy.exclude", "--json")["value"] == [
+        f"{machine.root}/clients/*",
+        "/w/other",
+    ]
     rows = {row["key"]: row for row in machine.csmd("config", "list", "--json")["keys"]}
     assert (rows["brief.max_tokens"]["value"], rows["brief.max_tokens"]["default"]) == (600, 900)
     assert [key for key, row in rows.items() if row["set"]] == ["brief.max_tokens", "stages.inject", "privacy.exclude"]
@@ -159,7 +164,9 @@ def editor(machine: Machine, *scripts: str) -> dict[str, str]:
     """An editor that does at each call what the next of these says (of "$1")."""
     place = machine.root / "editor"
     parts = "\n".join(f'if [ "$n" = {number} ]; then {script}; fi' for number, script in enumerate(scripts))
-    place.write_text(f'#!/bin/sh\nn=$(cat {place}.n 2>/dev/null || echo 0)\necho $((n + 1)) > {place}.n\nsleep 0.01\n{parts}\n')
+    place.write_text(
+        f"#!/bin/sh\nn=$(cat {place}.n 2>/dev/null || echo 0)\necho $((n + 1)) > {place}.n\nsleep 0.01\n{parts}\n"
+    )
     place.chmod(0o700)
     return {"VISUAL": str(place)}
 

@@ -173,5 +173,3 @@ def test_a_mark_in_the_project_has_its_sessions_left_out_until_it_is_taken_away(
     assert machine.event("UserPromptSubmit", "s9", prompt="go on", cwd=str(inner))[0] == "ok"
     status = machine.status()
     assert (status["counts"]["turns"], status["excluded"]["transcripts"]) == (3, 0)
-
-

@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any
 
 from csmd.daemon import status as state
+from csmd.daemon import summary
 from csmd.daemon.now import now_iso
 from csmd.daemon.tool import Params, Tool
 from csmd.store import context, core
@@ -31,7 +32,7 @@ def _status(tools: Tools, rows: Rows, params: Params) -> dict[str, Any]:
 
 
 def _pauses(tools: Tools, rows: Rows, params: Params) -> dict[str, Any]:
-    tools.steward.pauses.look()
+    summary.look_at(tools.steward.pauses)
     return {"paused": state.paused(tools.steward.pauses(), now_iso())}
 
 
