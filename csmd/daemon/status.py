@@ -12,7 +12,6 @@ import psutil
 
 import csmd
 from csmd import wire
-from csmd.capture import leaving
 from csmd.capture.redact import redact
 from csmd.config import Config
 from csmd.daemon import backups, hosts, kept, retention
@@ -66,10 +65,6 @@ def status(
         "counts": known["counts"],
         "counters": known["counters"],
         "excluded": {"events": known["counters"].get(hosts.EXCLUDED, 0), "transcripts": len(steward.excluded)},
-        "left_out": {
-            "events": known["counters"].get(hosts.PAUSED, 0),
-            "turns": known["counters"].get(leaving.PAUSED, 0),
-        },
         "paused": paused(steward.excludes.pauses(), now_iso()),
         "last_event": known["last_event"],
         "spool": {"files": len(spooled), "oldest": spooled[0].name[:16] if spooled else ""},

@@ -264,7 +264,7 @@ def test_search_answers_as_the_contract_says(full: Machine) -> None:
         assert hit["at"].endswith("Z") and 0 <= hit["confidence"] <= 1
     explained = full.csmd("search", "database_url", "--kind", "memory", "--limit", "1", "--explain", "--json")["hits"]
     assert len(explained) == 1 and set(explained[0]) == HIT | {"factors"}
-    assert full.csmd("search", "database_url", "--project", "/elsewhere", "--kind", "turn", "--json")["hits"] == []
+    assert full.csmd("search", "database_url", "--project", "/usr", "--kind", "turn", "--json")["hits"] == []
     assert full.csmd("search", "database_url", "--all-projects", "--json")["hits"]
 
 
@@ -310,7 +310,8 @@ def test_import_and_sync_answer_as_the_contract_says(full: Machine) -> None:
 def test_status_answers_as_the_contract_says(full: Machine) -> None:
     found = full.csmd("status", "--json")
     assert {"version", "proto", "home", "daemon", "worker", "model", "counts", "counters", "last_event", "spool", "jobs",
-            "projects", "watching", "transcripts", "storage", "log", "degraded", "excluded"} == set(found)  # fmt: skip
+            "projects", "watching", "transcripts", "storage", "log", "degraded", "excluded",
+            "paused"} == set(found)  # fmt: skip
     assert {"pid", "uptime_s", "rss_mb", "cpu_s"} == set(found["daemon"])
     assert (found["home"], found["spool"], found["jobs"]) == (str(full.home), {"files": 0, "oldest": ""}, [])
     assert found["watching"] == [str(full.assistant / "projects")]
