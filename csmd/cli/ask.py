@@ -69,8 +69,9 @@ def _named(project: str) -> str:
         for row in ask("csm_project_list")["projects"]
     ]
     paths = [root for _, roots in known for root in roots if root]
-    if about in paths or ("/" in project and any(Path(about).is_relative_to(root) for root in paths)):
-        return about
+    around = [root for root in paths if root == about or ("/" in project and Path(about).is_relative_to(root))]
+    if around:
+        return max(around, key=len)
     named = [roots[0] for name, roots in known if name == project]
     if len(named) > 1:
         raise CsmdError(f"{len(named)} projects are called {project}: {', '.join(named)}", hint="name one by its path")

@@ -26,7 +26,7 @@ STYLES = {"warning": "yellow", "error": "red", "critical": "red"}
 @click.option("--follow", is_flag=True, help="Go on with what is written from now on.")
 @json_option
 def logs(number: int, follow: bool, as_json: bool) -> None:
-    """Show what the daemon has logged: what it did, and what went wrong."""
+    """Show what the daemon did, and what went wrong."""
     path = default_paths().log_file
     older = [path.with_name(f"{path.name}.{place}") for place in (3, 2, 1)]
     lines = [line for file in (*older, path) for line in _lines(file)][-number:]
