@@ -10,7 +10,7 @@ from __future__ import annotations
 import re
 from bisect import bisect_right
 from dataclasses import dataclass
-from functools import lru_cache
+from functools import cached_property
 
 from csmd import wire
 from csmd.errors import BadInput, ConfigError
@@ -23,7 +23,7 @@ FOREVER = "~"
 LONGEST_S = 366 * 86_400
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True)
 class Pauses:
     """Spans of (begin, end) in the order they were chosen; the last one's end is "" until it is resumed."""
 
@@ -35,9 +35,22 @@ class Pauses:
 
     def touches(self, first: str, last: str) -> bool:
         """Whether some moment from `first` to `last` lies in a pause."""
-        begins, ends = _merged(self.spans)
+        begins, ends = self._merged
         place = bisect_right(begins, last)
         return place > 0 and ends[place - 1] > first
+
+    @cached_property
+    def _merged(self) -> tuple[list[str], list[str]]:
+        """Begins and ends of the same times without overlaps, in order: a clock may have been set back between two."""
+        begins: list[str] = []
+        ends: list[str] = []
+        for begin, end in sorted((begin, end or FOREVER) for begin, end in self.spans):
+            if ends and begin <= ends[-1]:
+                ends[-1] = max(ends[-1], end)
+            elif begin < end:
+                begins.append(begin)
+                ends.append(end)
+        return begins, ends
 
     def current(self, now: str) -> tuple[str, str] | None:
         """(begin, end) of the pause that is on, its end "" until it is resumed; None when none is."""
@@ -55,20 +68,6 @@ class Pauses:
         """With the pause that is on ended now; one from before the clock was set back ends where it began."""
         on = self.current(now)
         return Pauses((*self.spans[:-1], (on[0], max(on[0], now)))) if on else self
-
-
-@lru_cache(maxsize=8)
-def _merged(spans: tuple[tuple[str, str], ...]) -> tuple[list[str], list[str]]:
-    """Begins and ends of the same times without overlaps, in order: a clock may have been set back between two."""
-    begins: list[str] = []
-    ends: list[str] = []
-    for begin, end in sorted((begin, end or FOREVER) for begin, end in spans):
-        if ends and begin <= ends[-1]:
-            ends[-1] = max(ends[-1], end)
-        elif begin < end:
-            begins.append(begin)
-            ends.append(end)
-    return begins, ends
 
 
 def parse(data: bytes, *, where: str) -> Pauses:

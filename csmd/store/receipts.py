@@ -44,10 +44,9 @@ def like(rows: Rows, prefix: str) -> list[Receipt]:
 
 def last_session(rows: Rows, projects: Sequence[int] | None) -> str:
     """The session that was told something last in these places (None: anywhere); "" when none was."""
-    marks = "" if projects is None else f"where n.project_seq in ({', '.join(str(int(seq)) for seq in projects)})"
-    return str(
-        rows.value(f"select n.session_id from injections n {marks} order by n.at desc, n.seq desc limit 1") or ""  # noqa: S608
-    )
+    wanted = "" if projects is None else f"and n.project_seq in ({', '.join(str(int(seq)) for seq in projects)})"
+    sql = f"select n.session_id from injections n where n.seq > 0 {wanted} order by n.at desc, n.seq desc limit 1"  # noqa: S608
+    return str(rows.value(sql) or "")
 
 
 def sessions_like(rows: Rows, prefix: str) -> list[str]:

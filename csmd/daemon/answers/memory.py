@@ -142,10 +142,19 @@ def _show(tools: Tools, rows: Rows, params: Params) -> dict[str, Any]:
     }
 
 
+def _refuse_where_left_out(tools: Tools, params: Params) -> None:
+    """CsmdError where the user has csmd look away: what a model saves there is no more to be kept than what is said."""
+    if tools.steward.pauses().current(now_iso()):
+        raise CsmdError("csmd is paused: nothing is kept that no person states", hint="`csmd resume` in a terminal")
+    places = [place for place in (params["project"], params[ASKING]) if place]
+    if tools.steward.excludes.place(*places) or tools.steward.excludes.off(*places):
+        raise CsmdError("the user has left this directory out: nothing is kept that no person states")
+
+
 def _remember(tools: Tools, rows: Rows, params: Params) -> dict[str, Any]:
     body = text.squeeze(redact(params["text"], Counter()))
-    if not params["by_person"] and tools.steward.pauses().current(now_iso()):
-        raise CsmdError("csmd is paused: nothing is kept that no person states", hint="`csmd resume` in a terminal")
+    if not params["by_person"]:
+        _refuse_where_left_out(tools, params)
     if not text.content_words(_REDACTED.sub("", body)):
         raise BadInput("there is nothing to remember in that text", hint="say it in a sentence")
     if len(body) > MOST_CHARACTERS:
