@@ -68,6 +68,11 @@ class Paths:
         return self.home / "run" / "passed-by"
 
     @property
+    def pauses(self) -> Path:
+        """From when to when nothing is captured (csmd/pauses.py); outlives every database."""
+        return self.home / "pauses.json"
+
+    @property
     def spool(self) -> Path:
         return self.home / "spool"
 
@@ -109,8 +114,8 @@ WHERE_KEYS_LIE = (
 )  # fmt: skip
 
 
-#: Keys that are one word with underscores.
-WHOLE_KEYS = frozenset({"status_line"})
+#: Keys that stand by themselves in config.yaml, under the name that the field has.
+WITHOUT_SECTION = frozenset({"status_line"})
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -168,10 +173,8 @@ class Settings:
     @staticmethod
     def key(name: str) -> str:
         """The name a key has in config.yaml: `brief_max_tokens` is `brief.max_tokens`; some belong to no group."""
-        if name in WHOLE_KEYS:
-            return name
         head, _, rest = name.partition("_")
-        return f"{head}.{rest}"
+        return name if name in WITHOUT_SECTION else f"{head}.{rest}"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

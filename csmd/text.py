@@ -135,6 +135,12 @@ def utf16_units(text: str) -> int:
     return len(text) + sum(1 for char in text if ord(char) > 0xFFFF)
 
 
+def amount(number: int, one: str) -> str:
+    """So many of something in words: `1 memory`, `2 memories`, `0 new turns`."""
+    many = one[:-1] + "ies" if one.endswith("y") else one + "s"
+    return f"{number} {one if number == 1 else many}"
+
+
 def squeeze(text: str) -> str:
     """`text` on one line with single spaces."""
     return _SPACE.sub(" ", text).strip()

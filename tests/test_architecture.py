@@ -16,7 +16,7 @@ MODULES = sorted(path for path in PACKAGE.rglob("*.py") if "_share" not in path.
 
 #: Left to right; a folder may import those to its left and itself.
 LAYERS = ["vocabulary", "store", "capture", "distill", "believe", "recall", "dream", "daemon"]
-VOCABULARY = {"errors", "model", "config", "text", "wire", "__init__"}
+VOCABULARY = {"errors", "model", "config", "text", "wire", "pauses", "__init__"}
 RIM = {"cli", "client", "mcp", "__main__"}
 STAGES = {"capture", "distill", "believe", "recall", "dream"}
 SOFT_CAP, HARD_CAP = 300, 450
@@ -43,7 +43,7 @@ ONLY_IN = {
     "sqlite_vec": {"store.sqlite"},
     "psycopg": {"store.postgres"},
     "json": {"wire", "client", "daemon.server", "mcp", "capture.hosts.claude"},
-    "yaml": {"config", "store.files", "capture.matter"},
+    "yaml": {"config", "store.files", "capture.matter", "cli.config_text"},
     "frontmatter": {"capture.matter"},
     "filelock": {"daemon.run"},
     "psutil": {"daemon.run", "daemon.tools", "daemon.usage", "cli.service"},

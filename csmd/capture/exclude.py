@@ -1,4 +1,4 @@
-"""What the user wants left out altogether: projects that are not captured, files whose content is not kept.
+"""What the user wants left out altogether: projects, times of a pause, files whose content is not kept.
 
 Globs: `**/` is any number of folders, `*` and `?` stay inside one. A project's glob holds for what is
 below it, too. A tool that names an excluded file is kept without what it was given or has shown.
@@ -7,10 +7,12 @@ below it, too. A tool that names an excluded file is kept without what it was gi
 from __future__ import annotations
 
 import re
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from functools import lru_cache
 from typing import Any
+
+from csmd.pauses import Pauses
 
 NOT_KEPT = "[not kept: excluded file]"
 #: Where a tool's input says which file it is about, and what else of it is kept then.
@@ -20,12 +22,30 @@ KEPT_KEYS = (*PATH_KEYS, "description", "offset", "limit")
 _BETWEEN = re.compile(r"[\s\"'`;|&<>()=,]+")
 
 
+def nowhere(folder: str) -> bool:
+    """Where no directory is marked."""
+    del folder
+    return False
+
+
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Excludes:
-    """The globs in force (`privacy.exclude`, `privacy.exclude_files`)."""
+    """What is in force: the globs of the configuration, marks in directories, pauses."""
 
     projects: tuple[str, ...] = ()
     files: tuple[str, ...] = ()
+    is_off: Callable[[str], bool] = nowhere
+    """Whether a directory or one above it is marked (`.csmd-off`); asks the disk."""
+    pauses: Callable[[], Pauses] = Pauses
+
+    def off(self, *folders: str) -> bool:
+        """Whether one of these directories is marked; asks the disk."""
+        return any(self.is_off(folder) for folder in dict.fromkeys(folders) if folder)
+
+    @property
+    def ask_the_disk(self) -> bool:
+        """Whether what is left out depends on what a disk says."""
+        return bool(self.projects) or self.is_off is not nowhere
 
     def place(self, *folders: str) -> bool:
         """Whether one of these directories, or one above it, is excluded."""

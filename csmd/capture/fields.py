@@ -38,6 +38,11 @@ def _is_harmless(label: str) -> bool:
     return redact(label, Counter()) == label
 
 
+def moment_of(seconds: float) -> str:
+    """A time in seconds since 1970 in csmd's form."""
+    return datetime.fromtimestamp(seconds, UTC).isoformat(timespec="milliseconds").replace("+00:00", "Z")
+
+
 def moment(value: dict[str, Any]) -> str:
     """The time under `timestamp` in csmd's form; the epoch when there is none that can be read."""
     try:

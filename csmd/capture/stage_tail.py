@@ -6,8 +6,7 @@ import contextlib
 import os
 from collections import Counter
 from collections.abc import Callable
-from dataclasses import dataclass, replace
-from datetime import UTC, datetime
+from dataclasses import replace
 from pathlib import Path
 from typing import BinaryIO
 
@@ -15,47 +14,22 @@ from csmd import text, wire
 from csmd.capture import pieces, transcript
 from csmd.capture import stage_purge as purging
 from csmd.capture.exclude import Excludes, Withheld
-from csmd.capture.hosts import claude, claude_calls, claude_versions
+from csmd.capture.fields import moment_of
+from csmd.capture.hosts import claude, claude_calls
+from csmd.capture.leaving import Leaving
 from csmd.capture.own import ReadLine
 from csmd.capture.redact import redact, storable_path
-from csmd.capture.stage import BEGINNING_BYTES, SESSION_BYTES, redaction_counts
+from csmd.capture.stage import BEGINNING_BYTES, SESSION_BYTES
 from csmd.capture.stage_place import Places
+from csmd.capture.stage_write import Source, note_writes, store_piece
+from csmd.capture.stage_write import Tail as Tail
 from csmd.errors import BadInput, TooLarge
 from csmd.model import Turn
-from csmd.store import clients as client_versions
-from csmd.store import (
-    counts,
-    cursors,
-    files,
-    journal,
-    projects,
-    queue,
-    sessions,
-    tampered,
-    tombstones,
-)
+from csmd.store import cursors, files, tombstones
 from csmd.store.core import Store
 from csmd.store.cursors import FileState
 from csmd.store.notes import Notes
-from csmd.store.purged import Marks
 from csmd.store.sqlite import Rows
-
-#: A write holds the writer for about 20 ms: a hook that comes meanwhile still gets its answer in time.
-BATCH_TURNS = 60
-
-
-@dataclass(slots=True)
-class Tail:
-    """What reading one transcript brought."""
-
-    turns_new: int = 0
-    turns_known: int = 0
-    bad_lines: int = 0
-    redactions: int = 0
-    bytes_read: int = 0
-    excluded: bool = False
-    more: bool = False
-    """Whether it was left before its end."""
 
 
 def tail(
@@ -99,27 +73,30 @@ def tail(
         if start.reason == "unchanged":
             return report
         places = Places(claude.started_in(beginning))
-        report.excluded = excludes.place(claude.started_in(beginning), places.of("").root)
+        started, home = claude.started_in(beginning), places.of("")
+        report.excluded = excludes.place(started, home.root)
         if report.excluded:
             return report
+        # What is marked is read and left out, so that it stays out when the mark is taken away.
+        report.excluded = excludes.off(started, home.place, home.root)
         warmup, hosts_own = claude.is_warmup(beginning), read_line is claude.read_line
         source_of = Source(path=name, places=places, room=session_limit, silent=warmup, hosts_own=hosts_own)
-        early = claude.Reading(titles=claude.titles_in(beginning))
         withheld = Withheld(excludes=excludes)
         file.seek(max(0, start.position - claude_calls.BEFORE_BYTES))
-        claude_calls.remember(file.read(min(start.position, claude_calls.BEFORE_BYTES)), withheld)
+        before = file.read(min(start.position, claude_calls.BEFORE_BYTES))
+        claude_calls.remember(before, withheld)
+        leaving = Leaving(
+            excludes=excludes, place_of=places.of, off=report.excluded, began=claude.times_in(beginning)[0],
+            latest=claude.times_in(before)[1], written_at=moment_of(info.st_mtime),
+        )  # fmt: skip
+        early = claude.Reading(titles=leaving.early(claude.titles_in(beginning)))
         bad_before = known.bad_lines if known and start.position else 0
         counted = known.bad_lines if known and not start.position else 0
-        latest = moment_of(info.st_mtime)
         for number, (lines, position) in enumerate(pieces.pieces(file, start.position, stop)):
             read, bad = _parse([] if source_of.silent else lines, tool_limit, notes, now(), withheld, read_line)
-            read.turns = transcript.with_times(read.turns, latest)
-            latest = read.turns[-1].at if read.turns else latest
+            read, left_out = leaving.apart(read)
+            note_writes(store, left_out)
             read.turns = [_named(turn, store.hash_key) for turn in read.turns]
-            if excludes.projects:
-                read = read.only(
-                    lambda turn: not (excludes.place(turn.cwd) or excludes.place(places.of(turn.cwd).root))
-                )
             reading, first = purging.permitted_lines(store, places.of, read, early)
             state = FileState(
                 path=name,
@@ -131,8 +108,9 @@ def tail(
                 mtime_ns=info.st_mtime_ns,
                 bad_lines=bad_before + report.bad_lines + bad,
             )
-            news = max(0, report.bad_lines + bad - counted) - max(0, report.bad_lines - counted)
-            _store(store, reading, first.titles, news, state, source_of, now(), report)
+            bad_news = max(0, report.bad_lines + bad - counted) - max(0, report.bad_lines - counted)
+            news = [("bad lines", bad_news), *leaving.news(first_time=start.reason in ("new", "grown"))]
+            store_piece(store, reading, first.titles, news, state, source_of, now(), report)
             report.bad_lines += bad
             report.bytes_read = position - start.position
             if most_pieces is not None and number + 1 >= most_pieces:
@@ -141,35 +119,11 @@ def tail(
     return report
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Source:
-    """What holds for all of a transcript's turns: its path, their projects, the room that a session has.
-
-    A `silent` one holds nobody's conversation; one of the host's own is not csmd's.
-    """
-
-    path: str
-    places: Places
-    room: int
-    silent: bool
-    hosts_own: bool
-
-
-def moment_of(seconds: float) -> str:
-    """A time in seconds since 1970 in csmd's form."""
-    return datetime.fromtimestamp(seconds, UTC).isoformat(timespec="milliseconds").replace("+00:00", "Z")
-
-
 def _named(turn: Turn, key: bytes) -> Turn:
     """A turn under its own name: a queue's line is told from another of its moment by what it says before any purge."""
     if turn.form != "queued":
         return turn
     return replace(turn, uuid=f"{turn.uuid}:{text.keyed_hash(turn.text, key)[:12]}")
-
-
-def _line_of(turn: Turn) -> str:
-    """The name under which a reading knows a turn's line."""
-    return turn.uuid.rpartition(":")[0] if turn.form == "queued" else turn.uuid
 
 
 def _as_known(state: FileState | None) -> transcript.Known | None:
@@ -200,98 +154,3 @@ def _parse(
             bad += 1
             notes.add(line, offset, reason=error.what[:120], now=now)
     return reading, bad
-
-
-def _store(
-    store: Store,
-    reading: claude.Reading,
-    early: dict[str, str],
-    bad: int,
-    state: FileState,
-    source: Source,
-    now: str,
-    report: Tail,
-) -> None:
-    """Writes what was read in batches; only the last batch moves the cursor, so a crash reads the piece again.
-
-    `early` are the titles of the file's beginning: they came when its session was not known yet.
-    What was taken out of a line is counted with its turns, once: `bad` are the malformed lines not counted yet.
-    """
-    for turn in reading.turns:
-        source.places.of(turn.cwd)  # what is looked up on the disk now does not hold up the writer
-    borders = list(range(0, len(reading.turns), BATCH_TURNS)) or [0]
-    for begin in borders:
-        batch = reading.turns[begin : begin + BATCH_TURNS]
-        end = None if begin == borders[-1] else begin + BATCH_TURNS
-        left = [one for one in reading.left if begin <= one.place and (end is None or one.place < end)]
-
-        def write(
-            rows: Rows,
-            batch: list[Turn] = batch,
-            left: list[claude.Left] = left,
-            begin: int = begin,
-            last: bool = end is None,
-        ) -> tuple[int, Counter[str]]:
-            new = 0
-            found: Counter[str] = Counter()
-            marks = tombstones.marks(rows, store.hash_key)
-            leaving = iter([*left, None])
-            next_left = next(leaving)
-            for place, turn in enumerate(batch, begin):
-                while next_left is not None and next_left.place <= place:
-                    _leave(rows, next_left, store.hash_key)
-                    next_left = next(leaving)
-                if _store_turn(rows, turn, source, marks, store.hash_key, now):
-                    new += 1
-                    found.update(reading.redactions.get(_line_of(turn), {}))
-            while next_left is not None:
-                _leave(rows, next_left, store.hash_key)
-                next_left = next(leaving)
-            if source.hosts_own:
-                client_versions.note_versions(rows, claude_versions.latest(batch))
-            if last:
-                for session, title in reading.titles.items():
-                    if journal.set_title(rows, session, title):
-                        found.update(reading.redactions.get("", {}))
-                for session, title in early.items():
-                    journal.set_title(rows, session, title, first=True)
-                for uuid in reading.withdrawn:
-                    sessions.withdraw(rows, state.path, uuid)
-                counts.count(rows, [("bad lines", bad)])
-                cursors.save_file(rows, state, now=now)
-            counts.count(rows, redaction_counts(found))
-            return new, found
-
-        new, found = store.write(write)
-        report.turns_new += new
-        report.turns_known += len(batch) - new
-        report.redactions += found.total()
-
-
-def _leave(rows: Rows, left: claude.Left, key: bytes) -> None:
-    queue.leave(
-        rows,
-        left.session_id,
-        at=left.at,
-        text_hash=text.keyed_hash(left.text, key) if left.text else "",
-        absorbed=left.absorbed,
-        nth=left.nth,
-    )
-
-
-def _store_turn(rows: Rows, turn: Turn, source: Source, marks: Marks, key: bytes, now: str) -> bool:
-    if turn.answers and not claude.may_answer(sessions.tools_called(rows, turn.answers)):
-        return False
-    tampered.note(rows, turn.writes, at=turn.at, hashed=lambda name: text.keyed_hash(name, key))
-    turn, place, listed = purging.permitted_turn(turn, source.places.of(turn.cwd), source.path, marks)
-    home = projects.settle(rows, place, now=now)
-    return journal.add_turn(
-        rows,
-        turn,
-        text_hash=text.keyed_hash(turn.text, key),
-        host=claude.HOST,
-        project=home.seq,
-        directory=home.directory,
-        path=listed,
-        room=source.room,
-    )

@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import difflib
 import os
+import re
 import time
 from collections.abc import Callable
 from pathlib import Path
@@ -57,9 +59,35 @@ def here(project: str | None, everywhere: bool = False) -> str:
         raise CsmdError("this directory is gone", hint="cd to one that is there, or name one: --project PATH") from None
 
 
+def _named(project: str) -> str:
+    """The project that --project names: a directory, one that is gone and known, or a known project's name."""
+    about = here(project)
+    if Path(about).exists():
+        return about
+    known: list[tuple[str, list[str]]] = [
+        (row["name"], [row["root"], *(other["path"] for other in row["aliases"]), *row["merged"]])
+        for row in ask("csm_project_list")["projects"]
+    ]
+    paths = [root for _, roots in known for root in roots if root]
+    around = [root for root in paths if root == about or ("/" in project and Path(about).is_relative_to(root))]
+    if around:
+        return max(around, key=len)
+    named = [roots[0] for name, roots in known if name == project]
+    if len(named) > 1:
+        raise CsmdError(f"{len(named)} projects are called {project}: {', '.join(named)}", hint="name one by its path")
+    if named:
+        return named[0]
+    wanted, among = (about, paths) if "/" in project else (project, [name for name, _ in known])
+    close = difflib.get_close_matches(wanted, among, n=1)
+    raise CsmdError(
+        f"--project {project}: no such directory, and no project that csmd knows",
+        hint=f"did you mean {close[0]}?" if close else "`csmd project list` shows those that it knows",
+    )
+
+
 def looking(project: str | None, everywhere: bool = False) -> dict[str, str]:
     """What a question is about and from where it is put: a person who names another project goes there, others do not."""
-    about = here(project, everywhere)
+    about = here(project, everywhere) if project is None or everywhere else _named(project)
     return {"project": about, "asking": about if about and person_is_there() else here(None)}
 
 
@@ -98,12 +126,19 @@ def memories(project: str | None, all_projects: bool, as_json: bool) -> None:
     out(ask("csm_memory_list", **looking(project, all_projects)), as_json, show.memories)
 
 
+#: The beginning of a memory's id; turns have the uuids of their lines.
+_MEMORY_ID = re.compile(r"m[0-9a-f]*")
+
+
 @click.command("show")
 @click.argument("memory_id", metavar="ID")
 @json_option
 def show_memory(memory_id: str, as_json: bool) -> None:
-    """Show one memory and where it was said."""
-    out(ask("csm_memory_show", id=memory_id, asking=here(None)), as_json, show.memory)
+    """Show a memory or a turn, and where it was said."""
+    if _MEMORY_ID.fullmatch(memory_id):
+        out(ask("csm_memory_show", id=memory_id, asking=here(None)), as_json, show.memory)
+    else:
+        out(ask("csm_turn_show", id=memory_id, asking=here(None)), as_json, show.turn)
 
 
 @click.command()
@@ -116,12 +151,7 @@ def remember(text: str, project: str | None, everywhere: bool, pin: bool, as_jso
     """Remember a statement; typed in a terminal it counts as yours. Else it is your assistant's and confirms nothing."""
     by_person = person_is_there()
     found = ask("csm_memory_save", text=text, **looking(project, everywhere), pin=pin, by_person=by_person)
-    known = "confirmed" if by_person else "known already"
-    out(
-        found,
-        as_json,
-        lambda value: click.echo(f"{'remembered' if value['new'] else known} as {value['id']}: {value['text']}"),
-    )
+    out(found, as_json, lambda value: show.remembered(value, by_person=by_person))
 
 
 @click.command()

@@ -8,6 +8,7 @@ import click
 
 from csmd.cli import show
 from csmd.cli.ask import ask, json_option, looking, out
+from csmd.text import amount
 
 project_option = click.option("--project", metavar="PATH", help="This directory's by default.")
 
@@ -63,7 +64,7 @@ def show_context(value: dict[str, Any]) -> None:
         click.echo("nothing: there is no instruction file for this directory", err=True)
     files = value["files"]
     if files:
-        click.echo(f"\n{len(files)} files, about {value['tokens']} tokens:", err=True)
+        click.echo(f"\n{amount(len(files), 'file')}, about {amount(value['tokens'], 'token')}:", err=True)
     for one in files:
         click.echo(f"  {one['scope']:<8} {one['tokens']:>6}  {one['path']}", err=True)
     for problem in value["problems"]:

@@ -37,7 +37,7 @@ HOME_FILES: dict[str, tuple[str, ...]] = {
     "log": ("log/csmd.log*", "log/crash.txt", "log/report.txt"),
     "configuration": ("config.yaml",),
     "state": (
-        "endpoint", "install.json", "README.txt", "run/*.lock", "run/daemon.json", "run/stopped-by-user", "run/hung",
+        "endpoint", "install.json", "pauses.json", "README.txt", "run/*.lock", "run/daemon.json", "run/stopped-by-user", "run/hung",
         "run/*.sock", "run/*.stderr", "run/told-*", "run/noticed-*", "run/passed-by",
     ),
 }  # fmt: skip

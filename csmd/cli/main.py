@@ -8,17 +8,34 @@ from __future__ import annotations
 import os
 import sys
 from pathlib import Path
-from typing import Any
+from typing import Any, NoReturn
 
 import click
 
 import csmd
 from csmd.cli import ask as asking
+from csmd.cli import (
+    completion,
+    doctor,
+    intake,
+    logs,
+    pause,
+    plugin,
+    privacy,
+    report,
+    running,
+    session,
+    setup,
+    state,
+    upgrade,
+    upkeep,
+    why,
+)
+from csmd.cli import config as configuring
 from csmd.cli import context as instructing
-from csmd.cli import doctor, intake, plugin, privacy, report, running, session, setup, state, upgrade, upkeep
 from csmd.cli import project as projects
 from csmd.config import default_paths
-from csmd.errors import CsmdError
+from csmd.errors import CsmdError, DaemonUnreachable
 
 #: The subjects, in the order that `csmd --help` lists their verbs.
 SUBJECTS = (
@@ -28,14 +45,19 @@ SUBJECTS = (
     state,
     doctor,
     report,
+    pause,
     intake,
     asking,
+    why,
     privacy,
     session,
     projects,
     instructing,
     upkeep,
     plugin,
+    configuring,
+    logs,
+    completion,
 )
 
 
@@ -52,15 +74,23 @@ def entry() -> None:
         sys.exit(2)
     except KeyboardInterrupt:
         sys.exit(130)
+    except DaemonUnreachable as error:
+        from csmd.cli import service
+
+        _told(service.why_not(default_paths(), error))
     except CsmdError as error:
-        click.echo(f"csmd: {error.what}", err=True)
-        if error.hint:
-            click.echo(f"  try: {error.hint}", err=True)
-        sys.exit(error.exit_code)
+        _told(error)
     except Exception as error:  # noqa: BLE001 - the last line: told as a bug, with a report
         path = _crash_report(error)
         click.echo(f"csmd: a bug: {type(error).__name__}. What happened is written to {path}", err=True)
         sys.exit(70)
+
+
+def _told(error: CsmdError) -> NoReturn:
+    click.echo(f"csmd: {error.what}", err=True)
+    if error.hint:
+        click.echo(f"  try: {error.hint}", err=True)
+    sys.exit(error.exit_code)
 
 
 def _crash_report(error: BaseException) -> Path | str:

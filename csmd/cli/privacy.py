@@ -67,7 +67,7 @@ def _absolute(what: str, kind: str | None) -> str:
 @click.option("--transcripts", is_flag=True, help="Count what the assistant's own transcripts hold, too.")
 @json_option
 def scan(fix: bool, transcripts: bool, as_json: bool) -> None:
-    """Look for secrets in everything csmd holds, by the rules of today."""
+    """Look for secrets in what csmd holds, by the rules of today."""
     params = {"fix": fix, "transcripts": transcripts, "by_person": fix and person_is_there()}
     out(_work("csm_privacy_scan", params), as_json, show_privacy.scanned)
 

@@ -9,6 +9,7 @@ import click
 
 from csmd.cli import show
 from csmd.cli.ask import ask, json_option, out, person_is_there
+from csmd.text import amount
 
 dry_run_option = click.option("--dry-run", is_flag=True, help="Show what would be moved and change nothing.")
 _WHY = {"moved": "was", "same place": "was", "named": "also"}
@@ -90,18 +91,18 @@ def _path(place: str) -> str:
 
 def _moved(value: dict[str, Any], way: str) -> None:
     verb = "would be moved" if value["dry_run"] else "moved"
-    parts = [_amount(value[kind], kind[:-1]) for kind in ("sessions", "turns")]
-    parts.append(_amount(value["memories"], "memory"))
+    parts = [amount(value[kind], kind[:-1]) for kind in ("sessions", "turns")]
+    parts.append(amount(value["memories"], "memory"))
     click.echo(f"{verb} {way}: {', '.join(parts)}")
     if value["twins"]:
-        click.echo(f"{_amount(value['twins'], 'memory')} said the same on both sides")
+        click.echo(f"{amount(value['twins'], 'memory')} said the same on both sides")
 
 
 def _walled(value: dict[str, Any]) -> None:
     for root in value["projects"]:
         click.echo(f"{root} {'is out of' if value['removed'] else 'is in'} the workspace {value['workspace']}")
     if value["memories"]:
-        moved = _amount(value["memories"], "memory")
+        moved = amount(value["memories"], "memory")
         click.echo(f"{moved} that held everywhere and came from there only: inside now")
 
 
@@ -112,7 +113,7 @@ def show_projects(value: dict[str, Any]) -> None:
         console.print("no projects yet; they come with sessions and `csmd import`")
         return
     for row in value["projects"]:
-        numbers = f"{_amount(row['sessions'], 'session')}, {_amount(row['memories'], 'memory')}"
+        numbers = f"{amount(row['sessions'], 'session')}, {amount(row['memories'], 'memory')}"
         head = (
             f"{row['name']}  "
             + ("(gone)  " if row["gone"] else "")
@@ -124,8 +125,8 @@ def show_projects(value: dict[str, Any]) -> None:
             show.labelled(console, name, text)
     for row in value["workspaces"]:
         console.print(
-            f"workspace {row['name']}: {_amount(row['projects'], 'project')}, "
-            f"{_amount(row['memories'], 'memory')} for all of them"
+            f"workspace {row['name']}: {amount(row['projects'], 'project')}, "
+            f"{amount(row['memories'], 'memory')} for all of them"
         )
 
 
@@ -134,6 +135,7 @@ def _about(row: dict[str, Any]) -> list[tuple[str, str]]:
     about = [
         ("path", f"{_tilde(row['root'])}{kind}"),
         ("last", f"{show.when(row['last'])}, id {row['id']}"),
+        ("left out", ".csmd-off lies there: nothing that is said there is captured" if row["off"] else ""),
         ("remote", row["remote"]),
         *((_WHY[other["why"]], _tilde(other["path"])) for other in row["aliases"]),
         *(("merged", _tilde(path)) for path in row["merged"]),
@@ -144,11 +146,6 @@ def _about(row: dict[str, Any]) -> list[tuple[str, str]]:
 def _tilde(path: str) -> str:
     home = str(Path.home())
     return f"~{path[len(home) :]}" if path == home or path.startswith(home + "/") else path
-
-
-def _amount(amount: int, word: str) -> str:
-    many = word[:-1] + "ies" if word.endswith("y") else word + "s"
-    return f"{amount} {word if amount == 1 else many}"
 
 
 VERBS: tuple[click.Command, ...] = (project,)

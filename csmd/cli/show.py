@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Any
 
 from csmd import text as texts
 from csmd.model import GATE_PRIORITY
+from csmd.text import amount
 
 if TYPE_CHECKING:
     from rich.console import Console
@@ -77,7 +78,16 @@ def hits(value: dict[str, Any], *, explain: bool) -> None:
         print_text(out, f"nothing found for {value['query']!r}")
     terms = texts.query_terms(value["query"])
     for number, hit in enumerate(value["hits"], 1):
-        about = [hit["kind"], hit["gate"], hit["authority"], hit["at"][:10], hit["id"][:11], f"{hit['score']:.2f}"]
+        session = f"session {hit['session_id'][:8]}" if hit["kind"] == "turn" else ""
+        about = [
+            hit["kind"],
+            hit["gate"],
+            hit["authority"],
+            hit["at"][:10],
+            hit["id"][:11],
+            session,
+            f"{hit['score']:.2f}",
+        ]
         out.print(f"{number:>2}  {'  '.join(part for part in about if part)}", style="bold")
         print_text(out, texts.passage(hit["text"], terms, limit=300), indent=4, most=5)
         if explain:
@@ -136,6 +146,29 @@ def memory(value: dict[str, Any]) -> None:
         print_text(out, source["text"], indent=2, most=8)
 
 
+def turn(value: dict[str, Any]) -> None:
+    """One turn with where it stands."""
+    out = console()
+    print_text(out, value["text"] or "(nothing is kept of its text)", most=40)
+    out.print()
+    for name, text in (
+        ("turn", f"{value['id']}, {value['kind'].replace('_', ' ')}"),
+        ("said", f"{when(value['at'])} in {value['project'] or 'no project'}"),
+        ("session", f"csmd session transcript {value['session_id']}"),
+    ):
+        labelled(out, name, text)
+
+
+def remembered(value: dict[str, Any], *, by_person: bool) -> None:
+    """What was remembered, and where it holds."""
+    known = "confirmed" if by_person else "known already"
+    place = f"in {value['project']}" if value["project"] else "everywhere"
+    place += f" in the workspace {value['workspace']}" if value["workspace"] and not value["project"] else ""
+    out = console()
+    print_text(out, f"{'remembered' if value['new'] else known} as {value['id']}: {value['text']}")
+    print_text(out, f"it holds {place}", style="dim")
+
+
 def injection(value: dict[str, Any], *, nothing: str) -> None:
     """A brief or recall as the assistant would read it."""
     out = console()
@@ -145,25 +178,27 @@ def injection(value: dict[str, Any], *, nothing: str) -> None:
         print_text(out, line[2:] if item else line, head="- " if item else "")
     if value["text"]:
         out.print()
-        memories = "1 memory" if len(value["items"]) == 1 else f"{len(value['items'])} memories"
-        print_text(out, f"{value['tokens']} tokens, {memories}", style="dim")
+        told = f"{amount(value['tokens'], 'token')}, {amount(len(value['items']), 'memory')}"
+        print_text(out, told, style="dim")
     _degraded(out, value["degraded"])
 
 
 def imported(value: dict[str, Any]) -> None:
     """What an import or sync brought."""
     out = console()
-    print_text(
-        out,
-        f"{value['files']} transcripts read: {value['turns_new']} new turns, {value['turns_known']} known, "
-        f"{value['memories_new']} new memories, {value['vectors']} vectors, {value['took_s']:.1f} s",
-    )
+    news = [
+        (value["turns_new"], "new turn"), (value["memories_new"], "new memory"), (value["vectors"], "vector"),
+    ]  # fmt: skip
+    said = ", ".join(amount(number, one) for number, one in news if number)
+    said = said or "nothing new, everything was in already"  # what grows is read at once, so a sync often finds nothing
+    known = f", {amount(value['turns_known'], 'turn')} known" if value["turns_known"] else ""
+    print_text(out, f"{amount(value['files'], 'transcript')} read: {said}{known}, {value['took_s']:.1f} s")
     if value["bad_lines"]:
-        print_text(
-            out, f"{value['bad_lines']} lines could not be read; they are noted in the quarantine", style="yellow"
-        )
+        verb = "is" if value["bad_lines"] == 1 else "are"
+        noted = f"could not be read; {'it' if value['bad_lines'] == 1 else 'they'} {verb} noted in the quarantine"
+        print_text(out, f"{amount(value['bad_lines'], 'line')} {noted}", style="yellow")
     if value["redactions"]:
-        print_text(out, f"{value['redactions']} secrets were kept out", style="dim")
+        print_text(out, f"{amount(value['redactions'], 'secret')} kept out", style="dim")
     _degraded(out, value["degraded"])
     if value.get("left"):
         print_text(out, f"the rest, {backfill(value['left'])}, goes on in the background")

@@ -7,6 +7,8 @@ from typing import Any
 
 import click
 
+from csmd.text import amount
+
 #: Places that are shown one by one.
 SHOWN = 20
 #: Line numbers of one file that are shown.
@@ -19,8 +21,8 @@ def planned(value: dict[str, Any], *, to_stderr: bool = False) -> None:
     say(f"to be purged: {value['about']}")
     if not value["counts"]:
         say("  csmd holds nothing of it; it would be kept out from now on")
-    for name, amount in value["counts"].items():
-        say(f"  {amount:>6}  {name}")
+    for name, number in value["counts"].items():
+        say(f"  {number:>6}  {name}")
     _hosts(value, say)
 
 
@@ -28,14 +30,14 @@ def purged(value: dict[str, Any]) -> None:
     """What a purge has done, and what is left."""
     say = _to(False)
     say(f"purged: {value['about']}")
-    for name, amount in value["counts"].items():
-        say(f"  {amount:>6}  {name}")
+    for name, number in value["counts"].items():
+        say(f"  {number:>6}  {name}")
     for verb, paths in (("removed", value["files_removed"]), ("rewritten", value["files_rewritten"])):
         for path in paths:
             say(f"{verb}: {path}")
     for found in value["left"]:
         needed = " (csmd needs it to take its hooks out again)" if found["path"] in value["files_kept"] else ""
-        say(f"still in: {found['path']}, {found['count']} times{needed}")
+        say(f"still in: {found['path']}, {amount(found['count'], 'time')}{needed}")
     if not value["left"]:
         say("nothing of it is left in csmd's files")
     _hosts(value, say)
@@ -53,17 +55,21 @@ def scanned(value: dict[str, Any]) -> None:
     if not value["secrets"]:
         say(f"no secret found in what csmd holds, {value['took_s']:.1f} s")
     else:
-        kinds = ", ".join(f"{amount} {kind}" for kind, amount in value["kinds"].items())
-        say(f"{value['secrets']} secrets: {kinds}")
+        kinds = ", ".join(f"{number} {kind}" for kind, number in value["kinds"].items())
+        say(f"{amount(value['secrets'], 'secret')}: {kinds}")
     for found in value["found"][:SHOWN]:
         where = found.get("file") or f"{found['table']}.{found['column']} {found['id'][:36]}"
-        what = f"{found['preview']} {found['length']} characters" if found["length"] else f"{found['count']} times"
+        what = (
+            f"{found['preview']} {amount(found['length'], 'character')}"
+            if found["length"]
+            else amount(found["count"], "time")
+        )
         say(f"  {found['kind']}: {what}, in {where}")
     rest = max(0, len(value["found"]) - SHOWN) + value["more"]
     if rest:
         say(f"  and {rest} more (csmd scan --json)")
     if value["secrets"]:
-        say(f"{value['fixed']} places cleaned" if value["fixed"] else "`csmd scan --fix` takes them out")
+        say(f"{amount(value['fixed'], 'place')} cleaned" if value["fixed"] else "`csmd scan --fix` takes them out")
     for found in value["transcripts"]:
         say(f"{found['secrets']} in the assistant's {found['path']}")
     for reason in value["degraded"]:

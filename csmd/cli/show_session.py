@@ -8,6 +8,7 @@ import click
 
 from csmd import text as texts
 from csmd.cli import show
+from csmd.text import amount
 
 #: How the kinds of turns are called beside what they hold.
 ROLES = {
@@ -52,16 +53,20 @@ def facts(value: dict[str, Any]) -> None:
         ("when", f"{show.when(value['started_at'])} to {show.when(value['last_at'])}"),
         ("project", value["project"]),
         ("began in", value["cwd"]),
-        ("client", " ".join(part for part in (value["host"], value["version"], value["model"]) if part)),
+        ("client", "csmd itself: a session file of its own" if value["own"] else
+         " ".join(part for part in (value["host"], value["version"], value["model"]) if part)),
         ("turns", f"{value['turns']}: {kinds}" if kinds else "0"),
         ("file", f"transcript: {value['transcript']}{' ' + value['path'] if value['path'] else ''}"),
-        ("told", f"{told} memories in {len(value['injections'])} injections, {tokens} tokens" if told else "nothing"),
-    ]
+        ("told", f"{amount(told, 'memory')} in {amount(len(value['injections']), 'injection')}, "
+         f"{amount(tokens, 'token')}; `csmd why --session {value['id'][:ID]}`" if told else "nothing"),
+    ]  # fmt: skip
     for name, text in about:
         if text:
             show.labelled(out, name, text)
     for agent in value["agents"]:
-        show.labelled(out, "agent", f"{agent['id'].rpartition('/')[2]}, {agent['turns']} turns, {agent['model']}")
+        show.labelled(
+            out, "agent", f"{agent['id'].rpartition('/')[2]}, {amount(agent['turns'], 'turn')}, {agent['model']}"
+        )
     for heading, rows in (("memories", value["memories"]), ("statements", value["statements"])):
         if rows:
             out.print()
@@ -101,10 +106,13 @@ def exported(value: dict[str, Any], *, written: bool) -> None:
     if written:
         click.echo(f"written to {value['path']}", err=True)
     if value["left_out"]:
-        click.echo(f"left out: {value['left_out']} turns that a rewind had left behind", err=True)
-    click.echo("to resume it, put it below the assistant's directory (CLAUDE_CONFIG_DIR, ~/.claude) as", err=True)
-    click.echo(f"  {value['place']}", err=True)
-    click.echo("and run", err=True)
+        click.echo(f"left out: {amount(value['left_out'], 'turn')} that a rewind had left behind", err=True)
+    if value["transcript"] == "there":  # it holds more than csmd kept: nothing may be put in its place
+        click.echo("the assistant still has this session; to resume it", err=True)
+    else:
+        click.echo("to resume it, put it below the assistant's directory (~/.claude), as", err=True)
+        click.echo(f"  {value['place']}", err=True)
+        click.echo("and run", err=True)
     click.echo(f"  {value['resume']}", err=True)
 
 

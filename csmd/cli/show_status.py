@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping
 from typing import TYPE_CHECKING, Any
 
-from csmd import text
+from csmd import text as texts
 from csmd.cli import settings, show
 from csmd.cli.lines import ago, cells, fitted, glued, many, plain, tilde, wrapped
 from csmd.model import GATE_PRIORITY
@@ -117,7 +117,7 @@ def _coming_in(value: dict[str, Any]) -> Iterator[Row]:
         waiting = "waits" if spool["files"] == 1 else "wait"
         yield "spool", f"{many(spool['files'], 'event')} {waiting} to be taken in{since}", AMISS
     old = (value["clients"] or {}).get("kept_out_by", "")
-    if text.version_of(old):
+    if texts.version_of(old):
         yield "clients", f"Claude Code {old} is in use, which does not know {' and '.join(settings.NEWER)}", ""
     if value["backfill"]:
         yield "back-fill", _backfill(value["backfill"]), ""

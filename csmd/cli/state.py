@@ -39,9 +39,8 @@ def look(paths: Paths) -> dict[str, Any]:
     try:
         value: dict[str, Any] = asking.ask("csm_runtime_status")
     except DaemonUnreachable as error:
-        why = service.why_not(paths, error)
-        if why is not error or paths.install_record.exists():
-            raise why from None
+        if service.why_not(paths, error) is not error or paths.install_record.exists():
+            raise  # the command line says why
         if paths.database.exists():  # it was uninstalled, or a plugin brings the hooks
             raise DaemonUnreachable(
                 f"{error.what}, and it is not installed",

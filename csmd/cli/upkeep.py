@@ -20,10 +20,11 @@ from csmd.cli import service, show
 from csmd.cli.ask import json_option
 from csmd.config import Paths, child_environment, default_paths
 from csmd.errors import CsmdError
+from csmd.text import amount
 
 dry_run_option = click.option("--dry-run", is_flag=True, help="Show what would be done and change nothing.")
 #: Table -> what people call its rows.
-NAMED = {"turns": "turns", "memories": "memories", "tombstones": "forgotten texts"}
+NAMED = {"turns": "turn", "memories": "memory", "tombstones": "forgotten text"}
 
 
 @click.command()
@@ -62,7 +63,7 @@ def _listed(value: dict[str, Any]) -> None:
 
 
 def _counted(rows: dict[str, int]) -> str:
-    return ", ".join(f"{rows[name]} {word}" for name, word in NAMED.items() if rows.get(name)) or "nothing"
+    return ", ".join(amount(rows[name], word) for name, word in NAMED.items() if rows.get(name)) or "nothing"
 
 
 @click.command()
@@ -87,7 +88,7 @@ def _restored(value: dict[str, Any]) -> None:
     rows = [
         ("would be" if value["dry_run"] else "restored", _counted(value["counts"])),
         ("from", value["from"]),
-        *([("again", f"{value['forgotten_again']} rows removed, as they were forgotten since")] if value["forgotten_again"] else []),
+        *([("again", f"{amount(value['forgotten_again'], 'row')} removed, as forgotten since")] if value["forgotten_again"] else []),
         *_read_again(value),
         *_ending(value),
     ]  # fmt: skip
@@ -120,8 +121,10 @@ def _repaired(value: dict[str, Any]) -> None:
             rows.append(("filled", f"{_counted(value['from_backup'])} from {Path(value['backup']).name}"))
         if "from_transcripts" in value:
             brought = value["from_transcripts"]
-            rows.append(("heard", f"{brought['turns']} turns again from {brought['files']} transcripts"))
-        rows.append(("kept", f"{value['without_transcript']} memories that no transcript would bring back"))
+            rows.append(
+                ("heard", f"{amount(brought['turns'], 'turn')} again from {amount(brought['files'], 'transcript')}")
+            )
+        rows.append(("kept", f"{amount(value['without_transcript'], 'memory')} that no transcript would bring back"))
     show.described([*rows, *_read_again(value), *_ending(value)])
 
 

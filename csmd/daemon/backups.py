@@ -5,6 +5,7 @@ On the steward's thread and a connection of its own, so that neither hooks nor t
 
 from __future__ import annotations
 
+import logging
 import os
 from datetime import UTC, datetime
 from pathlib import Path
@@ -16,6 +17,8 @@ from csmd.store import backup, counts
 
 if TYPE_CHECKING:
     from csmd.daemon.steward import Steward
+
+log = logging.getLogger(__name__)
 
 #: How often the daemon looks whether a backup is due, and tries again one that failed.
 LOOK_S = 600.0
@@ -30,7 +33,8 @@ def daily(steward: Steward) -> bool:
         raise StoreError(
             "none was made, the disk is too full", hint="free some space, or set backup.every_h: 0 to do without"
         )
-    make(steward, None)
+    made = make(steward, None)
+    log.info("the daily backup is made, %d bytes", made["bytes"])
     return True
 
 

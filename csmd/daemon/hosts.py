@@ -21,13 +21,17 @@ DECODERS: dict[str, Callable[..., Decoded]] = {claude.HOST: capture.decode_event
 UNKNOWN = "unknown hosts"
 #: The counter of events of projects that the user wants left out.
 EXCLUDED = "excluded events"
+#: The counter of events during a pause; nothing of them was looked at.
+PAUSED = "paused events"
 
 
 def decode(host: str, body: bytes, excludes: Excludes, *, name: str, event_id: str, at: str) -> Decoded | BadInput:
     """The event of a known host and what was redacted in it, or what is wrong with the payload.
 
-    None instead of an event that csmd does not need or that is excluded; the latter is in the counts.
+    None instead of an event that csmd does not need, that is excluded or of a pause; the latter two are in the counts.
     """
+    if excludes.pauses().covers(at):
+        return None, Counter({PAUSED: 1})
     try:
         event, counts = DECODERS[host](body, name=name, event_id=event_id, at=at)
         left_out = event is not None and _is_excluded(event, excludes)
@@ -38,8 +42,8 @@ def decode(host: str, body: bytes, excludes: Excludes, *, name: str, event_id: s
 
 def _is_excluded(event: Event, excludes: Excludes) -> bool:
     """Whether an event comes from a project that the user wants left out; looks at the disk."""
-    if not excludes.projects:
+    if not excludes.ask_the_disk:
         return False
     start = capture.started_in(Path(event.transcript_path)) if event.transcript_path else ""
     place = stage_place.identify(event.cwd, start=start)
-    return excludes.place(event.cwd, start, place.root)
+    return excludes.place(event.cwd, start, place.root) or excludes.off(event.cwd, start, place.place, place.root)

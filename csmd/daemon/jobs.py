@@ -16,7 +16,7 @@ from typing import TYPE_CHECKING, Any, Literal
 
 from csmd.capture import stage as capture
 from csmd.capture import stage_tail
-from csmd.daemon import backfill, backups, purging, scanning
+from csmd.daemon import backfill, backups, purging, scanning, summary
 from csmd.daemon.backfill import Past
 from csmd.errors import ConfigError, CsmdError, EmbeddingUnavailable, StoreError
 from csmd.store import counts, cursors, models, vectors
@@ -75,6 +75,7 @@ def batches(steward: Steward, job: Job) -> Iterator[None]:
             f"see {steward.config.paths.log_file}",
             "failed",
         )
+    summary.of_job(job)
 
 
 def _take_in(steward: Steward, job: Job) -> Iterator[None]:

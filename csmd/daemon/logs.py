@@ -10,6 +10,7 @@ from __future__ import annotations
 
 import logging
 import logging.handlers
+import os
 import sys
 import threading
 import traceback
@@ -18,6 +19,7 @@ from types import TracebackType
 
 from csmd.capture.redact import redact
 from csmd.config import Config
+from csmd.errors import CsmdError
 from csmd.store import files
 
 log = logging.getLogger(__name__)
@@ -49,6 +51,15 @@ class WordlessFormatter(logging.Formatter):
             lines.append(f"{type(error).__name__}{frames}")
             error = error.__cause__ or error.__context__
         return redact("\nafter ".join(lines), Counter())
+
+
+def kind_of(error: BaseException) -> str:
+    """What went wrong in words of ours or the system's; never what the error itself says, which may quote somebody."""
+    if isinstance(error, OSError) and error.errno:
+        return os.strerror(error.errno)
+    if isinstance(error, CsmdError):
+        return (type(error).__doc__ or type(error).__name__).partition("\n")[0].rstrip(".")
+    return type(error).__name__
 
 
 def configure(config: Config) -> None:

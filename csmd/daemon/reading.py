@@ -12,7 +12,9 @@ from csmd.capture import own, stage_tail
 from csmd.capture.exclude import Excludes
 from csmd.config import Config
 from csmd.daemon.now import now_iso
+from csmd.store import disk
 from csmd.store.core import Store
+from csmd.store.pauses import PauseFile
 
 
 def roots(config: Config) -> list[Path]:
@@ -21,9 +23,12 @@ def roots(config: Config) -> list[Path]:
     return [path for path in folders if path.is_dir()]
 
 
-def excludes(config: Config) -> Excludes:
+def excludes(config: Config, pauses: PauseFile) -> Excludes:
     """What the user wants left out."""
-    return Excludes(projects=config.settings.privacy_exclude, files=config.settings.files_left_out)
+    settings = config.settings
+    return Excludes(
+        projects=settings.privacy_exclude, files=settings.files_left_out, is_off=disk.is_off, pauses=pauses
+    )  # fmt: skip
 
 
 def read(

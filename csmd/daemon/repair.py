@@ -28,6 +28,7 @@ from csmd.daemon.run import alone
 from csmd.errors import BadInput, Damaged, StoreError
 from csmd.store import backup, counts, files, rebuild, salvage, soundness, sqlite
 from csmd.store.core import Store
+from csmd.store.pauses import PauseFile
 from csmd.store.sqlite import Rows
 
 NOTHING_READ = (
@@ -142,7 +143,7 @@ def _transcripts(config: Config, sources: list[Rows]) -> list[Path]:
 def _read_all(config: Config, store: Store, paths: list[Path]) -> list[str]:
     """Takes in every transcript from its beginning; which could not be read, in words."""
     troubled = 0
-    leave_out = reading.excludes(config)
+    leave_out = reading.excludes(config, PauseFile(config.paths.pauses))
     for path in paths:
         try:
             reading.read(store, config, path, leave_out=leave_out)

@@ -6,6 +6,7 @@ and what is wrong with us leaves it where it is.
 
 from __future__ import annotations
 
+import logging
 from collections import Counter
 from collections.abc import Iterator
 from concurrent.futures import Future
@@ -22,9 +23,12 @@ from csmd.daemon import hosts
 from csmd.daemon.now import iso, now_iso
 from csmd.errors import BadInput, StoreError
 from csmd.store import counts, files
+from csmd.text import amount
 
 if TYPE_CHECKING:
     from csmd.daemon.steward import Steward
+
+log = logging.getLogger(__name__)
 
 #: So many, or so much, share one commit; a hook that comes meanwhile stands behind them.
 TOGETHER, TOGETHER_BYTES = 32, 2 * 1024 * 1024
@@ -42,12 +46,16 @@ class Begun:
 def replay(steward: Steward) -> bool:
     """Takes in every spooled event, the oldest first; whether there was any."""
     found = False
+    taken = 0
     waiting = [path for path in files.spooled_paths(steward.config.paths.home) if path not in steward.left_alone]
     for group in groups(waiting):
         if steward.stopping:
             break
         for begun in [_begin(steward, path) for path in group]:
-            found |= steward.guard("spooled event", partial(_finish, steward, begun), about=begun.path.name)
+            done = steward.guard("spooled event", partial(_finish, steward, begun), about=begun.path.name)
+            found, taken = found or done, taken + done
+    if taken:
+        log.info("took in %s that hooks kept while nobody answered", amount(taken, "event"))
     return found
 
 

@@ -159,7 +159,11 @@ def _serve(config: Config, notify: Notify, patience_s: float) -> None:
         paths.hung_mark.unlink(missing_ok=True)
         watch.follow(steward.roots(), alone=steward.instructed.folders())
         steward.start()
-        log.info("listening")
+        words = "search by words and meaning" if tools.model_name() else "search by words: no embedding model"
+        on = steward.pauses().current(now_iso())
+        log.info(
+            "listening, directories of transcripts: %d, %s%s", len(steward.roots()), words, ", paused" if on else ""
+        )
         if started_by() != "detached":  # else it is our stderr
             paths.complaint.unlink(missing_ok=True)
         notify.tell("READY=1", f"STATUS=csmd {csmd.__version__} takes in what happens")

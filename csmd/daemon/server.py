@@ -211,7 +211,8 @@ class Server(threading.Thread):
             return hosts.decode(request.host, request.body, left_out, name=request.name, event_id=request.id, at=at)
 
         lane: Lane = "main" if len(request.body) > DECODED_HERE_BYTES else "hook"
-        if lane == "hook" and not left_out.projects:  # whether a project is left out, the disk tells
+        # Whether a project is left out, the disk tells; in a pause nobody asks.
+        if lane == "hook" and (not left_out.ask_the_disk or left_out.pauses().covers(at)):
             self._decoded(waiting, decode())
         else:
             read = self.store.submit_read(decode, lane=lane)

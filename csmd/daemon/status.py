@@ -14,9 +14,10 @@ from csmd import wire
 from csmd.capture.redact import redact
 from csmd.config import Config, started_by
 from csmd.daemon import backups, hosts, status_known
-from csmd.daemon.now import iso
+from csmd.daemon.now import iso, now_iso
 from csmd.daemon.usage import Meter
 from csmd.errors import StoreError
+from csmd.pauses import Pauses
 from csmd.store import files
 from csmd.store.core import Store
 from csmd.store.sqlite import REPAIR_HINT, Rows
@@ -61,7 +62,6 @@ def status(
         "proto": wire.PROTO,
         "home": str(config.paths.home),
         "alarms": steward.alarms.shown(),
-        "paused": None,
         "service": started_by(),
         "daemon": {
             "pid": os.getpid(),
@@ -75,6 +75,7 @@ def status(
         "memories": known["memories"],
         "counters": known["counters"],
         "excluded": {"events": known["counters"].get(hosts.EXCLUDED, 0), "transcripts": len(steward.excluded)},
+        "paused": paused(steward.excludes.pauses(), now_iso()),
         "last_event": known["last_event"],
         "last_read": known["last_read"],
         "spool": _spool(spooled),
@@ -99,6 +100,12 @@ def status(
         "log": str(config.paths.log_file),
         "degraded": [*degraded, *known["warnings"]],
     }
+
+
+def paused(pauses: Pauses, now: str) -> dict[str, str] | None:
+    """The pause that is on: since when and until when, "" until it is resumed; None when none is."""
+    on = pauses.current(now)
+    return {"since": on[0], "until": on[1]} if on else None
 
 
 def _spool(paths: list[Path]) -> dict[str, Any]:

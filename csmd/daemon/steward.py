@@ -22,7 +22,7 @@ from pathlib import Path
 from csmd.capture import stage as capture
 from csmd.capture import stage_tail
 from csmd.config import Config
-from csmd.daemon import backfill, backups, growth, jobs, reading, replay, retention
+from csmd.daemon import backfill, backups, growth, jobs, logs, reading, replay, retention, summary
 from csmd.daemon.alarming import Alarms
 from csmd.daemon.backlog import Backlog
 from csmd.daemon.clients import Clients
@@ -35,6 +35,7 @@ from csmd.store import cursors, files, reports
 from csmd.store.core import Store
 from csmd.store.cursors import Behind
 from csmd.store.embed import Embedder
+from csmd.store.pauses import PauseFile
 
 log = logging.getLogger(__name__)
 
@@ -72,7 +73,8 @@ class Steward(threading.Thread):
         """Transcripts that were hinted at meanwhile: they do not wait for it."""
         self.left_alone: set[Path] = set()
         """What lies in the spool, is no event and cannot be removed."""
-        self.excludes = reading.excludes(config)
+        self.pauses = PauseFile(config.paths.pauses)
+        self.excludes = reading.excludes(config, self.pauses)
         self.excluded: set[Path] = set()
         """Transcripts of projects that the user wants left out, as far as they were met."""
         self.instructed = Instructed(self)
@@ -90,6 +92,7 @@ class Steward(threading.Thread):
         self.half_read: set[str] = set()
         """Transcripts of which a piece was read and the next is still to be."""
         self.stages = Stages(self)
+        self._hourly = summary.Hourly()
 
     def hint(self, path: str) -> None:
         """Says that a transcript or an instruction file may have changed; cheap, from any thread."""
@@ -151,6 +154,7 @@ class Steward(threading.Thread):
 
     def step(self, now: float) -> bool:
         """Does what is due at the monotonic time `now`; whether more may be due at once."""
+        self.guard("pauses", lambda: summary.look_at(self.pauses))
         self.guard("alarms", lambda: self.alarms.step(now))
         if self.store.refuses:  # nothing can be taken in: hooks spool, and status says why
             self.trouble.clear()
@@ -181,6 +185,7 @@ class Steward(threading.Thread):
         if (worked and not at_job) or self.store.commits - self._commits_seen > 200:
             self._commits_seen = self.store.commits
             self.guard("checkpoint", lambda: bool(self.store.checkpoint()))
+        self.guard("summary", lambda: self._hourly.step(self, now))
         busy = at_job or worked or embedded or self.somebody_waits()
         if not busy and now >= self._next_backup:
             self._next_backup = now + backups.LOOK_S
@@ -290,6 +295,8 @@ class Steward(threading.Thread):
                 )  # fmt: skip
                 if report.excluded:
                     self.excluded.add(path)
+                elif report.bytes_read:
+                    self.excluded.discard(path)
             return True
 
         self.guard("transcript", look, about=str(path), strict=strict)
@@ -328,8 +335,10 @@ class Steward(threading.Thread):
             )
             # The same trouble at every tick is one line in the log, not a thousand.
             if self.trouble.get(place) != trouble:
-                log.warning("%s: %s, see `csmd status`", what, type(error).__name__, exc_info=None if known else error)
+                said = logs.kind_of(error)
+                log.warning("%s: %s; `csmd status` says where", what, said, exc_info=None if known else error)
             self.trouble[place] = trouble
             return False
-        self.trouble.pop(place, None)
+        if self.trouble.pop(place, None):
+            log.info("%s: well again", what)
         return result

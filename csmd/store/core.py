@@ -28,7 +28,7 @@ from csmd.errors import Damaged, IndexDamaged, Refused, StoreError
 from csmd.store import backup, migrate
 from csmd.store.pages import cleanse
 from csmd.store.soundness import integrity as integrity
-from csmd.store.sqlite import BUSY_TIMEOUT_MS, REPAIR_HINT, Rows, connect, explained, opened, shrink, shut
+from csmd.store.sqlite import BUSY_TIMEOUT_MS, REPAIR_HINT, Rows, connect, explained, opened, shut
 
 T = TypeVar("T")
 Lane = Literal["hook", "main", "status"]
@@ -180,9 +180,9 @@ class Store:
 
     def shrink(self) -> None:
         """Lets go of the memory that every connection keeps for its next questions."""
-        self.write(shrink)
+        self.write(_shrink)
         for lane in LANES:
-            self.read(shrink, lane=lane)
+            self.read(_shrink, lane=lane)
 
     def cleanse(self) -> bool:
         """Rewrites the database file without what was deleted from it; False when the log could not be emptied.
@@ -304,3 +304,7 @@ def _make_private(path: Path) -> None:
                 os.chmod(f"{path}{suffix}", 0o600)  # noqa: PTH101
     except OSError as error:
         raise StoreError(f"{path}: {error.strerror}", hint="check that the directory exists and is yours") from error
+
+
+def _shrink(rows: Rows) -> None:
+    rows.all("pragma shrink_memory")

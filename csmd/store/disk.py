@@ -11,7 +11,10 @@ from pathlib import Path
 
 from csmd.store.files import read_small
 
-__all__ = ["is_gone", "is_link", "names", "read", "real", "same", "stamp"]
+__all__ = ["OFF", "is_gone", "is_link", "is_off", "names", "read", "real", "same", "stamp"]
+
+#: A file of this name has the sessions of its directory, and of those below, left out.
+OFF = ".csmd-off"
 
 
 def read(path: str, limit: int = 65_536) -> str | None:
@@ -63,6 +66,17 @@ def stamp(path: str) -> str:
     except (OSError, ValueError):
         return ""
     return f"{info.st_ino}:{info.st_ctime_ns}"
+
+
+def is_off(folder: str) -> bool:
+    """Whether a file `.csmd-off` lies in a directory or in one above it."""
+    parts = folder.rstrip("/").split("/")
+    if parts[0]:
+        return False  # a relative path is below nothing that is known
+    try:
+        return any(os.path.lexists(f"{'/'.join(parts[:depth])}/{OFF}") for depth in range(len(parts), 0, -1))
+    except ValueError:
+        return False
 
 
 def is_gone(path: str) -> bool:

@@ -15,6 +15,7 @@ __all__ = [
     "neighbours",
     "text_hits",
     "turns_by_seq",
+    "turns_like",
     "turns_of_uuids",
     "vector_hits",
 ]
@@ -74,6 +75,15 @@ def turns_of_uuids(rows: Rows, uuids: Sequence[str]) -> dict[str, int]:
         if seq is not None:
             found[uuid] = int(seq)
     return found
+
+
+def turns_like(rows: Rows, prefix: str) -> list[tuple[int, str]]:
+    """(row key, uuid) of turns whose uuid begins so, at most 5."""
+    found = rows.all(
+        "select seq, uuid from turns where uuid >= :prefix and uuid < :prefix || '~' order by uuid limit 5",
+        prefix=prefix,
+    )
+    return [(int(seq), str(uuid)) for seq, uuid in found]
 
 
 def memory_count(rows: Rows) -> int:

@@ -45,8 +45,7 @@ def connect(
     """
     flags = apsw.SQLITE_OPEN_READONLY if readonly else apsw.SQLITE_OPEN_READWRITE | apsw.SQLITE_OPEN_CREATE
     extension = vector_extension()
-    try:
-        # Else SQLite would put a log and its index beside it.
+    try:  # Else SQLite would put a log and its index beside it.
         place = f"{path.absolute().as_uri()}?immutable=1" if still else str(path)
         connection = apsw.Connection(place, flags=flags | (apsw.SQLITE_OPEN_URI if still else 0), vfs=vfs or None)
     except apsw.Error as error:
@@ -67,11 +66,6 @@ def connect(
         shut(connection)
         raise explained(error, path) from error
     return connection
-
-
-def shrink(rows: Rows) -> None:
-    """Lets go of the pages that a connection keeps for its next questions."""
-    rows.all("pragma shrink_memory")
 
 
 def shut(connection: apsw.Connection) -> None:

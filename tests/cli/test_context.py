@@ -81,5 +81,5 @@ def test_a_place_without_any_says_so(real: Machine, tmp_path: Path) -> None:
     found: Any = real.csmd("memdir", "scan", "--project", str(empty))
     assert "the assistant has kept no memory here" in found
     done = real.run("context", "build", "--project", str(real.root / "missing"))
-    assert done.returncode == 1 and "there is no such directory" in done.stderr
+    assert done.returncode == 1 and "no such directory" in done.stderr
     assert real.run("context", "build", "--mode", "other").returncode == 2

@@ -63,7 +63,7 @@ def test_a_text_can_be_typed_where_no_shell_remembers_it(filled: Machine) -> Non
 def test_what_is_left_is_named_and_told_by_the_exit_code(filled: Machine) -> None:
     filled.paths.install_record.write_text('{"zanzibar quokka": 1}')
     done = typed(filled, "forget", "--purge", "--yes", "zanzibar quokka", code=1)
-    assert f"still in: {filled.paths.install_record}, 1 times (csmd needs it" in done
+    assert f"still in: {filled.paths.install_record}, 1 time (csmd needs it" in done
 
 
 def test_what_cannot_be_done_is_explained_and_a_project_is_named_by_its_directory(filled: Machine) -> None:

@@ -90,7 +90,7 @@ def test_projects_are_listed_changed_by_a_person_and_walled(machine: Machine) ->
     assert "(gone)" in machine.csmd("project", "list")
     shown = machine.csmd("project", "list", "--json")
     assert {row["name"] for row in shown["projects"]} == {"acme", "bolt", "b" * 60}
-    assert {"id", "name", "root", "kind", "remote", "workspace", "sessions", "turns", "memories", "last", "gone", "aliases",
+    assert {"id", "name", "root", "kind", "remote", "workspace", "sessions", "turns", "memories", "last", "gone", "off", "aliases",
             "merged", "part_of"} == set(shown["projects"][0])  # fmt: skip
 
     # by where one stands: inside, outside, and with a parameter that claims another place

@@ -53,7 +53,7 @@ def test_sessions_are_listed_with_when_how_long_and_whether_the_transcript_is_th
     assert [set(row) for row in found] == [
         {"id", "project", "title", "about", "turns", "started_at", "last_at", "transcript"}
     ]
-    assert "no session is known here" in kept.csmd("session", "list", "--project", "/elsewhere")
+    assert "no session is known here" in kept.csmd("session", "list", "--project", "/usr")
 
 
 def test_the_facts_of_a_session_fit_the_screen(kept: Machine) -> None:
@@ -85,7 +85,7 @@ def test_an_export_is_printed_or_written_where_it_was_asked_for_and_nowhere_else
     told = kept.csmd("session", "export", "gone", "--to", str(target), "--json")
     assert [json.loads(line) for line in target.read_text().splitlines()] == lines
     assert stat.S_IMODE(target.stat().st_mode) == 0o600
-    assert set(told) == {"id", "session_id", "place", "resume", "left_out", "path"}
+    assert set(told) == {"id", "session_id", "place", "resume", "left_out", "path", "transcript"}
     assert set(kept.assistant.rglob("*")) == before
     again = kept.run("session", "export", "gone", "--to", str(target))
     assert (again.returncode, again.stdout) == (1, "") and "stays as it is" in again.stderr

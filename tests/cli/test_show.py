@@ -55,7 +55,7 @@ def fits(text: str) -> None:
         ["status"], ["memories"], ["memories", "--all-projects"], ["search", "config key database_url"],
         ["search", "缩进", "--explain"], ["brief"],
         ["recall", "--prompt", "Which config key, database_url?"], ["sync", "--no-vectors"], ["search", "zzzzqqqq"],
-        ["recall", "--prompt", "What is the capital of France?"], ["brief", "--project", "/elsewhere"],
+        ["recall", "--prompt", "What is the capital of France?"], ["brief", "--project", "/"],
         ["install", "--no-start"],
     ],
     ids=" ".join,

@@ -61,6 +61,7 @@ PARSED_WITH: dict[bytes, re.Pattern[bytes]] = {
 HEAD_BYTES = 600
 
 _START = re.compile(rb'"cwd":\s?("(?:[^"\\]|\\.)*+")')
+_TIME = re.compile(rb'"timestamp":\s?"([0-9T:.+Z-]+)"')
 _TITLE = re.compile(rb'"type":\s?"(?:custom|ai)-title"')
 
 
@@ -89,6 +90,8 @@ class Reading:
     turns: list[Turn] = field(default_factory=list)
     left: list[Left] = field(default_factory=list)
     titles: dict[str, str] = field(default_factory=dict)
+    title_at: dict[str, int] = field(default_factory=dict)
+    """How many turns stood before a session's title."""
     redactions: dict[str, Counter[str]] = field(default_factory=dict)
     skipped: int = 0
     withheld: Withheld = field(default_factory=Withheld)
@@ -210,7 +213,8 @@ def _read_value(value: Any, into: Reading, tool_limit: int) -> None:
     elif kind in ("custom-title", "ai-title"):
         title = string(value, "customTitle") or string(value, "aiTitle")
         if title := redact(texts.squeeze(wire.clean(title)), counts):
-            into.titles[label(value, "sessionId", 200)] = title[:200]
+            session = label(value, "sessionId", 200)
+            into.titles[session], into.title_at[session] = title[:200], len(into.turns)
     else:
         into.skipped += 1
     if counts:
@@ -249,6 +253,12 @@ def started_in(beginning: bytes) -> str:
         return redact(wire.clean(json.loads(found.group(1).decode("utf-8", "replace"))), Counter()) if found else ""
     except ValueError:
         return ""
+
+
+def times_in(part: bytes) -> tuple[str, str]:
+    """The first and the last time that a part of a transcript tells; the epoch where it tells none."""
+    found = [one.decode("ascii", "replace") for one in _TIME.findall(part)]
+    return moment({"timestamp": found[0] if found else ""}), moment({"timestamp": found[-1] if found else ""})
 
 
 def titles_in(beginning: bytes) -> dict[str, str]:

@@ -17,6 +17,7 @@ from csmd.capture.redact import redact
 from csmd.daemon.now import now_iso
 from csmd.daemon.tool import ASKING, PLACE, QUERY_VECTOR_S, REQUIRED, Params, Tool, places
 from csmd.distill.classify import classify
+from csmd.distill.extract import MAX_CHARACTERS
 from csmd.errors import BadInput, CsmdError
 from csmd.model import Brief, Hit, Memory, Provenance, Statement
 from csmd.recall import stage as recall
@@ -26,6 +27,8 @@ from csmd.store.sqlite import Rows
 if TYPE_CHECKING:
     from csmd.daemon.tools import Tools
 
+#: As long as a sentence that was chosen from a turn may be.
+MOST_CHARACTERS = MAX_CHARACTERS
 _REDACTED = re.compile(r"\[redacted:[a-z-]+\]")
 
 
@@ -139,14 +142,30 @@ def _show(tools: Tools, rows: Rows, params: Params) -> dict[str, Any]:
     }
 
 
+def _refuse_where_left_out(tools: Tools, params: Params) -> None:
+    """CsmdError where the user has csmd look away: what a model saves there is no more to be kept than what is said."""
+    if tools.steward.pauses().current(now_iso()):
+        raise CsmdError("csmd is paused: nothing is kept that no person states", hint="`csmd resume` in a terminal")
+    places = [place for place in (params["project"], params[ASKING]) if place]
+    if tools.steward.excludes.place(*places) or tools.steward.excludes.off(*places):
+        raise CsmdError("the user has left this directory out: nothing is kept that no person states")
+
+
 def _remember(tools: Tools, rows: Rows, params: Params) -> dict[str, Any]:
     body = text.squeeze(redact(params["text"], Counter()))
+    if not params["by_person"]:
+        _refuse_where_left_out(tools, params)
     if not text.content_words(_REDACTED.sub("", body)):
         raise BadInput("there is nothing to remember in that text", hint="say it in a sentence")
+    if len(body) > MOST_CHARACTERS:
+        raise BadInput(
+            f"that has {len(body)} characters, and one memory has {MOST_CHARACTERS} at most",
+            hint="say it shorter, or as several memories",
+        )
     by_person = params["by_person"]
     found = classify(body, kind="user")
     statement = Statement(
-        text=text.cut(body, 600),
+        text=body,
         gate=found.gate if found else "epistemic",
         category=found.category if found else "fact",
         confidence=max(found.confidence if found else 0.0, 0.95 if by_person else 0.8),
@@ -185,7 +204,10 @@ def _remember(tools: Tools, rows: Rows, params: Params) -> dict[str, Any]:
         if by_person:
             raise CsmdError("a part of this text was purged", hint="`csmd forget --lift` lets purged text in again")
         raise CsmdError("the user made csmd forget this text", hint="say it again with `csmd remember` in a terminal")
-    return {"id": ident, "new": new, "text": statement.text, "authority": statement.authority}
+    return {
+        "id": ident, "new": new, "text": statement.text, "authority": statement.authority,
+        "project": place.root if place else "", "workspace": projects.name_of(rows, behind) if behind else "",
+    }  # fmt: skip
 
 
 def _forget(tools: Tools, rows: Rows, params: Params) -> dict[str, Any]:

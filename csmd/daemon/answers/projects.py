@@ -50,6 +50,7 @@ def _shown(row: Listed) -> dict[str, Any]:
         "merged": list(row.merged),
         "last": row.last_at,
         "gone": disk.is_gone(row.root),
+        "off": disk.is_off(row.root),
         "aliases": [{"path": path, "why": why} for path, why in row.other_places],
     }
 

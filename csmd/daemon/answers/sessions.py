@@ -16,7 +16,7 @@ from csmd.daemon.tool import ASKING, PLACE, REQUIRED, Params, Tool, places
 from csmd.errors import BadInput, CsmdError
 from csmd.model import SaidTurn
 from csmd.recall import stage as recall
-from csmd.store import sessions
+from csmd.store import search, sessions
 from csmd.store.sessions import Session
 from csmd.store.sqlite import Rows
 
@@ -71,6 +71,7 @@ def _show(tools: Tools, rows: Rows, params: Params) -> dict[str, Any]:
         "cwd": session.cwd,
         "parent": session.parent,
         "host": session.host,
+        "own": Path(session.path).is_relative_to(tools.config.paths.sessions) if session.path else False,
         "model": session.model,
         "version": session.version,
         "kinds": sessions.kinds(rows, session.seq, projects=seen),
@@ -91,6 +92,23 @@ def _show(tools: Tools, rows: Rows, params: Params) -> dict[str, Any]:
             for row in sessions.told(rows, session.id)
         ],
     }
+
+
+def _turn(tools: Tools, rows: Rows, params: Params) -> dict[str, Any]:
+    found = search.turns_like(rows, params["id"]) if params["id"] else []
+    lines = {uuid.partition("/")[0] for _, uuid in found}  # a line with several parts is one to who types its beginning
+    if len(lines) > 1 and params["id"] not in lines:
+        raise BadInput(f"{params['id']!r} begins several ids: {', '.join(sorted(lines))}", hint="type some more of it")
+    exact = [seq for seq, uuid in found if uuid == params["id"]] or [seq for seq, _ in found]
+    turn = search.turns_by_seq(rows, exact[:1]).get(exact[0]) if exact else None
+    if turn is None or not recall.is_seen(rows, turn.project_seq, asking=params[ASKING]):
+        raise BadInput(
+            f"there is no memory and no turn {params['id']!r}", hint="`csmd memories` and `csmd search` show their ids"
+        )
+    return {
+        "id": turn.uuid, "kind": turn.kind, "at": turn.at, "text": turn.text, "session_id": turn.session_id,
+        "project": turn.project,
+    }  # fmt: skip
 
 
 def _conversation(rows: Rows, session: Session, params: Params) -> list[SaidTurn]:
@@ -138,6 +156,7 @@ def _export(tools: Tools, rows: Rows, params: Params) -> dict[str, Any]:
         "place": f"projects/{memdir.folder_name(cwd)}/{made.session_id}.jsonl",
         "resume": f"cd {shlex.quote(cwd)} && claude --resume {made.session_id}",
         "left_out": made.left_out,
+        "transcript": transcript_state(session.path),
         "lines": list(made.lines),
     }
 
@@ -153,6 +172,7 @@ TOOLS: dict[str, Tool] = {
     "csm_session_transcript": Tool(
         summary="The conversation of a session", mutates=False, run=_transcript, parameters=_ONE
     ),
+    "csm_turn_show": Tool(summary="Show one turn", mutates=False, run=_turn, parameters=_ONE),
     "csm_session_export": Tool(
         summary="A transcript that the assistant resumes", mutates=False, run=_export, parameters=_ONE
     ),

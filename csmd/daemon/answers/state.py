@@ -4,7 +4,9 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
-from csmd.daemon import clients
+from csmd.daemon import clients, summary
+from csmd.daemon import status as state
+from csmd.daemon.now import now_iso
 from csmd.daemon.tool import Params, Tool
 from csmd.store import context, core, soundness
 from csmd.store.sqlite import Rows
@@ -43,6 +45,11 @@ def _alarms(tools: Tools, rows: None, params: Params) -> dict[str, Any]:
     return {"alarms": tools.steward.alarms.shown()}
 
 
+def _pauses(tools: Tools, rows: Rows, params: Params) -> dict[str, Any]:
+    summary.look_at(tools.steward.pauses)
+    return {"paused": state.paused(tools.steward.pauses(), now_iso())}
+
+
 TOOLS: dict[str, Tool] = {
     "csm_clients": Tool(
         summary="Which versions and directories of the assistant are in use", mutates=False, run=_clients, parameters={}
@@ -53,6 +60,9 @@ TOOLS: dict[str, Tool] = {
     "csm_store_check": Tool(summary="Check that the database is sound", mutates=False, run=_check, parameters={"indexes": (bool, True)}),
     "csm_store_shape": Tool(
         summary="The database without its content: tables, how many rows, SQLite's settings", mutates=False, run=_shape, parameters={}
+    ),
+    "csm_runtime_pause": Tool(
+        summary="Whether csmd is paused; read anew from its file", mutates=False, run=_pauses, parameters={}, lane="status"
     ),
     "csm_runtime_status": Tool(summary="The daemon's state", mutates=False, run=_status, parameters={}, lane="status"),
     "csm_runtime_alarms": Tool(summary="What means that nothing is being remembered", mutates=False, run=_alarms, parameters={}, lane=None),

@@ -250,6 +250,7 @@ create table injections (
   text_hash text not null
 );
 create index injections_by_session on injections (session_id, at);
+create index injections_by_project on injections (project_seq, at);
 
 create table injection_items (
   injection_seq integer not null references injections (seq) on delete cascade,

@@ -1,0 +1,144 @@
+"""Changes one key in the text of config.yaml and no other byte: comments, order and layout are the user's.
+
+The text is composed into nodes, which know where they stand; what is put in is always one line. Pure: a text in, a
+text out. Whoever writes the result first reads it as settings.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any
+
+from csmd.errors import ConfigError
+
+if TYPE_CHECKING:
+    import yaml
+
+
+@dataclass(frozen=True, slots=True)
+class Entry:
+    """A key with its value: its whole name, where its line and its value end, and the mapping it stands in."""
+
+    name: str
+    key: Any
+    value: Any
+    around: Any
+
+
+def changed(text: str, name: str, value: Any) -> str:
+    """The text with a key set: in its place, else in its section, else at the end."""
+    root = _composed(text)
+    entries = list(_entries(root))
+    shown = _shown(value)
+    for entry in entries:
+        if entry.name == name:
+            return _with_value(text, entry, shown)
+    section, dot, rest = name.partition(".")
+    for entry in entries:
+        if dot and entry.name == section and entry.value.id == "mapping":
+            return _added(text, entry.value, rest, shown)
+    if root is not None and root.flow_style:
+        return _added(text, root, name, shown)
+    return f"{text}{'' if not text or text.endswith(chr(10)) else chr(10)}{name}: {shown}\n"
+
+
+def without(text: str, name: str) -> str:
+    """The text without a key, and without its section when that would be empty; ConfigError where it is not set."""
+    entries = list(_entries(_composed(text)))
+    found = next((entry for entry in entries if entry.name == name), None)
+    if found is None:
+        raise ConfigError(f"{name} is not set", hint="`csmd config list` shows every key and where its value is from")
+    while len(found.around.value) == 1:
+        outer = next((entry for entry in entries if entry.value is found.around), None)
+        if outer is None:
+            break
+        found = outer
+    if not found.around.flow_style:
+        begin = text.rfind("\n", 0, found.key.start_mark.index) + 1
+        line_end = text.find("\n", _end(text, found.value))
+        return text[:begin] + (text[line_end + 1 :] if line_end >= 0 else "")
+    pairs = found.around.value
+    place = next(number for number, (key, _) in enumerate(pairs) if key is found.key)
+    if place + 1 < len(pairs):
+        return text[: found.key.start_mark.index] + text[pairs[place + 1][0].start_mark.index :]
+    begin = pairs[place - 1][1].end_mark.index if place else found.key.start_mark.index
+    return text[:begin] + text[found.value.end_mark.index :]
+
+
+def names(text: str) -> set[str]:
+    """The keys that a text sets."""
+    return {entry.name for entry in _entries(_composed(text)) if entry.value.id != "mapping"}
+
+
+def value_of(typed: str) -> Any:
+    """What YAML makes of a word; the word itself where it makes nothing of it."""
+    import yaml
+
+    try:
+        return yaml.safe_load(typed)
+    except (yaml.YAMLError, ValueError):
+        return typed
+
+
+def _composed(text: str) -> yaml.MappingNode | None:
+    import yaml
+
+    try:
+        root = yaml.compose(text, Loader=yaml.SafeLoader)
+    except (yaml.YAMLError, RecursionError) as error:
+        raise ConfigError(f"not YAML: {error}", hint="csmd config edit") from error
+    if root is not None and not isinstance(root, yaml.MappingNode):
+        raise ConfigError("config.yaml does not hold keys and values", hint="csmd config edit")
+    return root
+
+
+def _entries(node: yaml.MappingNode | None, prefix: str = "", depth: int = 0) -> Iterator[Entry]:
+    for key, value in node.value if node is not None and depth < 8 else ():
+        name = f"{prefix}{key.value}"
+        yield Entry(name, key, value, node)
+        if value.id == "mapping":
+            yield from _entries(value, f"{name}.", depth + 1)
+
+
+def _shown(value: Any) -> str:
+    """A value on one line."""
+    import yaml
+
+    lines: str = yaml.safe_dump(
+        list(value) if isinstance(value, tuple) else value, default_flow_style=True, width=1 << 30
+    )
+    return lines.removesuffix("...\n").strip()
+
+
+def _end(text: str, value: Any) -> int:
+    """Where a value ends; that of a block is said to end where the next thing begins, comments and all."""
+    end = value.end_mark.index
+    block = value.style in ("|", ">") if value.id == "scalar" else not value.flow_style
+    if not block:
+        return int(end)
+    kept = text[value.start_mark.index : end]
+    while (shorter := re.sub(r"(?:\n[ \t]*(?:#[^\n]*)?)\Z", "", kept)) != kept:
+        kept = shorter
+    return int(value.start_mark.index) + len(kept)
+
+
+def _with_value(text: str, entry: Entry, shown: str) -> str:
+    colon = text.index(":", entry.key.end_mark.index)
+    between = text[colon + 1 : max(colon + 1, entry.value.start_mark.index)]
+    remark = between[between.index("#") :].split("\n")[0] if "#" in between else ""
+    return f"{text[: colon + 1]} {shown}{'  ' * bool(remark)}{remark}{text[max(colon + 1, _end(text, entry.value)) :]}"
+
+
+def _added(text: str, around: Any, name: str, shown: str) -> str:
+    """The text with one more key in a mapping."""
+    if around.flow_style:
+        close = around.end_mark.index - 1
+        comma = ", " if around.value and not text[:close].rstrip().endswith(",") else ""
+        return f"{text[:close]}{comma}{name}: {shown}{text[close:]}"
+    indent = " " * around.value[0][0].start_mark.column
+    line_end = text.find("\n", _end(text, around.value[-1][1]))
+    if line_end < 0:
+        return f"{text}\n{indent}{name}: {shown}\n"
+    return f"{text[: line_end + 1]}{indent}{name}: {shown}\n{text[line_end + 1 :]}"

@@ -1,0 +1,95 @@
+"""`csmd why`: what a session was told and why, from its receipts."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+import click
+
+from csmd import text as texts
+from csmd.cli import show
+from csmd.cli.ask import ask, json_option, looking, out
+from csmd.text import amount
+
+if TYPE_CHECKING:
+    from rich.console import Console
+
+EVENTS = {"session_start": "at its start", "prompt": "with a prompt"}
+STATES = {
+    "gone": "a memory that was forgotten since",
+    "hidden": "a memory behind a wall: ask from its own directory",
+}
+
+
+@click.command()
+@click.option("--session", metavar="ID", default="", help="A session; the last one here that was told something.")
+@click.option("--receipt", metavar="ID", default="", help="One injection.")
+@click.option("--project", metavar="PATH", help="The project to look in; this directory's by default.")
+@click.option("--limit", default=5, show_default=True, type=click.IntRange(1, 100), help="How many injections.")
+@json_option
+def why(session: str, receipt: str, project: str | None, limit: int, as_json: bool) -> None:
+    """Show what a session was told, and why."""
+    if session and receipt:
+        raise click.UsageError("--session and --receipt do not go together")
+    found = ask("csm_receipt_show", id=receipt, session=session, **looking(project), limit=limit)
+    out(found, as_json, shown)
+
+
+def shown(value: dict[str, Any]) -> None:
+    """The injections, the latest first, each with its memories and their reasons."""
+    console = show.console()
+    if not value["injections"]:
+        show.print_text(console, "no session here was told anything yet; `csmd brief` shows what the next one would be")
+        return
+    show.print_text(console, f"session {value['session_id']}")
+    for injection in value["injections"]:
+        console.print()
+        about = f"{EVENTS.get(injection['event'], injection['event'])}: {amount(len(injection['items']), 'memory')}, "
+        show.print_text(
+            console,
+            f"{about}{amount(injection['tokens'], 'token')}",
+            head=f"{show.when(injection['at'])}  ",
+            style="bold",
+        )
+        if injection["prompt"]:
+            show.print_text(console, f"you asked: {injection['prompt']}", indent=2, most=2, style="dim")
+        for item in injection["items"]:
+            _item(console, item, injection["event"])
+        show.print_text(console, f"receipt {injection['id']}", indent=2, style="dim")
+    console.print()
+    show.print_text(
+        console,
+        f"Scores: what matches a prompt is at least {value['floor']:g} alike (recall.floor); at a start a memory is worth "
+        "its confidence, more where it was said again or lately or is a correction, less when an assistant said it or "
+        "it fades. What was left out is not kept. `csmd show ID` tells more of a memory.",
+        style="dim",
+    )
+
+
+def _item(console: Console, item: dict[str, Any], event: str) -> None:
+    if item["state"] in STATES:
+        show.print_text(console, f"{STATES[item['state']]} ({item['id']})", indent=2, style="dim")
+        return
+    show.print_text(console, texts.squeeze(item["text"]), indent=2, most=4)
+    show.print_text(console, f"{_reason(item, event)}; {_source(item)}", head=f"  {item['id']}  ", style="dim")
+
+
+def _reason(item: dict[str, Any], event: str) -> str:
+    """Why it was told, in words."""
+    if event == "prompt":
+        return f"{item['reason']}, score {item['score']:.2f}"
+    return f"under {item['reason']!r}, score {item['score']:.2f}"
+
+
+def _source(item: dict[str, Any]) -> str:
+    """Where it was said, by whom, and how sure it is."""
+    parts = [f"said by the {item['authority']} on {item['said_at'][:10]} in {item['said_in'][:8] or 'a terminal'}"]
+    if item["times"] > 1:
+        parts.append(f"{item['times']} times in all")
+    parts.append(f"{item['confidence'] * 100:.0f} % sure")
+    parts += ["pinned"] * item["pinned"] + ["superseded since"] * (item["state"] == "superseded")
+    return ", ".join(parts + ["holds everywhere"] * (item["scope"] != "project"))
+
+
+#: In the order that `csmd --help` lists them.
+VERBS: tuple[click.Command, ...] = (why,)

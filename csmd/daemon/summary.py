@@ -1,0 +1,85 @@
+"""What the log says of work that went well: a line for each job, an hour's numbers on one line, nothing for a turn.
+
+Numbers and words of ours only; an hour in which nothing happened has no line.
+"""
+
+from __future__ import annotations
+
+import logging
+from collections.abc import Mapping
+from datetime import UTC, datetime
+from typing import TYPE_CHECKING, Any
+
+from csmd.daemon.now import now_iso
+from csmd.store import counts
+from csmd.store.pauses import PauseFile
+from csmd.text import amount
+
+if TYPE_CHECKING:
+    from csmd.daemon.jobs import Job
+    from csmd.daemon.steward import Steward
+
+log = logging.getLogger(__name__)
+
+HOUR_S = 3600.0
+#: What an hour's line tells, in this order: a count or counter, one of it, what of it.
+TOLD = (
+    ("turns", "turn", ""), ("memories", "memory", ""), ("injections", "injection", ""),
+    ("paused turns", "turn", " left out in a pause"), ("excluded events", "event", " left out"),
+    ("bad lines", "line", " that could not be read"), ("bad events", "event", " that could not be read"),
+)  # fmt: skip
+#: What a job's line tells of its result.
+RESULTS = (
+    ("files", "file"), ("turns_new", "new turn"), ("memories_new", "new memory"), ("vectors", "vector"),
+    ("secrets", "secret"), ("fixed", "place"), ("bytes", "byte"), ("dim", "dimension"), ("left", "trace"),
+)  # fmt: skip
+
+
+class Hourly:
+    """Owns the numbers of an hour ago."""
+
+    def __init__(self) -> None:
+        self._next = 0.0
+        self._since = ""
+        self._then: Mapping[str, int] | None = None
+
+    def step(self, steward: Steward, now: float) -> bool:
+        """Writes the line that is due at the monotonic time `now`; whether there was one."""
+        if now < self._next:
+            return False
+        self._next = now + HOUR_S
+        found = steward.store.read(lambda rows: {**counts.counters(rows), **counts.counts(rows)})
+        then, since, self._then, self._since = self._then, self._since, found, f"{datetime.now(UTC).astimezone():%H:%M}"
+        if then is None:
+            return False
+        more = {name: found.get(name, 0) - then.get(name, 0) for name, *_ in TOLD}
+        parts = [amount(more[name], one) + of for name, one, of in TOLD if more[name] > 0]
+        if parts:
+            log.info("since %s: %s", since, ", ".join(parts))
+        return bool(parts)
+
+
+def of_job(job: Job) -> None:
+    """Writes how a job ended; nothing for a sync that found nothing new."""
+    if job.state == "failed":
+        log.warning("%s failed; whoever asked was told why", job.kind)
+        return
+    result: dict[str, Any] = job.result
+    found = {name: len(value) if isinstance(value := result.get(name), list) else value for name, _ in RESULTS}
+    parts = [amount(value, word) for name, word in RESULTS if isinstance(value := found[name], int) and value]
+    if job.kind == "sync" and not (found["turns_new"] or found["memories_new"]):
+        return
+    took = f" in {result['took_s']:.1f} s" if "took_s" in result else ""
+    log.info("%s: %s%s", job.kind, ", ".join(parts) or "done", took)
+
+
+def look_at(pauses: PauseFile) -> bool:
+    """Reads the pauses again; a change is told."""
+    if not pauses.look():
+        return False
+    on = pauses().current(now_iso())
+    end = (
+        f"until {datetime.fromisoformat(on[1]).astimezone():%Y-%m-%d %H:%M}" if on and on[1] else "until it is resumed"
+    )
+    log.info("paused %s: nothing is captured", end) if on else log.info("not paused")
+    return True

@@ -1,0 +1,79 @@
+"""Receipts read back: which injections a session had, which memories each told and why; context.py writes them."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+from csmd.store.sqlite import Rows
+
+_COLUMNS = "n.seq, n.id, n.session_id, n.event, n.project_seq, n.at, n.tokens"
+
+
+@dataclass(frozen=True, slots=True)
+class Receipt:
+    """One injection; `project_seq` is the row of the place where it was."""
+
+    seq: int
+    id: str
+    session_id: str
+    event: str
+    project_seq: int
+    at: str
+    tokens: int
+
+
+def of_session(rows: Rows, session_id: str, *, limit: int) -> list[Receipt]:
+    """The latest injections of a session, the latest first."""
+    found = rows.all(
+        f"select {_COLUMNS} from injections n where n.session_id = :session order by n.at desc, n.seq desc limit :limit",  # noqa: S608
+        session=session_id,
+        limit=limit,
+    )
+    return [Receipt(*row) for row in found]
+
+
+def like(rows: Rows, prefix: str) -> list[Receipt]:
+    """The injections whose id begins so, at most 5."""
+    found = rows.all(
+        f"select {_COLUMNS} from injections n where n.id >= :prefix and n.id < :prefix || '~' order by n.id limit 5",  # noqa: S608
+        prefix=prefix,
+    )
+    return [Receipt(*row) for row in found]
+
+
+def last_session(rows: Rows, projects: Sequence[int] | None) -> str:
+    """The session that was told something last in these places (None: anywhere); "" when none was."""
+    wanted = "" if projects is None else f"and n.project_seq in ({', '.join(str(int(seq)) for seq in projects)})"
+    sql = f"select n.session_id from injections n where n.seq > 0 {wanted} order by n.at desc, n.seq desc limit 1"  # noqa: S608
+    return str(rows.value(sql) or "")
+
+
+def sessions_like(rows: Rows, prefix: str) -> list[str]:
+    """The sessions that were told something and whose id begins so, at most 5."""
+    found = rows.all(
+        "select distinct session_id from injections where session_id >= :prefix and session_id < :prefix || '~' "
+        "order by session_id limit 5",
+        prefix=prefix,
+    )
+    return [str(ident) for (ident,) in found]
+
+
+def items(rows: Rows, receipt: Receipt) -> list[tuple[str, float, str]]:
+    """(memory, score, reason) of what an injection told, the best first."""
+    found = rows.all(
+        "select memory_id, score, reason from injection_items where injection_seq = :seq order by score desc, memory_id",
+        seq=receipt.seq,
+    )
+    return [(str(memory), float(score), str(reason)) for memory, score, reason in found]
+
+
+def prompt(rows: Rows, receipt: Receipt) -> tuple[str, int] | None:
+    """(text, row of its project) of the prompt that an injection answered; None for none, or one that is gone."""
+    found = rows.one(
+        "select t.text, t.project_seq from events e join turns t on t.text_hash = e.text_hash "
+        "join session_turn st on st.turn_seq = t.seq join sessions s on s.seq = st.session_seq "
+        "where e.id = :event and e.text_hash <> '' and s.id = e.stream order by t.at desc limit 1",
+        event=receipt.id.removeprefix("r"),
+    )
+    return None if found is None else (str(found[0]), int(found[1]))

@@ -1,0 +1,86 @@
+"""What people type is taken for what they mean: projects by name, turns by id; what was done is said as it is."""
+
+from __future__ import annotations
+
+import json
+import shutil
+
+import pytest
+from machine import CORRECTION, PREFERENCE, Machine
+
+
+@pytest.fixture(scope="module")
+def known(shared_machine: Machine) -> Machine:
+    """A machine that knows a project which is there and one which is gone."""
+    gone = shared_machine.root / "heronry"
+    gone.mkdir()
+    shared_machine.transcript(shared_machine.line("user", PREFERENCE))
+    shared_machine.transcript(shared_machine.line("user", CORRECTION, session="s2", cwd=str(gone)), session="s2")
+    shared_machine.start()
+    shared_machine.sync()
+    shutil.rmtree(gone)
+    return shared_machine
+
+
+def test_a_project_is_named_by_its_directory_or_its_name_also_when_it_is_gone(known: Machine) -> None:
+    for named in ("heronry", str(known.root / "heronry"), str(known.root / "heronry" / "src"), "../heronry"):
+        assert "database_url" in known.csmd("memories", "--project", named), named
+    assert "pathlib" in known.csmd("memories", "--project", "project")
+
+
+@pytest.mark.parametrize(
+    ("named", "hint"),
+    [("heronri", "did you mean heronry?"), ("../herony", "/heronry?"), ("/quite/elsewhere", "csmd project list")],
+)
+def test_a_project_that_is_none_is_told_and_not_taken_for_an_empty_one(known: Machine, named: str, hint: str) -> None:
+    for verb in (["memories"], ["remember", "We use tabs."]):
+        refused = known.run(*verb, "--project", named)
+        assert (refused.returncode, refused.stdout) == (1, ""), verb
+        assert "no such directory" in refused.stderr and hint in refused.stderr
+
+
+def test_a_turn_that_was_found_is_shown_by_its_id_and_leads_to_its_session(known: Machine) -> None:
+    (hit,) = known.csmd("search", "pathlib", "--kind", "turn", "--json")["hits"]
+    assert "session s1" in known.csmd("search", "pathlib", "--kind", "turn")
+    shown = known.csmd("show", hit["id"][:4])
+    assert PREFERENCE in " ".join(shown.split()) and "csmd session transcript s1" in shown
+    value = known.csmd("show", hit["id"], "--json")
+    assert (value["id"], value["session_id"], value["kind"]) == (hit["id"], "s1", "user")
+    assert "no memory and no turn" in known.run("show", "zzz").stderr
+    assert "there is no memory" in known.run("show", "mfff").stderr
+
+
+def test_what_is_too_long_for_a_memory_is_refused_and_not_cut(known: Machine) -> None:
+    refused = known.run("remember", "We always " + "really " * 100 + "use tabs.")
+    assert refused.returncode == 1 and "600 at most" in refused.stderr
+    assert known.csmd("remember", "x" * 580 + " is the name.", "--json")["new"]
+
+
+def test_what_is_remembered_says_where_it_holds(known: Machine) -> None:
+    assert f"it holds in {known.project}" in " ".join(known.csmd("remember", "The linter is ruff.").split())
+    assert "it holds everywhere" in known.csmd("remember", "I like short answers.", "--everywhere")
+
+
+def test_a_sync_that_was_forestalled_says_so(known: Machine) -> None:
+    assert "transcripts read: nothing new, everything was in already" in known.csmd("sync", "--no-vectors")
+
+
+def test_a_session_whose_transcript_is_there_is_not_to_be_overwritten(known: Machine) -> None:
+    told = known.run("session", "export", "s1").stderr
+    assert "the assistant still has this session" in told and "claude --resume" in told and "put it" not in told
+    known.csmd("session", "write-user", "mine", "Hello.")
+    known.sync()
+    shown = known.csmd("session", "show", "mine")
+    assert "csmd itself" in shown and "claude" not in shown
+    told = known.run("session", "export", "mine").stderr
+    assert all(len(line) <= 80 for line in told.splitlines() if not line.startswith("  ")), told
+
+
+def test_every_verb_says_why_no_daemon_runs(machine: Machine) -> None:
+    machine.home.mkdir(mode=0o700)
+    machine.paths.database.write_bytes(b"no database" * 500)
+    assert machine.run("start").returncode == 1
+    for words in (["memories"], ["backup", "list"], ["sync"]):
+        done = machine.run(*words)
+        assert done.returncode == 3 and "csmd repair" in done.stderr, words
+    assert json.loads(machine.run("config", "list", "--json").stdout)
