@@ -62,8 +62,8 @@ def capture_state(paths: Paths) -> str:
             alarms = ask("csm_runtime_alarms", {}, STATE_PATIENCE_S / 2)["alarms"]
     except DaemonBusy:
         return ""
-    except DaemonUnreachable:
-        return said.format("does not answer; csmd restart helps")
+    except DaemonUnreachable:  # a busy machine is no alarm, unless a hook has waited in vain, too
+        return said.format("does not answer; csmd restart helps") if paths.hung_mark.exists() else ""
     except CsmdError:
         return said.format("is of another version; csmd restart helps")
     return f"csmd: {alarms[0]['what']} ({alarms[0]['do']})." if alarms else ""

@@ -173,6 +173,10 @@ def test_a_daemon_that_is_stuck_is_said_within_a_second(machine: Machine, home: 
     with zmq.Context() as context, context.socket(zmq.ROUTER) as router:
         router.bind(f"ipc://{home}/sock")
         (home / "endpoint").write_text(f"{home}/sock\n")
+        assert client.capture_state(machine.paths) == "", "slow alone is no alarm"
+        router.recv_multipart()
+        machine.paths.run_dir.mkdir()
+        machine.paths.hung_mark.touch()  # as a hook does that waited in vain
         assert (
             client.capture_state(machine.paths) == f"{SAID}does not answer; csmd restart helps (csmd doctor says why)."
         )

@@ -134,7 +134,7 @@ def test_a_client_of_2026_is_answered_without_a_handshake(real: Machine) -> None
 
 def test_a_daemon_that_goes_and_comes_does_not_break_a_session(machine: Machine) -> None:
     with talking(machine) as talk:
-        assert "ATTENTION: csmd may not be recording" in talk.initialize()["instructions"]
+        assert "ATTENTION: csmd: memory is not being recorded" in talk.initialize()["instructions"]
         said, failed = talk.call("search", query="x")
         assert failed and "no csmd daemon is running" in said and "csmd install" in said
         first = machine.start()
@@ -163,7 +163,7 @@ def test_the_server_ends_with_its_client_whatever_it_waits_for(machine: Machine,
             stdin=subprocess.PIPE, stdout=subprocess.PIPE, stderr=subprocess.PIPE,
         )  # fmt: skip
         talk = Talk(process=process)
-        assert ("does not answer within 1 s" in talk.initialize()["instructions"]) == hung, "slow alone is no alarm"
+        assert ("its daemon does not answer" in talk.initialize()["instructions"]) == hung, "slow alone is no alarm"
         call = {
             "jsonrpc": "2.0",
             "id": 99,

@@ -106,10 +106,11 @@ def _shown(value: Any) -> str:
     """A value on one line."""
     import yaml
 
-    lines: str = yaml.safe_dump(
-        list(value) if isinstance(value, tuple) else value, default_flow_style=True, width=1 << 30
+    # As one of a list: what stands between braces is quoted where these would be taken for its own.
+    listed: str = yaml.safe_dump(
+        [list(value) if isinstance(value, tuple) else value], default_flow_style=True, width=1 << 30
     )
-    return lines.removesuffix("...\n").strip()
+    return listed.strip().removeprefix("[").removesuffix("]")
 
 
 def _end(text: str, value: Any) -> int:

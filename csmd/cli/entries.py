@@ -52,9 +52,14 @@ def settings_file(folder: Path) -> Path:
 
 
 def state_file(folder: Path) -> Path:
-    """The file in which the assistant keeps its servers, for one of its configuration directories."""
+    """The file in which the assistant keeps its servers, for one of its configuration directories.
+
+    For the usual one that is beside it, unless CLAUDE_CONFIG_DIR names it, or did when the only such file was made.
+    """
     usual = config.user_home() / ".claude"
-    return mcp_config.config_file(folder, user_home=usual.parent, chosen=folder != usual or config.is_chosen(folder))
+    beside, inside = (mcp_config.config_file(folder, user_home=usual.parent, chosen=one) for one in (False, True))
+    chosen = folder != usual or config.is_chosen(folder) or (inside.exists() and not beside.exists())
+    return inside if chosen else beside
 
 
 def _with_status_line(before: bytes | None, ours: Ours, where: str) -> bytes:

@@ -79,11 +79,12 @@ def own_files(paths: Paths) -> list[str]:
 def install(config: Config, planned: Sequence[Change], wanted: Ours, kept_out_by: str = "") -> list[Outcome]:
     """Copies the hook and puts the entries in; a file in trouble keeps no other from being served.
 
-    `kept_out_by` is why no more of the newer events are among them. Raises the first trouble where every file is in
-    trouble; then nothing was written.
+    `kept_out_by` is why no more of the newer events are among them. Raises the first trouble where every file that is
+    to hold hooks is in trouble; then nothing was written.
     """
-    troubles = [change.trouble for change in planned if change.trouble]
-    if troubles and len(troubles) == len(planned):
+    hooked = [change for change in planned if any(kind.name == "hooks" for kind in change.kinds)]
+    troubles = [change.trouble for change in hooked if change.trouble]
+    if troubles and len(troubles) == len(hooked):
         raise changes.together(troubles)
     paths = config.paths
     for folder in (paths.home, paths.hook_dir, paths.run_dir, paths.spool):
@@ -159,7 +160,7 @@ def uninstall(paths: Paths) -> list[Outcome]:
     with record.alone(paths):
         done = [
             changes.written(path, partial(changes.removing, paths, path), partial(changes.take_out, paths))
-            for path in map(Path, record.load(paths)["settings"])
+            for path in map(Path, reversed(record.load(paths)["settings"]))  # a directory was made for the first in it
         ]
         left = record.load(paths)
         if not left["settings"] and not left["service"]:  # whoever takes the unit away needs it

@@ -16,7 +16,7 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
-from csmd.capture import pieces, stage, stage_tail, transcript
+from csmd.capture import pieces, stage, stage_tail, stage_write, transcript
 from csmd.errors import BadInput
 from csmd.model import Event
 from csmd.store import cursors, disk
@@ -335,7 +335,7 @@ def test_a_line_without_an_end_is_never_held_as_a_whole(place: Place) -> None:
 
 
 def test_what_was_read_before_a_crash_is_not_stored_twice(place: Place, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(stage_tail, "BATCH_TURNS", 10)
+    monkeypatch.setattr(stage_write, "BATCH_TURNS", 10)
     place.write(*(line(f"u{n}") for n in range(35)))
     written = 0
     write = place.store.write

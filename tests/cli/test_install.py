@@ -69,7 +69,11 @@ def test_a_dry_run_shows_everything_and_writes_nothing(machine: Machine) -> None
 def test_installing_adds_six_hooks_and_leaves_the_others_alone(machine: Machine) -> None:
     path = write_settings(machine)
     done = machine.csmd("install", "--no-start", "--json")
-    assert done["settings"] == [{"path": str(path), "changed": True}] and done["daemon"] is None
+    server = machine.assistant / ".claude.json"
+    assert (
+        done["settings"] == [{"path": str(one), "changed": True} for one in (path, server)] and done["daemon"] is None
+    )
+    assert json.loads(server.read_bytes())["mcpServers"]["csmd"]["command"] == str(machine.paths.hook_dir / "mcp")
     assert sorted(event for event, _ in ours(machine)) == sorted(settings.EVENTS)
     value = json.loads(path.read_bytes())
     theirs = json.loads(FOREIGN)
@@ -98,7 +102,7 @@ def test_uninstalling_gives_back_every_byte(machine: Machine, data: bytes | None
     machine.csmd("install", "--no-start")
     assert ours(machine)
     left = machine.csmd("uninstall", "--json")
-    assert left["restored"] == [str(machine.assistant / "settings.json")]
+    assert left["restored"] == [str(machine.assistant / name) for name in (".claude.json", "settings.json")]
     assert {name: state for name, state in tree(machine.root).items() if not name.startswith("csmd/")} == before
     assert machine.assistant.exists() == (data is not None)
     assert not machine.paths.hook_dir.exists() and not machine.paths.install_record.exists()
@@ -136,7 +140,7 @@ def test_two_directories_of_the_assistant_are_both_served_and_both_restored(mach
     eventually(lambda: machine.status()["counts"]["turns"] == 1)
     assert machine.status()["watching"] == sorted(str(folder / "projects") for folder in (machine.assistant, other))
     left = machine.csmd("uninstall", "--json")
-    assert len(left["restored"]) == 2 and left["stopped"] is True
+    assert len(left["restored"]) == 4 and left["stopped"] is True
     after = {name: state for name, state in tree(machine.root).items() if not name.startswith("csmd/")}
     assert {name: state for name, state in after.items() if name in before} == before
 
@@ -154,7 +158,7 @@ def test_a_file_in_trouble_keeps_no_other_from_being_served(machine: Machine) ->
     assert shown.returncode == 1 and f"{broken}: left alone" in shown.stdout
     good.write_bytes(b"{broken")
     left = machine.run("uninstall", "--json")
-    assert left.returncode == 1 and json.loads(left.stdout)["restored"] == []
+    assert left.returncode == 1 and str(good) not in json.loads(left.stdout)["restored"]
     assert machine.paths.install_record.exists()
     write_settings(machine)
     assert machine.csmd("uninstall", "--json")["restored"] == []
@@ -197,7 +201,7 @@ def test_links_stay_links_and_one_file_by_two_names_is_served_once(machine: Mach
     write_settings(machine, FOREIGN, dotfiles)
     machine.assistant.symlink_to(dotfiles)
     done = machine.csmd("install", "--no-start", "--json", "--config-dir", str(dotfiles))
-    assert len(done["settings"]) == 1 and machine.assistant.is_symlink()
+    assert len(done["settings"]) == 2 and machine.assistant.is_symlink()
     assert sum(command.count("Stop") for _, command in ours(machine)) == 2  # Stop and SubagentStop
     machine.csmd("uninstall")
     assert (dotfiles / "settings.json").read_bytes() == FOREIGN
@@ -233,7 +237,8 @@ def test_the_registered_commands_work_in_an_empty_environment(machine: Machine, 
             ["env", "-i", "/bin/sh", "-c", group[0]["command"]], input=json.dumps(payload).encode(), cwd="/",
             capture_output=True, timeout=30, check=False,
         )  # fmt: skip
-        assert (done.returncode, done.stdout, done.stderr) == (0, b"", b"")
+        said = b"csmd: memory is not being recorded" if event == "SessionStart" else b""  # there is no daemon
+        assert (done.returncode, done.stderr) == (0, b"") and said in done.stdout and bool(done.stdout) == bool(said)
     assert len(list((home / "spool").glob("*.event"))) == len(settings.EVENTS)
 
 
@@ -285,8 +290,9 @@ def test_an_upgrade_replaces_the_daemon_of_before(machine: Machine, tmp_path: Pa
 def test_the_record_holds_no_copy_of_the_settings(machine: Machine) -> None:
     write_settings(machine, b'{"env": {"TOKEN": "s3cr3t-of-the-user"}, "model": "opus"}')
     machine.csmd("install", "--no-start")
-    (entry,) = json.loads(machine.paths.install_record.read_bytes())["settings"].values()
-    assert entry == {"original": "by-removal", "sha256": entry["sha256"], "kinds": ["hooks"]}
+    recorded = json.loads(machine.paths.install_record.read_bytes())["settings"]
+    entry = recorded[str(machine.assistant / "settings.json")]
+    assert entry == {"original": "by-removal", "sha256": entry["sha256"], "kinds": ["hooks", "status line"]}
 
 
 @pytest.mark.parametrize("verb", ["install", "start"])

@@ -24,7 +24,10 @@ NARROWER = {
     "backups/*": ["backups/csmd-*", "backups/.csmd-*"],
     "quarantine/*": ["quarantine/*.json"],
     "models/**/*": list(leaving.HOME_FILES["embedding models"]),
-    "hook/*": [f"hook/{name}" for name in (*install.HOOK_FILES, *install.HOOK_SCRIPTS, "interpreter")],
+    "hook/*": [
+        f"hook/{name}"
+        for name in (*install.HOOK_FILES, *install.HOOK_SCRIPTS, install.SERVER_SCRIPT, "interpreter", "python")
+    ],
     "hook/__pycache__/*": ["hook/__pycache__/csmd_*.pyc"],
 }
 

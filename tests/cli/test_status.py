@@ -249,7 +249,7 @@ MAPS = {
 }
 #: Fields of what a machine in order does not have, or of what another state shows.
 ELSEWHERE = {
-    "alarms", "alarms[].what", "alarms[].do", "alarms[].since", "paused", "paused.until", "backfill", "backfill.sessions_left",
+    "paused.since", "clients.versions", "clients.versions[].version", "clients.versions[].last_at", "alarms", "alarms[].what", "alarms[].do", "alarms[].since", "paused", "paused.until", "backfill", "backfill.sessions_left",
     "backfill.sessions_done", "backfill.bytes_left", "backfill.eta_s", "jobs", "jobs[].kind", "jobs[].state", "jobs[].step",
     "jobs[].done", "jobs[].total", "worker.rss_mb", "worker.cpu_s", "worker.cpu_percent", "worker.cpu_recent_percent",
 }  # fmt: skip

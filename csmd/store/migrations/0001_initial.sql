@@ -369,10 +369,10 @@ create trigger memories_fts_update after update of text on memories begin
   insert into memories_fts (rowid, text) values (new.seq, new.text);
 end;
 
-create trigger turns_tally_insert after insert on turns begin
+create trigger turns_tally_insert after insert on turns when new.source <> 'probe' begin
   update tallies set value = value + 1 where name = 'turns';
 end;
-create trigger turns_tally_delete after delete on turns begin
+create trigger turns_tally_delete after delete on turns when old.source <> 'probe' begin
   update tallies set value = value - 1 where name = 'turns';
 end;
 
