@@ -42,7 +42,9 @@ def told(run: client.Finished) -> list[str]:
 
 
 def read_by_a_model(run: client.Finished) -> bool:
-    return any(SAID in scripted_api.seen_by_model(body) for body in [*run.main, *run.others])
+    """Whether what hooks say reached a model; the memory server's instructions say it in words of their own."""
+    said = [scripted_api.seen_by_model(body) for body in [*run.main, *run.others]]
+    return any(text in one for text in (AWAY, REFUSED) for one in said)
 
 
 def alarms(csmd: Csmd, *, until: bool) -> Any:

@@ -9,6 +9,7 @@ import contextlib
 import json
 import os
 import subprocess
+from collections.abc import Callable
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -30,11 +31,11 @@ PREFERENCE = "I prefer pathlib over os.path in this code."
 ALLOWED = ["--allowedTools", "mcp__csmd__remember,mcp__csmd__search,mcp__plugin_csmd_csmd__search"]
 
 
-def register(sandbox: Sandbox) -> None:
-    """Puts the server where `csmd install` does."""
+def change_servers(sandbox: Sandbox, change: Callable[[bytes, Path], bytes]) -> None:
+    """Puts our server in or takes it out, as `csmd install` and `csmd uninstall` do."""
     path = sandbox.home / ".claude" / ".claude.json"
     with host_lock.held(path):
-        path.write_bytes(mcp_config.merge(path.read_bytes(), sandbox.csmd_home))
+        path.write_bytes(change(path.read_bytes(), sandbox.csmd_home))
 
 
 def is_served(sandbox: Sandbox) -> bool:
@@ -95,7 +96,6 @@ def plugin(claude: Claude, *arguments: str) -> str:
 
 def test_what_a_model_keeps_in_one_session_it_finds_in_the_next(sandbox: Sandbox, csmd: Csmd, claude: Claude) -> None:
     csmd("install", "--json")
-    register(sandbox)
     first = talk(claude, "Mind the order.", use("mcp__csmd__remember", text=KEPT), "Kept.")
     assert given_tools(first) == sorted(f"mcp__csmd__{name}" for name in tools.TOOLS)
     assert server.INSTRUCTIONS.splitlines()[1] in scripted_api.seen_by_model(first.main[-1])
@@ -125,6 +125,7 @@ def test_the_plugin_alone_and_beside_the_settings_hooks_captures_once_and_tells_
     by_hand: Path = sandbox.settings_file
     with_hooks = json.loads(by_hand.read_text())["hooks"]
     by_hand.write_text("{}")
+    change_servers(sandbox, mcp_config.removal)  # nothing is registered but the plugin
     root = str(install.share().parent)
     plugin(claude, "marketplace", "add", root)
     plugin(claude, "install", "csmd@csmd")
@@ -143,7 +144,7 @@ def test_the_plugin_alone_and_beside_the_settings_hooks_captures_once_and_tells_
 
     settings = json.loads(by_hand.read_text())
     by_hand.write_text(json.dumps({**settings, "hooks": with_hooks}))
-    register(sandbox)
+    change_servers(sandbox, mcp_config.merge)
     both = talk(claude, "Where were we?", "There.")
     assert given_tools(both) == sorted(f"mcp__csmd__{name}" for name in tools.TOOLS), "the tools are there once"
     assert scripted_api.seen_by_model(both.main[0]).count("pathlib over os.path") == 1, "the brief is told once"

@@ -62,11 +62,10 @@ def test_newer_events_are_registered_where_the_client_knows_them_and_run(
     assert not sandbox.settings_file.exists()
 
 
+@pytest.mark.parametrize("claude_build", [OLD], indirect=True)
 def test_an_old_client_that_appears_has_them_taken_out_and_its_hooks_work(
     claude: Claude, csmd: Csmd, sandbox: Sandbox
 ) -> None:
-    if claude.version != OLD:
-        pytest.skip("this is about the old client")
     try:
         put_on_the_machine(client.command_of(NEW, client.directory()), sandbox.home)
     except client.ClientMissingError as missing:

@@ -177,7 +177,7 @@ def test_what_the_user_left_out_is_not_captured_by_any_way(machine: Machine) -> 
     status = machine.status()
     assert status["excluded"] == {"events": 2, "transcripts": 1}
     assert status["counts"]["turns"] == 2
-    assert "2 events, 1 transcripts of projects that you left out" in " ".join(machine.csmd("status").split())
+    assert "2 events, 1 transcript of projects that you left out" in " ".join(machine.csmd("status").split())
     assert machine.stop(daemon) == 0
     assert (
         found_in(
