@@ -11,6 +11,8 @@ from functools import cache
 
 from csmd.store.core import Store
 
+#: glibc's name for how many pools there may be.
+M_ARENA_MAX = -8
 #: Fewer commits are a day's work as it comes, and not a burst.
 BURST_COMMITS = 500
 
@@ -22,17 +24,24 @@ def ease(store: Store) -> None:
     _trim()
 
 
+def few_arenas() -> None:
+    """Keeps the allocator to two pools: with one for each of a hundred threads freed memory is spread, and stays."""
+    choose = _of_libc("mallopt")
+    if choose is not None:
+        choose(M_ARENA_MAX, 2)
+
+
 def _trim() -> None:
-    trim = _malloc_trim()
+    trim = _of_libc("malloc_trim")
     if trim is not None:
         trim(0)
 
 
 @cache
-def _malloc_trim() -> ctypes._NamedFuncPointer | None:
-    """The C library's own way, where it has one: glibc does, others give freed memory back by themselves."""
+def _of_libc(name: str) -> ctypes._NamedFuncPointer | None:
+    """A function of the allocator, where it has that: glibc does, others give freed memory back by themselves."""
     try:
-        found: ctypes._NamedFuncPointer = ctypes.CDLL(None).malloc_trim
+        found: ctypes._NamedFuncPointer = getattr(ctypes.CDLL(None), name)
     except (AttributeError, OSError):
         return None
     return found

@@ -32,7 +32,7 @@ MOST_PROJECTS = 200
 MOST_WAITING = 1000
 #: Directories that are watched where they exist, of the some twenty projects at work last: each costs a thread. The
 #: others' files are read again when a session starts there, and by the sweep.
-MOST_WATCHED = 120
+MOST_WATCHED = 40
 NAMES = frozenset({"CLAUDE.md", "CLAUDE.local.md", "AGENTS.md", "MEMORY.md"})
 
 

@@ -23,7 +23,7 @@ import csmd
 from csmd import wire
 from csmd.capture.redact import choose_words
 from csmd.config import Config, Paths, boot_id, child_environment, started_by, take_notify_socket
-from csmd.daemon import logs, purging
+from csmd.daemon import easing, logs, purging
 from csmd.daemon.notify import Notify, watching
 from csmd.daemon.now import now_iso
 from csmd.daemon.server import Server
@@ -66,6 +66,7 @@ def start_token(pid: int) -> float:
 def run(config: Config) -> None:
     """Runs the daemon until SIGTERM or SIGINT; AlreadyRunning when another one serves this home."""
     os.umask(0o077)
+    easing.few_arenas()
     address, patience_s = take_notify_socket()
     with alone(config.paths):
         logs.configure(config)
