@@ -124,6 +124,7 @@ def _serve(config: Config, notify: Notify, patience_s: float) -> None:
         steward = Steward(store, config, embedder, model_name=model_name)
         purging.resume(steward)
         watch = Watch(steward.hint, steward.instructed.touch)
+        steward.is_watched = lambda: not watch.trouble and watch.roots == sorted(steward.roots())
         path = socket_path(paths.home)
         tools = Tools(
             store,

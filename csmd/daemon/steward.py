@@ -43,6 +43,8 @@ TICK_S = 5.0
 #: A hook takes half a second: what is unfinished after this was left by one that was killed.
 UNFINISHED_S = 600.0
 LIVE_SWEEP_S, FULL_SWEEP_S = 30.0, 900.0
+#: As long as every directory is watched. Listing 20,000 transcripts takes up to a second of the processor.
+WATCHED_SWEEP_S = 3600.0
 #: A transcript written to so lately may be somebody's at work; more of them than anybody has.
 LIVE_S, MOST_LIVE = 3600, 200
 #: How long a step reads a backlog: what happens meanwhile waits so long.
@@ -86,6 +88,9 @@ class Steward(threading.Thread):
         self._stopping = threading.Event()
         self._next_live = self._next_full = self._next_backup = self.next_size = 0.0
         self.next_retention: float | None = None
+        self._last_full = float("-inf")
+        self.is_watched: Callable[[], bool] = lambda: False
+        """Whether file events tell of every transcript; the sweep then is for those that were lost."""
         self._commits_seen = 0
         self.backlog = Backlog()
         self._read_until = 0.0
@@ -167,9 +172,11 @@ class Steward(threading.Thread):
             worked |= self._look_some(path)
         if not at_job and now >= self._next_live:
             self._next_live = now + LIVE_SWEEP_S
+            patience = WATCHED_SWEEP_S if self.is_watched() else FULL_SWEEP_S
+            self._next_full = min(self._next_full, self._last_full + patience)
             full = now >= self._next_full
             if full:
-                self._next_full = now + FULL_SWEEP_S
+                self._last_full, self._next_full = now, now + patience
                 self.guard("instructions", lambda: self.instructed.sweep() > 0)
             worked |= self.guard("sweep", lambda: self.sweep(full=full) > 0)
             self.guard("provisional turns", self._close_provisional)

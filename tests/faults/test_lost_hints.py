@@ -22,7 +22,7 @@ pytestmark = pytest.mark.skipif(sys.platform != "linux", reason="inotify is Linu
 DAEMON = """
 import sys
 from csmd.daemon import steward
-steward.LIVE_SWEEP_S = steward.FULL_SWEEP_S = 0.5
+steward.LIVE_SWEEP_S = steward.FULL_SWEEP_S = steward.WATCHED_SWEEP_S = 0.5
 steward.TICK_S = 0.1
 if sys.argv[1] == "no":
     steward.Steward.sweep = lambda self, *, full: 0
