@@ -133,12 +133,15 @@ class Alarms:
 def _seen(session: unheard.Session, states: dict[str, Any], passed: str, heard: list[tuple[int, str, str]]) -> Seen:
     """How a session is judged; `heard` are (row key, time, directory or "") of the latest events."""
     folder = alarm.folder_of(session.path, list(states))
+    others = any(at >= session.started_at and other in ("", folder) for _, at, other in heard)
+    # Scripts may have hundreds of sessions at once, looked at every few seconds: read only where it decides.
+    decides = bool(folder) and not others
     return Seen(
         folder=folder,
         hooks=states.get(folder, "unknown"),
-        expected=bool(folder) and claude_settings.expects_hooks(beginning(Path(session.path))),
+        expected=decides and claude_settings.expects_hooks(beginning(Path(session.path))),
         passed_by=passed >= session.started_at,
-        others_heard=any(at >= session.started_at and other in ("", folder) for _, at, other in heard),
+        others_heard=others,
     )
 
 

@@ -31,7 +31,7 @@ def transcripts(rows: Rows, config: Config) -> dict[str, Any]:
         "by_project": {root: number for root, number in own.items() if number != usual},
         "sessions": len(named),
         # Not the one that a hook has just opened: the assistant writes its transcript a moment later.
-        "gone": sum(1 for seq in missing if sessions.is_read(rows, seq)),
+        "gone": sessions.read_among(rows, missing),
     }
 
 

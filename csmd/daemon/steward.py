@@ -208,6 +208,8 @@ class Steward(threading.Thread):
         while (one := self.backlog.first()) and not self.stopping and not self.somebody_waits():
             some = True
             report = self.look_at(Path(one.path), most_pieces=1)
+            if self.store.refusing and f"transcript {one.path}" in self.trouble:
+                return False  # the others would fare no better: it stays the first, until the disk takes writes
             was, at = at, time.monotonic()
             self.backlog.note(read=report.bytes_read, took_s=at - was)
             if not report.more:

@@ -13,6 +13,8 @@ from csmd.store import vectors
 from csmd.store.sqlite import Rows
 
 #: In the order of Session's fields.
+#: Row keys in one statement.
+AT_ONCE = 500
 _COLUMNS = (
     "s.seq, s.id, s.parent, s.host, p.root, s.path, s.cwd, s.title, s.version, s.model, s.started_at, s.last_at, "
     "(select count(*) from session_turn st where st.session_seq = s.seq), "
@@ -176,14 +178,18 @@ def transcript_paths(rows: Rows) -> list[tuple[int, str]]:
     return [(int(seq), str(path)) for seq, path in found]
 
 
-def is_read(rows: Rows, session_seq: int) -> bool:
-    """Whether a line of a session's transcript was ever read: until then only hooks have named it."""
-    found = rows.value(
-        "select t.seq from session_turn st join turns t on t.seq = st.turn_seq where st.session_seq = :session "
-        "and t.source = 'transcript' limit 1",
-        session=session_seq,
-    )
-    return found is not None
+def read_among(rows: Rows, sessions: Sequence[int]) -> int:
+    """Of how many of these sessions a line of the transcript was ever read: until then only hooks have named it."""
+    found = 0
+    for begin in range(0, len(sessions), AT_ONCE):
+        among = ", ".join(str(int(seq)) for seq in sessions[begin : begin + AT_ONCE])
+        found += int(
+            rows.value(
+                f"select count(*) from sessions s where s.seq in ({among}) and exists (select 1 from session_turn st "  # noqa: S608
+                "join turns t on t.seq = st.turn_seq where st.session_seq = s.seq and t.source = 'transcript')"
+            )
+        )
+    return found
 
 
 def live(rows: Rows, *, since: str, limit: int) -> list[tuple[str, str, str, str, int]]:
@@ -195,7 +201,7 @@ def live(rows: Rows, *, since: str, limit: int) -> list[tuple[str, str, str, str
         (str(a), str(b), str(c), str(d), int(e))
         for a, b, c, d, e in rows.all(
             "select s.id, p.root, s.model, s.last_at, s.context from sessions s join projects p on p.seq = s.project_seq "
-            "where s.parent = '' and s.last_at >= :since and not exists (select 1 from events e where "
+            "where s.parent = '' and s.host <> 'probe' and s.last_at >= :since and not exists (select 1 from events e where "
             "e.session_id = s.id and e.name = 'session_end' and e.at >= s.last_at) order by s.last_at desc limit :limit",
             since=since,
             limit=limit,

@@ -50,7 +50,9 @@ _SOURCES: Mapping[str, _Source] = {
     "turn": _Source(
         key="t.seq",
         project="t.project_seq",
-        source="turns t join projects p on p.seq = t.project_seq join sessions s on s.seq = t.session_seq",
+        # Not a marker of `csmd doctor`, which is nobody's.
+        source="turns t join projects p on p.seq = t.project_seq "
+        "join sessions s on s.seq = t.session_seq and s.host <> 'probe'",
         columns="t.at, p.root, s.id, t.kind, "
         "case when t.tool_name = '' then t.text else t.tool_name || ' ' || t.text end, 0, 0",
     ),

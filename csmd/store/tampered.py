@@ -7,7 +7,6 @@ light is taken back. What had been read before the call was made stays: then the
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable
-from pathlib import PurePath
 
 from csmd.store import purge_whole
 from csmd.store.sqlite import Rows
@@ -15,24 +14,30 @@ from csmd.store.sqlite import Rows
 
 def note(rows: Rows, names: Iterable[str], *, at: str, hashed: Callable[[str], str]) -> None:
     """Remembers transcripts that a tool wrote at a time, by the hashes of their file names; the first time counts."""
-    new = {
-        name
-        for name in map(hashed, names)
-        if rows.all(
+    for name in names:
+        new = rows.all(
             "insert into tampered (name_hash, at) values (:name, :at) on conflict (name_hash) do nothing "
             "returning name_hash",
-            name=name,
+            name=hashed(name),
             at=at,
         )
-    }
-    if not new:
-        return
-    read_since = rows.all(
-        "select s.seq, s.id, s.path from sessions s join files f on f.path = s.path where f.read_at > :at", at=at
+        if new:
+            for seq, ident in _read_since(rows, name, at):
+                _take_back(rows, seq, ident)
+
+
+def _read_since(rows: Rows, name: str, at: str) -> list[tuple[int, str]]:
+    """The sessions whose transcript has this file name and was read after a time.
+
+    SQLite compares the names: hashing those of twenty thousand would hold the writer longer than a hook waits.
+    """
+    found = rows.all(
+        "select s.seq, s.id from sessions s where substr(s.path, length(s.path) - length(:tail) + 1) = :tail "
+        "and exists (select 1 from files f where f.path = s.path and f.read_at > :at)",
+        tail=f"/{name}",
+        at=at,
     )
-    for seq, ident, path in read_since:
-        if hashed(PurePath(path).name) in new:
-            _take_back(rows, int(seq), str(ident))
+    return [(int(seq), str(ident)) for seq, ident in found]
 
 
 def is_noted(rows: Rows, name: str) -> bool:

@@ -381,6 +381,8 @@ def test_a_marker_is_nobodys_while_it_is_there(well: Patient) -> None:
     assert [hit["session_id"] for hit in machine.call("csm_memory_search", query=word)["hits"]] == [session]
     assert machine.status()["counts"] == before
     assert machine.call("csm_session_list")["sessions"] == []
+    assert machine.status()["live"] == []
+    assert machine.call("csm_tail")["items"] == []
     machine.sync()
     assert machine.status()["counts"] == before
     assert machine.call("csm_probe_take", id=session) == {

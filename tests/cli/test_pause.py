@@ -176,3 +176,12 @@ def test_a_mark_in_the_project_has_its_sessions_left_out_until_it_is_taken_away(
     assert machine.event("UserPromptSubmit", "s9", prompt="go on", cwd=str(inner))[0] == "ok"
     status = machine.status()
     assert (status["counts"]["turns"], status["excluded"]["transcripts"]) == (3, 0)
+
+
+def test_the_line_below_a_session_says_that_csmd_is_paused(machine: Machine) -> None:
+    machine.start()
+    assert machine.call("csm_session_line", id="s1")["line"] == ""
+    machine.csmd("pause")
+    assert machine.call("csm_session_line", id="s1")["line"] == "csmd: paused"
+    machine.csmd("resume")
+    assert machine.call("csm_session_line", id="s1")["line"] == ""

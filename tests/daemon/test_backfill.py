@@ -414,3 +414,17 @@ def test_real_sessions_give_the_same_in_whatever_order_they_are_read(tmp_path: P
     assert newest_first["turns"] and newest_first["memories"]
     for what, found in newest_first.items():
         assert found == oldest_first[what] == at_once[what], what
+
+
+def test_a_full_disk_is_told_once_and_the_backlog_waits_for_it(parts: Any) -> None:
+    machine, steward = parts.machine, parts.steward
+    for number in range(30):
+        said = machine.line("user", f"the past {number} " * 300, session=f"s{number}")
+        machine.transcript(said, session=f"s{number}")
+    parts.store.write(lambda rows: rows.all(f"pragma max_page_count = {rows.value('pragma page_count')}"))
+    steps = [steward.step(START + TICK_S * number) for number in range(9)]
+    assert not any(steps[1:]), "it does not go on at once"
+    assert len([what for what in steward.trouble if what.startswith("transcript ")]) == 1
+    parts.store.write(lambda rows: rows.all("pragma max_page_count = 100000"))
+    until_still(parts, START + TICK_S * 9)
+    assert not steward.trouble and parts.store.read(counts.counts)["sessions"] == 30

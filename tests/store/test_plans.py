@@ -173,7 +173,7 @@ HOT: dict[str, Any] = {
     "last_event": lambda rows, _: counts.last_event(rows),
     "last_read": lambda rows, _: counts.last_read(rows),
     "live sessions": lambda rows, given: sessions.live(rows, since=given.at(0), limit=5),
-    "is_read": lambda rows, _: sessions.is_read(rows, 1),
+    "read_among": lambda rows, _: sessions.read_among(rows, [1, 2]),
     "stream positions": lambda rows, _: stream.positions(rows),
     "stream": lambda rows, _: [stream.after(rows, kind, 0, projects=[1], limit=9) for kind in stream.KINDS],
     "stream of all": lambda rows, _: [stream.latest(rows, kind, projects=None, limit=9) for kind in stream.KINDS],

@@ -9,6 +9,7 @@ from pathlib import PurePath
 from typing import TYPE_CHECKING, Any
 
 from csmd import text
+from csmd.daemon.now import now_iso
 from csmd.daemon.tool import PLACE, REQUIRED, Params, Tool, places
 from csmd.errors import BadInput
 from csmd.store import context, stream
@@ -80,7 +81,10 @@ def _line(tools: Tools, rows: Rows, params: Params) -> dict[str, Any]:
     return {
         "memories": memories,
         "tokens": tokens,
-        "line": line(memories, tokens, is_recording=not tools.store.refuses),
+        "line": line(
+            memories, tokens, is_recording=not (tools.store.refuses or tools.store.refusing),
+            is_paused=tools.steward.pauses().current(now_iso()) is not None,
+        ),  # fmt: skip
     }
 
 
