@@ -55,7 +55,7 @@ OTHERS: Mapping[str, re.Pattern[str]] = {
         "claude-diary": r"claude-diary",
     }.items()
 }
-_HOOK = re.compile(r"(/.*)/hook/(?:csmd_hook\.py|post-turn|pre-compact|session-start|session-end|prompt)")
+_HOOK = re.compile(r"(/.*)/hook/(?:csmd_hook\.py|post-turn|pre-compact|session-start|session-end|subagent-stop|prompt)")
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -21,10 +21,11 @@ TRIES = 5
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Change:
-    """One file before and after; with `trouble` it stays as it is. `what` is put in, for people."""
+    """One file before and after; with `trouble` it stays as it is. `what` is put in, `out` why the rest is not, for people."""
 
     path: Path
     what: str = ""
+    out: tuple[str, ...] = ()
     kinds: tuple[Kind, ...]
     before: bytes | None = None
     after: bytes | None = None
@@ -33,10 +34,11 @@ class Change:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Outcome:
-    """What became of one file: changed, as it should be, or left alone because of `trouble`. `what` is in it."""
+    """What became of one file: changed, as it should be, or left alone because of `trouble`. `what` is in it, `out` why the rest is not."""
 
     path: Path
     what: str = ""
+    out: tuple[str, ...] = ()
     changed: bool = False
     trouble: CsmdError | None = None
 
@@ -59,7 +61,10 @@ def shown(change: Change) -> str:
 def merging(path: Path, kinds: Sequence[Kind], wanted: Ours) -> Change:
     """The file with our entries."""
     change = _planned(path, kinds, lambda before: entries.merged(before, kinds, wanted, str(path)))
-    return replace(change, what=entries.told(kinds, wanted))
+    if change.after is None:
+        return change
+    what, out = entries.told(change.after, kinds, wanted, str(path))
+    return replace(change, what=what, out=out)
 
 
 def withdrawing(paths: Paths, path: Path, events: Sequence[str]) -> Change:
@@ -111,7 +116,7 @@ def written(path: Path, plan: Callable[[], Change], write: Callable[[Change], No
         except CsmdError as error:
             return Outcome(path=path, trouble=error)
         else:
-            return Outcome(path=path, what=change.what, changed=change.before != change.after)
+            return Outcome(path=path, what=change.what, out=change.out, changed=change.before != change.after)
     return Outcome(path=path, trouble=trouble)
 
 

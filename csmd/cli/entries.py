@@ -42,6 +42,8 @@ class Kind:
     merge: Callable[[bytes | None, Ours, str], bytes]
     remove: Callable[[bytes, Path, str], bytes]
     wanted: Callable[[Ours], bool] = lambda _: True
+    taken: Callable[[bytes, Ours, str], str] = lambda *_: ""
+    """Of a file with the entry: what to tell the user where somebody else's has its place and ours is not in; else ""."""
     shared: bool = False
     """Whether the assistant writes the file all the time: it is written under its lock, and shown without its other lines."""
 
@@ -67,6 +69,18 @@ def _with_status_line(before: bytes | None, ours: Ours, where: str) -> bytes:
     return _of_text(data, where, lambda text: status_line.merge(text, ours.interpreter, ours.home))
 
 
+def _foreign_status_line(current: bytes, ours: Ours, where: str) -> str:
+    text = edited.text_of(current, where)
+    foreign = not edited.is_blank(text) and status_line.is_foreign(text, ours.home)
+    return status_line.advice(ours.interpreter, ours.home) if foreign else ""
+
+
+def _foreign_server(current: bytes, ours: Ours, where: str) -> str:
+    if mcp_config.is_registered(current, ours.home):
+        return ""
+    return f"{where} has another server named {mcp_config.NAME}, which stays: csmd's is not there until that is renamed"
+
+
 def _of_text(data: bytes, where: str, change: Callable[[str], str]) -> bytes:
     text = edited.text_of(data, where)
     return data if edited.is_blank(text) else change(text).encode()
@@ -90,6 +104,7 @@ KINDS: tuple[Kind, ...] = (
         merge=_with_status_line,
         remove=lambda current, home, where: _of_text(current, where, lambda text: status_line.remove(text, home)),
         wanted=lambda ours: ours.chosen.status_line,
+        taken=_foreign_status_line,
     ),
     Kind(
         name="server",
@@ -97,6 +112,7 @@ KINDS: tuple[Kind, ...] = (
         file=state_file,
         merge=lambda before, ours, where: mcp_config.merge(before, ours.home, where),
         remove=mcp_config.removal,
+        taken=_foreign_server,
         shared=True,
     ),
 )
@@ -126,9 +142,10 @@ def merged(before: bytes | None, kinds: Sequence[Kind], ours: Ours, where: str) 
     return data
 
 
-def told(kinds: Sequence[Kind], ours: Ours) -> str:
-    """What of these kinds is put in, for people."""
-    return " and ".join(kind.what for kind in kinds if kind.wanted(ours))
+def told(after: bytes, kinds: Sequence[Kind], ours: Ours, where: str) -> tuple[str, tuple[str, ...]]:
+    """What of these kinds is in a file, and what keeps the others out that are wanted; for people."""
+    reasons = {kind.what: kind.taken(after, ours, where) for kind in kinds if kind.wanted(ours)}
+    return " and ".join(what for what, why in reasons.items() if not why), tuple(why for why in reasons.values() if why)
 
 
 def removed(current: bytes, kinds: Sequence[Kind], home: Path, where: str) -> bytes:

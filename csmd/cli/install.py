@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import os
 import py_compile
+import stat
 import sys
 from collections.abc import Sequence
 from functools import partial
@@ -89,7 +90,9 @@ def install(config: Config, planned: Sequence[Change], wanted: Ours, kept_out_by
     paths = config.paths
     for folder in (paths.home, paths.hook_dir, paths.run_dir, paths.spool):
         make_private(folder)
-    write_whole(paths.home / "README.txt", README.encode())
+    readme = paths.home / "README.txt"
+    if is_own_readme(readme) or not os.path.lexists(readme):
+        write_whole(readme, README.encode())
     copy_hooks(paths)
     newer = [event for event in wanted.events if event in settings.NEWER]
     with record.alone(paths):
@@ -101,6 +104,15 @@ def install(config: Config, planned: Sequence[Change], wanted: Ours, kept_out_by
             )
             for one in planned
         ]
+
+
+def is_own_readme(path: Path) -> bool:
+    """Whether a file says what csmd says of its home, in this or another version's words; somebody else's stays."""
+    begin = README.partition(",")[0].encode()
+    try:
+        return stat.S_ISREG(path.lstat().st_mode) and path.read_bytes().startswith(begin)
+    except OSError:
+        return False
 
 
 def settle(paths: Paths, choice: Choice) -> tuple[list[str], list[Outcome]]:

@@ -25,7 +25,7 @@ vectors_option = click.option("--no-vectors", is_flag=True, help="Do not wait fo
 @vectors_option
 @json_option
 def import_(path: Path, no_vectors: bool, as_json: bool) -> None:
-    """Take in transcripts: a file, or a tree like ~/.claude/projects."""
+    """Take in transcripts: a file, or a tree as ~/.claude/projects."""
     work("csm_import", {"path": str(path.resolve()), "vectors": not no_vectors}, as_json, show.imported)
 
 

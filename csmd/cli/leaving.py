@@ -14,7 +14,7 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 
-from csmd.cli.install import HOOK_FILES, HOOK_SCRIPTS, SERVER_SCRIPT
+from csmd.cli.install import HOOK_FILES, HOOK_SCRIPTS, SERVER_SCRIPT, is_own_readme
 from csmd.config import Paths
 from csmd.errors import CsmdError
 
@@ -34,7 +34,7 @@ HOME_FILES: dict[str, tuple[str, ...]] = {
     "hook scripts": (
         *(f"hook/{name}" for name in (*HOOK_FILES, *HOOK_SCRIPTS, SERVER_SCRIPT, "interpreter", "python")), "hook/__pycache__/csmd_*.pyc",
     ),
-    "log": ("log/csmd.log*", "log/crash.txt", "log/report.txt"),
+    "log": ("log/csmd.log", "log/csmd.log.[0-9]", "log/crash.txt", "log/report.txt"),
     "configuration": ("config.yaml",),
     "state": (
         "endpoint", "install.json", "pauses.json", "README.txt", "run/*.lock", "run/daemon.json", "run/stopped-by-user", "run/hung",
@@ -69,7 +69,7 @@ def parts(paths: Paths) -> list[Part]:
     rows = [(what, paths.home, globs) for what, globs in HOME_FILES.items()]
     rows += [
         *(("embedding models", mark.parent, ("**/*",)) for mark in paths.models.glob(f"*/{MODEL_MARK}")),
-        ("log", paths.log_dir, ("csmd.log*", "crash.txt", "report.txt")),
+        ("log", paths.log_dir, ("csmd.log", "csmd.log.[0-9]", "crash.txt", "report.txt")),
         ("configuration", paths.config_file.parent, (paths.config_file.name,)),
         ("state", paths.home, UNFINISHED),
         *(("events that wait", place, ("*.event", ".tmp-*")) for place in _second_spool(paths)),
@@ -138,7 +138,8 @@ def _files(root: Path, globs: Sequence[str]) -> Iterator[tuple[Path, int]]:
             inside = path.relative_to(root).parents
             with contextlib.suppress(OSError):
                 info = path.lstat()
-                if not stat.S_ISDIR(info.st_mode) and not any((root / folder).is_symlink() for folder in inside):
+                foreign = path.name == "README.txt" and path.parent == root and not is_own_readme(path)
+                if not stat.S_ISDIR(info.st_mode) and not foreign and not any((root / folder).is_symlink() for folder in inside):
                     yield path, info.st_size
 
 

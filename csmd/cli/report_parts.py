@@ -125,7 +125,7 @@ def _plain(value: Any) -> Any:
 
 
 #: Keys of the record that are told in words of their own.
-RECORDED = ("settings", "folders", "assistant_dirs", "events", "needs", "kept_out_by")
+RECORDED = ("settings", "folders", "assistant_dirs", "events", "needs", "kept_out_by", "service", "version")
 
 
 def _record(of: Material) -> Any:
@@ -143,8 +143,10 @@ def _record(of: Material) -> Any:
         "folders made": sum(map(bool, known["folders"].values())),
         "assistant directories": len(known["assistant_dirs"]),
         "newer events": of.tell.value(known["events"]),
+        "kept by": of.tell.text(str((known["service"] or {}).get("kind", "nobody"))),
+        "put into place by": _number(str(known["version"])),
         "other keys": of.tell.value(sorted(set(known) - set(RECORDED))),
-        "hook files": sorted(name for name in _names(of.scene.paths.hook_dir) if name in (*install.HOOK_FILES, *install.HOOK_SCRIPTS)),
+        "hook files": sorted(name for name in _names(of.scene.paths.hook_dir) if name in (*install.HOOK_FILES, *install.HOOK_SCRIPTS, install.SERVER_SCRIPT)),
     }  # fmt: skip
 
 

@@ -185,6 +185,8 @@ def injection(value: dict[str, Any], *, nothing: str) -> None:
 
 def imported(value: dict[str, Any]) -> None:
     """What an import or sync brought."""
+    from csmd.cli import lines  # which are made of what is here
+
     out = console()
     news = [
         (value["turns_new"], "new turn"), (value["memories_new"], "new memory"), (value["vectors"], "vector"),
@@ -192,7 +194,9 @@ def imported(value: dict[str, Any]) -> None:
     said = ", ".join(amount(number, one) for number, one in news if number)
     said = said or "nothing new, everything was in already"  # what grows is read at once, so a sync often finds nothing
     known = f", {amount(value['turns_known'], 'turn')} known" if value["turns_known"] else ""
-    print_text(out, f"{amount(value['files'], 'transcript')} read: {said}{known}, {value['took_s']:.1f} s")
+    took = lines.glued(f"{value['took_s']:.1f} s")
+    for line in lines.wrapped(f"{amount(value['files'], 'transcript')} read: {said}{known}, {took}", out.width):
+        out.print(line)
     if value["bad_lines"]:
         verb = "is" if value["bad_lines"] == 1 else "are"
         noted = f"could not be read; {'it' if value['bad_lines'] == 1 else 'they'} {verb} noted in the quarantine"

@@ -9,7 +9,7 @@ from pathlib import Path
 import click
 
 from csmd import text
-from csmd.cli import changes, install, settings, show
+from csmd.cli import changes, install, settings, show, show_service
 from csmd.cli.changes import Change, Outcome
 from csmd.cli.clients import Choice
 from csmd.cli.leaving import Left, Part, programs
@@ -42,20 +42,26 @@ def differences(planned: Sequence[Change]) -> None:
         state = ":" if difference else ": left alone" if change.trouble else ": as it should be"
         click.echo(f"\n{change.path}{state}")
         click.echo(difference, nl=False)
+        _out(change.out)
 
 
 def installed(outcomes: Sequence[Outcome], seen: Sequence[Path]) -> None:
     """What became of each file."""
     _seen(seen)
     for one in outcomes:
-        done = (
-            "left alone:"
-            if one.trouble
-            else f"{one.what} added to"
-            if one.changed
-            else f"{one.what} as they should be in"
-        )
-        click.echo(f"{done} {one.path}{_link(one.path)}")
+        done = "left alone:" if one.trouble else f"{one.what} {'added to' if one.changed else 'already in'}"
+        if one.trouble or one.what:
+            click.echo(f"{done} {one.path}{_link(one.path)}")
+        _out(one.out)
+
+
+def _out(reasons: Sequence[str]) -> None:
+    """Why something is not in a file; what stands on a line of its own is to be copied."""
+    for why in reasons:
+        said, *copied = why.splitlines()
+        show_service.say(said)
+        for line in copied:
+            click.echo(f"  {line}")
 
 
 def events(choice: Choice, before: Sequence[str]) -> None:

@@ -74,6 +74,9 @@ def _wrong(value: dict[str, Any]) -> Iterator[Row]:
         yield "alarm", f"{alarm['what']}{since}", ALARM
         if alarm.get("do"):
             yield "", f"try: {alarm['do']}", ""
+    if value["paused"]:
+        yield "paused", "nothing is captured, and no session is told anything", AMISS
+        yield "", "try: csmd resume", ""
     for text in value["degraded"]:
         yield "degraded", text, AMISS
 

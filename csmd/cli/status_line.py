@@ -74,8 +74,8 @@ def is_ours(there: Any, home: Path) -> bool:
 
 
 def advice(interpreter: str, home: Path) -> str:
-    """What to tell a user who has a status line of their own."""
-    return f"your status line stays as it is; to show csmd's in it, have its script run: {command(interpreter, home)}"
+    """What to tell a user who has a status line of their own; the second line is to be copied, and never broken."""
+    return f"your status line stays as it is; to show csmd's in it, have its script run\n{command(interpreter, home)}"
 
 
 def _shell_words(said: str) -> list[str]:

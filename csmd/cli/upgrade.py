@@ -48,7 +48,7 @@ def upgrade(as_json: bool) -> None:
 
 def stale_hooks(paths: Paths) -> list[str]:
     """The installed hook files that are not this version's."""
-    names = (*installing.HOOK_FILES, *installing.HOOK_SCRIPTS)
+    names = (*installing.HOOK_FILES, *installing.HOOK_SCRIPTS, installing.SERVER_SCRIPT)
     return [name for name in names if not _is_ours(paths, name)]
 
 

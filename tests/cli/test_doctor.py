@@ -271,6 +271,8 @@ ILLS: list[tuple[str, str, str, Callable[[Patient], Scene]]] = [
     ("hook-python", "fail", "hooks: their Python is gone (/nonexistent/python3)", _gone_python),
     ("hook-script", "warn", "is not the one that this csmd ships", _altered_script),
     ("hook-script", "fail", "the hook's file is gone", lambda p: (p.machine.paths.hook_script.unlink(), p.scene)[1]),
+    ("server", "warn", "csmd's memory server is not registered in", lambda p: _write(p, ".claude/.claude.json", "{}")),
+    ("server", "warn", "the memory server's program is gone", lambda p: ((p.machine.paths.hook_dir / "mcp").unlink(), p.scene)[1]),
     ("hooks-disabled", "fail", "disableAllHooks is true: no hook runs", lambda p: p.set(disableAllHooks=True)),
     ("hooks-disabled", "fail", "(in this directory): no hook runs", lambda p: _write(p, "project/.claude/settings.local.json", '{"disableAllHooks": true}')),
     ("hooks-managed-only", "fail", "allowManagedHooksOnly is true", lambda p: _write(p, "managed.json", '{"allowManagedHooksOnly": true}')),

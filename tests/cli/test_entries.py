@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -76,7 +77,17 @@ def test_a_kind_that_is_not_wanted_any_more_goes() -> None:
     less = entries.merged(merged, KINDS, ours(), "x") or b""
     assert json.loads(less).keys() == {"a", "hooks"} and list(json.loads(less)["hooks"]) == ["Stop", "SessionEnd"]
     assert entries.merged(None, KINDS[1:], ours(), "x") is None
-    assert entries.told(KINDS, ours()) == "hooks" and entries.told(KINDS, ours("StopFailure")) == "hooks and a line"
+    assert entries.told(less, KINDS, ours(), "x") == ("hooks", ())
+    assert entries.told(less, KINDS, ours("StopFailure"), "x") == ("hooks and a line", ())
+
+
+def test_what_somebody_elses_entry_keeps_out_is_not_told_as_put_in() -> None:
+    chosen = replace(ours(), chosen=Settings(status_line=True))
+    foreign = b'{"statusLine": {"type": "command", "command": "mine"}, "mcpServers": {"csmd": {"command": "x"}}}'
+    what, out = entries.told(foreign, entries.KINDS, chosen, "the file")
+    assert what == "hooks" and "csmd_line.py" in out[0] and "the file has another server named csmd" in out[1]
+    own = entries.merged(b"{}", entries.KINDS, chosen, "x") or b""
+    assert entries.told(own, entries.KINDS, chosen, "x") == ("hooks and status line and memory server", ())
 
 
 def test_a_file_that_only_our_entries_made_goes_with_them_and_one_with_more_stays() -> None:

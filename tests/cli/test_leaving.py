@@ -21,6 +21,7 @@ from csmd.store import files, holds
 NARROWER = {
     "damaged-*/*": ["damaged-[0-9]*T[0-9]*Z/*"],
     "repairing/*": ["repairing/**/*"],
+    "log/csmd.log*": ["log/csmd.log", "log/csmd.log.[0-9]"],
     "backups/*": ["backups/csmd-*", "backups/.csmd-*"],
     "quarantine/*": ["quarantine/*.json"],
     "models/**/*": list(leaving.HOME_FILES["embedding models"]),
@@ -45,7 +46,7 @@ def fill(paths: Paths, *names: str) -> None:
     for name in names:
         path = paths.home / name
         path.parent.mkdir(parents=True, exist_ok=True)
-        path.write_text("x" * 100)
+        path.write_text((install.README if name == "README.txt" else "x" * 100)[:100])
 
 
 OWN = (
@@ -55,8 +56,18 @@ OWN = (
     "models/tiktoken/abc", "hook/csmd_hook.py", "hook/__pycache__/csmd_spool.pyc", "log/csmd.log.1", "log/crash.txt",
     "config.yaml", "install.json", "README.txt", "run/start.lock", "run/hung", ".README.txt.abc.csmd", "run/.daemon.json.0.tmp",
 )  # fmt: skip
-FOREIGN = ("notes.txt", "sessions/mine.txt", "run/other", "venv/bin/python", "venv/pyvenv.cfg", "log/other.log",
+FOREIGN = ("notes.txt", "sessions/mine.txt", "run/other", "venv/bin/python", "venv/pyvenv.cfg", "log/other.log", "log/csmd.log.mine",
            "models/mine/model.onnx", "backups/mine.db", "damaged-by-me/x", "hook/mine.sh", "quarantine/notes.txt")  # fmt: skip
+
+
+def test_a_readme_of_the_users_is_neither_overwritten_nor_removed(machine: Machine) -> None:
+    fill(machine.paths, "mine.txt")
+    readme = machine.home / "README.txt"
+    readme.write_text("mine")
+    machine.csmd("install", "--no-start")
+    assert readme.read_text() == "mine"
+    machine.csmd("uninstall", "--purge", "--yes")
+    assert readme.read_text() == "mine"
 
 
 def test_what_csmd_made_goes_and_all_else_stays(machine: Machine) -> None:

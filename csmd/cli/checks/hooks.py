@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
+import os
 from collections import Counter
 from collections.abc import Iterator
 from pathlib import Path
 
-from csmd.cli import assistant, settings
+from csmd.cli import assistant, edited, entries, mcp_config, settings
 from csmd.cli.checks.scene import Check, Finding, Scene, fail, note, warn
-from csmd.cli.install import HOOK_FILES
+from csmd.cli.install import HOOK_FILES, SERVER_SCRIPT
 from csmd.cli.install import trouble as trouble_of
 
 #: csmd's own plugin carries the same hooks.
@@ -113,6 +114,17 @@ def _switched_off(scene: Scene) -> Iterator[Finding]:
         yield fail(f"{found[0].path}: `env` sets CSMD_DISABLE=1: hooks end at once")
 
 
+def _server(scene: Scene) -> Iterator[Finding]:
+    if PLUGIN in assistant.plugins(scene.sources):
+        return
+    for path in dict.fromkeys(entries.state_file(folder) for folder in scene.recorded):
+        if not mcp_config.is_registered(edited.read(path), scene.paths.home):
+            yield warn(f"csmd's memory server is not registered in {path}: a session's model cannot search")
+    script = scene.paths.hook_dir / SERVER_SCRIPT
+    if scene.recorded and not os.access(script, os.X_OK):
+        yield warn(f"the memory server's program is gone or cannot be run: {script}")
+
+
 CHECKS: tuple[Check, ...] = (
     Check(id="settings", question="Can the assistant's settings files be read?", look=_settings,
           remedy="correct the file, or move it away and run `csmd install`"),
@@ -128,6 +140,8 @@ CHECKS: tuple[Check, ...] = (
           remedy="`csmd install` finds another"),
     Check(id="hook-script", question="Is the hook the one that csmd ships?", look=_script,
           remedy="`csmd install` copies it again"),
+    Check(id="server", question="Is the memory server registered?", look=_server,
+          remedy="`csmd install`"),
     Check(id="hooks-disabled", question="Is `disableAllHooks` off in every settings file?", look=_disabled,
           remedy="take `disableAllHooks` out of that file"),
     Check(id="hooks-managed-only", question="Do managed settings let users' hooks run?", look=_managed_only,
