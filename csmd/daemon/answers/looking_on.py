@@ -82,9 +82,11 @@ def _line(tools: Tools, rows: Rows, params: Params) -> dict[str, Any]:
         "memories": memories,
         "tokens": tokens,
         "line": line(
-            memories, tokens, is_recording=not (tools.store.refuses or tools.store.refusing),
+            memories,
+            tokens,
+            is_recording=not (tools.store.refuses or tools.store.refusing),
             is_paused=tools.steward.pauses().current(now_iso()) is not None,
-        ),  # fmt: skip
+        ),
     }
 
 
