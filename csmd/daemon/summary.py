@@ -6,6 +6,7 @@ Numbers and words of ours only; an hour in which nothing happened has no line.
 from __future__ import annotations
 
 import logging
+import threading
 from collections.abc import Mapping
 from datetime import UTC, datetime
 from typing import TYPE_CHECKING, Any
@@ -21,6 +22,8 @@ if TYPE_CHECKING:
 
 log = logging.getLogger(__name__)
 
+#: Else who read the pauses before they changed could put what was known then in place of the new.
+_LOOKING = threading.Lock()
 HOUR_S = 3600.0
 #: What an hour's line tells, in this order: a count or counter, one of it, what of it.
 TOLD = (
@@ -75,7 +78,9 @@ def of_job(job: Job) -> None:
 
 def look_at(pauses: PauseFile) -> bool:
     """Reads the pauses again; a change is told."""
-    if not pauses.look():
+    with _LOOKING:
+        changed = pauses.look()
+    if not changed:
         return False
     on = pauses().current(now_iso())
     end = (

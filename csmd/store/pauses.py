@@ -6,7 +6,6 @@ Beside the database and not in it: a restore, a repair and a new database know t
 
 from __future__ import annotations
 
-import threading
 from pathlib import Path
 
 from csmd.errors import ConfigError
@@ -20,8 +19,6 @@ class PauseFile:
         self._path = path
         self._stamp: tuple[int, ...] = ()
         self._known = Pauses()
-        self._looking = threading.Lock()
-        """Else who read it before it changed could put what was known then in place of the new."""
         self.look()
 
     def __call__(self) -> Pauses:
@@ -29,10 +26,6 @@ class PauseFile:
 
     def look(self) -> bool:
         """Reads the file when it has changed; whether it had. ConfigError leaves what was known."""
-        with self._looking:
-            return self._look()
-
-    def _look(self) -> bool:
         stamp: tuple[int, ...] = ()
         try:
             info = self._path.stat()

@@ -182,10 +182,10 @@ def read_among(rows: Rows, sessions: Sequence[int]) -> int:
     """Of how many of these sessions a line of the transcript was ever read: until then only hooks have named it."""
     found = 0
     for begin in range(0, len(sessions), AT_ONCE):
-        among = ", ".join(str(int(seq)) for seq in sessions[begin : begin + AT_ONCE])
+        keys = ", ".join(str(int(seq)) for seq in sessions[begin : begin + AT_ONCE])
         found += int(
             rows.value(
-                f"select count(*) from sessions s where s.seq in ({among}) and exists (select 1 from session_turn st "  # noqa: S608
+                f"select count(*) from sessions s where s.seq in ({keys}) and exists (select 1 from session_turn st "  # noqa: S608
                 "join turns t on t.seq = st.turn_seq where st.session_seq = s.seq and t.source = 'transcript')"
             )
         )
