@@ -107,12 +107,13 @@ def look(machine: Machine) -> Scene:
 def patient(well: Patient) -> Iterator[Patient]:
     """The module's patient; the settings and the hook are afterwards as they were."""
     kept = {path: path.read_bytes() for path in (well.settings, *well.machine.paths.hook_dir.glob("*.py"))}
-    interpreter = well.machine.paths.hook_dir / "interpreter"
-    kept[interpreter] = interpreter.read_bytes()
+    hook_dir, state = well.machine.paths.hook_dir, well.machine.assistant / ".claude.json"
+    kept |= {path: path.read_bytes() for path in (hook_dir / "interpreter", hook_dir / "mcp", state)}
     yield well
     for path, data in kept.items():
         path.write_bytes(data)
-    made = ("managed.json", ".claude.json", ".claude/.claude.json", "project/.claude/settings.json",
+    (hook_dir / "mcp").chmod(0o700)
+    made = ("managed.json", ".claude.json", "project/.claude/settings.json",
             "project/.claude/settings.local.json", "csmd/config.yaml")  # fmt: skip
     for name in made:
         (well.machine.root / name).unlink(missing_ok=True)
