@@ -139,7 +139,11 @@ def _files(root: Path, globs: Sequence[str]) -> Iterator[tuple[Path, int]]:
             with contextlib.suppress(OSError):
                 info = path.lstat()
                 foreign = path.name == "README.txt" and path.parent == root and not is_own_readme(path)
-                if not stat.S_ISDIR(info.st_mode) and not foreign and not any((root / folder).is_symlink() for folder in inside):
+                if (
+                    not stat.S_ISDIR(info.st_mode)
+                    and not foreign
+                    and not any((root / folder).is_symlink() for folder in inside)
+                ):
                     yield path, info.st_size
 
 

@@ -84,7 +84,9 @@ def install(dry_run: bool, config_dirs: tuple[Path, ...], no_start: bool, no_ser
             show_service.runs(unit, status)
             show.imported(result["import"])
             if not status["model"]["name"]:
-                show_service.say("search is by words alone until `csmd model fetch` (90 MB, once) brings the embedding model")
+                show_service.say(
+                    "search is by words alone until `csmd model fetch` (90 MB, once) brings the embedding model"
+                )
     if as_json:
         result |= {"settings": [_outcome(one) for one in outcomes], "directories": [str(one) for one in config.assistant_dirs],
                    "events": [*settings.EVENTS, *choice.events], "kept_out_by": choice.kept_out_by}  # fmt: skip
@@ -201,7 +203,12 @@ def _planned(change: Change) -> dict[str, Any]:
 
 
 def _outcome(outcome: Outcome) -> dict[str, Any]:
-    return {"path": str(outcome.path), "changed": outcome.changed, **_trouble(outcome), **({"out": list(outcome.out)} if outcome.out else {})}
+    return {
+        "path": str(outcome.path),
+        "changed": outcome.changed,
+        **_trouble(outcome),
+        **({"out": list(outcome.out)} if outcome.out else {}),
+    }
 
 
 def _trouble(one: Change | Outcome) -> dict[str, Any]:

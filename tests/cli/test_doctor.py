@@ -113,7 +113,7 @@ def patient(well: Patient) -> Iterator[Patient]:
     for path, data in kept.items():
         path.write_bytes(data)
     (hook_dir / "mcp").chmod(0o700)
-    made = ("managed.json", ".claude.json", "project/.claude/settings.json",
+    made = ("managed.json", "managed.d/1.json", ".claude.json", "project/.claude/settings.json",
             "project/.claude/settings.local.json", "csmd/config.yaml")  # fmt: skip
     for name in made:
         (well.machine.root / name).unlink(missing_ok=True)
@@ -277,6 +277,7 @@ ILLS: list[tuple[str, str, str, Callable[[Patient], Scene]]] = [
     ("hooks-disabled", "fail", "disableAllHooks is true: no hook runs", lambda p: p.set(disableAllHooks=True)),
     ("hooks-disabled", "fail", "(in this directory): no hook runs", lambda p: _write(p, "project/.claude/settings.local.json", '{"disableAllHooks": true}')),
     ("hooks-managed-only", "fail", "allowManagedHooksOnly is true", lambda p: _write(p, "managed.json", '{"allowManagedHooksOnly": true}')),
+    ("hooks-managed-only", "fail", "managed.d/1.json: allowManagedHooksOnly is true", lambda p: _write(p, "managed.d/1.json", '{"allowManagedHooksOnly": true}')),
     ("managed-settings", "note", "your organisation sets cleanupPeriodDays", lambda p: _write(p, "managed.json", '{"cleanupPeriodDays": 9, "model": "x"}')),
     ("switched-off", "fail", "`env` sets CSMD_DISABLE=1", lambda p: p.set(env={"CSMD_DISABLE": "1"})),
     ("switched-off", "fail", "CSMD_DISABLE=1 is set here", lambda p: replace(p.scene, env={"CSMD_DISABLE": "1"})),
