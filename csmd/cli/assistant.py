@@ -91,6 +91,12 @@ def places(folders: Sequence[Path], cwd: Path, managed: Path) -> list[tuple[Path
     return [(managed, "managed"), *((path, scope) for path, scope in own if path not in known), *users]
 
 
+def managed_pieces(managed: Path) -> list[tuple[Path, Scope]]:
+    """The drop-ins beside managed settings (`managed-settings.d/*.json`), the one that decides first: the last by name."""
+    folder = managed.with_suffix(".d")
+    return [(path, "managed") for path in sorted(folder.glob("*.json"), reverse=True)]
+
+
 def source(path: Path, scope: Scope, read: Callable[[Path], bytes | None]) -> Source:
     """What a settings file says; `read` gives its bytes, None where there is none."""
     try:

@@ -66,7 +66,8 @@ def look(paths: Paths, *, cwd: Path, now_s: float, managed: Path | None = None) 
 def read_sources(dirs: tuple[Path, ...], cwd: Path, managed: Path) -> tuple[assistant.Source, ...]:
     """The settings files of sessions in `cwd`, the one that decides first."""
     found = []
-    for path, scope in assistant.places(dirs, cwd, managed):
+    pieces = bounded(lambda: assistant.managed_pieces(managed), READ_S) or []
+    for path, scope in [*pieces, *assistant.places(dirs, cwd, managed)]:
         late = assistant.Source(path=str(path), scope=scope, problem=f"its disk does not answer within {READ_S:g} s")
         found.append(bounded(lambda: assistant.source(path, scope, _bytes), READ_S) or late)  # noqa: B023 - it is awaited
     return tuple(found)

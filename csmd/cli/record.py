@@ -21,7 +21,7 @@ from typing import Any
 from csmd import wire
 from csmd.cli.disk import write_whole
 from csmd.config import Paths
-from csmd.errors import CsmdError
+from csmd.errors import BadInput, CsmdError
 
 
 def load(paths: Paths) -> dict[str, Any]:
@@ -38,8 +38,15 @@ def load(paths: Paths) -> dict[str, Any]:
     }
     if not paths.install_record.exists():
         return empty
-    value = wire.loads(paths.install_record.read_bytes())
-    if not isinstance(value, dict) or not isinstance(value.get("settings"), dict):
+    try:
+        value = wire.loads(paths.install_record.read_bytes())
+    except BadInput:
+        value = None
+    service = value.get("service") if isinstance(value, dict) else None
+    sound = isinstance(value, dict) and isinstance(value.get("settings"), dict)
+    if not sound or not (
+        service is None or (isinstance(service, dict) and {"kind", "file", "folders"} <= service.keys())
+    ):
         raise CsmdError(f"{paths.install_record} is damaged", hint="move it away; then `csmd install` writes it anew")
     return {**empty, **value}
 

@@ -128,6 +128,9 @@ def left(outcomes: Sequence[Outcome], *, stopped: bool) -> None:
 
 def remains(paths: Paths) -> None:
     """Where what csmd holds stays."""
+    if not paths.home.is_dir():
+        click.echo(f"nothing of csmd is in {paths.home}")
+        return
     click.echo("what csmd remembers is still there:")
     for folder in _places(paths):
         click.echo(f"  {folder}")

@@ -107,12 +107,13 @@ def look(machine: Machine) -> Scene:
 def patient(well: Patient) -> Iterator[Patient]:
     """The module's patient; the settings and the hook are afterwards as they were."""
     kept = {path: path.read_bytes() for path in (well.settings, *well.machine.paths.hook_dir.glob("*.py"))}
-    interpreter = well.machine.paths.hook_dir / "interpreter"
-    kept[interpreter] = interpreter.read_bytes()
+    hook_dir, state = well.machine.paths.hook_dir, well.machine.assistant / ".claude.json"
+    kept |= {path: path.read_bytes() for path in (hook_dir / "interpreter", hook_dir / "mcp", state)}
     yield well
     for path, data in kept.items():
         path.write_bytes(data)
-    made = ("managed.json", ".claude.json", ".claude/.claude.json", "project/.claude/settings.json",
+    (hook_dir / "mcp").chmod(0o700)
+    made = ("managed.json", "managed.d/1.json", ".claude.json", "project/.claude/settings.json",
             "project/.claude/settings.local.json", "csmd/config.yaml")  # fmt: skip
     for name in made:
         (well.machine.root / name).unlink(missing_ok=True)
@@ -276,6 +277,7 @@ ILLS: list[tuple[str, str, str, Callable[[Patient], Scene]]] = [
     ("hooks-disabled", "fail", "disableAllHooks is true: no hook runs", lambda p: p.set(disableAllHooks=True)),
     ("hooks-disabled", "fail", "(in this directory): no hook runs", lambda p: _write(p, "project/.claude/settings.local.json", '{"disableAllHooks": true}')),
     ("hooks-managed-only", "fail", "allowManagedHooksOnly is true", lambda p: _write(p, "managed.json", '{"allowManagedHooksOnly": true}')),
+    ("hooks-managed-only", "fail", "managed.d/1.json: allowManagedHooksOnly is true", lambda p: _write(p, "managed.d/1.json", '{"allowManagedHooksOnly": true}')),
     ("managed-settings", "note", "your organisation sets cleanupPeriodDays", lambda p: _write(p, "managed.json", '{"cleanupPeriodDays": 9, "model": "x"}')),
     ("switched-off", "fail", "`env` sets CSMD_DISABLE=1", lambda p: p.set(env={"CSMD_DISABLE": "1"})),
     ("switched-off", "fail", "CSMD_DISABLE=1 is set here", lambda p: replace(p.scene, env={"CSMD_DISABLE": "1"})),

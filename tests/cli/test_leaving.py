@@ -60,6 +60,19 @@ FOREIGN = ("notes.txt", "sessions/mine.txt", "run/other", "venv/bin/python", "ve
            "models/mine/model.onnx", "backups/mine.db", "damaged-by-me/x", "hook/mine.sh", "quarantine/notes.txt")  # fmt: skip
 
 
+@pytest.mark.parametrize("text", ["{", "[]", '{"settings": {}, "service": {"kind": "systemd"}}'])
+def test_a_damaged_record_is_named_with_what_to_do(machine: Machine, text: str) -> None:
+    machine.home.mkdir(mode=0o700)
+    machine.paths.install_record.write_text(text)
+    done = machine.run("uninstall")
+    assert done.returncode == 1 and f"{machine.paths.install_record} is damaged" in done.stderr
+    assert "move it away" in done.stderr
+
+
+def test_where_nothing_is_nothing_is_said_to_stay(machine: Machine) -> None:
+    assert machine.run("uninstall").stdout.splitlines()[-1] == f"nothing of csmd is in {machine.home}"
+
+
 def test_a_readme_of_the_users_is_neither_overwritten_nor_removed(machine: Machine) -> None:
     fill(machine.paths, "mine.txt")
     readme = machine.home / "README.txt"
