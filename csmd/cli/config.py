@@ -199,7 +199,9 @@ def _write(text: str, before: str) -> None:
 
 def _said(what: str) -> None:
     click.echo(what)
-    if service.running(default_paths()) is not None:
+    if what.startswith("status_line"):
+        click.echo("`csmd install` puts it into the assistant's settings, or takes it out")
+    elif service.running(default_paths()) is not None:
         click.echo("the daemon reads it when it starts: csmd restart")
 
 

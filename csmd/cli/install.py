@@ -15,12 +15,13 @@ from collections.abc import Sequence
 from functools import partial
 from pathlib import Path
 
-from csmd.cli import changes, clients, entries, record, settings
+from csmd.cli import changes, clients, edited, entries, record, settings
 from csmd.cli.changes import Change, Outcome
 from csmd.cli.clients import Choice
 from csmd.cli.disk import make_private, write_whole
 from csmd.cli.entries import Ours
 from csmd.config import Config, Paths, base_interpreter, default_paths, load, own_interpreter
+from csmd.errors import CsmdError
 
 #: The rare module first: a new one serves the hook of before, until that is replaced too.
 HOOK_FILES = ("csmd_spool.py", "csmd_hook.py", "csmd_line.py")
@@ -164,6 +165,22 @@ def trouble(paths: Paths) -> list[str]:
         interpreter = noted.read_text(encoding="utf-8", errors="replace").strip() if noted.is_file() else ""
         if interpreter and not Path(interpreter).exists():
             found.append(f"{who} Python is gone ({interpreter}); `csmd install` finds another")
+    return [*found, *_taken_out(paths)]
+
+
+def _taken_out(paths: Paths) -> list[str]:
+    """The settings files from which somebody took the hooks that `install` put in."""
+    found = []
+    for key, kept in record.load(paths)["settings"].items():
+        if "hooks" not in kept["kinds"]:
+            continue
+        try:
+            there = edited.read(Path(key))
+            gone = there is None or settings.plan_removal(there, paths.home, key) == there
+        except CsmdError:
+            continue  # `csmd doctor` says more of a file that cannot be read
+        if gone:
+            found.append(f"hooks: none of csmd's is in {key}; `csmd install` puts them back")
     return found
 
 

@@ -82,7 +82,7 @@ def install(dry_run: bool, config_dirs: tuple[Path, ...], no_start: bool, no_ser
         if not as_json:
             show_setup.events(choice, before.events)
             show_service.runs(unit, status)
-            show.imported(result["import"])
+            show_setup.past(client.call(paths, "csm_runtime_status", {})["counts"], result["import"])
             if not status["model"]["name"]:
                 show_service.say(
                     "search is by words alone until `csmd model fetch` (90 MB, once) brings the embedding model"

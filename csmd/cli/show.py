@@ -197,6 +197,11 @@ def imported(value: dict[str, Any]) -> None:
     took = lines.glued(f"{value['took_s']:.1f} s")
     for line in lines.wrapped(f"{amount(value['files'], 'transcript')} read: {said}{known}, {took}", out.width):
         out.print(line)
+    told_beside(out, value)
+
+
+def told_beside(out: Console, value: dict[str, Any]) -> None:
+    """What could not be read, was kept out, or goes on."""
     if value["bad_lines"]:
         verb = "is" if value["bad_lines"] == 1 else "are"
         noted = f"could not be read; {'it' if value['bad_lines'] == 1 else 'they'} {verb} noted in the quarantine"

@@ -5,6 +5,7 @@ from __future__ import annotations
 import shlex
 from collections.abc import Mapping, Sequence
 from pathlib import Path
+from typing import Any
 
 import click
 
@@ -143,6 +144,11 @@ def _places(paths: Paths) -> list[Path]:
     return [paths.home, *(one for one in apart if one.exists() and not one.is_relative_to(paths.home))]
 
 
+def _told_counts(counts: Mapping[str, int]) -> str:
+    memories = "1 memory" if counts["memories"] == 1 else f"{counts['memories']} memories"
+    return f"{memories}, {text.amount(counts['turns'], 'turn')}, {text.amount(counts['sessions'], 'session')}"
+
+
 def going(paths: Paths, parts: Sequence[Part], counts: Mapping[str, int]) -> None:
     """What a purge removes: kinds, numbers, sizes, and where; `counts` are of what is remembered, {} for unknown."""
     if not parts:
@@ -154,11 +160,14 @@ def going(paths: Paths, parts: Sequence[Part], counts: Mapping[str, int]) -> Non
         files = "1 file" if len(part.files) == 1 else f"{len(part.files)} files"
         click.echo(f"  {part.what:<{width}}  {files:>10}  {show.size(part.bytes):>9}")
     if counts:
-        click.echo(f"with {', '.join(f'{counts[name]} {name}' for name in ('memories', 'turns', 'sessions'))}, from")
+        click.echo(f"with {_told_counts(counts)}, from")
     else:
         click.echo("from")
     for folder in _places(paths):
         click.echo(f"  {folder}")
+    if paths.pauses.exists():
+        click.echo("so does the record of pauses: what was said in them is in transcripts, and")
+        click.echo("would be taken in if csmd is installed again")
     click.echo("the assistant's own transcripts stay")
 
 
@@ -176,3 +185,13 @@ def purged(paths: Paths, parts: Sequence[Part], remaining: Left) -> None:
         click.echo(f"left in {folder}, as csmd did not make it: {', '.join(names[:MOST_NAMES])}{more}")
     if not foreign and not environments and not remaining.refused:
         click.echo("nothing of csmd is left")
+
+
+def past(counts: dict[str, int], value: dict[str, Any]) -> None:
+    """What is known after an install, whoever read it: the daemon may have looked before it was asked to."""
+    out = show.console()
+    kinds = [(counts[name], name.removesuffix("s")) for name in ("sessions", "turns")]
+    memories = "1 memory" if counts["memories"] == 1 else f"{counts['memories']:,} memories"
+    told = f"of your past sessions: {', '.join(text.amount(number, one) for number, one in kinds)}, {memories}"
+    show.print_text(out, told if counts["sessions"] else "there are no past sessions here yet")
+    show.told_beside(out, value)

@@ -8,6 +8,7 @@ from typing import Any
 import click
 
 import csmd
+from csmd import text
 from csmd.cli import ask as asking
 from csmd.cli import install as installing
 from csmd.cli import service, show, show_status, tail, top
@@ -50,9 +51,9 @@ def look(paths: Paths) -> dict[str, Any]:
     value["degraded"] += installing.trouble(paths)
     value["service_note"] = service.note(paths, value.get("service", ""))
     if value["version"] != csmd.__version__:
-        value["degraded"].append(
-            f"daemon: it is csmd {value['version']}, this command {csmd.__version__}: csmd upgrade"
-        )
+        is_newer = (text.version_of(value["version"]) or ()) > (text.version_of(csmd.__version__) or ())
+        helps = "start the command anew" if is_newer else "csmd upgrade"
+        value["degraded"].append(f"daemon: it is csmd {value['version']}, this command {csmd.__version__}: {helps}")
     return value
 
 
