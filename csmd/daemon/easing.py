@@ -15,6 +15,8 @@ from csmd.store.core import Store
 M_ARENA_MAX = -8
 #: Fewer commits are a day's work as it comes, and not a burst.
 BURST_COMMITS = 500
+#: Fewer than these leave nothing to give back.
+FEW_COMMITS = 10
 
 
 def ease(store: Store) -> None:

@@ -45,7 +45,7 @@ class Stages:
         stored = self._steward.store.commits
         if stored == self._through and now < self._next_look and not at_job:  # a job may bring a model
             return False, False
-        self._open = False
+        self._open, rested = False, now >= self._next_look
         worked = self._steward.guard("distill", lambda: self.distill() > 0)
         worked |= self._steward.guard("believe", lambda: self.believe() > 0)
         # A job embeds by itself, or was asked not to.
@@ -53,7 +53,8 @@ class Stages:
         failed = any(what.startswith(("distill", "believe", "embed")) for what in list(self._steward.trouble))
         more = self._steward.backlog or self._steward.stopping
         through = not (at_job or worked or embedded or self._open or more)
-        if through and stored - self._eased > easing.BURST_COMMITS:
+        # After a rest what was stored behind a burst's back goes back, too.
+        if through and stored - self._eased > (easing.FEW_COMMITS if rested else easing.BURST_COMMITS):
             through = self._steward.guard("easing", self._ease)
         self._through, self._next_look = stored if through else -1, now + (AGAIN_S if failed else LOOK_S)
         return worked, embedded
