@@ -60,7 +60,10 @@ def _through(paths: Paths, hook: Registered, answers: bool) -> Ran:
     payload = {"session_id": session, "transcript_path": "", "cwd": "", "hook_event_name": hook.event, key: said}
     started = time.monotonic()
     problem = _run(hook, wire.dumps(payload).encode(), paths.home)
-    stored = waits = False
+    stored, waits = (
+        False,
+        paths.hung_mark.exists(),
+    )  # then the hook did not ask, and the spool may be empty again by now
     try:
         until = time.monotonic() + FOUND_S
         while answers and not problem and not stored:

@@ -156,9 +156,10 @@ def _serve(config: Config, notify: Notify, patience_s: float) -> None:
         ending.callback(paths.endpoint.unlink, missing_ok=True)
         ending.callback(log.info, "stopping")
         ending.callback(notify.tell, "STOPPING=1")
-        files.write_atomic(paths.endpoint, f"{path}\n".encode())
+        # Before anybody is told where to ask: a mark that a hook makes from now on is about this daemon.
         paths.stopped_mark.unlink(missing_ok=True)
         paths.hung_mark.unlink(missing_ok=True)
+        files.write_atomic(paths.endpoint, f"{path}\n".encode())
         watch.follow(steward.roots(), alone=steward.instructed.folders())
         steward.start()
         words = "search by words and meaning" if tools.model_name() else "search by words: no embedding model"
