@@ -31,6 +31,12 @@ TurnKind = Literal["user", "assistant", "summary", "tool_call", "tool_result", "
 Source = Literal["hook", "transcript"]
 Form = Literal["line", "queued", "absorbed"]
 HitKind = Literal["memory", "turn"]
+CandidateKind = Literal[
+    "belief", "preference", "worldview", "drift_warning", "opinion",
+    "duplicate", "near_duplicate", "stale", "missing_embedding", "orphan",
+]  # fmt: skip
+#: open waits for more evidence, needs_review for a person; promoted, dropped and done are over.
+CandidateStatus = Literal["open", "needs_review", "promoted", "dropped", "done"]
 
 #: The session of a marker that `csmd doctor` sends ends with its word; its turns say this and nothing else.
 PROBE_SESSION = "csmd-probe-"
@@ -205,6 +211,46 @@ class Statement:
     confidence: float
     authority: Authority
     reasons: tuple[str, ...] = ()
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Evidence:
+    """One turn that speaks for (or, `against`, counts against) a candidate."""
+
+    uuid: str
+    session_id: str
+    at: str
+    against: bool = False
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Candidate:
+    """Something that may become a memory, or be done to memories, and waits for evidence or for a person (seed 000).
+
+    `source` is the rule that put it there, `fingerprint` what makes two of them the same one in their project.
+    `reinforcement` counts how often it was seen, `contradicted` what was said against it; `memory_ids` are those that
+    it is about. `text` is a sentence that people can judge, `reason` says why it is here.
+    """
+
+    id: str
+    kind: CandidateKind
+    source: str
+    project_seq: int
+    fingerprint: str
+    text: str
+    reason: str
+    confidence: float
+    created_at: str
+    updated_at: str
+    gate: Gate = "epistemic"
+    category: Category = "pattern"
+    reinforcement: int = 1
+    contradicted: int = 0
+    status: CandidateStatus = "open"
+    memory_ids: tuple[str, ...] = ()
+    evidence: tuple[Evidence, ...] = ()
+    version: int = 1
+    seq: int = 0
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -197,7 +197,7 @@ def test_a_module_opens_with_its_rule_and_keeps_its_size(path: Path) -> None:
 
 def test_few_modules_pass_the_soft_cap() -> None:
     long = [name_of(path) for path in MODULES if path.read_text().count("\n") > SOFT_CAP]
-    assert len(long) <= 7, long
+    assert len(long) <= len(MODULES) // 25, long
 
 
 def test_the_rules_catch_a_violation(tmp_path: Path) -> None:

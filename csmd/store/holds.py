@@ -21,6 +21,8 @@ TEXT_COLUMNS: frozenset[tuple[str, str]] = frozenset(
         ("turns", "text"),
         ("statements", "text"),
         ("memories", "text"),
+        ("candidates", "text"),
+        ("candidates", "reason"),
         ("files", "path"),
         ("elsewhere", "path"),
         ("instructions", "path"),
@@ -51,6 +53,10 @@ STRUCTURE: dict[str, frozenset[str]] = {
     ),
     "provenance": frozenset({"uuid", "session_id", "at", "role"}),
     "links": frozenset({"relationship", "created_at"}),
+    "candidates": frozenset(
+        {"id", "kind", "source", "fingerprint", "gate", "category", "status", "memory_ids", "created_at", "updated_at"}
+    ),
+    "candidate_evidence": frozenset({"uuid", "session_id", "at"}),
     "cursors": frozenset({"stage", "subject"}),
     "files": frozenset({"head", "foot", "read_at"}),
     "injections": frozenset({"id", "session_id", "event", "at", "text_hash"}),

@@ -32,6 +32,8 @@ WAYS: dict[tuple[str, str], tuple[Way, str]] = {
     ("turns", "text"): ("turn", "seq"),
     ("statements", "text"): ("drop", "seq"),
     ("memories", "text"): ("memory", "seq"),
+    ("candidates", "text"): ("drop", "seq"),
+    ("candidates", "reason"): ("drop", "seq"),
     ("projects", "root"): ("rewrite", "seq"),
     ("projects", "name"): ("rewrite", "seq"),
     ("sessions", "cwd"): ("rewrite", "seq"),

@@ -216,6 +216,40 @@ create table links (
 ) without rowid;
 create index links_by_to on links (to_seq);
 
+-- One queue of what may become a memory or be done to memories, whichever rule put it there; of one that waits there is one.
+create table candidates (
+  seq integer primary key autoincrement,
+  id text not null unique,
+  kind text not null,
+  source text not null,
+  project_seq integer not null references projects (seq),
+  fingerprint text not null,
+  text text not null,
+  reason text not null,
+  gate text not null,
+  category text not null,
+  confidence real not null,
+  reinforcement integer not null,
+  contradicted integer not null,
+  status text not null,
+  memory_ids text not null default '',
+  created_at text not null,
+  updated_at text not null,
+  version integer not null default 1
+);
+create unique index candidates_once on candidates (project_seq, kind, fingerprint)
+  where status in ('open', 'needs_review');
+create index candidates_by_status on candidates (status, kind, project_seq);
+create table candidate_evidence (
+  candidate_seq integer not null references candidates (seq) on delete cascade,
+  uuid text not null,
+  session_id text not null,
+  at text not null,
+  against integer not null default 0,
+  primary key (candidate_seq, uuid)
+) without rowid;
+create index candidate_evidence_by_uuid on candidate_evidence (uuid);
+
 -- How far a stage has come: `position` is a row key or an ordinal of `subject`.
 create table cursors (
   stage text not null,

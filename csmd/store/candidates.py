@@ -1,0 +1,143 @@
+"""The one queue of candidates: what may become a memory or be done to memories, with its evidence.
+
+Of a kind, a project and a fingerprint at most one waits; seen again it gains evidence instead of a double. One that
+a person has dropped is not put there again.
+"""
+
+from __future__ import annotations
+
+import hashlib
+from collections.abc import Sequence
+from typing import Any
+
+from csmd.model import Candidate, CandidateKind, CandidateStatus, Evidence
+from csmd.store.sqlite import Rows
+
+WAITING: tuple[CandidateStatus, ...] = ("open", "needs_review")
+_COLUMNS = (
+    "m.id, m.kind, m.source, m.project_seq, m.fingerprint, m.text, m.reason, m.gate, m.category, m.confidence, "
+    "m.reinforcement, m.contradicted, m.status, m.memory_ids, m.created_at, m.updated_at, m.version, m.seq"
+)
+
+
+def identity(kind: CandidateKind, project: int, fingerprint: str, created_at: str) -> str:
+    """A candidate's id: `c` and ten hex digits."""
+    return "c" + hashlib.sha256(f"{kind}:{project}:{fingerprint}:{created_at}".encode()).hexdigest()[:10]
+
+
+def put(rows: Rows, candidate: Candidate) -> str:
+    """Puts a candidate into the queue, or renews the one that waits; its id, "" where a person has dropped it.
+
+    The waiting one keeps its id and its evidence and takes over everything else.
+    """
+    dropped = rows.value(
+        "select id from candidates where project_seq = :project and kind = :kind and fingerprint = :fingerprint "
+        "and status = 'dropped' limit 1",
+        project=candidate.project_seq,
+        kind=candidate.kind,
+        fingerprint=candidate.fingerprint,
+    )
+    if dropped is not None:
+        return ""
+    seq, ident = rows.all(
+        "insert into candidates (id, kind, source, project_seq, fingerprint, text, reason, gate, category, confidence, "
+        "reinforcement, contradicted, status, memory_ids, created_at, updated_at) values (:id, :kind, :source, "
+        ":project, :fingerprint, :text, :reason, :gate, :category, :confidence, :reinforcement, :contradicted, "
+        ":status, :memories, :created, :updated) "
+        "on conflict (project_seq, kind, fingerprint) where status in ('open', 'needs_review') do update set "
+        "text = excluded.text, reason = excluded.reason, gate = excluded.gate, category = excluded.category, "
+        "confidence = excluded.confidence, reinforcement = excluded.reinforcement, "
+        "contradicted = excluded.contradicted, status = excluded.status, memory_ids = excluded.memory_ids, "
+        "updated_at = excluded.updated_at, version = candidates.version + 1 returning seq, id",
+        id=candidate.id,
+        kind=candidate.kind,
+        source=candidate.source,
+        project=candidate.project_seq,
+        fingerprint=candidate.fingerprint,
+        text=candidate.text,
+        reason=candidate.reason,
+        gate=candidate.gate,
+        category=candidate.category,
+        confidence=candidate.confidence,
+        reinforcement=candidate.reinforcement,
+        contradicted=candidate.contradicted,
+        status=candidate.status,
+        memories=" ".join(candidate.memory_ids),
+        created=candidate.created_at,
+        updated=candidate.updated_at,
+    )[0]
+    for one in candidate.evidence:
+        rows.run(
+            "insert into candidate_evidence (candidate_seq, uuid, session_id, at, against) "
+            "values (:seq, :uuid, :session, :at, :against) on conflict (candidate_seq, uuid) do nothing",
+            seq=seq,
+            uuid=one.uuid,
+            session=one.session_id,
+            at=one.at,
+            against=int(one.against),
+        )
+    return str(ident)
+
+
+def settle(rows: Rows, candidate: Candidate, status: CandidateStatus, *, now: str) -> bool:
+    """Gives a candidate another status; False when it has changed since it was read."""
+    changed = rows.all(
+        "update candidates set status = :status, updated_at = :now, version = version + 1 "
+        "where id = :id and version = :version returning id",
+        status=status,
+        now=now,
+        id=candidate.id,
+        version=candidate.version,
+    )
+    return bool(changed)
+
+
+def by_id(rows: Rows, ident: str) -> Candidate | None:
+    """One candidate, or None."""
+    found = rows.all(f"select {_COLUMNS} from candidates m where m.id = :id", id=ident)  # noqa: S608
+    return _with_evidence(rows, found)[0] if found else None
+
+
+def waiting(
+    rows: Rows, *, projects: Sequence[int] | None, statuses: Sequence[CandidateStatus] = WAITING, limit: int = 1000
+) -> list[Candidate]:
+    """The candidates of some projects (None: all) with one of `statuses`, what needs review and the surest first."""
+    scope = "where true" if projects is None else f"where m.project_seq in ({', '.join(str(int(p)) for p in projects)})"
+    keys = ", ".join(f"'{status}'" for status in statuses)
+    found = rows.all(
+        f"select {_COLUMNS} from candidates m {scope} and m.status in ({keys}) "  # noqa: S608
+        "order by case m.status when 'needs_review' then 0 else 1 end, m.confidence desc, m.seq limit :limit",
+        limit=limit,
+    )
+    return _with_evidence(rows, found)
+
+
+def counts(rows: Rows) -> dict[str, dict[str, int]]:
+    """How many there are by kind and status."""
+    found: dict[str, dict[str, int]] = {}
+    for kind, status, count in rows.all(
+        "select kind, status, count(*) from candidates group by kind, status order by kind, status"
+    ):
+        found.setdefault(str(kind), {})[str(status)] = int(count)
+    return found
+
+
+def _with_evidence(rows: Rows, found: Sequence[Sequence[Any]]) -> list[Candidate]:
+    if not found:
+        return []
+    evidence: dict[int, list[Evidence]] = {}
+    keys = ", ".join(str(int(row[17])) for row in found)
+    for seq, uuid, session, at, against in rows.all(
+        f"select candidate_seq, uuid, session_id, at, against from candidate_evidence where candidate_seq in ({keys}) "  # noqa: S608
+        "order by candidate_seq, at, uuid"
+    ):
+        evidence.setdefault(int(seq), []).append(Evidence(uuid=uuid, session_id=session, at=at, against=bool(against)))
+    return [
+        Candidate(
+            id=row[0], kind=row[1], source=row[2], project_seq=row[3], fingerprint=row[4], text=row[5], reason=row[6],
+            gate=row[7], category=row[8], confidence=row[9], reinforcement=row[10], contradicted=row[11],
+            status=row[12], memory_ids=tuple(str(row[13]).split()), created_at=row[14], updated_at=row[15],
+            version=row[16], seq=row[17], evidence=tuple(evidence.get(int(row[17]), ())),
+        )
+        for row in found
+    ]  # fmt: skip

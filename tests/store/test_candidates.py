@@ -1,0 +1,51 @@
+"""The queue of candidates: of one that waits there is one, and a person's no is final."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+from csmd.model import Candidate, Evidence
+from csmd.store import candidates
+from csmd.store.core import Store
+
+ONE = Candidate(
+    id="c1", kind="belief", source="scan", project_seq=0, fingerprint="release", text="A release has three steps.",
+    reason="seen in 3 sessions", confidence=0.5, created_at="2026-01-01", updated_at="2026-01-01",
+    evidence=(Evidence(uuid="u1", session_id="s1", at="2026-01-01"),), memory_ids=("m1", "m2"),
+)  # fmt: skip
+
+
+def test_a_candidate_that_is_seen_again_gains_evidence_and_no_double(store: Store) -> None:
+    again = replace(
+        ONE, id="c2", confidence=0.8, reinforcement=2, updated_at="2026-01-02",
+        evidence=(Evidence(uuid="u2", session_id="s2", at="2026-01-02", against=True),),
+    )  # fmt: skip
+    assert [store.write(lambda rows, one=one: candidates.put(rows, one)) for one in (ONE, again)] == ["c1", "c1"]  # type: ignore[misc]
+    (found,) = store.read(lambda rows: candidates.waiting(rows, projects=[0]))
+    wanted = replace(
+        again, id="c1", version=2, seq=found.seq, created_at="2026-01-01", evidence=ONE.evidence + again.evidence
+    )
+    assert found == wanted
+    assert store.read(lambda rows: candidates.waiting(rows, projects=[7])) == []
+    assert store.read(candidates.counts) == {"belief": {"open": 1}}
+
+
+def test_what_a_person_dropped_is_not_put_there_again(store: Store) -> None:
+    store.write(lambda rows: candidates.put(rows, ONE))
+    known = store.read(lambda rows: candidates.by_id(rows, "c1"))
+    assert known is not None
+    assert not store.write(lambda rows: candidates.settle(rows, replace(known, version=9), "dropped", now="2026-01-03"))
+    assert store.write(lambda rows: candidates.settle(rows, known, "dropped", now="2026-01-03"))
+    assert store.write(lambda rows: candidates.put(rows, replace(ONE, id="c3"))) == ""
+    assert store.read(lambda rows: candidates.waiting(rows, projects=None)) == []
+
+
+def test_one_that_is_done_may_come_again(store: Store) -> None:
+    store.write(lambda rows: candidates.put(rows, ONE))
+    known = store.read(lambda rows: candidates.by_id(rows, "c1"))
+    assert known is not None
+    store.write(lambda rows: candidates.settle(rows, known, "done", now="2026-01-03"))
+    assert store.write(lambda rows: candidates.put(rows, replace(ONE, id="c3"))) == "c3"
+    assert [
+        one.id for one in store.read(lambda rows: candidates.waiting(rows, projects=None, statuses=("done", "open")))
+    ] == ["c1", "c3"]
