@@ -236,6 +236,27 @@ def test_an_empty_file_and_one_without_turns_are_read_and_left(place: Place) -> 
     assert stage.look(str(place.path.with_name("gone"))) is None
 
 
+def test_a_file_that_is_only_being_begun_waits_until_it_says_what_it_is(
+    place: Place, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    said = {"role": "user", "content": "Warmup"}
+    warmup = line("u1", isSidechain=True, agentId="a1", message=said)
+    place.path.touch()
+    pieces_of = stage_tail.pieces.pieces
+
+    def grown(file: Any, start: int, stop: Any) -> Any:
+        place.path.write_bytes(warmup + b"\n")  # between the look at its beginning and the reading of its lines
+        return pieces_of(file, start, stop)
+
+    monkeypatch.setattr(stage_tail.pieces, "pieces", grown)
+    for beginning in (b"", warmup[:20]):
+        place.path.write_bytes(beginning)
+        assert place.tail() == stage_tail.Tail()
+    monkeypatch.undo()
+    place.path.write_bytes(warmup + b"\n")
+    assert (place.tail().turns_new, place.said()) == (0, [])
+
+
 def test_blank_lines_at_the_end_move_the_cursor_too(place: Place) -> None:
     place.write(line("u1"))
     place.tail()
