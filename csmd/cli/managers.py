@@ -102,6 +102,10 @@ class Systemd:
         """The command that shows what the manager noted."""
         return f"journalctl --user -u {self.name.removesuffix('.service')} -n 20"
 
+    def gave_up(self) -> bool:
+        """Whether it died so often that the manager starts it no more by itself."""
+        return _ask("systemctl", "--user", "show", "-p", "ActiveState", "--value", self.name).strip() == "failed"
+
     def note(self) -> str:
         """What a person should know of how long it lives; "" when it lives as long as one would think."""
         if has_screen():
@@ -169,6 +173,10 @@ class Launchd:
     def where_to_look(self) -> str:
         """The command that shows what launchd noted."""
         return f"launchctl print {self._domain}/{self.name}"
+
+    def gave_up(self) -> bool:
+        """Never: launchd tries again for ever, less and less often."""
+        return False
 
     def note(self) -> str:
         """What a person should know of how long it lives."""

@@ -211,10 +211,18 @@ def complaint(said: str) -> tuple[str, str]:
 
 
 def why_not(paths: Paths, error: DaemonUnreachable) -> DaemonUnreachable:
-    """The same error with what the last daemon said that could not start, if one did."""
+    """The same error with what is known of the last daemon: what one said that could not start, or who gave it up."""
+    if running(paths) is not None:
+        return error
     what, hint = complaint(_said(paths))
-    if what and running(paths) is None:
+    if what:
         return DaemonUnreachable(f"{error.what}; the last one ended at once: {what}", hint=hint or error.hint)
+    keeper = manager(paths)
+    if keeper is not None and keeper.gave_up():
+        return DaemonUnreachable(
+            f"{error.what}; it died several times in a row and {keeper.kind} starts it no more",
+            hint=f"csmd start; why it died: {keeper.where_to_look()}",
+        )
     return error
 
 

@@ -137,6 +137,11 @@ def test_a_daemon_that_cannot_run_says_why_and_does_not_spin(served: ServedMachi
     config.unlink()
     assert served.csmd("start", "--json")["service"] == "systemd"
     assert not served.paths.complaint.exists()
+    while served.shown("ActiveState")["ActiveState"] != "failed":
+        eventually(lambda: served.shown("ActiveState")["ActiveState"] in ("active", "failed"))
+        served.sh("systemctl", "--user", "kill", "--signal=KILL", "csmd.service", check=False)
+    told = served.run("status")
+    assert told.returncode == 3 and "systemd starts it no more" in told.stderr and "journalctl" in told.stderr, told
 
 
 def test_each_home_has_a_unit_of_its_own_whatever_its_path(served: ServedMachine) -> None:
