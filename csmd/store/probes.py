@@ -34,8 +34,7 @@ def remove(rows: Rows, *, session_id: str = "", before: str = "") -> int:
     """Takes away one marker's session, or those that began before a time; how many turns went."""
     gone = 0
     for (session,) in rows.all(
-        "select seq from sessions where host = :host and (id = :id or started_at < :before)",
-        host=HOST,
+        "select seq from sessions where host = 'probe' and (id = :id or started_at < :before)",
         id=session_id,
         before=before,
     ):

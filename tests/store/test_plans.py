@@ -18,6 +18,7 @@ from csmd.store import (
     instructions,
     journal,
     memories,
+    probes,
     projects,
     reports,
     retention,
@@ -34,7 +35,9 @@ from csmd.store.sqlite import Rows
 
 Given = Any
 #: A scan of these is of a handful of rows (`u`: of the notes on unheard sessions), or of what the full-text index found.
-SMALL = re.compile(r"SCAN (?:CONSTANT ROW|vector_models|u(?: USING INDEX \S+)?|\w+ VIRTUAL TABLE INDEX .*)")
+SMALL = re.compile(
+    r"SCAN (?:CONSTANT ROW|vector_models|sessions USING INDEX sessions_of_probes|u(?: USING INDEX \S+)?|\w+ VIRTUAL TABLE INDEX .*)"
+)
 
 
 class Watching(Rows):
@@ -173,6 +176,7 @@ HOT: dict[str, Any] = {
     "last_event": lambda rows, _: counts.last_event(rows),
     "last_read": lambda rows, _: counts.last_read(rows),
     "live sessions": lambda rows, given: sessions.live(rows, since=given.at(0), limit=5),
+    "probes": lambda rows, given: probes.remove(rows, before=given.at(0)),
     "read_among": lambda rows, _: sessions.read_among(rows, [1, 2]),
     "stream positions": lambda rows, _: stream.positions(rows),
     "stream": lambda rows, _: [stream.after(rows, kind, 0, projects=[1], limit=9) for kind in stream.KINDS],

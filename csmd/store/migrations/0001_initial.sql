@@ -71,6 +71,8 @@ create table sessions (
 create index sessions_by_project on sessions (project_seq, last_at);
 create index sessions_by_parent on sessions (parent);
 create index sessions_by_start on sessions (started_at) where parent = '';
+-- A few rows of many, looked for again and again: what `csmd doctor` sends.
+create index sessions_of_probes on sessions (started_at) where host = 'probe';
 create index sessions_latest on sessions (last_at) where parent = '';
 
 create table turns (
