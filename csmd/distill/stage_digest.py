@@ -1,0 +1,74 @@
+"""The digests' hands: sessions that were distilled to their end get theirs, rows and cursor in one transaction.
+
+What is digested follows the distilling: a session is settled when that has come to its end. A transcript that a tool
+has written gives no digest, as it gives no statement.
+"""
+
+from __future__ import annotations
+
+from pathlib import PurePath
+
+from csmd import text
+from csmd.distill import digest
+from csmd.distill.digest import Digest, Stated, Why
+from csmd.distill.work import Entry
+from csmd.store import cursors, digests, tampered
+from csmd.store.core import Store
+from csmd.store.digests import DIGEST, Waiting
+from csmd.store.purged import PURGED
+from csmd.store.sqlite import Rows
+
+#: Sessions in one step, and events looked at for those that have ended since.
+BATCH, EVENTS = 5, 500
+#: What the host's last word on a session makes its last version.
+WHY: dict[str, Why] = {"session_end": "end", "pre_compact": "compaction"}
+
+
+def step(store: Store, *, now: str) -> int:
+    """Digests the next sessions; how many were looked at, 0 when nothing waits. `now` is not part of any digest."""
+    del now
+    _hear(store)
+    found = store.read(lambda rows: digests.waiting(rows, limit=BATCH))
+    made = [(session, _digests(store, session)) for session in found]
+
+    def write(rows: Rows) -> None:
+        for session, versions in made:
+            digests.replace(rows, session.session_seq, versions, turns=session.turns)
+
+    if made:
+        store.write(write)
+    return len(found)
+
+
+def _hear(store: Store) -> None:
+    """Has the sessions digested again that ended, or are about to be compacted, since events were looked at."""
+    after = store.read(lambda rows: cursors.cursor(rows, DIGEST, "events"))
+    last, sessions = store.read(lambda rows: digests.reopened(rows, after=after, limit=EVENTS))
+    if last == after:
+        return
+
+    def write(rows: Rows) -> None:
+        for session in sessions:
+            cursors.move_cursor(rows, DIGEST, str(session), 0)
+        cursors.move_cursor(rows, DIGEST, "events", last)
+
+    store.write(write)
+
+
+def _digests(store: Store, session: Waiting) -> list[Digest]:
+    key = store.hash_key
+
+    def look(rows: Rows) -> tuple[list[Entry], list[Stated]]:
+        if tampered.is_noted(rows, text.keyed_hash(PurePath(session.path).name, key)):
+            return [], []
+        said = [Entry(*row) for row in digests.entries(rows, session.session_seq)]
+        return said, [Stated(*row) for row in digests.stated(rows, session.session_seq)]
+
+    entries, stated = store.read(look)
+    return digest.versions(
+        [entry for entry in entries if entry.ordinal <= session.turns and entry.text != PURGED],
+        stated,
+        title=session.title,
+        cwd=session.cwd,
+        why=WHY.get(session.why, "settled"),
+    )
