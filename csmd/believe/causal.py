@@ -7,8 +7,11 @@ and was captured nowhere is a gap, and said as such.
 
 from __future__ import annotations
 
+import re
+from collections import Counter
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
+from math import log
 from typing import Literal, NamedTuple
 
 LinkKind = Literal["direct", "inferred", "gap"]
@@ -17,12 +20,17 @@ LinkKind = Literal["direct", "inferred", "gap"]
 WITHIN_DAYS, BACK = 14, 40
 #: Inferred links that a session gets at most, the strongest.
 MOST_INFERRED = 3
-#: Files and words that two sessions must share; a word that more than this share of the sessions has is nobody's.
-SHARED_FILES, SHARED_WORDS, COMMON = 2, 2, 0.25
+#: "Same work": how rare the files that both changed are, times how rare the words of both goals are, fading by the
+#: active day; at least so much. Rarity is that among sessions around, of which at least BACKGROUND are assumed.
+SCORE, FADES, BACKGROUND = 12.0, 0.1, 20
+#: A single shared file must be one that few sessions change; a shared word one that not many have.
+RARE_FILE, RARE_WORD = 0.08, 0.15
+#: Words of which every goal is full.
+EMPTY = frozenset("claud cod fil work right need want tak mak chang look check updat mayb let' don't doesn't current instead".split())
 #: Branches on which everybody works say nothing.
 TRUNKS = frozenset({"main", "master", "develop", "dev", "trunk", "HEAD"})
-#: Words that an error must have to be known again.
-ERROR_WORDS = 4
+#: An error is known again by a name in it: a path, an identifier, a number of its own.
+_NAMED = re.compile(r"[a-z][A-Z]|\w_\w|\w\.\w+:|\w\(|::")
 
 
 class Rule(NamedTuple):
@@ -42,7 +50,7 @@ RULES: Mapping[str, Rule] = {
     "branch": Rule("direct", 0.8, "it commits on branch {about}, on which the other worked"),
     "said so": Rule("direct", 0.7, "it says that it goes on from the session before, and both changed {about}"),
     "error mended": Rule("inferred", 0.6, "the other ended with an error that this one met and mended: {about}"),
-    "same work": Rule("inferred", 0.5, "both changed {about}, for the same purpose"),
+    "same work": Rule("inferred", 0.5, "both changed {about}, and were asked for in much the same words"),
     "unseen transcript": Rule("gap", 1.0, "its plan was made in session {about}, which was not captured"),
     "unseen commit": Rule("gap", 0.7, "it names commit {about}, which no captured session made"),
     "unseen conversation": Rule("gap", 0.8, "it goes on from a conversation that was not captured"),
@@ -52,13 +60,17 @@ RULES: Mapping[str, Rule] = {
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Facts:
-    """What a session is compared by; each thing with the uuid of where it stands. `day` is the project's active day."""
+    """What a session is compared by; each thing with the uuid of where it stands.
+
+    `day` is the project's active day on which it began, `since` the time before which sessions are too long past for it.
+    """
 
     seq: int
     id: str
     started_at: str
     last_at: str
     day: int
+    since: str = ""
     files: Mapping[str, str] = field(default_factory=dict)
     words: Mapping[str, str] = field(default_factory=dict)
     commits: Mapping[str, str] = field(default_factory=dict)
@@ -90,19 +102,24 @@ def before(one: Facts, other: Facts) -> bool:
     return (one.started_at, one.last_at, one.id) < (other.started_at, other.last_at, other.id)
 
 
-def links(later: Facts, around: Sequence[Facts]) -> list[Link]:
-    """What a session builds on, among the sessions `around` it, those of its project; in a fixed order."""
-    earlier = sorted((one for one in around if one.seq != later.seq and before(one, later)), key=_order)
+def links(later: Facts, around: Sequence[Facts], *, captured: frozenset[str] = frozenset()) -> list[Link]:
+    """What a session builds on, among the sessions `around` it, those of its project; in a fixed order.
+
+    `captured` are ids of sessions that are stored, of whatever project: what they made is no gap.
+    """
+    earlier = sorted(
+        (one for one in around if one.seq != later.seq and before(one, later) and one.started_at >= later.since), key=_order
+    )
     found = [link for one in earlier for link in _direct(later, one)]
     tied = {link.from_seq for link in found}
     near = [one for one in earlier[-BACK:] if later.day - one.day <= WITHIN_DAYS and one.seq not in tied]
-    common = _common([*near, later])
-    inferred = [link for one in near for link in _inferred(later, one, common)]
+    rarity = _Rarity([*earlier, later])
+    inferred = [link for one in near for link in _inferred(later, one, rarity)]
     inferred.sort(key=lambda link: (-link.weight, -link.from_seq, link.rule))
     kept: dict[int, Link] = {}
     for link in inferred:
         kept.setdefault(link.from_seq, link)
-    return [*found, *list(kept.values())[:MOST_INFERRED], *_gaps(later, earlier, around)]
+    return [*found, *list(kept.values())[:MOST_INFERRED], *_gaps(later, earlier, captured)]
 
 
 def reason(rule: str, about: str) -> str:
@@ -141,39 +158,50 @@ def _direct(later: Facts, one: Facts) -> list[Link]:
     return []
 
 
-def _inferred(later: Facts, one: Facts, common: frozenset[str]) -> list[Link]:
+class _Rarity:
+    """How rare files and words are among sessions."""
+
+    def __init__(self, facts: Sequence[Facts]) -> None:
+        self._of = max(len(facts), BACKGROUND)
+        self._files = Counter(name for one in facts for name in one.files)
+        self._words = Counter(word for one in facts for word in one.words)
+
+    def files(self, one: Facts, other: Facts) -> tuple[list[str], float]:
+        """(files that both changed, the rarest first, how much they say); none for a single one that many change."""
+        both = sorted(one.files.keys() & other.files.keys(), key=lambda name: (self._files[name], name))
+        if len(both) == 1 and self._files[both[0]] > max(2, RARE_FILE * self._of):
+            return [], 0.0
+        return both, sum(log((self._of + 1) / self._files[name]) for name in both)
+
+    def words(self, one: Facts, other: Facts) -> tuple[list[str], float]:
+        """(words of both goals that not many have, how much they say); none for a single one."""
+        most = max(3, RARE_WORD * self._of)
+        both = sorted(word for word in one.words.keys() & other.words.keys() - EMPTY if self._words[word] <= most)
+        return both, sum(log((self._of + 1) / self._words[word]) for word in both) if len(both) > 1 else 0.0
+
+
+def _inferred(later: Facts, one: Facts, rarity: _Rarity) -> list[Link]:
     found: list[Link] = []
     for error in sorted(later.errors.keys() & one.errors.keys()):
         (there, seen), (here, mended) = one.errors[error], later.errors[error]
-        if there == "failed" and here == "mended" and len(error.split()) > ERROR_WORDS:
+        if there == "failed" and here == "mended" and _NAMED.search(error):
             found.append(_link("error mended", one.seq, later, error, seen, mended))
-    files = sorted(later.files.keys() & one.files.keys())
-    words = sorted(later.words.keys() & one.words.keys() - common)
-    if len(files) >= SHARED_FILES and len(words) >= SHARED_WORDS:
-        share = len(files) / min(len(later.files), len(one.files))
-        weight = round(min(0.75, RULES["same work"].weight * (0.6 + share) * (1 - 0.02 * (later.day - one.day))), 3)
+    files, by_files = rarity.files(later, one)
+    words, by_words = rarity.words(later, one)
+    score = by_files * by_words / (1 + FADES * (later.day - one.day))
+    if score >= SCORE:
+        weight = round(min(0.75, RULES["same work"].weight * (0.7 + score / 100)), 3)
         evidence = (later.files[files[0]], one.files[files[0]], later.words[words[0]], one.words[words[0]])
         found.append(_link("same work", one.seq, later, ", ".join(files[:3]), *evidence, weight=weight))
     return found
 
 
-def _common(facts: Sequence[Facts]) -> frozenset[str]:
-    """The words that many of some sessions have: they tell nothing of two."""
-    counts: dict[str, int] = {}
-    for one in facts:
-        for word in one.words:
-            counts[word] = counts.get(word, 0) + 1
-    most = max(3, int(COMMON * len(facts)))
-    return frozenset(word for word, count in counts.items() if count > most)
-
-
-def _gaps(later: Facts, earlier: Sequence[Facts], around: Sequence[Facts]) -> list[Link]:
-    captured = {one.id for one in around}
-    made = [commit for one in (*around, later) for commit in one.commits]
+def _gaps(later: Facts, earlier: Sequence[Facts], captured: frozenset[str]) -> list[Link]:
+    made = [commit for one in (*earlier, later) for commit in one.commits]
     found = [
         _link("unseen transcript", 0, later, name, uuid)
         for name, uuid in sorted(later.transcripts.items())
-        if name not in captured
+        if name not in captured and name not in {one.id for one in earlier}
     ]
     for name, uuid in sorted(later.names.items()):
         if not any(full.startswith(name) or name.startswith(full) for full in made):

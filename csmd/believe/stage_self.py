@@ -78,8 +78,10 @@ def _look(rows: Rows, project: int, some: Sequence[Behind]) -> Looked:
         if int(row[0]) in new
     ]
     around = list(facts.values())
+    named = sorted({name for one in around for name in one.transcripts})
+    captured = session_links.captured(rows, named)
     linked = [
-        (one.seq, causal.links(one, around))
+        (one.seq, causal.links(one, around, captured=captured))
         for one in around
         if first is not None and (one.seq in new or not causal.before(one, first))
     ]
@@ -98,6 +100,7 @@ def _facts(row: Sequence[object], seen: Sequence[Seen], days: Sequence[str], sha
         started_at=str(row[2]),
         last_at=str(row[3]),
         day=bisect_right(days, str(row[2])[:10]),
+        since=_moved(str(row[2]), -SPAN_DAYS),
         files=by.get("file", {}),
         words=by.get("word", {}),
         commits={one.text.partition(" ")[0]: one.uuid for one in commits},

@@ -87,6 +87,13 @@ def shared(rows: Rows, session_seq: int) -> list[tuple[int, str]]:
     return [(int(seq), str(uuid)) for seq, uuid in found]
 
 
+def captured(rows: Rows, idents: Sequence[str]) -> frozenset[str]:
+    """Those of some sessions' ids that are stored."""
+    return frozenset(
+        ident for ident in idents if rows.value("select 1 from sessions where id = :id", id=ident) is not None
+    )
+
+
 def replace(rows: Rows, to_seq: int, made: Sequence[Any], kinds: dict[str, str]) -> None:
     """Writes what a session builds on in the place of what was written before; what is the same keeps its row."""
     known = {
