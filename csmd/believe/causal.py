@@ -26,7 +26,9 @@ SCORE, FADES, BACKGROUND = 12.0, 0.1, 20
 #: A single shared file must be one that few sessions change; a shared word one that not many have.
 RARE_FILE, RARE_WORD = 0.08, 0.15
 #: Words of which every goal is full.
-EMPTY = frozenset("claud cod fil work right need want tak mak chang look check updat mayb let' don't doesn't current instead".split())
+EMPTY = frozenset(
+    "claud cod fil work right need want tak mak chang look check updat mayb let' don't doesn't current instead".split()
+)
 #: Branches on which everybody works say nothing.
 TRUNKS = frozenset({"main", "master", "develop", "dev", "trunk", "HEAD"})
 #: An error is known again by a name in it: a path, an identifier, a number of its own.
@@ -108,7 +110,8 @@ def links(later: Facts, around: Sequence[Facts], *, captured: frozenset[str] = f
     `captured` are ids of sessions that are stored, of whatever project: what they made is no gap.
     """
     earlier = sorted(
-        (one for one in around if one.seq != later.seq and before(one, later) and one.started_at >= later.since), key=_order
+        (one for one in around if one.seq != later.seq and before(one, later) and one.started_at >= later.since),
+        key=_order,
     )
     found = [link for one in earlier for link in _direct(later, one)]
     tied = {link.from_seq for link in found}

@@ -22,6 +22,7 @@ ENDINGS: Mapping[str, tuple[Ending, str]] = {
     "checked": ("well", "checks passed in the end"),
     "failing": ("badly", "a check failed in the end"),
     "rejected": ("badly", "turned down or corrected in the end"),
+    "corrected": ("badly", "corrected again and again"),
     "unchecked": ("undecided", "changed and not checked"),
     "answered": ("undecided", "nothing was changed"),
     "unanswered": ("undecided", "nothing was answered"),
@@ -164,7 +165,9 @@ def capabilities(counted: Sequence[Counted]) -> list[Capability]:
         well = sum(one.outcome == "well" for one in decided)
         shown = tuple(one.uuid for one in reversed(decided or some))[:4]
         found.append(
-            Capability(name, confidence(well, len(decided)), well, len(decided), len(some), some[0].at, some[-1].at, shown)
+            Capability(
+                name, confidence(well, len(decided)), well, len(decided), len(some), some[0].at, some[-1].at, shown
+            )
         )
     return sorted(found, key=lambda one: (-one.decided, -one.sessions, one.name))
 
@@ -196,7 +199,9 @@ def drifts(counted: Sequence[Counted]) -> list[Drift]:
 def fewer_by_chance(well: int, of: int, lately_well: int, lately: int) -> float:
     """How likely it is that so few, or fewer, of the latest ended well if nothing has changed (Fisher, one-sided)."""
     total, good = of + lately, well + lately_well
-    ways = sum(comb(good, k) * comb(total - good, lately - k) for k in range(max(0, lately - (total - good)), lately_well + 1))
+    ways = sum(
+        comb(good, k) * comb(total - good, lately - k) for k in range(max(0, lately - (total - good)), lately_well + 1)
+    )
     return ways / comb(total, lately)
 
 

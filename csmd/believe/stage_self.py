@@ -15,9 +15,9 @@ from csmd.believe import causal, selfmodel
 from csmd.believe.causal import Facts, Link
 from csmd.believe.selfmodel import Counted, Drift, Ended, Seen
 from csmd.model import Candidate, Evidence
-from csmd.store import candidates, cursors, projects, self_model, session_links
+from csmd.store import candidates, cursors, digests, projects, self_model, session_links
 from csmd.store.core import Store
-from csmd.store.digests import SELF
+from csmd.store.digests import AGAIN, SELF
 from csmd.store.session_links import Behind
 from csmd.store.sqlite import Rows
 
@@ -50,11 +50,11 @@ def step(store: Store, *, now: str) -> int:
                 session_links.replace(rows, session, links, KINDS_OF_LINK)
             for one in some:
                 cursors.move_cursor(rows, SELF, str(one.session_seq), one.digest_seq)
+            digests.count_again(rows)
 
         store.write(write)
-    if behind and len(behind) < BATCH:  # once for a burst, when all of it is in
-        _warn(store, now)
-    return len(behind)
+    # Once for a burst, when all of it is in.
+    return len(behind) or _warn(store, now)
 
 
 def _look(rows: Rows, project: int, some: Sequence[Behind]) -> Looked:
@@ -71,7 +71,9 @@ def _look(rows: Rows, project: int, some: Sequence[Behind]) -> Looked:
         int(row[0]): _facts(row, items.get(int(row[4]), []), days, session_links.shared(rows, int(row[0])))
         for row in found
     }
-    first = min((facts[seq] for seq in new if seq in facts), key=lambda one: (one.started_at, one.last_at, one.id), default=None)
+    first = min(
+        (facts[seq] for seq in new if seq in facts), key=lambda one: (one.started_at, one.last_at, one.id), default=None
+    )
     ended = [
         (int(row[0]), selfmodel.endings(str(row[5]), items.get(int(row[4]), [])), str(row[2]))
         for row in found
@@ -93,7 +95,6 @@ def _facts(row: Sequence[object], seen: Sequence[Seen], days: Sequence[str], sha
     for one in seen:
         by.setdefault(one.kind, {}).setdefault(one.text, one.uuid)
     commits = [one for one in seen if one.kind == "commit"]
-    branches = {one.state: one.uuid for one in commits if one.state}
     return Facts(
         seq=int(str(row[0])),
         id=str(row[1]),
@@ -104,7 +105,7 @@ def _facts(row: Sequence[object], seen: Sequence[Seen], days: Sequence[str], sha
         files=by.get("file", {}),
         words=by.get("word", {}),
         commits={one.text.partition(" ")[0]: one.uuid for one in commits},
-        branches={**by.get("branch", {}), **branches},
+        branches=by.get("branch", {}),
         plans=by.get("plan", {}),
         plan_given=by.get("plan_given", {}),
         transcripts=by.get("transcript", {}),
@@ -126,8 +127,10 @@ def _moved(at: str, days: int) -> str:
 # --- warnings
 
 
-def _warn(store: Store, now: str) -> None:
-    """Puts a warning for each kind of work that ends worse, and settles those that no longer hold."""
+def _warn(store: Store, now: str) -> int:
+    """Puts a warning for each kind of work that ends worse, and settles those that no longer hold; 1 when it looked."""
+    if not store.read(lambda rows: cursors.cursor(rows, SELF, AGAIN)):
+        return 0
 
     def look(rows: Rows) -> list[tuple[int, list[Drift]]]:
         found = self_model.projects(rows)
@@ -137,17 +140,18 @@ def _warn(store: Store, now: str) -> None:
         ]
 
     def write(rows: Rows) -> None:
-        for project, drifts in store_look:
+        for project, drifts in looked:
             held = {f"drift:{one.capability}" for one in drifts}
             for one in drifts:
                 _put(rows, project, one, now)
             for waiting in candidates.waiting(rows, projects=[project]):
                 if waiting.source == SOURCE and waiting.fingerprint not in held:
                     candidates.settle(rows, waiting, "done", now=now)
+        cursors.move_cursor(rows, SELF, AGAIN, 0)
 
-    store_look = store.read(look)
-    if any(drifts for _, drifts in store_look) or store.read(self_model.warned):
-        store.write(write)
+    looked = store.read(look)
+    store.write(write)
+    return 1
 
 
 def _put(rows: Rows, project: int, drift: Drift, now: str) -> None:
@@ -157,7 +161,10 @@ def _put(rows: Rows, project: int, drift: Drift, now: str) -> None:
         for one in candidates.waiting(rows, projects=[project])
         if one.source == SOURCE and one.fingerprint == fingerprint
     ]
-    if waiting and waiting[0].text == text:  # nothing new: looking again changes nothing
+    evidence = tuple(Evidence(uuid=one.uuid, session_id=one.session_id, at=one.at) for one in drift.against)
+    if (
+        waiting and waiting[0].text == text and set(evidence) <= set(waiting[0].evidence)
+    ):  # nothing new: looking again changes nothing
         return
     candidates.put(
         rows,
@@ -174,6 +181,6 @@ def _put(rows: Rows, project: int, drift: Drift, now: str) -> None:
             updated_at=now,
             reinforcement=len(drift.against),
             status="needs_review",
-            evidence=tuple(Evidence(uuid=one.uuid, session_id=one.session_id, at=one.at) for one in drift.against),
+            evidence=evidence,
         ),
     )

@@ -16,7 +16,7 @@ from csmd.distill.work import Entry, Work, check_of, fold, is_told
 from csmd.text import amount, content_words, cut, lines_of_prose, sentences, squeeze, stem
 
 Why = Literal["compaction", "end", "settled"]
-Outcome = Literal["failing", "rejected", "committed", "checked", "unchecked", "answered", "unanswered"]
+Outcome = Literal["failing", "rejected", "corrected", "committed", "checked", "unchecked", "answered", "unanswered"]
 ItemKind = Literal[
     "goal", "word", "decision", "correction", "file", "command", "error", "commit", "branch", "plan", "plan_given",
     "transcript", "names", "continued", "open", "last",
@@ -28,6 +28,8 @@ SENTENCE, GOAL, ENTRY = 170, 220, 90
 #: How many of each are told; `items` keeps more for the stages that compare sessions.
 TOLD = {"decision": 3, "correction": 2, "file": 8, "command": 3, "commit": 3, "open": 4}
 KEPT = 80
+#: From so many corrections and changes turned down a session is one in which the user had to correct.
+AGAIN_AND_AGAIN = 3
 #: Words that a goal is compared by, and how much of the user's words is looked at for them.
 WORDS, WORDS_FROM = 24, 600
 
@@ -35,6 +37,7 @@ WORDS, WORDS_FROM = 24, 600
 SAID: dict[Outcome, str] = {
     "failing": "ended with a failing check",
     "rejected": "the last change was turned down or corrected",
+    "corrected": "corrected again and again",
     "committed": "committed",
     "checked": "checks passed after the last change",
     "unchecked": "changed, not checked",
@@ -62,7 +65,7 @@ _NAMES = re.compile(
 )
 _LAST_TIME = re.compile(
     r"\b(?:continue|continuing|carry on|go on|pick up|resume)\b.{0,40}\b(?:where we (?:left|stopped)|(?:last|previous|earlier)"
-    r" (?:session|conversation|time))|\b(?:in|from) (?:the|our|my) (?:last|previous|earlier) (?:session|conversation)\b", re.I,
+    r" (?:session|conversation|time))|\b(?:we|i) (?:\w+ ){1,4}(?:yesterday|last (?:time|week))\b|\byesterday (?:we|i)\b|\b(?:in|from) (?:the|our|my) (?:last|previous|earlier) (?:session|conversation)\b", re.I,
 )  # fmt: skip
 #: A paste is not the user's to say: beyond so many characters nothing in a prompt is taken for a name.
 TYPED = 700
@@ -123,9 +126,7 @@ def versions(
     return found
 
 
-def _digest(
-    entries: Sequence[Entry], stated: Sequence[Stated], *, title: str, cwd: str, why: Why
-) -> Digest | None:
+def _digest(entries: Sequence[Entry], stated: Sequence[Stated], *, title: str, cwd: str, why: Why) -> Digest | None:
     prompts = [entry for entry in entries if entry.kind in ("user", "relayed") and not _NOT_SAID.match(entry.text)]
     answers = [entry for entry in entries if entry.kind == "assistant" and entry.text.strip()]
     if not prompts and not answers:
@@ -135,7 +136,13 @@ def _digest(
     known = [one for one in stated if one.ordinal <= upto]
     outcome = _outcome(work, known, prompts, answers)
     goal = _goal(prompts, title)
-    items = [*goal, *_said(known, goal[0].text if goal else ""), *_done(work, cwd), *_named(entries, prompts), *_left_open(work, prompts, answers)]
+    items = [
+        *goal,
+        *_said(known, goal[0].text if goal else ""),
+        *_done(work, cwd),
+        *_named(entries, prompts),
+        *_left_open(work, prompts, answers),
+    ]
     last = _last(answers)
     if last is not None:
         items.append(last)
@@ -189,9 +196,12 @@ def _done(work: Work, cwd: str) -> list[Item]:
     for ran in sorted(told, key=lambda one: (one.state == "passed", one.at)):
         found.append(Item("command", ran.command, ran.uuid, ran.state, ran.failures or ran.runs))
         if ran.error:
-            found.append(Item("error", f"{check_of(ran.command) or ran.command}: {ran.error}", ran.error_uuid, ran.state))
-    found += [Item("commit", f"{one.hash} {cut(one.subject, ENTRY)}", one.uuid, one.branch) for one in work.commits]
-    found += [Item("branch", name, uuid) for name, uuid in work.branches.items()]
+            found.append(
+                Item("error", f"{check_of(ran.command) or ran.command}: {ran.error}", ran.error_uuid, ran.state)
+            )
+    found += [Item("commit", f"{one.hash} {cut(one.subject, ENTRY)}", one.uuid) for one in work.commits]
+    begun = {**work.branches, **{one.branch: one.uuid for one in work.commits}}
+    found += [Item("branch", name, uuid) for name, uuid in begun.items()]
     found += [Item("plan", cut(squeeze(plan), 400), uuid) for plan, uuid in work.plans]
     return found
 
@@ -219,7 +229,10 @@ def _left_open(work: Work, prompts: Sequence[Entry], answers: Sequence[Entry]) -
     """To-dos of the last list, what the last message leaves for later, its question, a prompt without an answer."""
     found = [Item("open", cut(squeeze(body), ENTRY), uuid) for body, uuid in work.open]
     if prompts and (not answers or answers[-1].ordinal < prompts[-1].ordinal):
-        return [*found, Item("open", f"asked and not answered: {cut(squeeze(prompts[-1].text), ENTRY)}", prompts[-1].uuid)]
+        return [
+            *found,
+            Item("open", f"asked and not answered: {cut(squeeze(prompts[-1].text), ENTRY)}", prompts[-1].uuid),
+        ]
     if answers:
         said = _prose(answers[-1].text)
         left = [line for line in said if _LEFT.search(line) and not _ASKS.search(line)]
@@ -232,7 +245,9 @@ def _last(answers: Sequence[Entry]) -> Item | None:
     """The first whole sentence of the last message that says something by itself, else its last one."""
     for answer in reversed(answers[-3:]):
         said = [line for line in _prose(answer.text) if not _ASKS.search(line)]
-        good = [line for line in said if not _OFFER.match(line) and not line.endswith(":") and len(content_words(line)) >= 4]
+        good = [
+            line for line in said if not _OFFER.match(line) and not line.endswith(":") and len(content_words(line)) >= 4
+        ]
         whole = [line for line in good if line.endswith((".", "!")) and line[:1].isalpha()]
         if good or said:
             return Item("last", cut((whole or good or said[-1:])[0], SENTENCE), answer.uuid)
@@ -243,20 +258,21 @@ def _prose(body: str) -> list[str]:
     return [squeeze(line.replace("**", "")) for row in lines_of_prose(body[-6000:]) for line in sentences(row)]
 
 
-def _outcome(
-    work: Work, stated: Sequence[Stated], prompts: Sequence[Entry], answers: Sequence[Entry]
-) -> Outcome:
+def _outcome(work: Work, stated: Sequence[Stated], prompts: Sequence[Entry], answers: Sequence[Entry]) -> Outcome:
     checks = [ran for ran in work.ran.values() if check_of(ran.command)]
     latest: dict[str, bool] = {}
     for ran in sorted(checks, key=lambda one: one.at):
         latest[check_of(ran.command)] = ran.passed
-    against = max([work.rejected_at, *(one.ordinal for one in stated if one.gate == "correction" and one.authority == "user")])
+    against = [one.ordinal for one in stated if one.gate == "correction" and one.authority == "user"]
+    against += work.turned_down
     answered = bool(answers) and (not prompts or answers[-1].ordinal > prompts[-1].ordinal)
     passed_at = max((ran.at for ran in checks if ran.passed), default=0)
     if not all(latest.values()):
         return "failing"
-    if work.changed_at and against > max(work.changed_at, *(one.ordinal for one in work.commits), 0):
+    if work.changed_at and max(against, default=0) > max(work.changed_at, *(one.ordinal for one in work.commits), 0):
         return "rejected"
+    if work.changed_at and len(against) >= AGAIN_AND_AGAIN:
+        return "corrected"
     if any(one.ordinal > work.changed_at for one in work.commits):
         return "committed"
     if work.changed_at and passed_at > work.changed_at:
@@ -270,20 +286,37 @@ def _outcome(
 
 
 def _told(
-    items: Sequence[Item], outcome: Outcome, work: Work, *, prompts: int, calls: int, tokens: int, begun: str, ended: str
+    items: Sequence[Item],
+    outcome: Outcome,
+    work: Work,
+    *,
+    prompts: int,
+    calls: int,
+    tokens: int,
+    begun: str,
+    ended: str,
 ) -> str:
     by: dict[str, list[Item]] = {}
     for item in items:
         by.setdefault(item.kind, []).append(item)
     rows: list[str] = [f"Goal: {item.text}" for item in by.get("goal", ())]
-    rows.append(f"Outcome: {SAID[outcome]}" + (f"; {amount(len(work.rejections), 'call')} turned down" if work.rejections else ""))
-    rows += _row("Corrected", [cut(one.text, SENTENCE) for one in by.get("correction", ())], TOLD["correction"], ENTRY * 4)
+    rows.append(
+        f"Outcome: {SAID[outcome]}"
+        + (f"; {amount(len(work.rejections), 'call')} turned down" if work.rejections else "")
+    )
+    rows += _row(
+        "Corrected", [cut(one.text, SENTENCE) for one in by.get("correction", ())], TOLD["correction"], ENTRY * 4
+    )
     rows += _row("Decided", [cut(one.text, SENTENCE) for one in by.get("decision", ())], TOLD["decision"], ENTRY * 5)
     files = [f"{one.text} x{one.amount}" if one.amount > 1 else one.text for one in by.get("file", ())]
     rows += _row(f"Changed {amount(len(files), 'file')}", files, TOLD["file"], 300, between=", ")
-    failed = [one for one in by.get("command", ()) if one.state != "passed" and (check_of(one.text) or one.state == "failed")]
+    failed = [
+        one for one in by.get("command", ()) if one.state != "passed" and (check_of(one.text) or one.state == "failed")
+    ]
     ends = {"mended": "passed in the end", "failed": "failed at the end"}
-    rows += _row("Failed", [f"`{cut(one.text, 60)}` {one.amount}x, {ends[one.state]}" for one in failed], TOLD["command"], 260)
+    rows += _row(
+        "Failed", [f"`{cut(one.text, 60)}` {one.amount}x, {ends[one.state]}" for one in failed], TOLD["command"], 260
+    )
     rows += _row("Commits", [one.text for one in by.get("commit", ())][::-1], TOLD["commit"], 260)
     rows += _row("Open", [one.text for one in by.get("open", ())], TOLD["open"], 300)
     rows += [f"Last: {item.text}" for item in by.get("last", ())]

@@ -6,6 +6,8 @@ has written gives no digest, as it gives no statement.
 
 from __future__ import annotations
 
+from collections.abc import Callable
+from functools import partial
 from pathlib import PurePath
 
 from csmd import text
@@ -55,17 +57,24 @@ def _hear(store: Store) -> None:
     store.write(write)
 
 
+def digest_now(store: Store, rows: Rows, session_seq: int) -> None:
+    """Digests a session as it is, before it is settled; read from `rows`. The stage looks at it again when it is."""
+    made = _made(rows, digests.session(rows, session_seq), store.hash_key)()
+    store.write(lambda writing: digests.replace(writing, session_seq, made, turns=0))
+
+
 def _digests(store: Store, session: Waiting) -> list[Digest]:
-    key = store.hash_key
+    return store.read(lambda rows: _made(rows, session, store.hash_key))()
 
-    def look(rows: Rows) -> tuple[list[Entry], list[Stated]]:
-        if tampered.is_noted(rows, text.keyed_hash(PurePath(session.path).name, key)):
-            return [], []
-        said = [Entry(*row) for row in digests.entries(rows, session.session_seq)]
-        return said, [Stated(*row) for row in digests.stated(rows, session.session_seq)]
 
-    entries, stated = store.read(look)
-    return digest.versions(
+def _made(rows: Rows, session: Waiting, key: bytes) -> Callable[[], list[Digest]]:
+    """Reads what a session's digests are made of; what it gives makes them, without the store."""
+    if tampered.is_noted(rows, text.keyed_hash(PurePath(session.path).name, key)):
+        return list
+    entries = [Entry(*row) for row in digests.entries(rows, session.session_seq)]
+    stated = [Stated(*row) for row in digests.stated(rows, session.session_seq)]
+    return partial(
+        digest.versions,
         [entry for entry in entries if entry.ordinal <= session.turns and entry.text != PURGED],
         stated,
         title=session.title,

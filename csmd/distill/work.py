@@ -77,7 +77,8 @@ class Work:
     calls: int = 0
     rejections: list[str] = field(default_factory=list)
     changed_at: int = 0
-    rejected_at: int = 0
+    turned_down: list[int] = field(default_factory=list)
+    """Where a person turned a change down, as ordinals."""
 
 
 _QUOTED = re.compile(r"'[^']*'|\"(?:[^\"\\]|\\.)*\"")
@@ -189,7 +190,8 @@ def fold(entries: Sequence[Entry], *, cwd: str = "") -> Work:
         how = claude_work.result(answer.text)
         if how == "rejected":
             work.rejections.append(entry.uuid)
-            work.rejected_at = answer.ordinal
+            if done.kind == "change":
+                work.turned_down.append(answer.ordinal)
         elif done.kind == "run":
             _ran(work, entry, answer, done.subject, failed=how == "failed", cwd=cwd)
         elif how == "passed" and done.kind == "change":

@@ -13,8 +13,16 @@ from csmd.store.sqlite import Rows
 
 #: The cursors of who reads digests: gone with them, so that what rests on them is made again.
 DIGEST, SELF = "digest", "self"
+#: A cursor of SELF that is 1 while the endings have changed and nobody has counted them since.
+AGAIN = "endings"
 #: Characters of the beginning and of the end of a text that are looked at.
 HALF = 3000
+#: In the order of Waiting's fields; the host's last word on a session is of the time of its last turn or later.
+_SESSION = (
+    "s.seq, s.id, s.turns, s.title, s.cwd, s.path, "
+    "coalesce((select e.name from events e where e.session_id = s.id and e.name in ('session_end', 'pre_compact') "
+    "and e.at >= s.last_at order by e.at desc, e.seq desc limit 1), '')"
+)
 _COLUMNS = "d.seq, d.session_seq, d.version, d.why, d.upto, d.at, d.text, d.outcome, d.prompts, d.calls, d.tokens"
 
 
@@ -59,16 +67,19 @@ class Waiting(NamedTuple):
 def waiting(rows: Rows, *, limit: int) -> list[Waiting]:
     """People's sessions that were distilled to their end and whose digest does not reach as far, oldest first."""
     found = rows.all(
-        "select s.seq, s.id, s.turns, s.title, s.cwd, s.path, "
-        "coalesce((select e.name from events e where e.session_id = s.id and e.name in ('session_end', 'pre_compact') "
-        "and e.at >= s.last_at order by e.at desc, e.seq desc limit 1), '') from sessions s "
-        "join cursors d on d.stage = 'distill' and d.subject = cast(s.seq as text) "
+        f"select {_SESSION} from sessions s join cursors d on d.stage = 'distill' and d.subject = cast(s.seq as text) "  # noqa: S608
         "left join cursors c on c.stage = 'digest' and c.subject = cast(s.seq as text) "
         "where s.parent = '' and s.host <> 'probe' and s.turns > coalesce(c.position, 0) and d.position >= s.turns "
         "order by s.started_at, s.seq limit :limit",
         limit=limit,
     )
     return [Waiting(*row) for row in found]
+
+
+def session(rows: Rows, session_seq: int) -> Waiting:
+    """A session as it is now, whether it waits for a digest or not."""
+    found = rows.all(f"select {_SESSION} from sessions s where s.seq = :seq", seq=session_seq)  # noqa: S608
+    return Waiting(*found[0])
 
 
 def reopened(rows: Rows, *, after: int, limit: int) -> tuple[int, list[int]]:
@@ -83,7 +94,7 @@ def reopened(rows: Rows, *, after: int, limit: int) -> tuple[int, list[int]]:
     return (int(found[-1][0]) if found else after), list(dict.fromkeys(ended))
 
 
-def entries(rows: Rows, session_seq: int) -> list[Sequence[Any]]:
+def entries(rows: Rows, session_seq: int) -> list[tuple[Any, ...]]:
     """(ordinal, uuid, kind, text, time, tool, call, tokens) of what stands in a session's transcript, in order.
 
     Of a long text its beginning and its end: a session may hold 50 MB, and what is harvested stands there.
@@ -101,7 +112,7 @@ def entries(rows: Rows, session_seq: int) -> list[Sequence[Any]]:
     )
 
 
-def stated(rows: Rows, session_seq: int) -> list[Sequence[Any]]:
+def stated(rows: Rows, session_seq: int) -> list[tuple[Any, ...]]:
     """(ordinal, text, gate, category, authority, confidence, uuid) of the statements of a session, in order."""
     return rows.all(
         "select st.ordinal, m.text, m.gate, m.category, m.authority, m.confidence, t.uuid from session_turn st "
@@ -147,9 +158,8 @@ def replace(rows: Rows, session_seq: int, made: Sequence[Any], *, turns: int) ->
     written = 0
     for version, one in enumerate(made, 1):
         old = known.pop(version, None)
-        if old is not None and (old.text, old.why, old.upto, old.outcome) == (one.text, one.why, one.upto, one.outcome):
-            if [tuple(item) for item in items(rows, old.seq)] == [tuple(item) for item in one.items]:
-                continue
+        if old is not None and _same(rows, old, one):
+            continue
         if old is not None:
             rows.run("delete from digests where seq = :seq", seq=old.seq)
         _insert(rows, session_seq, version, one)
@@ -158,6 +168,12 @@ def replace(rows: Rows, session_seq: int, made: Sequence[Any], *, turns: int) ->
         rows.run("delete from digests where seq = :seq", seq=old.seq)
     cursors.move_cursor(rows, DIGEST, str(session_seq), turns)
     return written
+
+
+def _same(rows: Rows, old: Row, one: Any) -> bool:
+    if (old.text, old.why, old.upto, old.outcome) != (one.text, one.why, one.upto, one.outcome):
+        return False
+    return [tuple(item) for item in items(rows, old.seq)] == [tuple(item) for item in one.items]
 
 
 def _insert(rows: Rows, session_seq: int, version: int, one: Any) -> None:
@@ -199,8 +215,21 @@ def clear(rows: Rows, session_seq: int) -> None:
     for table in ("digests", "self_capabilities", "self_continuity"):
         rows.run(f"delete from {table} where session_seq = :session", session=session_seq)  # noqa: S608
     rows.run("delete from session_links where to_seq = :session or from_seq = :session", session=session_seq)
+    rows.run(
+        "delete from candidate_evidence where session_id = (select s.id from sessions s where s.seq = :session) "
+        "and candidate_seq in (select m.seq from candidates m where m.source = 'selfmodel')",
+        session=session_seq,
+    )
+    count_again(rows)
     for stage in (DIGEST, SELF):
-        rows.run("delete from cursors where stage = :stage and subject = :subject", stage=stage, subject=str(session_seq))
+        rows.run(
+            "delete from cursors where stage = :stage and subject = :subject", stage=stage, subject=str(session_seq)
+        )
+
+
+def count_again(rows: Rows) -> None:
+    """Has the endings counted anew when everything is in."""
+    cursors.move_cursor(rows, SELF, AGAIN, 1)
 
 
 def compare_again(rows: Rows, projects: Sequence[int]) -> None:
@@ -210,3 +239,9 @@ def compare_again(rows: Rows, projects: Sequence[int]) -> None:
         f"delete from cursors where stage = 'self' and subject in "  # noqa: S608
         f"(select cast(s.seq as text) from sessions s where s.project_seq in ({keys}))"
     )
+    # Two sessions of one project build on each other; of what is no longer one, nothing is said.
+    rows.run(
+        "delete from session_links where from_seq > 0 and (select f.project_seq from sessions f where f.seq = from_seq) "
+        "<> (select t.project_seq from sessions t where t.seq = to_seq)"
+    )
+    count_again(rows)

@@ -33,7 +33,7 @@ def replace(rows: Rows, session_seq: int, ended: Sequence[Any], *, at: str) -> N
     )
 
 
-def counted(rows: Rows, *, projects: Sequence[int] | None) -> list[Sequence[Any]]:
+def counted(rows: Rows, *, projects: Sequence[int] | None) -> list[tuple[Any, ...]]:
     """(capability, outcome, uuid, session, time) of the sessions of these projects (None: of all), in order of time."""
     return rows.all(
         "select c.capability, c.outcome, c.uuid, s.id, c.at from self_capabilities c "  # noqa: S608

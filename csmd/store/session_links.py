@@ -2,11 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from typing import Any, NamedTuple
 
 from csmd.store.sqlite import Rows
-
 
 #: Row keys in one statement.
 AT_ONCE = 500
@@ -51,7 +50,7 @@ def starts(rows: Rows, sessions: Sequence[int]) -> list[str]:
     return [str(at) for (at,) in rows.all(f"select started_at from sessions where seq in ({keys})")]  # noqa: S608
 
 
-def of_project(rows: Rows, project: int, *, since: str, until: str) -> list[Sequence[Any]]:
+def of_project(rows: Rows, project: int, *, since: str, until: str) -> list[tuple[Any, ...]]:
     """(session, id, start, end, its last digest, outcome) of a project's digested sessions that began in a span, in order."""
     return rows.all(
         "select s.seq, s.id, s.started_at, s.last_at, d.seq, d.outcome from sessions s join digests d on d.session_seq = s.seq "
@@ -64,9 +63,9 @@ def of_project(rows: Rows, project: int, *, since: str, until: str) -> list[Sequ
     )
 
 
-def items_of(rows: Rows, digests: Sequence[int]) -> list[Sequence[Any]]:
+def items_of(rows: Rows, digests: Sequence[int]) -> list[tuple[Any, ...]]:
     """(digest, kind, text, uuid, state) of everything that sessions are compared by, in its order."""
-    found: list[Sequence[Any]] = []
+    found: list[tuple[Any, ...]] = []
     for begin in range(0, len(digests), AT_ONCE):
         keys = ", ".join(str(int(seq)) for seq in digests[begin : begin + AT_ONCE])
         found += rows.all(
@@ -94,7 +93,7 @@ def captured(rows: Rows, idents: Sequence[str]) -> frozenset[str]:
     )
 
 
-def replace(rows: Rows, to_seq: int, made: Sequence[Any], kinds: dict[str, str]) -> None:
+def replace(rows: Rows, to_seq: int, made: Sequence[Any], kinds: Mapping[str, str]) -> None:
     """Writes what a session builds on in the place of what was written before; what is the same keeps its row."""
     known = {
         (int(one), str(rule), str(about)): int(seq)
@@ -125,7 +124,11 @@ def replace(rows: Rows, to_seq: int, made: Sequence[Any], kinds: dict[str, str])
 
 def of_session(rows: Rows, session_seq: int, *, projects: Sequence[int] | None) -> list[LinkRow]:
     """The links from and to a session, whose other end is in these projects (None: in any), the surest first."""
-    among = "" if projects is None else f"and (l.from_seq = 0 or s.project_seq in ({', '.join(str(int(p)) for p in projects)}))"
+    among = (
+        ""
+        if projects is None
+        else f"and (l.from_seq = 0 or s.project_seq in ({', '.join(str(int(p)) for p in projects)}))"
+    )
     found = rows.all(
         "select l.seq, coalesce(f.id, ''), t.id, l.rule, l.kind, l.about, l.weight, coalesce(s.started_at, t.started_at) "  # noqa: S608
         "from session_links l join sessions t on t.seq = l.to_seq left join sessions f on f.seq = l.from_seq "
@@ -140,7 +143,9 @@ def evidence(rows: Rows, link_seq: int) -> list[str]:
     """The uuids that a link rests on."""
     return [
         str(uuid)
-        for (uuid,) in rows.all("select uuid from session_link_evidence where link_seq = :seq order by uuid", seq=link_seq)
+        for (uuid,) in rows.all(
+            "select uuid from session_link_evidence where link_seq = :seq order by uuid", seq=link_seq
+        )
     ]
 
 

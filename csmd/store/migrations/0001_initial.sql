@@ -487,9 +487,9 @@ create table session_links (
   kind text not null,
   rule text not null,
   about text not null,
-  weight real not null,
-  unique (to_seq, from_seq, rule, about)
+  weight real not null
 );
+create index session_links_by_to on session_links (to_seq);
 create index session_links_by_from on session_links (from_seq);
 create table session_link_evidence (
   link_seq integer not null references session_links (seq) on delete cascade,
@@ -499,14 +499,15 @@ create table session_link_evidence (
 
 -- How work of a kind ended in a session: what the self model counts.
 create table self_capabilities (
+  seq integer primary key autoincrement,
   session_seq integer not null references sessions (seq),
   capability text not null,
   outcome text not null,
   why text not null,
   uuid text not null,
   at text not null,
-  primary key (session_seq, capability)
-) without rowid;
+  unique (session_seq, capability)
+);
 -- What a session was worked with.
 create table self_continuity (
   session_seq integer primary key references sessions (seq),
