@@ -2,14 +2,16 @@
 
 from __future__ import annotations
 
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import click
-from rich.console import Console
 
 from csmd import text as texts
 from csmd.cli import show
 from csmd.text import amount
+
+if TYPE_CHECKING:
+    from rich.console import Console
 
 #: How the kinds of turns are called beside what they hold.
 ROLES = {

@@ -127,7 +127,7 @@ _SAYS_FAILED = re.compile(
     r"|\bexit (?:status|code) [1-9]|\b[1-9]\d* (?:failed|errors?)\b(?! handling)|\bfailed with exit|task failed", re.M
 )  # fmt: skip
 _ERROR_LINE = re.compile(
-    r"^.{0,200}?(?:\berror\b|\bfail(?:ed|ure)?\b|\bpanic\b|exception|undefined|cannot|not found|no such|fatal|denied).{0,200}$",
+    r"^.{0,200}?(?:\w*error\b|\bfail(?:ed|ure)?\b|\bpanic\b|\w*exception|undefined|cannot|not found|no such|fatal|denied).{0,200}$",
     re.I | re.M,
 )
 _VARIES = re.compile(

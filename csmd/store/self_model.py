@@ -35,22 +35,24 @@ def replace(rows: Rows, session_seq: int, ended: Sequence[Any], *, at: str) -> N
 
 def counted(rows: Rows, *, projects: Sequence[int] | None) -> list[tuple[Any, ...]]:
     """(capability, outcome, uuid, session, time) of the sessions of these projects (None: of all), in order of time."""
+    among = _among(projects)
     return rows.all(
         "select c.capability, c.outcome, c.uuid, s.id, c.at from self_capabilities c "  # noqa: S608
-        f"join sessions s on s.seq = c.session_seq {_among(projects)} order by c.at, s.id, c.capability"
+        f"join sessions s on s.seq = c.session_seq {among} order by c.at, s.id, c.capability"
     )
 
 
 def continuity(rows: Rows, *, projects: Sequence[int] | None) -> list[tuple[str, str, str, str, int]]:
     """(model or version, its name, since, until, sessions) of what sessions of these projects were held with, in order."""
     found: list[tuple[str, str, str, str, int]] = []
-    for what in ("model", "version"):
+    among = _among(projects)
+    for column in ("model", "version"):
         found += [
-            (what, str(a), str(b), str(c), int(d))
+            (column, str(a), str(b), str(c), int(d))
             for a, b, c, d in rows.all(
-                f"select c.{what}, min(c.since), max(c.until), count(*) from self_continuity c "  # noqa: S608
-                f"join sessions s on s.seq = c.session_seq {_among(projects)} "
-                f"group by c.{what} having c.{what} <> '' order by min(c.since), c.{what}"
+                f"select c.{column}, min(c.since), max(c.until), count(*) from self_continuity c "  # noqa: S608
+                f"join sessions s on s.seq = c.session_seq {among} "
+                f"group by c.{column} having c.{column} <> '' order by min(c.since), c.{column}"
             )
         ]
     return found
