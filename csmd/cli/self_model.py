@@ -18,7 +18,7 @@ FEW = 3
 @project_options
 @json_option
 def self_(project: str | None, all_projects: bool, as_json: bool) -> None:
-    """Show how kinds of work have ended here, what got worse, and which models did it."""
+    """Show how kinds of work ended here, and what got worse."""
     out(ask("csm_self_model", **looking(project, all_projects)), as_json, model)
 
 

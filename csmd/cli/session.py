@@ -47,7 +47,7 @@ def transcript(ident: str, as_json: bool) -> None:
 @click.argument("ident", metavar="ID")
 @json_option
 def digest(ident: str, as_json: bool) -> None:
-    """Show what a session comes to, and the sessions it builds on or leads to."""
+    """Show what a session comes to, and what it builds on."""
     out(ask("csm_memory_distilled_view", id=ident, asking=here(None)), as_json, show_session.digests)
 
 

@@ -166,7 +166,7 @@ def _goal(prompts: Sequence[Entry], title: str) -> list[Item]:
             said = rows[0] if plan or len(content_words(rows[0])) >= 3 else " ".join(rows[:3])
             found.append(Item("goal", cut(squeeze(title or said), GOAL), prompt.uuid))
         for word in content_words((plan or prompt.text)[:WORDS_FROM]):
-            if len(word) > 3 and not word.isdigit():
+            if len(word) > 2 and not word.isdigit():
                 words.setdefault(stem(word), prompt.uuid)
     if not found and (title or prompts):
         found.append(Item("goal", cut(squeeze(title or prompts[0].text), GOAL), prompts[0].uuid if prompts else ""))

@@ -47,8 +47,20 @@ def test_what_everybody_touches_ties_nobody() -> None:
     crowd = [facts(seq, **both) for seq in range(1, 12)]
     assert told(facts(20, **both), *crowd) == []
     assert told(facts(2, branches={"main": "u"}), facts(1, branches={"main": "u"})) == []
-    assert told(facts(2, errors={"lint: task failed": ("mended", "u")}), facts(1, errors={"lint: task failed": ("failed", "u")})) == []
-    assert told(facts(2, day=20, files={"a": "u", "b": "u"}, words={"zone": "u", "parser": "u"}), facts(1, files={"a": "u", "b": "u"}, words={"zone": "u", "parser": "u"})) == []
+    assert (
+        told(
+            facts(2, errors={"lint: task failed": ("mended", "u")}),
+            facts(1, errors={"lint: task failed": ("failed", "u")}),
+        )
+        == []
+    )
+    assert (
+        told(
+            facts(2, day=20, files={"a": "u", "b": "u"}, words={"zone": "u", "parser": "u"}),
+            facts(1, files={"a": "u", "b": "u"}, words={"zone": "u", "parser": "u"}),
+        )
+        == []
+    )
 
 
 def test_what_no_captured_session_did_is_a_gap() -> None:

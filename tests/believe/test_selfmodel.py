@@ -48,7 +48,9 @@ def ended(outcomes: str, *, name: str = "debugging", begin: int = 0) -> list[Cou
     """`+` well, `-` badly, `?` undecided; one session each."""
     words = {"+": "well", "-": "badly", "?": "undecided"}
     return [
-        Counted(name, words[one], f"u{begin + at}", f"s{begin + at}", f"2026-03-01T{at // 60:02d}:{at % 60:02d}:00.000Z")
+        Counted(
+            name, words[one], f"u{begin + at}", f"s{begin + at}", f"2026-03-01T{at // 60:02d}:{at % 60:02d}:00.000Z"
+        )
         for at, one in enumerate(outcomes)
     ]
 

@@ -43,7 +43,9 @@ def store(tmp_path: Path) -> Iterator[Store]:
     opened.close()
 
 
-def session(number: int, *, passes: bool = True, goal: str = "please fix the bug in the zone parser", path: str = "zone.py") -> list[Turn]:
+def session(
+    number: int, *, passes: bool = True, goal: str = "please fix the bug in the zone parser", path: str = "zone.py"
+) -> list[Turn]:
     """A session of a day of its own: a prompt, an edit, a test run, an answer."""
     ident, day = f"s{number:02d}", f"2026-03-{number:02d}"
     given: list[tuple[str, str, str]] = [
@@ -93,7 +95,10 @@ def known(store: Store) -> dict[str, Any]:
         return {
             ident: (
                 [(row.text, row.why, row.upto, digests.items(rows, row.seq)) for row in digests.of_session(rows, seq)],
-                [(link[1:], session_links.evidence(rows, link.seq)) for link in session_links.of_session(rows, seq, projects=None)],
+                [
+                    (link[1:], session_links.evidence(rows, link.seq))
+                    for link in session_links.of_session(rows, seq, projects=None)
+                ],
             )
             for ident, seq in sorted(rows_of.items())
         } | {
@@ -229,7 +234,10 @@ def test_a_transcript_that_a_tool_wrote_gives_no_digest(store: Store) -> None:
     capture(store, session(1))
     store.write(
         lambda rows: tampered.note(
-            rows, ["s01.jsonl"], at="2026-02-01T00:00:00.000Z", hashed=lambda name: text.keyed_hash(name, store.hash_key)
+            rows,
+            ["s01.jsonl"],
+            at="2026-02-01T00:00:00.000Z",
+            hashed=lambda name: text.keyed_hash(name, store.hash_key),
         )
     )
     work_through(store)

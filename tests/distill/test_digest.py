@@ -90,7 +90,9 @@ def test_a_digest_tells_goal_files_failures_commits_and_what_is_open() -> None:
         ([], "unchecked"),
     ],
 )
-def test_how_a_session_ended_is_told_by_its_last_checks_commits_and_refusals(after_the_change: list[Any], outcome: str) -> None:
+def test_how_a_session_ended_is_told_by_its_last_checks_commits_and_refusals(
+    after_the_change: list[Any], outcome: str
+) -> None:
     assert only(ASKED, edit("dates.py"), *after_the_change, DONE).outcome == outcome
 
 
@@ -103,7 +105,12 @@ def test_without_a_change_it_was_answered_or_not() -> None:
 
 def test_what_the_user_said_last_of_all_counts_against_the_change() -> None:
     wrong = Stated(9, "no, the zone is UTC", "correction", "fact", "user", 0.9, "u9")
-    assert only(ASKED, edit("a.py"), DONE, ("user", "no, the zone is UTC"), DONE, stated=(wrong._replace(ordinal=5),)).outcome == "rejected"
+    assert (
+        only(
+            ASKED, edit("a.py"), DONE, ("user", "no, the zone is UTC"), DONE, stated=(wrong._replace(ordinal=5),)
+        ).outcome
+        == "rejected"
+    )
 
 
 def test_there_is_a_version_of_everything_before_each_compaction() -> None:
@@ -114,7 +121,12 @@ def test_there_is_a_version_of_everything_before_each_compaction() -> None:
 
 
 def test_commands_are_known_without_where_they_ran_and_what_their_output_went_through() -> None:
-    for line in ("cd /p && make test 2>&1 | tail -3", "make test", "CI=1 make test > /dev/null", "export A=b; make test"):
+    for line in (
+        "cd /p && make test 2>&1 | tail -3",
+        "make test",
+        "CI=1 make test > /dev/null",
+        "export A=b; make test",
+    ):
         assert work.commands(line) == ["make test"]
     assert work.commands("mise run fmt && mise run lint") == ["mise run fmt", "mise run lint"]
     assert work.commands("git commit -m 'a && b | c'") == ["git commit -m 'a && b | c'"]
@@ -127,8 +139,10 @@ def test_an_error_is_the_same_error_in_another_place_and_at_another_time() -> No
 
 
 def test_a_call_that_was_cut_still_tells_its_file() -> None:
-    whole = json.dumps({"file_path": "/p/a \"b\".py", "content": "x" * 99}, separators=(",", ":"))
-    assert claude_work.deed("Write", whole[:60] + "\n[csmd: 50 bytes left out]\n") == claude_work.Deed("change", '/p/a "b".py')
+    whole = json.dumps({"file_path": '/p/a "b".py', "content": "x" * 99}, separators=(",", ":"))
+    assert claude_work.deed("Write", whole[:60] + "\n[csmd: 50 bytes left out]\n") == claude_work.Deed(
+        "change", '/p/a "b".py'
+    )
 
 
 def test_a_session_without_words_has_no_digest() -> None:

@@ -118,7 +118,12 @@ def filled(store: Store, given: Given) -> Iterator[Store]:
         item = digest.Item("goal", "a goal", "u20")
         told_of = digest.Digest("end", 4, given.now, "Goal: a goal", "answered", 1, 0, 0, (item,))
         digests.replace(rows, session, [told_of], turns=4)
-        session_links.replace(rows, session, [causal.Link(0, session, "unseen commit", "1a2b3c4", 0.7, ("u20",))], {"unseen commit": "gap"})
+        session_links.replace(
+            rows,
+            session,
+            [causal.Link(0, session, "unseen commit", "1a2b3c4", 0.7, ("u20",))],
+            {"unseen commit": "gap"},
+        )
         self_model.replace(rows, session, [selfmodel.Ended("tests", "well", "`pytest` passed", "u20")], at=given.now)
         memories.add_link(rows, Link(from_id="m-u00", to_id="m-u20", relationship="RELATES_TO"), now="")
 
