@@ -12,7 +12,8 @@ from pathlib import PurePath
 
 from csmd import text
 from csmd.distill import digest
-from csmd.distill.digest import Digest, Stated, Why
+from csmd.distill.digest import Digest, Why
+from csmd.distill.harvest import Stated
 from csmd.distill.work import Entry
 from csmd.store import cursors, digests, tampered
 from csmd.store.core import Store
@@ -29,7 +30,7 @@ WHY: dict[str, Why] = {"session_end": "end", "pre_compact": "compaction"}
 def step(store: Store, *, now: str) -> int:
     """Digests the next sessions; how many were looked at, 0 when nothing waits. `now` is not part of any digest."""
     del now
-    _hear(store)
+    heard = _hear(store)
     found = store.read(lambda rows: digests.waiting(rows, limit=BATCH))
     made = [(session, _digests(store, session)) for session in found]
 
@@ -39,15 +40,19 @@ def step(store: Store, *, now: str) -> int:
 
     if made:
         store.write(write)
-    return len(found)
+    return len(found) or int(heard)
 
 
-def _hear(store: Store) -> None:
-    """Has the sessions digested again that ended, or are about to be compacted, since events were looked at."""
+def _hear(store: Store) -> bool:
+    """Has the sessions digested again that ended, or are about to be compacted, since events were looked at.
+
+    Whether there may be more. Where nothing ended nothing is written: a write is a commit, and there is an event for
+    every prompt.
+    """
     after = store.read(lambda rows: cursors.cursor(rows, DIGEST, "events"))
-    last, sessions = store.read(lambda rows: digests.reopened(rows, after=after, limit=EVENTS))
-    if last == after:
-        return
+    last, looked, sessions = store.read(lambda rows: digests.reopened(rows, after=after, limit=EVENTS))
+    if not sessions and looked < EVENTS:
+        return False
 
     def write(rows: Rows) -> None:
         for session in sessions:
@@ -55,6 +60,7 @@ def _hear(store: Store) -> None:
         cursors.move_cursor(rows, DIGEST, "events", last)
 
     store.write(write)
+    return looked == EVENTS
 
 
 def digest_now(store: Store, rows: Rows, session_seq: int) -> None:

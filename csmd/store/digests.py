@@ -82,8 +82,8 @@ def session(rows: Rows, session_seq: int) -> Waiting:
     return Waiting(*found[0])
 
 
-def reopened(rows: Rows, *, after: int, limit: int) -> tuple[int, list[int]]:
-    """(the last of the events past `after` that were looked at, sessions that one of them ended or compacts)."""
+def reopened(rows: Rows, *, after: int, limit: int) -> tuple[int, int, list[int]]:
+    """(the last event past `after` that was looked at, how many were, sessions that one of them ended or compacts)."""
     found = rows.all(
         "select e.seq, coalesce(s.seq, 0), e.name from events e left join sessions s on s.id = e.session_id "
         "where e.seq > :after order by e.seq limit :limit",
@@ -91,7 +91,7 @@ def reopened(rows: Rows, *, after: int, limit: int) -> tuple[int, list[int]]:
         limit=limit,
     )
     ended = [int(session) for _, session, name in found if name in ("session_end", "pre_compact") and session]
-    return (int(found[-1][0]) if found else after), list(dict.fromkeys(ended))
+    return (int(found[-1][0]) if found else after), len(found), list(dict.fromkeys(ended))
 
 
 def entries(rows: Rows, session_seq: int) -> list[tuple[Any, ...]]:

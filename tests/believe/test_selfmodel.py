@@ -77,7 +77,7 @@ def test_a_clear_fall_is_a_warning_and_a_bad_day_is_none() -> None:
 
 
 def test_by_chance_alone_a_warning_is_rare() -> None:
-    chance = random.Random(5)  # noqa: S311
+    chance = random.Random(5)
     raised = sum(bool(drifts(ended("".join(chance.choices("+-", (3, 1), k=30))))) for _ in range(400))
     assert raised <= 400 * selfmodel.CHANCE
 

@@ -138,7 +138,7 @@ def test_the_order_in_which_sessions_are_captured_and_looked_at_does_not_matter(
     for number in range(3):
         opened = Store(tmp_path / f"{number}.db", now=NOW)
         order = list(HISTORY)
-        random.Random(number).shuffle(order)  # noqa: S311
+        random.Random(number).shuffle(order)
         for at, turns in enumerate(order):
             capture(opened, turns)
             if number and at % (7 * number) == 0:
@@ -196,7 +196,7 @@ def test_purging_a_session_takes_its_digest_links_and_evidence(store: Store) -> 
     found = known(store)
     assert (found["s15"], found["s16"][1]) == (([], []), [])
     assert "s15" not in {row[3] for row in found["counted"]}
-    assert all("s15" != one.session_id for warning in store.read(waiting) for one in warning.evidence)
+    assert all(one.session_id != "s15" for warning in store.read(waiting) for one in warning.evidence)
 
 
 def test_a_text_that_is_purged_is_in_no_digest(store: Store) -> None:

@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 
 from csmd.capture.hosts import claude_work
 from csmd.distill import digest, work
-from csmd.distill.digest import Stated
+from csmd.distill.harvest import Stated
 from csmd.distill.work import Entry
 
 CWD = "/p/alpha"

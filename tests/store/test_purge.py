@@ -12,7 +12,7 @@ import pytest
 
 from csmd import text
 from csmd.believe import causal, selfmodel
-from csmd.distill import digest
+from csmd.distill import digest, harvest
 from csmd.model import BriefItem, Candidate, Link, Provenance
 from csmd.store import (
     candidates,
@@ -115,7 +115,7 @@ def filled(store: Store, given: Given) -> Iterator[Store]:
         instructions.replace(rows, one, told, now=given.now)
         candidates.put(rows, CANDIDATE)
         session = int(rows.value("select max(seq) from sessions"))
-        item = digest.Item("goal", "a goal", "u20")
+        item = harvest.Item("goal", "a goal", "u20")
         told_of = digest.Digest("end", 4, given.now, "Goal: a goal", "answered", 1, 0, 0, (item,))
         digests.replace(rows, session, [told_of], turns=4)
         session_links.replace(
