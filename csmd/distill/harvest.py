@@ -77,6 +77,8 @@ def goal(prompts: Sequence[Entry], title: str) -> list[Item]:
     found: list[Item] = []
     words: dict[str, str] = {}
     for prompt in prompts:
+        if found and len(words) >= WORDS:
+            break
         plan, _ = claude_work.plan_given(prompt.text)
         rows = lines_of_prose((plan or prompt.text)[:4000])
         if not found and rows and (plan or len(content_words(rows[0])) >= 3 or len(content_words(prompt.text)) >= 5):

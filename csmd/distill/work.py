@@ -15,6 +15,8 @@ from csmd.capture.hosts import claude_work
 from csmd.text import cut, squeeze
 
 LONGEST_COMMAND = 100
+#: Characters at the beginning of an output in which a check that failed behind a pipe says so; thrice as many at its end.
+HALF = 500
 
 
 class Entry(NamedTuple):
@@ -174,6 +176,11 @@ def error_of(said: str) -> str:
     return cut(squeeze(_VARIES.sub("N", found[0])).strip(), 160) if found else ""
 
 
+def _ends(said: str) -> str:
+    """The beginning and the end of an output: a check says there how it went."""
+    return said if len(said) <= 4 * HALF else f"{said[:HALF]}\n{said[-3 * HALF :]}"
+
+
 def fold(entries: Sequence[Entry], *, cwd: str = "") -> Work:
     """What was done in these entries of one conversation, in their order; a commit elsewhere than below `cwd` is none."""
     work = Work()
@@ -219,7 +226,7 @@ def _ran(work: Work, entry: Entry, answer: Entry, line: str, *, failed: bool, cw
         ran = work.ran.setdefault(command, Ran(command))
         # Of a row joined by && nobody says which one failed: the last is the likeliest.
         blamed = failed and command == known[-1]
-        bad = blamed or (piped and bool(check_of(command)) and bool(_SAYS_FAILED.search(answer.text)))
+        bad = blamed or (piped and bool(check_of(command)) and bool(_SAYS_FAILED.search(_ends(answer.text))))
         ran.runs += 1
         ran.failures += bad
         ran.passed, ran.uuid, ran.at = not bad, entry.uuid, answer.ordinal
