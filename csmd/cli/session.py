@@ -45,6 +45,14 @@ def transcript(ident: str, as_json: bool) -> None:
 
 @session.command()
 @click.argument("ident", metavar="ID")
+@json_option
+def digest(ident: str, as_json: bool) -> None:
+    """Show what a session comes to, and what it builds on."""
+    out(ask("csm_memory_distilled_view", id=ident, asking=here(None)), as_json, show_session.digests)
+
+
+@session.command()
+@click.argument("ident", metavar="ID")
 @click.option("--to", "target", metavar="FILE", default="-", help="Where to write it; `-`, the default, prints it.")
 @json_option
 def export(ident: str, target: str, as_json: bool) -> None:

@@ -2,13 +2,16 @@
 
 from __future__ import annotations
 
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import click
 
 from csmd import text as texts
 from csmd.cli import show
 from csmd.text import amount
+
+if TYPE_CHECKING:
+    from rich.console import Console
 
 #: How the kinds of turns are called beside what they hold.
 ROLES = {
@@ -67,6 +70,10 @@ def facts(value: dict[str, Any]) -> None:
         show.labelled(
             out, "agent", f"{agent['id'].rpartition('/')[2]}, {amount(agent['turns'], 'turn')}, {agent['model']}"
         )
+    if value["digest"]:
+        out.print()
+        out.print("digest", style="dim")
+        _digest(out, value["digest"])
     for heading, rows in (("memories", value["memories"]), ("statements", value["statements"])):
         if rows:
             out.print()
@@ -74,6 +81,41 @@ def facts(value: dict[str, Any]) -> None:
         for row in rows:
             head = f"{row['id']}  " if "id" in row else f"{row['gate']}, {row['authority']}: "
             show.print_text(out, texts.squeeze(row["text"]), head=head, most=4)
+
+
+def _digest(out: Console, text: str) -> None:
+    """A digest, each part on lines of its own behind its name."""
+    for line in text.splitlines():
+        name, _, said = line.partition(": ")
+        if said and len(name) <= LONGEST_PART:
+            show.print_text(out, f"{name}: {said}", most=5)
+        else:
+            show.print_text(out, line, style="dim")
+
+
+#: How the ways in which sessions hang together are called.
+WAYS = {"builds_on": "builds on", "leads_to": "leads to"}
+WHYS = {"compaction": "before a compaction", "end": "at its end", "settled": "as far as it has come"}
+LONGEST_PART = 24
+
+
+def digests(value: dict[str, Any]) -> None:
+    """Every version of a session's digest, and what hangs together with it."""
+    out = show.console()
+    for one in value["digests"]:
+        show.print_text(out, f"version {one['version']}, {WHYS[one['why']]}, {show.when(one['at'])}", style="dim")
+        _digest(out, one["text"])
+        out.print()
+    if not value["digests"]:
+        show.print_text(out, "there is no digest of it yet: a session gets one when it is settled")
+    for link in value["links"]:
+        gap = link["kind"] == "gap"
+        head = (
+            "gap"
+            if gap
+            else f"{WAYS[link['direction']]} {link['session'][:ID]} ({show.when(link['at'])[:10]}, {link['kind']})"
+        )
+        show.print_text(out, f"{head}: {link['reason']}")
 
 
 def conversation(value: dict[str, Any]) -> None:

@@ -90,6 +90,9 @@ def _take_in(steward: Steward, job: Job) -> Iterator[None]:
     while steward.stages.believe_some()[0]:
         _go_on(steward)
         yield
+    while steward.stages.digest_some():
+        _go_on(steward)
+        yield
     degraded = (yield from _embed_all(steward, job)) if job.with_vectors else []
     _go_on(steward)
     steward.store.checkpoint(truncate=True)

@@ -11,9 +11,11 @@ from datetime import UTC, datetime, timedelta
 from typing import TYPE_CHECKING
 
 from csmd.believe import stage as believe
+from csmd.believe import stage_self
 from csmd.daemon import easing, embedding
 from csmd.daemon.now import iso
 from csmd.distill import stage as distill
+from csmd.distill import stage_digest
 from csmd.store.cursors import Behind
 
 if TYPE_CHECKING:
@@ -48,9 +50,12 @@ class Stages:
         self._open, rested = False, now >= self._next_look
         worked = self._steward.guard("distill", lambda: self.distill() > 0)
         worked |= self._steward.guard("believe", lambda: self.believe() > 0)
+        worked |= self._steward.guard("digests", lambda: self.digest() > 0)
         # A job embeds by itself, or was asked not to.
         embedded = not at_job and self._steward.guard("embed", lambda: self.embed_some() > 0)
-        failed = any(what.startswith(("distill", "believe", "embed")) for what in list(self._steward.trouble))
+        failed = any(
+            what.startswith(("distill", "believe", "digests", "embed")) for what in list(self._steward.trouble)
+        )
         more = self._steward.backlog or self._steward.stopping
         through = not (at_job or worked or embedded or self._open or more)
         # After a rest what was stored behind a burst's back goes back, too.
@@ -113,6 +118,22 @@ class Stages:
     def believe_some(self) -> tuple[int, int]:
         """Makes memories of one batch of statements; (looked at, new)."""
         return believe.believe(self._steward.store)
+
+    def digest(self) -> int:
+        """Digests the sessions that were distilled and compares them, or a part of them when somebody waits; how many."""
+        total = 0
+        while not self._steward.stopping and (looked := self.digest_some()):
+            total += looked
+            if self._steward.somebody_waits():
+                break
+        return total
+
+    def digest_some(self) -> int:
+        """One step of the digests, else of what is made of them; the number of sessions looked at."""
+        if not self._steward.config.settings.stages_distill:
+            return 0
+        store, now = self._steward.store, iso(datetime.now(UTC))
+        return stage_digest.step(store, now=now) or stage_self.step(store, now=now)
 
     def embed_some(self) -> int:
         """Embeds one small batch: memories before turns; 0 when nothing waits or no model is there."""

@@ -23,6 +23,10 @@ TEXT_COLUMNS: frozenset[tuple[str, str]] = frozenset(
         ("memories", "text"),
         ("candidates", "text"),
         ("candidates", "reason"),
+        ("digests", "text"),
+        ("digest_items", "text"),
+        ("session_links", "about"),
+        ("self_capabilities", "why"),
         ("files", "path"),
         ("elsewhere", "path"),
         ("instructions", "path"),
@@ -32,8 +36,8 @@ TEXT_COLUMNS: frozenset[tuple[str, str]] = frozenset(
 )
 
 #: Tables that derive their content from TEXT_COLUMNS and must be purged with them.
-DERIVED_TABLES: frozenset[str] = frozenset({"turns_fts", "memories_fts", "turn_text"})
-DERIVED_PREFIXES: tuple[str, ...] = ("turns_fts_", "memories_fts_", "vec_turn_", "vec_memory_")
+DERIVED_TABLES: frozenset[str] = frozenset({"turns_fts", "memories_fts", "digests_fts", "turn_text"})
+DERIVED_PREFIXES: tuple[str, ...] = ("turns_fts_", "memories_fts_", "digests_fts_", "vec_turn_", "vec_memory_")
 
 #: Text and blob columns that hold no text of anybody's.
 STRUCTURE: dict[str, frozenset[str]] = {
@@ -57,6 +61,12 @@ STRUCTURE: dict[str, frozenset[str]] = {
         {"id", "kind", "source", "fingerprint", "gate", "category", "status", "memory_ids", "created_at", "updated_at"}
     ),
     "candidate_evidence": frozenset({"uuid", "session_id", "at"}),
+    "digests": frozenset({"why", "at", "outcome"}),
+    "digest_items": frozenset({"kind", "uuid", "state"}),
+    "session_links": frozenset({"kind", "rule"}),
+    "session_link_evidence": frozenset({"uuid"}),
+    "self_capabilities": frozenset({"capability", "outcome", "uuid", "at"}),
+    "self_continuity": frozenset({"host", "version", "model", "since", "until"}),
     "cursors": frozenset({"stage", "subject"}),
     "files": frozenset({"head", "foot", "read_at"}),
     "injections": frozenset({"id", "session_id", "event", "at", "text_hash"}),

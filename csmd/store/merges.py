@@ -11,7 +11,7 @@ import hashlib
 from dataclasses import dataclass, replace
 
 from csmd.model import AUTHORITY_RANK, NEVER, Memory, Provenance
-from csmd.store import memories, projects, vectors
+from csmd.store import digests, memories, projects, vectors
 from csmd.store.sqlite import Rows
 
 
@@ -52,6 +52,7 @@ def merge(rows: Rows, source: int, into: int) -> Moved:
             seq=memory.seq,
         )
         moved += 1
+    digests.compare_again(rows, [source, into])
     return Moved(sessions=sessions, turns=turns, memories=moved, twins=twins)
 
 
@@ -89,6 +90,7 @@ def split(rows: Rows, source: int, part: int) -> Moved:
             )
             moved += 1
     _give_back_days(rows, source, part, tree)
+    digests.compare_again(rows, [source, part])
     return Moved(sessions=sessions, turns=turns, memories=moved, twins=twins)
 
 

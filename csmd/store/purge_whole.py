@@ -8,7 +8,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from csmd import text as texts
-from csmd.store import memories, tombstones, vectors
+from csmd.store import digests, memories, tombstones, vectors
 from csmd.store.purged import PURGED
 from csmd.store.sqlite import Rows
 
@@ -119,6 +119,7 @@ def rewrite_turn(rows: Rows, seq: int, said: str, key: bytes) -> None:
         stream=stream,
         old=old,
     )
+    digests.take_back(rows, seq)
     if rows.value("select searchable from turns where seq = :seq", seq=seq):
         vectors.again(rows, "turn", seq)
     else:

@@ -9,7 +9,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 
 from csmd.model import SaidTurn
-from csmd.store import vectors
+from csmd.store import digests, vectors
 from csmd.store.sqlite import Rows
 
 #: In the order of Session's fields.
@@ -87,6 +87,12 @@ def ids_like(rows: Rows, prefix: str) -> list[str]:
         agents=int("/" in prefix),
     )
     return [str(ident) for (ident,) in found]
+
+
+def named(rows: Rows, seqs: Sequence[int]) -> dict[int, str]:
+    """The ids of some sessions by their row keys."""
+    keys = ", ".join(str(int(seq)) for seq in seqs) or "0"
+    return {int(seq): str(ident) for seq, ident in rows.all(f"select seq, id from sessions where seq in ({keys})")}  # noqa: S608
 
 
 def agents(rows: Rows, ident: str, *, projects: Sequence[int] | None) -> list[Session]:
@@ -221,6 +227,7 @@ def withdraw(rows: Rows, path: str, uuid: str) -> bool:
     )
     if seq is None:
         return False
+    digests.take_back(rows, int(seq))
     vectors.delete_for(rows, "turn", int(seq))
     rows.run("delete from turns where seq = :seq", seq=seq)
     return True

@@ -41,6 +41,7 @@ BEGINNING = re.compile(
 PLACEHOLDERS = {
     "_AROUND": "root = :place or substr(:place, 1, length(root) + 1) = root || '/'",
     "_COLUMNS": "m.id, m.text",
+    "_SESSION": "s.seq, s.id",
     "among": "and t.project_seq in (1, 2)",
     "column": "text",
     "columns": "t.at, t.text",

@@ -11,12 +11,15 @@ from typing import Any
 import pytest
 
 from csmd import text
+from csmd.believe import causal, selfmodel
+from csmd.distill import digest, harvest
 from csmd.model import BriefItem, Candidate, Link, Provenance
 from csmd.store import (
     candidates,
     context,
     counts,
     cursors,
+    digests,
     events,
     files,
     holds,
@@ -30,6 +33,8 @@ from csmd.store import (
     purge_whole,
     reports,
     search,
+    self_model,
+    session_links,
     tombstones,
     vectors,
 )  # fmt: skip
@@ -109,6 +114,17 @@ def filled(store: Store, given: Given) -> Iterator[Store]:
         told = [instructions.Instruction(path="/p/CLAUDE.md", kind="Project", root="/p", text="t", text_hash="h")]
         instructions.replace(rows, one, told, now=given.now)
         candidates.put(rows, CANDIDATE)
+        session = int(rows.value("select max(seq) from sessions"))
+        item = harvest.Item("goal", "a goal", "u20")
+        told_of = digest.Digest("end", 4, given.now, "Goal: a goal", "answered", 1, 0, 0, (item,))
+        digests.replace(rows, session, [told_of], turns=4)
+        session_links.replace(
+            rows,
+            session,
+            [causal.Link(0, session, "unseen commit", "1a2b3c4", 0.7, ("u20",))],
+            {"unseen commit": "gap"},
+        )
+        self_model.replace(rows, session, [selfmodel.Ended("tests", "well", "`pytest` passed", "u20")], at=given.now)
         memories.add_link(rows, Link(from_id="m-u00", to_id="m-u20", relationship="RELATES_TO"), now="")
 
     store.write(story)

@@ -16,7 +16,7 @@ from csmd.daemon.tool import ASKING, PLACE, REQUIRED, Params, Tool, places
 from csmd.errors import BadInput, CsmdError
 from csmd.model import SaidTurn
 from csmd.recall import stage as recall
-from csmd.store import search, sessions
+from csmd.store import digests, search, sessions
 from csmd.store.sessions import Session
 from csmd.store.sqlite import Rows
 
@@ -79,6 +79,7 @@ def _show(tools: Tools, rows: Rows, params: Params) -> dict[str, Any]:
             {"id": agent.id, "turns": agent.turns, "started_at": agent.started_at, "model": agent.model}
             for agent in sessions.agents(rows, session.id, projects=seen)
         ],
+        "digest": _last_digest(rows, session.seq),
         "statements": [
             dict(zip(("text", "gate", "authority", "at"), row, strict=True))
             for row in sessions.statements(rows, session.seq, projects=seen)
@@ -92,6 +93,11 @@ def _show(tools: Tools, rows: Rows, params: Params) -> dict[str, Any]:
             for row in sessions.told(rows, session.id)
         ],
     }
+
+
+def _last_digest(rows: Rows, session_seq: int) -> str:
+    found = digests.of_session(rows, session_seq)
+    return found[-1].text if found else ""
 
 
 def _turn(tools: Tools, rows: Rows, params: Params) -> dict[str, Any]:

@@ -439,3 +439,83 @@ end;
 create trigger vectors_tally_delete after delete on vectors begin
   update tallies set value = value - 1 where name = 'vectors';
 end;
+
+-- What is told of a session: a version up to each compaction and a last one, made of its turns and statements alone.
+create table digests (
+  seq integer primary key autoincrement,
+  session_seq integer not null references sessions (seq),
+  version integer not null,
+  why text not null,
+  upto integer not null,
+  at text not null,
+  text text not null,
+  outcome text not null,
+  prompts integer not null,
+  calls integer not null,
+  tokens integer not null,
+  unique (session_seq, version)
+);
+-- What a digest was made of, and what sessions are compared by.
+create table digest_items (
+  seq integer primary key autoincrement,
+  digest_seq integer not null references digests (seq) on delete cascade,
+  kind text not null,
+  text text not null,
+  uuid text not null,
+  state text not null default '',
+  amount integer not null default 1
+);
+create index digest_items_by_digest on digest_items (digest_seq, kind);
+
+create virtual table digests_fts using fts5 (
+  text, content = 'digests', content_rowid = 'seq', tokenize = 'porter unicode61 remove_diacritics 2'
+);
+create trigger digests_fts_insert after insert on digests begin
+  insert into digests_fts (rowid, text) values (new.seq, new.text);
+end;
+create trigger digests_fts_delete after delete on digests begin
+  insert into digests_fts (digests_fts, rowid, text) values ('delete', old.seq, old.text);
+end;
+create trigger digests_fts_update after update of text on digests begin
+  insert into digests_fts (digests_fts, rowid, text) values ('delete', old.seq, old.text);
+  insert into digests_fts (rowid, text) values (new.seq, new.text);
+end;
+
+-- How a session builds on an earlier one; from_seq is 0 where that was not captured (a gap).
+create table session_links (
+  seq integer primary key autoincrement,
+  from_seq integer not null,
+  to_seq integer not null references sessions (seq),
+  kind text not null,
+  rule text not null,
+  about text not null,
+  weight real not null
+);
+create index session_links_by_to on session_links (to_seq);
+create index session_links_by_from on session_links (from_seq);
+create table session_link_evidence (
+  link_seq integer not null references session_links (seq) on delete cascade,
+  uuid text not null,
+  primary key (link_seq, uuid)
+) without rowid;
+
+-- How work of a kind ended in a session: what the self model counts.
+create table self_capabilities (
+  seq integer primary key autoincrement,
+  session_seq integer not null references sessions (seq),
+  capability text not null,
+  outcome text not null,
+  why text not null,
+  uuid text not null,
+  at text not null,
+  unique (session_seq, capability)
+);
+-- What a session was worked with.
+create table self_continuity (
+  session_seq integer primary key references sessions (seq),
+  host text not null,
+  version text not null,
+  model text not null,
+  since text not null,
+  until text not null
+);
