@@ -41,6 +41,9 @@ BEGINNING = re.compile(
 PLACEHOLDERS = {
     "_AROUND": "root = :place or substr(:place, 1, length(root) + 1) = root || '/'",
     "_COLUMNS": "m.id, m.text",
+    "_case('high')": "case m.category when 'fact' then 1.0 else 0 end",
+    "_case('low')": "case m.category when 'fact' then 0.8 else 0 end",
+    "chosen": "and project_seq in (1, 2)",
     "among": "and t.project_seq in (1, 2)",
     "column": "text",
     "columns": "t.at, t.text",
