@@ -62,7 +62,9 @@ def pairs(memories: Sequence[Memory]) -> Iterator[Pair]:
     for place, gist in enumerate(gists):
         stems = sorted(gist.stems, key=lambda stem: (seen[stem], stem))
         # At most this many of its words may be missing in the other.
-        prefix = stems[: len(stems) - math.ceil(NEAR_SHARE * len(stems)) + 1] or [f"={text.normalise(memories[place].text)}"]
+        prefix = stems[: len(stems) - math.ceil(NEAR_SHARE * len(stems)) + 1] or [
+            f"={text.normalise(memories[place].text)}"
+        ]
         near = {other for stem in prefix for other in rare.get(stem, ())}
         for other in sorted(near):
             found = compared(memories[other], gists[other], memories[place], gist)

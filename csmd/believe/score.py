@@ -138,7 +138,9 @@ class Factor:
     why: str
 
 
-def factors(memory: Memory, *, today: int, confirmed_on: int, recency: float = 0.0, lowered: float = 0.0) -> tuple[Factor, ...]:
+def factors(
+    memory: Memory, *, today: int, confirmed_on: int, recency: float = 0.0, lowered: float = 0.0
+) -> tuple[Factor, ...]:
     """What makes a memory as sure as it is now; the effects add up to its strength at `today`.
 
     `today` and `confirmed_on` are active days of its scope; `recency` is 0 for the oldest and 1 for the newest
@@ -152,9 +154,15 @@ def factors(memory: Memory, *, today: int, confirmed_on: int, recency: float = 0
     # Confirmations end at 1: what they added there is not known, but it began within the category's range.
     base = max(min(floor, told), round(told - CONFIRMATION_STEP * again, 4))
     range_ = f"a {memory.category} begins with {floor * 100:.0f} to {rule.high * 100:.0f}"
-    found = [Factor(name="base", effect=round(base, 4), why=f"said by the {memory.authority} as {memory.gate}; {range_}")]
+    found = [
+        Factor(name="base", effect=round(base, 4), why=f"said by the {memory.authority} as {memory.gate}; {range_}")
+    ]
     if again:
-        found.append(Factor(name="confirmations", effect=round(told - base, 4), why=f"{amount(again, 'more turn')} told the same"))
+        found.append(
+            Factor(
+                name="confirmations", effect=round(told - base, 4), why=f"{amount(again, 'more turn')} told the same"
+            )
+        )
     if lowered:
         found.append(Factor(name="contradictions", effect=-round(lowered, 4), why="later statements say otherwise"))
     days = max(0, today - confirmed_on)
@@ -167,12 +175,18 @@ def factors(memory: Memory, *, today: int, confirmed_on: int, recency: float = 0
         faded = round(memory.confidence * 3 ** -(days / DECAY_HORIZON_DAYS[memory.decay]) - memory.confidence, 4)
         found.append(Factor(name="decay", effect=faded, why=f"{since}; to a third in {horizon}"))
         if now > round(memory.confidence + faded, 4):
-            lasting = f"a {'correction' if memory.gate == 'correction' else 'preference you stated'} is never less than WARM"
+            lasting = (
+                f"a {'correction' if memory.gate == 'correction' else 'preference you stated'} is never less than WARM"
+            )
             found.append(Factor(name="floor", effect=round(now - memory.confidence - faded, 4), why=lasting))
     if memory.pinned:
         found.append(Factor(name="pinning", effect=0.0, why="pinned: nothing but you changes how sure it is"))
     if recency > 0:
-        found.append(Factor(name="recency", effect=round(RECENCY_MOST * recency, 4), why="newer than others; counts in ranking only"))
+        found.append(
+            Factor(
+                name="recency", effect=round(RECENCY_MOST * recency, 4), why="newer than others; counts in ranking only"
+            )
+        )
     return tuple(found)
 
 

@@ -202,9 +202,7 @@ def aged(rows: Rows, memory: Memory) -> Memory:
         stated=memory.authority == "user",
         tier=memory.tier,
     )
-    return replace(
-        memory, hot_until=limits.hot_until, warm_until=limits.warm_until, archive_at=limits.archive_at
-    )
+    return replace(memory, hot_until=limits.hot_until, warm_until=limits.warm_until, archive_at=limits.archive_at)
 
 
 def use(rows: Rows, memory: Memory, *, at: str) -> None:

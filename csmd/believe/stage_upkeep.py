@@ -92,8 +92,14 @@ def _sweep(rows: Rows, after: int, today: int, now: str) -> int:
 
 def _ailing(rows: Rows, known: Mapping[str, Memory], *, after: int, to: int) -> list[Finding]:
     """What is to be mended of single memories between two row keys."""
-    found = [upkeep.stale(known[ident]) for ident, _ in stored.past_archiving(rows, after=after, to=to) if ident in known]
-    found += [upkeep.missing_embedding(known[ident]) for ident in stored.without_vector(rows, after=after, to=to) if ident in known]
+    found = [
+        upkeep.stale(known[ident]) for ident, _ in stored.past_archiving(rows, after=after, to=to) if ident in known
+    ]
+    found += [
+        upkeep.missing_embedding(known[ident])
+        for ident in stored.without_vector(rows, after=after, to=to)
+        if ident in known
+    ]
     found += [upkeep.orphan(known[ident]) for ident in stored.without_turns(rows, after=after, to=to) if ident in known]
     return found
 
@@ -187,7 +193,10 @@ def _again(rows: Rows, action: Action, *, key: bytes, as_said: bool) -> Action |
         if forgotten:
             return None
     now = replace(action, memory=memory, into=into)
-    if (memory.version, into.version if into else 0) == (action.memory.version, action.into.version if action.into else 0):
+    if (memory.version, into.version if into else 0) == (
+        action.memory.version,
+        action.into.version if action.into else 0,
+    ):
         return now
     if into is not None:
         return now if as_said or _alike(memory, into) is not None else None
@@ -224,7 +233,9 @@ def planned_merge(memory: Memory, into: Memory, *, everywhere: Mapping[int, int]
     """
     for one in (memory, into):
         if not upkeep.is_alive(one):
-            raise BadInput(f"{one.id} is archived or superseded: there is nothing to merge", hint="`csmd show` tells by what")
+            raise BadInput(
+                f"{one.id} is archived or superseded: there is nothing to merge", hint="`csmd show` tells by what"
+            )
     if memory.id == into.id:
         raise BadInput(f"{memory.id} is one memory", hint="name two")
     if not upkeep.stands_for(into, memory, everywhere=everywhere):
@@ -255,7 +266,9 @@ def undo(rows: Rows, memory: Memory, *, now: str) -> Memory:
     if found is None or into is None:
         raise BadInput(f"{memory.id} was neither merged nor archived", hint="`csmd show` tells what became of it")
     if not upkeep.is_alive(into):
-        raise BadInput(f"{into.id}, into which it was merged, is put aside itself", hint=f"first: csmd merge --undo {into.id}")
+        raise BadInput(
+            f"{into.id}, into which it was merged, is put aside itself", hint=f"first: csmd merge --undo {into.id}"
+        )
     done, took = found
     after, _, *uuids = took.after.split()
     raised = float(after) - float(took.before)

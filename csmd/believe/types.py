@@ -14,7 +14,10 @@ from csmd.model import CATEGORIES, MemoryType, Statement
 #: The origin of what the assistant's self model states.
 SELF = "self"
 #: An assistant on itself: what it cannot do here, what it keeps doing.
-_ON_ITSELF = re.compile(r"\bI(?:'m| am)? (?:can't|cannot|can not|not able to|unable to|tend to|keep (?:\w+ing)|always|never)\b", re.IGNORECASE)
+_ON_ITSELF = re.compile(
+    r"\bI(?:'m| am)? (?:can't|cannot|can not|not able to|unable to|tend to|keep (?:\w+ing)|always|never)\b",
+    re.IGNORECASE,
+)
 #: How a failure shows itself.
 _FAILURE = re.compile(
     r"\b(?:errors?|exception|traceback|panics?|segfaults?|core dump|stack trace|exit(?:s|ed)? (?:code|status|with)|"

@@ -108,9 +108,9 @@ def duplicates(
     stays: set[str] = set()
     kept = []
     for finding in found:
-        keeper, other = (memory.id for memory in finding.memories)
-        if keeper not in gone and other not in gone and other not in stays:
-            gone.add(other)
+        keeper, goes = (memory.id for memory in finding.memories)
+        if keeper not in gone and goes not in gone and goes not in stays:
+            gone.add(goes)
             stays.add(keeper)
             kept.append(finding)
     return kept
@@ -144,12 +144,16 @@ def stale(memory: Memory) -> Finding:
 
 def missing_embedding(memory: Memory) -> Finding:
     """The finding of a memory that search by meaning cannot find."""
-    return Finding(kind="missing_embedding", memories=(memory,), reason="it was passed by and has no vector", confidence=1.0)
+    return Finding(
+        kind="missing_embedding", memories=(memory,), reason="it was passed by and has no vector", confidence=1.0
+    )
 
 
 def orphan(memory: Memory) -> Finding:
     """The finding of a memory of whose sources nothing is left."""
-    return Finding(kind="orphan", memories=(memory,), reason="none of the turns that told it is there any more", confidence=1.0)
+    return Finding(
+        kind="orphan", memories=(memory,), reason="none of the turns that told it is there any more", confidence=1.0
+    )
 
 
 # --- the queue

@@ -11,8 +11,9 @@ from datetime import UTC, datetime, timedelta
 from typing import TYPE_CHECKING
 
 from csmd.believe import stage as believe
+from csmd.believe import stage_upkeep
 from csmd.daemon import easing, embedding
-from csmd.daemon.now import iso
+from csmd.daemon.now import iso, now_iso
 from csmd.distill import stage as distill
 from csmd.store.cursors import Behind
 
@@ -48,9 +49,10 @@ class Stages:
         self._open, rested = False, now >= self._next_look
         worked = self._steward.guard("distill", lambda: self.distill() > 0)
         worked |= self._steward.guard("believe", lambda: self.believe() > 0)
+        worked |= self._steward.guard("upkeep", lambda: stage_upkeep.step(self._steward.store, now=now_iso()) > 0)
         # A job embeds by itself, or was asked not to.
         embedded = not at_job and self._steward.guard("embed", lambda: self.embed_some() > 0)
-        failed = any(what.startswith(("distill", "believe", "embed")) for what in list(self._steward.trouble))
+        failed = any(what.startswith(("distill", "believe", "upkeep", "embed")) for what in list(self._steward.trouble))
         more = self._steward.backlog or self._steward.stopping
         through = not (at_job or worked or embedded or self._open or more)
         # After a rest what was stored behind a burst's back goes back, too.

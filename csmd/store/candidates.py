@@ -95,7 +95,8 @@ def settle(rows: Rows, candidate: Candidate, status: CandidateStatus, *, now: st
 def forget(rows: Rows, memory_id: str) -> None:
     """Removes the candidates that quote a memory, and the audit of its changes: the memory itself is going."""
     rows.run(
-        "delete from candidates where kind in ('duplicate', 'near_duplicate', 'stale', 'missing_embedding', 'orphan') "
+        "delete from candidates where status in ('open', 'needs_review', 'promoted', 'dropped', 'done') "
+        "and kind in ('duplicate', 'near_duplicate', 'stale', 'missing_embedding', 'orphan') "
         "and ' ' || memory_ids || ' ' like '% ' || cast(:id as text) || ' %'",
         id=memory_id,
     )

@@ -39,9 +39,9 @@ _FORGET = "`csmd show ID` tells where it comes from, `csmd forget ID` removes it
 _REPAIR = "`csmd repair --dry-run` says what is wrong with the database"
 _REVIEW = "`csmd review` shows it"
 _OUTSIDE = (
-    "select m.id from memories m where m.confidence < 0 or m.confidence > 1 "
+    "select m.id from memories m where m.confidence < 0 or m.confidence > 1 "  # noqa: S608 - of a table of ours
     # Above the range only what was told again or pinned, below only what was contradicted since.
-    f"or (m.confidence > {_case('high')} + 0.0001 and m.pinned = 0 and m.origin <> 'inferred' "  # noqa: S608 - of a table
+    f"or (m.confidence > {_case('high')} + 0.0001 and m.pinned = 0 and m.origin <> 'inferred' "
     "and (select count(*) from provenance p where p.memory_seq = m.seq) < 2) "
     f"or (m.confidence < {_case('low')} - 0.0001 and m.pinned = 0 and m.superseded_by = '' "
     "and m.origin <> 'inferred' and not (m.gate = 'correction' and m.confidence >= :correction) "

@@ -143,7 +143,9 @@ def last_merge(rows: Rows, memory_id: str) -> tuple[beliefs.Change, beliefs.Chan
     return (done[-1], took[-1]) if took else None
 
 
-def take_back(rows: Rows, merged: Memory, into: Memory, tookin: beliefs.Change, done: beliefs.Change, *, now: str) -> None:
+def take_back(
+    rows: Rows, merged: Memory, into: Memory, tookin: beliefs.Change, done: beliefs.Change, *, now: str
+) -> None:
     """Ends a merge: both memories as the caller has made them, the sources that it brought gone from the other one."""
     for uuid in tookin.after.split()[2:]:
         rows.run("delete from provenance where memory_seq = :seq and uuid = :uuid", seq=into.seq, uuid=uuid)
