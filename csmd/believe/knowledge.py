@@ -16,7 +16,7 @@ from csmd.believe import upkeep
 from csmd.model import Memory
 
 Kind = Literal["preference", "opinion", "worldview"]
-SUBJECT_SHARE = 1 / 3
+SUBJECT_SHARE, SUBJECT_COMMON = 1 / 3, 2
 SUBJECT_WORDS = 3
 
 
@@ -60,7 +60,9 @@ def beliefs(memories: Sequence[Memory]) -> list[Belief]:
         own = gists[memory.id]
         for group in groups:
             head = gists[group[0].id]
-            if kind_of(group[0]) == kind_of(memory) and own and len(own & head) >= SUBJECT_SHARE * len(own | head):
+            common = len(own & head)
+            alike = own and (own == head or common >= max(SUBJECT_COMMON, SUBJECT_SHARE * len(own | head)))
+            if alike and kind_of(group[0]) == kind_of(memory):
                 group.append(memory)
                 break
         else:

@@ -91,7 +91,7 @@ def duplicates(
 ) -> list[Finding]:
     """The memories that say what another one says already, each beside the one that stays; the surest findings first.
 
-    Each is found once, and none that is to go is to take in another one.
+    Each goes once at most, and takes in none after that; done in this order, nothing is left to be found.
     """
     alive = [memory for memory in memories if is_alive(memory)]
     found: list[Finding] = []
@@ -105,13 +105,11 @@ def duplicates(
                 found.append(finding)
     found.sort(key=lambda one: (one.kind, rank(one.memories[0]), -one.confidence, one.fingerprint))
     gone: set[str] = set()
-    stays: set[str] = set()
     kept = []
     for finding in found:
         keeper, goes = (memory.id for memory in finding.memories)
-        if keeper not in gone and goes not in gone and goes not in stays:
+        if keeper not in gone and goes not in gone:
             gone.add(goes)
-            stays.add(keeper)
             kept.append(finding)
     return kept
 

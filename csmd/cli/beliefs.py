@@ -14,10 +14,11 @@ dry_run_option = click.option("--dry-run", is_flag=True, help="Show what would b
 
 @click.command()
 @project_options
+@click.option("--limit", default=10, show_default=True, type=click.IntRange(1, 1000), help="How many of each kind.")
 @json_option
-def beliefs(project: str | None, all_projects: bool, as_json: bool) -> None:
+def beliefs(project: str | None, all_projects: bool, limit: int, as_json: bool) -> None:
     """Show what is held here, by subject: preferences, opinions, worldviews, with their evidence."""
-    out(ask("csm_belief_knowledge", **looking(project, all_projects)), as_json, show_beliefs.beliefs)
+    out(ask("csm_belief_knowledge", **looking(project, all_projects), limit=limit), as_json, show_beliefs.beliefs)
 
 
 @click.command()

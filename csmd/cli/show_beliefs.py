@@ -36,6 +36,10 @@ def beliefs(value: dict[str, Any]) -> None:
         out.print(heading, style="bold")
         for row in rows:
             _belief(out, row)
+        if kind in value["more"]:
+            show.print_text(
+                out, f"and {value['more'][kind]} more: --limit {value['more'][kind] + len(rows)}", style="dim"
+            )
 
 
 def _belief(out: Console, row: dict[str, Any]) -> None:
@@ -66,11 +70,12 @@ def duplicates(value: dict[str, Any]) -> None:
             else f"nearly the same: {row['confidence'] * 100:.0f} % of their words"
         )
         out.print(said, style="bold")
-        for memory in (stays, goes):
-            head = f"{memory['id']}  {memory['confidence'] * 100:>3.0f} %  {memory['confirmed_at'][:10]}  "
-            by = "" if memory["authority"] == "user" else f" ({memory['authority']})"
-            show.print_text(out, texts.squeeze(memory["text"]) + by, head=head, most=LINES)
-        out.print(f"csmd merge {goes['id']} {stays['id']}", style="dim")
+        for name, memory in (("stays", stays), ("goes", goes)):
+            by = "" if memory["authority"] == "user" else f", by the {memory['authority']}"
+            sure = f"{memory['confidence'] * 100:.0f} %, {memory['confirmed_at'][:10]}{by}"
+            show.print_text(out, f"{memory['id']}, {sure}", head=f"{name:<7}", style="dim")
+            show.print_text(out, texts.squeeze(memory["text"]), indent=7, most=2 * LINES)
+        show.print_text(out, f"csmd merge {goes['id']} {stays['id']}", indent=7, style="dim")
     exact = sum(row["kind"] == "duplicate" for row in value["duplicates"])
     out.print()
     near = len(value["duplicates"]) - exact

@@ -178,14 +178,18 @@ def _backfill(tools: Tools, rows: Rows, params: Params) -> dict[str, Any]:
 def _beliefs(tools: Tools, rows: Rows, params: Params) -> dict[str, Any]:
     roots = _roots(rows)
     found = knowledge.beliefs(memories.listing(rows, projects=places(rows, params)))
+    by_kind = {kind: [one for one in found if one.kind == kind] for kind, _ in knowledge.KINDS}
+    limit = max(params["limit"], 1)
     return {
+        "more": {kind: len(rows_) - limit for kind, rows_ in by_kind.items() if len(rows_) > limit},
         "beliefs": [
             {
                 "kind": one.kind, "subject": one.subject, **_memory(one.memory, roots), "told": one.turns,
                 "sessions": one.sessions, "also": [memory.id for memory in one.also],
             }
-            for one in found
-        ]
+            for rows_ in by_kind.values()
+            for one in rows_[:limit]
+        ],
     }  # fmt: skip
 
 
@@ -227,7 +231,8 @@ TOOLS: dict[str, Tool] = {
         summary="Have memories embedded that were passed by", mutates=True, run=_backfill, parameters={"dry_run": (bool, True)}
     ),
     "csm_belief_knowledge": Tool(
-        summary="What is held of a project or a user, by subject", mutates=False, run=_beliefs, parameters=PLACE
+        summary="What is held of a project or a user, by subject", mutates=False, run=_beliefs,
+        parameters={**PLACE, "limit": (int, 1000)}
     ),
     "csm_memory_governance_report": Tool(
         summary="Whether the rules hold that have no exception", mutates=False, run=_governance, parameters={}
