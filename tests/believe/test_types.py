@@ -39,7 +39,12 @@ PATHS = [
 def test_a_type_follows_from_how_a_memory_came_to_be_else_from_its_category(row: tuple) -> None:
     wanted, words, category, authority, kind, origin, reasons = row
     said = Statement(
-        text=words, gate=CATEGORIES[category].gate, category=category, confidence=0.8, authority=authority, reasons=reasons
+        text=words,
+        gate=CATEGORIES[category].gate,
+        category=category,
+        confidence=0.8,
+        authority=authority,
+        reasons=reasons,
     )
     assert types.type_of(said, kind=kind, origin=origin) == wanted
 

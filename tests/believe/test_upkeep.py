@@ -129,7 +129,9 @@ def mended(memories: list[Memory], plan: tuple[upkeep.Action, ...]) -> list[Memo
     """The memories after a plan: as `stage_upkeep.apply` leaves them."""
     now = {one.id: one for one in memories}
     for action in plan:
-        assert action.into is not None and now[action.into.id].tier != "archive", "it takes in another after it has gone"
+        assert action.into is not None and now[action.into.id].tier != "archive", (
+            "it takes in another after it has gone"
+        )
         stays = upkeep.absorbed(now[action.into.id], action.memory, confirmations=1)
         now[action.into.id] = replace(stays, provenance=(*stays.provenance, *action.memory.provenance))
         now[action.memory.id] = replace(action.memory, tier="archive", superseded_by=action.into.id)
