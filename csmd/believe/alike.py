@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import math
 from collections import Counter
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 
 from csmd import text
@@ -51,24 +51,28 @@ def _is_value(stems: frozenset[str]) -> bool:
     return any(any(char.isdigit() for char in stem) for stem in stems)
 
 
-def pairs(memories: Sequence[Memory]) -> Iterator[Pair]:
-    """Every pair of memories that say the same or nearly so, each once.
+def pairs(memories: Sequence[Memory], *, everywhere: Mapping[int, int]) -> Iterator[Pair]:
+    """Every pair of memories that say the same or nearly so and are seen in one place, each once.
 
-    Two texts with a share of their words in common have one of their rarest words in common: only those are compared.
+    `everywhere` maps a project to the row of what holds all around it. Two texts with a share of their words in common
+    have one of their rarest words in common: only those of the same project, or of that row, are compared.
     """
     gists = [text.gist(memory.text) for memory in memories]
     seen = Counter(stem for gist in gists for stem in gist.stems)
-    rare: dict[str, list[int]] = {}
-    for place, gist in enumerate(gists):
+    around = {0, *everywhere.values()}
+    rare: dict[tuple[int, str], list[int]] = {}
+    # What holds everywhere comes first: each project's own are then compared with it.
+    for place in sorted(range(len(memories)), key=lambda place: (memories[place].project_seq not in around, place)):
+        gist, home = gists[place], memories[place].project_seq
         stems = sorted(gist.stems, key=lambda stem: (seen[stem], stem))
         # At most this many of its words may be missing in the other.
-        prefix = stems[: len(stems) - math.ceil(NEAR_SHARE * len(stems)) + 1] or [
-            f"={text.normalise(memories[place].text)}"
-        ]
-        near = {other for stem in prefix for other in rare.get(stem, ())}
+        prefix = stems[: len(stems) - math.ceil(NEAR_SHARE * len(stems)) + 1]
+        prefix = prefix or [f"={text.normalise(memories[place].text)}"]
+        beside = {home, everywhere.get(home, 0)}
+        near = {other for scope in beside for stem in prefix for other in rare.get((scope, stem), ())}
         for other in sorted(near):
             found = compared(memories[other], gists[other], memories[place], gist)
             if found is not None:
-                yield Pair(other, place, *found)
+                yield Pair(min(other, place), max(other, place), *found)
         for stem in prefix:
-            rare.setdefault(stem, []).append(place)
+            rare.setdefault((home, stem), []).append(place)

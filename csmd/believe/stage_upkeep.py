@@ -31,63 +31,68 @@ WAITING = 5000
 # --- in the background
 
 
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Looked:
+    """What a look brought: how many memories it was at, what the queue lacks, what is mended, and where the cursors go."""
+
+    number: int
+    plan: upkeep.Queueing
+    cursors: Mapping[str, int]
+
+
 def step(store: Store, *, now: str) -> int:
-    """Looks at the next memories; how many, 0 when nothing is left to be looked at."""
-    from_, day, swept = store.read(_reached)
-    today = store.read(lambda rows: projects.active_day(rows, 0))
-    if store.read(lambda rows: bool(stored.after(rows, from_, limit=1))):
-        return store.write(lambda rows: _compare(rows, from_, now))
-    if day == today:  # a write is a commit: where nothing is to be looked at there is none
+    """Looks at the next memories; how many, 0 when nothing is left to be looked at.
+
+    Looking takes a reader's time only: hooks wait behind a write, and where nothing is left there is none.
+    """
+    looked = store.read(lambda rows: _look(rows, now))
+    if looked is None:
         return 0
-    return store.write(lambda rows: _sweep(rows, swept, today, now))
+
+    def write(rows: Rows) -> None:
+        enqueue(rows, looked.plan, now=now)
+        for subject, position in looked.cursors.items():
+            cursors.move_cursor(rows, STAGE, subject, position)
+
+    store.write(write)
+    return looked.number
 
 
-def _reached(rows: Rows) -> tuple[int, int, int]:
-    return (
-        cursors.cursor(rows, STAGE, "memories"), cursors.cursor(rows, STAGE, "day"), cursors.cursor(rows, STAGE, "sweep"),
-    )  # fmt: skip
-
-
-def _compare(rows: Rows, after: int, now: str) -> int:
-    """Compares new memories with those that have words in common with them."""
-    new = stored.after(rows, after, limit=BATCH)
-    dropped = stored.dropped(rows)
-    for memory in new:
-        everywhere = projects.everywhere(rows, memory.project_seq)
-        near = search.text_hits(
-            rows, "memory", text.query_terms(memory.text), projects=sorted({memory.project_seq, everywhere}), limit=NEAR
-        )
-        like = memories.by_seqs(rows, [*(int(seq) for seq, _ in near), memory.seq])
-        found = upkeep.duplicates(
-            [like[seq] for seq in sorted(like)], everywhere={memory.project_seq: everywhere}, dropped=dropped
-        )
-        for finding in found:
-            if memory.id in (one.id for one in finding.memories) and not _waits(rows, memory.id, finding):
-                candidates.put(rows, upkeep.candidate(finding, now=now))
-    cursors.move_cursor(rows, STAGE, "memories", new[-1].seq)
-    return len(new)
-
-
-def _waits(rows: Rows, memory_id: str, finding: Finding) -> bool:
-    return any(upkeep.key_of(one) == finding.key for one in stored.about(rows, memory_id))
-
-
-def _sweep(rows: Rows, after: int, today: int, now: str) -> int:
-    """Looks over a part of all memories; at the end over the queue, and is through for this active day."""
-    part = stored.after(rows, after, limit=SWEPT)
+def _look(rows: Rows, now: str) -> Looked | None:
+    reached = {subject: cursors.cursor(rows, STAGE, subject) for subject in ("memories", "day", "sweep")}
+    new = stored.after(rows, reached["memories"], limit=BATCH)
+    if new:
+        plan = upkeep.Queueing(put=_lacking(rows, _compared(rows, new), now))
+        return Looked(number=len(new), plan=plan, cursors={"memories": new[-1].seq})
+    today = projects.active_day(rows, 0)
+    if reached["day"] == today:
+        return None
+    part = stored.after(rows, reached["sweep"], limit=SWEPT)
     if part:
-        waiting = {upkeep.key_of(one) for one in _waiting(rows, None)}
-        for finding in _ailing(rows, {memory.id: memory for memory in part}, after=after, to=part[-1].seq):
-            if finding.key not in waiting:
-                candidates.put(rows, upkeep.candidate(finding, now=now))
-        cursors.move_cursor(rows, STAGE, "sweep", part[-1].seq)
-        return len(part)
-    for one in _waiting(rows, None):
-        if not _holds(rows, one):
-            candidates.settle(rows, one, "done", now=now)
-    cursors.move_cursor(rows, STAGE, "sweep", 0)
-    cursors.move_cursor(rows, STAGE, "day", today)
-    return 1
+        found = _ailing(rows, {memory.id: memory for memory in part}, after=reached["sweep"], to=part[-1].seq)
+        plan = upkeep.Queueing(put=_lacking(rows, found, now))
+        return Looked(number=len(part), plan=plan, cursors={"sweep": part[-1].seq})
+    plan = upkeep.Queueing(settle=tuple(one for one in _waiting(rows, None) if not _holds(rows, one)))
+    return Looked(number=1, plan=plan, cursors={"sweep": 0, "day": today})
+
+
+def _compared(rows: Rows, new: Sequence[Memory]) -> list[Finding]:
+    """What new memories say that one of those says which have words in common with them."""
+    dropped = stored.dropped(rows)
+    found: list[Finding] = []
+    for memory in new:
+        around = {memory.project_seq: projects.everywhere(rows, memory.project_seq)}
+        terms, scopes = text.query_terms(memory.text), sorted({*around, *around.values()})
+        near = search.text_hits(rows, "memory", terms, projects=scopes, limit=NEAR)
+        like = memories.by_seqs(rows, [*(int(seq) for seq, _ in near), memory.seq])
+        beside = upkeep.duplicates([like[seq] for seq in sorted(like)], everywhere=around, dropped=dropped)
+        found += [one for one in beside if memory.id in (other.id for other in one.memories)]
+    return found
+
+
+def _lacking(rows: Rows, found: Sequence[Finding], now: str) -> tuple[Candidate, ...]:
+    """The candidates of findings that do not wait already."""
+    return upkeep.queueing(found, _waiting(rows, None), dropped=stored.dropped(rows), now=now).put if found else ()
 
 
 def _ailing(rows: Rows, known: Mapping[str, Memory], *, after: int, to: int) -> list[Finding]:

@@ -95,7 +95,7 @@ def duplicates(
     """
     alive = [memory for memory in memories if is_alive(memory)]
     found: list[Finding] = []
-    for pair in alike.pairs(alive):
+    for pair in alike.pairs(alive, everywhere=everywhere):
         one, other = sorted((alive[pair.one], alive[pair.other]), key=rank)
         if not stands_for(one, other, everywhere=everywhere):
             one, other = other, one  # what holds everywhere stays, however sure the project's own is
