@@ -22,7 +22,7 @@ from csmd.store.sqlite import Rows
 
 STAGE = "upkeep"
 #: New memories that one write compares, the like of each that it looks at, and memories that one write sweeps over.
-BATCH, NEAR, SWEPT = 10, 8, 400
+BATCH, NEAR, SWEPT = 5, 8, 400
 PAIRS = ("duplicate", "near_duplicate")
 #: More waiting candidates than that nobody looks at.
 WAITING = 5000
@@ -135,9 +135,13 @@ def _alike(one: Memory, other: Memory) -> tuple[float, bool] | None:
 def look(rows: Rows, places: Sequence[int] | None) -> list[Finding]:
     """Everything that is to be mended in some places (None: all)."""
     found = stored.of_places(rows, places)
-    all_of = {memory.id: memory for memory in found}
+    return [*alike_in(rows, found), *ailing_in(rows, found)]
+
+
+def ailing_in(rows: Rows, found: Sequence[Memory]) -> list[Finding]:
+    """What is to be mended of single memories among some."""
     last = max((memory.seq for memory in found), default=0)
-    return [*alike_in(rows, found), *_ailing(rows, all_of, after=0, to=last)]
+    return _ailing(rows, {memory.id: memory for memory in found}, after=0, to=last)
 
 
 def alike_in(rows: Rows, found: Sequence[Memory]) -> list[Finding]:
@@ -197,6 +201,8 @@ def _again(rows: Rows, action: Action, *, key: bytes, as_said: bool) -> Action |
         )
         if forgotten:
             return None
+    if into is not None and not upkeep.may_go(memory, into):
+        return None
     now = replace(action, memory=memory, into=into)
     if (memory.version, into.version if into else 0) == (
         action.memory.version,

@@ -99,7 +99,7 @@ def duplicates(
         one, other = sorted((alive[pair.one], alive[pair.other]), key=rank)
         if not stands_for(one, other, everywhere=everywhere):
             one, other = other, one  # what holds everywhere stays, however sure the project's own is
-        if stands_for(one, other, everywhere=everywhere) and _may_go(other, one):
+        if stands_for(one, other, everywhere=everywhere) and may_go(other, one):
             finding = duplicate(one, other, share=pair.share, exact=pair.exact)
             if finding.key not in dropped:
                 found.append(finding)
@@ -114,7 +114,7 @@ def duplicates(
     return kept
 
 
-def _may_go(memory: Memory, into: Memory) -> bool:
+def may_go(memory: Memory, into: Memory) -> bool:
     """What is pinned stays, and what the user said does not vanish behind an assistant's words."""
     return not memory.pinned and AUTHORITY_RANK[memory.authority] <= AUTHORITY_RANK[into.authority]
 

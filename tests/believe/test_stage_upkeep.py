@@ -194,6 +194,15 @@ def test_a_merge_that_would_lose_something_is_refused(
         merge(store, one, other, by_person=by_person)
 
 
+def test_what_the_user_has_said_meanwhile_does_not_go_behind_an_assistants_words(store: Store) -> None:
+    one, other = (say(store, said, f"u{number}", authority="assistant") for number, said in enumerate((CACHE, CACHED)))
+    plan = upkeep.actions(store.read(lambda rows: stage_upkeep.look(rows, None)), kinds=("near_duplicate",))
+    goes = plan[0].memory.id
+    say(store, read(store, goes).text, "u9", session="s9")
+    done = store.write(lambda rows: stage_upkeep.apply(rows, plan, by="user", now=LATER, key=store.hash_key))
+    assert done.done == () and {one, other} == {plan[0].memory.id, plan[0].into.id if plan[0].into else ""}
+
+
 def test_a_person_may_say_that_two_memories_are_one(store: Store) -> None:
     one, other = (
         say(store, "We ship on Fridays", "u1"),

@@ -2,7 +2,7 @@
 
     python tests/bench/bench_upkeep.py [--memories 100000] [--projects 200]
 
-The store is made of sentences of random words (500 of them, the common ones often), a project each in turn, with a turn
+The store is made of sentences of random words (5,000 of them, the common ones often), a project each in turn, with a turn
 as the source of each; one in twenty repeats an earlier sentence of its project with a word more.
 """
 
@@ -42,7 +42,7 @@ def main() -> int:
             stage_upkeep.step(store, now=NOW)
             times.append(time.perf_counter() - begun)
         print(
-            f"{'step over 10 new memories':26} {sorted(times)[len(times) // 2] * 1000:8.1f} ms (median of {len(times)})"
+            f"{'step over 5 new memories':26} {sorted(times)[len(times) // 2] * 1000:8.1f} ms (median of {len(times)})"
         )
         store.write(lambda rows: rows.run("insert into cursors values ('upkeep', 'memories', :n)"
                                           " on conflict (stage, subject) do update set position = :n", n=args.memories))  # fmt: skip
@@ -62,7 +62,7 @@ def measured(name: str, work: Callable[[], Any]) -> Any:
 def fill(rows: Rows, memories: int, number: int) -> None:
     """Makes the memories."""
     chance = random.Random(1)
-    words = ["".join(chance.choices("abcdefghijklmnopqrstuvwxyz", k=chance.randint(4, 9))) for _ in range(500)]
+    words = ["".join(chance.choices("abcdefghijklmnopqrstuvwxyz", k=chance.randint(4, 9))) for _ in range(5000)]
     weights = [1 / (rank + 5) for rank in range(len(words))]
     rows.many(
         "insert into projects (seq, key, root, name, kind, created_at) values (:seq, :key, :key, :key, 'path', '')",

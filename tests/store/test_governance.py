@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import replace
+from pathlib import Path
 from typing import Any
 
 import pytest
@@ -123,6 +124,13 @@ def test_a_breach_is_seen_and_nothing_else(
 
 class _Seen(Exception):
     """Carries what was found out of a write that is undone."""
+
+
+def test_the_documents_list_every_rule_and_no_other() -> None:
+    tools = Path(__file__).resolve().parent.parent.parent / "docs" / "tools.md"
+    listed = tools.read_text().split("## Rules", 1)[1].split("\n## ", 1)[0]
+    rows = [line.strip("| ").split(" | ") for line in listed.splitlines() if line.startswith("| `")]
+    assert rows == [[f"`{one.name}`", one.rule] for one in governance.INVARIANTS]
 
 
 def test_every_rule_is_broken_in_some_test_and_has_a_remedy() -> None:

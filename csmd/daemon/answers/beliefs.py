@@ -7,7 +7,7 @@ only what is found to say the same; what is only nearly the same, a person says.
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any
 
 from csmd.believe import knowledge, stage_upkeep, upkeep
@@ -59,15 +59,9 @@ def _roots(rows: Rows) -> dict[int, str]:
 
 
 def _generate(tools: Tools, rows: Rows, params: Params) -> dict[str, Any]:
-    where = places(rows, params)
-
-    def plan(reading: Rows) -> upkeep.Queueing:
-        made = stage_upkeep.generate(reading, where, now=now_iso())
-        if not params["dry_run"]:
-            stage_upkeep.enqueue(reading, made, now=now_iso())
-        return made
-
-    made = plan(rows) if params["dry_run"] else tools.store.write(plan)
+    made = stage_upkeep.generate(rows, places(rows, params), now=now_iso())
+    if not params["dry_run"]:
+        tools.store.write(lambda writing: stage_upkeep.enqueue(writing, made, now=now_iso()))
     return {
         "dry_run": params["dry_run"],
         "by_kind": dict(sorted(Counter(one.kind for one in made.put).items())),
@@ -86,20 +80,14 @@ def _detect(tools: Tools, rows: Rows, params: Params) -> dict[str, Any]:
     return {"duplicates": [_finding(finding, roots) for finding in found]}
 
 
-def _mended(
-    tools: Tools, rows: Rows, params: Params, plan: Callable[[Rows], Sequence[Action]], *, as_said: bool = False
-) -> dict[str, Any]:
-    """What was done of a plan, or would be: the plan is made again in the transaction that performs it."""
+def _mended(tools: Tools, params: Params, plan: Sequence[Action], *, as_said: bool = False) -> dict[str, Any]:
+    """What was done of a plan, or would be. It was made on a reader: hooks do not wait for it, and what has moved is left."""
     by = "user" if params.get("by_person") else "assistant"
     if params["dry_run"]:
-        return {"dry_run": True, "actions": [_action(action) for action in plan(rows)], "left": []}
-
-    def write(writing: Rows) -> stage_upkeep.Mended:
-        return stage_upkeep.apply(
-            writing, plan(writing), by=by, now=now_iso(), key=tools.store.hash_key, as_said=as_said
-        )
-
-    done = tools.store.write(write)
+        return {"dry_run": True, "actions": [_action(action) for action in plan], "left": []}
+    done = tools.store.write(
+        lambda rows: stage_upkeep.apply(rows, plan, by=by, now=now_iso(), key=tools.store.hash_key, as_said=as_said)
+    )
     tools.steward.poke()
     return {
         "dry_run": False,
@@ -115,19 +103,15 @@ def _merge(tools: Tools, rows: Rows, params: Params) -> dict[str, Any]:
         raise BadInput(
             "which memory is to be merged into which other?", hint="name both, or neither for all duplicates"
         )
-    where = places(rows, params)
-
-    def plan(reading: Rows) -> Sequence[Action]:
-        if not params["id"]:
-            found = stage_upkeep.alike_in(reading, stored.of_places(reading, where))
-            return upkeep.actions(found, kinds=NEAR if params["near"] else SAME)
-        merged, into = (named(reading, params[name], asking=params[ASKING]) for name in ("id", "into"))
-        around = {merged.project_seq: projects.everywhere(reading, merged.project_seq)}
-        return [stage_upkeep.planned_merge(merged, into, everywhere=around, by_person=params["by_person"])]
-
     if params["near"] and not params["by_person"] and not params["dry_run"]:
         raise BadInput("that memories nearly the same are one, a person says", hint="`csmd merge --near` in a terminal")
-    return _mended(tools, rows, params, plan, as_said=params["by_person"] and bool(params["id"]))
+    if not params["id"]:
+        found = stage_upkeep.alike_in(rows, stored.of_places(rows, places(rows, params)))
+        return _mended(tools, params, upkeep.actions(found, kinds=NEAR if params["near"] else SAME))
+    merged, into = (named(rows, params[name], asking=params[ASKING]) for name in ("id", "into"))
+    around = {merged.project_seq: projects.everywhere(rows, merged.project_seq)}
+    plan = [stage_upkeep.planned_merge(merged, into, everywhere=around, by_person=params["by_person"])]
+    return _mended(tools, params, plan, as_said=params["by_person"])
 
 
 def _undo(tools: Tools, rows: Rows, params: Params) -> dict[str, Any]:
@@ -145,7 +129,7 @@ def _undo(tools: Tools, rows: Rows, params: Params) -> dict[str, Any]:
 
 
 def _ageing(tools: Tools, rows: Rows, params: Params) -> list[Finding]:
-    found = stage_upkeep.look(rows, places(rows, params))
+    found = stage_upkeep.ailing_in(rows, stored.of_places(rows, places(rows, params)))
     return [finding for finding in found if finding.kind == "stale"]
 
 
@@ -165,14 +149,13 @@ def _by_tier(rows: Rows) -> dict[str, int]:
 
 
 def _archive(tools: Tools, rows: Rows, params: Params) -> dict[str, Any]:
-    return _mended(tools, rows, params, lambda reading: upkeep.actions(_ageing(tools, reading, params), kinds=STALE))
+    return _mended(tools, params, upkeep.actions(_ageing(tools, rows, params), kinds=STALE))
 
 
 def _backfill(tools: Tools, rows: Rows, params: Params) -> dict[str, Any]:
-    def plan(reading: Rows) -> Sequence[Action]:
-        return upkeep.actions(stage_upkeep.look(reading, None), kinds=UNEMBEDDED)
-
-    return _mended(tools, rows, params, plan)
+    return _mended(
+        tools, params, upkeep.actions(stage_upkeep.ailing_in(rows, stored.of_places(rows, None)), kinds=UNEMBEDDED)
+    )
 
 
 def _beliefs(tools: Tools, rows: Rows, params: Params) -> dict[str, Any]:
