@@ -49,7 +49,7 @@ class Stages:
         self._open, rested = False, now >= self._next_look
         worked = self._steward.guard("distill", lambda: self.distill() > 0)
         worked |= self._steward.guard("believe", lambda: self.believe() > 0)
-        worked |= self._steward.guard("upkeep", lambda: stage_upkeep.step(self._steward.store, now=now_iso()) > 0)
+        worked |= self._steward.guard("upkeep", lambda: self.keep_up() > 0)
         # A job embeds by itself, or was asked not to.
         embedded = not at_job and self._steward.guard("embed", lambda: self.embed_some() > 0)
         failed = any(what.startswith(("distill", "believe", "upkeep", "embed")) for what in list(self._steward.trouble))
@@ -115,6 +115,10 @@ class Stages:
     def believe_some(self) -> tuple[int, int]:
         """Makes memories of one batch of statements; (looked at, new)."""
         return believe.believe(self._steward.store)
+
+    def keep_up(self) -> int:
+        """Looks at the next memories for what is to be mended; how many."""
+        return stage_upkeep.step(self._steward.store, now=now_iso())
 
     def embed_some(self) -> int:
         """Embeds one small batch: memories before turns; 0 when nothing waits or no model is there."""

@@ -165,3 +165,11 @@ def test_a_candidate_quotes_what_it_is_about_and_names_its_sources() -> None:
     assert (one.kind, one.status, one.memory_ids, one.fingerprint) == ("duplicate", "open", ("m1", "m2"), "m1 m2")
     assert SAID in one.text and one.reason == "m2 says the same as m1"
     assert [source.uuid for source in one.evidence] == ["u-m1", "u-m2"]
+
+
+def test_what_goes_takes_in_nothing_after_that() -> None:
+    first = memory("m1", "alpha beta gamma delta epsilon", confidence=0.9)
+    second = memory("m2", "alpha beta gamma delta epsilon zeta eta", confidence=0.85)
+    third = memory("m3", "gamma delta epsilon zeta eta theta iota kappa", confidence=0.75)
+    assert duplicates(second, third) == [("near_duplicate", "m2", "m3")]
+    assert duplicates(first, second, third) == [("near_duplicate", "m1", "m2")]
