@@ -289,7 +289,13 @@ class Memory:
     pinned: bool = False
     version: int = 1
     superseded_by: str = ""
+    used_at: str = ""
     seq: int = 0
+
+    @property
+    def fresh_at(self) -> str:
+        """From when its age counts: the last time that it was said, confirmed or made use of."""
+        return max(self.confirmed_at, self.used_at)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -11,12 +11,18 @@ import math
 import re
 from dataclasses import dataclass
 
-from csmd.model import CATEGORIES, DECAY_HORIZON_DAYS, NEVER, Attention, Category, Decay, Gate, Scope, Tier
+from csmd.model import CATEGORIES, DECAY_HORIZON_DAYS, NEVER, Attention, Category, Decay, Gate, Memory, Scope, Tier
+from csmd.text import amount
 
 CONFIRMATION_STEP = 0.05
+RECENCY_MOST = 0.10
 HOT_ABOVE = 0.7
 WARM_ABOVE = 0.3
 ARCHIVE_BELOW = 0.1
+#: Active days after which what is only daily is recalled no more (seed 001).
+DAILY_DAYS = 30
+#: What a memory must pass to stay for good: sureness, and in how many sessions it was said (seed 001).
+DURABLE_ABOVE, DURABLE_SESSIONS = 0.9, 2
 #: Something only one repository has: a path, a file name, a CamelCase or snake_case identifier, a flag, code.
 _SPECIFIC = re.compile(
     r"`[^`]+`|(?:^|\s)[~.]?/[\w.-]+|\b[\w-]+/[\w./-]+|\b[\w-]+\.(?:py|go|ts|tsx|js|rs|md|ya?ml|json|toml|sh|sql|java|rb|c|h|cpp)\b"
@@ -63,16 +69,28 @@ def days_until(confidence: float, floor: float, decay: Decay) -> float:
     return max(0.0, horizon * math.log(confidence / floor, 3)) if confidence > 0 else 0.0
 
 
+def is_lasting(gate: Gate, category: Category, *, stated: bool) -> bool:
+    """Whether a memory never falls below WARM: corrections, and preferences that the user stated."""
+    return gate == "correction" or (stated and category == "preference")
+
+
 def thresholds(
-    confidence: float, *, decay: Decay, gate: Gate, category: Category, today: int, stated: bool
+    confidence: float,
+    *,
+    decay: Decay,
+    gate: Gate,
+    category: Category,
+    today: int,
+    stated: bool,
+    tier: Tier = "durable",
 ) -> Thresholds:
-    """When a memory confirmed on the active day `today` cools; corrections and stated preferences stay WARM."""
+    """When a memory confirmed or used on the active day `today` cools; what lasts stays WARM, what is daily 30 days at most."""
 
     def day(floor: float) -> int:
-        days = days_until(confidence, floor, decay)
+        days = min(days_until(confidence, floor, decay), DAILY_DAYS if tier == "daily" else math.inf)
         return NEVER if math.isinf(days) else today + math.floor(days)
 
-    lasting = gate == "correction" or (stated and category == "preference")
+    lasting = is_lasting(gate, category, stated=stated)
     return Thresholds(
         hot_until=day(HOT_ABOVE) if confidence > HOT_ABOVE else today - 1,
         warm_until=NEVER if lasting else day(WARM_ABOVE),
@@ -103,8 +121,77 @@ def scope(text: str, *, gate: Gate, project_name: str) -> Scope:
     return "user" if gate == "behavioral" else "global"
 
 
-def tier(*, decay: Decay, explicit: bool, confirmations: int, confidence: float) -> Tier:
-    """Where a memory lives: explicit or twice confirmed ones are durable, the rest is preloaded while it is hot."""
-    if explicit or decay == "permanent" or (confidence > 0.9 and confirmations >= 2):
+def tier(*, decay: Decay, explicit: bool, sessions: int, confidence: float) -> Tier:
+    """How long a memory is put forward: by its decay class; longest what is explicit, pinned, or sure and said in two sessions."""
+    sure = confidence > DURABLE_ABOVE and sessions >= DURABLE_SESSIONS
+    if explicit or decay == "permanent" or sure:
         return "durable"
     return "session" if decay == "ephemeral" else "daily" if decay == "session" else "durable"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Factor:
+    """One reason why a memory is as sure as it is: by how much (0-1; 0 for what only holds it), and why in words."""
+
+    name: str
+    effect: float
+    why: str
+
+
+def factors(
+    memory: Memory, *, today: int, confirmed_on: int, recency: float = 0.0, lowered: float = 0.0
+) -> tuple[Factor, ...]:
+    """What makes a memory as sure as it is now; the effects add up to its strength at `today`.
+
+    `today` and `confirmed_on` are active days of its scope; `recency` is 0 for the oldest and 1 for the newest
+    of those it is ranked with, `lowered` how much contradictions took away. The strength is `strength`, plus what
+    recency adds in ranking.
+    """
+    rule = CATEGORIES[memory.category]
+    again = len(memory.provenance) - 1
+    floor = 0.6 if memory.gate == "correction" else rule.low
+    told = memory.confidence + lowered
+    # Confirmations end at 1: what they added there is not known, but it began within the category's range.
+    base = max(min(floor, told), round(told - CONFIRMATION_STEP * again, 4))
+    range_ = f"a {memory.category} begins with {floor * 100:.0f} to {rule.high * 100:.0f}"
+    found = [
+        Factor(name="base", effect=round(base, 4), why=f"said by the {memory.authority} as {memory.gate}; {range_}")
+    ]
+    if again:
+        found.append(
+            Factor(
+                name="confirmations", effect=round(told - base, 4), why=f"{amount(again, 'more turn')} told the same"
+            )
+        )
+    if lowered:
+        found.append(Factor(name="contradictions", effect=-round(lowered, 4), why="later statements say otherwise"))
+    days = max(0, today - confirmed_on)
+    now = strength(memory, days=days)
+    since = f"{amount(days, 'active day')} since it was last told or used"
+    if memory.decay == "permanent":
+        found.append(Factor(name="decay", effect=0.0, why="permanent: it does not fade"))
+    else:
+        horizon = amount(round(DECAY_HORIZON_DAYS[memory.decay]), "active day")
+        faded = round(memory.confidence * 3 ** -(days / DECAY_HORIZON_DAYS[memory.decay]) - memory.confidence, 4)
+        found.append(Factor(name="decay", effect=faded, why=f"{since}; to a third in {horizon}"))
+        if now > round(memory.confidence + faded, 4):
+            lasting = (
+                f"a {'correction' if memory.gate == 'correction' else 'preference you stated'} is never less than WARM"
+            )
+            found.append(Factor(name="floor", effect=round(now - memory.confidence - faded, 4), why=lasting))
+    if memory.pinned:
+        found.append(Factor(name="pinning", effect=0.0, why="pinned: nothing but you changes how sure it is"))
+    if recency > 0:
+        found.append(
+            Factor(
+                name="recency", effect=round(RECENCY_MOST * recency, 4), why="newer than others; counts in ranking only"
+            )
+        )
+    return tuple(found)
+
+
+def strength(memory: Memory, *, days: int) -> float:
+    """The confidence that is left after so many active days: `c * 3^-(days/horizon)`, lasting ones never below WARM."""
+    faded = memory.confidence * 3 ** -(days / DECAY_HORIZON_DAYS[memory.decay])
+    lasting = is_lasting(memory.gate, memory.category, stated=memory.authority == "user") and not memory.superseded_by
+    return round(max(faded, min(memory.confidence, WARM_ABOVE)) if lasting else faded, 4)

@@ -6,9 +6,9 @@ import hashlib
 from dataclasses import replace
 
 from csmd import text
-from csmd.believe import score
+from csmd.believe import score, types
 from csmd.model import AUTHORITY_RANK, CATEGORIES, Authority, Decay, Memory, Provenance, Statement
-from csmd.store import context, cursors, memories, projects, search, tombstones
+from csmd.store import context, cursors, memories, projects, search, tombstones, upkeep
 from csmd.store.core import Store
 from csmd.store.purged import PURGED
 from csmd.store.sqlite import Rows
@@ -69,12 +69,14 @@ def remember(
     home = project if scope == "project" else projects.everywhere(rows, project)
     known = memories.by_hash(rows, text_hash, project=home) or _same(rows, statement, project=home)
     if known is not None:
+        known = upkeep.kept(rows, known)
         if origin != MODEL_SAVED:
             _confirm(rows, known, statement, source, pinned=pinned)
         return known.id, False
     explicit = EXPLICIT in statement.reasons or pinned
     decay: Decay = "permanent" if pinned else CATEGORIES[statement.category].decay
     confidence = score.clamp(statement.confidence, statement.category, statement.gate)
+    tier = score.tier(decay=decay, explicit=explicit, sessions=1, confidence=confidence)
     limits = score.thresholds(
         confidence,
         decay=decay,
@@ -82,14 +84,15 @@ def remember(
         category=statement.category,
         today=projects.active_day(rows, home, on=source.at[:10]),
         stated=statement.authority == "user",
+        tier=tier,
     )
     memory = Memory(
         id=_free_identity(rows, home, statement.text),
         text=statement.text,
         gate=statement.gate,
         category=statement.category,
-        type=CATEGORIES[statement.category].type,
-        tier=score.tier(decay=decay, explicit=explicit, confirmations=1, confidence=confidence),
+        type=types.type_of(statement, kind=search.kind_of(rows, source.uuid), origin=origin),
+        tier=tier,
         decay=decay,
         authority=statement.authority,
         origin=origin,
@@ -162,6 +165,7 @@ def _confirm(rows: Rows, known: Memory, statement: Statement, source: Provenance
     An assistant that repeats what it was told is using the memory, not confirming it.
     """
     if statement.authority == "assistant" and context.was_told(rows, source.session_id, known.id):
+        use(rows, known, at=source.at)
         return
     if not memories.add_provenance(rows, known.seq, replace(source, role="confirms")):
         return
@@ -172,30 +176,39 @@ def _confirm(rows: Rows, known: Memory, statement: Statement, source: Provenance
     decay: Decay = "permanent" if pinned else known.decay
     authority = statement.authority if raised else known.authority
     confirmed_at = max(known.confirmed_at, source.at)
-    limits = score.thresholds(
-        confidence,
+    sessions = {source.session_id, *(one.session_id for one in known.provenance)}
+    tier = score.tier(decay=decay, explicit=pinned, sessions=len(sessions), confidence=confidence)
+    confirmed = replace(
+        known,
+        confidence=confidence,
+        authority=authority,
+        origin="stated" if raised else known.origin,
+        tier=tier if tier == "durable" or known.tier == "archive" else known.tier,
         decay=decay,
-        gate=known.gate,
-        category=known.category,
-        today=projects.active_day(rows, known.project_seq, on=confirmed_at[:10]),
-        stated=authority == "user",
+        confirmed_at=confirmed_at,
+        pinned=known.pinned or pinned,
     )
-    memories.update_belief(
-        rows,
-        replace(
-            known,
-            confidence=confidence,
-            authority=authority,
-            origin="stated" if raised else known.origin,
-            tier="durable" if pinned or (len(known.provenance) >= 1 and confidence > 0.9) else known.tier,
-            decay=decay,
-            confirmed_at=confirmed_at,
-            hot_until=limits.hot_until,
-            warm_until=limits.warm_until,
-            archive_at=limits.archive_at,
-            pinned=known.pinned or pinned,
-        ),
+    memories.update_belief(rows, aged(rows, confirmed))
+
+
+def aged(rows: Rows, memory: Memory) -> Memory:
+    """The memory with the thresholds that follow from its values, counted from when it was last confirmed or used."""
+    limits = score.thresholds(
+        memory.confidence,
+        decay=memory.decay,
+        gate=memory.gate,
+        category=memory.category,
+        today=projects.active_day(rows, memory.project_seq, on=memory.fresh_at[:10]),
+        stated=memory.authority == "user",
+        tier=memory.tier,
     )
+    return replace(memory, hot_until=limits.hot_until, warm_until=limits.warm_until, archive_at=limits.archive_at)
+
+
+def use(rows: Rows, memory: Memory, *, at: str) -> None:
+    """Notes that a session made use of a memory: its age begins again, it gets no surer, and what is archived stays so."""
+    if at > memory.fresh_at and not memory.superseded_by:
+        memories.update_belief(rows, aged(rows, replace(memory, used_at=at)))
 
 
 def _free_identity(rows: Rows, project: int, body: str) -> str:

@@ -92,8 +92,25 @@ def _asked(scene: Scene) -> Scene:
             problems = tuple(
                 client.call(paths, "csm_store_check", {"indexes": False}, patience_s=CHECKED_S)["problems"]
             )
+    rules: tuple[tuple[str, str], ...] = ()
+    if problems == ():
+        with contextlib.suppress(CsmdError):
+            report = client.call(paths, "csm_memory_governance_report", patience_s=CHECKED_S)
+            rules = tuple(
+                (f"{row['rule']}: not so of {', '.join(row['broken_by'][:3])}", row["try"])
+                for row in report["rules"]
+                if not row["holds"]
+            )
     newest = max((row["last"] for row in status["projects"]), default="") if status else ""
-    return replace(scene, status=status, trouble=trouble, ran=ran or (), store_problems=problems, newest_turn=newest)
+    return replace(
+        scene,
+        status=status,
+        trouble=trouble,
+        ran=ran or (),
+        store_problems=problems,
+        broken_rules=rules,
+        newest_turn=newest,
+    )
 
 
 def _umask() -> int:

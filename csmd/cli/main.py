@@ -15,6 +15,7 @@ import click
 import csmd
 from csmd.cli import ask as asking
 from csmd.cli import (
+    beliefs,
     completion,
     doctor,
     intake,
@@ -50,6 +51,7 @@ SUBJECTS = (
     intake,
     asking,
     why,
+    beliefs,
     privacy,
     session,
     self_model,

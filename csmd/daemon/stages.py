@@ -11,9 +11,9 @@ from datetime import UTC, datetime, timedelta
 from typing import TYPE_CHECKING
 
 from csmd.believe import stage as believe
-from csmd.believe import stage_self
+from csmd.believe import stage_self, stage_upkeep
 from csmd.daemon import easing, embedding
-from csmd.daemon.now import iso
+from csmd.daemon.now import iso, now_iso
 from csmd.distill import stage as distill
 from csmd.distill import stage_digest
 from csmd.store.cursors import Behind
@@ -51,11 +51,10 @@ class Stages:
         worked = self._steward.guard("distill", lambda: self.distill() > 0)
         worked |= self._steward.guard("believe", lambda: self.believe() > 0)
         worked |= self._steward.guard("digests", lambda: self.digest() > 0)
+        worked |= self._steward.guard("upkeep", lambda: self.keep_up() > 0)
         # A job embeds by itself, or was asked not to.
         embedded = not at_job and self._steward.guard("embed", lambda: self.embed_some() > 0)
-        failed = any(
-            what.startswith(("distill", "believe", "digests", "embed")) for what in list(self._steward.trouble)
-        )
+        failed = any(what.startswith(GUARDED) for what in list(self._steward.trouble))
         more = self._steward.backlog or self._steward.stopping
         through = not (at_job or worked or embedded or self._open or more)
         # After a rest what was stored behind a burst's back goes back, too.
@@ -134,6 +133,10 @@ class Stages:
             return 0
         store, now = self._steward.store, iso(datetime.now(UTC))
         return stage_digest.step(store, now=now) or stage_self.step(store, now=now)
+
+    def keep_up(self) -> int:
+        """Looks at the next memories for what is to be mended; how many."""
+        return stage_upkeep.step(self._steward.store, now=now_iso())
 
     def embed_some(self) -> int:
         """Embeds one small batch: memories before turns; 0 when nothing waits or no model is there."""

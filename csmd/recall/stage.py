@@ -12,9 +12,9 @@ from csmd import text
 from csmd.believe import score as belief
 from csmd.capture import stage_place
 from csmd.errors import BadInput, DeadlineExceeded, EmbeddingUnavailable
-from csmd.model import Brief, Hit, Memory
+from csmd.model import Attention, Brief, Hit, Memory
 from csmd.recall import brief as briefs
-from csmd.recall import known, rank
+from csmd.recall import known, rank, tiers
 from csmd.store import context, counts, instructions, memories, merges, projects, search, vectors
 from csmd.store.sqlite import Rows
 
@@ -99,16 +99,21 @@ def find(
 def session_brief(rows: Rows, *, places: Sequence[int], session_id: str, max_tokens: int) -> Brief:
     """The brief for a session that starts where `places` are seen; nothing that its context holds already."""
     told = context.told(rows, session_id) if session_id else frozenset[str]()
-    days = {place: projects.active_day(rows, place) for place in places}
+    attention, near = _attention(rows, places), context.near(rows, places, session_id)
     candidates = [
-        (
-            memory,
-            belief.attention(today=days[memory.project_seq], hot_until=memory.hot_until, warm_until=memory.warm_until),
-        )
+        (memory, attention(memory))
         for memory in memories.listing(rows, projects=places, limit=PRELOADED)
-        if memory.id not in told
+        if memory.id not in told and tiers.reaches(memory, attention(memory), at="start", near=near)
     ]
     return briefs.compose(candidates, max_tokens=max_tokens, known=_told_anyway(rows, places))
+
+
+def _attention(rows: Rows, places: Sequence[int]) -> Callable[[Memory], Attention]:
+    """How present a memory of these places is today."""
+    days = {place: projects.active_day(rows, place) for place in places}
+    return lambda memory: belief.attention(
+        today=days[memory.project_seq], hot_until=memory.hot_until, warm_until=memory.warm_until
+    )
 
 
 def _told_anyway(rows: Rows, places: Sequence[int]) -> Callable[[str], bool]:
@@ -146,10 +151,12 @@ def prompt_recall(
             sense[int(seq)] = max(sense.get(int(seq), -1.0), rank.cosine(distance))
     found = memories.by_seqs(rows, [*{*lexical, *sense}])
     weights = _weights(rows, text.query_terms(prompt))
+    attention, near = _attention(rows, places), context.near(rows, places, session_id)
     ranked: list[tuple[Memory, float]] = []
     for seq, memory in found.items():
         relevant = rank.relevance(weights, memory.text, cosine_to_prompt=sense.get(seq, 0.0) if vector else None)
-        if relevant >= floor and memory.id not in told:
+        reached = memory.id not in told and tiers.reaches(memory, attention(memory), at="match", near=near)
+        if relevant >= floor and reached:
             ranked.append((memory, relevant * rank.memory_weight(memory)))
     ranked.sort(key=lambda row: (-row[1], row[0].id))
     made = briefs.compose_recall(

@@ -92,6 +92,17 @@ def settle(rows: Rows, candidate: Candidate, status: CandidateStatus, *, now: st
     return bool(changed)
 
 
+def forget(rows: Rows, memory_id: str) -> None:
+    """Removes the candidates that quote a memory, and the audit of its changes: the memory itself is going."""
+    rows.run(
+        "delete from candidates where status in ('open', 'needs_review', 'promoted', 'dropped', 'done') "
+        "and kind in ('duplicate', 'near_duplicate', 'stale', 'missing_embedding', 'orphan') "
+        "and ' ' || memory_ids || ' ' like '% ' || cast(:id as text) || ' %'",
+        id=memory_id,
+    )
+    rows.run("delete from belief_changes where memory_id = :id", id=memory_id)
+
+
 def by_id(rows: Rows, ident: str) -> Candidate | None:
     """One candidate, or None."""
     found = rows.all(f"select {_COLUMNS} from candidates m where m.id = :id", id=ident)  # noqa: S608

@@ -85,6 +85,21 @@ def told(rows: Rows, session_id: str) -> frozenset[str]:
     return frozenset(str(memory) for (memory,) in (*injected, *said))
 
 
+def near(rows: Rows, places: Sequence[int], session_id: str) -> frozenset[str]:
+    """A session and the last one before it in each of these places: what was told there is offered once more."""
+    last = [
+        rows.value(
+            "select id from sessions where project_seq = :place and parent = '' and host <> 'probe' and id <> :own "
+            "order by last_at desc limit 1",
+            place=place,
+            own=session_id,
+        )
+        for place in places
+        if place
+    ]
+    return frozenset(str(one) for one in (session_id, *last) if one)
+
+
 def injected(rows: Rows, session_id: str) -> tuple[int, int]:
     """(memories, tokens) that were put into a session's present context."""
     since = fresh_since(rows, session_id)

@@ -27,6 +27,9 @@ TEXT_COLUMNS: frozenset[tuple[str, str]] = frozenset(
         ("digest_items", "text"),
         ("session_links", "about"),
         ("self_capabilities", "why"),
+        ("belief_changes", "before"),
+        ("belief_changes", "after"),
+        ("belief_changes", "reason"),
         ("files", "path"),
         ("elsewhere", "path"),
         ("instructions", "path"),
@@ -53,10 +56,11 @@ STRUCTURE: dict[str, frozenset[str]] = {
     "statements": frozenset({"text_hash", "gate", "category", "authority", "reasons", "at"}),
     "memories": frozenset(
         {"id", "text_hash", "gate", "category", "type", "tier", "decay", "authority", "origin", "scope", "session_id",
-         "created_at", "confirmed_at", "superseded_by"}
+         "created_at", "confirmed_at", "superseded_by", "used_at"}
     ),
     "provenance": frozenset({"uuid", "session_id", "at", "role"}),
     "links": frozenset({"relationship", "created_at"}),
+    "belief_changes": frozenset({"memory_id", "change", "by_whom", "at", "undone_at"}),
     "candidates": frozenset(
         {"id", "kind", "source", "fingerprint", "gate", "category", "status", "memory_ids", "created_at", "updated_at"}
     ),

@@ -10,13 +10,13 @@ from typing import Any
 
 from csmd.errors import StoreError
 from csmd.model import Link, Memory, Provenance, Statement, StoredTurn
-from csmd.store import vectors
+from csmd.store import candidates, vectors
 from csmd.store.sqlite import Rows
 
 _COLUMNS = (
     "m.id, m.text, m.gate, m.category, m.type, m.tier, m.decay, m.authority, m.origin, m.confidence, m.scope, "
     "m.project_seq, m.session_id, m.created_at, m.confirmed_at, m.hot_until, m.warm_until, m.archive_at, m.pinned, "
-    "m.version, m.superseded_by, m.seq"
+    "m.version, m.superseded_by, m.seq, m.used_at"
 )
 
 
@@ -67,7 +67,8 @@ def _memory(row: Sequence[Any], provenance: Sequence[Provenance]) -> Memory:
         id=row[0], text=row[1], gate=row[2], category=row[3], type=row[4], tier=row[5], decay=row[6],
         authority=row[7], origin=row[8], confidence=row[9], scope=row[10], project_seq=row[11], session_id=row[12],
         created_at=row[13], confirmed_at=row[14], hot_until=row[15], warm_until=row[16], archive_at=row[17],
-        pinned=bool(row[18]), version=row[19], superseded_by=row[20], seq=row[21], provenance=tuple(provenance),
+        pinned=bool(row[18]), version=row[19], superseded_by=row[20], seq=row[21], used_at=row[22],
+        provenance=tuple(provenance),
     )  # fmt: skip
 
 
@@ -128,10 +129,11 @@ def update_belief(rows: Rows, memory: Memory) -> None:
     rows.run(
         "update memories set confidence = :confidence, authority = :authority, origin = :origin, tier = :tier, "
         "decay = :decay, confirmed_at = :confirmed, hot_until = :hot, warm_until = :warm, archive_at = :archive, "
-        "pinned = :pinned, superseded_by = :superseded, version = version + 1 where seq = :seq",
+        "pinned = :pinned, superseded_by = :superseded, used_at = :used, version = version + 1 where seq = :seq",
         confidence=memory.confidence, authority=memory.authority, origin=memory.origin, tier=memory.tier,
         decay=memory.decay, confirmed=memory.confirmed_at, hot=memory.hot_until, warm=memory.warm_until,
-        archive=memory.archive_at, pinned=int(memory.pinned), superseded=memory.superseded_by, seq=memory.seq,
+        archive=memory.archive_at, pinned=int(memory.pinned), superseded=memory.superseded_by, used=memory.used_at,
+        seq=memory.seq,
     )  # fmt: skip
 
 
@@ -140,12 +142,8 @@ def add_provenance(rows: Rows, memory_seq: int, source: Provenance) -> bool:
     added = rows.all(
         "insert into provenance (memory_seq, uuid, session_id, at, role) values (:memory, :uuid, :session, :at, :role) "
         "on conflict (memory_seq, uuid) do nothing returning uuid",
-        memory=memory_seq,
-        uuid=source.uuid,
-        session=source.session_id,
-        at=source.at,
-        role=source.role,
-    )
+        memory=memory_seq, uuid=source.uuid, session=source.session_id, at=source.at, role=source.role,
+    )  # fmt: skip
     return bool(added)
 
 
@@ -244,10 +242,13 @@ def delete(rows: Rows, memory: Memory) -> None:
     """Removes a memory with its vectors, its links and its place in receipts.
 
     What it superseded is superseded by what superseded it, or by nothing. With it goes what a merge put
-    aside because it says the same.
+    aside because it says the same, and what the queue and the audit quote of it.
     """
-    for (twin,) in rows.all("select seq from memories where twin_of = :seq and twin_of > 0", seq=memory.seq):
+    aside = rows.all("select seq from memories where twin_of = :seq and twin_of > 0", seq=memory.seq)
+    aside += rows.all("select from_seq from links where to_seq = :seq and relationship = 'merged_into'", seq=memory.seq)
+    for (twin,) in aside:
         delete(rows, by_seqs(rows, [int(twin)])[int(twin)])
+    candidates.forget(rows, memory.id)
     vectors.delete_for(rows, "memory", memory.seq)
     rows.run("delete from injection_items where memory_id = :id", id=memory.id)
     rows.run("delete from memories where seq = :seq", seq=memory.seq)

@@ -102,6 +102,7 @@ def give(rows: Rows, memory: Memory, scope: int) -> None:
         return
     for source in memory.provenance:
         memories.add_provenance(rows, other.seq, replace(source, role="confirms"))
+    rows.run("update memories set superseded_by = :new where superseded_by = :old", new=other.id, old=memory.id)
     vectors.delete_for(rows, "memory", memory.seq)
     rows.run("delete from memories where seq = :seq", seq=memory.seq)
 
@@ -173,7 +174,7 @@ def _hash(rows: Rows, seq: int) -> str:
 
 
 def _base(rows: Rows, project: int, memory: Memory) -> int:
-    return projects.active_day(rows, project, on=memory.confirmed_at[:10])
+    return projects.active_day(rows, project, on=memory.fresh_at[:10])
 
 
 def _bases(rows: Rows, project: int) -> dict[int, int]:

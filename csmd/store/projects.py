@@ -266,7 +266,8 @@ def _shift(rows: Rows, scope: int, day: str, by: int) -> None:
         "update memories set hot_until = hot_until + :by, "
         "warm_until = case when warm_until >= :never then warm_until else warm_until + :by end, "
         "archive_at = case when archive_at >= :never then archive_at else archive_at + :by end "
-        "where project_seq = :scope and substr(confirmed_at, 1, 10) > :day and hot_until < :never",
+        "where project_seq = :scope and hot_until < :never and "
+        "substr(case when used_at > confirmed_at then used_at else confirmed_at end, 1, 10) > :day",
         never=NEVER,
         scope=scope,
         day=day,

@@ -38,6 +38,9 @@ WAYS: dict[tuple[str, str], tuple[Way, str]] = {
     ("digest_items", "text"): ("rewrite", "seq"),
     ("session_links", "about"): ("rewrite", "seq"),
     ("self_capabilities", "why"): ("rewrite", "seq"),
+    ("belief_changes", "before"): ("drop", "seq"),
+    ("belief_changes", "after"): ("drop", "seq"),
+    ("belief_changes", "reason"): ("drop", "seq"),
     ("projects", "root"): ("rewrite", "seq"),
     ("projects", "name"): ("rewrite", "seq"),
     ("sessions", "cwd"): ("rewrite", "seq"),
@@ -136,9 +139,9 @@ def change(rows: Rows, table: str, column: str, seq: int, new: str, key: bytes, 
     elif way == "memory" and not in_place:
         for memory in memories.by_seqs(rows, [seq]).values():
             memories.delete(rows, memory)
-    elif (way == "drop" and not in_place) or (way == "drop" and _stated_already(rows, seq, new, key)):
+    elif way == "drop" and (not in_place or (table == "statements" and _stated_already(rows, seq, new, key))):
         rows.run(f"delete from {table} where seq = :seq", seq=seq)  # noqa: S608
-    elif way in ("memory", "drop"):
+    elif table in ("memories", "statements"):
         if way == "memory":
             vectors.again(rows, "memory", seq)
         rows.run(

@@ -10,6 +10,7 @@ from csmd.store.sqlite import Rows, memories_with, text_hits, vector_hits
 
 __all__ = [
     "TurnRow",
+    "kind_of",
     "memories_with",
     "memory_count",
     "neighbours",
@@ -65,6 +66,11 @@ def neighbours(rows: Rows, seqs: Sequence[int]) -> dict[int, list[int]]:
             if near is not None:
                 found.setdefault(seq, []).append(int(near))
     return found
+
+
+def kind_of(rows: Rows, uuid: str) -> str:
+    """Of which kind a turn is; "" for one that is not stored."""
+    return str(rows.value("select kind from turns where uuid = :uuid", uuid=uuid) or "")
 
 
 def turns_of_uuids(rows: Rows, uuids: Sequence[str]) -> dict[str, int]:

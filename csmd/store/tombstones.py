@@ -25,7 +25,8 @@ MOST_LEFT_OUT = 2
 MANY_WORDS = 20
 
 
-def _statement_hash(said: str, key: bytes) -> str:
+def statement_hash(said: str, key: bytes) -> str:
+    """The keyed hash of a statement's normalised words."""
     return name_hash("statement", text.normalise(said), key)
 
 
@@ -51,7 +52,7 @@ def _gist_hashes(said: str, *, correction: bool, key: bytes) -> Iterator[str]:
 
 def forget(rows: Rows, said: str, *, correction: bool, by: Authority, key: bytes, now: str) -> None:
     """Keeps a statement out from now on, in these and in nearly the same words."""
-    exact = _statement_hash(said, key)
+    exact = statement_hash(said, key)
     whole, *near = [*_gist_hashes(said, correction=correction, key=key)] or [exact]
     found = [("memory", exact), ("memory", whole), *(("near", hash_) for hash_ in near)]
     for kind, hash_ in dict.fromkeys(found):
@@ -81,7 +82,7 @@ def _against(rows: Rows, said: str, *, correction: bool, key: bytes) -> list[tup
     """(authority, what it is part of) of the tombstones that stand against a statement."""
     if not has(rows, "memory"):
         return []
-    exact = _statement_hash(said, key)
+    exact = statement_hash(said, key)
     whole, *near = [*_gist_hashes(said, correction=correction, key=key)] or [exact]
     # A word more than what was forgotten, or a word less; never one in another's place.
     marks = ", ".join(f"'{hash_}'" for hash_ in (exact, whole, *near))
@@ -97,6 +98,12 @@ def keeps_out(rows: Rows, said: str, *, correction: bool, authority: Authority, 
     """Whether a statement was forgotten: by the user for everybody, by an assistant for what assistants say."""
     against = _against(rows, said, correction=correction, key=key)
     return any(by == "user" or authority != "user" for by, _ in against)
+
+
+def forgotten(rows: Rows) -> dict[str, str]:
+    """The hashes of forgotten statements -> who made csmd forget them."""
+    found = rows.all("select hash, authority from tombstones where kind = 'memory'")
+    return {str(hash_): str(authority) for hash_, authority in found}
 
 
 def lift(rows: Rows, said: str, *, correction: bool, key: bytes) -> None:

@@ -71,7 +71,7 @@ def test_decay_counts_active_days_as_the_plan_has_it() -> None:
 
 
 @pytest.mark.parametrize(
-    ("decay", "explicit", "confirmations", "confidence", "tier"),
+    ("decay", "explicit", "sessions", "confidence", "tier"),
     [
         ("durable", False, 1, 0.8, "durable"),
         ("session", False, 1, 0.8, "daily"),
@@ -81,7 +81,7 @@ def test_decay_counts_active_days_as_the_plan_has_it() -> None:
         ("permanent", False, 1, 0.5, "durable"),
     ],
 )
-def test_a_tier_follows_from_decay_and_confirmation(
-    decay: score.Decay, explicit: bool, confirmations: int, confidence: float, tier: str
+def test_a_tier_follows_from_decay_and_from_how_many_sessions_it_was_said_in(
+    decay: score.Decay, explicit: bool, sessions: int, confidence: float, tier: str
 ) -> None:
-    assert score.tier(decay=decay, explicit=explicit, confirmations=confirmations, confidence=confidence) == tier
+    assert score.tier(decay=decay, explicit=explicit, sessions=sessions, confidence=confidence) == tier

@@ -295,6 +295,7 @@ ILLS: list[tuple[str, str, str, Callable[[Patient], Scene]]] = [
     ("quarantine", "note", "1 note lies", _quarantined),
     ("store", "note", "was not read to its end", lambda p: replace(p.scene, store_problems=None)),
     ("store", "fail", "the database is damaged: turns: 3 wrong", lambda p: replace(p.scene, store_problems=("turns: 3 wrong",))),
+    ("beliefs", "warn", "every memory was said somewhere: not so of m1", lambda p: replace(p.scene, broken_rules=(("every memory was said somewhere: not so of m1", "csmd forget m1"),))),
     ("socket", "note", "is too long for a socket: it is /tmp/csmd-1/abc.sock", _socket),
     ("clock", "warn", "the newest turn is of 2031", lambda p: replace(p.scene, newest_turn=LATER)),
     ("clock", "warn", "the clock says 1984", lambda p: replace(p.scene, now_s=450_000_000.0)),

@@ -58,6 +58,7 @@ def test_the_list_of_tools_is_the_registry(parts: Any) -> None:
         "csm_session_tombstone",
         "csm_privacy_purge", "csm_privacy_lift", "csm_privacy_scan",
         "csm_backup_make", "csm_probe_take",
+        "csm_memory_candidate_generate", "csm_memory_merge", "csm_memory_archive", "csm_memory_backfill_embeddings",
     }  # fmt: skip
     with pytest.raises(BadInput, match="unknown tool 'csm_nothing'"):
         parts.call("csm_nothing")

@@ -11,6 +11,7 @@ from typing import Any
 import pytest
 
 from csmd.store import (
+    beliefs,
     context,
     counts,
     cursors,
@@ -28,6 +29,7 @@ from csmd.store import (
     stream,
     tombstones,
     unheard,
+    upkeep,
     vectors,
 )
 from csmd.store.core import Store
@@ -143,6 +145,11 @@ HOT: dict[str, Any] = {
     "injected": lambda rows, _: context.injected(rows, "s1"),
     "was_told": lambda rows, _: context.was_told(rows, "s1", "m1"),
     "add_receipt": _receipt,
+    "near": lambda rows, _: context.near(rows, [0, 1], "s1"),
+    "kind_of": lambda rows, _: search.kind_of(rows, "l1"),
+    "upkeep of new memories": lambda rows, _: (upkeep.after(rows, 0, limit=9), upkeep.dropped(rows)),
+    "upkeep of one": lambda rows, _: (upkeep.about(rows, "m1"), upkeep.is_merged(rows, memories.by_seqs(rows, [1])[1])),
+    "changes_of": lambda rows, _: beliefs.changes_of(rows, "m1"),
     "instructions of a brief": lambda rows, _: instructions.texts(rows, [1]),
     "instructions read again": lambda rows, given: instructions.replace(rows, 1, INSTRUCTED, now=given.now),
     "instructions known": lambda rows, _: instructions.hashes(rows, 1),

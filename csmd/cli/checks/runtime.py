@@ -127,6 +127,11 @@ def _store(scene: Scene) -> Iterator[Finding]:
         yield fail(f"the database is damaged: {problem}")
 
 
+def _beliefs(scene: Scene) -> Iterator[Finding]:
+    for what, remedy in scene.broken_rules:
+        yield warn(what, remedy)
+
+
 def _hung_mark(scene: Scene) -> Iterator[Finding]:
     mark = scene.paths.hung_mark
     if mark.exists() and scene.status is not None:
@@ -185,6 +190,8 @@ CHECKS: tuple[Check, ...] = (
           remedy="nothing has to be done; if they become more, put one into a bug report: it says where and why, never what"),
     Check(id="store", question="Is the database sound?", look=_store,
           remedy="`csmd repair --dry-run` says what could be had, `csmd repair` does it"),
+    Check(id="beliefs", question="Does what is believed keep its rules?", look=_beliefs,
+          remedy="`csmd governance` lists the rules and what breaks them"),
     Check(id="socket", question="Does the socket lie in the home?", look=_socket,
           remedy="nothing has to be done; a shorter CSMD_HOME brings it back"),
     Check(id="clock", question="Is the clock right?", look=_clock,

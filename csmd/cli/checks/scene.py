@@ -69,6 +69,8 @@ class Scene:
     ran: tuple[Ran, ...] = ()
     store_problems: tuple[str, ...] | None = None
     """None where it was not asked."""
+    broken_rules: tuple[tuple[str, str], ...] = ()
+    """(what of the rules of what may be believed does not hold, the remedy)."""
     newest_turn: str = ""
 
     @property

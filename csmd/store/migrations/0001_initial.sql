@@ -189,7 +189,9 @@ create table memories (
   superseded_by text not null default '',
   -- The project it was merged out of, and the memory that says the same for both since; 0 for none.
   origin_seq integer not null default 0,
-  twin_of integer not null default 0
+  twin_of integer not null default 0,
+  -- When a session last made use of it: its age begins again, as after a confirmation; '' for never.
+  used_at text not null default ''
 );
 create index memories_by_twin on memories (twin_of) where twin_of > 0;
 create index memories_by_hash on memories (project_seq, text_hash);
@@ -217,6 +219,20 @@ create table links (
   primary key (from_seq, to_seq, relationship)
 ) without rowid;
 create index links_by_to on links (to_seq);
+
+-- Why a belief is no longer what it was: merged, archived, superseded, edited; undone or in force.
+create table belief_changes (
+  seq integer primary key autoincrement,
+  memory_id text not null,
+  change text not null,
+  before text not null,
+  after text not null,
+  reason text not null,
+  by_whom text not null,
+  at text not null,
+  undone_at text not null default ''
+);
+create index belief_changes_by_memory on belief_changes (memory_id, seq);
 
 -- One queue of what may become a memory or be done to memories, whichever rule put it there; of one that waits there is one.
 create table candidates (

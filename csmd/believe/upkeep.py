@@ -1,0 +1,236 @@
+"""What is to be mended among memories, and how: findings, the queue they are put into, actions; pure planning.
+
+The plan is the dry run. Every action carries the versions of the memories that it saw. What was planned and
+performed is not planned again: a plan of what a plan has left is empty.
+"""
+
+from __future__ import annotations
+
+import hashlib
+from collections.abc import Collection, Mapping, Sequence
+from dataclasses import dataclass, replace
+from typing import Literal
+
+from csmd import text
+from csmd.believe import alike, score
+from csmd.model import AUTHORITY_RANK, Candidate, CandidateKind, CandidateStatus, Evidence, Memory
+
+SOURCE = "upkeep"
+#: Kind -> what becomes of it: waiting for its turn, or for a person.
+STATUS: dict[CandidateKind, CandidateStatus] = {
+    "duplicate": "open", "near_duplicate": "needs_review", "stale": "open", "missing_embedding": "open",
+    "orphan": "needs_review",
+}  # fmt: skip
+#: Of a memory's words, as many characters as a candidate quotes; of its sources, as many as it names.
+QUOTED, SOURCES = 160, 2
+#: (project, kind, fingerprint): what makes two candidates the same one.
+Key = tuple[int, str, str]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Finding:
+    """Something to be mended, with the memories it is about; of two that say the same, the one that stays first."""
+
+    kind: CandidateKind
+    memories: tuple[Memory, ...]
+    reason: str
+    confidence: float
+
+    @property
+    def fingerprint(self) -> str:
+        """The same for the same memories, whichever of them stays."""
+        return " ".join(sorted(memory.id for memory in self.memories))
+
+    @property
+    def key(self) -> Key:
+        """What makes it the same as a candidate that waits."""
+        return self.memories[-1].project_seq, self.kind, self.fingerprint
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Action:
+    """One thing to do to one memory: `merge` it into another, `archive` it, or `embed` it again."""
+
+    kind: Literal["merge", "archive", "embed"]
+    memory: Memory
+    into: Memory | None
+    reason: str
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Queueing:
+    """What changes in the queue: candidates to put there, and those whose matter is mended."""
+
+    put: tuple[Candidate, ...] = ()
+    settle: tuple[Candidate, ...] = ()
+
+
+# --- findings
+
+
+def rank(memory: Memory) -> tuple[bool, int, float, int, str, str]:
+    """Which of two that say the same stays, the least first: pinned, by authority, sureness, evidence, age."""
+    return (
+        not memory.pinned, -AUTHORITY_RANK[memory.authority], -memory.confidence, -len(memory.provenance),
+        memory.created_at, memory.id,
+    )  # fmt: skip
+
+
+def is_alive(memory: Memory) -> bool:
+    """Whether a memory is still put forward by itself."""
+    return memory.tier != "archive" and not memory.superseded_by
+
+
+def stands_for(keeper: Memory, other: Memory, *, everywhere: Mapping[int, int]) -> bool:
+    """Whether one memory is seen wherever another is; `everywhere` maps a project to the row of what holds all around it."""
+    return keeper.project_seq in (other.project_seq, everywhere.get(other.project_seq, 0))
+
+
+def duplicates(
+    memories: Sequence[Memory], *, everywhere: Mapping[int, int], dropped: Collection[Key] = ()
+) -> list[Finding]:
+    """The memories that say what another one says already, each beside the one that stays; the surest findings first.
+
+    Each goes once at most, and takes in none after that; done in this order, nothing is left to be found.
+    """
+    alive = [memory for memory in memories if is_alive(memory)]
+    found: list[Finding] = []
+    for pair in alike.pairs(alive, everywhere=everywhere):
+        one, other = sorted((alive[pair.one], alive[pair.other]), key=rank)
+        if not stands_for(one, other, everywhere=everywhere):
+            one, other = other, one  # what holds everywhere stays, however sure the project's own is
+        if stands_for(one, other, everywhere=everywhere) and may_go(other, one):
+            finding = duplicate(one, other, share=pair.share, exact=pair.exact)
+            if finding.key not in dropped:
+                found.append(finding)
+    found.sort(key=lambda one: (one.kind, rank(one.memories[0]), -one.confidence, one.fingerprint))
+    gone: set[str] = set()
+    kept = []
+    for finding in found:
+        keeper, goes = (memory.id for memory in finding.memories)
+        if keeper not in gone and goes not in gone:
+            gone.add(goes)
+            kept.append(finding)
+    return kept
+
+
+def may_go(memory: Memory, into: Memory) -> bool:
+    """What is pinned stays, and what the user said does not vanish behind an assistant's words."""
+    return not memory.pinned and AUTHORITY_RANK[memory.authority] <= AUTHORITY_RANK[into.authority]
+
+
+def duplicate(keeper: Memory, other: Memory, *, share: float, exact: bool) -> Finding:
+    """The finding of a memory that says what another one says."""
+    said = "says the same" if exact else f"shares {share * 100:.0f} % of its words"
+    return Finding(
+        kind="duplicate" if exact else "near_duplicate",
+        memories=(keeper, other),
+        reason=f"{other.id} {said} as {keeper.id}" if exact else f"{other.id} {said} with {keeper.id}",
+        confidence=round(share, 4),
+    )
+
+
+def stale(memory: Memory) -> Finding:
+    """The finding of a memory that has faded below what is worth keeping at hand."""
+    return Finding(
+        kind="stale",
+        memories=(memory,),
+        reason=f"neither told nor used since {memory.fresh_at[:10]}: its confidence has faded below {score.ARCHIVE_BELOW * 100:.0f}",
+        confidence=round(1 - memory.confidence, 4),
+    )
+
+
+def missing_embedding(memory: Memory) -> Finding:
+    """The finding of a memory that search by meaning cannot find."""
+    return Finding(
+        kind="missing_embedding", memories=(memory,), reason="it was passed by and has no vector", confidence=1.0
+    )
+
+
+def orphan(memory: Memory) -> Finding:
+    """The finding of a memory of whose sources nothing is left."""
+    return Finding(
+        kind="orphan", memories=(memory,), reason="none of the turns that told it is there any more", confidence=1.0
+    )
+
+
+# --- the queue
+
+
+def candidate(finding: Finding, *, now: str) -> Candidate:
+    """A finding as it is put into the queue."""
+    project, kind, fingerprint = finding.key
+    digest = hashlib.sha256(f"{kind}:{project}:{fingerprint}:{now}".encode()).hexdigest()[:10]
+    quotes = [f'"{text.cut(text.squeeze(memory.text), QUOTED)}"' for memory in finding.memories]
+    sources = {
+        source.uuid: Evidence(uuid=source.uuid, session_id=source.session_id, at=source.at)
+        for memory in finding.memories
+        for source in memory.provenance[:SOURCES]
+    }
+    return Candidate(
+        id=f"c{digest}", kind=finding.kind, source=SOURCE, project_seq=project, fingerprint=fingerprint,
+        text=" and ".join(quotes), reason=finding.reason, confidence=finding.confidence, created_at=now, updated_at=now,
+        gate=finding.memories[0].gate, category=finding.memories[0].category, status=STATUS[finding.kind],
+        memory_ids=tuple(memory.id for memory in finding.memories), evidence=tuple(sources.values()),
+    )  # fmt: skip
+
+
+def queueing(
+    findings: Sequence[Finding], waiting: Sequence[Candidate], *, dropped: Collection[Key], now: str
+) -> Queueing:
+    """What the queue lacks of the findings, and what waits there though nothing of the kind is found any more."""
+    known = {key_of(one): one for one in waiting}
+    wanted = {finding.key: finding for finding in findings if finding.key not in dropped}
+    return Queueing(
+        put=tuple(candidate(finding, now=now) for key, finding in wanted.items() if key not in known),
+        settle=tuple(one for key, one in known.items() if key not in wanted),
+    )
+
+
+def key_of(one: Candidate) -> Key:
+    """What makes a candidate the same as a finding."""
+    return one.project_seq, one.kind, one.fingerprint
+
+
+# --- actions
+
+
+def actions(findings: Sequence[Finding], *, kinds: Collection[CandidateKind]) -> tuple[Action, ...]:
+    """What mends the findings of some kinds; an orphan only a person can judge."""
+    made = []
+    for finding in findings:
+        if finding.kind not in kinds:
+            continue
+        if finding.kind in ("duplicate", "near_duplicate"):
+            keeper, other = finding.memories
+            made.append(Action(kind="merge", memory=other, into=keeper, reason=finding.reason))
+        elif finding.kind == "stale":
+            made.append(Action(kind="archive", memory=finding.memories[0], into=None, reason=finding.reason))
+        elif finding.kind == "missing_embedding":
+            made.append(Action(kind="embed", memory=finding.memories[0], into=None, reason=finding.reason))
+    return tuple(made)
+
+
+def absorbed(keeper: Memory, other: Memory, *, confirmations: int) -> Memory:
+    """The memory that stays, as sure as so many more turns make it; its authority and words are its own."""
+    confidence = keeper.confidence
+    for _ in range(confirmations):
+        confidence = score.confirm(confidence, pinned=keeper.pinned)
+    provenance = {source.uuid: source for source in (*keeper.provenance, *other.provenance)}
+    sessions = {source.session_id for source in provenance.values()}
+    tier = score.tier(decay=keeper.decay, explicit=False, sessions=len(sessions), confidence=confidence)
+    return replace(
+        keeper,
+        confidence=confidence,
+        tier="durable" if tier == "durable" else keeper.tier,
+        confirmed_at=max(keeper.confirmed_at, other.confirmed_at),
+        used_at=max(keeper.used_at, other.used_at),
+    )
+
+
+def released(keeper: Memory, *, raised: float, without: Collection[str]) -> Memory:
+    """The memory that stayed, as it would be without what a merge brought: sources and sureness."""
+    left = [source for source in keeper.provenance if source.uuid not in without]
+    confidence = keeper.confidence if keeper.pinned else round(max(0.0, keeper.confidence - raised), 4)
+    confirmed = max((source.at for source in left), default=keeper.confirmed_at)
+    return replace(keeper, confidence=confidence, confirmed_at=confirmed)
