@@ -21,6 +21,7 @@ TEXT_COLUMNS: frozenset[tuple[str, str]] = frozenset(
         ("turns", "text"),
         ("statements", "text"),
         ("memories", "text"),
+        ("packets", "subject"),
         ("candidates", "text"),
         ("candidates", "reason"),
         ("files", "path"),
@@ -53,6 +54,7 @@ STRUCTURE: dict[str, frozenset[str]] = {
     ),
     "provenance": frozenset({"uuid", "session_id", "at", "role"}),
     "links": frozenset({"relationship", "created_at"}),
+    "packets": frozenset({"uuid", "kind", "outcome", "at", "stance"}),
     "candidates": frozenset(
         {"id", "kind", "source", "fingerprint", "gate", "category", "status", "memory_ids", "created_at", "updated_at"}
     ),

@@ -32,6 +32,7 @@ WAYS: dict[tuple[str, str], tuple[Way, str]] = {
     ("turns", "text"): ("turn", "seq"),
     ("statements", "text"): ("drop", "seq"),
     ("memories", "text"): ("memory", "seq"),
+    ("packets", "subject"): ("drop", "seq"),
     ("candidates", "text"): ("drop", "seq"),
     ("candidates", "reason"): ("drop", "seq"),
     ("projects", "root"): ("rewrite", "seq"),
