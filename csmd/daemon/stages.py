@@ -11,9 +11,11 @@ from datetime import UTC, datetime, timedelta
 from typing import TYPE_CHECKING
 
 from csmd.believe import stage as believe
+from csmd.believe import stage_habits
 from csmd.daemon import easing, embedding
 from csmd.daemon.now import iso
 from csmd.distill import stage as distill
+from csmd.distill import stage_packets
 from csmd.store.cursors import Behind
 
 if TYPE_CHECKING:
@@ -48,9 +50,10 @@ class Stages:
         self._open, rested = False, now >= self._next_look
         worked = self._steward.guard("distill", lambda: self.distill() > 0)
         worked |= self._steward.guard("believe", lambda: self.believe() > 0)
+        worked |= self._steward.guard("habits", lambda: self.habits() > 0)
         # A job embeds by itself, or was asked not to.
         embedded = not at_job and self._steward.guard("embed", lambda: self.embed_some() > 0)
-        failed = any(what.startswith(("distill", "believe", "embed")) for what in list(self._steward.trouble))
+        failed = any(what.startswith(("distill", "believe", "habits", "embed")) for what in list(self._steward.trouble))
         more = self._steward.backlog or self._steward.stopping
         through = not (at_job or worked or embedded or self._open or more)
         # After a rest what was stored behind a burst's back goes back, too.
@@ -113,6 +116,20 @@ class Stages:
     def believe_some(self) -> tuple[int, int]:
         """Makes memories of one batch of statements; (looked at, new)."""
         return believe.believe(self._steward.store)
+
+    def habits(self, *, force: bool = False) -> int:
+        """Observes a part of every session that has new turns, else counts what changed; how much was looked at.
+
+        With `force` also what changed just now: else a project in which somebody is at work would be counted anew
+        with every turn.
+        """
+        settings, store, now = self._steward.config.settings, self._steward.store, datetime.now(UTC)
+        if not settings.stages_candidates:
+            return 0
+        quiet = "" if force else iso(now - timedelta(seconds=QUIET_S))
+        return stage_packets.step(store, now=iso(now)) or stage_habits.step(
+            store, now=iso(now), promoting=settings.stages_promote, quiet_before=quiet
+        )
 
     def embed_some(self) -> int:
         """Embeds one small batch: memories before turns; 0 when nothing waits or no model is there."""

@@ -107,15 +107,22 @@ def latest(rows: Rows, *, projects: Sequence[int] | None, limit: int) -> list[Pa
 # --- which projects were not scanned since
 
 
-def unscanned(rows: Rows) -> list[tuple[int, int]]:
-    """(project, where its packets end) of the projects whose packets changed; those without any that have habits first."""
+def unscanned(rows: Rows, *, quiet_before: str = "", now: str = "") -> list[tuple[int, int]]:
+    """(project, where its packets end) of the projects whose packets changed; those without any that have habits first.
+
+    With `quiet_before` without those whose latest packet is of a time between that and `now`.
+    """
     found = rows.all(
         "select p.seq, coalesce(x.top, 0) + 1 as top from projects p left join "
-        "(select project_seq, max(seq) as top from packets group by project_seq) x on x.project_seq = p.seq "
+        "(select project_seq, max(seq) as top, max(at) as latest from packets group by project_seq) x "
+        "on x.project_seq = p.seq "
         "left join cursors c on c.stage = :stage and c.subject = cast(p.seq as text) "
         "where (x.top is not null or exists (select 1 from candidates d where d.project_seq = p.seq and d.source = 'habits')) "
-        "and coalesce(c.position, 0) <> coalesce(x.top, 0) + 1 order by top, p.seq",
+        "and coalesce(c.position, 0) <> coalesce(x.top, 0) + 1 "
+        "and (cast(:quiet as text) = '' or x.latest is null or x.latest <= :quiet or x.latest > :now) order by top, p.seq",
         stage=SCAN,
+        quiet=quiet_before,
+        now=now,
     )
     return [(int(project), int(top)) for project, top in found]
 

@@ -216,6 +216,20 @@ create table links (
 ) without rowid;
 create index links_by_to on links (to_seq);
 
+-- Why a belief is no longer what it was: merged, archived, superseded, edited; undone or in force.
+create table belief_changes (
+  seq integer primary key autoincrement,
+  memory_id text not null,
+  change text not null,
+  before text not null,
+  after text not null,
+  reason text not null,
+  by_whom text not null,
+  at text not null,
+  undone_at text not null default ''
+);
+create index belief_changes_by_memory on belief_changes (memory_id, seq);
+
 -- What was observed in a session, by fixed names: orders, commands, milestones, errors. The words stay with their turn.
 create table packets (
   seq integer primary key autoincrement,
