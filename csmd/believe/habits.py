@@ -28,6 +28,8 @@ LEAST_SESSIONS = 2
 #: The share of a purpose's sessions that a command has to have, and of the milestones that a step has to stand before.
 REGULAR_COMMAND, REGULAR_STEP = 0.6, 0.7
 MOST_STEPS = 5
+#: Commands that are as sure as a promotion asks are told without those that are not.
+SURE = 0.7
 
 #: What a user asks for again and again -> what that says; an order that has no name of its own is quoted.
 SAYINGS: dict[str, str] = {
@@ -59,10 +61,9 @@ SAYINGS: dict[str, str] = {
 #: What is told of an order and is none: it says how a session went, not how somebody works.
 NOT_TOLD = frozenset({"fix the tests", "fix lint"})
 
-#: Purpose of a command -> how that it is served is said.
-SERVED = {
-    "test": "Tests are run with", "lint": "Linting is done with", "format": "Code is formatted with",
-    "check types": "Types are checked with", "build": "Builds are made with",
+#: Purpose of a command -> what the command does, in the order they are told.
+SERVES = {
+    "format": "formats the code", "lint": "lints", "check types": "checks types", "build": "builds", "test": "runs the tests",
 }  # fmt: skip
 #: Milestone -> (how what stands before it is told, fewest steps that make a procedure of it).
 BEFORE = {
@@ -146,25 +147,30 @@ def _orders(packets: Sequence[Packet]) -> list[Habit]:
 
 
 def _commands(packets: Sequence[Packet]) -> list[Habit]:
-    """The one command that serves a purpose in most of the sessions that serve it."""
+    """For each purpose the one command that serves it in most of the sessions that serve it; those that are sure together."""
     ran: dict[str, dict[str, list[Packet]]] = defaultdict(lambda: defaultdict(list))
     for one in packets:
         if one.kind == "tool" and (purpose := commands.purpose(one.subject)):
             ran[purpose][one.subject].append(one)
-    found = []
-    for purpose, by_command in ran.items():
-        total = len(_sessions(one for seen in by_command.values() for one in seen))
-        command, seen = min(by_command.items(), key=lambda pair: (-len(_sessions(pair[1])), pair[0]))
+    usual: list[tuple[float, str, str, list[Packet]]] = []
+    for purpose in (purpose for purpose in SERVES if purpose in ran):
+        total = len(_sessions(one for seen in ran[purpose].values() for one in seen))
+        command, seen = min(ran[purpose].items(), key=lambda pair: (-len(_sessions(pair[1])), pair[0]))
         count = len(_sessions(seen))
-        if count >= REGULAR_COMMAND * total:
-            found.append(
-                Habit(
-                    fingerprint=f"command:{purpose}", kind="belief", category="convention",
-                    core=f"{SERVED[purpose]} `{command}`", count=f"in {count} of {total} sessions that did",
-                    confidence=confidence(count, fit=count / total, against=0), seen=tuple(seen),
-                )
-            )  # fmt: skip
-    return found
+        if count >= max(LEAST_SESSIONS, REGULAR_COMMAND * total):
+            usual.append((confidence(count, fit=count / total, against=0), purpose, command, seen))
+    told = [one for one in usual if one[0] >= SURE] or usual
+    if not told:
+        return []
+    counts = [str(len(_sessions(seen))) for *_, seen in told]
+    return [
+        Habit(
+            fingerprint="commands", kind="belief", category="convention",
+            core=_listed([f"`{command}` {SERVES[purpose]}" for _, purpose, command, _ in told]),
+            count=f"in {_listed(counts)} sessions", confidence=min(sure for sure, *_ in told),
+            seen=tuple(one for *_, seen in told for one in seen),
+        )
+    ]  # fmt: skip
 
 
 def _procedures(packets: Sequence[Packet]) -> list[Habit]:
@@ -203,7 +209,7 @@ def _procedure(name: str, times: Sequence[tuple[Packet, dict[str, Packet]]]) -> 
     if not whole:
         return []
     words = [f"`{step}`" for step in regular] + ([f"`{times[-1][0].subject}`"] if name == "release" else [])
-    listed = words[0] if len(words) == 1 else f"{', '.join(words[:-1])}, then {words[-1]}"
+    listed = _listed(words, last=", then ")
     if len(words) == 1:
         told = told.removesuffix("come") + "comes"
     count = len(_sessions(end for end, _ in whole))
@@ -214,6 +220,10 @@ def _procedure(name: str, times: Sequence[tuple[Packet, dict[str, Packet]]]) -> 
             confidence=confidence(count, fit=least / len(times), against=0), seen=tuple(end for end, _ in whole),
         )
     ]  # fmt: skip
+
+
+def _listed(words: Sequence[str], *, last: str = " and ") -> str:
+    return words[0] if len(words) == 1 else f"{', '.join(words[:-1])}{last}{words[-1]}"
 
 
 def _step(one: Packet) -> str:

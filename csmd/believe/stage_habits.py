@@ -91,8 +91,9 @@ def _renew(rows: Rows, known: Candidate, one: Candidate, *, key: bytes, now: str
             candidates.renew(rows, known, one)
         return
     ours = [memory for memory in believed if inferred.is_ours(memory, known.text)]
-    if ours and promote.plan([one], profile=promote.DEFAULT, known={})[0].step != "promote":
-        for memory in ours:  # what would not become a memory now is none, whenever it was counted
+    stays = promote.plan([one], profile=promote.DEFAULT, known={})[0].step == "promote" and _core(known) == _core(one)
+    if ours and not stays:  # what would not become this memory now is none, whenever it was counted
+        for memory in ours:
             memories.delete(rows, memory)
         candidates.renew(rows, known, one)
         return
@@ -187,8 +188,8 @@ def _retell(rows: Rows, memory: Memory, candidate: Candidate, *, before: Sequenc
 
 
 def _sources(candidate: Candidate) -> list[Provenance]:
-    """The turns that speak for a candidate, the latest first: what it says now is what it said last."""
-    told = sorted((one for one in candidate.evidence if not one.against), key=lambda one: (one.at, one.uuid), reverse=True)
+    """The turns that speak for a candidate, the earliest first: that one states it, as of everything that is told again."""
+    told = sorted((one for one in candidate.evidence if not one.against), key=lambda one: (one.at, one.uuid))
     return [Provenance(uuid=one.uuid, session_id=one.session_id, at=one.at) for one in told]
 
 
