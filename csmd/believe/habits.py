@@ -167,7 +167,7 @@ def _commands(packets: Sequence[Packet]) -> list[Habit]:
         Habit(
             fingerprint="commands", kind="belief", category="convention",
             core=_listed([f"`{command}` {SERVES[purpose]}" for _, purpose, command, _ in told]),
-            count=f"in {_listed(counts)} sessions", confidence=min(sure for sure, *_ in told),
+            count=f"in {_listed(counts if len(set(counts)) > 1 else counts[:1])} sessions", confidence=min(sure for sure, *_ in told),
             seen=tuple(one for *_, seen in told for one in seen),
         )
     ]  # fmt: skip

@@ -15,6 +15,7 @@ import click
 import csmd
 from csmd.cli import ask as asking
 from csmd.cli import (
+    candidates,
     completion,
     doctor,
     intake,
@@ -48,6 +49,7 @@ SUBJECTS = (
     pause,
     intake,
     asking,
+    candidates,
     why,
     privacy,
     session,

@@ -153,11 +153,12 @@ def waiting(
     return _with_evidence(rows, found)
 
 
-def counts(rows: Rows) -> dict[str, dict[str, int]]:
-    """How many there are by kind and status."""
+def counts(rows: Rows, *, projects: Sequence[int] | None = None) -> dict[str, dict[str, int]]:
+    """How many there are of some projects (None: all) by kind and status."""
+    scope = "" if projects is None else f"where project_seq in ({', '.join(str(int(p)) for p in projects)})"
     found: dict[str, dict[str, int]] = {}
     for kind, status, count in rows.all(
-        "select kind, status, count(*) from candidates group by kind, status order by kind, status"
+        f"select kind, status, count(*) from candidates {scope} group by kind, status order by kind, status"  # noqa: S608
     ):
         found.setdefault(str(kind), {})[str(status)] = int(count)
     return found
