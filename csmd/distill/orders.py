@@ -45,7 +45,7 @@ _LEAD = r"^\W*(?:(?:yes|yeah|ok|okay|sure|great|fine|perfect|now|then|and|also|p
 ORDERS: tuple[Order, ...] = (
     _order(
         "add tests",
-        r"\b(?:add|adds|write|create|include|extend|propose|have|need)\b[^.?!]{0,45}\b(?:test ?cases?|(?:unit|integration|regression)[- ]tests?|tests?)\b(?! (?:repo|data|skill|user|server|file|run))",
+        r"\b(?:add|adds|write|create|include|extend|propose|have|(?<!no )need)\b[^.?!]{0,45}\b(?:test ?cases?|(?:unit|integration|regression)[- ]tests?|tests?)\b(?! (?:repo|data|skill|user|server|file|run))",
         r"\b(?:make sure|ensure)\b.{0,30}\b(?:is|are|gets?) tested\b",
         r"\bcover\b.{0,30}\bby (?:a )?tests?\b",
     ),
@@ -87,10 +87,11 @@ ORDERS: tuple[Order, ...] = (
         "commit",
         _LEAD + r"commit\b(?! message)",
         r"(?:\b(?:and|then|please)|,)\s+commit\b(?! message)",
+        r"(?<=n't )commit\b|(?<=not )commit\b|(?<=never )commit\b",
         r"\bcommit (?:this|it|these|all|everything|the (?:changes|merge|fix))\b",
         most_words=BARE_WORDS,
     ),
-    _order("push", _LEAD + r"push\b", r"(?:\b(?:and|then|please)|,)\s+push\b(?! (?:back|notification))", most_words=BARE_WORDS),
+    _order("push", _LEAD + r"push\b", r"(?:\b(?:and|then|please)|,)\s+push\b(?! (?:back|notification))", r"(?<=n't )push\b|(?<=not )push\b|(?<=never )push\b", most_words=BARE_WORDS),
     _order(
         "take in the main branch",
         r"\b(?:merge|rebase|update|pull|sync)\b.{0,30}\b(?:origin|upstream|parent(?: branch)?|main|master|trunk)\b",
@@ -140,7 +141,7 @@ _AGAINST = re.compile(
 )
 _NOT_YET = re.compile(r"\b(?:yet|for now|until|unless|before|right now|already)\b", re.IGNORECASE)
 _ASKS = re.compile(
-    r"\b(?:can|could|should|would|shall) (?:you|we|i)\b|\blet'?s\b|\bplease\b|\bi(?:'d| would) like\b|\bi want\b|\bwe (?:should|need|want)\b|\bmake sure\b|\balso\b",
+    r"\b(?:can|could|should|would|shall) (?:you|we|i)\b|\blet'?s\b|\bplease\b|\bi(?:'d| would) like\b|\bi want\b|\bwe (?:should|need|want)\b|\bmake sure\b|\balso\b|\bare you (?:really )?sure\b",
     re.IGNORECASE,
 )
 _ONLY_ASKS = re.compile(r"\W*(?:why|what|how|where|when|which|who|is|are|does|do we|did|was|were|has|have)\b", re.I)

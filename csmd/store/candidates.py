@@ -89,16 +89,16 @@ def renew(rows: Rows, known: Candidate, candidate: Candidate) -> bool:
 
     It keeps its id; `known` is as it was read.
     """
-    ident = {"id": known.id, "seq": known.seq, "version": known.version, "created_at": known.created_at}
-    if replace(candidate, **ident) == known:
+    if replace(candidate, id=known.id, seq=known.seq, version=known.version) == known:
         return False
     rows.run(
         "update candidates set text = :text, reason = :reason, gate = :gate, category = :category, "
         "confidence = :confidence, reinforcement = :reinforcement, contradicted = :contradicted, status = :status, "
-        "memory_ids = :memories, updated_at = :updated, version = version + 1 where seq = :seq",
+        "memory_ids = :memories, created_at = :created, updated_at = :updated, version = version + 1 where seq = :seq",
         text=candidate.text, reason=candidate.reason, gate=candidate.gate, category=candidate.category,
         confidence=candidate.confidence, reinforcement=candidate.reinforcement, contradicted=candidate.contradicted,
-        status=candidate.status, memories=" ".join(candidate.memory_ids), updated=candidate.updated_at, seq=known.seq,
+        status=candidate.status, memories=" ".join(candidate.memory_ids), created=candidate.created_at,
+        updated=candidate.updated_at, seq=known.seq,
     )  # fmt: skip
     rows.run("delete from candidate_evidence where candidate_seq = :seq", seq=known.seq)
     _cite(rows, known.seq, candidate.evidence)
