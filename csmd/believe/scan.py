@@ -57,7 +57,8 @@ def _of_habit(habit: Habit, project: int) -> Candidate:
         project_seq=project,
         fingerprint=habit.fingerprint,
         text=habit.text,
-        reason=f"seen {len(habit.seen)} times in {habit.sessions} sessions" + (f", against it {against}" * bool(against)),
+        reason=f"seen {len(habit.seen)} times in {habit.sessions} sessions"
+        + (f", against it {against}" * bool(against)),
         confidence=habit.confidence,
         created_at=min(one.at for one in habit.seen),
         updated_at=max(one.at for one in habit.seen),

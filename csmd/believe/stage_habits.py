@@ -85,7 +85,9 @@ def _renew(rows: Rows, known: Candidate, one: Candidate, *, key: bytes, now: str
         return
     believed = _memories(rows, known)
     if not believed:
-        if tombstones.keeps_out(rows, known.text, correction=False, authority=scan.KINDS[known.kind].authority, key=key):
+        if tombstones.keeps_out(
+            rows, known.text, correction=False, authority=scan.KINDS[known.kind].authority, key=key
+        ):
             candidates.settle(rows, known, "dropped", now=now)
         else:  # its sources were purged, others are left
             candidates.renew(rows, known, one)
@@ -111,7 +113,9 @@ def _memories(rows: Rows, candidate: Candidate) -> list[Memory]:
 
 def look(rows: Rows, *, projects: Sequence[int] | None, profile: Profile) -> list[Action]:
     """What is to be done with the candidates that wait in some projects (None: all)."""
-    found = [one for one in candidates.waiting(rows, projects=projects, limit=MOST_CANDIDATES) if one.kind in scan.KINDS]
+    found = [
+        one for one in candidates.waiting(rows, projects=projects, limit=MOST_CANDIDATES) if one.kind in scan.KINDS
+    ]
     known = {one.id: memory.id for one in found if (memory := _said_already(rows, one)) is not None}
     return promote.plan(found, profile=profile, known=known)
 
@@ -151,9 +155,7 @@ def _promote(rows: Rows, action: Action, *, key: bytes, now: str, origin: str) -
     if believe.is_forgotten(rows, replace(statement, text=candidate.text), key=key):
         ident, new = "", False
     else:
-        ident, new = believe.remember(
-            rows, statement, source, project=candidate.project_seq, origin=origin, key=key
-        )
+        ident, new = believe.remember(rows, statement, source, project=candidate.project_seq, origin=origin, key=key)
     if not ident:
         candidates.settle(rows, candidate, "dropped", now=now)
         return ""
@@ -202,7 +204,11 @@ def _said_already(rows: Rows, candidate: Candidate) -> Memory | None:
     """A memory of the same project that says the same, in its words or nearly."""
     for said in dict.fromkeys((_core(candidate), candidate.text)):
         statement = Statement(
-            text=said, gate=candidate.gate, category=candidate.category, confidence=candidate.confidence, authority="user"
+            text=said,
+            gate=candidate.gate,
+            category=candidate.category,
+            confidence=candidate.confidence,
+            authority="user",
         )
         found = believe.said_already(rows, statement, project=candidate.project_seq)
         if found is not None:

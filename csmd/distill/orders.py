@@ -199,7 +199,11 @@ def own_words(said: str) -> str:
     bare = text.normalise(_POLITE.sub("", _POLITE.sub("", said)))
     if len(bare.split()) not in OWN_WORDS or len(bare) > SUBJECT_CHARACTERS or len(text.content_words(bare)) < 2:
         return ""
-    return "" if _NO_ORDER.search(bare) or _ONLY_ASKS.match(bare) or said.rstrip().endswith("?") and not _ASKS.search(said) else bare
+    return (
+        ""
+        if _NO_ORDER.search(bare) or _ONLY_ASKS.match(bare) or (said.rstrip().endswith("?") and not _ASKS.search(said))
+        else bare
+    )
 
 
 def _units(said: str) -> list[str]:

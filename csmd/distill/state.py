@@ -29,7 +29,9 @@ _PRESSES = re.compile(
     r"\b(?:asap|urgent(?:ly)?|immediately|right now|hurry|quick(?:ly)?|blocking|blocker|production is|outage|deadline|today)\b|!!",
     re.IGNORECASE,
 )
-_APPROVES = re.compile(r"^\W*(?:yes|yeah|yep|ok|okay|sure|do it|go ahead|sounds good|agreed|let'?s|lgtm)\b", re.IGNORECASE)
+_APPROVES = re.compile(
+    r"^\W*(?:yes|yeah|yep|ok|okay|sure|do it|go ahead|sounds good|agreed|let'?s|lgtm)\b", re.IGNORECASE
+)
 _ASKS = re.compile(r"\?\s*$|^\W*(?:why|what|how|where|when|which|who|is|are|does|do|did)\b", re.IGNORECASE)
 _ORDERS = re.compile(
     r"\b(?:can|could|would) (?:you|we)\b|\bplease\b|^\W*(?:now |then |and |also )?(?:add|fix|remove|make|run|update|change|commit|push|create|write|use|check|review|move|rename|implement|merge|rebase|try|show|give|do)\b",

@@ -20,9 +20,7 @@ def is_ours(memory: Memory, said: str) -> bool:
     return memory.origin == ORIGIN and not memory.pinned and memory.text == said
 
 
-def retell(
-    rows: Rows, memory: Memory, *, text_hash: str, sources: Sequence[Provenance], before: Sequence[str]
-) -> None:
+def retell(rows: Rows, memory: Memory, *, text_hash: str, sources: Sequence[Provenance], before: Sequence[str]) -> None:
     """Gives a memory its words, thresholds and sources of now; `before` are the uuids that it rested on as inferred.
 
     Sources of other origin (a user who said the same) stay.

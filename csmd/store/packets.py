@@ -137,7 +137,9 @@ def _scan_again(rows: Rows, projects: Iterable[int]) -> None:
 
 def take_back(rows: Rows, uuid: str) -> None:
     """Removes what was observed of a turn, and the evidence it was; a candidate that has none left is gone."""
-    projects = {int(seq) for (seq,) in rows.all("delete from packets where uuid = :uuid returning project_seq", uuid=uuid)}
+    projects = {
+        int(seq) for (seq,) in rows.all("delete from packets where uuid = :uuid returning project_seq", uuid=uuid)
+    }
     touched = rows.all("delete from candidate_evidence where uuid = :uuid returning candidate_seq", uuid=uuid)
     for (seq,) in touched:
         rows.run(

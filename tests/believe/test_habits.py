@@ -16,7 +16,9 @@ CALM = State(frustration=0.0, energy=0.5, stance="orders", urgency=0.0)
 _NUMBERS = itertools.count(1)
 
 
-def packet(session: int, kind: PacketKind, subject: str, outcome: str = "asked", *, ordinal: int = 0, words: int = 3) -> Packet:
+def packet(
+    session: int, kind: PacketKind, subject: str, outcome: str = "asked", *, ordinal: int = 0, words: int = 3
+) -> Packet:
     number = next(_NUMBERS)
     return Packet(
         kind=kind, subject=subject, outcome=outcome, uuid=f"u{session}-{kind}-{subject}-{ordinal or number}",
@@ -47,7 +49,9 @@ def test_the_command_that_serves_a_purpose_in_most_sessions_is_told() -> None:
     ran = [packet(number, "tool", "mise run test", "ok") for number in range(41)]
     other = [packet(number, "tool", "go test", "ok") for number in range(41, 43)]
     linted = [packet(number, "tool", "mise run lint", "ok") for number in range(9)]
-    assert told(ran + other + linted) == {"commands": "`mise run lint` lints and `mise run test` runs the tests: in 9 and 41 sessions."}
+    assert told(ran + other + linted) == {
+        "commands": "`mise run lint` lints and `mise run test` runs the tests: in 9 and 41 sessions."
+    }
     assert told(ran[:3] + other) == {"commands": "`mise run test` runs the tests: in 3 sessions."}
     assert told(ran[:2] + other) == {}, "neither of two is the one"
 
@@ -63,7 +67,9 @@ def test_what_stands_before_every_release_is_a_procedure() -> None:
         "procedure:release": "A release is `CHANGELOG.md`, `package.json`, then `git tag`: 4 of 4 times."
     }
     some = [one for number in range(4) for one in release(number, changelog=number > 0)]
-    assert told(some) == {"procedure:release": "A release is `CHANGELOG.md`, `package.json`, then `git tag`: 3 of 4 times."}
+    assert told(some) == {
+        "procedure:release": "A release is `CHANGELOG.md`, `package.json`, then `git tag`: 3 of 4 times."
+    }
     assert told([one for number in range(4) for one in release(number, changelog=number > 2)]) == {}
 
 
@@ -105,7 +111,11 @@ def test_confidence_stays_within_bounds_and_contradiction_lowers_it(count: int, 
 def test_what_counts_against_it_needs_a_person_and_an_assistants_command_is_its_word() -> None:
     packets = [packet(number, "order", "commit") for number in range(5)] + [packet(9, "order", "commit", "against")]
     (one,) = scan.candidates(packets, project=1)
-    assert (one.status, one.contradicted, [source.against for source in one.evidence].count(True)) == ("needs_review", 1, 1)
+    assert (one.status, one.contradicted, [source.against for source in one.evidence].count(True)) == (
+        "needs_review",
+        1,
+        1,
+    )
     assert {kind: rule.authority for kind, rule in scan.KINDS.items()} == {
         "preference": "user", "opinion": "user", "belief": "assistant", "worldview": "assistant", "drift_warning": "assistant",
     }  # fmt: skip

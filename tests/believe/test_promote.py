@@ -49,4 +49,8 @@ def test_the_relaxed_thresholds_are_lower_and_skip_no_gate() -> None:
 def test_the_surest_come_first_whatever_the_order() -> None:
     some = [replace(SURE, id=f"c{number}", confidence=number / 10, fingerprint=str(number)) for number in (3, 9, 5)]
     for given in (some, some[::-1]):
-        assert [action.candidate.id for action in promote.plan(given, profile=promote.DEFAULT, known={})] == ["c9", "c5", "c3"]
+        assert [action.candidate.id for action in promote.plan(given, profile=promote.DEFAULT, known={})] == [
+            "c9",
+            "c5",
+            "c3",
+        ]

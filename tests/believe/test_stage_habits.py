@@ -36,7 +36,9 @@ def key_of(rows: Rows) -> bytes:
 
 def say(rows: Rows, session: int, *said: str, name: str = "alpha", start: int = 0, kind: TurnKind = "user") -> None:
     """A session in which a user says these things, one after the other."""
-    home = projects.settle(rows, Project(key=name, root=f"/p/{name}", name=name, kind="git", place=f"/p/{name}"), now=NOW)
+    home = projects.settle(
+        rows, Project(key=name, root=f"/p/{name}", name=name, kind="git", place=f"/p/{name}"), now=NOW
+    )
     for number, body in enumerate(said, start):
         turn = Turn(
             uuid=f"u{session}-{number}", session_id=f"s{session}", kind=kind, text=body, cwd=f"/p/{name}",
@@ -72,7 +74,10 @@ def everything(rows: Rows) -> list[Any]:
     return [
         rows.all(f"select {columns} from {table} order by 1, 2")
         for table, columns in (
-            ("memories", "id, text, confidence, authority, origin, session_id, created_at, confirmed_at, hot_until, tier"),
+            (
+                "memories",
+                "id, text, confidence, authority, origin, session_id, created_at, confirmed_at, hot_until, tier",
+            ),
             ("provenance p join memories m on m.seq = p.memory_seq", "m.id, p.uuid, p.role"),
             ("candidates", "id, status, text, reason, confidence, memory_ids, created_at, updated_at"),
             ("candidate_evidence e join candidates c on c.seq = e.candidate_seq", "c.id, e.uuid, e.against"),
@@ -84,7 +89,12 @@ def test_what_recurs_becomes_a_memory_with_its_turns_and_a_reason(store: Store) 
     asked(store, range(4), of=6)
     count(store)
     (memory,) = store.read(lambda rows: memories.listing(rows, projects=None))
-    assert (memory.text, memory.origin, memory.authority, memory.gate) == (TOLD.format(4, 6), "inferred", "user", "behavioral")
+    assert (memory.text, memory.origin, memory.authority, memory.gate) == (
+        TOLD.format(4, 6),
+        "inferred",
+        "user",
+        "behavioral",
+    )
     assert [(one.uuid, one.role) for one in memory.provenance] == [
         ("u0-1", "states"), ("u1-1", "confirms"), ("u2-1", "confirms"), ("u3-1", "confirms"),
     ]  # fmt: skip
@@ -96,11 +106,15 @@ def test_a_replay_changes_nothing(store: Store) -> None:
     asked(store, range(4), of=6)
     count(store)
     before = store.read(everything)
-    versions = store.read(lambda rows: rows.all("select version from candidates union all select version from memories"))
+    versions = store.read(
+        lambda rows: rows.all("select version from candidates union all select version from memories")
+    )
     store.write(lambda rows: rows.run("delete from cursors"))
     count(store)
     assert store.read(everything) == before
-    assert versions == store.read(lambda rows: rows.all("select version from candidates union all select version from memories"))
+    assert versions == store.read(
+        lambda rows: rows.all("select version from candidates union all select version from memories")
+    )
 
 
 @pytest.mark.parametrize("seed", range(3))
@@ -146,7 +160,14 @@ def test_a_purged_session_takes_its_packets_evidence_and_share_of_the_count_alon
         purge.honour(rows, key_of(rows))
 
     store.write(lambda rows: forget(rows, "s0", "s1"))
-    assert store.read(lambda rows: rows.value("select count(*) from packets p join sessions s on s.seq = p.session_seq where s.id < 's2'")) == 0
+    assert (
+        store.read(
+            lambda rows: rows.value(
+                "select count(*) from packets p join sessions s on s.seq = p.session_seq where s.id < 's2'"
+            )
+        )
+        == 0
+    )
     assert store.read(lambda rows: rows.value("select count(*) from candidate_evidence where session_id < 's2'")) == 0
     count(store)
     assert texts(store) == [TOLD.format(3, 3)]
@@ -209,9 +230,7 @@ def test_what_a_person_said_already_is_confirmed_by_nobody_and_not_doubled(store
     asked(store, range(4), of=4)
     source = Provenance(uuid="cli:1", session_id="", at=NOW)
     home = store.read(lambda rows: int(rows.value("select seq from projects where key = 'alpha'")))
-    store.write(
-        lambda rows: believe.remember(rows, said, source, project=home, origin="stated", key=store.hash_key)
-    )
+    store.write(lambda rows: believe.remember(rows, said, source, project=home, origin="stated", key=store.hash_key))
     count(store)
     (memory,) = store.read(lambda rows: memories.listing(rows, projects=None))
     assert (memory.origin, len(memory.provenance)) == ("stated", 1)
@@ -225,7 +244,9 @@ def test_a_merge_counts_both_and_a_split_each_by_itself(store: Store) -> None:
     count(store)
     apart = texts(store)
     assert apart == [TOLD.format(3, 3)] * 2
-    one, other = store.read(lambda rows: [int(seq) for (seq,) in rows.all("select seq from projects where seq > 0 order by seq")])
+    one, other = store.read(
+        lambda rows: [int(seq) for (seq,) in rows.all("select seq from projects where seq > 0 order by seq")]
+    )
     store.write(lambda rows: merges.merge(rows, other, one))
     count(store)
     assert texts(store) == [TOLD.format(6, 6)]

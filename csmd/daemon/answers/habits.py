@@ -43,9 +43,7 @@ def _packet_json(one: Packet, roots: dict[int, str]) -> dict[str, Any]:
 def _report(tools: Tools, rows: Rows, params: Params) -> dict[str, Any]:
     wanted = places(rows, params)
     found = candidates.waiting(rows, projects=wanted, limit=min(max(params["limit"], 1), MOST))
-    plan = {
-        action.candidate.id: action for action in stage_habits.look(rows, projects=wanted, profile=promote.DEFAULT)
-    }
+    plan = {action.candidate.id: action for action in stage_habits.look(rows, projects=wanted, profile=promote.DEFAULT)}
     roots, listed = _roots(rows), []
     for one in found:
         action = plan.get(one.id)
