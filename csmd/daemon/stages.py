@@ -118,7 +118,7 @@ class Stages:
         return believe.believe(self._steward.store)
 
     def habits(self, *, force: bool = False) -> int:
-        """Observes a part of every session that has new turns, else counts what changed; how much was looked at.
+        """Observes a part of some sessions that have new turns, else counts what changed; how much was looked at.
 
         With `force` also what changed just now: else a project in which somebody is at work would be counted anew
         with every turn.

@@ -18,8 +18,8 @@ from csmd import text
 SHORT_WORDS, SENTENCE_WORDS = 40, 30
 #: "commit" in a turn of more words than these is spoken of and not asked for.
 BARE_WORDS = 15
-#: A pasted remark of a reviewer has at least so many words.
-REVIEW_WORDS = 20
+#: A pasted remark of a reviewer has so many words: a longer text is a document or a plan.
+REVIEW_WORDS = range(20, 181)
 SUBJECT_CHARACTERS = 60
 #: The name of handing on what a reviewer wrote; no words ask for it.
 HANDED_ON = "hand on review"
@@ -152,6 +152,12 @@ _ADVICE = re.compile(
 )
 _NAMED = re.compile(r"`[^`]+`|\b[a-z]+[A-Z]\w*|\b[A-Z][a-z]+[A-Z]\w*|\w\(\)|\b\w+_\w+\b|\b[\w-]+\.(?:go|py|ts|js|rs|java|rb|sh|c|cpp|yml|yaml|json)\b|\b(?:High|Medium|Low) Severity\b")  # fmt: skip
 _FIRST_PERSON = re.compile(r"\b(?:I|I'm|I'd|I've|we|we're|my|our|us|let's|me)\b", re.IGNORECASE)
+#: How somebody begins who says in dense words what to do.
+_OWN_ORDER = re.compile(
+    r"\W*(?:please|can|could|now|also|then|add|create|write|implement|fix|update|make|change|remove|use|move|rename|build|refactor|run"
+    r"|set ?up|handle|replace|extract|convert|support|generate|find|look|check|review|explain|show|given|you|your)\b",
+    re.IGNORECASE,
+)
 _OUTPUT = re.compile(
     r"^\s*(?:[$>❯✓✗#|]|---|===|Error\b|FAIL\b|\w*Exception\b|Traceback|Implement the following|Operation stopped)", re.M
 )
@@ -220,6 +226,6 @@ def is_pasted_review(said: str) -> bool:
     """Whether a turn hands on a reviewer's remark: advice about named code without a word in the first person."""
     lead = _REVIEW_LEAD.match(said)
     body = said[lead.end() :] if lead else said
-    if len(body.split()) < REVIEW_WORDS or _OUTPUT.search(body):
+    if len(body.split()) not in REVIEW_WORDS or _OUTPUT.search(body) or _OWN_ORDER.match(body):
         return False
     return bool(_ADVICE.search(body) and _NAMED.search(body) and not _FIRST_PERSON.search(body))

@@ -14,18 +14,24 @@ from csmd.store.cursors import Behind
 from csmd.store.sqlite import Rows
 
 STAGE = "packets"
-#: Turns of one session that one step looks at.
-BATCH = 400
+#: Sessions that one step looks at, and turns of each.
+SESSIONS, BATCH = 8, 400
 
 
 def step(store: Store, *, now: str) -> int:
-    """Observes a part of every session that has new turns; how many turns were looked at, 0 for nothing left.
+    """Observes a part of some sessions that have new turns; how many turns were looked at, 0 for nothing left.
 
     Every turn is decided when it is there: nothing here waits for a session to end, so `now` decides nothing.
     """
     del now
     behind = store.read(lambda rows: cursors.sessions_behind(rows, STAGE))
-    return sum(_observe(store, session) for session in behind)
+    looked = sessions = 0
+    for session in behind:
+        turns = _observe(store, session)
+        looked, sessions = looked + turns, sessions + (turns > 0)
+        if sessions == SESSIONS:
+            break
+    return looked
 
 
 def _observe(store: Store, session: Behind) -> int:

@@ -36,6 +36,8 @@ ORDERS = [
     (ADVICE, "hand on review"),
     (f"I got this feedback for the changes:\n\n{ADVICE}", "hand on review"),
     ("I think " + ADVICE, ""),
+    ("Create a helper for it. " + ADVICE, ""),
+    (ADVICE * 7, ""),
     (PLAN, ""),
     ("let's completely remove the start command", "remove completely"),
     ("update the changelog as well", "update the changelog"),
