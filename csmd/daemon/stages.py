@@ -117,7 +117,16 @@ class Stages:
         """Makes memories of one batch of statements; (looked at, new)."""
         return believe.believe(self._steward.store)
 
-    def habits(self, *, force: bool = False) -> int:
+    def habits(self) -> int:
+        """Observes what was said and counts what recurs, or a part of it when somebody waits; how much was looked at."""
+        total = 0
+        while not self._steward.stopping and (looked := self.habits_some(force=False)):
+            total += looked
+            if self._steward.somebody_waits():
+                break
+        return total
+
+    def habits_some(self, *, force: bool) -> int:
         """Observes a part of some sessions that have new turns, else counts what changed; how much was looked at.
 
         With `force` also what changed just now: else a project in which somebody is at work would be counted anew
