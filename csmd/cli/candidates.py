@@ -27,7 +27,7 @@ STEPS = {
 @click.option("--limit", default=30, show_default=True, type=click.IntRange(1, 1000))
 @json_option
 def packets(project: str | None, all_projects: bool, limit: int, as_json: bool) -> None:
-    """List what was observed in sessions: orders, commands, milestones, errors."""
+    """List what was observed in sessions."""
     out(ask("csm_memory_packets", **looking(project, all_projects), limit=limit), as_json, _packets)
 
 
@@ -93,7 +93,7 @@ def _one(console: Console, one: dict[str, Any], why: list[str], head: str = "") 
 @click.option("--relaxed", is_flag=True, help="Lower thresholds: what a small history would give. For trying out.")
 @json_option
 def promote(project: str | None, all_projects: bool, dry_run: bool, relaxed: bool, as_json: bool) -> None:
-    """Make memories of the candidates that are sure enough; each with its reasons."""
+    """Make memories of candidates that are sure enough."""
     found = ask(
         "csm_belief_promote",
         **looking(project, all_projects),
