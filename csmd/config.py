@@ -132,6 +132,10 @@ class Settings:
     """Relevance (0-1) below which nothing is added to a prompt."""
     stages_distill: bool = True
     """Choose statements from turns; off: turns are still captured and searchable."""
+    stages_candidates: bool = True
+    """Observe sessions as packets and count what recurs in them; off: no candidates, and no habits are learnt."""
+    stages_promote: bool = True
+    """Make memories of candidates that are sure enough; off: they wait, and `csmd promote` makes them on demand."""
     stages_inject: bool = True
     """Print the brief and recalls into sessions; off: capture and search go on."""
     embed_model: str = "sentence-transformers/all-MiniLM-L6-v2"

@@ -35,6 +35,8 @@ CandidateKind = Literal[
     "belief", "preference", "worldview", "drift_warning", "opinion",
     "duplicate", "near_duplicate", "stale", "missing_embedding", "orphan",
 ]  # fmt: skip
+PacketKind = Literal["tool", "error", "milestone", "session", "order", "scope"]
+Stance = Literal["objects", "orders", "approves", "asks", "tells", "silent"]
 #: open waits for more evidence, needs_review for a person; promoted, dropped and done are over.
 CandidateStatus = Literal["open", "needs_review", "promoted", "dropped", "done"]
 
@@ -211,6 +213,51 @@ class Statement:
     confidence: float
     authority: Authority
     reasons: tuple[str, ...] = ()
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Heard:
+    """A turn as packets are made of it: its words bounded, `agent` whether it is a sub-agent's."""
+
+    uuid: str
+    session_id: str
+    project_seq: int
+    kind: TurnKind
+    text: str
+    at: str
+    ordinal: int
+    tool_name: str = ""
+    tool_id: str = ""
+    agent: bool = False
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class State:
+    """How a session goes at one moment; figures of 0 to 1, `stance` how the user's latest words stand to the work."""
+
+    frustration: float
+    energy: float
+    stance: Stance
+    urgency: float
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Packet:
+    """A structured observation of one turn; `subject` is the same word for the same thing in every session.
+
+    `outcome` is ok or failed of what was run, asked or against of what a user said; `words` is how long the turn is.
+    """
+
+    kind: PacketKind
+    subject: str
+    outcome: str
+    uuid: str
+    session_id: str
+    project_seq: int
+    ordinal: int
+    at: str
+    words: int
+    state: State
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -67,7 +67,7 @@ def remember(
     name = projects.name_of(rows, project)
     scope = score.scope(statement.text, gate=statement.gate, project_name=name)
     home = project if scope == "project" else projects.everywhere(rows, project)
-    known = memories.by_hash(rows, text_hash, project=home) or _same(rows, statement, project=home)
+    known = memories.by_hash(rows, text_hash, project=home) or said_already(rows, statement, project=home)
     if known is not None:
         known = upkeep.kept(rows, known)
         if origin != MODEL_SAVED:
@@ -142,7 +142,7 @@ def unforget(rows: Rows, statement: Statement, *, key: bytes) -> None:
     tombstones.lift(rows, statement.text, correction=statement.gate == "correction", key=key)
 
 
-def _same(rows: Rows, statement: Statement, *, project: int) -> Memory | None:
+def said_already(rows: Rows, statement: Statement, *, project: int) -> Memory | None:
     """A memory of the scope that says the same in nearly the same words, the likest first.
 
     A correction repeats only corrections: said against something else it must not confirm it.

@@ -16,6 +16,7 @@ import csmd
 from csmd.cli import ask as asking
 from csmd.cli import (
     beliefs,
+    candidates,
     completion,
     doctor,
     intake,
@@ -50,6 +51,7 @@ SUBJECTS = (
     pause,
     intake,
     asking,
+    candidates,
     why,
     beliefs,
     privacy,

@@ -12,6 +12,7 @@ from typing import Any
 from csmd.config import Config
 from csmd.daemon.answers import (
     beliefs,
+    habits,
     instructions,
     looking_on,
     memory,
@@ -88,6 +89,7 @@ def _list_tools(tools: Tools, rows: Rows, params: Params) -> dict[str, Any]:
 TOOLS: dict[str, Tool] = {
     **memory.TOOLS,
     **beliefs.TOOLS,
+    **habits.TOOLS,
     **sessions.TOOLS,
     **session_files.TOOLS,
     **self_model.TOOLS,

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import hashlib
 from collections.abc import Sequence
+from dataclasses import replace
 from typing import Any
 
 from csmd.model import Candidate, CandidateKind, CandidateStatus, Evidence
@@ -66,7 +67,12 @@ def put(rows: Rows, candidate: Candidate) -> str:
         created=candidate.created_at,
         updated=candidate.updated_at,
     )[0]
-    for one in candidate.evidence:
+    _cite(rows, int(seq), candidate.evidence)
+    return str(ident)
+
+
+def _cite(rows: Rows, seq: int, evidence: Sequence[Evidence]) -> None:
+    for one in evidence:
         rows.run(
             "insert into candidate_evidence (candidate_seq, uuid, session_id, at, against) "
             "values (:seq, :uuid, :session, :at, :against) on conflict (candidate_seq, uuid) do nothing",
@@ -76,7 +82,42 @@ def put(rows: Rows, candidate: Candidate) -> str:
             at=one.at,
             against=int(one.against),
         )
-    return str(ident)
+
+
+def renew(rows: Rows, known: Candidate, candidate: Candidate) -> bool:
+    """Makes a stored candidate say what is known now, its evidence replaced; False, and nothing done, where it is the same.
+
+    It keeps its id; `known` is as it was read.
+    """
+    if replace(candidate, id=known.id, seq=known.seq, version=known.version) == known:
+        return False
+    rows.run(
+        "update candidates set text = :text, reason = :reason, gate = :gate, category = :category, "
+        "confidence = :confidence, reinforcement = :reinforcement, contradicted = :contradicted, status = :status, "
+        "memory_ids = :memories, created_at = :created, updated_at = :updated, version = version + 1 where seq = :seq",
+        text=candidate.text, reason=candidate.reason, gate=candidate.gate, category=candidate.category,
+        confidence=candidate.confidence, reinforcement=candidate.reinforcement, contradicted=candidate.contradicted,
+        status=candidate.status, memories=" ".join(candidate.memory_ids), created=candidate.created_at,
+        updated=candidate.updated_at, seq=known.seq,
+    )  # fmt: skip
+    rows.run("delete from candidate_evidence where candidate_seq = :seq", seq=known.seq)
+    _cite(rows, known.seq, candidate.evidence)
+    return True
+
+
+def remove(rows: Rows, candidate: Candidate) -> None:
+    """Takes a candidate out of the queue: nothing speaks for it any more."""
+    rows.run("delete from candidates where seq = :seq", seq=candidate.seq)
+
+
+def of_source(rows: Rows, source: str, *, project: int) -> list[Candidate]:
+    """What one rule has put there for a project, whatever became of it, the oldest first."""
+    found = rows.all(
+        f"select {_COLUMNS} from candidates m where m.source = :source and m.project_seq = :project order by m.seq",  # noqa: S608
+        source=source,
+        project=project,
+    )
+    return _with_evidence(rows, found)
 
 
 def settle(rows: Rows, candidate: Candidate, status: CandidateStatus, *, now: str) -> bool:
@@ -123,11 +164,12 @@ def waiting(
     return _with_evidence(rows, found)
 
 
-def counts(rows: Rows) -> dict[str, dict[str, int]]:
-    """How many there are by kind and status."""
+def counts(rows: Rows, *, projects: Sequence[int] | None = None) -> dict[str, dict[str, int]]:
+    """How many there are of some projects (None: all) by kind and status."""
+    scope = "" if projects is None else f"where project_seq in ({', '.join(str(int(p)) for p in projects)})"
     found: dict[str, dict[str, int]] = {}
     for kind, status, count in rows.all(
-        "select kind, status, count(*) from candidates group by kind, status order by kind, status"
+        f"select kind, status, count(*) from candidates {scope} group by kind, status order by kind, status"  # noqa: S608
     ):
         found.setdefault(str(kind), {})[str(status)] = int(count)
     return found

@@ -21,6 +21,7 @@ TEXT_COLUMNS: frozenset[tuple[str, str]] = frozenset(
         ("turns", "text"),
         ("statements", "text"),
         ("memories", "text"),
+        ("packets", "subject"),
         ("candidates", "text"),
         ("candidates", "reason"),
         ("digests", "text"),
@@ -61,6 +62,7 @@ STRUCTURE: dict[str, frozenset[str]] = {
     "provenance": frozenset({"uuid", "session_id", "at", "role"}),
     "links": frozenset({"relationship", "created_at"}),
     "belief_changes": frozenset({"memory_id", "change", "by_whom", "at", "undone_at"}),
+    "packets": frozenset({"uuid", "kind", "outcome", "at", "stance"}),
     "candidates": frozenset(
         {"id", "kind", "source", "fingerprint", "gate", "category", "status", "memory_ids", "created_at", "updated_at"}
     ),

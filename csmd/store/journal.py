@@ -11,7 +11,7 @@ from collections.abc import Sequence
 from typing import NamedTuple
 
 from csmd.model import SEARCHABLE, StoredTurn, Turn, TurnKind
-from csmd.store import digests, memories, projects, queue, vectors
+from csmd.store import digests, memories, packets, projects, queue, vectors
 from csmd.store import room as room_of
 from csmd.store.purged import PURGED
 from csmd.store.sqlite import Rows
@@ -207,6 +207,7 @@ def _become(rows: Rows, seq: int, turn: Turn, *, project: int, directory: int) -
 def merge(rows: Rows, seq: int, old: str, *, into: int, uuid: str) -> None:
     """Drops the hook's or the queue's turn `seq`; what was made of it belongs to the stored turn `into` from now on."""
     memories.move_provenance(rows, old, uuid)
+    packets.take_back(rows, old)
     rows.run(
         "update statements set turn_seq = :kept where turn_seq = :seq and not exists "
         "(select 1 from statements s where s.turn_seq = :kept and s.text_hash = statements.text_hash)",

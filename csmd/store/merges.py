@@ -11,7 +11,7 @@ import hashlib
 from dataclasses import dataclass, replace
 
 from csmd.model import AUTHORITY_RANK, NEVER, Memory, Provenance
-from csmd.store import digests, memories, projects, vectors
+from csmd.store import digests, memories, packets, projects, vectors
 from csmd.store.sqlite import Rows
 
 
@@ -131,6 +131,7 @@ def _move_turns(rows: Rows, seqs: list[int], to: int) -> int:
     for seq in seqs:
         rows.run("update turns set project_seq = :to where seq = :seq", to=to, seq=seq)
         rows.run("update statements set project_seq = :to where turn_seq = :seq", to=to, seq=seq)
+        packets.move_to(rows, seq, to)
         vectors.move_to(rows, "turn", seq, to)
     return len(seqs)
 

@@ -38,6 +38,7 @@ WAYS: dict[tuple[str, str], tuple[Way, str]] = {
     ("digest_items", "text"): ("rewrite", "seq"),
     ("session_links", "about"): ("rewrite", "seq"),
     ("self_capabilities", "why"): ("rewrite", "seq"),
+    ("packets", "subject"): ("drop", "seq"),
     ("belief_changes", "before"): ("drop", "seq"),
     ("belief_changes", "after"): ("drop", "seq"),
     ("belief_changes", "reason"): ("drop", "seq"),

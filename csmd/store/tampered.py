@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable
 
-from csmd.store import digests, purge_whole
+from csmd.store import digests, packets, purge_whole
 from csmd.store.sqlite import Rows
 
 
@@ -46,7 +46,7 @@ def is_noted(rows: Rows, name: str) -> bool:
 
 
 def _take_back(rows: Rows, session_seq: int, ident: str) -> None:
-    """Removes the statements of a session, and the memories that nobody else said."""
+    """Removes the statements and packets of a session, and the memories that nobody else said."""
     told = rows.all(
         "select distinct memory_seq from provenance where session_id = :id and uuid in "
         "(select t.uuid from statements st join turns t on t.seq = st.turn_seq where st.session_seq = :seq)",
@@ -61,4 +61,5 @@ def _take_back(rows: Rows, session_seq: int, ident: str) -> None:
     )
     rows.run("delete from statements where session_seq = :seq", seq=session_seq)
     digests.clear(rows, session_seq)
+    packets.take_back_session(rows, session_seq)
     purge_whole.without_source(rows, [int(memory) for (memory,) in told])

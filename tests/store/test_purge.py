@@ -13,7 +13,7 @@ import pytest
 from csmd import text
 from csmd.believe import causal, selfmodel
 from csmd.distill import digest, harvest
-from csmd.model import BriefItem, Candidate, Link, Provenance
+from csmd.model import BriefItem, Candidate, Link, Packet, Provenance, State
 from csmd.store import (
     beliefs,
     candidates,
@@ -27,6 +27,7 @@ from csmd.store import (
     instructions,
     journal,
     memories,
+    packets,
     projects,
     purge,
     purge_files,
@@ -127,6 +128,8 @@ def filled(store: Store, given: Given) -> Iterator[Store]:
         )
         self_model.replace(rows, session, [selfmodel.Ended("tests", "well", "`pytest` passed", "u20")], at=given.now)
         beliefs.note(rows, "m-u00", "edit", "before", "after", "reason", "user", given.now)
+        packets.put(rows, [PACKET])
+        beliefs.note(rows, "m-u00", "promoted", "", "", "", "csmd", given.now)
         memories.add_link(rows, Link(from_id="m-u00", to_id="m-u20", relationship="RELATES_TO"), now="")
 
     store.write(story)
@@ -135,6 +138,10 @@ def filled(store: Store, given: Given) -> Iterator[Store]:
 
 CANDIDATE = Candidate(id="c1", kind="belief", source="scan", project_seq=0, fingerprint="f", text="t", reason="r", confidence=0.5,
                       created_at="2026-01-01", updated_at="2026-01-01")  # fmt: skip
+
+
+PACKET = Packet(kind="order", subject="commit", outcome="asked", uuid="u00", session_id="s1-first", project_seq=1, ordinal=1,
+                at="2026-01-01", words=1, state=State(frustration=0, energy=0, stance="orders", urgency=0))  # fmt: skip
 
 
 def state(path: str) -> cursors.FileState:

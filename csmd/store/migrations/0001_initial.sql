@@ -234,6 +234,27 @@ create table belief_changes (
 );
 create index belief_changes_by_memory on belief_changes (memory_id, seq);
 
+-- What was observed in a session, by fixed names: orders, commands, milestones, errors. The words stay with their turn.
+create table packets (
+  seq integer primary key autoincrement,
+  session_seq integer not null references sessions (seq),
+  project_seq integer not null references projects (seq),
+  uuid text not null,
+  ordinal integer not null,
+  kind text not null,
+  subject text not null,
+  outcome text not null,
+  at text not null,
+  words integer not null,
+  frustration real not null,
+  energy real not null,
+  stance text not null,
+  urgency real not null,
+  unique (uuid, kind, subject)
+);
+create index packets_by_project on packets (project_seq, at);
+create index packets_by_session on packets (session_seq, ordinal);
+
 -- One queue of what may become a memory or be done to memories, whichever rule put it there; of one that waits there is one.
 create table candidates (
   seq integer primary key autoincrement,

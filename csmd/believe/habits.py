@@ -1,0 +1,242 @@
+"""What packets say of how somebody works: orders given again, commands that serve a purpose, steps before a milestone.
+
+Each is counted over sessions and told in a template over the counts; there is none without evidence from two sessions.
+The order in which sessions became known does not matter: everything here is a function of the set of packets.
+
+    confidence = sessions / (sessions + 1.25) * fit * sessions / (sessions + 2 * contradictions)
+
+`fit` is how regular it is: of an order 1, less below one session in twenty-five; of a command its share of the sessions
+in which its purpose was served, of a procedure the share of its least regular step. Three sessions and a fit of 1 just
+pass 0.7, the threshold of promotion.
+"""
+
+from __future__ import annotations
+
+from collections import defaultdict
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
+
+from csmd.distill import commands
+from csmd.model import CandidateKind, Category, Packet
+
+#: Sessions at which one is as sure as not, before anything else is looked at.
+HALF = 1.25
+#: One session in so many makes an order regular.
+RARE = 25
+#: A habit rests on so many sessions at least.
+LEAST_SESSIONS = 2
+#: The share of a purpose's sessions that a command has to have, and of the milestones that a step has to stand before.
+REGULAR_COMMAND, REGULAR_STEP = 0.6, 0.7
+MOST_STEPS = 5
+#: Commands that are as sure as a promotion asks are told without those that are not.
+SURE = 0.7
+
+#: What a user asks for again and again -> what that says; an order that has no name of its own is quoted.
+SAYINGS: dict[str, str] = {
+    "add tests": 'Asks for tests after a change or fix ("can we add a test for this?")',
+    "run the tests": "Has the tests run after a change",
+    "double check": "Asks to double check or verify a result before accepting it",
+    "explain": 'Asks for an explanation of code or of a cause before accepting a change ("can you explain ...?")',
+    "review the changes": 'Has the changes of a branch or pull request reviewed ("can you review the changes in this branch?")',
+    "hand on review": "Pastes review feedback of bots or colleagues word for word and wants it addressed",
+    "address review": "Has the comments on a pull request looked up and addressed",
+    "remove completely": "Wants unneeded or obsolete commands and functions removed completely",
+    "update the documentation": "Has the documentation brought up to date with a change",
+    "update the changelog": "Wants the changelog updated with a change",
+    "commit": 'Says when to commit ("commit this")',
+    "push": 'Says when to push ("commit, push")',
+    "take in the main branch": "Has the main branch merged or rebased in while work goes on",
+    "open a pull request": "Has the assistant open the pull request",
+    "release": "Has the assistant make the release",
+    "plan first": "Wants a plan to agree on before anything is changed",
+    "describe the pull request": "Has the description of the pull request written",
+    "simplify": "Asks for code that was just written to be simplified",
+    "no duplication": "Asks whether code or tests are duplicated, and wants duplicates gone",
+    "keep alike": 'Wants implementations of the same thing kept in parity ("do the same for ...")',
+    "look without changing": "Says when to look only, and then wants nothing changed",
+    "a small step at a time": "Takes one thing at a time and names the first one",
+    "nothing but this": "Keeps the work to what was named and wants the rest left alone",
+    "choose by number": 'Picks from numbered findings and options by number ("fix issue 1", "2 and 3")',
+}
+#: What is told of an order and is none: it says how a session went, not how somebody works.
+NOT_TOLD = frozenset({"fix the tests", "fix lint"})
+
+#: Purpose of a command -> what the command does, in the order they are told.
+SERVES = {
+    "format": "formats the code", "lint": "lints", "check types": "checks types", "build": "builds", "test": "runs the tests",
+}  # fmt: skip
+#: Milestone -> (how what stands before it is told, fewest steps that make a procedure of it).
+BEFORE = {
+    "release": ("A release is", 2),
+    "pull request": ("Before a pull request come", 2),
+    "commit": ("Before a commit come", 1),
+}
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Habit:
+    """Something that was counted: `text` says it with its counts, `core` without; `seen` are its packets."""
+
+    fingerprint: str
+    kind: CandidateKind
+    category: Category
+    core: str
+    count: str
+    confidence: float
+    seen: tuple[Packet, ...]
+    against: tuple[Packet, ...] = ()
+
+    @property
+    def text(self) -> str:
+        return f"{self.core}: {self.count}."
+
+    @property
+    def sessions(self) -> int:
+        return len(_sessions(self.seen))
+
+
+def confidence(sessions: int, *, fit: float, against: int) -> float:
+    """How sure a habit is, 0 to 1 (the formula of this module)."""
+    if sessions <= 0:
+        return 0.0
+    return round(sessions / (sessions + HALF) * min(1.0, max(0.0, fit)) * sessions / (sessions + 2 * against), 4)
+
+
+def habits(packets: Iterable[Packet]) -> list[Habit]:
+    """The habits of one project's packets, by fingerprint; each rests on two sessions at least."""
+    ordered = sorted(packets, key=lambda one: (one.at, one.session_id, one.ordinal, one.kind, one.subject))
+    found = [*_orders(ordered), *_commands(ordered), *_procedures(ordered)]
+    return sorted((one for one in found if one.sessions >= LEAST_SESSIONS), key=lambda one: one.fingerprint)
+
+
+def typical(seen: Sequence[Packet]) -> list[Packet]:
+    """The packets of a habit, the most typical first: one of each session before any second, the shortest turns first."""
+    ranks: dict[str, int] = defaultdict(int)
+    ranked = []
+    for one in sorted(seen, key=lambda one: (one.words, one.at, one.uuid)):
+        ranked.append((ranks[one.session_id], one))
+        ranks[one.session_id] += 1
+    return [one for _, one in sorted(ranked, key=lambda pair: pair[0])]
+
+
+def _sessions(packets: Iterable[Packet]) -> set[str]:
+    return {one.session_id for one in packets}
+
+
+def _orders(packets: Sequence[Packet]) -> list[Habit]:
+    """What was asked for in session after session."""
+    total = len(_sessions(packets))
+    said: dict[str, list[Packet]] = defaultdict(list)
+    for one in packets:
+        if one.kind in ("order", "scope") and one.subject not in NOT_TOLD:
+            said[one.subject].append(one)
+    found = []
+    for subject, all_of in said.items():
+        seen = tuple(one for one in all_of if one.outcome != "against")
+        against = tuple(one for one in all_of if one.outcome == "against")
+        count = len(_sessions(seen))
+        found.append(
+            Habit(
+                fingerprint=f"order:{subject}", kind="opinion" if all_of[0].kind == "scope" else "preference",
+                category="preference", core=SAYINGS.get(subject) or f'Gives the order "{subject}"', count=f"in {count} of {total} sessions",
+                confidence=confidence(count, fit=count / total * RARE, against=len(_sessions(against))),
+                seen=seen, against=against,
+            )
+        )  # fmt: skip
+    return found
+
+
+def _commands(packets: Sequence[Packet]) -> list[Habit]:
+    """For each purpose the one command that serves it in most of the sessions that serve it; those that are sure together."""
+    ran: dict[str, dict[str, list[Packet]]] = defaultdict(lambda: defaultdict(list))
+    for one in packets:
+        if one.kind == "tool" and (purpose := commands.purpose(one.subject)):
+            ran[purpose][one.subject].append(one)
+    usual: list[tuple[float, str, str, list[Packet]]] = []
+    for purpose in (purpose for purpose in SERVES if purpose in ran):
+        total = len(_sessions(one for seen in ran[purpose].values() for one in seen))
+        command, seen = min(ran[purpose].items(), key=lambda pair: (-len(_sessions(pair[1])), pair[0]))
+        count = len(_sessions(seen))
+        if count >= max(LEAST_SESSIONS, REGULAR_COMMAND * total):
+            usual.append((confidence(count, fit=count / total, against=0), purpose, command, seen))
+    told = [one for one in usual if one[0] >= SURE] or usual
+    if not told:
+        return []
+    counts = [str(len(_sessions(seen))) for *_, seen in told]
+    return [
+        Habit(
+            fingerprint="commands", kind="belief", category="convention",
+            core=_listed([f"`{command}` {SERVES[purpose]}" for _, purpose, command, _ in told]),
+            count=f"in {_listed(counts if len(set(counts)) > 1 else counts[:1])} sessions", confidence=min(sure for sure, *_ in told),
+            seen=tuple(one for *_, seen in told for one in seen),
+        )
+    ]  # fmt: skip
+
+
+def _procedures(packets: Sequence[Packet]) -> list[Habit]:
+    """What regularly stands before a milestone in its session, since the one of its kind before it."""
+    reached: dict[str, list[tuple[Packet, dict[str, Packet]]]] = defaultdict(list)
+    for run in _by_session(packets):
+        since: dict[str, dict[str, Packet]] = defaultdict(dict)
+        for one in run:
+            name = commands.milestone(one.subject) if one.kind == "milestone" else ""
+            if name and one.outcome != "failed":
+                if not (name == "commit" and not since[name]):
+                    reached[name].append((one, since[name]))
+                since[name] = {}
+            step = _step(one)
+            for other in BEFORE:
+                if step and other != name:
+                    since[other].setdefault(step, one)
+    return [habit for name, times in sorted(reached.items()) if name in BEFORE for habit in _procedure(name, times)]
+
+
+def _procedure(name: str, times: Sequence[tuple[Packet, dict[str, Packet]]]) -> list[Habit]:
+    counts: dict[str, int] = defaultdict(int)
+    places: dict[str, float] = defaultdict(float)
+    for _, steps in times:
+        for place, step in enumerate(steps):
+            counts[step] += 1
+            places[step] += place / len(steps)
+    regular = [step for step, count in counts.items() if count >= max(2, REGULAR_STEP * len(times))]
+    regular.sort(key=lambda step: (places[step] / counts[step], step))
+    told, fewest = BEFORE[name]
+    if not fewest <= len(regular):
+        return []
+    regular = regular[:MOST_STEPS]
+    least = min(counts[step] for step in regular)
+    whole = [(end, steps) for end, steps in times if all(step in steps for step in regular)]
+    if not whole:
+        return []
+    words = [f"`{step}`" for step in regular] + ([f"`{times[-1][0].subject}`"] if name == "release" else [])
+    listed = _listed(words, last=", then ")
+    if len(words) == 1:
+        told = told.removesuffix("come") + "comes"
+    count = len(_sessions(end for end, _ in whole))
+    return [
+        Habit(
+            fingerprint=f"procedure:{name}", kind="worldview", category="procedure", core=f"{told} {listed}",
+            count=f"{len(whole)} of {len(times)} times",
+            confidence=confidence(count, fit=least / len(times), against=0), seen=tuple(end for end, _ in whole),
+        )
+    ]  # fmt: skip
+
+
+def _listed(words: Sequence[str], *, last: str = " and ") -> str:
+    return words[0] if len(words) == 1 else f"{', '.join(words[:-1])}{last}{words[-1]}"
+
+
+def _step(one: Packet) -> str:
+    """What a packet is as a step of a procedure, "" for none."""
+    if one.outcome == "failed":
+        return ""
+    if one.kind == "tool":
+        return one.subject
+    return one.subject if one.kind == "milestone" and commands.milestone(one.subject) == "release" else ""
+
+
+def _by_session(packets: Sequence[Packet]) -> list[list[Packet]]:
+    runs: dict[str, list[Packet]] = defaultdict(list)
+    for one in packets:
+        runs[one.session_id].append(one)
+    return [sorted(run, key=lambda one: one.ordinal) for _, run in sorted(runs.items())]
