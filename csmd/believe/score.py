@@ -11,7 +11,7 @@ import math
 import re
 from dataclasses import dataclass
 
-from csmd.model import CATEGORIES, DECAY_HORIZON_DAYS, NEVER, Attention, Category, Decay, Gate, Scope, Tier
+from csmd.model import CATEGORIES, DECAY_HORIZON_DAYS, NEVER, Attention, Category, Decay, Gate, Memory, Scope, Tier
 
 CONFIRMATION_STEP = 0.05
 HOT_ABOVE = 0.7
@@ -41,6 +41,15 @@ class Thresholds:
     hot_until: int
     warm_until: int
     archive_at: int
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Factor:
+    """One part of how sure a memory is today; the effects of all add up to it."""
+
+    name: str
+    effect: float
+    why: str
 
 
 def clamp(confidence: float, category: Category, gate: Gate) -> float:
@@ -85,6 +94,35 @@ def attention(*, today: int, hot_until: int, warm_until: int) -> Attention:
     if today <= hot_until:
         return "HOT"
     return "WARM" if today <= warm_until else "COLD"
+
+
+def factors(memory: Memory, *, today: int, confirmed_on: int, lowered: float = 0.0) -> tuple[Factor, ...]:
+    """How sure a memory is on the active day `today`, taken apart; `lowered` is what contradictions took."""
+    again = sum(source.role == "confirms" for source in memory.provenance)
+    before = memory.confidence + lowered
+    base = before if memory.pinned else max(before - again * CONFIRMATION_STEP, 0.0)
+    horizon, age = DECAY_HORIZON_DAYS[memory.decay], max(0, today - confirmed_on)
+    now = memory.confidence if math.isinf(horizon) else memory.confidence * 3 ** -(age / horizon)
+    found = [Factor(name="base", effect=base, why=f"{memory.gate} {memory.category}, said by the {memory.authority}")]
+    if again:
+        found.append(Factor(name="confirmations", effect=before - base, why=f"said again in {_turns(again)}"))
+    if lowered:
+        found.append(Factor(name="contradictions", effect=-lowered, why="something said later stands against it"))
+    if age and now < memory.confidence:
+        found.append(
+            Factor(
+                name="decay",
+                effect=now - memory.confidence,
+                why=f"{age} active day{'s' if age != 1 else ''} since it was said last ({memory.decay}: {horizon:g} days)",
+            )
+        )
+    if memory.pinned or math.isinf(horizon):
+        found.append(Factor(name="pinned", effect=0.0, why="it does not fade"))
+    return tuple(found)
+
+
+def _turns(number: int) -> str:
+    return f"{number} turn{'s' if number != 1 else ''}"
 
 
 def scope(text: str, *, gate: Gate, project_name: str) -> Scope:

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import difflib
 import os
-import re
 import time
 from collections.abc import Callable
 from pathlib import Path
@@ -119,29 +118,6 @@ def search(
 
 
 @click.command()
-@project_options
-@json_option
-def memories(project: str | None, all_projects: bool, as_json: bool) -> None:
-    """List what is remembered here."""
-    out(ask("csm_memory_list", **looking(project, all_projects)), as_json, show.memories)
-
-
-#: The beginning of a memory's id; turns have the uuids of their lines.
-_MEMORY_ID = re.compile(r"m[0-9a-f]*")
-
-
-@click.command("show")
-@click.argument("memory_id", metavar="ID")
-@json_option
-def show_memory(memory_id: str, as_json: bool) -> None:
-    """Show a memory or a turn, and where it was said."""
-    if _MEMORY_ID.fullmatch(memory_id):
-        out(ask("csm_memory_show", id=memory_id, asking=here(None)), as_json, show.memory)
-    else:
-        out(ask("csm_turn_show", id=memory_id, asking=here(None)), as_json, show.turn)
-
-
-@click.command()
 @click.argument("text")
 @click.option("--project", metavar="PATH", help="The project it holds in; this directory's by default.")
 @click.option("--everywhere", is_flag=True, help="It holds in every project.")
@@ -199,4 +175,4 @@ def tool(name: str, params: tuple[str, ...], as_json: bool) -> None:
 
 
 #: In the order that `csmd --help` lists them.
-VERBS: tuple[click.Command, ...] = (search, memories, show_memory, remember, brief, recall, tool)
+VERBS: tuple[click.Command, ...] = (search, remember, brief, recall, tool)

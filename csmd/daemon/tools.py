@@ -18,8 +18,10 @@ from csmd.daemon.answers import (
     probe,
     projects,
     receipts,
+    review,
     session_files,
     sessions,
+    showing,
     state,
     upkeep,
     work,
@@ -85,6 +87,8 @@ def _list_tools(tools: Tools, rows: Rows, params: Params) -> dict[str, Any]:
 #: In the order that `csmd tool list` shows them.
 TOOLS: dict[str, Tool] = {
     **memory.TOOLS,
+    **showing.TOOLS,
+    **review.TOOLS,
     **sessions.TOOLS,
     **session_files.TOOLS,
     **projects.TOOLS,

@@ -23,6 +23,7 @@ TEXT_COLUMNS: frozenset[tuple[str, str]] = frozenset(
         ("memories", "text"),
         ("candidates", "text"),
         ("candidates", "reason"),
+        ("answer_befores", "text"),
         ("files", "path"),
         ("elsewhere", "path"),
         ("instructions", "path"),
@@ -57,6 +58,9 @@ STRUCTURE: dict[str, frozenset[str]] = {
         {"id", "kind", "source", "fingerprint", "gate", "category", "status", "memory_ids", "created_at", "updated_at"}
     ),
     "candidate_evidence": frozenset({"uuid", "session_id", "at"}),
+    "belief_changes": frozenset({"memory_id", "change", "before", "after", "reason", "by", "at", "undone_at"}),
+    "answers": frozenset({"id", "item", "answer", "made", "was", "at", "undone_at"}),
+    "answer_befores": frozenset({"memory_id", "state"}),
     "cursors": frozenset({"stage", "subject"}),
     "files": frozenset({"head", "foot", "read_at"}),
     "injections": frozenset({"id", "session_id", "event", "at", "text_hash"}),

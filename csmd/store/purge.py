@@ -12,7 +12,7 @@ from functools import partial
 from typing import Literal
 
 from csmd import text as texts
-from csmd.store import memories, purge_whole, tombstones, vectors
+from csmd.store import answers, memories, purge_whole, tombstones, vectors
 from csmd.store.pages import secure_delete
 from csmd.store.purge_whole import LOOKED_AT, rewrite_turn
 from csmd.store.purged import clean
@@ -34,6 +34,7 @@ WAYS: dict[tuple[str, str], tuple[Way, str]] = {
     ("memories", "text"): ("memory", "seq"),
     ("candidates", "text"): ("drop", "seq"),
     ("candidates", "reason"): ("drop", "seq"),
+    ("answer_befores", "text"): ("drop", "seq"),
     ("projects", "root"): ("rewrite", "seq"),
     ("projects", "name"): ("rewrite", "seq"),
     ("sessions", "cwd"): ("rewrite", "seq"),
@@ -132,7 +133,7 @@ def change(rows: Rows, table: str, column: str, seq: int, new: str, key: bytes, 
     elif way == "memory" and not in_place:
         for memory in memories.by_seqs(rows, [seq]).values():
             memories.delete(rows, memory)
-    elif (way == "drop" and not in_place) or (way == "drop" and _stated_already(rows, seq, new, key)):
+    elif way == "drop" and (not in_place or table != "statements" or _stated_already(rows, seq, new, key)):
         rows.run(f"delete from {table} where seq = :seq", seq=seq)  # noqa: S608
     elif way in ("memory", "drop"):
         if way == "memory":
@@ -203,5 +204,5 @@ def _forgotten(rows: Rows, key: bytes, after: int) -> tuple[int | None, int]:
 
 #: In this order: what goes as a whole before what is looked through.
 PASSES: tuple[Pass, ...] = (
-    purge_whole.sessions, purge_whole.turns, purge_whole.projects, *(partial(_column, table, column) for table, column in sorted(WAYS)),
+    answers.without_undo, purge_whole.sessions, purge_whole.turns, purge_whole.projects, *(partial(_column, table, column) for table, column in sorted(WAYS)),
 )  # fmt: skip
