@@ -60,8 +60,8 @@ def remember(
 
     Gives ("", False) for what the user made csmd forget. The authority of the path is kept: a
     confirmation raises it only when the confirming turn has the higher one, and what the
-    assistant saved by itself confirms nothing. The memory `besides` is none that says the same:
-    a person words it anew.
+    assistant saved by itself confirms nothing. Where a person words `besides` anew (a memory, or
+    what was proposed), neither it nor what is superseded says the same.
     """
     if is_forgotten(rows, statement, key=key):
         return "", False
@@ -113,9 +113,14 @@ def known_as(rows: Rows, statement: Statement, *, project: int, key: bytes, besi
     """The memory that a statement said there would confirm, None where it would be a new one."""
     _, home = _place(rows, statement, project)
     known = memories.by_hash(rows, text.keyed_hash(statement.text, key), project=home)
-    if known is not None and known.id != besides:
+    if known is not None and not _is_worded_anew(known, besides):
         return known
     return _same(rows, statement, project=home, besides=besides)
+
+
+def _is_worded_anew(memory: Memory, besides: str) -> bool:
+    """Whether a memory is none that a person's wording repeats: the one they word anew, or one that is superseded."""
+    return bool(besides) and (memory.id == besides or bool(memory.superseded_by))
 
 
 def _place(rows: Rows, statement: Statement, project: int) -> tuple[Scope, int]:
@@ -165,7 +170,7 @@ def _same(rows: Rows, statement: Statement, *, project: int, besides: str) -> Me
     for seq, _ in near:
         memory = found[int(seq)]
         against = "correction" in (statement.gate, memory.gate) and statement.gate != memory.gate
-        if not against and memory.id != besides and text.says_the_same(statement.text, memory.text):
+        if not against and not _is_worded_anew(memory, besides) and text.says_the_same(statement.text, memory.text):
             return memory
     return None
 

@@ -109,7 +109,8 @@ def _about_belief(rows: Rows, candidate: Candidate, alive: Sequence[Memory], ask
     if asked.verb == "drop":
         return "", [], "dropped"
     worded = asked.text if asked.verb == "edit" else candidate.text
-    made, touched = _state(rows, _statement(candidate, worded), candidate.project_seq, asked)
+    statement = _statement(candidate, worded)
+    made, touched = _state(rows, statement, candidate.project_seq, asked, besides=candidate.id)
     for one in candidate.evidence if asked.verb != "edit" else ():
         memory = memories.by_id(rows, made)
         if memory is None or one.against or len(memory.provenance) > MOST_EVIDENCE:
@@ -128,7 +129,8 @@ def _about_belief(rows: Rows, candidate: Candidate, alive: Sequence[Memory], ask
 def _about_warning(rows: Rows, candidate: Candidate, alive: Sequence[Memory], asked: Asked) -> Settled:
     del alive
     if asked.verb == "edit":
-        return *_state(rows, _statement(candidate, asked.text), candidate.project_seq, asked), "done"
+        statement = _statement(candidate, asked.text)
+        return *_state(rows, statement, candidate.project_seq, asked, besides=candidate.id), "done"
     return "", [], "dropped" if asked.verb == "drop" else "done"
 
 
@@ -190,7 +192,7 @@ def _give_way(rows: Rows, old: Memory, new: Memory, asked: Asked) -> tuple[str, 
 
 
 def _state(
-    rows: Rows, statement: Statement, project: int, asked: Asked, *, pinned: bool = False, besides: str = ""
+    rows: Rows, statement: Statement, project: int, asked: Asked, *, besides: str, pinned: bool = False
 ) -> tuple[str, list[Before]]:
     """Makes a memory of what a person says; CsmdError for what they made csmd forget or purge."""
     known = believe.known_as(rows, statement, project=project, key=asked.key, besides=besides)

@@ -36,11 +36,15 @@ def _since(_context: click.Context, _parameter: click.Parameter, typed: str) -> 
 
 @click.command()
 @project_options
-@click.option("--gate", type=click.Choice(get_args(Gate)), help="Only of this gate.")
-@click.option("--category", type=click.Choice(list(CATEGORIES)), help="Only of this category.")
+@click.option(
+    "--gate", metavar="WORD", type=click.Choice(get_args(Gate)), help="Only these: correction, behavioral, epistemic."
+)
+@click.option(
+    "--category", metavar="WORD", type=click.Choice(list(CATEGORIES)), help="Only these: decision, preference, gotcha."
+)
 @click.option("--tier", type=click.Choice(get_args(Tier)), help="Only of this tier.")
 @click.option("--authority", type=click.Choice(get_args(Authority)), help="Only what they said.")
-@click.option("--origin", metavar="WORD", default="", help="Only what came so: stated, model_saved, ...")
+@click.option("--origin", metavar="WORD", default="", help="Only what came so: stated, model_saved.")
 @click.option(
     "--since", metavar="DAY", default="", callback=_since, help="Only what was said since: 2026-05-04, 30d, 6w."
 )
@@ -52,7 +56,7 @@ def memories(
     project: str | None, all_projects: bool, since: str, superseded: bool, limit: int | None, everything: bool, as_json: bool,
     **wanted: str | None,
 ) -> None:  # fmt: skip
-    """List what is remembered here: the surest of each kind first."""
+    """List what is remembered here."""
     found = ask("csm_memory_list", **looking(project, all_projects))["memories"]
     rows = [row for row in found if _fits(row, since=since, superseded=superseded, wanted=wanted)]
     if as_json:
@@ -79,7 +83,7 @@ def _fits(row: dict[str, Any], *, since: str, superseded: bool, wanted: dict[str
 @click.argument("ident", metavar="ID")
 @json_option
 def show_one(ident: str, as_json: bool) -> None:
-    """Show a memory in full, a turn, or what waits for you: its id or the beginning of it."""
+    """Show a memory, a turn or a candidate in full."""
     typed, asking = ident.strip(), here(None)
     if typed.startswith("cli:"):
         raise CsmdError(f"{typed} was typed in a terminal, and no session has it", hint="csmd memories")
@@ -103,7 +107,7 @@ def show_one(ident: str, as_json: bool) -> None:
 @click.option("--text", metavar="TEXT", default=None, help="The new wording; else your editor opens.")
 @json_option
 def edit(ident: str, text: str | None, as_json: bool) -> None:
-    """Word a memory anew: yours takes its place. `csmd review --undo` takes it back."""
+    """Put your wording in a memory's place."""
     by_person = person_is_there()
     if not by_person:
         raise CsmdError("only a person at a terminal can change the wording of a memory", hint="type it in a terminal")

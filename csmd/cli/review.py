@@ -12,6 +12,7 @@ import click
 
 from csmd.cli import show_review
 from csmd.cli.ask import ask, here, json_option, looking, out, person_is_there
+from csmd.cli.keys import END, Keys
 from csmd.cli.memory import edited
 from csmd.errors import CsmdError, DaemonUnreachable
 
@@ -35,7 +36,7 @@ def review(
     ident: str, keep: bool, text: str | None, drop: bool, other: str | None, undo: bool, project: str | None,
     all_projects: bool, limit: int, as_json: bool,
 ) -> None:  # fmt: skip
-    """Look at what waits for you, one key each. With an ID and an answer: answer that one."""
+    """Answer what waits for you, one key each."""
     given = [
         verb
         for verb, is_given in (
@@ -67,8 +68,9 @@ def review(
     if as_json or not value["items"] or not (person_is_there() and sys.stdout.isatty()):
         out(value, as_json, show_review.waiting)
         return
-    asked = Asking(value["items"], total=value["total"])
-    asked.run()
+    with Keys() as keys:
+        asked = Asking(value["items"], total=value["total"], keys=keys)
+        asked.run()
     show_review.ended(asked.counted(), left=value["total"] - len(asked.answered))
 
 
@@ -84,8 +86,9 @@ def answer(ident: str, verb: str, *, text: str = "", other: str = "", version: i
 class Asking:
     """One sitting: the items, where one is, and the answers given, so that the last can be taken back."""
 
-    def __init__(self, items: list[dict[str, Any]], *, total: int) -> None:
+    def __init__(self, items: list[dict[str, Any]], *, total: int, keys: Keys) -> None:
         self.items = items
+        self.keys = keys
         self.total = total
         self.at = 0
         #: (place of its item, answer, verb) of what was answered and stands, the last one last.
@@ -96,7 +99,7 @@ class Asking:
         while self.at < len(self.items):
             item = self.items[self.at]
             show_review.item(item, number=self.at + 1, total=self.total, undo=bool(self.answered))
-            while not self._pressed(item, click.getchar()):
+            while not self._pressed(item, self.keys.press()):
                 pass
 
     def counted(self) -> dict[str, int]:
@@ -107,9 +110,7 @@ class Asking:
     def _pressed(self, item: dict[str, Any], key: str) -> bool:
         """Does what a key says; False for one that means nothing here or was thought better of."""
         key = key.lower()
-        if key in ("\x03", "\x1b"):
-            raise click.Abort
-        if key in (QUIT, "\x04"):
+        if key in (QUIT, END):
             self.items = self.items[: self.at]
         elif key == LATER:
             self.at += 1
@@ -125,11 +126,13 @@ class Asking:
         text = other = ""
         try:
             if verb == "edit":
-                text = edited(item["text"])
-                if not text or text == item["text"]:
+                with self.keys.lines():
+                    text = edited(_wording(item))
+                if not text or text == _wording(item):
                     return show_review.said("nothing was changed")
             if verb == "supersede" and not _is_known(item):
-                other = _which(item)
+                with self.keys.lines():
+                    other = _which(item)
                 if not other:
                     return show_review.said("nothing was changed")
             done = answer(item["id"], verb, text=text, other=other, version=item["version"])
@@ -158,6 +161,12 @@ class Asking:
         again = ask("csm_review_list", project="", asking=here(None), limit=1000)["items"]
         # Its version is another one now.
         self.items[at] = next((one for one in again if one["id"] == self.items[at]["id"]), self.items[at])
+
+
+def _wording(item: dict[str, Any]) -> str:
+    """What somebody words anew: the memory that it is about where there is one."""
+    memories = item["memories"] if item["about"] in ("memory", "pair") else []
+    return str(memories[0]["text"] if memories else item["text"])
 
 
 def _is_known(item: dict[str, Any]) -> bool:

@@ -7,6 +7,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
+from csmd import text as texts
 from csmd.cli.lines import many
 from csmd.cli.show import console, labelled, print_text, shorten, when
 from csmd.model import AUTHORITY_RANK, GATE_PRIORITY
@@ -31,6 +32,8 @@ EVENTS = {"session_start": "at its start", "prompt": "with a prompt"}
 SPEAKERS = {"": "typed in a terminal", "user": "you", "relayed": "relayed"}
 #: Confirmations and links that are shown; --json has all.
 MOST = 6
+#: Characters of a turn that stands beside the one that matters.
+BESIDE = 150
 
 
 def listed(value: dict[str, Any], *, most: int = 2**31) -> None:
@@ -69,7 +72,7 @@ def _gates(out: Console, rows: list[dict[str, Any]], most: int) -> int:
         out.print(f"{gate}{some}", style="dim")
         for row in found[:most]:
             print_text(out, " ".join(row["text"].split()), indent=2, most=4)
-            print_text(out, "  ".join(_about(row)), indent=2, style="dim")
+            print_text(out, "  ".join(_about(row)), indent=6, style="dim")
         shown += min(most, len(found))
     return shown
 
@@ -183,7 +186,8 @@ def _spoken(out: Console, source: dict[str, Any], role: str, *, most: int = 12) 
     speaker = source["speaker"] or ("command line" if source["uuid"].startswith("cli:") else "a turn that is gone")
     turn = f", {source['uuid'][:13]}" if source["speaker"] else ""
     print_text(out, f"{role}: {speaker}, {when(source['at'])}{where}{turn}", head="  ")
-    marked(out, source["text"], source["sentence"], indent=4, most=most)
+    short = role != "states" and source["sentence"]  # of a repetition the sentence is enough
+    marked(out, source["sentence"] if short else source["text"], source["sentence"], indent=4, most=most)
 
 
 def marked(out: Console, passage: str, sentence: str, *, indent: int, most: int) -> None:
@@ -199,7 +203,7 @@ def marked(out: Console, passage: str, sentence: str, *, indent: int, most: int)
 
 
 def _beside(out: Console, turn: dict[str, Any]) -> None:
-    print_text(out, turn["text"], head=f"  {turn['speaker']}: ", most=2, style="dim")
+    print_text(out, texts.cut(turn["text"], BESIDE), head=f"  {turn['speaker']}: ", style="dim")
 
 
 def _links(out: Console, value: dict[str, Any]) -> None:
@@ -270,14 +274,15 @@ def candidate(value: dict[str, Any]) -> None:
         print_text(out, f"csmd review {value['id']} {verbs}", style="dim")
 
 
-def about(out: Console, memories: list[dict[str, Any]]) -> None:
-    """The memories that a candidate is about."""
+def about(out: Console, memories: list[dict[str, Any]], *, besides: str = "") -> None:
+    """The memories that a candidate is about; the text `besides` is not said once more."""
     for number, one in enumerate(memories, 1):
         sure = f"{one['confidence'] * 100:.0f} %"
         gone = f", superseded by {one['superseded_by']}" if one["superseded_by"] else ""
         place = f"{number}. " if len(memories) > 1 else ""
         out.print()
-        print_text(out, one["text"], head=f"  {place}", most=4)
+        if one["text"] != besides:
+            print_text(out, one["text"], head=f"  {place}", most=4)
         said = f"{one['id']}, said by the {one['authority']} {when(one['at'])}, {sure}{gone}"
         print_text(out, said, indent=2 + len(place), style="dim")
 

@@ -36,7 +36,7 @@ def _what(value: dict[str, Any]) -> None:
     print_text(out, value["text"], most=12, style="bold")
     labelled(out, "why", value["reason"])
     labelled(out, "holds", value["project"] or "everywhere")
-    show_memory.about(out, value["memories"])
+    show_memory.about(out, value["memories"], besides=value["text"])
     show_memory.evidence(out, value["evidence"], most=MOST)
 
 

@@ -17,12 +17,18 @@ from csmd.model import Link, Memory
 from csmd.store import memories
 from csmd.store.sqlite import Rows
 
-#: The columns of a memory that come back with it: all but its row key, its text, its version and whose twin it is.
+#: The columns of a memory that come back with it: all but its row key, its text and whose twin it is. With its version
+#: the answer before can be undone, too: it is that very memory again.
 COLUMNS = (
     "text_hash", "gate", "category", "type", "tier", "decay", "authority", "origin", "confidence", "scope", "project_seq",
     "session_id", "created_at", "confirmed_at", "hot_until", "warm_until", "archive_at", "pinned", "superseded_by",
-    "origin_seq",
+    "origin_seq", "version",
 )  # fmt: skip
+
+_READ = ", ".join(f"m.{name}" for name in COLUMNS)
+_NAMES = ", ".join(COLUMNS)
+_MARKS = ", ".join(f":{name}" for name in COLUMNS)
+_PAIRS = ", ".join(f"{name} = :{name}" for name in COLUMNS)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -71,7 +77,7 @@ def before(rows: Rows, idents: Iterable[str]) -> list[Before]:
 
 def _before(rows: Rows, ident: str) -> Before:
     found = rows.one(
-        f"select m.seq, m.text, coalesce(t.id, ''), {', '.join(f'm.{name}' for name in COLUMNS)} from memories m "  # noqa: S608
+        f"select m.seq, m.text, coalesce(t.id, ''), {_READ} from memories m "  # noqa: S608
         "left join memories t on t.seq = m.twin_of and m.twin_of > 0 where m.id = :id",
         id=ident,
     )
@@ -136,10 +142,10 @@ def put(
 
 def last(rows: Rows, *, projects: Sequence[int] | None, ident: str = "") -> Answer | None:
     """The latest answer of these projects (None: all) that stands, or the one that is named; None for none."""
-    scope = "" if projects is None else f"and project_seq in ({', '.join(str(int(one)) for one in projects)})"
+    among = "" if projects is None else f"and t.project_seq in ({', '.join(str(int(one)) for one in projects)})"
     found = rows.one(
-        "select id, item, answer, made, was, project_seq, at, undone_at, seq from answers "  # noqa: S608
-        f"where ((:id = '' and undone_at = '') or id = :id) {scope} order by seq desc limit 1",
+        "select t.id, t.item, t.answer, t.made, t.was, t.project_seq, t.at, t.undone_at, t.seq from answers t "  # noqa: S608
+        f"where ((:id = '' and t.undone_at = '') or t.id = :id) {among} order by t.seq desc limit 1",
         id=ident,
     )
     if found is None:
@@ -197,23 +203,15 @@ def _seq(rows: Rows, ident: str) -> int:
 def _restore(rows: Rows, one: Before, state: dict[str, Any]) -> None:
     """Gives a memory its columns and sources back; it is made again where it is gone."""
     values = dict(state["columns"])
-    version = int(rows.value("select version from memories where id = :id", id=one.memory_id) or 0) + 1
-    if version == 1:
+    if _seq(rows, one.memory_id):
+        rows.run(f"update memories set {_PAIRS} where id = :id", id=one.memory_id, **values)  # noqa: S608
+    else:
         merged = rows.value("select merged_into from projects where seq = :seq", seq=values["project_seq"])
         values["project_seq"] = merged or values["project_seq"]
-        names, marks = ", ".join(COLUMNS), ", ".join(f":{name}" for name in COLUMNS)
         rows.run(
-            f"insert into memories (id, text, {names}) values (:id, :text, {marks})",  # noqa: S608
+            f"insert into memories (id, text, {_NAMES}) values (:id, :text, {_MARKS})",  # noqa: S608
             id=one.memory_id,
             text=one.text,
-            **values,
-        )
-    else:
-        pairs = ", ".join(f"{name} = :{name}" for name in COLUMNS)
-        rows.run(
-            f"update memories set {pairs}, version = :version where id = :id",  # noqa: S608
-            version=version,
-            id=one.memory_id,
             **values,
         )
     seq = _seq(rows, one.memory_id)
@@ -270,11 +268,11 @@ def unreviewed(rows: Rows, *, projects: Sequence[int] | None, below: float, sinc
 
     What a person has kept is stated; of an assistant's and of others' words, `below` a confidence and said `since` then.
     """
-    scope = "" if projects is None else f"and m.project_seq in ({', '.join(str(int(one)) for one in projects)})"
+    among = "" if projects is None else f"and t.project_seq in ({', '.join(str(int(one)) for one in projects)})"
     found = rows.all(
-        "select m.seq from memories m where m.superseded_by = '' and m.twin_of = 0 and m.pinned = 0 "  # noqa: S608
-        "and (m.origin = 'model_saved' or (m.confidence < :below and m.created_at >= :since and m.authority <> 'user')) "
-        f"{scope} order by case m.origin when 'model_saved' then 0 else 1 end, m.confidence, m.seq desc limit :limit",
+        "select t.seq from memories t where t.superseded_by = '' and t.twin_of = 0 and t.pinned = 0 "  # noqa: S608
+        "and (t.origin = 'model_saved' or (t.confidence < :below and t.created_at >= :since and t.authority <> 'user')) "
+        f"{among} order by case t.origin when 'model_saved' then 0 else 1 end, t.confidence, t.seq desc limit :limit",
         below=below,
         since=since,
         limit=limit,

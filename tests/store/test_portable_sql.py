@@ -41,6 +41,10 @@ BEGINNING = re.compile(
 PLACEHOLDERS = {
     "_AROUND": "root = :place or substr(:place, 1, length(root) + 1) = root || '/'",
     "_COLUMNS": "m.id, m.text",
+    "_MARKS": ":gate, :tier",
+    "_NAMES": "gate, tier",
+    "_PAIRS": "gate = :gate, tier = :tier",
+    "_READ": "m.gate, m.tier",
     "among": "and t.project_seq in (1, 2)",
     "column": "text",
     "columns": "t.at, t.text",

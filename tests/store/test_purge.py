@@ -13,6 +13,7 @@ import pytest
 from csmd import text
 from csmd.model import BriefItem, Candidate, Link, Provenance
 from csmd.store import (
+    answers,
     candidates,
     context,
     counts,
@@ -109,6 +110,8 @@ def filled(store: Store, given: Given) -> Iterator[Store]:
         told = [instructions.Instruction(path="/p/CLAUDE.md", kind="Project", root="/p", text="t", text_hash="h")]
         instructions.replace(rows, one, told, now=given.now)
         candidates.put(rows, CANDIDATE)
+        before = answers.before(rows, ["m-u00"])
+        answers.put(rows, item="m-u00", answer="keep", made="", was="", project=one, touched=before, now=given.now)
         memories.add_link(rows, Link(from_id="m-u00", to_id="m-u20", relationship="RELATES_TO"), now="")
 
     store.write(story)
