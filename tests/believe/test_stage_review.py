@@ -197,7 +197,7 @@ def test_undo_makes_everything_what_it_was(
         undo(store, again)
 
 
-@settings(max_examples=25, deadline=None, suppress_health_check=list(HealthCheck))
+@settings(max_examples=10, deadline=None, suppress_health_check=list(HealthCheck))
 @given(plan=st.lists(st.tuples(st.integers(0, 2), st.sampled_from(["keep", "edit", "drop", "supersede"])), max_size=5))
 def test_answers_taken_back_one_by_one_leave_nothing(
     tmp_path_factory: Any, plan: list[tuple[int, review.Verb]]
