@@ -12,7 +12,7 @@ from typing import Any
 import click
 
 from csmd import client, wire
-from csmd.cli import show
+from csmd.cli import disk, show
 from csmd.config import default_paths
 from csmd.errors import CsmdError
 
@@ -128,6 +128,7 @@ def remember(text: str, project: str | None, everywhere: bool, pin: bool, as_jso
     by_person = person_is_there()
     found = ask("csm_memory_save", text=text, **looking(project, everywhere), pin=pin, by_person=by_person)
     out(found, as_json, lambda value: show.remembered(value, by_person=by_person))
+    _switched_off(project, as_json)
 
 
 @click.command()
@@ -141,6 +142,15 @@ def brief(project: str | None, as_json: bool) -> None:
         as_json,
         lambda value: show.injection(value, nothing=nothing),
     )
+    _switched_off(project, as_json)
+
+
+def _switched_off(project: str | None, as_json: bool) -> None:
+    """Says that a directory is left out: sessions there are told nothing, whatever is shown."""
+    mark = "" if as_json else disk.left_out(here(project))
+    if mark:
+        said = f"csmd is switched off there by {mark}: no session is captured or told anything"
+        show.print_text(show.console(), said, style="yellow")
 
 
 @click.command()

@@ -191,6 +191,11 @@ def test_a_damaged_configuration_is_told_and_keeps_nobody_from_stopping_or_leavi
     assert machine.csmd("stop", "--json") == {"stopped": True}
     done = machine.run("start")
     assert done.returncode == 1 and "unknown key 'brief.max_token'" in done.stderr, done
+    machine.paths.config_file.write_text("brief:\n  max_tokens: [1\nrecall: 2\n")
+    done = machine.run("install")
+    what, remedy = done.stderr.splitlines()
+    assert done.returncode == 1 and f"{machine.paths.config_file}: not YAML in line 3: " in what, done
+    assert remedy.startswith("  try: correct ")
     assert machine.csmd("uninstall", "--json")["stopped"] is False
 
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import signal
 from collections.abc import Iterator
 from dataclasses import replace
 from typing import Any
@@ -180,3 +181,42 @@ def test_the_list_is_bounded_filtered_and_says_what_is_left_out(seeded: Machine)
         found = {row["id"] for row in seeded.csmd("memories", *words, "--json")["memories"]}
         assert found == {row["id"] for row in rows if wanted(row)}, words
     assert seeded.run("memories", "--since", "yesterday").returncode == 2
+
+
+def test_where_csmd_is_switched_off_brief_and_remember_say_so(seeded: Machine) -> None:
+    mark = seeded.project / ".csmd-off"
+    mark.touch()
+    try:
+        for words in (["brief"], ["brief", "--project", str(seeded.project)]):
+            told = seeded.csmd(*words)
+            fits(told)
+            assert f"csmd is switched off there by {mark}" in told.replace("\n", " ") or str(mark) in told.replace(
+                "\n", ""
+            )
+        code, said = typed(seeded, "remember", "The changelog is written before the tag.")
+        assert code == 0 and "switched off" in said
+        assert "switched off" not in seeded.run("brief", "--json").stdout
+    finally:
+        mark.unlink()
+    assert "switched off" not in seeded.csmd("brief")
+
+
+def test_what_goes_wrong_is_wrapped_for_people_and_one_line_for_programs(seeded: Machine) -> None:
+    code, said = typed(seeded, "edit", "m000000", "--text", "Something that is longer than the rest of a line")
+    fits(said)
+    assert code == 1 and said.startswith("csmd: there is no memory 'm000000'")
+    code, said = typed(seeded, "show", "zz" * 60)
+    fits(said)
+    assert code == 1 and len(said.splitlines()) > 2
+    assert len(seeded.run("show", "zz" * 60).stderr.splitlines()) == 2
+
+
+def test_a_screen_that_is_too_high_says_what_it_leaves_out(seeded: Machine) -> None:
+    one = Terminal("status", "--watch", cwd=seeded.project, environment=seeded.environment(), lines=8)
+    assert "more lines: a higher window shows them, or csmd status" in one.sees("csmd status")
+    one.child.send_signal(signal.SIGINT)
+    assert one.ends() == 0
+
+
+def test_a_daemon_that_is_started_before_an_install_says_what_is_missing(seeded: Machine) -> None:
+    assert "`csmd install`" in seeded.csmd("start")
