@@ -59,12 +59,9 @@ def review(
         found = answer(ident, given[0], text=text or "", other=other or "")
         out(found, as_json, show_review.answered)
         return
-    value = ask("csm_review_list", **looking(project, all_projects), limit=1000 if ident else limit)
-    if ident:
-        value["items"] = [item for item in value["items"] if item["id"].startswith(ident)]
-        if not value["items"]:
-            raise CsmdError(f"{ident} does not wait for you", hint=f"csmd show {ident}")
-        value["total"] = len(value["items"])
+    value = ask("csm_review_list", id=ident, **looking(project, all_projects or bool(ident)), limit=limit)
+    if ident and not value["items"]:
+        raise CsmdError(f"{ident} does not wait for you", hint=f"csmd show {ident}")
     if as_json or not value["items"] or not (person_is_there() and sys.stdout.isatty()):
         out(value, as_json, show_review.waiting)
         return
@@ -158,9 +155,9 @@ class Asking:
         self.answered.pop()
         self.at = at
         show_review.undone(found)
-        again = ask("csm_review_list", project="", asking=here(None), limit=1000)["items"]
         # Its version is another one now.
-        self.items[at] = next((one for one in again if one["id"] == self.items[at]["id"]), self.items[at])
+        again = ask("csm_review_list", id=self.items[at]["id"], project="", asking=here(None))["items"]
+        self.items[at] = next(iter(again), self.items[at])
 
 
 def _wording(item: dict[str, Any]) -> str:

@@ -118,6 +118,18 @@ def filled(store: Store, given: Given) -> Iterator[Store]:
     yield store
 
 
+@pytest.mark.parametrize(
+    ("table", "column"), [("candidates", "text"), ("candidates", "reason"), ("answer_befores", "text")]
+)
+def test_a_secret_that_is_mended_takes_what_hangs_on_no_statement_along(filled: Store, table: str, column: str) -> None:
+    def write(rows: Rows) -> Any:
+        seq = rows.value(f"select max(seq) from {table}")
+        purge.change(rows, table, column, seq, "mended", key_of(rows), in_place=True)
+        return rows.value(f"select count(*) from {table}")
+
+    assert filled.write(write) == 0
+
+
 CANDIDATE = Candidate(id="c1", kind="belief", source="scan", project_seq=0, fingerprint="f", text="t", reason="r", confidence=0.5,
                       created_at="2026-01-01", updated_at="2026-01-01")  # fmt: skip
 

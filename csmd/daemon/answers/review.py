@@ -38,6 +38,9 @@ def _list(tools: Tools, rows: Rows, params: Params) -> dict[str, Any]:
     unsure = answers.unreviewed(
         rows, projects=wanted, below=review.LOW, since=iso_before(review.NEW_DAYS * 86_400), limit=MOST
     )
+    waiting = [found for found in waiting if found.id.startswith(params["id"])]
+    if params["id"]:
+        unsure = [seq for seq, memory in memories.by_seqs(rows, unsure).items() if memory.id.startswith(params["id"])]
     limit = min(max(params["limit"], 1), MOST)
     items = [_candidate(rows, found, asking) for found in waiting[:limit]]
     known = memories.by_seqs(rows, unsure[: limit - len(items)])
@@ -158,7 +161,7 @@ def _by_person(params: Params, what: str) -> None:
 
 TOOLS: dict[str, Tool] = {
     "csm_review_list": Tool(
-        summary="List what waits for a person", mutates=False, run=_list, parameters={**PLACE, "limit": (int, 50)}
+        summary="List what waits for a person", mutates=False, run=_list, parameters={"id": (str, ""), **PLACE, "limit": (int, 50)}
     ),
     "csm_review_answer": Tool(
         summary="Answer one thing that waits for a person, or about any memory", mutates=True, run=_answer,
