@@ -8,7 +8,7 @@ from typing import Any, get_args
 
 import click
 
-from csmd.cli import show_memory
+from csmd.cli import show_memory, show_review
 from csmd.cli.ask import ask, here, json_option, looking, out, person_is_there, project_options
 from csmd.errors import CsmdError
 from csmd.model import CATEGORIES, Authority, Gate, Tier
@@ -116,7 +116,7 @@ def edit(ident: str, text: str | None, as_json: bool) -> None:
     found = ask(
         "csm_memory_edit", id=known["id"], text=typed, version=known["version"], asking=here(None), by_person=by_person
     )
-    out(found, as_json, show_memory.edited)
+    out(found, as_json, show_review.edited)
 
 
 def edited(said: str) -> str:

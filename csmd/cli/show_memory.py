@@ -29,7 +29,6 @@ RELATIONS: dict[str, tuple[str, str]] = {
 #: What stands against a memory, by relationship and end: (relationship, whether the memory is its beginning).
 AGAINST = {("superseded_by", True), ("contradicts", False), ("contradicts", True), ("refuted_by", True)}
 EVENTS = {"session_start": "at its start", "prompt": "with a prompt"}
-SPEAKERS = {"": "typed in a terminal", "user": "you", "relayed": "relayed"}
 #: Confirmations and links that are shown; --json has all.
 MOST = 6
 #: Characters of a turn that stands beside the one that matters.
@@ -296,14 +295,3 @@ def evidence(out: Console, found: list[dict[str, Any]], *, most: int) -> None:
         _spoken(out, one, role, most=4)
     if len(found) > most:
         print_text(out, f"... and {len(found) - most} more (--json)", indent=2, style="dim")
-
-
-def edited(value: dict[str, Any]) -> None:
-    """What became of another wording."""
-    out = console()
-    if not value["changed"]:
-        print_text(out, f"nothing was changed: {value['id']} stays as it is")
-        return
-    print_text(out, f"{value['made']}: {value['text']}")
-    said = f"it takes the place of {value['id']}; `csmd review --undo` takes that back"
-    print_text(out, said, style="dim")

@@ -108,3 +108,14 @@ def ended(counted: dict[str, int], *, left: int) -> None:
     print_text(console(), told + rest)
     if counted:
         print_text(console(), "`csmd review --undo` takes the last one back", style="dim")
+
+
+def edited(value: dict[str, Any]) -> None:
+    """What became of another wording."""
+    out = console()
+    if not value["changed"]:
+        print_text(out, f"nothing was changed: {value['id']} stays as it is")
+        return
+    print_text(out, f"{value['made']}: {value['text']}")
+    said = f"it takes the place of {value['id']}; `csmd review --undo` takes that back"
+    print_text(out, said, style="dim")
