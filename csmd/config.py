@@ -286,7 +286,7 @@ def parse_settings(text: str, *, where: str) -> Settings:
         data = yaml.safe_load(text)
         rows = _flatten(data) if isinstance(data, dict) else []
     except (yaml.YAMLError, ValueError, RecursionError) as error:  # a date like 2026-99-99; an alias of itself
-        raise ConfigError(f"{where}: not YAML: {error}", hint=f"correct {where} or move it away") from error
+        raise ConfigError(f"{where}: not YAML{_reason(error)}", hint=f"correct {where} or move it away") from error
     if data is not None and not isinstance(data, dict):
         raise ConfigError(f"{where}: expected keys and values", hint="see `csmd --help` for the keys")
     known = {Settings.key(f.name): f for f in fields(Settings)}
@@ -312,6 +312,13 @@ def parse_settings(text: str, *, where: str) -> Settings:
             raise ConfigError(f"{where}: {key} is set twice", hint="keep one of the two")
         chosen[field.name] = value
     return replace(Settings(), **chosen)
+
+
+def _reason(error: Exception) -> str:
+    """Why a text is no YAML, on one line, with the line it is in."""
+    mark, problem = getattr(error, "problem_mark", None), getattr(error, "problem", None)
+    line = f" in line {mark.line + 1}" if mark is not None else ""
+    return f"{line}: {' '.join(str(problem or error).split())[:200]}"
 
 
 #: A shorter word would take words apart.

@@ -40,6 +40,9 @@ Stance = Literal["objects", "orders", "approves", "asks", "tells", "silent"]
 #: open waits for more evidence, needs_review for a person; promoted, dropped and done are over.
 CandidateStatus = Literal["open", "needs_review", "promoted", "dropped", "done"]
 
+#: A file of this name leaves its directory, and all below it, out.
+OFF_MARK = ".csmd-off"
+
 #: The session of a marker that `csmd doctor` sends ends with its word; its turns say this and nothing else.
 PROBE_SESSION = "csmd-probe-"
 PROBE_TEXT = "csmd doctor looks for this {event}: {word}"

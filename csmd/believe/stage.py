@@ -7,7 +7,7 @@ from dataclasses import replace
 
 from csmd import text
 from csmd.believe import score, types
-from csmd.model import AUTHORITY_RANK, CATEGORIES, Authority, Decay, Memory, Provenance, Statement
+from csmd.model import AUTHORITY_RANK, CATEGORIES, Authority, Decay, Memory, Provenance, Scope, Statement
 from csmd.store import context, cursors, memories, projects, search, tombstones, upkeep
 from csmd.store.core import Store
 from csmd.store.purged import PURGED
@@ -54,24 +54,24 @@ def remember(
     origin: str,
     key: bytes,
     pinned: bool = False,
+    besides: str = "",
 ) -> tuple[str, bool]:
     """Makes a memory of a statement, or confirms the one that says the same; (its id, whether it is new).
 
     Gives ("", False) for what the user made csmd forget. The authority of the path is kept: a
     confirmation raises it only when the confirming turn has the higher one, and what the
-    assistant saved by itself confirms nothing.
+    assistant saved by itself confirms nothing. Where a person words `besides` anew (a memory, or
+    what was proposed), neither it nor what is superseded says the same.
     """
     if is_forgotten(rows, statement, key=key):
         return "", False
     text_hash = text.keyed_hash(statement.text, key)
-    name = projects.name_of(rows, project)
-    scope = score.scope(statement.text, gate=statement.gate, project_name=name)
-    home = project if scope == "project" else projects.everywhere(rows, project)
-    known = memories.by_hash(rows, text_hash, project=home) or said_already(rows, statement, project=home)
+    scope, home = _place(rows, statement, project)
+    known = known_as(rows, statement, project=project, key=key, besides=besides)
     if known is not None:
         known = upkeep.kept(rows, known)
         if origin != MODEL_SAVED:
-            _confirm(rows, known, statement, source, pinned=pinned)
+            confirm(rows, known, statement, source, pinned=pinned)
         return known.id, False
     explicit = EXPLICIT in statement.reasons or pinned
     decay: Decay = "permanent" if pinned else CATEGORIES[statement.category].decay
@@ -112,6 +112,26 @@ def remember(
     return memory.id, True
 
 
+def known_as(rows: Rows, statement: Statement, *, project: int, key: bytes, besides: str = "") -> Memory | None:
+    """The memory that a statement said there would confirm, None where it would be a new one."""
+    _, home = _place(rows, statement, project)
+    known = memories.by_hash(rows, text.keyed_hash(statement.text, key), project=home)
+    if known is not None and not _is_worded_anew(known, besides):
+        return known
+    return said_already(rows, statement, project=home, besides=besides)
+
+
+def _is_worded_anew(memory: Memory, besides: str) -> bool:
+    """Whether a memory is none that a person's wording repeats: the one they word anew, or one that is superseded."""
+    return bool(besides) and (memory.id == besides or bool(memory.superseded_by))
+
+
+def _place(rows: Rows, statement: Statement, project: int) -> tuple[Scope, int]:
+    """Where a statement said in a project holds: (scope, row of the project or of everywhere)."""
+    scope = score.scope(statement.text, gate=statement.gate, project_name=projects.name_of(rows, project))
+    return scope, project if scope == "project" else projects.everywhere(rows, project)
+
+
 def is_forgotten(rows: Rows, statement: Statement, *, key: bytes) -> bool:
     """Whether the user made csmd forget this statement, said so or nearly so, or purged a part of it."""
     if PURGED in statement.text or tombstones.marks(rows, key).spans(statement.text):
@@ -142,7 +162,7 @@ def unforget(rows: Rows, statement: Statement, *, key: bytes) -> None:
     tombstones.lift(rows, statement.text, correction=statement.gate == "correction", key=key)
 
 
-def said_already(rows: Rows, statement: Statement, *, project: int) -> Memory | None:
+def said_already(rows: Rows, statement: Statement, *, project: int, besides: str = "") -> Memory | None:
     """A memory of the scope that says the same in nearly the same words, the likest first.
 
     A correction repeats only corrections: said against something else it must not confirm it.
@@ -153,12 +173,12 @@ def said_already(rows: Rows, statement: Statement, *, project: int) -> Memory | 
     for seq, _ in near:
         memory = found[int(seq)]
         against = "correction" in (statement.gate, memory.gate) and statement.gate != memory.gate
-        if not against and text.says_the_same(statement.text, memory.text):
+        if not against and not _is_worded_anew(memory, besides) and text.says_the_same(statement.text, memory.text):
             return memory
     return None
 
 
-def _confirm(rows: Rows, known: Memory, statement: Statement, source: Provenance, *, pinned: bool) -> None:
+def confirm(rows: Rows, known: Memory, statement: Statement, source: Provenance, *, pinned: bool) -> None:
     """Notes that another turn says the same: more confidence, and the age begins again.
 
     Who said it first is told by the time it was said at, not by which was heard first: a past is heard newest first.

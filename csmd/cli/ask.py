@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import difflib
 import os
-import re
 import time
 from collections.abc import Callable
 from pathlib import Path
@@ -13,7 +12,7 @@ from typing import Any
 import click
 
 from csmd import client, wire
-from csmd.cli import show
+from csmd.cli import disk, show
 from csmd.config import default_paths
 from csmd.errors import CsmdError
 
@@ -119,29 +118,6 @@ def search(
 
 
 @click.command()
-@project_options
-@json_option
-def memories(project: str | None, all_projects: bool, as_json: bool) -> None:
-    """List what is remembered here."""
-    out(ask("csm_memory_list", **looking(project, all_projects)), as_json, show.memories)
-
-
-#: The beginning of a memory's id; turns have the uuids of their lines.
-_MEMORY_ID = re.compile(r"m[0-9a-f]*")
-
-
-@click.command("show")
-@click.argument("memory_id", metavar="ID")
-@json_option
-def show_memory(memory_id: str, as_json: bool) -> None:
-    """Show a memory or a turn, and where it was said."""
-    if _MEMORY_ID.fullmatch(memory_id):
-        out(ask("csm_memory_show", id=memory_id, asking=here(None)), as_json, show.memory)
-    else:
-        out(ask("csm_turn_show", id=memory_id, asking=here(None)), as_json, show.turn)
-
-
-@click.command()
 @click.argument("text")
 @click.option("--project", metavar="PATH", help="The project it holds in; this directory's by default.")
 @click.option("--everywhere", is_flag=True, help="It holds in every project.")
@@ -152,6 +128,7 @@ def remember(text: str, project: str | None, everywhere: bool, pin: bool, as_jso
     by_person = person_is_there()
     found = ask("csm_memory_save", text=text, **looking(project, everywhere), pin=pin, by_person=by_person)
     out(found, as_json, lambda value: show.remembered(value, by_person=by_person))
+    _switched_off(project, as_json)
 
 
 @click.command()
@@ -165,6 +142,15 @@ def brief(project: str | None, as_json: bool) -> None:
         as_json,
         lambda value: show.injection(value, nothing=nothing),
     )
+    _switched_off(project, as_json)
+
+
+def _switched_off(project: str | None, as_json: bool) -> None:
+    """Says that a directory is left out: sessions there are told nothing, whatever is shown."""
+    mark = "" if as_json else disk.left_out(here(project))
+    if mark:
+        said = f"csmd is switched off there by {mark}: no session is captured or told anything"
+        show.print_text(show.console(), said, style="yellow")
 
 
 @click.command()
@@ -199,4 +185,4 @@ def tool(name: str, params: tuple[str, ...], as_json: bool) -> None:
 
 
 #: In the order that `csmd --help` lists them.
-VERBS: tuple[click.Command, ...] = (search, memories, show_memory, remember, brief, recall, tool)
+VERBS: tuple[click.Command, ...] = (search, remember, brief, recall, tool)

@@ -10,6 +10,17 @@ from collections.abc import Callable
 from pathlib import Path
 
 from csmd.errors import ConfigError
+from csmd.model import OFF_MARK
+
+
+def left_out(folder: str) -> str:
+    """The mark `.csmd-off` that leaves a directory out, in it or in one above it; "" for none."""
+    if not folder.startswith("/"):
+        return ""
+    for place in (Path(folder), *Path(folder).parents):
+        if os.path.lexists(place / OFF_MARK):
+            return str(place / OFF_MARK)
+    return ""
 
 
 def write_whole(

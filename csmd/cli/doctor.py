@@ -206,7 +206,8 @@ def judged(scene: Scene, findings: Sequence[tuple[Check, list[Finding]]]) -> dic
     """The findings as `--json` shows them, with the verdict before them."""
     checks = []
     for check, found in findings:
-        level = min((one.level for one in found), key=LEVELS.index, default="ok")
+        unasked = check.asks and scene.status is None
+        level = min((one.level for one in found), key=LEVELS.index, default="unasked" if unasked else "ok")
         checks.append(
             {
                 "id": check.id,

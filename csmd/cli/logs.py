@@ -29,30 +29,40 @@ def logs(number: int, follow: bool, as_json: bool) -> None:
     """Show what the daemon did, and what went wrong."""
     path = default_paths().log_file
     older = [path.with_name(f"{path.name}.{place}") for place in (3, 2, 1)]
-    lines = [line for file in (*older, path) for line in _lines(file)][-number:]
+    begun = _size(path)  # what is written while we show the end is not passed over
+    lines = [line for file in older for line in _lines(file)] + _lines(path, most=begun)
+    lines = lines[-number:]
     if not lines and not follow:
         raise CsmdError(f"there is no log yet at {path}", hint="csmd start")
     if as_json and follow:
         raise click.UsageError("--json goes without --follow")
     out({"path": str(path), "lines": [_parsed(line) for line in lines]}, as_json, lambda value: _shown(value["lines"]))
-    for line in _growing(path) if follow else ():
+    for line in _growing(path, begun) if follow else ():
         _shown([_parsed(line)])
 
 
-def _lines(path: Path) -> list[str]:
+def _size(path: Path) -> int:
+    """How long the log is, up to its last whole line."""
     try:
-        return path.read_text(encoding="utf-8", errors="replace").splitlines()
+        return path.read_bytes().rfind(b"\n") + 1
+    except OSError:
+        return 0
+
+
+def _lines(path: Path, *, most: int | None = None) -> list[str]:
+    try:
+        return path.read_bytes()[:most].decode("utf-8", "replace").splitlines()
     except FileNotFoundError:
         return []
     except OSError as error:
         raise CsmdError(f"{path}: {error.strerror}") from error
 
 
-def _growing(path: Path) -> Iterator[str]:
-    """Every line that is written from now on; a log that is rotated is followed into the new file."""
+def _growing(path: Path, begun: int) -> Iterator[str]:
+    """Every line behind the first `begun` bytes; a log that is rotated is followed into the new file."""
     file, rest = (path.open(encoding="utf-8", errors="replace") if path.exists() else None), ""
     if file:
-        file.seek(0, 2)
+        file.seek(begun)
     try:
         while True:
             read = file.read() if file else ""

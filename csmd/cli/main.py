@@ -21,10 +21,12 @@ from csmd.cli import (
     doctor,
     intake,
     logs,
+    memory,
     pause,
     plugin,
     privacy,
     report,
+    review,
     running,
     self_model,
     session,
@@ -52,6 +54,8 @@ SUBJECTS = (
     intake,
     asking,
     candidates,
+    memory,
+    review,
     why,
     beliefs,
     privacy,
@@ -93,10 +97,24 @@ def entry() -> None:
 
 
 def _told(error: CsmdError) -> NoReturn:
-    click.echo(f"csmd: {error.what}", err=True)
+    _say(f"csmd: {error.what}", beside=6)
     if error.hint:
-        click.echo(f"  try: {error.hint}", err=True)
+        _say(f"  try: {error.hint}", beside=7)
     sys.exit(error.exit_code)
+
+
+def _say(text: str, *, beside: int) -> None:
+    """A line on stderr; wrapped where a person reads it, whole for a program."""
+    if not sys.stderr.isatty():
+        click.echo(text, err=True)
+        return
+    import shutil
+
+    from csmd.cli.lines import wrapped
+
+    room = max(shutil.get_terminal_size().columns - beside, 20)
+    for number, line in enumerate(wrapped(text[beside:], room)):
+        click.echo(f"{text[:beside] if number == 0 else ' ' * beside}{line}", err=True)
 
 
 def _crash_report(error: BaseException) -> Path | str:

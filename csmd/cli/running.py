@@ -60,6 +60,10 @@ def _runs(value: dict[str, Any]) -> None:
     unit = placing.recorded_file(default_paths())
     if unit and not kept:
         show_service.say(f"it is detached: the service manager that has {unit} does not answer")
+    if not default_paths().install_record.exists():
+        show_service.say(
+            "csmd is not installed here: unless a plugin brings the hooks, `csmd install` has it hear of sessions"
+        )
 
 
 #: In the order that `csmd --help` lists them.

@@ -8,7 +8,6 @@ from datetime import datetime
 from typing import TYPE_CHECKING, Any
 
 from csmd import text as texts
-from csmd.model import GATE_PRIORITY
 from csmd.text import amount
 
 if TYPE_CHECKING:
@@ -95,68 +94,6 @@ def hits(value: dict[str, Any], *, explain: bool) -> None:
             print_text(out, factors, indent=4, style="dim")
     _degraded(out, value["degraded"])
     out.print(f"{value['took_ms']:.0f} ms", style="dim")
-
-
-def memories(value: dict[str, Any]) -> None:
-    """A list of memories by project and gate, in each the surest first: id, confidence, day and text."""
-    out = console()
-    if not value["memories"]:
-        print_text(out, "no memories yet; they come from sessions, `csmd import` and `csmd remember`")
-    places = sorted({row["project"] for row in value["memories"]})
-    for number, place in enumerate(places):
-        if len(places) > 1:
-            if number:
-                out.print()
-            print_text(out, shorten(place, out.width) or "everywhere", style="bold")
-        _gates(out, [row for row in value["memories"] if row["project"] == place])
-
-
-def _gates(out: Console, memories: list[dict[str, Any]]) -> None:
-    for gate in sorted(GATE_PRIORITY, key=lambda name: -GATE_PRIORITY[name]):
-        rows = [row for row in memories if row["gate"] == gate]
-        if rows:
-            out.print(gate, style="dim")
-        for row in rows:
-            head = f"{row['id']}  {row['confidence'] * 100:>3.0f} %  {row['confirmed_at'][:10]}  "
-            marks = ["pinned"] * row["pinned"] + [row["authority"]] * (row["authority"] != "user")
-            marked = f" ({', '.join(marks)})" if marks else ""
-            print_text(out, f"{' '.join(row['text'].split())}{marked}", head=head)
-
-
-def memory(value: dict[str, Any]) -> None:
-    """One memory with where it was said."""
-    out = console()
-    print_text(out, value["text"], most=20, style="bold")
-    about = [
-        ("id", value["id"]),
-        ("kind", f"{value['gate']}, {value['category']}; said by the {value['authority']}"),
-        (
-            "sure",
-            f"{value['confidence'] * 100:.0f} %, {value['attention']}, {value['tier']}{', pinned' if value['pinned'] else ''}",
-        ),
-        ("holds", value["project"] if value["scope"] == "project" else "everywhere"),
-        ("said", f"{when(value['created_at'])}, last confirmed {when(value['confirmed_at'])}"),
-    ]
-    for name, text in about:
-        labelled(out, name, text)
-    for source in value["sources"]:
-        out.print()
-        speaker = source["speaker"] or "command line"
-        print_text(out, f"{source['role']}: {speaker}, {when(source['at'])}, {source['uuid']}", style="dim")
-        print_text(out, source["text"], indent=2, most=8)
-
-
-def turn(value: dict[str, Any]) -> None:
-    """One turn with where it stands."""
-    out = console()
-    print_text(out, value["text"] or "(nothing is kept of its text)", most=40)
-    out.print()
-    for name, text in (
-        ("turn", f"{value['id']}, {value['kind'].replace('_', ' ')}"),
-        ("said", f"{when(value['at'])} in {value['project'] or 'no project'}"),
-        ("session", f"csmd session transcript {value['session_id']}"),
-    ):
-        labelled(out, name, text)
 
 
 def remembered(value: dict[str, Any], *, by_person: bool) -> None:

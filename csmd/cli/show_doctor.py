@@ -25,6 +25,10 @@ def examined(value: dict[str, Any], *, everything: bool) -> None:
     passed = [check for check in value["checks"] if check["level"] == "ok"]
     out.print()
     hint = "" if everything or not passed else "; `csmd doctor --all` lists them"
-    out.print(f"{len(passed)} checks passed{hint}", style="dim")
+    unasked = [check for check in value["checks"] if check["level"] == "unasked"]
+    none = f", {len(unasked)} not asked: no daemon answers" if unasked else ""
+    out.print(f"{len(passed)} checks passed{none}{hint}", style="dim")
     for check in passed if everything else ():
         show.print_text(out, check["question"], head=f"  {check['id']:<20}", style="dim")
+    for check in unasked if everything else ():
+        show.print_text(out, f"not asked: {check['question']}", head=f"  {check['id']:<20}", style="dim")

@@ -16,6 +16,16 @@ if TYPE_CHECKING:
 ENTER, LEAVE, HOME, LINE_END, REST = "\x1b[?1049h\x1b[?25l", "\x1b[?25h\x1b[?1049l", "\x1b[H", "\x1b[K", "\x1b[J"
 
 
+def _within(lines: list[Text], height: int) -> list[Text]:
+    """As many lines as there is room for; the last one says how many are left out."""
+    from rich.text import Text
+
+    if len(lines) <= height:
+        return lines
+    left = f"... and {len(lines) - height + 1} more lines: a higher window shows them, or csmd status"
+    return [*lines[: height - 1], Text(left, style="dim", no_wrap=True, overflow="ellipsis")]
+
+
 def redraw(look: Callable[[], list[Text]], out: Console, *, every_s: float) -> None:
     """Draws what `look` gives, cut to the terminal's height; while it fails, why. Ends with ^C."""
     from rich.text import Text
@@ -33,7 +43,7 @@ def redraw(look: Callable[[], list[Text]], out: Console, *, every_s: float) -> N
                     Text(f"  try: {error.hint}" if error.hint else ""),
                 ]
             with out.capture() as drawn:
-                for line in shown[: out.height - 1]:
+                for line in _within(shown, out.height - 1):
                     out.print(line)
             out.file.write(HOME + drawn.get().replace("\n", f"{LINE_END}\n") + REST)
             out.file.flush()

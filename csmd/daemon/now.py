@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from datetime import UTC, datetime
+from datetime import UTC, datetime, timedelta
 
 
 def iso(moment: datetime) -> str:
@@ -13,3 +13,8 @@ def iso(moment: datetime) -> str:
 def now_iso() -> str:
     """The time now as csmd writes it."""
     return iso(datetime.now(UTC))
+
+
+def iso_before(seconds: float) -> str:
+    """The time so many seconds ago as csmd writes it."""
+    return iso(datetime.now(UTC) - timedelta(seconds=seconds))

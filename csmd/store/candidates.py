@@ -142,6 +142,27 @@ def forget(rows: Rows, memory_id: str) -> None:
         id=memory_id,
     )
     rows.run("delete from belief_changes where memory_id = :id", id=memory_id)
+def is_waiting(rows: Rows, candidate: Candidate) -> bool:
+    """Whether another of the same kind, project and fingerprint waits."""
+    found = rows.value(
+        "select 1 from candidates where project_seq = :project and kind = :kind and fingerprint = :fingerprint "
+        "and status in ('open', 'needs_review') and id <> :id",
+        project=candidate.project_seq,
+        kind=candidate.kind,
+        fingerprint=candidate.fingerprint,
+        id=candidate.id,
+    )
+    return found is not None
+
+
+def ids_like(rows: Rows, prefix: str) -> list[str]:
+    """The ids that begin with `prefix`, at most ten: people type the first characters."""
+    found = rows.all(
+        "select id from candidates where substr(id, 1, :size) = :prefix order by id limit 10",
+        size=len(prefix),
+        prefix=prefix,
+    )
+    return [str(ident) for (ident,) in found]
 
 
 def by_id(rows: Rows, ident: str) -> Candidate | None:

@@ -9,12 +9,10 @@ from __future__ import annotations
 import os
 from pathlib import Path
 
+from csmd.model import OFF_MARK
 from csmd.store.files import read_small
 
-__all__ = ["OFF", "is_gone", "is_link", "is_off", "names", "read", "real", "same", "stamp"]
-
-#: A file of this name has the sessions of its directory, and of those below, left out.
-OFF = ".csmd-off"
+__all__ = ["is_gone", "is_link", "is_off", "names", "read", "real", "same", "stamp"]
 
 
 def read(path: str, limit: int = 65_536) -> str | None:
@@ -74,7 +72,7 @@ def is_off(folder: str) -> bool:
     if parts[0]:
         return False  # a relative path is below nothing that is known
     try:
-        return any(os.path.lexists(f"{'/'.join(parts[:depth])}/{OFF}") for depth in range(len(parts), 0, -1))
+        return any(os.path.lexists(f"{'/'.join(parts[:depth])}/{OFF_MARK}") for depth in range(len(parts), 0, -1))
     except ValueError:
         return False
 

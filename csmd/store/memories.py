@@ -190,10 +190,10 @@ def links_of(rows: Rows, memory_id: str) -> list[Link]:
 
 
 def by_hash(rows: Rows, text_hash: str, *, project: int) -> Memory | None:
-    """The memory of a scope with exactly this (normalised) text."""
+    """The memory of a scope with exactly this (normalised) text; one that nothing has superseded before others."""
     found = rows.all(
         f"select {_COLUMNS} from memories m where m.project_seq = :project and m.text_hash = :hash "  # noqa: S608
-        "order by m.seq limit 1",
+        "order by case m.superseded_by when '' then 0 else 1 end, m.seq limit 1",
         project=project,
         hash=text_hash,
     )

@@ -12,7 +12,7 @@ from functools import partial
 from typing import Literal
 
 from csmd import text as texts
-from csmd.store import memories, purge_whole, tombstones, vectors
+from csmd.store import answers, memories, purge_whole, tombstones, vectors
 from csmd.store.pages import secure_delete
 from csmd.store.purge_whole import LOOKED_AT, rewrite_turn
 from csmd.store.purged import clean
@@ -42,6 +42,7 @@ WAYS: dict[tuple[str, str], tuple[Way, str]] = {
     ("belief_changes", "before"): ("drop", "seq"),
     ("belief_changes", "after"): ("drop", "seq"),
     ("belief_changes", "reason"): ("drop", "seq"),
+    ("answer_befores", "text"): ("drop", "seq"),
     ("projects", "root"): ("rewrite", "seq"),
     ("projects", "name"): ("rewrite", "seq"),
     ("sessions", "cwd"): ("rewrite", "seq"),
@@ -211,5 +212,5 @@ def _forgotten(rows: Rows, key: bytes, after: int) -> tuple[int | None, int]:
 
 #: In this order: what goes as a whole before what is looked through.
 PASSES: tuple[Pass, ...] = (
-    purge_whole.sessions, purge_whole.turns, purge_whole.projects, *(partial(_column, table, column) for table, column in sorted(WAYS)),
+    answers.without_undo, purge_whole.sessions, purge_whole.turns, purge_whole.projects, *(partial(_column, table, column) for table, column in sorted(WAYS)),
 )  # fmt: skip

@@ -179,7 +179,7 @@ def _purge_name(rows: Rows, seq: int, since: str, key: bytes) -> int:
     newer = rows.value("select 1 from sessions where project_seq = :seq and started_at > :since", seq=seq, since=since)
     if made > since or newer is not None:
         return 0
-    for table in ("aliases", "instructions", "candidates"):
+    for table in ("aliases", "instructions", "candidates", "answers"):
         rows.run(f"delete from {table} where project_seq = :seq", seq=seq)  # noqa: S608
     for directory, path in rows.all("select seq, path from directories where project_seq = :seq", seq=seq):
         hidden = tombstones.hidden_name("file", str(path), key)

@@ -68,6 +68,18 @@ def items(rows: Rows, receipt: Receipt) -> list[tuple[str, float, str]]:
     return [(str(memory), float(score), str(reason)) for memory, score, reason in found]
 
 
+def telling(rows: Rows, memory_id: str, *, limit: int) -> tuple[list[Receipt], int]:
+    """(the latest injections that told a memory, how many did in all)."""
+    found = rows.all(
+        f"select {_COLUMNS} from injections n join injection_items i on i.injection_seq = n.seq "  # noqa: S608
+        "where i.memory_id = :memory order by n.at desc, n.seq desc limit :limit",
+        memory=memory_id,
+        limit=limit,
+    )
+    total = rows.value("select count(*) from injection_items where memory_id = :memory", memory=memory_id)
+    return [Receipt(*row) for row in found], int(total)
+
+
 def prompt(rows: Rows, receipt: Receipt) -> tuple[str, int] | None:
     """(text, row of its project) of the prompt that an injection answered; None for none, or one that is gone."""
     found = rows.one(

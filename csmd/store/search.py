@@ -11,6 +11,8 @@ from csmd.store.sqlite import Rows, memories_with, text_hits, vector_hits
 __all__ = [
     "TurnRow",
     "kind_of",
+    "around",
+    "memories_of_turn",
     "memories_with",
     "memory_count",
     "neighbours",
@@ -71,6 +73,21 @@ def neighbours(rows: Rows, seqs: Sequence[int]) -> dict[int, list[int]]:
 def kind_of(rows: Rows, uuid: str) -> str:
     """Of which kind a turn is; "" for one that is not stored."""
     return str(rows.value("select kind from turns where uuid = :uuid", uuid=uuid) or "")
+def around(rows: Rows, seq: int, *, each: int) -> tuple[list[int], list[int]]:
+    """The searchable turns before and after a turn in its own session, in order, at most so many on `each` side."""
+    sides = []
+    for operator, order in (("<", "desc"), (">", "asc")):
+        found = rows.all(
+            "select n.turn_seq from turns own join session_turn me "  # noqa: S608
+            "on me.turn_seq = own.seq and me.session_seq = own.session_seq "
+            f"join session_turn n on n.session_seq = me.session_seq and n.ordinal {operator} me.ordinal "
+            "join turns t on t.seq = n.turn_seq and t.searchable = 1 "
+            f"where own.seq = :seq order by n.ordinal {order} limit :each",
+            seq=seq,
+            each=each,
+        )
+        sides.append([int(one) for (one,) in found])
+    return sides[0][::-1], sides[1]
 
 
 def turns_of_uuids(rows: Rows, uuids: Sequence[str]) -> dict[str, int]:
@@ -81,6 +98,12 @@ def turns_of_uuids(rows: Rows, uuids: Sequence[str]) -> dict[str, int]:
         if seq is not None:
             found[uuid] = int(seq)
     return found
+
+
+def memories_of_turn(rows: Rows, uuid: str) -> list[int]:
+    """The row keys of the memories that a turn states or confirms."""
+    found = rows.all("select memory_seq from provenance where uuid = :uuid order by memory_seq", uuid=uuid)
+    return [int(seq) for (seq,) in found]
 
 
 def turns_like(rows: Rows, prefix: str) -> list[tuple[int, str]]:

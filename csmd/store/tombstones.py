@@ -112,6 +112,14 @@ def lift(rows: Rows, said: str, *, correction: bool, key: bytes) -> None:
         rows.run("delete from tombstones where kind in ('memory', 'near') and part_of = :part_of", part_of=part_of)
 
 
+def take_back(rows: Rows, said: str, *, key: bytes) -> None:
+    """Takes away the tombstones that forgetting this very text has left, and none of another text."""
+    rows.run(
+        "delete from tombstones where kind in ('memory', 'near') and part_of = :part_of",
+        part_of=statement_hash(said, key),
+    )
+
+
 def has(rows: Rows, kind: Kind) -> bool:
     """Whether there is any tombstone of a kind."""
     return rows.value("select 1 from tombstones where kind = :kind limit 1", kind=kind) is not None

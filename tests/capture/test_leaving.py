@@ -19,7 +19,7 @@ from csmd.capture.fields import EPOCH
 from csmd.capture.leaving import spans_of
 from csmd.daemon import hosts
 from csmd.errors import BadInput
-from csmd.model import Turn
+from csmd.model import OFF_MARK, Turn
 from csmd.pauses import Pauses
 from csmd.store import counts, disk
 from csmd.store.core import Store
@@ -272,7 +272,7 @@ def test_the_mark_counts_for_its_directory_and_those_below(tmp_path: Path) -> No
     inner = tmp_path / "clients" / "a" / "src"
     inner.mkdir(parents=True)
     assert not disk.is_off(str(inner))
-    (tmp_path / "clients" / disk.OFF).touch()
+    (tmp_path / "clients" / OFF_MARK).touch()
     assert disk.is_off(str(inner)) and disk.is_off(str(tmp_path / "clients")) and disk.is_off(f"{inner}/gone/deeper")
     assert not disk.is_off(str(tmp_path)) and not disk.is_off("clients/a") and not disk.is_off("")
 
@@ -282,7 +282,7 @@ def marked(world: World, root: Path) -> tuple[Path, Path]:
     inner = root / "work" / "secret"
     inner.mkdir(parents=True)
     world.excludes = Excludes(is_off=disk.is_off)
-    mark = inner / disk.OFF
+    mark = inner / OFF_MARK
     mark.touch()
     return inner, mark
 
@@ -322,7 +322,7 @@ def test_the_mark_in_the_main_checkout_counts_for_its_worktrees(world: World, tm
     (main / ".git" / "HEAD").write_text("ref: refs/heads/main\n")
     (tree / ".git").write_text(f"gitdir: {data}\n")
     (data / "commondir").write_text("../..\n")
-    (main / disk.OFF).touch()
+    (main / OFF_MARK).touch()
     world.excludes = Excludes(is_off=disk.is_off)
     world.write(line("user", "one sings", at(1), "u1", cwd=str(tree)))
     assert world.tail().excluded and world.said() == []

@@ -123,7 +123,7 @@ def patient(well: Patient) -> Iterator[Patient]:
 
 def levels(value: dict[str, Any]) -> dict[str, str]:
     """The level of every check that found something."""
-    return {check["id"]: check["level"] for check in value["checks"] if check["level"] != "ok"}
+    return {check["id"]: check["level"] for check in value["checks"] if check["level"] not in ("ok", "unasked")}
 
 
 def findings(ident: str, scene: Scene) -> list[Finding]:
@@ -281,6 +281,7 @@ ILLS: list[tuple[str, str, str, Callable[[Patient], Scene]]] = [
     ("managed-settings", "note", "your organisation sets cleanupPeriodDays", lambda p: _write(p, "managed.json", '{"cleanupPeriodDays": 9, "model": "x"}')),
     ("switched-off", "fail", "`env` sets CSMD_DISABLE=1", lambda p: p.set(env={"CSMD_DISABLE": "1"})),
     ("switched-off", "fail", "CSMD_DISABLE=1 is set here", lambda p: replace(p.scene, env={"CSMD_DISABLE": "1"})),
+    ("left-out", "warn", "csmd is switched off in this directory", lambda p: replace(_write(p, "else/below/.csmd-off", ""), cwd=p.machine.root / "else/below/deeper")),
     ("daemon-version", "warn", "the daemon is csmd 0.0.1", lambda p: p.told(version="0.0.1")),
     ("capture", "fail", "the hook for Stop does not work: it ended with exit code 3", lambda p: p.sent(p.hook("Stop", f"exit 3; {p.command('Stop')}"))),
     ("capture", "fail", "the hook for Stop does not work: it did not end within 0.3 s", lambda p: p.sent(p.hook("Stop", f"sleep 600; {p.command('Stop')}", timeout=0.3))),
@@ -471,6 +472,10 @@ def test_without_a_daemon_every_other_check_runs_and_the_marker_leaves_the_spool
     assert (done.returncode, value["works"]) == (1, False)
     assert value["verdict"].startswith("Capture is broken: no csmd daemon is running for ")
     assert levels(value).keys() - USUAL == {"daemon"}
+    unasked = {one["id"] for one in value["checks"] if one["level"] == "unasked"}
+    assert unasked == {"daemon-version", "paused", "alarms", "degraded", "hung-mark", "model", "store"}
+    passed = sum(one["level"] == "ok" for one in value["checks"])
+    assert f"{passed} checks passed, 7 not asked: no daemon answers" in machine.run("doctor").stdout
     assert machine.spooled() == []
     machine.paths.stopped_mark.touch()
     scene = look(machine)

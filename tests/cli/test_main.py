@@ -25,7 +25,8 @@ from csmd.daemon.tools import TOOLS
 HIT = {"id", "kind", "text", "score", "project", "session_id", "source_uuids", "at", "confidence", "gate", "authority",
        "superseded_by"}  # fmt: skip
 MEMORY = {"id", "text", "gate", "type", "category", "tier", "decay", "authority", "confidence", "attention", "pinned",
-          "source_uuids", "session_id", "sessions", "created_at", "confirmed_at", "superseded_by", "project"}  # fmt: skip
+          "source_uuids", "session_id", "sessions", "created_at", "confirmed_at", "superseded_by", "project",
+          "origin"}  # fmt: skip
 INJECTION = {"text", "tokens", "items", "degraded"}
 IMPORT = {"files", "turns_new", "turns_known", "bad_lines", "redactions", "memories_new", "vectors", "took_s"}
 HEAVY = {
@@ -190,6 +191,11 @@ def test_a_damaged_configuration_is_told_and_keeps_nobody_from_stopping_or_leavi
     assert machine.csmd("stop", "--json") == {"stopped": True}
     done = machine.run("start")
     assert done.returncode == 1 and "unknown key 'brief.max_token'" in done.stderr, done
+    machine.paths.config_file.write_text("brief:\n  max_tokens: [1\nrecall: 2\n")
+    done = machine.run("install")
+    what, remedy = done.stderr.splitlines()
+    assert done.returncode == 1 and f"{machine.paths.config_file}: not YAML in line 3: " in what, done
+    assert remedy.startswith("  try: correct ")
     assert machine.csmd("uninstall", "--json")["stopped"] is False
 
 

@@ -77,13 +77,13 @@ def test_one_memory_with_its_sources_fits(real: Machine) -> None:
 
 def test_memories_of_all_projects_stand_below_their_projects(real: Machine) -> None:
     rows = real.csmd("memories", "--all-projects", "--json")["memories"]
-    lines = real.csmd("memories", "--all-projects").splitlines()
+    lines = real.csmd("memories", "--all-projects", "--all").splitlines()
     heads = {
         place: lines.index(show.shorten(place, WIDTH) or "everywhere") for place in {row["project"] for row in rows}
     }
     assert len(heads) == 3
     for row in rows:
-        (at,) = (number for number, line in enumerate(lines) if line.startswith(row["id"]))
+        (at,) = (number for number, line in enumerate(lines) if line.strip().startswith(row["id"]))
         assert max((head, place) for place, head in heads.items() if head < at)[1] == row["project"]
 
 

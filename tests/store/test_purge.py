@@ -16,6 +16,7 @@ from csmd.distill import digest, harvest
 from csmd.model import BriefItem, Candidate, Link, Packet, Provenance, State
 from csmd.store import (
     beliefs,
+    answers,
     candidates,
     context,
     counts,
@@ -130,10 +131,24 @@ def filled(store: Store, given: Given) -> Iterator[Store]:
         beliefs.note(rows, "m-u00", "edit", "before", "after", "reason", "user", given.now)
         packets.put(rows, [PACKET])
         beliefs.note(rows, "m-u00", "promoted", "", "", "", "csmd", given.now)
+        before = answers.before(rows, ["m-u00"])
+        answers.put(rows, item="m-u00", answer="keep", made="", was="", project=one, touched=before, now=given.now)
         memories.add_link(rows, Link(from_id="m-u00", to_id="m-u20", relationship="RELATES_TO"), now="")
 
     store.write(story)
     yield store
+
+
+@pytest.mark.parametrize(
+    ("table", "column"), [("candidates", "text"), ("candidates", "reason"), ("answer_befores", "text")]
+)
+def test_a_secret_that_is_mended_takes_what_hangs_on_no_statement_along(filled: Store, table: str, column: str) -> None:
+    def write(rows: Rows) -> Any:
+        seq = rows.value(f"select max(seq) from {table}")
+        purge.change(rows, table, column, seq, "mended", key_of(rows), in_place=True)
+        return rows.value(f"select count(*) from {table}")
+
+    assert filled.write(write) == 0
 
 
 CANDIDATE = Candidate(id="c1", kind="belief", source="scan", project_seq=0, fingerprint="f", text="t", reason="r", confidence=0.5,

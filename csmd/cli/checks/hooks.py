@@ -9,6 +9,7 @@ from pathlib import Path
 
 from csmd.cli import assistant, edited, entries, mcp_config, settings
 from csmd.cli.checks.scene import Check, Finding, Scene, fail, note, warn
+from csmd.cli.disk import left_out
 from csmd.cli.install import HOOK_FILES, SERVER_SCRIPT
 from csmd.cli.install import trouble as trouble_of
 
@@ -125,6 +126,12 @@ def _server(scene: Scene) -> Iterator[Finding]:
         yield warn(f"the memory server's program is gone or cannot be run: {script}")
 
 
+def _marked(scene: Scene) -> Iterator[Finding]:
+    mark = left_out(str(scene.cwd))
+    if mark:
+        yield warn(f"csmd is switched off in this directory: {mark} lies there, and nothing that is said is captured")
+
+
 CHECKS: tuple[Check, ...] = (
     Check(id="settings", question="Can the assistant's settings files be read?", look=_settings,
           remedy="correct the file, or move it away and run `csmd install`"),
@@ -150,4 +157,6 @@ CHECKS: tuple[Check, ...] = (
           remedy="nothing has to be done; only who manages this machine can change it"),
     Check(id="switched-off", question="Is CSMD_DISABLE unset?", look=_switched_off,
           remedy="take CSMD_DISABLE out of `env` in that file"),
+    Check(id="left-out", question="Is this directory not left out?", look=_marked,
+          remedy="remove that file; what was said meanwhile stays left out"),
 )  # fmt: skip

@@ -15,8 +15,9 @@ from csmd.cli.assistant import Registered, Source, registered
 from csmd.config import Paths
 
 #: fail: what is said is not captured, or not as it was said. warn: it may be so. note: good to know.
-Level = Literal["fail", "warn", "note", "ok"]
-LEVELS: tuple[Level, ...] = ("fail", "warn", "note", "ok")
+#: unasked: only a daemon that answers could tell, and none does.
+Level = Literal["fail", "warn", "note", "unasked", "ok"]
+LEVELS: tuple[Level, ...] = ("fail", "warn", "note", "unasked", "ok")
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -89,13 +90,14 @@ Look = Callable[[Scene], Iterable[Finding]]
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Check:
-    """A row of a table of checks; `limit_s` is how long it may take."""
+    """A row of a table of checks; `limit_s` is how long it may take, `asks` whether a daemon has to answer."""
 
     id: str
     question: str
     remedy: str
     look: Look
     limit_s: float = 3.0
+    asks: bool = False
 
 
 def fail(what: str, remedy: str = "") -> Finding:

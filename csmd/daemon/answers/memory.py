@@ -21,7 +21,7 @@ from csmd.distill.extract import MAX_CHARACTERS
 from csmd.errors import BadInput, CsmdError
 from csmd.model import Brief, Hit, Memory, Provenance, Statement
 from csmd.recall import stage as recall
-from csmd.store import counts, memories, projects, search
+from csmd.store import counts, memories, projects
 from csmd.store.sqlite import Rows
 
 if TYPE_CHECKING:
@@ -60,17 +60,17 @@ def hit_json(hit: Hit, *, explain: bool) -> dict[str, Any]:
 
 def _memories(tools: Tools, rows: Rows, params: Params) -> dict[str, Any]:
     days: dict[int, int] = {}
-    roots = _roots(rows)
+    places_of = roots(rows)
     listed = []
     for memory in memories.listing(rows, projects=places(rows, params)):
         if memory.project_seq not in days:
             days[memory.project_seq] = projects.active_day(rows, memory.project_seq)
-        root = roots.get(memory.project_seq, "")
+        root = places_of.get(memory.project_seq, "")
         listed.append(memory_json(memory, today=days[memory.project_seq], root=root))
     return {"memories": listed}
 
 
-def _roots(rows: Rows) -> dict[int, str]:
+def roots(rows: Rows) -> dict[int, str]:
     return {seq: root for seq, root, *_ in counts.projects(rows)}
 
 
@@ -85,6 +85,7 @@ def memory_json(memory: Memory, *, today: int, root: str) -> dict[str, Any]:
         "tier": memory.tier,
         "decay": memory.decay,
         "authority": memory.authority,
+        "origin": memory.origin,
         "confidence": memory.confidence,
         "attention": score.attention(today=today, hot_until=memory.hot_until, warm_until=memory.warm_until),
         "pinned": memory.pinned,
@@ -110,38 +111,6 @@ def one(rows: Rows, ident: str, *, asking: str) -> Memory:
     return memory
 
 
-def _show(tools: Tools, rows: Rows, params: Params) -> dict[str, Any]:
-    memory = one(rows, params["id"], asking=params[ASKING])
-    turns = search.turns_of_uuids(rows, [source.uuid for source in memory.provenance])
-    texts = search.turns_by_seq(rows, list(turns.values()))
-    turns = {
-        uuid: seq for uuid, seq in turns.items() if recall.is_seen(rows, texts[seq].project_seq, asking=params[ASKING])
-    }
-    return {
-        **memory_json(
-            memory,
-            today=projects.active_day(rows, memory.project_seq),
-            root=_roots(rows).get(memory.project_seq, ""),
-        ),
-        "origin": memory.origin,
-        "version": memory.version,
-        "sources": [
-            {
-                "uuid": source.uuid,
-                "session_id": source.session_id,
-                "at": source.at,
-                "role": source.role,
-                "speaker": texts[turns[source.uuid]].kind if source.uuid in turns else "",
-                "text": text.passage(texts[turns[source.uuid]].text, text.query_terms(memory.text), limit=600)
-                if source.uuid in turns
-                else "",
-            }
-            for source in memory.provenance
-        ],
-        "links": [asdict(link) for link in memories.links_of(rows, memory.id)],
-    }
-
-
 def _refuse_where_left_out(tools: Tools, params: Params) -> None:
     """CsmdError where the user has csmd look away: what a model saves there is no more to be kept than what is said."""
     if tools.steward.pauses().current(now_iso()):
@@ -151,10 +120,9 @@ def _refuse_where_left_out(tools: Tools, params: Params) -> None:
         raise CsmdError("the user has left this directory out: nothing is kept that no person states")
 
 
-def _remember(tools: Tools, rows: Rows, params: Params) -> dict[str, Any]:
-    body = text.squeeze(redact(params["text"], Counter()))
-    if not params["by_person"]:
-        _refuse_where_left_out(tools, params)
+def worded(said: str) -> str:
+    """What somebody types to be remembered as it is kept: redacted, on one line; BadInput for nothing or too much."""
+    body = text.squeeze(redact(said, Counter()))
     if not text.content_words(_REDACTED.sub("", body)):
         raise BadInput("there is nothing to remember in that text", hint="say it in a sentence")
     if len(body) > MOST_CHARACTERS:
@@ -162,6 +130,13 @@ def _remember(tools: Tools, rows: Rows, params: Params) -> dict[str, Any]:
             f"that has {len(body)} characters, and one memory has {MOST_CHARACTERS} at most",
             hint="say it shorter, or as several memories",
         )
+    return body
+
+
+def _remember(tools: Tools, rows: Rows, params: Params) -> dict[str, Any]:
+    body = worded(params["text"])
+    if not params["by_person"]:
+        _refuse_where_left_out(tools, params)
     by_person = params["by_person"]
     found = classify(body, kind="user")
     statement = Statement(
@@ -270,10 +245,6 @@ TOOLS: dict[str, Tool] = {
         parameters={"query": (str, REQUIRED), **PLACE, "limit": (int, 10), "kind": (str, "all"), "explain": (bool, False)},
     ),
     "csm_memory_list": Tool(summary="List memories", mutates=False, run=_memories, parameters=PLACE),
-    "csm_memory_show": Tool(
-        summary="Show one memory with its sources", mutates=False, run=_show,
-        parameters={"id": (str, REQUIRED), ASKING: (str, "")},
-    ),
     "csm_memory_save": Tool(
         summary="Remember a statement", mutates=True, run=_remember,
         parameters={"text": (str, REQUIRED), **PLACE, "session": (str, ""), "pin": (bool, False), "by_person": (bool, False)},

@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING, Any
 from csmd import text
 from csmd.capture import memdir
 from csmd.capture.hosts import claude_export
+from csmd.daemon.answers import showing
 from csmd.daemon.tool import ASKING, PLACE, REQUIRED, Params, Tool, places
 from csmd.errors import BadInput, CsmdError
 from csmd.model import SaidTurn
@@ -113,7 +114,7 @@ def _turn(tools: Tools, rows: Rows, params: Params) -> dict[str, Any]:
         )
     return {
         "id": turn.uuid, "kind": turn.kind, "at": turn.at, "text": turn.text, "session_id": turn.session_id,
-        "project": turn.project,
+        "project": turn.project, **showing.turn_around(rows, turn, asking=params[ASKING]),
     }  # fmt: skip
 
 

@@ -289,6 +289,30 @@ create table candidate_evidence (
 ) without rowid;
 create index candidate_evidence_by_uuid on candidate_evidence (uuid);
 
+-- What a person answered to what waited for one, or changed by hand; `item` is the memory or candidate it was about.
+create table answers (
+  seq integer primary key autoincrement,
+  id text not null unique,
+  item text not null,
+  answer text not null,
+  made text not null,
+  was text not null,
+  project_seq integer not null references projects (seq),
+  at text not null,
+  undone_at text not null default ''
+);
+create index answers_by_item on answers (item);
+-- Each memory that an answer touched as it was before, for undoing it; `state` is all but its text, '' where it was not there.
+create table answer_befores (
+  seq integer primary key,
+  answer_seq integer not null references answers (seq) on delete cascade,
+  memory_id text not null,
+  text text not null,
+  state text not null,
+  version_after integer not null
+);
+create index answer_befores_by_answer on answer_befores (answer_seq);
+
 -- How far a stage has come: `position` is a row key or an ordinal of `subject`.
 create table cursors (
   stage text not null,

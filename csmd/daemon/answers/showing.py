@@ -1,0 +1,248 @@
+"""One thing in full: a memory with where it was said, what stands for and against it and how sure it is; a candidate.
+
+What is behind a wall is left out of every part: turns, linked memories, sessions that were told it.
+"""
+
+from __future__ import annotations
+
+from dataclasses import asdict
+from typing import TYPE_CHECKING, Any
+
+from csmd import text
+from csmd.believe import review, score
+from csmd.daemon.answers.memory import memory_json, one, roots
+from csmd.daemon.tool import ASKING, REQUIRED, Params, Tool
+from csmd.errors import BadInput
+from csmd.model import NEVER, Candidate, Link, Memory
+from csmd.recall import stage as recall
+from csmd.store import beliefs, candidates, memories, projects, receipts, search
+from csmd.store.search import TurnRow
+from csmd.store.sqlite import Rows
+
+if TYPE_CHECKING:
+    from csmd.daemon.tools import Tools
+
+#: Turns on each side of the one that states a memory, and characters of each.
+AROUND, AROUND_CHARACTERS = 2, 240
+PASSAGE = 600
+TELLINGS = 3
+
+
+def _memory(tools: Tools, rows: Rows, params: Params) -> dict[str, Any]:
+    asking = params[ASKING]
+    memory = one(rows, params["id"], asking=asking)
+    today = projects.active_day(rows, memory.project_seq)
+    changes = beliefs.changes_of(rows, memory.id)
+    lowered = _lowered(changes)
+    confirmed_on = projects.active_day(rows, memory.project_seq, on=memory.confirmed_at[:10])
+    factors = score.factors(memory, today=today, confirmed_on=confirmed_on, lowered=lowered)
+    told, times = receipts.telling(rows, memory.id, limit=TELLINGS)
+    return {
+        **memory_json(memory, today=today, root=roots(rows).get(memory.project_seq, "")),
+        "version": memory.version,
+        "sources": sources(rows, memory, asking=asking),
+        "links": [found for link in memories.links_of(rows, memory.id) if (found := _link(rows, link, memory, asking))],
+        "sure": {
+            "today": round(sum(one.effect for one in factors), 4),
+            "factors": [{**asdict(factor), "effect": round(factor.effect, 4)} for factor in factors],
+        },
+        "cools": {
+            "today": today,
+            **{
+                name: None if day >= NEVER else day
+                for name, day in (
+                    ("hot_until", memory.hot_until),
+                    ("warm_until", memory.warm_until),
+                    ("archive_at", memory.archive_at),
+                )
+            },
+        },
+        "told": {
+            "times": times,
+            "last": [
+                {"receipt": one.id, "session_id": one.session_id, "event": one.event, "at": one.at}
+                for one in told
+                if recall.is_seen(rows, one.project_seq, asking=asking)
+            ],
+        },
+        "changes": [asdict(change) for change in changes],
+    }
+
+
+def _lowered(changes: list[beliefs.Change]) -> float:
+    """What contradictions have taken of a memory's confidence, by the notes of those that stand."""
+    total = 0.0
+    for change in changes:
+        if change.change in ("undo", "keep"):
+            total = 0.0
+        elif change.change == "superseded" and not change.undone_at and change.before and change.after:
+            try:
+                taken = float(change.before) - float(change.after)
+            except ValueError:
+                continue
+            total += max(0.0, taken if taken <= 1 else taken / 100)
+    return total
+
+
+def _link(rows: Rows, link: Link, memory: Memory, asking: str) -> dict[str, Any] | None:
+    """A link with the memory at its other end; None for one behind a wall."""
+    other = memories.by_id(rows, link.to_id if link.from_id == memory.id else link.from_id)
+    if other is None or not recall.is_seen(rows, other.project_seq, asking=asking):
+        return None
+    return {**asdict(link), "other": brief(other)}
+
+
+def brief(memory: Memory) -> dict[str, Any]:
+    """A memory as it is shown beside another: what it says, who said it, when and where first."""
+    source = memory.provenance[0]
+    return {
+        "id": memory.id,
+        "text": memory.text,
+        "authority": memory.authority,
+        "confidence": memory.confidence,
+        "at": memory.created_at,
+        "uuid": source.uuid,
+        "session_id": source.session_id,
+        "superseded_by": memory.superseded_by,
+    }
+
+
+def sources(rows: Rows, memory: Memory, *, asking: str) -> list[dict[str, Any]]:
+    """The turns that state or confirm a memory, the first with the sentence in its passage and the turns around it."""
+    turns = _turns(rows, [source.uuid for source in memory.provenance], asking=asking)
+    found = []
+    for number, source in enumerate(memory.provenance):
+        turn = turns.get(source.uuid)
+        found.append(
+            {
+                "uuid": source.uuid,
+                "session_id": source.session_id,
+                "at": source.at,
+                "role": source.role,
+                **_said(turn, memory.text),
+                **({"around": _around(rows, turn, asking=asking)} if turn and number == 0 else {}),
+            }
+        )
+    return found
+
+
+def _turns(rows: Rows, uuids: list[str], *, asking: str) -> dict[str, TurnRow]:
+    seqs = search.turns_of_uuids(rows, uuids)
+    rows_by_seq = search.turns_by_seq(rows, list(seqs.values()))
+    return {
+        uuid: rows_by_seq[seq]
+        for uuid, seq in seqs.items()
+        if recall.is_seen(rows, rows_by_seq[seq].project_seq, asking=asking)
+    }
+
+
+def _said(turn: TurnRow | None, statement: str) -> dict[str, Any]:
+    """Who spoke, the passage that a statement stands in, and the sentence of it that is likest."""
+    if turn is None:
+        return {"speaker": "", "text": "", "sentence": ""}
+    terms = text.query_terms(statement)
+    passage = text.passage(turn.text, terms, limit=PASSAGE)
+    return {"speaker": turn.kind, "text": passage, "sentence": _likest(passage, statement)}
+
+
+def _likest(passage: str, statement: str) -> str:
+    """The part of a passage that says a statement: its very words, else the sentence with most of them; "" for none."""
+    if statement in passage:
+        return statement
+    wanted = set(text.content_words(statement))
+    best, most = "", 0
+    for line in passage.splitlines():
+        for sentence in text.sentences(line):
+            shared = len(wanted & set(text.content_words(sentence)))
+            if shared > most:
+                best, most = sentence.strip(), shared
+    return best if most * 2 >= len(wanted) and best in passage else ""
+
+
+def _around(rows: Rows, turn: TurnRow, *, asking: str) -> dict[str, list[dict[str, Any]]]:
+    before, after = search.around(rows, turn.seq, each=AROUND)
+    near = search.turns_by_seq(rows, [*before, *after])
+
+    def shown(seqs: list[int]) -> list[dict[str, Any]]:
+        return [
+            {
+                "uuid": near[seq].uuid,
+                "speaker": near[seq].kind,
+                "at": near[seq].at,
+                "text": text.cut(text.squeeze(near[seq].text), AROUND_CHARACTERS),
+            }
+            for seq in seqs
+            if recall.is_seen(rows, near[seq].project_seq, asking=asking)
+        ]
+
+    return {"before": shown(before), "after": shown(after)}
+
+
+# --- turns and candidates
+
+
+def turn_around(rows: Rows, turn: TurnRow, *, asking: str) -> dict[str, Any]:
+    """What a shown turn has beside it: the turns around it, and the memories that rest on it."""
+    held = memories.by_seqs(rows, search.memories_of_turn(rows, turn.uuid)).values()
+    return {
+        "around": _around(rows, turn, asking=asking),
+        "memories": [
+            {"id": one.id, "text": one.text} for one in held if recall.is_seen(rows, one.project_seq, asking=asking)
+        ],
+    }
+
+
+def find_candidate(rows: Rows, ident: str, *, asking: str) -> Candidate:
+    """A candidate by its id or the beginning of it; one behind a wall is none for who asks from elsewhere."""
+    found = candidates.ids_like(rows, ident) if ident else []
+    if len(found) > 1 and ident not in found:
+        raise BadInput(f"{ident!r} begins several ids: {', '.join(found)}", hint="type some more of it")
+    candidate = candidates.by_id(rows, ident if ident in found else found[0]) if found else None
+    if candidate is None or not recall.is_seen(rows, candidate.project_seq, asking=asking):
+        raise BadInput(f"there is no candidate {ident!r}", hint="`csmd review` lists what waits for you")
+    return candidate
+
+
+def candidate_json(rows: Rows, candidate: Candidate, *, asking: str) -> dict[str, Any]:
+    """A candidate with its evidence and the memories it is about, the one that would stay first."""
+    found = [memories.by_id(rows, ident) for ident in candidate.memory_ids]
+    about = [one for one in found if one is not None and recall.is_seen(rows, one.project_seq, asking=asking)]
+    if review.ABOUT[candidate.kind] == "pair":
+        about.sort(key=review.strength, reverse=True)
+    turns = _turns(rows, [one.uuid for one in candidate.evidence], asking=asking)
+    return {
+        "id": candidate.id,
+        "kind": candidate.kind,
+        "source": candidate.source,
+        "status": candidate.status,
+        "text": candidate.text,
+        "reason": candidate.reason,
+        "gate": candidate.gate,
+        "category": candidate.category,
+        "confidence": candidate.confidence,
+        "reinforcement": candidate.reinforcement,
+        "contradicted": candidate.contradicted,
+        "project": roots(rows).get(candidate.project_seq, ""),
+        "created_at": candidate.created_at,
+        "updated_at": candidate.updated_at,
+        "version": candidate.version,
+        "memories": [brief(one) for one in about],
+        "evidence": [{**asdict(one), **_said(turns.get(one.uuid), candidate.text)} for one in candidate.evidence],
+    }
+
+
+def _candidate(tools: Tools, rows: Rows, params: Params) -> dict[str, Any]:
+    found = find_candidate(rows, params["id"], asking=params[ASKING])
+    return candidate_json(rows, found, asking=params[ASKING])
+
+
+_ONE: dict[str, tuple[type, Any]] = {"id": (str, REQUIRED), ASKING: (str, "")}
+TOOLS: dict[str, Tool] = {
+    "csm_memory_show": Tool(
+        summary="Show one memory: where it was said, what stands for and against it, how sure it is", mutates=False,
+        run=_memory, parameters=_ONE,
+    ),
+    "csm_candidate_show": Tool(
+        summary="Show one candidate with its evidence", mutates=False, run=_candidate, parameters=_ONE
+    ),
+}  # fmt: skip

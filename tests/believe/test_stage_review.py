@@ -1,0 +1,281 @@
+"""A person's answers: what each does, that undo is exact, and that what was dropped does not come back."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+import pytest
+from hypothesis import HealthCheck, given, settings
+from hypothesis import strategies as st
+
+from csmd import text
+from csmd.believe import review, stage, stage_review
+from csmd.errors import BadInput, CsmdError
+from csmd.model import BriefItem, Candidate, Evidence, Link, Memory, Project, Provenance, Statement
+from csmd.store import answers, beliefs, candidates, context, memories, projects, purge, tombstones
+from csmd.store.core import Store
+from csmd.store.sqlite import Rows
+
+NOW = "2026-03-01T10:00:00.000Z"
+LATER = "2026-03-02T10:00:00.000Z"
+SAID = (
+    "Use Postgres for the job queue because of LISTEN/NOTIFY",
+    "The exporter writes its files below var/export",
+    "Releases are tagged only after the changelog names them",
+)
+#: What is compared: everything that an answer may touch but row keys and the notes of what was done.
+STATE = (
+    f"select id, text, {', '.join(answers.COLUMNS)}, twin_of > 0 from memories order by id",
+    "select m.id, p.uuid, p.session_id, p.at, p.role from provenance p join memories m on m.seq = p.memory_seq order by 1, 2",
+    (
+        "select f.id, t.id, l.relationship, l.weight, l.created_at from links l join memories f on f.seq = l.from_seq "
+        "join memories t on t.seq = l.to_seq order by 1, 2, 3"
+    ),
+    "select n.id, i.memory_id, i.score from injection_items i join injections n on n.seq = i.injection_seq order by 1, 2",
+    "select id, status from candidates order by id",
+    "select kind, hash, part_of, authority from tombstones order by 1, 2, 3",
+    "select rowid from memories_fts where memories_fts match 'postgres' and rowid not in (select seq from memories)",
+)
+
+
+@pytest.fixture
+def store(tmp_path: Path) -> Iterator[Store]:
+    opened = Store(tmp_path / "csmd.db", now=NOW)
+    yield opened
+    opened.close()
+
+
+def project(rows: Rows) -> int:
+    return projects.ensure(rows, Project(key="alpha", root="/p/alpha", name="alpha", kind="path"), now=NOW)
+
+
+def remembered(store: Store, said: str, uuid: str, **changes: Any) -> str:
+    values: dict[str, Any] = {
+        "text": said, "gate": "epistemic", "category": "decision", "confidence": 0.8, "authority": "assistant", **changes,
+    }  # fmt: skip
+    return store.write(
+        lambda rows: stage.remember(
+            rows, Statement(**values), Provenance(uuid=uuid, session_id="s1", at=NOW), project=project(rows),
+            origin="stated", key=store.hash_key,
+        )[0]
+    )  # fmt: skip
+
+
+def read(store: Store, ident: str) -> Memory:
+    found = store.read(lambda rows: memories.by_id(rows, ident))
+    assert found is not None, ident
+    return found
+
+
+def candidate(kind: str, *ids: str, said: str = "A release is made in three steps", **changes: Any) -> Candidate:
+    values: dict[str, Any] = {
+        "id": f"c{kind}", "kind": kind, "source": "scan", "project_seq": 1, "fingerprint": kind, "text": said,
+        "reason": "seen 4 times", "confidence": 0.8, "created_at": NOW, "updated_at": NOW, "status": "needs_review",
+        "memory_ids": ids, "evidence": (Evidence(uuid="u1", session_id="s1", at=NOW),), **changes,
+    }  # fmt: skip
+    return Candidate(**values)
+
+
+def put(store: Store, one: Candidate) -> str:
+    return store.write(lambda rows: candidates.put(rows, one))
+
+
+def answer(
+    store: Store, ident: str, verb: review.Verb, *, said: str = "", other: str = "", at: str = LATER
+) -> answers.Answer:
+    def write(rows: Rows) -> answers.Answer:
+        asked = stage_review.Asked(
+            verb=verb, uuid=f"cli:{ident}{verb}{at}", at=at, key=store.hash_key, text=said,
+            other=memories.by_id(rows, other) if other else None,
+        )  # fmt: skip
+        if ident.startswith("c"):
+            found = candidates.by_id(rows, ident)
+            assert found is not None
+            return stage_review.of_candidate(rows, found, asked)
+        memory = memories.by_id(rows, ident)
+        assert memory is not None
+        return stage_review.of_memory(rows, memory, asked)
+
+    return store.write(write)
+
+
+def undo(store: Store, one: answers.Answer) -> None:
+    store.write(lambda rows: stage_review.undo(rows, one, key=store.hash_key, at=LATER))
+
+
+def state(store: Store) -> list[Any]:
+    return [store.read(lambda rows, sql=sql: rows.all(sql)) for sql in STATE]  # type: ignore[misc]
+
+
+@pytest.fixture
+def known(store: Store) -> list[str]:
+    """Three memories, the first told to a session and superseding the third, with a link between the others."""
+    found = [remembered(store, said, f"u{number}") for number, said in enumerate(SAID)]
+
+    def write(rows: Rows) -> None:
+        third = memories.by_id(rows, found[2])
+        assert third is not None
+        memories.update_belief(rows, replace(third, superseded_by=found[0]))
+        memories.add_link(rows, Link(from_id=found[0], to_id=found[1], relationship="elaborates", weight=0.5), now=NOW)
+        context.add_receipt(
+            rows, receipt_id="r1", session_id="s9", event="prompt", project=1, at=NOW, tokens=9, text_hash="",
+            items=[BriefItem(id=found[0], score=0.7, reason="matches")],
+        )  # fmt: skip
+
+    store.write(write)
+    return found
+
+
+def test_what_is_kept_is_stated_by_the_user_and_surer(store: Store) -> None:
+    ident = remembered(store, SAID[0], "u1", confidence=0.7)
+    answer(store, ident, "keep")
+    kept = read(store, ident)
+    assert (kept.authority, kept.origin, kept.confidence) == ("user", "stated", pytest.approx(0.9))
+    assert [source.role for source in kept.provenance] == ["states", "confirms"]
+
+
+def test_a_wording_of_ones_own_takes_the_old_ones_place(store: Store) -> None:
+    ident = remembered(store, SAID[0], "u1")
+    for said in (f"{SAID[0]}, really", SAID[0].upper(), "The job queue is in Redis"):
+        done = answer(store, ident, "edit", said=said)
+        new, old = read(store, done.made), read(store, ident)
+        assert (new.text, new.authority, new.origin, new.superseded_by) == (said, "user", "stated", "")
+        assert (new.gate, new.category) == (old.gate, old.category)
+        assert old.superseded_by == new.id and old.confidence < 0.8
+        links = store.read(lambda rows, ident=ident: memories.links_of(rows, ident))  # type: ignore[misc]
+        assert Link(from_id=ident, to_id=new.id, relationship="superseded_by") in links
+        ident = new.id
+
+
+def test_what_was_dropped_does_not_come_back(store: Store) -> None:
+    ident = remembered(store, SAID[0], "u1")
+    answer(store, ident, "drop")
+    assert remembered(store, SAID[0], "u7") == remembered(store, f"{SAID[0]} today", "u8") == ""
+    put(store, candidate("belief"))
+    answer(store, "cbelief", "drop")
+    assert put(store, candidate("belief", id="c2")) == ""
+
+
+def test_text_that_was_forgotten_is_refused_with_the_reason_and_changes_nothing(store: Store) -> None:
+    gone, ident = remembered(store, SAID[0], "u1"), remembered(store, SAID[1], "u2")
+    answer(store, gone, "drop")
+    before = state(store)
+    with pytest.raises(CsmdError, match="you made csmd forget this text"):
+        answer(store, ident, "edit", said=SAID[0])
+    assert state(store) == before
+
+
+@pytest.mark.parametrize(
+    ("verb", "said"), [("keep", ""), ("edit", "Never mind: everything is in one file"), ("drop", ""), ("supersede", "")]
+)
+@pytest.mark.parametrize("kind", ["memory", "belief", "near_duplicate", "stale", "drift_warning"])
+def test_undo_makes_everything_what_it_was(
+    store: Store, known: list[str], kind: str, verb: review.Verb, said: str
+) -> None:
+    ident = known[0]
+    if kind != "memory":
+        put(store, candidate(kind, *known[:2]))
+        ident = f"c{kind}"
+    before = state(store)
+    if kind == "drift_warning" and verb == "supersede":
+        with pytest.raises(BadInput):
+            answer(store, ident, verb)
+        assert state(store) == before
+        return
+    done = answer(store, ident, verb, said=said, other=known[1] if kind != "belief" else "")
+    assert state(store) != before
+    undo(store, done)
+    assert state(store) == before
+    if ident in known:
+        assert any(change.change == "undo" for change in store.read(lambda rows: beliefs.changes_of(rows, ident)))
+    with pytest.raises(CsmdError, match="undone already"):
+        again = store.read(lambda rows: answers.last(rows, projects=None, ident=done.id))
+        assert again is not None
+        undo(store, again)
+
+
+@settings(max_examples=10, deadline=None, suppress_health_check=list(HealthCheck))
+@given(plan=st.lists(st.tuples(st.integers(0, 2), st.sampled_from(["keep", "edit", "drop", "supersede"])), max_size=5))
+def test_answers_taken_back_one_by_one_leave_nothing(
+    tmp_path_factory: Any, plan: list[tuple[int, review.Verb]]
+) -> None:
+    store = Store(tmp_path_factory.mktemp("plan") / "csmd.db", now=NOW)
+    try:
+        found = [remembered(store, said, f"u{number}") for number, said in enumerate(SAID)]
+        states, done = [state(store)], []
+        for number, (which, verb) in enumerate(plan):
+            try:
+                done.append(
+                    answer(
+                        store,
+                        found[which],
+                        verb,
+                        said=f"wording {number} of it",
+                        other=found[which - 1],
+                        at=f"2026-04-0{number + 1}",
+                    )
+                )
+            except (CsmdError, AssertionError):  # superseded or dropped by an answer before, or in a ring
+                assert state(store) == states[-1]
+                continue
+            states.append(state(store))
+        while done:
+            assert states.pop() == state(store)
+            undo(store, done.pop())
+        assert state(store) == states[0]
+    finally:
+        store.close()
+
+
+def test_what_has_changed_since_is_not_undone(store: Store) -> None:
+    ident = remembered(store, SAID[0], "u1")
+    done = answer(store, ident, "keep")
+    remembered(store, SAID[0], "u9")
+    before = state(store)
+    with pytest.raises(CsmdError, match="has changed since"):
+        undo(store, done)
+    assert state(store) == before
+
+
+def test_of_two_that_say_nearly_the_same_the_one_that_stays_is_not_kept_out(store: Store) -> None:
+    first, second = remembered(store, SAID[0], "u1", authority="user"), remembered(store, SAID[1], "u2")
+    store.write(
+        lambda rows: rows.run(
+            "update memories set text = :text, text_hash = :hash where id = :id", text=f"{SAID[0]} always",
+            hash=text.keyed_hash(f"{SAID[0]} always", store.hash_key), id=second,
+        )
+    )  # fmt: skip
+    put(store, candidate("near_duplicate", second, first))
+    answer(store, "cnear_duplicate", "drop")
+    assert store.read(lambda rows: memories.by_id(rows, second)) is None
+    assert remembered(store, f"{SAID[0]} always", "u8") == first, "it confirms the one that stayed"
+
+
+def test_a_purge_leaves_nothing_to_undo(store: Store) -> None:
+    ident = remembered(store, SAID[0], "u1")
+    done = answer(store, ident, "drop")
+
+    def purging(rows: Rows) -> None:
+        tombstones.purge_text(rows, "Redis", key=store.hash_key, now="2026-03-03")
+        purge.honour(rows, store.hash_key)
+
+    store.write(purging)
+    assert store.read(lambda rows: rows.value("select count(*) from answer_befores")) == 0
+    with pytest.raises(CsmdError, match="purged since"):
+        undo(store, done)
+
+
+def test_no_memory_is_put_in_the_place_of_one_that_took_its_own(store: Store) -> None:
+    one, other = remembered(store, SAID[0], "u1"), remembered(store, SAID[1], "u2")
+    answer(store, one, "supersede", other=other)
+    for old, new in ((other, one), (one, one)):
+        with pytest.raises(BadInput, match="superseded by"):
+            answer(store, old, "supersede", other=new)
+
+
+def test_every_column_of_a_memory_comes_back(store: Store) -> None:
+    columns = {row[1] for row in store.read(lambda rows: rows.all("pragma table_info(memories)"))}
+    assert columns - set(answers.COLUMNS) == {"seq", "id", "text", "twin_of"}

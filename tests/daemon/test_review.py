@@ -1,0 +1,80 @@
+"""What the daemon answers about reviewing: versions, walls, redaction, and that only a person answers."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+
+from csmd.errors import BadInput, CsmdError
+
+
+@pytest.fixture
+def saved(parts: Any) -> str:
+    """A memory that a model saved."""
+    ident: str = parts.call(
+        "csm_memory_save", text="The linter runs before the tests.", project=str(parts.machine.project)
+    )["id"]
+    return ident
+
+
+def shown(parts: Any, ident: str) -> Any:
+    return parts.call("csm_memory_show", id=ident)
+
+
+def test_what_has_changed_since_it_was_shown_is_not_overwritten(parts: Any, saved: str) -> None:
+    version = shown(parts, saved)["version"]
+    parts.call("csm_review_answer", id=saved, verb="keep", version=version, by_person=True)
+    for tool, more in (("csm_review_answer", {"verb": "drop"}), ("csm_memory_edit", {"text": "It runs after them."})):
+        with pytest.raises(CsmdError, match="has changed meanwhile"):
+            parts.call(tool, id=saved, version=version, by_person=True, **more)
+    assert shown(parts, saved)["origin"] == "stated"
+
+
+def test_only_a_person_answers_edits_and_takes_back(parts: Any, saved: str) -> None:
+    before = shown(parts, saved)
+    for tool, more in (
+        ("csm_review_answer", {"id": saved, "verb": "keep"}),
+        ("csm_memory_edit", {"id": saved, "text": "It runs after them."}),
+        ("csm_review_undo", {}),
+    ):
+        with pytest.raises(CsmdError, match="only a person"):
+            parts.call(tool, **more)
+    assert shown(parts, saved) == before
+
+
+def test_a_wording_is_redacted_and_one_that_says_nothing_is_refused(parts: Any, saved: str) -> None:
+    secret = "ghp_" + "a1B2" * 9
+    made = parts.call("csm_memory_edit", id=saved, text=f"The linter uses the token {secret}", by_person=True)
+    assert secret not in made["text"] and "[redacted:" in made["text"]
+    assert secret not in str(shown(parts, made["made"]))
+    for text in ("the of it", "x" * 700):
+        with pytest.raises(BadInput):
+            parts.call("csm_memory_edit", id=made["made"], text=text, by_person=True)
+    for text in ("", " \n", shown(parts, made["made"])["text"]):
+        assert not parts.call("csm_memory_edit", id=made["made"], text=text, by_person=True)["changed"]
+
+
+def test_behind_a_wall_nothing_is_listed_shown_or_answered(parts: Any, saved: str) -> None:
+    place = str(parts.machine.project)
+    parts.call("csm_project_workspace", name="acme", places=place, by_person=True)
+    assert parts.call("csm_review_list")["items"] == []
+    (item,) = parts.call("csm_review_list", asking=place)["items"]
+    assert item["id"] == saved
+    for tool, more in (("csm_memory_edit", {"text": "Else."}), ("csm_review_answer", {"verb": "keep"})):
+        with pytest.raises(BadInput, match="there is no memory"):
+            parts.call(tool, id=saved, by_person=True, **more)
+    parts.call("csm_review_answer", id=saved, verb="keep", asking=place, by_person=True)
+    with pytest.raises(CsmdError, match="no answer to take back"):
+        parts.call("csm_review_undo", by_person=True)
+    assert parts.call("csm_review_undo", asking=place, by_person=True)["undone"]
+
+
+def test_what_was_dropped_is_found_by_no_way_until_it_is_taken_back(parts: Any, saved: str) -> None:
+    parts.call("csm_review_answer", id=saved, verb="drop", by_person=True)
+    assert parts.call("csm_memory_search", query="linter tests", kind="memory")["hits"] == []
+    with pytest.raises(CsmdError, match="made csmd forget"):
+        parts.call("csm_memory_save", text="The linter runs before the tests.", project=str(parts.machine.project))
+    parts.call("csm_review_undo", by_person=True)
+    (hit,) = parts.call("csm_memory_search", query="linter tests", kind="memory")["hits"]
+    assert hit["id"] == saved
