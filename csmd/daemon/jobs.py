@@ -87,7 +87,7 @@ def _take_in(steward: Steward, job: Job) -> Iterator[None]:
     for _ in steward.stages.distilling(force=True):
         _go_on(steward)
         yield
-    while steward.stages.believe_some()[0]:
+    while steward.stages.believe_some()[0] or steward.stages.gotchas_some():
         _go_on(steward)
         yield
     degraded = (yield from _embed_all(steward, job)) if job.with_vectors else []

@@ -11,8 +11,9 @@ from datetime import UTC, datetime, timedelta
 from typing import TYPE_CHECKING
 
 from csmd.believe import stage as believe
+from csmd.believe import stage_gotchas
 from csmd.daemon import easing, embedding
-from csmd.daemon.now import iso
+from csmd.daemon.now import iso, now_iso
 from csmd.distill import stage as distill
 from csmd.store.cursors import Behind
 
@@ -48,9 +49,10 @@ class Stages:
         self._open, rested = False, now >= self._next_look
         worked = self._steward.guard("distill", lambda: self.distill() > 0)
         worked |= self._steward.guard("believe", lambda: self.believe() > 0)
+        worked |= self._steward.guard("gotchas", lambda: self.gotchas() > 0)
         # A job embeds by itself, or was asked not to.
         embedded = not at_job and self._steward.guard("embed", lambda: self.embed_some() > 0)
-        failed = any(what.startswith(("distill", "believe", "embed")) for what in list(self._steward.trouble))
+        failed = any(what.startswith(("distill", "believe", "gotchas", "embed")) for what in list(self._steward.trouble))
         more = self._steward.backlog or self._steward.stopping
         through = not (at_job or worked or embedded or self._open or more)
         # After a rest what was stored behind a burst's back goes back, too.
@@ -113,6 +115,19 @@ class Stages:
     def believe_some(self) -> tuple[int, int]:
         """Makes memories of one batch of statements; (looked at, new)."""
         return believe.believe(self._steward.store)
+
+    def gotchas(self) -> int:
+        """Finds what failed and what belongs to it in all that waits, or a part of it when somebody waits; how much."""
+        total = 0
+        while not self._steward.stopping and (looked := self.gotchas_some()):
+            total += looked
+            if self._steward.somebody_waits():
+                break
+        return total
+
+    def gotchas_some(self) -> int:
+        """Goes through one session, or a few new memories, for what failed; 0 when nothing waits."""
+        return stage_gotchas.step(self._steward.store, now=now_iso())
 
     def embed_some(self) -> int:
         """Embeds one small batch: memories before turns; 0 when nothing waits or no model is there."""

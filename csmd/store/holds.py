@@ -23,6 +23,11 @@ TEXT_COLUMNS: frozenset[tuple[str, str]] = frozenset(
         ("memories", "text"),
         ("candidates", "text"),
         ("candidates", "reason"),
+        ("errors", "command"),
+        ("errors", "message"),
+        ("error_fixes", "files"),
+        ("error_fixes", "text"),
+        ("symptoms", "text"),
         ("files", "path"),
         ("elsewhere", "path"),
         ("instructions", "path"),
@@ -32,8 +37,8 @@ TEXT_COLUMNS: frozenset[tuple[str, str]] = frozenset(
 )
 
 #: Tables that derive their content from TEXT_COLUMNS and must be purged with them.
-DERIVED_TABLES: frozenset[str] = frozenset({"turns_fts", "memories_fts", "turn_text"})
-DERIVED_PREFIXES: tuple[str, ...] = ("turns_fts_", "memories_fts_", "vec_turn_", "vec_memory_")
+DERIVED_TABLES: frozenset[str] = frozenset({"turns_fts", "memories_fts", "symptoms_fts", "turn_text"})
+DERIVED_PREFIXES: tuple[str, ...] = ("turns_fts_", "memories_fts_", "symptoms_fts_", "vec_turn_", "vec_memory_")
 
 #: Text and blob columns that hold no text of anybody's.
 STRUCTURE: dict[str, frozenset[str]] = {
@@ -57,6 +62,12 @@ STRUCTURE: dict[str, frozenset[str]] = {
         {"id", "kind", "source", "fingerprint", "gate", "category", "status", "memory_ids", "created_at", "updated_at"}
     ),
     "candidate_evidence": frozenset({"uuid", "session_id", "at"}),
+    "errors": frozenset({"fingerprint"}),
+    "error_seen": frozenset({"at"}),
+    "error_fixes": frozenset({"uuid", "at"}),
+    "symptoms": frozenset({"uuid", "at", "fingerprint"}),
+    "refutations": frozenset({"uuid", "at", "reason"}),
+    "belief_changes": frozenset({"memory_id", "change", "before", "after", "reason", "by", "at", "undone_at"}),
     "cursors": frozenset({"stage", "subject"}),
     "files": frozenset({"head", "foot", "read_at"}),
     "injections": frozenset({"id", "session_id", "event", "at", "text_hash"}),

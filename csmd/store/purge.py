@@ -34,6 +34,11 @@ WAYS: dict[tuple[str, str], tuple[Way, str]] = {
     ("memories", "text"): ("memory", "seq"),
     ("candidates", "text"): ("drop", "seq"),
     ("candidates", "reason"): ("drop", "seq"),
+    ("errors", "command"): ("drop", "seq"),
+    ("errors", "message"): ("drop", "seq"),
+    ("error_fixes", "files"): ("drop", "seq"),
+    ("error_fixes", "text"): ("drop", "seq"),
+    ("symptoms", "text"): ("drop", "seq"),
     ("projects", "root"): ("rewrite", "seq"),
     ("projects", "name"): ("rewrite", "seq"),
     ("sessions", "cwd"): ("rewrite", "seq"),
@@ -132,7 +137,7 @@ def change(rows: Rows, table: str, column: str, seq: int, new: str, key: bytes, 
     elif way == "memory" and not in_place:
         for memory in memories.by_seqs(rows, [seq]).values():
             memories.delete(rows, memory)
-    elif (way == "drop" and not in_place) or (way == "drop" and _stated_already(rows, seq, new, key)):
+    elif way == "drop" and (not in_place or table != "statements" or _stated_already(rows, seq, new, key)):
         rows.run(f"delete from {table} where seq = :seq", seq=seq)  # noqa: S608
     elif way in ("memory", "drop"):
         if way == "memory":

@@ -8,7 +8,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from csmd import text as texts
-from csmd.store import memories, tombstones, vectors
+from csmd.store import gotchas, memories, tombstones, vectors
 from csmd.store.purged import PURGED
 from csmd.store.sqlite import Rows
 
@@ -81,6 +81,7 @@ def purge_turn(rows: Rows, seq: int, key: bytes) -> None:
     rewrite_turn(rows, seq, PURGED, key)
     rows.run("update turns set searchable = 0 where seq = :seq", seq=seq)
     rows.run("delete from statements where turn_seq = :seq", seq=seq)
+    gotchas.forget_turn(rows, seq, uuid)
     told = rows.all("select memory_seq from provenance where uuid = :uuid", uuid=uuid)
     rows.run("delete from provenance where uuid = :uuid", uuid=uuid)
     without_source(rows, [int(memory) for (memory,) in told])

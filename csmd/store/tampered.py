@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable
 
-from csmd.store import purge_whole
+from csmd.store import gotchas, purge_whole
 from csmd.store.sqlite import Rows
 
 
@@ -60,4 +60,5 @@ def _take_back(rows: Rows, session_seq: int, ident: str) -> None:
         seq=session_seq,
     )
     rows.run("delete from statements where session_seq = :seq", seq=session_seq)
+    gotchas.forget_session(rows, session_seq)
     purge_whole.without_source(rows, [int(memory) for (memory,) in told])

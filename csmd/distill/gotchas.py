@@ -1,0 +1,275 @@
+"""Which report belongs to which cause, and which cause was refuted: told from a session's turns alone; pure.
+
+A gotcha has two halves: the symptom in what a user reports or a tool says, the cause in what is found out later.
+They belong together by what they name (identifiers, then words) and by how near they stand; CAUSE and SYMPTOM say
+which sentence is which half, REFUTES what speaks against a cause and by how much it counts.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
+from datetime import datetime
+from typing import NamedTuple
+
+from csmd import text as texts
+
+#: How many prompts before a cause may have reported it, and behind it may refute it.
+PROMPTS_BEFORE, PROMPTS_AFTER = 4, 2
+#: Tool failures at most so many turns before a cause belong to it.
+FAILED_BEFORE = 60
+#: Shared identifiers or, without one, shared content words that two texts need to be about the same.
+SHARED_NAMES, SHARED_WORDS = 1, 3
+#: Over a session's end nothing but names counts: so many of them, within so many days.
+NAMES_ACROSS, DAYS_ACROSS = 2, 14
+#: A symptom is a few sentences in somebody's words, a refutation is short or begins with what refutes.
+MOST_SYMPTOM, REFUTED_WITHIN = 400, 240
+
+
+class Spoken(NamedTuple):
+    """A turn in which somebody speaks."""
+
+    uuid: str
+    kind: str
+    text: str
+    at: str
+    ordinal: int
+
+
+class Told(NamedTuple):
+    """A memory as the turn with this uuid states it; `key` tells memories apart."""
+
+    key: int
+    text: str
+    category: str
+    authority: str
+    uuid: str
+    ordinal: int
+
+
+class Failed(NamedTuple):
+    """A command's failure, as the turn with this uuid shows it."""
+
+    fingerprint: str
+    command: str
+    message: str
+    uuid: str
+    at: str
+    ordinal: int
+
+
+class Symptom(NamedTuple):
+    """In whose words a memory will be asked for."""
+
+    key: int
+    uuid: str
+    at: str
+    text: str
+    fingerprint: str
+
+
+class Refutation(NamedTuple):
+    """What speaks against a memory, why, how far its confidence goes down; `by` is the memory that stands against it, or 0."""
+
+    key: int
+    uuid: str
+    at: str
+    reason: str
+    lowered: float
+    by: int
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Relations:
+    """What belongs together in a session; `links` are (symptom's memory, cause's memory)."""
+
+    symptoms: tuple[Symptom, ...] = ()
+    refutations: tuple[Refutation, ...] = ()
+    links: tuple[tuple[int, int], ...] = ()
+
+
+def _re(pattern: str) -> re.Pattern[str]:
+    return re.compile(pattern, re.IGNORECASE)
+
+
+#: A sentence that names a cause or a fix.
+CAUSE = _re(
+    r"\b(?:root cause|caused by|the (?:actual |real |underlying |main )?(?:issue|problem|cause|bug|culprit|reason)\b.{0,60}?\b(?:is|was|were)\b"
+    r"|because|turn(?:s|ed) out|due to|since (?:the|it|we|they|go|git)|(?:was|were|is|are) missing|(?:fixed|solved|resolved) (?:by|in|with)"
+    r"|the fix\b|fix(?:es|ed)?:|needs? to be|silently|only (?:means|works|checks|looks)|instead of|does(?: not|n['’]t) (?:support|exist|handle|allow|include)"
+    r"|was(?: not|n['’]t)|were(?: not|n['’]t)|never (?:set|called|reached|written|created)|overwrit\w+|stale|race)\b"
+)
+#: A sentence that reports that something is not as it should be.
+SYMPTOM = _re(
+    r"\b(?:i (?:just |now |still |always |also )?(?:get|got|see|saw|lost|ran into|noticed|run into)|when (?:i|we|you|running)\b"
+    r"|(?:is|are|was|does|do|did|has|have|can|could|will)(?: not|n['’]t)\b|not (?:working|work|showing|there|found|created|pushed)|still (?:not|get\w*|see\w*|shows?|fail\w*|broken|the same)"
+    r"|errors?|fail(?:s|ed|ing|ure)?|crash\w*|broken?|breaks?|bugs?|wrong|missing|lost|empty|hangs?|stuck|slow|issue with|problem with|weird|strange"
+    r"|unexpected\w*|instead of|why (?:is|are|do|does|did|was)|how did|somehow|no longer|warning|panic|exception|traceback|exit code)\b"
+)
+#: (who speaks: u a person, a the assistant; how far it lowers a cause; why; how it begins or what it says)
+REFUTES: tuple[tuple[str, float, str, re.Pattern[str]], ...] = (
+    ("u", 0.50, "the user says that this was not it", _re(
+        r"(?:that|this|it)(?:['’]s| is| was) not (?:it|the (?:issue|problem|cause|reason|bug)|why|what (?:is|was) (?:wrong|happening))\b"
+        r"|(?:that|this|you)(?:['’]s| is|['’]re| are) (?:wrong|incorrect)\b|\bnot the (?:real |actual )?(?:cause|problem|reason|issue)\b"
+        r"|\bi don['’]t think (?:that|this|it)(?:['’]s| is) (?:it|the|right|correct)\b|\bbut the (?:issue|problem|bug) (?:is|was)\b")),
+    ("u", 0.35, "the user says that it still fails", _re(
+        r"\bstill (?:not|does(?: not|n['’]t)|get(?:ting)?|see(?:ing)?|fail\w*|broken|happen\w*|the same|have the|shows?|is(?: not|n['’]t)|an? (?:issue|problem|error))\b"
+        r"|\b(?:did(?: not|n['’]t)|does(?: not|n['’]t)) (?:fix|help|work|solve|change)\b|\bsame (?:error|issue|problem|result)\b|\b(?:no|not any) (?:change|difference)\b|\bhappen(?:s|ed) again\b")),
+    ("a", 0.40, "the assistant took it back", _re(
+        r"^\W{0,3}(?:you(?:['’]re| are) (?:absolutely |completely |quite )?right|i was wrong|my (?:analysis|diagnosis|assumption|mistake)|i misread|i misunderstood|good catch"
+        r"|(?:actually|wait|hmm)\b.{0,40}\b(?:issue|problem|bug|cause)\b)"
+        r"|\b(?:the (?:real|actual) (?:issue|problem|bug|cause|culprit)\b|not the (?:cause|issue|problem) (?:i|after)|(?:was|is)n['’]t the (?:cause|issue|problem))")),
+)
+#: A failure that comes again after its cause was named.
+AGAIN = (0.20, "the same error came again")
+_NARRATION = _re(r"^\W{0,3}(?:let me|now (?:let|i)|i['’]ll|i will|next,|first,|good|great|perfect|all tests)\b")
+_FIX = _re(r"\b(?:fix(?:ed|es)?|chang(?:e|ed|es)|replac\w+|add(?:ed|s)?|remov\w+|use[ds]?|now)\b")
+_NAME = re.compile(
+    r"`([^`\n]{2,80})`|\b(\w{1,60}_\w[\w]{0,60})\b|\b([a-z]{1,40}[A-Z]\w{1,60})\b|\b([A-Z][a-z]+[A-Z]\w{1,60})\b"
+    r"|(?<![\w-])(--[a-z][\w-]{2,40})\b|\b([\w-]{1,60}\.(?:go|py|ts|tsx|js|jsx|rs|rb|java|md|ya?ml|json|jsonl|toml|sh|sql|c|h|cpp|kt|php))\b"
+)
+
+
+def is_cause(told: str, category: str = "") -> bool:
+    """Whether a statement names a cause or a fix."""
+    return category == "gotcha" or CAUSE.search(told) is not None
+
+
+def names(text: str) -> frozenset[str]:
+    """What a text calls by name: code, identifiers, files, flags; the last part of a path, in small letters."""
+    found = {next(filter(None, one.groups())).strip(" ().:'\"") for one in _NAME.finditer(text[:8_000])}
+    return frozenset(short for one in found if len(short := one.rpartition("/")[2].casefold()) > 2)
+
+
+def share(one: str, other: str) -> tuple[int, int]:
+    """(names, content words) that two texts have in common."""
+    left, right = texts.gist(one).stems, texts.gist(other).stems
+    lower = other.casefold()
+    named = names(one) & names(other) | {name for name in names(one) if len(name) > 5 and name in lower}
+    return len(named), len(left & right)
+
+
+def are_about_the_same(one: str, other: str) -> bool:
+    """Whether two texts of one session name the same things, or have enough words in common."""
+    named, words = share(one, other)
+    return named >= SHARED_NAMES or words >= SHARED_WORDS
+
+
+def symptom_in(said: str) -> str:
+    """What a user's turn reports to be wrong, in its words; "" for nothing."""
+    prose = [one for line in texts.lines_of_prose(said[:6_000]) for one in texts.sentences(line)]
+    found = [one for one in prose if SYMPTOM.search(one)]
+    if not found:
+        return ""
+    best = found[:3]
+    code = [line.strip() for line in said[:6_000].splitlines() if SYMPTOM.search(line) and len(line) < 300]
+    extra = next((line for line in code if not any(line in one or one in line for one in best)), "")
+    return texts.cut(texts.squeeze(" ".join([*best, extra])), MOST_SYMPTOM)
+
+
+def diagnosis(passages: Iterable[tuple[str, str]], *, about: str) -> tuple[str, str]:
+    """(uuid, sentence) among (uuid, text) of what was said that tells best why `about` failed or what mended it."""
+    best, chosen = 0, ("", "")
+    for uuid, said in passages:
+        for line in texts.lines_of_prose(said[:6_000]):
+            for sentence in texts.sentences(line):
+                if not 20 < len(sentence) <= MOST_SYMPTOM or sentence.endswith(("?", ":")):
+                    continue
+                named, words = share(sentence, about)
+                value = 3 * bool(CAUSE.search(sentence)) + 2 * min(named, 2) + min(words, 2) + bool(_FIX.search(sentence))
+                value -= 3 * bool(_NARRATION.match(sentence))
+                if value > best:
+                    best, chosen = value, (uuid, texts.squeeze(sentence))
+    return chosen if best >= 3 else ("", "")
+
+
+def relate(turns: Sequence[Spoken], told: Sequence[Told], failed: Sequence[Failed]) -> Relations:
+    """What of a session's turns, memories and failures belongs together; the same whenever it is asked again."""
+    prompts = [turn for turn in turns if turn.kind in ("user", "relayed")]
+    causes = [one for one in told if is_cause(one.text, one.category)]
+    symptoms: list[Symptom] = []
+    refutations: list[Refutation] = []
+    links: list[tuple[int, int]] = []
+    for cause in causes:
+        for found in _reported(cause, prompts):
+            symptoms.append(found)
+            links += [
+                (one.key, cause.key)
+                for one in told
+                if one.uuid == found.uuid and one.key != cause.key and SYMPTOM.search(one.text) and not CAUSE.search(one.text)
+            ]
+        symptoms += _failed(cause, failed)
+        if cause.authority != "user":
+            refutations += _refuted(cause, turns, prompts, causes, failed)
+    return Relations(symptoms=tuple(symptoms), refutations=tuple(refutations), links=tuple(dict.fromkeys(links)))
+
+
+def belongs_across(symptom: str, said_at: str, cause: str, found_at: str) -> bool:
+    """Whether a report of one session belongs to a cause that was found in a later one."""
+    try:
+        days = (datetime.fromisoformat(found_at) - datetime.fromisoformat(said_at)).total_seconds() / 86_400
+    except ValueError:
+        return False
+    return 0 < days <= DAYS_ACROSS and share(symptom, cause)[0] >= NAMES_ACROSS
+
+
+def _reported(cause: Told, prompts: Sequence[Spoken]) -> list[Symptom]:
+    before = [turn for turn in prompts if turn.ordinal <= cause.ordinal][-PROMPTS_BEFORE:]
+    found = []
+    for turn in before:
+        symptom = symptom_in(turn.text)
+        if not symptom or texts.says_the_same(symptom, cause.text):
+            continue
+        # The assistant answers the last prompt: there nearness is enough.
+        answers = turn is before[-1] and turn.uuid != cause.uuid
+        if answers or are_about_the_same(symptom, cause.text):
+            found.append(Symptom(cause.key, turn.uuid, turn.at, symptom, ""))
+    return found
+
+
+def _failed(cause: Told, failed: Sequence[Failed]) -> list[Symptom]:
+    near = [one for one in failed if 0 <= cause.ordinal - one.ordinal <= FAILED_BEFORE]
+    latest = {one.fingerprint: one for one in near if are_about_the_same(one.message, cause.text)}
+    return [
+        Symptom(cause.key, one.uuid, one.at, f"{one.command}: {one.message}" if one.command else one.message, one.fingerprint)
+        for one in latest.values()
+    ]
+
+
+def _refuted(
+    cause: Told, turns: Sequence[Spoken], prompts: Sequence[Spoken], causes: Sequence[Told], failed: Sequence[Failed]
+) -> list[Refutation]:
+    after = [turn for turn in prompts if turn.ordinal > cause.ordinal][:PROMPTS_AFTER]
+    end = after[-1].ordinal if len(after) == PROMPTS_AFTER else 2**62
+    found: list[Refutation] = []
+    for turn in turns:
+        if not cause.ordinal < turn.ordinal <= end:
+            continue
+        who = "u" if turn.kind == "user" else "a" if turn.kind == "assistant" else ""
+        said = turn.text[:REFUTED_WITHIN]
+        for speaker, lowered, reason, pattern in REFUTES:
+            if speaker != who or not pattern.search(said):
+                continue
+            if are_about_the_same(turn.text[:2_000], cause.text):
+                by = _against(cause, turn, causes)
+                found.append(Refutation(cause.key, turn.uuid, turn.at, reason, lowered, by))
+            break
+    again = _again(cause, failed, end)
+    if again is not None:
+        found.append(Refutation(cause.key, again.uuid, again.at, AGAIN[1], AGAIN[0], 0))
+    return found
+
+
+def _again(cause: Told, failed: Sequence[Failed], end: int) -> Failed | None:
+    """The failure that a cause was named for, seen once more after it."""
+    named = {one.fingerprint for one in _failed(cause, failed)}
+    return next((one for one in failed if one.fingerprint in named and cause.ordinal < one.ordinal <= end), None)
+
+
+def _against(cause: Told, turn: Spoken, causes: Sequence[Told]) -> int:
+    """The memory that says what it was instead: of the refuting turn, else the next cause that is about the same."""
+    later = [one for one in causes if one.ordinal >= turn.ordinal and one.key != cause.key]
+    own = next((one for one in later if one.uuid == turn.uuid), None)
+    near = own or next((one for one in later if are_about_the_same(one.text, cause.text)), None)
+    return near.key if near else 0
