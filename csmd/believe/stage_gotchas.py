@@ -13,9 +13,8 @@ from pathlib import PurePath
 
 from csmd import text as texts
 from csmd.believe import score
-from csmd.distill import errors, gotchas
+from csmd.distill import commands, errors, gotchas
 from csmd.distill import stage as distill
-from csmd.distill.commands import commands
 from csmd.model import Link
 from csmd.store import beliefs, cursors, memories, projects, search, tampered
 from csmd.store import gotchas as stored
@@ -93,25 +92,37 @@ def _errors(rows: Rows, session: Behind) -> None:
 
 def _mended(rows: Rows, session: Behind, call: stored.Row, turn: stored.Row, line: str, *, upto: int) -> None:
     """Notes what mended the failures of the commands that now went well, where something was edited in between."""
-    went_well = set(commands(line))
+    went_well = {one for one in commands.commands(line) if commands.shows_mended(one)}
     failures = [
         one for one in stored.seen_in(rows, session.session_seq, before=turn.ordinal) if one.command in went_well
     ]
-    last = {one.error_seq: one for one in failures}
-    for error, failure in last.items():
+    for error, failure in {one.error_seq: one for one in failures}.items():
         if stored.fixed_until(rows, session.session_seq, error) > failure.ordinal:
             continue
+        start = max(0, failure.ordinal - stored.CALL_BEFORE)
+        around = stored.turns(rows, session.session_seq, after=start, upto=session.turns)
+        # A run that looked at less than the one that failed shows nothing.
+        if not commands.scope(line, failure.command) <= _scope(around, failure):
+            continue
         later = [one.ordinal for one in failures if one.command == failure.command and one.ordinal > failure.ordinal]
-        between = stored.turns(rows, session.session_seq, after=failure.ordinal, upto=upto)
-        files = _edited(between, upto=min([*later, call.ordinal]))
+        again = min([*later, call.ordinal])
+        between = [one for one in around if one.ordinal > failure.ordinal]
+        files = _edited(between, upto=again)
         if not files:
             continue
-        known = stored.error(rows, error)
-        uuid, told = gotchas.diagnosis(_passages(between, files_until=turn.ordinal), about=f"{known} {' '.join(files)}")
+        about = stored.error(rows, error)
+        uuid, told = gotchas.diagnosis(_passages(between, again=again, well=turn.ordinal), about=about)
         stored.add_fix(
             rows, error=error, turn=turn.seq, session=session.session_seq, uuid=uuid or turn.uuid, at=turn.at,
             files=files, text=told,
         )  # fmt: skip
+
+
+def _scope(around: Sequence[stored.Row], failure: stored.Open) -> frozenset[str]:
+    """What the command that failed had been told to look at."""
+    tool = next((one.tool_id for one in around if one.seq == failure.turn_seq), "")
+    line = next((command_of(one.text) for one in around if one.kind == "tool_call" and one.tool_id == tool), "")
+    return commands.scope(line, failure.command)
 
 
 def _edited(between: Sequence[stored.Row], *, upto: int) -> list[str]:
@@ -124,14 +135,14 @@ def _edited(between: Sequence[stored.Row], *, upto: int) -> list[str]:
     return list(dict.fromkeys(found))[:MOST_FILES]
 
 
-def _passages(between: Sequence[stored.Row], *, files_until: int) -> list[tuple[str, str]]:
-    """What the assistant said from the failure to the success, and after it until somebody else spoke."""
-    found: list[tuple[str, str]] = []
+def _passages(between: Sequence[stored.Row], *, again: int, well: int) -> list[tuple[str, str, bool]]:
+    """What the assistant said from the failure on until somebody else spoke after the success; whether before `again`."""
+    found: list[tuple[str, str, bool]] = []
     for turn in between:
-        if turn.kind in ("user", "relayed") and turn.ordinal > files_until:
+        if turn.kind in ("user", "relayed") and turn.ordinal > well:
             break
         if turn.kind == "assistant":
-            found.append((turn.uuid, turn.text))
+            found.append((turn.uuid, turn.text, turn.ordinal < again))
     return found
 
 
@@ -235,7 +246,7 @@ def _across(
         hits = search.text_hits(rows, "memory", named, projects=places, limit=LOOKED_UP)
         for memory in memories.by_seqs(rows, [int(seq) for seq, _ in hits]).values():
             if (
-                gotchas.is_cause(memory.text, memory.category)
+                gotchas.is_cause(memory.text, category=memory.category, authority=memory.authority)
                 and gotchas.belongs_across(symptom, turn.at, memory.text, memory.created_at)
                 and not stored.says_in(rows, memory.seq, session_seq)
             ):
@@ -243,7 +254,9 @@ def _across(
     at = {turn.uuid: turn.at for turn in turns}
     for cause in told:
         named = sorted(gotchas.names(cause.text))
-        if len(named) < gotchas.NAMES_ACROSS or not gotchas.is_cause(cause.text, cause.category):
+        if len(named) < gotchas.NAMES_ACROSS or not gotchas.is_cause(
+            cause.text, category=cause.category, authority=cause.authority
+        ):
             continue
         hits = search.text_hits(rows, "turn", named, projects=places, limit=LOOKED_UP)
         for other in search.turns_by_seq(rows, [int(seq) for seq, _ in hits]).values():

@@ -17,6 +17,7 @@ from csmd.cli import ask as asking
 from csmd.cli import (
     completion,
     doctor,
+    errors,
     intake,
     logs,
     pause,
@@ -49,6 +50,7 @@ SUBJECTS = (
     intake,
     asking,
     why,
+    errors,
     privacy,
     session,
     projects,

@@ -137,6 +137,8 @@ def memory(value: dict[str, Any]) -> None:
         ("holds", value["project"] if value["scope"] == "project" else "everywhere"),
         ("said", f"{when(value['created_at'])}, last confirmed {when(value['confirmed_at'])}"),
     ]
+    about += [("refuted", f"{one['reason']} ({when(one['at'])})") for one in value.get("refuted", ())]
+    about += [("reported", one["text"]) for one in value.get("symptoms", ())[:3]]
     for name, text in about:
         labelled(out, name, text)
     for source in value["sources"]:

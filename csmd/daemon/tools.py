@@ -11,6 +11,7 @@ from typing import Any
 
 from csmd.config import Config
 from csmd.daemon.answers import (
+    errors,
     instructions,
     looking_on,
     memory,
@@ -93,6 +94,7 @@ TOOLS: dict[str, Tool] = {
     **privacy.TOOLS,
     **upkeep.TOOLS,
     **receipts.TOOLS,
+    **errors.TOOLS,
     **state.TOOLS,
     **probe.TOOLS,
     **looking_on.TOOLS,

@@ -50,6 +50,11 @@ RUNNERS = frozenset(
     pip uv poetry cmake ninja bazel just kubectl helm git""".split()
 )
 
+#: Of these a run that goes well says something of the files it was run on: it can show that a failure was mended.
+CHECKS = RUNNERS - frozenset("git docker kubectl helm pip uv poetry node python deno".split())
+#: Arguments that mean everything.
+_ALL = frozenset({".", "./...", "...", "./", "*", "Q"})
+
 _HEREDOC = re.compile(r"<<-?\s?(['\"]?)(\w{1,40})\1")
 _QUOTED = re.compile(r"'[^']*'|\"(?:[^\"\\]|\\.)*\"", re.DOTALL)
 _SPLIT = re.compile(r"\|\||&&|;|\n|(?<![>&\d])&(?![>&\d])")
@@ -74,6 +79,23 @@ def commands(line: str) -> list[str]:
         if command:
             found.append(command)
     return found
+
+
+def scope(line: str, command: str) -> frozenset[str]:
+    """What a command of a shell line was told to look at, its options' values with it: `./till -run TestX`."""
+    plain = _REDIRECT.sub(" ", _without_heredocs(line[:MOST_CHARACTERS]))
+    for part in _SPLIT.split(plain)[:MOST_COMMANDS]:
+        words = _PIPE.split(part)[0].strip(" \t(){}!").split()
+        if _command(words) == command:
+            skipped = set(command.split(" "))
+            return frozenset(word for word in words if not word.startswith("-") and word not in skipped | _ALL
+                             and word.rpartition("/")[2] not in skipped and not _ASSIGNMENT.fullmatch(word))  # fmt: skip
+    return frozenset()
+
+
+def shows_mended(command: str) -> bool:
+    """Whether that a command goes well says that its failure was mended: a check, or a script; not with a program given."""
+    return command not in ("go run", "cargo run") and (program(command) in CHECKS or "." in program(command))
 
 
 def program(command: str) -> str:

@@ -24,7 +24,7 @@ SHARED_NAMES, SHARED_WORDS = 1, 3
 #: Over a session's end nothing but names counts: so many of them, within so many days.
 NAMES_ACROSS, DAYS_ACROSS = 2, 14
 #: A symptom is a few sentences in somebody's words, a refutation is short or begins with what refutes.
-MOST_SYMPTOM, REFUTED_WITHIN = 400, 240
+MOST_SYMPTOM, REFUTED_WITHIN, REFUTED_ABOUT = 400, 240, 500
 
 
 class Spoken(NamedTuple):
@@ -102,10 +102,18 @@ CAUSE = _re(
 )
 #: A sentence that reports that something is not as it should be.
 SYMPTOM = _re(
-    r"\b(?:i (?:just |now |still |always |also )?(?:get|got|see|saw|lost|ran into|noticed|run into)|when (?:i|we|you|running)\b"
-    r"|(?:is|are|was|does|do|did|has|have|can|could|will)(?: not|n['’]t)\b|not (?:working|work|showing|there|found|created|pushed)|still (?:not|get\w*|see\w*|shows?|fail\w*|broken|the same)"
-    r"|errors?|fail(?:s|ed|ing|ure)?|crash\w*|broken?|breaks?|bugs?|wrong|missing|lost|empty|hangs?|stuck|slow|issue with|problem with|weird|strange"
-    r"|unexpected\w*|instead of|why (?:is|are|do|does|did|was)|how did|somehow|no longer|warning|panic|exception|traceback|exit code)\b"
+    r"\b(?:i (?:just |now |still |always |also )?(?:get|got|see|saw|lost|ran into|noticed|run into)|when (?:i|running)\b"
+    r"|(?:is|are|was|does|did|has|can|could|will)(?: not|n['’]t)\b|not (?:working|work|showing|there|found|created|pushed)|still (?:not|get\w*|see\w*|shows?|fail\w*|broken|the same)"
+    r"|errors?|fail(?:s|ed|ing|ure)?|crash\w*|broken|breaks|bugs?|wrong|missing|lost|empty|hangs?|stuck|slow|issue with|problem with|weird|strange"
+    r"|unexpected\w*|why (?:is|are|do|does|did|was)|how did|somehow|no longer|warning|panic|exception|traceback|exit code)\b"
+)
+#: Beyond doubt: in an order ("can you add ...") nothing less reports anything, in a user's own statement of a cause neither.
+_SURELY = _re(r"\b(?:bugs?|errors?|fail(?:s|ed|ing|ure)?|broken|crash\w*|not work\w*|wrong|lost|exception|panic|traceback)\b")
+_SURE_CAUSE = _re(
+    r"\b(?:root cause|caused by|turn(?:s|ed) out|the (?:actual |real |underlying )?(?:issue|problem|cause|bug|reason) (?:is|was)|because)\b"
+)
+_ORDER = _re(
+    r"^\W{0,3}(?:(?:ok|okay|yes|and|now|also|please),? ){0,2}(?:(?:can|could|would) (?:you|we) |let['’]?s |please |we should |i(?:['’]d| would) )"
 )
 #: (who speaks: u a person, a the assistant; how far it lowers a cause; why; how it begins or what it says)
 REFUTES: tuple[tuple[str, float, str, re.Pattern[str]], ...] = (
@@ -117,13 +125,14 @@ REFUTES: tuple[tuple[str, float, str, re.Pattern[str]], ...] = (
         r"\bstill (?:not|does(?: not|n['’]t)|get(?:ting)?|see(?:ing)?|fail\w*|broken|happen\w*|the same|have the|shows?|is(?: not|n['’]t)|an? (?:issue|problem|error))\b"
         r"|\b(?:did(?: not|n['’]t)|does(?: not|n['’]t)) (?:fix|help|work|solve|change)\b|\bsame (?:error|issue|problem|result)\b|\b(?:no|not any) (?:change|difference)\b|\bhappen(?:s|ed) again\b")),
     ("a", 0.40, "the assistant took it back", _re(
-        r"^\W{0,3}(?:you(?:['’]re| are) (?:absolutely |completely |quite )?right|i was wrong|my (?:analysis|diagnosis|assumption|mistake)|i misread|i misunderstood|good catch"
-        r"|(?:actually|wait|hmm)\b.{0,40}\b(?:issue|problem|bug|cause)\b)"
+        r"^\W{0,3}(?:i was wrong|my (?:analysis|diagnosis|assumption|mistake)|i misread|i misunderstood|(?:actually|wait|hmm)\b.{0,40}\b(?:issue|problem|bug|cause)\b)"
         r"|\b(?:the (?:real|actual) (?:issue|problem|bug|cause|culprit)\b|not the (?:cause|issue|problem) (?:i|after)|(?:was|is)n['’]t the (?:cause|issue|problem))")),
+    ("a", 0.20, "the assistant agreed that it was otherwise", _re(
+        r"^\W{0,3}you(?:['’]re| are) (?:absolutely |completely |quite )?right\b")),
 )
 #: A failure that comes again after its cause was named.
 AGAIN = (0.20, "the same error came again")
-_NARRATION = _re(r"^\W{0,3}(?:let me|now (?:let|i)|i['’]ll|i will|next,|first,|good|great|perfect|all tests)\b")
+_NARRATION = _re(r"^\W{0,3}(?:now i|i['’]ll|i will|next,|first,|good|great|perfect|all tests|we have|there)\b|\blet(?: me|['’]s)\b")
 _FIX = _re(r"\b(?:fix(?:ed|es)?|chang(?:e|ed|es)|replac\w+|add(?:ed|s)?|remov\w+|use[ds]?|now)\b")
 _NAME = re.compile(
     r"`([^`\n]{2,80})`|\b(\w{1,60}_\w[\w]{0,60})\b|\b([a-z]{1,40}[A-Z]\w{1,60})\b|\b([A-Z][a-z]+[A-Z]\w{1,60})\b"
@@ -131,9 +140,16 @@ _NAME = re.compile(
 )
 
 
-def is_cause(told: str, category: str = "") -> bool:
-    """Whether a statement names a cause or a fix."""
+def is_cause(told: str, *, category: str, authority: str) -> bool:
+    """Whether a statement names a cause or a fix; a user's has to say so, or it is what they report."""
+    if authority == "user":
+        return _SURE_CAUSE.search(told) is not None
     return category == "gotcha" or CAUSE.search(told) is not None
+
+
+def is_symptom(sentence: str) -> bool:
+    """Whether a user's sentence reports that something is not as it should be."""
+    return (_SURELY if _ORDER.match(sentence) else SYMPTOM).search(sentence) is not None
 
 
 def names(text: str) -> frozenset[str]:
@@ -159,35 +175,43 @@ def are_about_the_same(one: str, other: str) -> bool:
 def symptom_in(said: str) -> str:
     """What a user's turn reports to be wrong, in its words; "" for nothing."""
     prose = [one for line in texts.lines_of_prose(said[:6_000]) for one in texts.sentences(line)]
-    found = [one for one in prose if SYMPTOM.search(one)]
+    found = [one for one in prose if is_symptom(one)]
     if not found:
         return ""
     best = found[:3]
-    code = [line.strip() for line in said[:6_000].splitlines() if SYMPTOM.search(line) and len(line) < 300]
+    code = [line.strip() for line in said[:6_000].splitlines() if _SURELY.search(line) and len(line) < 300]
     extra = next((line for line in code if not any(line in one or one in line for one in best)), "")
     return texts.cut(texts.squeeze(" ".join([*best, extra])), MOST_SYMPTOM)
 
 
-def diagnosis(passages: Iterable[tuple[str, str]], *, about: str) -> tuple[str, str]:
-    """(uuid, sentence) among (uuid, text) of what was said that tells best why `about` failed or what mended it."""
+def diagnosis(passages: Iterable[tuple[str, str, bool]], *, about: str) -> tuple[str, str]:
+    """(uuid, sentence) among (uuid, text, whether before the next try) that tells best why `about` failed.
+
+    What was said afterwards sums up everything: there a sentence has to name what failed. ("", "") for none: no
+    reason is better than another failure's.
+    """
     best, chosen = 0, ("", "")
-    for uuid, said in passages:
+    for uuid, said, before in passages:
         for line in texts.lines_of_prose(said[:6_000]):
             for sentence in texts.sentences(line):
-                if not 20 < len(sentence) <= MOST_SYMPTOM or sentence.endswith(("?", ":")):
+                if not 20 < len(sentence) <= MOST_SYMPTOM or sentence.rstrip("*` ").endswith(("?", ":")):
+                    continue
+                if _NARRATION.search(sentence):
                     continue
                 named, words = share(sentence, about)
-                value = 3 * bool(CAUSE.search(sentence)) + 2 * min(named, 2) + min(words, 2) + bool(_FIX.search(sentence))
-                value -= 3 * bool(_NARRATION.match(sentence))
+                cause = CAUSE.search(sentence) is not None
+                if not (cause and before) and not ((cause or _FIX.search(sentence)) and (named or words > 2)):
+                    continue
+                value = 3 * cause + 2 * min(named, 2) + min(words, 3) + 2 * before
                 if value > best:
-                    best, chosen = value, (uuid, texts.squeeze(sentence))
-    return chosen if best >= 3 else ("", "")
+                    best, chosen = value, (uuid, texts.squeeze(sentence.replace("**", "")))
+    return chosen
 
 
 def relate(turns: Sequence[Spoken], told: Sequence[Told], failed: Sequence[Failed]) -> Relations:
     """What of a session's turns, memories and failures belongs together; the same whenever it is asked again."""
     prompts = [turn for turn in turns if turn.kind in ("user", "relayed")]
-    causes = [one for one in told if is_cause(one.text, one.category)]
+    causes = [one for one in told if is_cause(one.text, category=one.category, authority=one.authority)]
     symptoms: list[Symptom] = []
     refutations: list[Refutation] = []
     links: list[tuple[int, int]] = []
@@ -251,7 +275,8 @@ def _refuted(
         for speaker, lowered, reason, pattern in REFUTES:
             if speaker != who or not pattern.search(said):
                 continue
-            if are_about_the_same(turn.text[:2_000], cause.text):
+            named, words = share(turn.text[:REFUTED_ABOUT], cause.text)
+            if named >= 2 or (named and words >= 2) or words >= 4:
                 by = _against(cause, turn, causes)
                 found.append(Refutation(cause.key, turn.uuid, turn.at, reason, lowered, by))
             break
