@@ -13,10 +13,10 @@ from pathlib import PurePath
 
 from csmd import text as texts
 from csmd.believe import score
-from csmd.distill import commands, errors, gotchas
+from csmd.distill import commands, errors, gotchas, halves
 from csmd.distill import stage as distill
 from csmd.model import Link
-from csmd.store import beliefs, cursors, memories, projects, search, tampered
+from csmd.store import beliefs, cursors, failures, memories, projects, search, tampered
 from csmd.store import gotchas as stored
 from csmd.store.core import Store
 from csmd.store.cursors import Behind
@@ -80,45 +80,45 @@ def _errors(rows: Rows, session: Behind) -> None:
             line = command_of(call.text) if call.tool_name == "Bash" else ""
             found = errors.seen(call.tool_name, line, turn.text, at=turn.at, uuid=turn.uuid)
             if found is None and line and errors.succeeded(turn.text):
-                _mended(rows, session, call, turn, line, upto=session.turns)
+                _mended(rows, session, call, turn, line)
         elif turn.kind == "user":
             found = errors.pasted(turn.text, at=turn.at, uuid=turn.uuid)
         if found is not None:
-            stored.add_error(
+            failures.add_error(
                 rows, fingerprint=found.fingerprint, command=found.command, exit_code=found.exit_code,
                 message=found.message, turn=turn.seq, session=session.session_seq, at=turn.at,
             )  # fmt: skip
 
 
-def _mended(rows: Rows, session: Behind, call: stored.Row, turn: stored.Row, line: str, *, upto: int) -> None:
+def _mended(rows: Rows, session: Behind, call: stored.Row, turn: stored.Row, line: str) -> None:
     """Notes what mended the failures of the commands that now went well, where something was edited in between."""
     went_well = {one for one in commands.commands(line) if commands.shows_mended(one)}
-    failures = [
-        one for one in stored.seen_in(rows, session.session_seq, before=turn.ordinal) if one.command in went_well
+    failed = [
+        one for one in failures.seen_in(rows, session.session_seq, before=turn.ordinal) if one.command in went_well
     ]
-    for error, failure in {one.error_seq: one for one in failures}.items():
-        if stored.fixed_until(rows, session.session_seq, error) > failure.ordinal:
+    for error, failure in {one.error_seq: one for one in failed}.items():
+        if failures.fixed_until(rows, session.session_seq, error) > failure.ordinal:
             continue
         start = max(0, failure.ordinal - stored.CALL_BEFORE)
         around = stored.turns(rows, session.session_seq, after=start, upto=session.turns)
         # A run that looked at less than the one that failed shows nothing.
         if not commands.scope(line, failure.command) <= _scope(around, failure):
             continue
-        later = [one.ordinal for one in failures if one.command == failure.command and one.ordinal > failure.ordinal]
+        later = [one.ordinal for one in failed if one.command == failure.command and one.ordinal > failure.ordinal]
         again = min([*later, call.ordinal])
         between = [one for one in around if one.ordinal > failure.ordinal]
         files = _edited(between, upto=again)
         if not files:
             continue
-        about = stored.error(rows, error)
-        uuid, told = gotchas.diagnosis(_passages(between, again=again, well=turn.ordinal), about=about)
-        stored.add_fix(
+        about = failures.message(rows, error)
+        uuid, told = halves.diagnosis(_passages(between, again=again, well=turn.ordinal), about=about)
+        failures.add_fix(
             rows, error=error, turn=turn.seq, session=session.session_seq, uuid=uuid or turn.uuid, at=turn.at,
             files=files, text=told,
         )  # fmt: skip
 
 
-def _scope(around: Sequence[stored.Row], failure: stored.Open) -> frozenset[str]:
+def _scope(around: Sequence[stored.Row], failure: failures.Open) -> frozenset[str]:
     """What the command that failed had been told to look at."""
     tool = next((one.tool_id for one in around if one.seq == failure.turn_seq), "")
     line = next((command_of(one.text) for one in around if one.kind == "tool_call" and one.tool_id == tool), "")
@@ -179,7 +179,7 @@ def _relate(rows: Rows, session_seq: int, ident: str, *, upto: int, now: str) ->
     said = [one for one in stored.said_in(rows, session_seq, ident) if one.ordinal <= upto]
     told = [gotchas.Told(one.memory_seq, one.text, one.category, one.authority, one.uuid, one.ordinal) for one in said]
     ids = {one.memory_seq: one.memory_id for one in said}
-    found = gotchas.relate(turns, told, stored.failures(rows, session_seq, gotchas.Failed))
+    found = gotchas.relate(turns, told, failures.of_session(rows, session_seq, gotchas.Failed))
     for symptom in found.symptoms:
         _report(rows, symptom)
     for one, other in found.links:
@@ -193,10 +193,8 @@ def _report(rows: Rows, symptom: gotchas.Symptom) -> None:
     shown = symptom.fingerprint
     if not shown:
         pasted = errors.pasted(symptom.text, at=symptom.at, uuid=symptom.uuid)
-        shown = stored.same_message(rows, pasted.message, other_than=pasted.fingerprint) if pasted else ""
-    stored.add_symptom(
-        rows, symptom.key, uuid=symptom.uuid, at=symptom.at, text=symptom.text, fingerprint=shown
-    )
+        shown = failures.same_message(rows, pasted.message, other_than=pasted.fingerprint) if pasted else ""
+    stored.add_symptom(rows, symptom.key, uuid=symptom.uuid, at=symptom.at, text=symptom.text, fingerprint=shown)
 
 
 def _refute(rows: Rows, found: gotchas.Refutation, ids: dict[int, str], *, now: str) -> None:
@@ -233,34 +231,32 @@ def _refute(rows: Rows, found: gotchas.Refutation, ids: dict[int, str], *, now: 
     )  # fmt: skip
 
 
-def _across(
-    rows: Rows, session_seq: int, turns: Sequence[gotchas.Spoken], told: Sequence[gotchas.Told]
-) -> None:
+def _across(rows: Rows, session_seq: int, turns: Sequence[gotchas.Spoken], told: Sequence[gotchas.Told]) -> None:
     """Joins what this session reports with causes that others found later, and its causes with earlier reports."""
     places = stored.projects_of(rows, session_seq)
     for turn in turns:
-        symptom = gotchas.symptom_in(turn.text) if turn.kind == "user" else ""
-        named = sorted(gotchas.names(symptom))
+        symptom = halves.symptom_in(turn.text) if turn.kind == "user" else ""
+        named = sorted(halves.names(symptom))
         if len(named) < gotchas.NAMES_ACROSS:
             continue
         hits = search.text_hits(rows, "memory", named, projects=places, limit=LOOKED_UP)
         for memory in memories.by_seqs(rows, [int(seq) for seq, _ in hits]).values():
             if (
-                gotchas.is_cause(memory.text, category=memory.category, authority=memory.authority)
+                halves.is_cause(memory.text, category=memory.category, authority=memory.authority)
                 and gotchas.belongs_across(symptom, turn.at, memory.text, memory.created_at)
                 and not stored.says_in(rows, memory.seq, session_seq)
             ):
                 _report(rows, gotchas.Symptom(memory.seq, turn.uuid, turn.at, symptom, ""))
     at = {turn.uuid: turn.at for turn in turns}
     for cause in told:
-        named = sorted(gotchas.names(cause.text))
-        if len(named) < gotchas.NAMES_ACROSS or not gotchas.is_cause(
+        named = sorted(halves.names(cause.text))
+        if len(named) < gotchas.NAMES_ACROSS or not halves.is_cause(
             cause.text, category=cause.category, authority=cause.authority
         ):
             continue
         hits = search.text_hits(rows, "turn", named, projects=places, limit=LOOKED_UP)
         for other in search.turns_by_seq(rows, [int(seq) for seq, _ in hits]).values():
-            symptom = gotchas.symptom_in(other.text) if other.kind == "user" else ""
+            symptom = halves.symptom_in(other.text) if other.kind == "user" else ""
             if (
                 symptom
                 and gotchas.belongs_across(symptom, other.at, cause.text, at.get(cause.uuid, ""))

@@ -52,7 +52,9 @@ class Stages:
         worked |= self._steward.guard("gotchas", lambda: self.gotchas() > 0)
         # A job embeds by itself, or was asked not to.
         embedded = not at_job and self._steward.guard("embed", lambda: self.embed_some() > 0)
-        failed = any(what.startswith(("distill", "believe", "gotchas", "embed")) for what in list(self._steward.trouble))
+        failed = any(
+            what.startswith(("distill", "believe", "gotchas", "embed")) for what in list(self._steward.trouble)
+        )
         more = self._steward.backlog or self._steward.stopping
         through = not (at_job or worked or embedded or self._open or more)
         # After a rest what was stored behind a burst's back goes back, too.

@@ -129,7 +129,7 @@ def _command(words: list[str]) -> str:
     if not words:
         return ""
     name = _VERSIONED.sub(r"\1", words[0].rstrip("/").rpartition("/")[2])
-    if not name or name[0] in "-#$`Q" and not name[1:2].isalnum():
+    if not name or (name[0] in "-#$`Q" and not name[1:2].isalnum()):
         return ""
     rest = words[1:]
     if name in WRAPPERS:

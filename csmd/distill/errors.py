@@ -150,7 +150,9 @@ _NORMAL: tuple[tuple[re.Pattern[str], str], ...] = (
     (re.compile(r"\(?\b\d+(?:\.\d+)?(?:ns|µs|us|ms|s|m|h)\b\)?"), "<took>"),
     (re.compile(r"(?<=[-_.])(?:\d{4,}|[0-9a-f]*\d[0-9a-f]*[a-f][0-9a-f]{4,})\b"), "<n>"),
 )  # fmt: skip
-_NUMBER = re.compile(r"(?P<kept>\b(?:code|status|HTTP(?:/[\d.]+)?|errno|signal|Errno|curl:)\s?[:=]?\s?\(?\d{1,5}\b)|(?<![\w.<])\d+(?:[.,]\d+)*(?![\w>])")
+_NUMBER = re.compile(
+    r"(?P<kept>\b(?:code|status|HTTP(?:/[\d.]+)?|errno|signal|Errno|curl:)\s?[:=]?\s?\(?\d{1,5}\b)|(?<![\w.<])\d+(?:[.,]\d+)*(?![\w>])"
+)
 _SPACES = re.compile(r"\s+")
 
 
@@ -176,7 +178,7 @@ def seen(tool: str, command: str, result: str, *, at: str, uuid: str) -> ErrorSe
     programs = {commands.program(one) for one in run}
     if hidden:
         run = [one for one in run if commands.program(one) in commands.RUNNERS]
-        if not run or "git" in programs and len(programs) == 1:
+        if not run or ("git" in programs and len(programs) == 1):
             return None
     found = _decisive(lines, programs, sure_only=hidden)
     if found is None and exit_code:

@@ -1,30 +1,76 @@
 """Which report belongs to which cause, and which cause was refuted: told from a session's turns alone; pure.
 
 A gotcha has two halves: the symptom in what a user reports or a tool says, the cause in what is found out later.
-They belong together by what they name (identifiers, then words) and by how near they stand; CAUSE and SYMPTOM say
-which sentence is which half, REFUTES what speaks against a cause and by how much it counts.
+They belong together by what they name (identifiers, then words) and by how near they stand; REFUTES says what speaks
+against a cause and by how much it counts.
 """
 
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
 from datetime import datetime
 from typing import NamedTuple
 
 from csmd import text as texts
+from csmd.distill.halves import CAUSE, SYMPTOM, are_about_the_same, is_cause, share, symptom_in
 
 #: How many prompts before a cause may have reported it, and behind it may refute it.
 PROMPTS_BEFORE, PROMPTS_AFTER = 4, 2
 #: Tool failures at most so many turns before a cause belong to it.
 FAILED_BEFORE = 60
-#: Shared identifiers or, without one, shared content words that two texts need to be about the same.
-SHARED_NAMES, SHARED_WORDS = 1, 3
 #: Over a session's end nothing but names counts: so many of them, within so many days.
 NAMES_ACROSS, DAYS_ACROSS = 2, 14
-#: A symptom is a few sentences in somebody's words, a refutation is short or begins with what refutes.
-MOST_SYMPTOM, REFUTED_WITHIN, REFUTED_ABOUT = 400, 240, 500
+#: What refutes stands at a turn's beginning, and so does what it is about.
+REFUTED_WITHIN, REFUTED_ABOUT = 240, 500
+
+
+def _re(pattern: str) -> re.Pattern[str]:
+    return re.compile(pattern, re.IGNORECASE)
+
+
+# fmt: off
+#: (who speaks: u a person, a the assistant; how far it lowers a cause; why; how it begins or what it says)
+REFUTES: tuple[tuple[str, float, str, re.Pattern[str]], ...] = (
+    (
+        "u",
+        0.50,
+        "the user says that this was not it",
+        _re(
+            r"(?:that|this|it)(?:['’]s| is| was) not (?:it|the (?:issue|problem|cause|reason|bug)|why|what (?:is|was) (?:wrong|happening))\b"
+            r"|(?:that|this|you)(?:['’]s| is|['’]re| are) (?:wrong|incorrect)\b|\bnot the (?:real |actual )?(?:cause|problem|reason|issue)\b"
+            r"|\bi don['’]t think (?:that|this|it)(?:['’]s| is) (?:it|the|right|correct)\b|\bbut the (?:issue|problem|bug) (?:is|was)\b"
+        ),
+    ),
+    (
+        "u",
+        0.35,
+        "the user says that it still fails",
+        _re(
+            r"\bstill (?:not|does(?: not|n['’]t)|get(?:ting)?|see(?:ing)?|fail\w*|broken|happen\w*|the same|have the|shows?|is(?: not|n['’]t)|an? (?:issue|problem|error))\b"
+            r"|\b(?:did(?: not|n['’]t)|does(?: not|n['’]t)) (?:fix|help|work|solve|change)\b|\bsame (?:error|issue|problem|result)\b|\b(?:no|not any) (?:change|difference)\b|\bhappen(?:s|ed) again\b"
+        ),
+    ),
+    (
+        "a",
+        0.40,
+        "the assistant took it back",
+        _re(
+            r"^\W{0,3}(?:i was wrong|my (?:analysis|diagnosis|assumption|mistake)|i misread|i misunderstood|(?:actually|wait|hmm)\b.{0,40}\b(?:issue|problem|bug|cause)\b)"
+            r"|\b(?:the (?:real|actual) (?:issue|problem|bug|cause|culprit)\b|not the (?:cause|issue|problem) (?:i|after)|(?:was|is)n['’]t the (?:cause|issue|problem))"
+        ),
+    ),
+    (
+        "a",
+        0.20,
+        "the assistant agreed that it was otherwise",
+        _re(r"^\W{0,3}you(?:['’]re| are) (?:absolutely |completely |quite )?right\b"),
+    ),
+)
+#: A failure that comes again after its cause was named.
+AGAIN = (0.20, "the same error came again")
+# fmt: on
 
 
 class Spoken(NamedTuple):
@@ -89,125 +135,6 @@ class Relations:
     links: tuple[tuple[int, int], ...] = ()
 
 
-def _re(pattern: str) -> re.Pattern[str]:
-    return re.compile(pattern, re.IGNORECASE)
-
-
-#: A sentence that names a cause or a fix.
-CAUSE = _re(
-    r"\b(?:root cause|caused by|the (?:actual |real |underlying |main )?(?:issue|problem|cause|bug|culprit|reason)\b.{0,60}?\b(?:is|was|were)\b"
-    r"|because|turn(?:s|ed) out|due to|since (?:the|it|we|they|go|git)|(?:was|were|is|are) missing|(?:fixed|solved|resolved) (?:by|in|with)"
-    r"|the fix\b|fix(?:es|ed)?:|needs? to be|silently|only (?:means|works|checks|looks)|instead of|does(?: not|n['’]t) (?:support|exist|handle|allow|include)"
-    r"|was(?: not|n['’]t)|were(?: not|n['’]t)|never (?:set|called|reached|written|created)|overwrit\w+|stale|race)\b"
-)
-#: A sentence that reports that something is not as it should be.
-SYMPTOM = _re(
-    r"\b(?:i (?:just |now |still |always |also )?(?:get|got|see|saw|lost|ran into|noticed|run into)|when (?:i|running)\b"
-    r"|(?:is|are|was|does|did|has|can|could|will)(?: not|n['’]t)\b|not (?:working|work|showing|there|found|created|pushed)|still (?:not|get\w*|see\w*|shows?|fail\w*|broken|the same)"
-    r"|errors?|fail(?:s|ed|ing|ure)?|crash\w*|broken|breaks|bugs?|wrong|missing|lost|empty|hangs?|stuck|slow|issue with|problem with|weird|strange"
-    r"|unexpected\w*|why (?:is|are|do|does|did|was)|how did|somehow|no longer|warning|panic|exception|traceback|exit code)\b"
-)
-#: Beyond doubt: in an order ("can you add ...") nothing less reports anything, in a user's own statement of a cause neither.
-_SURELY = _re(r"\b(?:bugs?|errors?|fail(?:s|ed|ing|ure)?|broken|crash\w*|not work\w*|wrong|lost|exception|panic|traceback)\b")
-_SURE_CAUSE = _re(
-    r"\b(?:root cause|caused by|turn(?:s|ed) out|the (?:actual |real |underlying )?(?:issue|problem|cause|bug|reason) (?:is|was)|because)\b"
-)
-_ORDER = _re(
-    r"^\W{0,3}(?:(?:ok|okay|yes|and|now|also|please),? ){0,2}(?:(?:can|could|would) (?:you|we) |let['’]?s |please |we should |i(?:['’]d| would) )"
-)
-#: (who speaks: u a person, a the assistant; how far it lowers a cause; why; how it begins or what it says)
-REFUTES: tuple[tuple[str, float, str, re.Pattern[str]], ...] = (
-    ("u", 0.50, "the user says that this was not it", _re(
-        r"(?:that|this|it)(?:['’]s| is| was) not (?:it|the (?:issue|problem|cause|reason|bug)|why|what (?:is|was) (?:wrong|happening))\b"
-        r"|(?:that|this|you)(?:['’]s| is|['’]re| are) (?:wrong|incorrect)\b|\bnot the (?:real |actual )?(?:cause|problem|reason|issue)\b"
-        r"|\bi don['’]t think (?:that|this|it)(?:['’]s| is) (?:it|the|right|correct)\b|\bbut the (?:issue|problem|bug) (?:is|was)\b")),
-    ("u", 0.35, "the user says that it still fails", _re(
-        r"\bstill (?:not|does(?: not|n['’]t)|get(?:ting)?|see(?:ing)?|fail\w*|broken|happen\w*|the same|have the|shows?|is(?: not|n['’]t)|an? (?:issue|problem|error))\b"
-        r"|\b(?:did(?: not|n['’]t)|does(?: not|n['’]t)) (?:fix|help|work|solve|change)\b|\bsame (?:error|issue|problem|result)\b|\b(?:no|not any) (?:change|difference)\b|\bhappen(?:s|ed) again\b")),
-    ("a", 0.40, "the assistant took it back", _re(
-        r"^\W{0,3}(?:i was wrong|my (?:analysis|diagnosis|assumption|mistake)|i misread|i misunderstood|(?:actually|wait|hmm)\b.{0,40}\b(?:issue|problem|bug|cause)\b)"
-        r"|\b(?:the (?:real|actual) (?:issue|problem|bug|cause|culprit)\b|not the (?:cause|issue|problem) (?:i|after)|(?:was|is)n['’]t the (?:cause|issue|problem))")),
-    ("a", 0.20, "the assistant agreed that it was otherwise", _re(
-        r"^\W{0,3}you(?:['’]re| are) (?:absolutely |completely |quite )?right\b")),
-)
-#: A failure that comes again after its cause was named.
-AGAIN = (0.20, "the same error came again")
-_NARRATION = _re(r"^\W{0,3}(?:now i|i['’]ll|i will|next,|first,|good|great|perfect|all tests|we have|there)\b|\blet(?: me|['’]s)\b")
-_FIX = _re(r"\b(?:fix(?:ed|es)?|chang(?:e|ed|es)|replac\w+|add(?:ed|s)?|remov\w+|use[ds]?|now)\b")
-_NAME = re.compile(
-    r"`([^`\n]{2,80})`|\b(\w{1,60}_\w[\w]{0,60})\b|\b([a-z]{1,40}[A-Z]\w{1,60})\b|\b([A-Z][a-z]+[A-Z]\w{1,60})\b"
-    r"|(?<![\w-])(--[a-z][\w-]{2,40})\b|\b([\w-]{1,60}\.(?:go|py|ts|tsx|js|jsx|rs|rb|java|md|ya?ml|json|jsonl|toml|sh|sql|c|h|cpp|kt|php))\b"
-)
-
-
-def is_cause(told: str, *, category: str, authority: str) -> bool:
-    """Whether a statement names a cause or a fix; a user's has to say so, or it is what they report."""
-    if authority == "user":
-        return _SURE_CAUSE.search(told) is not None
-    return category == "gotcha" or CAUSE.search(told) is not None
-
-
-def is_symptom(sentence: str) -> bool:
-    """Whether a user's sentence reports that something is not as it should be."""
-    return (_SURELY if _ORDER.match(sentence) else SYMPTOM).search(sentence) is not None
-
-
-def names(text: str) -> frozenset[str]:
-    """What a text calls by name: code, identifiers, files, flags; the last part of a path, in small letters."""
-    found = {next(filter(None, one.groups())).strip(" ().:'\"") for one in _NAME.finditer(text[:8_000])}
-    return frozenset(short for one in found if len(short := one.rpartition("/")[2].casefold()) > 2)
-
-
-def share(one: str, other: str) -> tuple[int, int]:
-    """(names, content words) that two texts have in common."""
-    left, right = texts.gist(one).stems, texts.gist(other).stems
-    lower = other.casefold()
-    named = names(one) & names(other) | {name for name in names(one) if len(name) > 5 and name in lower}
-    return len(named), len(left & right)
-
-
-def are_about_the_same(one: str, other: str) -> bool:
-    """Whether two texts of one session name the same things, or have enough words in common."""
-    named, words = share(one, other)
-    return named >= SHARED_NAMES or words >= SHARED_WORDS
-
-
-def symptom_in(said: str) -> str:
-    """What a user's turn reports to be wrong, in its words; "" for nothing."""
-    prose = [one for line in texts.lines_of_prose(said[:6_000]) for one in texts.sentences(line)]
-    found = [one for one in prose if is_symptom(one)]
-    if not found:
-        return ""
-    best = found[:3]
-    code = [line.strip() for line in said[:6_000].splitlines() if _SURELY.search(line) and len(line) < 300]
-    extra = next((line for line in code if not any(line in one or one in line for one in best)), "")
-    return texts.cut(texts.squeeze(" ".join([*best, extra])), MOST_SYMPTOM)
-
-
-def diagnosis(passages: Iterable[tuple[str, str, bool]], *, about: str) -> tuple[str, str]:
-    """(uuid, sentence) among (uuid, text, whether before the next try) that tells best why `about` failed.
-
-    What was said afterwards sums up everything: there a sentence has to name what failed. ("", "") for none: no
-    reason is better than another failure's.
-    """
-    best, chosen = 0, ("", "")
-    for uuid, said, before in passages:
-        for line in texts.lines_of_prose(said[:6_000]):
-            for sentence in texts.sentences(line):
-                if not 20 < len(sentence) <= MOST_SYMPTOM or sentence.rstrip("*` ").endswith(("?", ":")):
-                    continue
-                if _NARRATION.search(sentence):
-                    continue
-                named, words = share(sentence, about)
-                cause = CAUSE.search(sentence) is not None
-                if not (cause and before) and not ((cause or _FIX.search(sentence)) and (named or words > 2)):
-                    continue
-                value = 3 * cause + 2 * min(named, 2) + min(words, 3) + 2 * before
-                if value > best:
-                    best, chosen = value, (uuid, texts.squeeze(sentence.replace("**", "")))
-    return chosen
-
-
 def relate(turns: Sequence[Spoken], told: Sequence[Told], failed: Sequence[Failed]) -> Relations:
     """What of a session's turns, memories and failures belongs together; the same whenever it is asked again."""
     prompts = [turn for turn in turns if turn.kind in ("user", "relayed")]
@@ -221,7 +148,10 @@ def relate(turns: Sequence[Spoken], told: Sequence[Told], failed: Sequence[Faile
             links += [
                 (one.key, cause.key)
                 for one in told
-                if one.uuid == found.uuid and one.key != cause.key and SYMPTOM.search(one.text) and not CAUSE.search(one.text)
+                if one.uuid == found.uuid
+                and one.key != cause.key
+                and SYMPTOM.search(one.text)
+                and not CAUSE.search(one.text)
             ]
         symptoms += _failed(cause, failed)
         if cause.authority != "user":
@@ -256,7 +186,13 @@ def _failed(cause: Told, failed: Sequence[Failed]) -> list[Symptom]:
     near = [one for one in failed if 0 <= cause.ordinal - one.ordinal <= FAILED_BEFORE]
     latest = {one.fingerprint: one for one in near if are_about_the_same(one.message, cause.text)}
     return [
-        Symptom(cause.key, one.uuid, one.at, f"{one.command}: {one.message}" if one.command else one.message, one.fingerprint)
+        Symptom(
+            cause.key,
+            one.uuid,
+            one.at,
+            f"{one.command}: {one.message}" if one.command else one.message,
+            one.fingerprint,
+        )
         for one in latest.values()
     ]
 

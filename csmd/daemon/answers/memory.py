@@ -14,6 +14,7 @@ from csmd.believe import stage as believe
 from csmd.capture import stage_place
 from csmd.capture import stage_purge as purging
 from csmd.capture.redact import redact
+from csmd.daemon.answers import errors
 from csmd.daemon.now import now_iso
 from csmd.daemon.tool import ASKING, PLACE, QUERY_VECTOR_S, REQUIRED, Params, Tool, places
 from csmd.distill.classify import classify
@@ -21,7 +22,7 @@ from csmd.distill.extract import MAX_CHARACTERS
 from csmd.errors import BadInput, CsmdError
 from csmd.model import Brief, Hit, Memory, Provenance, Statement
 from csmd.recall import stage as recall
-from csmd.store import counts, gotchas, memories, projects, search
+from csmd.store import counts, memories, projects, search
 from csmd.store.sqlite import Rows
 
 if TYPE_CHECKING:
@@ -139,20 +140,7 @@ def _show(tools: Tools, rows: Rows, params: Params) -> dict[str, Any]:
             for source in memory.provenance
         ],
         "links": [asdict(link) for link in memories.links_of(rows, memory.id)],
-        **_gotcha(rows, memory, asking=params[ASKING]),
-    }
-
-
-def _gotcha(rows: Rows, memory: Memory, *, asking: str) -> dict[str, Any]:
-    """In whose words a memory was asked for, and what was said against it, as far as who asks may see it."""
-    reported = gotchas.symptoms_of(rows, [memory.seq]).get(memory.seq, [])
-    against = gotchas.refutations_of(rows, memory.seq)
-    turns = search.turns_of_uuids(rows, [uuid for uuid, *_ in [*reported, *against]])
-    places = {seq: turn.project_seq for seq, turn in search.turns_by_seq(rows, list(turns.values())).items()}
-    seen = {uuid for uuid, seq in turns.items() if seq in places and recall.is_seen(rows, places[seq], asking=asking)}
-    return {
-        "symptoms": [{"uuid": uuid, "at": at, "text": said} for uuid, at, said in reported if uuid in seen],
-        "refuted": [{"uuid": uuid, "at": at, "reason": reason} for uuid, at, reason in against],
+        **errors.gotcha_json(rows, memory, asking=params[ASKING]),
     }
 
 

@@ -309,6 +309,7 @@ create table symptoms (
   unique (memory_seq, uuid)
 );
 create index symptoms_by_uuid on symptoms (uuid);
+create index symptoms_by_error on symptoms (fingerprint) where fingerprint <> '';
 -- What was said, or happened, against a cause; `lowered` is by how much its confidence went down.
 create table refutations (
   memory_seq integer not null references memories (seq) on delete cascade,
