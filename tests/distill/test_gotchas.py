@@ -153,4 +153,6 @@ def test_whatever_is_said_what_belongs_together_does_not_depend_on_how_memories_
     one = gotchas.relate(talk, memories, [])
     other = gotchas.relate(talk, [*reversed(memories)], [])
     assert set(one.symptoms) == set(other.symptoms) and set(one.links) == set(other.links)
-    assert {(x.key, x.uuid, x.lowered) for x in one.refutations} == {(x.key, x.uuid, x.lowered) for x in other.refutations}
+    assert {(x.key, x.uuid, x.lowered) for x in one.refutations} == {
+        (x.key, x.uuid, x.lowered) for x in other.refutations
+    }
