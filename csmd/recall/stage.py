@@ -188,13 +188,15 @@ def _lexical(
     try:
         with rows.within(LEXICAL_S):
             found = search.text_hits(rows, kind, terms, projects=projects, limit=rank.POOL)
-            asked_as = gotchas.symptom_hits(rows, terms, projects=projects, limit=rank.POOL) if kind == "memory" else []
+            asked_as = (
+                search.text_hits(rows, "symptom", terms, projects=projects, limit=rank.POOL) if kind == "memory" else []
+            )
     except DeadlineExceeded:
         degraded.append(f"words: {kind} search stopped at its deadline")
         return {}
     scores = {int(seq): float(score) for seq, score in found}
     for seq, score in asked_as:  # a cause is asked for in the words in which it was reported
-        scores[seq] = max(scores.get(seq, 0.0), score * rank.SYMPTOM_SHARE)
+        scores[int(seq)] = max(scores.get(int(seq), 0.0), float(score) * rank.SYMPTOM_SHARE)
     return scores
 
 

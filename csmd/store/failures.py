@@ -13,6 +13,10 @@ from typing import NamedTuple, TypeVar
 from csmd.store.sqlite import Rows
 
 T = TypeVar("T")
+_COUNTED = (
+    "e.seq, e.fingerprint, e.command, e.exit_code, e.message, count(*), count(distinct x.session_seq), "
+    "min(x.at), max(x.at)"
+)
 
 
 class Open(NamedTuple):
@@ -112,36 +116,42 @@ def add_fix(
     )
 
 
-def listing(rows: Rows, projects: Sequence[int] | None, *, limit: int, fingerprint: str = "") -> list[Seen]:
-    """The errors of some projects (None: all), the most often seen first; those of no command were only pasted."""
-    places = "" if projects is None else f"and t.project_seq in ({', '.join(str(int(p)) for p in projects)})"
-    which = "e.fingerprint = :fingerprint" if fingerprint else "true"
+def listing(rows: Rows, projects: Sequence[int] | None, *, limit: int) -> list[Seen]:
+    """The errors of some projects (None: all), those of the most sessions first; those of no command were only pasted."""
+    among = _among(projects)
     found = rows.all(
-        "select e.seq, e.fingerprint, e.command, e.exit_code, e.message, count(*), count(distinct x.session_seq), "  # noqa: S608
-        "min(x.at), max(x.at) from errors e join error_seen x on x.error_seq = e.seq join turns t on t.seq = x.turn_seq "
-        f"where {which} {places} group by e.seq "
+        f"select {_COUNTED} from errors e join error_seen x on x.error_seq = e.seq "  # noqa: S608
+        f"join turns t on t.seq = x.turn_seq where true {among} group by e.seq "
         "order by count(distinct x.session_seq) desc, count(*) desc, max(x.at) desc, e.seq limit :limit",
         limit=limit,
-        **({"fingerprint": fingerprint} if fingerprint else {}),
     )
-    return [_seen(rows, row, places) for row in found]
+    return [_seen(rows, row, among) for row in found]
 
 
 def seen(rows: Rows, fingerprint: str, projects: Sequence[int] | None) -> Seen | None:
     """What is known of one error in some projects (None: all), None for one that was never seen there."""
-    found = listing(rows, projects, limit=1, fingerprint=fingerprint)
-    return found[0] if found else None
+    among = _among(projects)
+    found = rows.all(
+        f"select {_COUNTED} from errors e join error_seen x on x.error_seq = e.seq "  # noqa: S608
+        f"join turns t on t.seq = x.turn_seq where e.fingerprint = :fingerprint {among} group by e.seq",
+        fingerprint=fingerprint,
+    )
+    return _seen(rows, found[0], among) if found else None
 
 
-def _seen(rows: Rows, row: Sequence[object], places: str) -> Seen:
+def _among(projects: Sequence[int] | None) -> str:
+    return "" if projects is None else f"and t.project_seq in ({', '.join(str(int(p)) for p in projects)})"
+
+
+def _seen(rows: Rows, row: Sequence[object], among: str) -> Seen:
     fix = rows.one(
         "select f.at, f.files, f.text, f.uuid from error_fixes f join turns t on t.seq = f.turn_seq "  # noqa: S608
-        f"where f.error_seq = :error {places} order by f.at desc, f.seq desc limit 1",
+        f"where f.error_seq = :error {among} order by f.at desc, f.seq desc limit 1",
         error=row[0],
     ) or ("", "", "", "")
     told = rows.one(
         "select m.id from symptoms y join memories m on m.seq = y.memory_seq join provenance p on p.memory_seq = m.seq "  # noqa: S608
-        f"join turns t on t.uuid = p.uuid where y.fingerprint = :fingerprint and y.fingerprint <> '' {places} "
+        f"join turns t on t.uuid = p.uuid where y.fingerprint = :fingerprint and y.fingerprint <> '' {among} "
         "and not exists (select 1 from refutations r where r.memory_seq = m.seq) "
         "order by m.confidence desc, m.confirmed_at desc, m.id limit 1",
         fingerprint=row[1],

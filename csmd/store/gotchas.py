@@ -10,7 +10,7 @@ from typing import NamedTuple
 
 from csmd.store import failures
 from csmd.store.cursors import Behind
-from csmd.store.sqlite import Rows, match_expression
+from csmd.store.sqlite import Rows
 
 STAGE = "gotchas"
 #: A tool's answer stands at most so many turns behind its call.
@@ -177,27 +177,6 @@ def symptoms_of(rows: Rows, memory_seqs: Sequence[int]) -> dict[int, list[tuple[
     ):
         found.setdefault(int(memory), []).append((str(uuid), str(at), str(said)))
     return found
-
-
-def symptom_hits(
-    rows: Rows, terms: Sequence[str], *, projects: Sequence[int] | None, limit: int
-) -> list[tuple[int, float]]:
-    """(memory, bm25 with higher better) of the memories of which a symptom holds any of `terms`."""
-    expression = match_expression(terms)
-    if not expression:
-        return []
-    scope = "" if projects is None else f"and b.project_seq in ({', '.join(str(int(p)) for p in projects)})"
-    found = rows.all(
-        "select y.memory_seq, -bm25(symptoms_fts) as score from symptoms_fts "  # noqa: S608
-        "join symptoms y on y.seq = symptoms_fts.rowid join memories b on b.seq = y.memory_seq "
-        f"where symptoms_fts match :expression {scope} order by score desc, y.seq limit :limit",
-        expression=expression,
-        limit=limit,
-    )
-    best: dict[int, float] = {}
-    for memory, score in found:
-        best.setdefault(int(memory), float(score))
-    return list(best.items())
 
 
 def add_refutation(rows: Rows, memory: int, *, uuid: str, at: str, reason: str, lowered: float) -> bool:

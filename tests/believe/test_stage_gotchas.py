@@ -14,7 +14,7 @@ from csmd.believe import stage_gotchas as stage
 from csmd.distill import stage as distill
 from csmd.model import Project, Turn
 from csmd.recall import stage as recall
-from csmd.store import beliefs, failures, gotchas, journal, memories, merges, projects, purge_whole
+from csmd.store import beliefs, failures, gotchas, journal, memories, merges, projects, purge_whole, search
 from csmd.store.core import Store
 from csmd.store.sqlite import Rows
 
@@ -264,7 +264,7 @@ def test_what_was_made_of_a_purged_turn_goes_with_it(store: Store) -> None:
     assert all(everything(store)[:4])
     store.write(purge)
     assert everything(store)[:4] == [[], [], [], []]
-    assert store.read(lambda rows: gotchas.symptom_hits(rows, ["push"], projects=None, limit=5)) == []
+    assert store.read(lambda rows: search.text_hits(rows, "symptom", ["push"], projects=None, limit=5)) == []
 
 
 def test_errors_follow_their_turns_into_another_project_and_back(store: Store) -> None:

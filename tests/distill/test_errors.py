@@ -42,7 +42,7 @@ error: could not compile `shop` due to 1 previous error"""
 NPM = """Exit code 1
 npm ERR! code ERESOLVE
 npm ERR! ERESOLVE unable to resolve dependency tree
-npm ERR! A complete log of this run can be found in: /root/.npm/_logs/2026-01-02T03_04_05_678Z-debug-0.log"""
+npm ERR! A complete log of this run can be found in: /home/me/.npm/_logs/2026-01-02T03_04_05_678Z-debug-0.log"""
 NODE = """Exit code 1
 node:internal/modules/cjs/loader:1080
   throw err;

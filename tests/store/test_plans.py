@@ -143,7 +143,7 @@ def _gotchas(rows: Rows, given: Given) -> None:
     failures.same_message(rows, "m", other_than="g")
     gotchas.add_symptom(rows, 1, uuid="l1", at=given.now, text="tabs are red", fingerprint="f")
     gotchas.symptoms_of(rows, [1])
-    gotchas.symptom_hits(rows, ["red"], projects=[1], limit=9)
+    search.text_hits(rows, "symptom", ["red"], projects=[1], limit=9)
     gotchas.add_refutation(rows, 1, uuid="l2", at=given.now, reason="r", lowered=0.2)
     gotchas.lowered(rows, 1)
     gotchas.refutations_of(rows, 1)

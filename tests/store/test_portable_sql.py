@@ -40,6 +40,7 @@ BEGINNING = re.compile(
 #: What stands for the placeholders of f-strings; one that is missing here fails the test.
 PLACEHOLDERS = {
     "_AROUND": "root = :place or substr(:place, 1, length(root) + 1) = root || '/'",
+    "_COUNTED": "e.seq, count(*)",
     "_COLUMNS": "m.id, m.text",
     "among": "and t.project_seq in (1, 2)",
     "column": "text",
