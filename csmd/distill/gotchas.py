@@ -14,7 +14,7 @@ from datetime import datetime
 from typing import NamedTuple
 
 from csmd import text as texts
-from csmd.distill.halves import CAUSE, SYMPTOM, are_about_the_same, is_cause, share, symptom_in
+from csmd.distill.halves import CAUSE, SYMPTOM, answers, are_about_the_same, is_cause, share, symptom_in
 
 #: How many prompts before a cause may have reported it, and behind it may refute it.
 PROMPTS_BEFORE, PROMPTS_AFTER = 4, 2
@@ -142,8 +142,9 @@ def relate(turns: Sequence[Spoken], told: Sequence[Told], failed: Sequence[Faile
     symptoms: list[Symptom] = []
     refutations: list[Refutation] = []
     links: list[tuple[int, int]] = []
-    for cause in causes:
-        for found in _reported(cause, prompts):
+    sure = {cause.key for cause in causes}
+    for cause in told:
+        for found in _reported(cause, prompts, is_cause=cause.key in sure):
             symptoms.append(found)
             links += [
                 (one.key, cause.key)
@@ -153,6 +154,8 @@ def relate(turns: Sequence[Spoken], told: Sequence[Told], failed: Sequence[Faile
                 and SYMPTOM.search(one.text)
                 and not CAUSE.search(one.text)
             ]
+        if cause.key not in sure:
+            continue
         symptoms += _failed(cause, failed)
         if cause.authority != "user":
             refutations += _refuted(cause, turns, prompts, causes, failed)
@@ -168,7 +171,7 @@ def belongs_across(symptom: str, said_at: str, cause: str, found_at: str) -> boo
     return 0 < days <= DAYS_ACROSS and share(symptom, cause)[0] >= NAMES_ACROSS
 
 
-def _reported(cause: Told, prompts: Sequence[Spoken]) -> list[Symptom]:
+def _reported(cause: Told, prompts: Sequence[Spoken], *, is_cause: bool) -> list[Symptom]:
     before = [turn for turn in prompts if turn.ordinal <= cause.ordinal][-PROMPTS_BEFORE:]
     found = []
     for turn in before:
@@ -176,8 +179,10 @@ def _reported(cause: Told, prompts: Sequence[Spoken]) -> list[Symptom]:
         if not symptom or texts.says_the_same(symptom, cause.text):
             continue
         # The assistant answers the last prompt: there nearness is enough.
-        answers = turn is before[-1] and turn.uuid != cause.uuid
-        if answers or are_about_the_same(symptom, cause.text):
+        is_answer = turn is before[-1] and turn.uuid != cause.uuid and cause.authority == "assistant"
+        explains = is_cause or answers(cause.text, symptom)
+        about = are_about_the_same(symptom, cause.text)
+        if (is_answer and (explains or about)) or (explains and about):
             found.append(Symptom(cause.key, turn.uuid, turn.at, symptom, ""))
     return found
 

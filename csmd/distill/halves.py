@@ -15,6 +15,8 @@ from csmd import text as texts
 SHARED_NAMES, SHARED_WORDS = 1, 3
 #: A symptom, and a diagnosis, is a few sentences in somebody's words.
 MOST = 400
+#: What is shorter reports nothing by itself.
+SHORT = 12
 #: Of a turn its beginning is looked at.
 LOOKED_AT = 6_000
 
@@ -35,7 +37,7 @@ SYMPTOM = _re(
     r"\b(?:i (?:just |now |still |always |also )?(?:get|got|see|saw|lost|ran into|noticed|run into)|when (?:i|running)\b"
     r"|(?:is|are|was|does|did|has|can|could|will)(?: not|n['’]t)\b|not (?:working|work|showing|there|found|created|pushed)|still (?:not|get\w*|see\w*|shows?|fail\w*|broken|the same)"
     r"|errors?|fail(?:s|ed|ing|ure)?|crash\w*|broken|breaks|bugs?|wrong|missing|lost|empty|hangs?|stuck|slow|issue with|problem with|weird|strange"
-    r"|unexpected\w*|why (?:is|are|do|does|did|was)|how did|somehow|no longer|warning|panic|exception|traceback|exit code)\b"
+    r"|unexpected\w*|(?:properly|correctly|as expected)|(?:would|should) have (?:been|expected)|i['’]?m getting|why (?:is|are|do|does|did|was)|how did|somehow|no longer|warning|panic|exception|traceback|exit code)\b"
 )
 #: Beyond doubt: in an order ("can you add ...") nothing less reports anything, in a user's own statement of a cause neither.
 _SURELY = _re(
@@ -45,12 +47,16 @@ _SURE_CAUSE = _re(
     r"\b(?:root cause|caused by|turn(?:s|ed) out|the (?:actual |real |underlying )?(?:issue|problem|cause|bug|reason) (?:is|was)|because)\b"
 )
 _ORDER = _re(
-    r"^\W{0,3}(?:(?:ok|okay|yes|and|now|also|please),? ){0,2}(?:(?:can|could|would) (?:you|we) |let['’]?s |please |we should |i(?:['’]d| would) )"
+    r"^\W{0,3}(?:(?:ok|okay|yes|and|now|also|please),? ){0,2}(?:(?:(?:can|could|would) (?:you|we)|let['’]?s|please|we should|i(?:['’]d| would) like to)"
+    r" (?:also |now |then |please )?)?(?:add|write|create|summari[sz]e|explain|update|show|list|implement|rename|make|remove|commit|push|generate)\b"
 )
 _NARRATION = _re(
     r"^\W{0,3}(?:now i|i['’]ll|i will|next,|first,|good|great|perfect|all tests|we have|there)\b|\blet(?: me|['’]s)\b"
 )
-_FIX = _re(r"\b(?:fix(?:ed|es)?|chang(?:e|ed|es)|replac\w+|add(?:ed|s)?|remov\w+|use[ds]?|now)\b")
+_FIX = _re(
+    r"\b(?:fix(?:ed|es)?|chang(?:e|ed|es)|replac\w+|add(?:ed|s)?|remov\w+|modif\w+|us(?:es|ed|ing)|now|was (?:checking|computed|using|called)"
+    r"|no longer|should|means?|would|only)\b"
+)
 _NAME = re.compile(
     r"`([^`\n]{2,80})`|\b(\w{1,60}_\w[\w]{0,60})\b|\b([a-z]{1,40}[A-Z]\w{1,60})\b|\b([A-Z][a-z]+[A-Z]\w{1,60})\b"
     r"|(?<![\w-])(--[a-z][\w-]{2,40})\b|\b([\w-]{1,60}\.(?:go|py|ts|tsx|js|jsx|rs|rb|java|md|ya?ml|json|jsonl|toml|sh|sql|c|h|cpp|kt|php))\b"
@@ -62,6 +68,11 @@ def is_cause(told: str, *, category: str, authority: str) -> bool:
     if authority == "user":
         return _SURE_CAUSE.search(told) is not None
     return category == "gotcha" or CAUSE.search(told) is not None
+
+
+def answers(told: str, symptom: str) -> bool:
+    """Whether what an assistant said right after a report explains or mends it: of a sure one any fix does."""
+    return CAUSE.search(told) is not None or (_SURELY.search(symptom) is not None and _FIX.search(told) is not None)
 
 
 def is_symptom(sentence: str) -> bool:
@@ -92,13 +103,14 @@ def are_about_the_same(one: str, other: str) -> bool:
 def symptom_in(said: str) -> str:
     """What a user's turn reports to be wrong, in its words; "" for nothing."""
     prose = [one for line in texts.lines_of_prose(said[:LOOKED_AT]) for one in texts.sentences(line)]
-    found = [one for one in prose if is_symptom(one)]
-    if not found:
-        return ""
-    best = found[:3]
-    code = [line.strip() for line in said[:LOOKED_AT].splitlines() if _SURELY.search(line) and len(line) < 300]
-    extra = next((line for line in code if not any(line in one or one in line for one in best)), "")
-    return texts.cut(texts.squeeze(" ".join([*best, extra])), MOST)
+    found = [one for one in prose if len(one) > SHORT and is_symptom(one)][:3]
+    lines = [line.strip() for line in said[:LOOKED_AT].splitlines()]
+    shown = [line for line in lines if SHORT < len(line) < MOST and _SURELY.search(line)][:2]
+    if found and found[0].endswith(":"):  # what is pasted behind it says what it is
+        at = next((place for place, line in enumerate(lines) if line.endswith(found[0][-SHORT:])), len(lines))
+        shown = [line for line in lines[at + 1 :] if len(line) > SHORT][:2]
+    parts = [*found, *(line for line in shown if not any(line in one or one in line for one in found))]
+    return texts.cut(texts.squeeze(" ".join(parts)), MOST)
 
 
 def diagnosis(passages: Iterable[tuple[str, str, bool]], *, about: str) -> tuple[str, str]:

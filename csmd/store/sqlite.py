@@ -289,9 +289,7 @@ def vector_hits(
     found: list[Row] = []
     for project in [None] if projects is None else projects:
         scope = "" if project is None else "and project_seq = :project"
-        values: dict[str, Any] = {"vector": vector, "limit": limit}
-        if project is not None:
-            values["project"] = project
+        values = {"vector": vector, "limit": limit} | ({} if project is None else {"project": project})
         found += rows.all(
             f"select v.row_seq, v.start_at, v.end_at, near.distance * near.distance from ("  # noqa: S608
             f"select rowid, distance from {vector_table(kind, model_seq)} "
