@@ -180,7 +180,7 @@ def _reported(cause: Told, prompts: Sequence[Spoken], *, is_cause: bool) -> list
             continue
         # The assistant answers the last prompt: there nearness is enough.
         is_answer = turn is before[-1] and turn.uuid != cause.uuid and cause.authority == "assistant"
-        explains = is_cause or answers(cause.text, symptom)
+        explains = is_cause or (cause.authority == "assistant" and answers(cause.text, symptom))
         about = are_about_the_same(symptom, cause.text)
         if (is_answer and (explains or about)) or (explains and about):
             found.append(Symptom(cause.key, turn.uuid, turn.at, symptom, ""))
