@@ -15,7 +15,7 @@ from csmd.errors import BadInput, DeadlineExceeded, EmbeddingUnavailable
 from csmd.model import Brief, Hit, Memory
 from csmd.recall import brief as briefs
 from csmd.recall import known, rank
-from csmd.store import context, counts, gotchas, instructions, memories, merges, projects, search, vectors
+from csmd.store import context, counts, instructions, memories, merges, projects, search, vectors
 from csmd.store.sqlite import Rows
 
 #: A text to its vector and the model's name; raises EmbeddingUnavailable.
@@ -146,11 +146,9 @@ def prompt_recall(
             sense[int(seq)] = max(sense.get(int(seq), -1.0), rank.cosine(distance))
     found = memories.by_seqs(rows, [*{*lexical, *sense}])
     weights = _weights(rows, text.query_terms(prompt))
-    reported = gotchas.symptoms_of(rows, list(found))
     ranked: list[tuple[Memory, float]] = []
     for seq, memory in found.items():
-        said = " ".join([memory.text, *(words for _, _, words in reported.get(seq, ()))])
-        relevant = rank.relevance(weights, said, cosine_to_prompt=sense.get(seq, 0.0) if vector else None)
+        relevant = rank.relevance(weights, memory.text, cosine_to_prompt=sense.get(seq, 0.0) if vector else None)
         if relevant >= floor and memory.id not in told:
             ranked.append((memory, relevant * rank.memory_weight(memory)))
     ranked.sort(key=lambda row: (-row[1], row[0].id))
