@@ -61,6 +61,11 @@ def confirm(confidence: float, *, pinned: bool) -> float:
     return confidence if pinned else round(min(1.0, confidence + CONFIRMATION_STEP), 4)
 
 
+def lowered(confidence: float, by: float) -> float:
+    """The confidence after something spoke against it; what is left stays above what is archived at once."""
+    return round(min(confidence, max(ARCHIVE_BELOW, confidence - by)), 4)
+
+
 def days_until(confidence: float, floor: float, decay: Decay) -> float:
     """Active days until `c * 3^-(age/horizon)` falls to `floor`."""
     horizon = DECAY_HORIZON_DAYS[decay]

@@ -87,10 +87,7 @@ def _take_in(steward: Steward, job: Job) -> Iterator[None]:
     for _ in steward.stages.distilling(force=True):
         _go_on(steward)
         yield
-    while steward.stages.believe_some()[0] or steward.stages.keep_up():
-        _go_on(steward)
-        yield
-    while steward.stages.digest_some():
+    for _ in steward.stages.settle():
         _go_on(steward)
         yield
     degraded = (yield from _embed_all(steward, job)) if job.with_vectors else []

@@ -6,16 +6,16 @@ daemon costs. A session that somebody may be at work in is looked at again at ev
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator, Mapping
 from datetime import UTC, datetime, timedelta
 from typing import TYPE_CHECKING
 
 from csmd.believe import stage as believe
-from csmd.believe import stage_self, stage_upkeep
+from csmd.believe import stage_gotchas, stage_habits, stage_self, stage_upkeep
 from csmd.daemon import easing, embedding
-from csmd.daemon.now import iso, now_iso
+from csmd.daemon.now import iso
 from csmd.distill import stage as distill
-from csmd.distill import stage_digest
+from csmd.distill import stage_digest, stage_packets
 from csmd.store.cursors import Behind
 
 if TYPE_CHECKING:
@@ -28,6 +28,51 @@ AGAIN_S = 30.0
 #: A session with no turn for this long is not in the middle of one.
 QUIET_S = 30.0
 EMBED_TEXTS = 8
+
+
+#: A part of what a stage has left, with whether what is still going on is to be looked at, too; how much was looked at.
+Step = Callable[["Steward", bool], int]
+
+
+def _believe(steward: Steward, _: bool) -> int:
+    return believe.believe(steward.store)[0]
+
+
+def _gotchas(steward: Steward, _: bool) -> int:
+    return stage_gotchas.step(steward.store, now=iso(datetime.now(UTC)))
+
+
+def _habits(steward: Steward, force: bool) -> int:
+    """Without `force` a project in which somebody is at work waits: it would be counted anew with every turn."""
+    settings, now = steward.config.settings, datetime.now(UTC)
+    if not settings.stages_candidates:
+        return 0
+    quiet = "" if force else iso(now - timedelta(seconds=QUIET_S))
+    return stage_packets.step(steward.store, now=iso(now)) or stage_habits.step(
+        steward.store, now=iso(now), promoting=settings.stages_promote, quiet_before=quiet
+    )
+
+
+def _digests(steward: Steward, _: bool) -> int:
+    if not steward.config.settings.stages_distill:
+        return 0
+    now = iso(datetime.now(UTC))
+    return stage_digest.step(steward.store, now=now) or stage_self.step(steward.store, now=now)
+
+
+def _upkeep(steward: Steward, _: bool) -> int:
+    return stage_upkeep.step(steward.store, now=iso(datetime.now(UTC)))
+
+
+#: What follows distillation, in this order: each reads what those before it have written.
+AFTER_DISTILLING: Mapping[str, Step] = {
+    "believe": _believe,
+    "gotchas": _gotchas,
+    "habits": _habits,
+    "digests": _digests,
+    "upkeep": _upkeep,
+}
+GUARDED = ("distill", *AFTER_DISTILLING, "embed")
 
 
 class Stages:
@@ -49,9 +94,8 @@ class Stages:
             return False, False
         self._open, rested = False, now >= self._next_look
         worked = self._steward.guard("distill", lambda: self.distill() > 0)
-        worked |= self._steward.guard("believe", lambda: self.believe() > 0)
-        worked |= self._steward.guard("digests", lambda: self.digest() > 0)
-        worked |= self._steward.guard("upkeep", lambda: self.keep_up() > 0)
+        for name in AFTER_DISTILLING:
+            worked |= self._steward.guard(name, lambda name=name: self.carry(name) > 0)  # type: ignore[misc]
         # A job embeds by itself, or was asked not to.
         embedded = not at_job and self._steward.guard("embed", lambda: self.embed_some() > 0)
         failed = any(what.startswith(GUARDED) for what in list(self._steward.trouble))
@@ -105,38 +149,25 @@ class Stages:
             self._steward.guard("distilling session", one, about=session.session_id, strict=force)
             yield found
 
-    def believe(self) -> int:
-        """Makes memories of every waiting statement, or of a part of them when somebody waits; the number looked at."""
+    def carry(self, name: str) -> int:
+        """Has one stage go through all that waits, or a part of it when somebody waits; how much was looked at."""
         total = 0
-        while not self._steward.stopping and (looked := self.believe_some()[0]):
+        while not self._steward.stopping and (looked := AFTER_DISTILLING[name](self._steward, False)):
             total += looked
             if self._steward.somebody_waits():
                 break
         return total
 
-    def believe_some(self) -> tuple[int, int]:
-        """Makes memories of one batch of statements; (looked at, new)."""
-        return believe.believe(self._steward.store)
-
-    def digest(self) -> int:
-        """Digests the sessions that were distilled and compares them, or a part of them when somebody waits; how many."""
-        total = 0
-        while not self._steward.stopping and (looked := self.digest_some()):
-            total += looked
-            if self._steward.somebody_waits():
-                break
-        return total
-
-    def digest_some(self) -> int:
-        """One step of the digests, else of what is made of them; the number of sessions looked at."""
-        if not self._steward.config.settings.stages_distill:
-            return 0
-        store, now = self._steward.store, iso(datetime.now(UTC))
-        return stage_digest.step(store, now=now) or stage_self.step(store, now=now)
-
-    def keep_up(self) -> int:
-        """Looks at the next memories for what is to be mended; how many."""
-        return stage_upkeep.step(self._steward.store, now=now_iso())
+    def settle(self) -> Iterator[int]:
+        """Has all of them go through what waits until none finds anything; a step at a time, how much was looked at."""
+        while True:
+            found = 0
+            for step in AFTER_DISTILLING.values():
+                while looked := step(self._steward, True):
+                    found += looked
+                    yield looked
+            if not found:
+                return
 
     def embed_some(self) -> int:
         """Embeds one small batch: memories before turns; 0 when nothing waits or no model is there."""

@@ -12,6 +12,7 @@ from typing import Any
 from csmd.config import Config
 from csmd.daemon.answers import (
     beliefs,
+    errors,
     habits,
     instructions,
     looking_on,
@@ -20,8 +21,8 @@ from csmd.daemon.answers import (
     probe,
     projects,
     receipts,
-    self_model,
     review,
+    self_model,
     session_files,
     sessions,
     showing,
@@ -103,6 +104,7 @@ TOOLS: dict[str, Tool] = {
     **privacy.TOOLS,
     **upkeep.TOOLS,
     **receipts.TOOLS,
+    **errors.TOOLS,
     **state.TOOLS,
     **probe.TOOLS,
     **looking_on.TOOLS,

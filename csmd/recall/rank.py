@@ -20,6 +20,8 @@ NEIGHBOUR_WEIGHT = 0.3
 MEMORY_SHARE = 0.7
 #: A vector of unit length times this, as int8 (store/embed_worker.py).
 VECTOR_SCALE = 127 / 0.25
+#: What a match with a symptom's words counts beside one with a memory's own.
+SYMPTOM_SHARE = 0.9
 #: How many scored rows of each list are fused.
 POOL = 100
 PASSAGE_CHARACTERS = 1200

@@ -193,10 +193,16 @@ def _lexical(
     try:
         with rows.within(LEXICAL_S):
             found = search.text_hits(rows, kind, terms, projects=projects, limit=rank.POOL)
+            asked_as = (
+                search.text_hits(rows, "symptom", terms, projects=projects, limit=rank.POOL) if kind == "memory" else []
+            )
     except DeadlineExceeded:
         degraded.append(f"words: {kind} search stopped at its deadline")
         return {}
-    return {int(seq): float(score) for seq, score in found}
+    scores = {int(seq): float(score) for seq, score in found}
+    for seq, score in asked_as:  # a cause is asked for in the words in which it was reported
+        scores[int(seq)] = max(scores.get(int(seq), 0.0), float(score) * rank.SYMPTOM_SHARE)
+    return scores
 
 
 def _nearest(

@@ -142,6 +142,8 @@ def forget(rows: Rows, memory_id: str) -> None:
         id=memory_id,
     )
     rows.run("delete from belief_changes where memory_id = :id", id=memory_id)
+
+
 def is_waiting(rows: Rows, candidate: Candidate) -> bool:
     """Whether another of the same kind, project and fingerprint waits."""
     found = rows.value(

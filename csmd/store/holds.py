@@ -32,6 +32,11 @@ TEXT_COLUMNS: frozenset[tuple[str, str]] = frozenset(
         ("belief_changes", "after"),
         ("belief_changes", "reason"),
         ("answer_befores", "text"),
+        ("errors", "command"),
+        ("errors", "message"),
+        ("error_fixes", "files"),
+        ("error_fixes", "text"),
+        ("symptoms", "text"),
         ("files", "path"),
         ("elsewhere", "path"),
         ("instructions", "path"),
@@ -41,8 +46,15 @@ TEXT_COLUMNS: frozenset[tuple[str, str]] = frozenset(
 )
 
 #: Tables that derive their content from TEXT_COLUMNS and must be purged with them.
-DERIVED_TABLES: frozenset[str] = frozenset({"turns_fts", "memories_fts", "digests_fts", "turn_text"})
-DERIVED_PREFIXES: tuple[str, ...] = ("turns_fts_", "memories_fts_", "digests_fts_", "vec_turn_", "vec_memory_")
+DERIVED_TABLES: frozenset[str] = frozenset({"turns_fts", "memories_fts", "digests_fts", "symptoms_fts", "turn_text"})
+DERIVED_PREFIXES: tuple[str, ...] = (
+    "turns_fts_",
+    "memories_fts_",
+    "digests_fts_",
+    "symptoms_fts_",
+    "vec_turn_",
+    "vec_memory_",
+)
 
 #: Text and blob columns that hold no text of anybody's.
 STRUCTURE: dict[str, frozenset[str]] = {
@@ -76,6 +88,11 @@ STRUCTURE: dict[str, frozenset[str]] = {
     "self_continuity": frozenset({"host", "version", "model", "since", "until"}),
     "answers": frozenset({"id", "item", "answer", "made", "was", "at", "undone_at"}),
     "answer_befores": frozenset({"memory_id", "state"}),
+    "errors": frozenset({"fingerprint"}),
+    "error_seen": frozenset({"at"}),
+    "error_fixes": frozenset({"uuid", "at"}),
+    "symptoms": frozenset({"uuid", "at", "fingerprint"}),
+    "refutations": frozenset({"uuid", "at", "reason"}),
     "cursors": frozenset({"stage", "subject"}),
     "files": frozenset({"head", "foot", "read_at"}),
     "injections": frozenset({"id", "session_id", "event", "at", "text_hash"}),

@@ -27,7 +27,7 @@ def cleanse(connection: apsw.Connection, folder: Path, *, patience_ms: int) -> b
     name and lies in `folder`. False when a reader kept the log from being emptied: ask again.
     """
     connection.set_busy_timeout(patience_ms)
-    for table in ("turns_fts", "memories_fts", "digests_fts"):
+    for table in ("turns_fts", "memories_fts", "digests_fts", "symptoms_fts"):
         connection.execute(f"insert into {table} ({table}) values ('optimize')")  # noqa: S608
     place = str(folder).replace("'", "''")
     connection.execute(f"pragma temp_store_directory = '{place}'")

@@ -8,7 +8,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from csmd import text as texts
-from csmd.store import digests, memories, packets, tombstones, vectors
+from csmd.store import digests, gotchas, memories, packets, tombstones, vectors
 from csmd.store.purged import PURGED
 from csmd.store.sqlite import Rows
 
@@ -82,6 +82,7 @@ def purge_turn(rows: Rows, seq: int, key: bytes) -> None:
     rows.run("update turns set searchable = 0 where seq = :seq", seq=seq)
     rows.run("delete from statements where turn_seq = :seq", seq=seq)
     packets.take_back(rows, uuid)
+    gotchas.forget_turn(rows, seq, uuid)
     told = rows.all("select memory_seq from provenance where uuid = :uuid", uuid=uuid)
     rows.run("delete from provenance where uuid = :uuid", uuid=uuid)
     without_source(rows, [int(memory) for (memory,) in told])

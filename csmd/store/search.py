@@ -10,8 +10,8 @@ from csmd.store.sqlite import Rows, memories_with, text_hits, vector_hits
 
 __all__ = [
     "TurnRow",
-    "kind_of",
     "around",
+    "kind_of",
     "memories_of_turn",
     "memories_with",
     "memory_count",
@@ -73,6 +73,8 @@ def neighbours(rows: Rows, seqs: Sequence[int]) -> dict[int, list[int]]:
 def kind_of(rows: Rows, uuid: str) -> str:
     """Of which kind a turn is; "" for one that is not stored."""
     return str(rows.value("select kind from turns where uuid = :uuid", uuid=uuid) or "")
+
+
 def around(rows: Rows, seq: int, *, each: int) -> tuple[list[int], list[int]]:
     """The searchable turns before and after a turn in its own session, in order, at most so many on `each` side."""
     sides = []

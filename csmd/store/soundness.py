@@ -10,7 +10,7 @@ from csmd.errors import SchemaTooNew, StoreError
 from csmd.store import migrate, salvage, vectors
 from csmd.store.sqlite import Rows, opened
 
-FULL_TEXT = ("turns_fts", "memories_fts", "digests_fts")
+FULL_TEXT = ("turns_fts", "memories_fts", "digests_fts", "symptoms_fts")
 #: What is wrong -> how many rows it is wrong of.
 _COUNTED = {
     "turns: {} stand in no session's order": (

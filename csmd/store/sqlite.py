@@ -22,6 +22,12 @@ BUSY_TIMEOUT_MS = 5000
 #: vec0 allocates a whole chunk for each partition: 64 keeps a hundred projects at 10 MB, not 158 (facts: dependencies).
 VECTOR_CHUNK_ROWS = 64
 VECTOR_KINDS = ("turn", "memory")
+#: What words are looked for in, and whose row it is: a symptom's is the memory that explains it.
+FULL_TEXT = {
+    "turn": ("turns_fts", "turns b on b.seq = turns_fts.rowid"),
+    "memory": ("memories_fts", "memories b on b.seq = memories_fts.rowid"),
+    "symptom": ("symptoms_fts", "symptoms y on y.seq = symptoms_fts.rowid join memories b on b.seq = y.memory_seq"),
+}
 #: An interrupt between two statements stops neither: after a deadline it is repeated this often.
 INTERRUPT_AGAIN_S = 0.01
 Row = tuple[Any, ...]
@@ -210,14 +216,10 @@ def text_hits(rows: Rows, kind: str, terms: Sequence[str], *, projects: Sequence
     expression = match_expression(terms)
     if not expression:
         return []
-    table, base = ("turns_fts", "turns") if kind == "turn" else ("memories_fts", "memories")
+    table, base = FULL_TEXT[kind]
     scope = "" if projects is None else f"and b.project_seq in ({', '.join(str(int(p)) for p in projects)})"
-    return rows.all(
-        f"select b.seq, -bm25({table}) as score from {table} join {base} b on b.seq = {table}.rowid "  # noqa: S608
-        f"where {table} match :expression {scope} order by score desc, b.seq limit :limit",
-        expression=expression,
-        limit=limit,
-    )
+    sql = f"select b.seq, -bm25({table}) as score from {table} join {base} where {table} match :expression {scope} "  # noqa: S608
+    return rows.all(f"{sql} order by score desc, b.seq limit :limit", expression=expression, limit=limit)
 
 
 def memories_with(rows: Rows, term: str) -> int:
@@ -287,9 +289,7 @@ def vector_hits(
     found: list[Row] = []
     for project in [None] if projects is None else projects:
         scope = "" if project is None else "and project_seq = :project"
-        values: dict[str, Any] = {"vector": vector, "limit": limit}
-        if project is not None:
-            values["project"] = project
+        values = {"vector": vector, "limit": limit} | ({} if project is None else {"project": project})
         found += rows.all(
             f"select v.row_seq, v.start_at, v.end_at, near.distance * near.distance from ("  # noqa: S608
             f"select rowid, distance from {vector_table(kind, model_seq)} "

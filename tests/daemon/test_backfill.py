@@ -386,9 +386,11 @@ def taken_in(root: Path, home: Path, order: Any, *, distilled_after_each: bool) 
                     pass
             if distilled_after_each:
                 list(steward.stages.distilling(force=True))
-                steward.stages.believe()
+                steward.stages.carry("believe")
+                steward.stages.carry("gotchas")
         list(steward.stages.distilling(force=True))
-        steward.stages.believe()
+        steward.stages.carry("believe")
+        steward.stages.carry("gotchas")
 
         def read(sql: str) -> list[str]:
             # a queue's turn is named by a hash with the store's own key
@@ -401,6 +403,11 @@ def taken_in(root: Path, home: Path, order: Any, *, distilled_after_each: bool) 
             "sessions": read("select id, parent, turns, started_at, last_at, title, cwd from sessions"),
             "statements": read("select s.text, s.gate, t.uuid from statements s join turns t on t.seq = s.turn_seq"),
             "memories": read("select m.text, m.gate, m.category, m.tier, m.authority, m.confidence, m.scope, m.session_id, m.created_at, m.confirmed_at, m.hot_until, m.warm_until, m.archive_at, p.root from memories m join projects p on p.seq = m.project_seq"),
+            "errors": read("select e.fingerprint, e.message, t.uuid from error_seen x join errors e on e.seq = x.error_seq join turns t on t.seq = x.turn_seq"),
+            "fixes": read("select e.fingerprint, t.uuid, f.uuid, f.files, f.text from error_fixes f join errors e on e.seq = f.error_seq join turns t on t.seq = f.turn_seq"),
+            "symptoms": read("select m.text, y.uuid, y.text from symptoms y join memories m on m.seq = y.memory_seq"),
+            "refutations": read("select m.text, r.uuid, r.reason, r.lowered from refutations r join memories m on m.seq = r.memory_seq"),
+            "links": read("select a.text, b.text, l.relationship from links l join memories a on a.seq = l.from_seq join memories b on b.seq = l.to_seq"),
             "provenance": read("select m.text, p.uuid, p.session_id, p.at, p.role from provenance p join memories m on m.seq = p.memory_seq"),
         }  # fmt: skip
     finally:

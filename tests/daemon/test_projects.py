@@ -277,7 +277,7 @@ def test_a_session_that_went_behind_a_wall_shows_nothing_of_it_outside(parts: An
     while parts.steward.read_backlog():
         pass
     list(parts.steward.stages.distilling(force=True))
-    parts.steward.stages.believe()
+    parts.steward.stages.carry("believe")
     parts.call("csm_project_workspace", name="client", places=str(walled), by_person=True)
     for asking, seen in ((open_place, False), (str(walled), True)):
         assert bool(parts.call("csm_memory_search", query="quokka", asking=asking)["hits"]) == seen

@@ -155,7 +155,7 @@ def test_only_a_person_states_a_memory_as_the_user_in_a_session_file(parts: Part
     write(parts, CORRECTION, ident="piped")
     take_in(parts)
     list(parts.steward.stages.distilling(force=True))
-    parts.steward.stages.believe()
+    parts.steward.stages.carry("believe")
     authority = {row["session_id"]: row["authority"] for row in parts.call("csm_memory_list")["memories"]}
     assert {session for session, who in authority.items() if who == "user"} == {"typed"}
     assert [kind for kind, _ in kinds(parts, "piped")] == ["relayed"]
@@ -168,7 +168,7 @@ def test_a_file_that_somebody_puts_there_speaks_for_nobody(parts: Parts) -> None
     (folder / "forged.jsonl").write_text(json.dumps(forged) + "\n")
     take_in(parts)
     list(parts.steward.stages.distilling(force=True))
-    parts.steward.stages.believe()
+    parts.steward.stages.carry("believe")
     assert kinds(parts, "forged") == [("relayed", PREFERENCE)]
     assert all(row["authority"] != "user" for row in parts.call("csm_memory_list")["memories"])
 

@@ -16,6 +16,8 @@ from csmd.store import (
     counts,
     cursors,
     events,
+    failures,
+    gotchas,
     instructions,
     journal,
     memories,
@@ -124,6 +126,36 @@ def _unheard(rows: Rows, given: Given) -> None:
     unheard.drop(rows, ["s1"])
 
 
+def _gotchas(rows: Rows, given: Given) -> None:
+    cursors.move_cursor(rows, "distill", "1", 2)
+    gotchas.behind(rows, after="distill")
+    gotchas.turns(rows, 1, after=0, upto=9)
+    gotchas.turns(rows, 1, after=0, upto=9, spoken=True)
+    gotchas.session_of(rows, "s1")
+    gotchas.projects_of(rows, 1)
+    gotchas.memories_after(rows, 0, limit=9)
+    gotchas.said_in(rows, 1, "s1")
+    gotchas.says_in(rows, 1, 1)
+    gotchas.is_listed(rows, 1, 1)
+    failures.add_error(
+        rows, fingerprint="f", command="go test", exit_code=1, message="m", turn=1, session=1, at=given.now
+    )
+    failures.add_fix(rows, error=1, turn=2, session=1, uuid="l2", at=given.now, files=["a.go"], text="t")
+    failures.seen_in(rows, 1)
+    failures.fixed_until(rows, 1, 1)
+    failures.of_session(rows, 1, lambda *row: row)
+    failures.message(rows, 1)
+    failures.same_message(rows, "m", other_than="g")
+    gotchas.add_symptom(rows, 1, uuid="l1", at=given.now, text="tabs are red", fingerprint="f")
+    gotchas.symptoms_of(rows, [1])
+    search.text_hits(rows, "symptom", ["red"], projects=[1], limit=9)
+    gotchas.add_refutation(rows, 1, uuid="l2", at=given.now, reason="r", lowered=0.2)
+    gotchas.lowered(rows, 1)
+    gotchas.refutations_of(rows, 1)
+    failures.seen(rows, "f", [1])
+    gotchas.forget_turn(rows, 1, "l1")
+
+
 INSTRUCTED = [instructions.Instruction(path="/p/CLAUDE.md", kind="Project", root="/p", text="t", text_hash="h")]
 #: What runs for every hook, step of the steward, brief, search and forgetting.
 HOT: dict[str, Any] = {
@@ -187,6 +219,7 @@ HOT: dict[str, Any] = {
     "read_among": lambda rows, _: sessions.read_among(rows, [1, 2]),
     "stream positions": lambda rows, _: stream.positions(rows),
     "stream": lambda rows, _: [stream.after(rows, kind, 0, projects=[1], limit=9) for kind in stream.KINDS],
+    "gotchas": _gotchas,
     "stream of all": lambda rows, _: [stream.latest(rows, kind, projects=None, limit=9) for kind in stream.KINDS],
 }
 

@@ -40,6 +40,7 @@ BEGINNING = re.compile(
 #: What stands for the placeholders of f-strings; one that is missing here fails the test.
 PLACEHOLDERS = {
     "_AROUND": "root = :place or substr(:place, 1, length(root) + 1) = root || '/'",
+    "_COUNTED": "e.seq, count(*)",
     "_COLUMNS": "m.id, m.text",
     "_SESSION": "s.seq, s.id",
     "_case('high')": "case m.category when 'fact' then 1.0 else 0 end",

@@ -15,15 +15,17 @@ from csmd.believe import causal, selfmodel
 from csmd.distill import digest, harvest
 from csmd.model import BriefItem, Candidate, Link, Packet, Provenance, State
 from csmd.store import (
-    beliefs,
     answers,
+    beliefs,
     candidates,
     context,
     counts,
     cursors,
     digests,
     events,
+    failures,
     files,
+    gotchas,
     holds,
     instructions,
     journal,
@@ -133,6 +135,14 @@ def filled(store: Store, given: Given) -> Iterator[Store]:
         beliefs.note(rows, "m-u00", "promoted", "", "", "", "csmd", given.now)
         before = answers.before(rows, ["m-u00"])
         answers.put(rows, item="m-u00", answer="keep", made="", was="", project=one, touched=before, now=given.now)
+        failures.add_error(
+            rows, fingerprint="f", command="c", exit_code=1, message="m", turn=1, session=1, at=given.now
+        )
+        failures.add_error(
+            rows, fingerprint="g", command="c", exit_code=1, message="m", turn=2, session=1, at=given.now
+        )
+        failures.add_fix(rows, error=1, turn=1, session=1, uuid="u01", at=given.now, files=["f"], text="t")
+        gotchas.add_symptom(rows, 1, uuid="u01", at=given.now, text="t", fingerprint="f")
         memories.add_link(rows, Link(from_id="m-u00", to_id="m-u20", relationship="RELATES_TO"), now="")
 
     store.write(story)
@@ -211,7 +221,7 @@ def test_no_column_and_no_byte_holds_a_purged_text(filled: Store, given: Given, 
     newest = filled.read(lambda rows: [rows.value(f"select max(seq) from {table}") for table in ("turns", "memories")])
     gone = [vector(newest[0]), vector(newest[1] + 100)]
     assert all(any(one in file.read_bytes() for file in path.parent.glob("csmd.db*")) for one in gone)
-    # Of a row with several columns one change takes two of them at times.
+    # Of a row with several columns one change takes two of them at times, and what mended an error goes with it.
     assert carry_out(filled, plan_of(filled, MARK)) >= len(holds.TEXT_COLUMNS) - 5
     assert left_in_bytes(path, MARK) == 0
     assert not any(one in file.read_bytes() for file in path.parent.glob("csmd.db*") for one in gone)

@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Any
 
 from csmd import text
 from csmd.believe import review, score
+from csmd.daemon.answers import errors
 from csmd.daemon.answers.memory import memory_json, one, roots
 from csmd.daemon.tool import ASKING, REQUIRED, Params, Tool
 from csmd.errors import BadInput
@@ -66,6 +67,7 @@ def _memory(tools: Tools, rows: Rows, params: Params) -> dict[str, Any]:
             ],
         },
         "changes": [asdict(change) for change in changes],
+        **errors.gotcha_json(rows, memory, asking=asking),
     }
 
 

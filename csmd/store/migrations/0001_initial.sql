@@ -312,6 +312,62 @@ create table answer_befores (
   version_after integer not null
 );
 create index answer_befores_by_answer on answer_befores (answer_seq);
+-- What failed: the same failure is one row, in whichever projects it was seen.
+create table errors (
+  seq integer primary key,
+  fingerprint text not null unique,
+  command text not null,
+  exit_code integer not null,
+  message text not null
+);
+create index errors_by_message on errors (message);
+-- Each time it was seen, by the turn that says so; its project is the turn's.
+create table error_seen (
+  error_seq integer not null references errors (seq) on delete cascade,
+  turn_seq integer not null references turns (seq) on delete cascade,
+  session_seq integer not null references sessions (seq),
+  at text not null,
+  primary key (error_seq, turn_seq)
+) without rowid;
+create index error_seen_by_turn on error_seen (turn_seq);
+create index error_seen_by_session on error_seen (session_seq);
+-- What mended it: the turn in which the same command went well, the files edited before, what the assistant said it was.
+create table error_fixes (
+  seq integer primary key,
+  error_seq integer not null references errors (seq) on delete cascade,
+  turn_seq integer not null references turns (seq) on delete cascade,
+  session_seq integer not null references sessions (seq),
+  uuid text not null,
+  at text not null,
+  files text not null,
+  text text not null,
+  unique (error_seq, turn_seq)
+);
+create index error_fixes_by_turn on error_fixes (turn_seq);
+create index error_fixes_by_uuid on error_fixes (uuid);
+
+-- In whose words somebody will ask for a memory that names a cause: what was reported, in which turn.
+create table symptoms (
+  seq integer primary key autoincrement,
+  memory_seq integer not null references memories (seq) on delete cascade,
+  uuid text not null,
+  at text not null,
+  text text not null,
+  fingerprint text not null default '',
+  unique (memory_seq, uuid)
+);
+create index symptoms_by_uuid on symptoms (uuid);
+create index symptoms_by_error on symptoms (fingerprint) where fingerprint <> '';
+-- What was said, or happened, against a cause; `lowered` is by how much its confidence went down.
+create table refutations (
+  memory_seq integer not null references memories (seq) on delete cascade,
+  uuid text not null,
+  at text not null,
+  reason text not null,
+  lowered real not null,
+  primary key (memory_seq, uuid)
+) without rowid;
+create index refutations_by_uuid on refutations (uuid);
 
 -- How far a stage has come: `position` is a row key or an ordinal of `subject`.
 create table cursors (
@@ -464,6 +520,20 @@ end;
 create trigger memories_fts_update after update of text on memories begin
   insert into memories_fts (memories_fts, rowid, text) values ('delete', old.seq, old.text);
   insert into memories_fts (rowid, text) values (new.seq, new.text);
+end;
+
+create virtual table symptoms_fts using fts5 (
+  text, content = 'symptoms', content_rowid = 'seq', tokenize = 'porter unicode61 remove_diacritics 2'
+);
+create trigger symptoms_fts_insert after insert on symptoms begin
+  insert into symptoms_fts (rowid, text) values (new.seq, new.text);
+end;
+create trigger symptoms_fts_delete after delete on symptoms begin
+  insert into symptoms_fts (symptoms_fts, rowid, text) values ('delete', old.seq, old.text);
+end;
+create trigger symptoms_fts_update after update of text on symptoms begin
+  insert into symptoms_fts (symptoms_fts, rowid, text) values ('delete', old.seq, old.text);
+  insert into symptoms_fts (rowid, text) values (new.seq, new.text);
 end;
 
 create trigger turns_tally_insert after insert on turns when new.source <> 'probe' begin

@@ -1,0 +1,265 @@
+"""The hands of what failed: errors and what mended them from tool traffic, symptoms and refutations for memories.
+
+A session is gone through as far as it was distilled; one that a new memory came from is looked at again. Rows and
+cursor are one transaction, every row is written once: to run it again changes nothing.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Sequence
+from dataclasses import replace
+from pathlib import PurePath
+
+from csmd import text as texts
+from csmd.believe import score
+from csmd.distill import errors, gotchas, halves, shell
+from csmd.distill import stage as distill
+from csmd.model import Link
+from csmd.store import beliefs, cursors, failures, memories, projects, search, tampered
+from csmd.store import gotchas as stored
+from csmd.store.core import Store
+from csmd.store.cursors import Behind
+from csmd.store.sqlite import Rows
+
+STAGE = stored.STAGE
+#: Memories whose sessions are looked at again in one step.
+BATCH = 20
+#: What is looked up for a report or a cause across sessions.
+LOOKED_UP = 10
+EDITS = frozenset({"Edit", "Write", "MultiEdit", "NotebookEdit"})
+MOST_FILES = 12
+_COMMAND = re.compile(r'"command":"((?:[^"\\]|\\.){1,8000})')
+_FILE = re.compile(r'"(?:file_path|notebook_path)":"((?:[^"\\]|\\.){1,1000})"')
+_ESCAPED = re.compile(r"\\(u[0-9a-f]{4}|.)", re.IGNORECASE | re.DOTALL)
+
+
+def step(store: Store, *, now: str) -> int:
+    """Goes through one session, or looks again at the sessions of some new memories; turns and memories looked at."""
+    waiting = store.read(lambda rows: stored.behind(rows, after=distill.STAGE))
+    if waiting:
+        session = waiting[0]
+        store.write(lambda rows: _session(rows, session, key=store.hash_key, now=now))
+        return max(1, session.turns - session.position)
+    fresh = store.read(lambda rows: stored.memories_after(rows, cursors.cursor(rows, STAGE, "memories"), limit=BATCH))
+    if not fresh:
+        return 0
+
+    def again(rows: Rows) -> int:
+        for ident in dict.fromkeys(session for _, session in fresh):
+            known = stored.session_of(rows, ident)
+            if known is not None and known[1]:
+                _relate(rows, known[0], ident, upto=known[1], now=now)
+        cursors.move_cursor(rows, STAGE, "memories", fresh[-1][0])
+        return len(fresh)
+
+    return store.write(again)
+
+
+def _session(rows: Rows, session: Behind, *, key: bytes, now: str) -> None:
+    if not tampered.is_noted(rows, texts.keyed_hash(PurePath(session.path).name, key)):
+        _errors(rows, session)
+        _relate(rows, session.session_seq, session.session_id, upto=session.turns, now=now)
+    cursors.move_cursor(rows, STAGE, str(session.session_seq), session.turns)
+
+
+# --- errors and what mended them
+
+
+def _errors(rows: Rows, session: Behind) -> None:
+    around = stored.turns(
+        rows, session.session_seq, after=max(0, session.position - stored.CALL_BEFORE), upto=session.turns
+    )
+    calls = {turn.tool_id: turn for turn in around if turn.kind == "tool_call" and turn.tool_id}
+    for turn in around:
+        if turn.ordinal <= session.position:
+            continue
+        found = None
+        if turn.kind == "tool_result" and turn.tool_id in calls:
+            call = calls[turn.tool_id]
+            line = command_of(call.text) if call.tool_name == "Bash" else ""
+            found = errors.seen(call.tool_name, line, turn.text, at=turn.at, uuid=turn.uuid)
+            if found is None and line and errors.succeeded(turn.text):
+                _mended(rows, session, call, turn, line)
+        elif turn.kind == "user":
+            found = errors.pasted(turn.text, at=turn.at, uuid=turn.uuid)
+        if found is not None:
+            failures.add_error(
+                rows, fingerprint=found.fingerprint, command=found.command, exit_code=found.exit_code,
+                message=found.message, turn=turn.seq, session=session.session_seq, at=turn.at,
+            )  # fmt: skip
+
+
+def _mended(rows: Rows, session: Behind, call: stored.Row, turn: stored.Row, line: str) -> None:
+    """Notes what mended the failures of the commands that now went well, where something was edited in between."""
+    went_well = {one for one in shell.commands(line) if shell.shows_mended(one)}
+    failed = [
+        one for one in failures.seen_in(rows, session.session_seq, before=turn.ordinal) if one.command in went_well
+    ]
+    for error, failure in {one.error_seq: one for one in failed}.items():
+        if failures.fixed_until(rows, session.session_seq, error) > failure.ordinal:
+            continue
+        start = max(0, failure.ordinal - stored.CALL_BEFORE)
+        around = stored.turns(rows, session.session_seq, after=start, upto=session.turns)
+        # A run that looked at less than the one that failed shows nothing.
+        if not shell.scope(line, failure.command) <= _scope(around, failure):
+            continue
+        later = [one.ordinal for one in failed if one.command == failure.command and one.ordinal > failure.ordinal]
+        again = min([*later, call.ordinal])
+        between = [one for one in around if one.ordinal > failure.ordinal]
+        files = _edited(between, upto=again)
+        if not files:
+            continue
+        about = failures.message(rows, error)
+        uuid, told = halves.diagnosis(_passages(between, again=again, well=turn.ordinal), about=about)
+        failures.add_fix(
+            rows, error=error, turn=turn.seq, session=session.session_seq, uuid=uuid or turn.uuid, at=turn.at,
+            files=files, text=told,
+        )  # fmt: skip
+
+
+def _scope(around: Sequence[stored.Row], failure: failures.Open) -> frozenset[str]:
+    """What the command that failed had been told to look at."""
+    tool = next((one.tool_id for one in around if one.seq == failure.turn_seq), "")
+    line = next((command_of(one.text) for one in around if one.kind == "tool_call" and one.tool_id == tool), "")
+    return shell.scope(line, failure.command)
+
+
+def _edited(between: Sequence[stored.Row], *, upto: int) -> list[str]:
+    """The names of the files that were edited up to an ordinal, in order."""
+    found = [
+        name.rpartition("/")[2]
+        for turn in between
+        if turn.kind == "tool_call" and turn.tool_name in EDITS and turn.ordinal < upto and (name := file_of(turn.text))
+    ]
+    return list(dict.fromkeys(found))[:MOST_FILES]
+
+
+def _passages(between: Sequence[stored.Row], *, again: int, well: int) -> list[tuple[str, str, bool]]:
+    """What the assistant said from the failure on until somebody else spoke after the success; whether before `again`."""
+    found: list[tuple[str, str, bool]] = []
+    for turn in between:
+        if turn.kind in ("user", "relayed") and turn.ordinal > well:
+            break
+        if turn.kind == "assistant":
+            found.append((turn.uuid, turn.text, turn.ordinal < again))
+    return found
+
+
+def command_of(given: str) -> str:
+    """The shell line in a tool call's input, which may be cut in its middle."""
+    found = _COMMAND.search(given)
+    return _plain(found.group(1)) if found else ""
+
+
+def file_of(given: str) -> str:
+    """The file that a tool call's input names."""
+    found = _FILE.search(given)
+    return _plain(found.group(1)) if found else ""
+
+
+def _plain(written: str) -> str:
+    signs = {"n": "\n", "t": "\t", "r": "\r"}
+
+    def sign(found: re.Match[str]) -> str:
+        one = found.group(1)
+        return chr(int(one[1:], 16)) if len(one) == 5 else signs.get(one, one)
+
+    return _ESCAPED.sub(sign, written)
+
+
+# --- symptoms and refutations
+
+
+def _relate(rows: Rows, session_seq: int, ident: str, *, upto: int, now: str) -> None:
+    turns = [
+        gotchas.Spoken(turn.uuid, turn.kind, turn.text, turn.at, turn.ordinal)
+        for turn in stored.turns(rows, session_seq, after=0, upto=upto, spoken=True)
+    ]
+    said = [one for one in stored.said_in(rows, session_seq, ident) if one.ordinal <= upto]
+    told = [gotchas.Told(one.memory_seq, one.text, one.category, one.authority, one.uuid, one.ordinal) for one in said]
+    ids = {one.memory_seq: one.memory_id for one in said}
+    found = gotchas.relate(turns, told, failures.of_session(rows, session_seq, gotchas.Failed))
+    for symptom in found.symptoms:
+        _report(rows, symptom)
+    for one, other in found.links:
+        memories.add_link(rows, Link(from_id=ids[one], to_id=ids[other], relationship="symptom_of"), now=now)
+    for refutation in found.refutations:
+        _refute(rows, refutation, ids, now=now)
+    _across(rows, session_seq, turns, told)
+
+
+def _report(rows: Rows, symptom: gotchas.Symptom) -> None:
+    shown = symptom.fingerprint
+    if not shown:
+        pasted = errors.pasted(symptom.text, at=symptom.at, uuid=symptom.uuid)
+        shown = failures.same_message(rows, pasted.message, other_than=pasted.fingerprint) if pasted else ""
+    stored.add_symptom(rows, symptom.key, uuid=symptom.uuid, at=symptom.at, text=symptom.text, fingerprint=shown)
+
+
+def _refute(rows: Rows, found: gotchas.Refutation, ids: dict[int, str], *, now: str) -> None:
+    """Marks a cause as refuted; of several refutations the gravest one counts, whichever came first."""
+    before = stored.lowered(rows, found.key)
+    new = stored.add_refutation(
+        rows, found.key, uuid=found.uuid, at=found.at, reason=found.reason, lowered=found.lowered
+    )
+    if found.by in ids:
+        link = Link(from_id=ids[found.key], to_id=ids[found.by], relationship="refuted_by")
+        memories.add_link(rows, link, now=now)
+    memory = memories.by_seqs(rows, [found.key]).get(found.key)
+    if not new or memory is None or found.lowered <= before or memory.pinned:
+        return
+    confidence = score.lowered(memory.confidence, found.lowered - before)
+    limits = score.thresholds(
+        confidence,
+        decay=memory.decay,
+        gate=memory.gate,
+        category=memory.category,
+        today=projects.active_day(rows, memory.project_seq, on=memory.confirmed_at[:10]),
+        stated=memory.authority == "user",
+    )
+    memories.update_belief(
+        rows,
+        replace(
+            memory, confidence=confidence, hot_until=limits.hot_until, warm_until=limits.warm_until,
+            archive_at=limits.archive_at,
+        ),
+    )  # fmt: skip
+    beliefs.note(
+        rows, memory.id, "confidence", f"{memory.confidence:.4f}", f"{confidence:.4f}", f"refuted: {found.reason}",
+        "gotchas", now,
+    )  # fmt: skip
+
+
+def _across(rows: Rows, session_seq: int, turns: Sequence[gotchas.Spoken], told: Sequence[gotchas.Told]) -> None:
+    """Joins what this session reports with causes that others found later, and its causes with earlier reports."""
+    places = stored.projects_of(rows, session_seq)
+    for turn in turns:
+        symptom = halves.symptom_in(turn.text) if turn.kind == "user" else ""
+        named = sorted(halves.names(symptom))
+        if len(named) < gotchas.NAMES_ACROSS:
+            continue
+        hits = search.text_hits(rows, "memory", named, projects=places, limit=LOOKED_UP)
+        for memory in memories.by_seqs(rows, [int(seq) for seq, _ in hits]).values():
+            if (
+                halves.is_cause(memory.text, category=memory.category, authority=memory.authority)
+                and gotchas.belongs_across(symptom, turn.at, memory.text, memory.created_at)
+                and not stored.says_in(rows, memory.seq, session_seq)
+            ):
+                _report(rows, gotchas.Symptom(memory.seq, turn.uuid, turn.at, symptom, ""))
+    at = {turn.uuid: turn.at for turn in turns}
+    for cause in told:
+        named = sorted(halves.names(cause.text))
+        if len(named) < gotchas.NAMES_ACROSS or not halves.is_cause(
+            cause.text, category=cause.category, authority=cause.authority
+        ):
+            continue
+        hits = search.text_hits(rows, "turn", named, projects=places, limit=LOOKED_UP)
+        for other in search.turns_by_seq(rows, [int(seq) for seq, _ in hits]).values():
+            symptom = halves.symptom_in(other.text) if other.kind == "user" else ""
+            if (
+                symptom
+                and gotchas.belongs_across(symptom, other.at, cause.text, at.get(cause.uuid, ""))
+                and not stored.is_listed(rows, other.seq, session_seq)
+            ):
+                _report(rows, gotchas.Symptom(cause.key, other.uuid, other.at, symptom, ""))

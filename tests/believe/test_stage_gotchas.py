@@ -1,0 +1,335 @@
+"""What failed and what mended it, symptoms and refutations over a real store, and as `csmd sync` leaves them."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from csmd import text, wire
+from csmd.believe import stage as believe
+from csmd.believe import stage_gotchas as stage
+from csmd.distill import stage as distill
+from csmd.model import Project, Turn
+from csmd.recall import stage as recall
+from csmd.store import beliefs, failures, gotchas, journal, memories, merges, projects, purge_whole, search
+from csmd.store.core import Store
+from csmd.store.sqlite import Rows
+
+NOW = "2026-03-01T10:00:00.000Z"
+FAILS = "Exit code 1\n# shop/till\ntill/tree.go:42:24: undefined: load_settings"
+CAUSE = "The build failed because `load_settings` was moved to the settings package and the import is missing."
+REPORT = "I just lost my push setting after running enable, the file is empty"
+ANSWER = "The bug was that `runEnable` was creating a new settings struct, overwriting everything in place."
+
+
+@pytest.fixture
+def store(tmp_path: Path) -> Iterator[Store]:
+    opened = Store(tmp_path / "csmd.db", now=NOW)
+    yield opened
+    opened.close()
+
+
+class Talk:
+    """Writes the turns of a session as its transcript would bring them."""
+
+    def __init__(self, store: Store, session: str = "s1", *, project: str = "alpha", day: int = 1) -> None:
+        self.store, self.session, self.project, self.day, self.number = store, session, project, day, 0
+
+    def say(self, kind: str, body: str, **more: Any) -> str:
+        self.number += 1
+        turn = Turn(
+            uuid=f"{self.session}-{self.number}", session_id=self.session, kind=kind, text=body,  # type: ignore[arg-type]
+            at=f"2026-03-{self.day:02d}T10:{self.number:02d}:00.000Z", cwd=f"/p/{self.project}", **more,
+        )  # fmt: skip
+
+        def write(rows: Rows) -> None:
+            name = self.project
+            place = projects.ensure(rows, Project(key=name, root=f"/p/{name}", name=name, kind="path"), now=NOW)
+            hashed = text.keyed_hash(f"{body} {turn.uuid}", self.store.hash_key)
+            path = f"/{self.session}.jsonl"
+            journal.add_turn(rows, turn, text_hash=hashed, host="claude", project=place, path=path)
+
+        self.store.write(write)
+        return turn.uuid
+
+    def call(self, tool: str, answer: str, **given: str) -> str:
+        ident = f"{self.session}-t{self.number}"
+        self.say("tool_call", wire.dumps(given), tool_name=tool, tool_id=ident)
+        return self.say("tool_result", answer, tool_id=ident)
+
+    def run(self, line: str, answer: str) -> str:
+        return self.call("Bash", answer, command=line)
+
+    def mend(self, path: str = "/p/alpha/till/tree.go") -> None:
+        self.call("Edit", "done", file_path=path, old_string="a", new_string="b")
+
+
+def go_through(store: Store) -> int:
+    """Distils, believes and goes through everything; how much the last of the three looked at."""
+    for session in distill.behind(store):
+        distill.distill(store, session, settled=True)
+    while believe.believe(store)[0]:
+        pass
+    total = 0
+    while looked := stage.step(store, now=NOW):
+        total += looked
+    return total
+
+
+def listed(store: Store) -> list[failures.Seen]:
+    return store.read(lambda rows: failures.listing(rows, None, limit=99))
+
+
+def everything(store: Store) -> list[Any]:
+    tables = ("errors", "error_seen", "error_fixes", "symptoms", "refutations", "links", "belief_changes")
+    return store.read(lambda rows: [rows.all(f"select * from {table} order by 1, 2") for table in tables])
+
+
+def a_mended_build(store: Store, session: str = "s1", **more: Any) -> Talk:
+    talk = Talk(store, session, **more)
+    talk.say("user", "please make the till build again")
+    talk.run("go build ./...", FAILS)
+    talk.say("assistant", "I look at the imports.")
+    talk.mend()
+    talk.run("cd /p/alpha && go build ./... 2>&1", "")
+    talk.say("assistant", CAUSE)
+    return talk
+
+
+def test_what_failed_is_mended_by_what_was_edited_before_the_same_command_went_well(store: Store) -> None:
+    a_mended_build(store)
+    go_through(store)
+    (found,) = listed(store)
+    assert (found.command, found.exit_code, found.message) == ("go build", 1, "undefined: load_settings")
+    assert (found.times, found.sessions, found.fixed_files, found.fixed_by) == (1, 1, ("tree.go",), CAUSE)
+
+
+def test_what_is_seen_again_is_one_error_and_is_told_with_what_mended_it_last(store: Store) -> None:
+    a_mended_build(store)
+    again = Talk(store, "s2", day=4)
+    again.say("user", "build it")
+    again.run("cd till && go build ./x", FAILS.replace("42:24", "7:1").replace("till/tree.go", "/srv/till/tree.go"))
+    Talk(store, "s3", project="beta", day=5).run("go build ./...", FAILS)
+    go_through(store)
+    alpha = store.read(lambda rows: rows.value("select seq from projects where key = 'alpha'"))
+    everywhere = listed(store)
+    assert [(one.times, one.sessions) for one in everywhere] == [(3, 3)]
+    seen = store.read(lambda rows: failures.seen(rows, everywhere[0].fingerprint, [alpha]))
+    assert seen is not None and (seen.times, seen.sessions, seen.last_at[:10]) == (2, 2, "2026-03-04")
+    assert seen.fixed_files == ("tree.go",)
+    memory = store.read(lambda rows: memories.by_id(rows, seen.memory_id))
+    assert memory is not None and "load_settings" in memory.text
+    assert store.read(lambda rows: failures.seen(rows, "0" * 16, None)) is None
+
+
+NOT_MENDED = [
+    ("nothing was edited", False, "go build ./...", ""),
+    ("it looked at less", True, "go test ./other", ""),
+    ("it failed in another way", True, "go test ./till", "Exit code 1\n--- FAIL: TestOther"),
+    ("the user stopped it", True, "go test ./till", "The user doesn't want to proceed with this tool use."),
+    ("it was another command", True, "go vet ./till", ""),
+]
+
+
+@pytest.mark.parametrize("edits, line, answer", [row[1:] for row in NOT_MENDED], ids=[row[0] for row in NOT_MENDED])
+def test_nothing_else_shows_that_it_was_mended(store: Store, edits: bool, line: str, answer: str) -> None:
+    talk = Talk(store)
+    talk.say("user", "make the test pass")
+    talk.run(
+        "go test ./till" if "test" in line or "vet" in line else "go build ./...", "Exit code 1\n--- FAIL: TestTill"
+    )
+    if edits:
+        talk.mend()
+    talk.run(line, answer)
+    go_through(store)
+    assert [one.fixed_at for one in listed(store) if one.message.endswith("TestTill")] == [""]
+
+
+def test_a_command_that_looks_at_more_and_goes_well_shows_that_it_was_mended(store: Store) -> None:
+    talk = Talk(store)
+    talk.say("user", "make the test pass")
+    talk.run("go test ./till -run TestTill", "Exit code 1\n--- FAIL: TestTill")
+    talk.mend()
+    talk.run("go test ./...", "ok shop/till")
+    go_through(store)
+    assert [one.fixed_files for one in listed(store)] == [("tree.go",)]
+
+
+def test_it_is_all_the_same_when_it_is_gone_through_again_or_in_pieces(store: Store, tmp_path: Path) -> None:
+    a_mended_build(store)
+    assert go_through(store) > 0
+    whole = everything(store)
+    assert go_through(store) == 0 and everything(store) == whole
+    store.write(lambda rows: rows.run("delete from cursors where stage = 'gotchas'"))
+    assert go_through(store) > 0 and everything(store) == whole
+
+    other = Store(tmp_path / "pieces.db", now=NOW)
+    talk = Talk(other)
+    talk.say("user", "please make the till build again")
+    talk.run("go build ./...", FAILS)
+    go_through(other)
+    talk.say("assistant", "I look at the imports.")
+    talk.mend()
+    go_through(other)
+    talk.run("cd /p/alpha && go build ./... 2>&1", "")
+    talk.say("assistant", CAUSE)
+    go_through(other)
+    pieces = [(one.message, one.times, one.fixed_files, one.fixed_by) for one in listed(other)]
+    other.close()
+    assert pieces == [(one.message, one.times, one.fixed_files, one.fixed_by) for one in listed(store)]
+
+
+def find(store: Store, query: str) -> list[str]:
+    return [
+        hit.text
+        for hit in store.read(lambda rows: recall.find(rows, query, projects=None, kind="memory", limit=5, embed=None))[
+            0
+        ]
+    ]
+
+
+def test_a_cause_is_found_by_the_words_in_which_it_was_reported(store: Store) -> None:
+    talk = Talk(store)
+    talk.say("user", REPORT)
+    talk.say("assistant", ANSWER)
+    go_through(store)
+    (cause,) = [
+        one
+        for one in store.read(lambda rows: memories.listing(rows, projects=None))
+        if "struct, overwriting" in one.text
+    ]
+    assert cause.text in find(store, "the push is lost")
+    store.write(lambda rows: rows.run("delete from symptoms"))
+    assert cause.text not in find(store, "the push is lost")
+
+
+def against(store: Store, said: str, who: str = "user") -> memories.Memory:
+    talk = Talk(store)
+    talk.say("user", REPORT)
+    talk.say("assistant", ANSWER)
+    talk.say(who, said)
+    talk.say("assistant", "Looking again.")
+    go_through(store)
+    (cause,) = [
+        one
+        for one in store.read(lambda rows: memories.listing(rows, projects=None))
+        if "struct, overwriting" in one.text
+    ]
+    return cause
+
+
+def test_a_refuted_cause_goes_down_by_as_much_as_the_gravest_word_against_it_and_says_why(tmp_path: Path) -> None:
+    found = []
+    for number, said in enumerate(("thanks, commit", "that's not it, `runEnable` and its settings struct are fine")):
+        store = Store(tmp_path / f"{number}.db", now=NOW)
+        memory = against(store, said)
+        changes = store.read(lambda rows, ident=memory.id: beliefs.changes_of(rows, ident))
+        marks = store.read(lambda rows, seq=memory.seq: gotchas.refutations_of(rows, seq))
+        found.append((memory.confidence, [one.reason for one in changes], [reason for _, _, reason in marks]))
+        store.close()
+    before, after = found
+    reason = "the user says that this was not it"
+    assert before[1:] == ([], [])
+    assert after[1:] == ([f"refuted: {reason}"], [reason])
+    assert after[0] == pytest.approx(before[0] - 0.50)
+
+
+def test_several_words_against_a_cause_count_once_the_gravest(store: Store) -> None:
+    memory = against(store, "it is still broken: `runEnable` writes the settings struct")
+
+    def more(rows: Rows) -> None:
+        for lowered in (0.2, 0.5, 0.4):
+            said = stage.gotchas.Refutation(memory.seq, f"x{lowered}", NOW, "r", lowered, 0)
+            stage._refute(rows, said, {memory.seq: memory.id}, now=NOW)
+
+    store.write(more)
+    after = store.read(lambda rows: memories.by_id(rows, memory.id))
+    assert after is not None and after.confidence == pytest.approx(memory.confidence - (0.5 - 0.35))
+
+
+def test_what_was_made_of_a_purged_turn_goes_with_it(store: Store) -> None:
+    a_mended_build(store)
+    talk = Talk(store, "s2", day=2)
+    talk.say("user", REPORT)
+    talk.say("assistant", ANSWER)
+    go_through(store)
+
+    def purge(rows: Rows) -> None:
+        for (seq,) in rows.all("select seq from turns where kind in ('user', 'tool_result') order by seq"):
+            purge_whole.purge_turn(rows, int(seq), b"k" * 32)
+
+    assert all(everything(store)[:4])
+    store.write(purge)
+    assert everything(store)[:4] == [[], [], [], []]
+    assert store.read(lambda rows: search.text_hits(rows, "symptom", ["push"], projects=None, limit=5)) == []
+
+
+def test_errors_follow_their_turns_into_another_project_and_back(store: Store) -> None:
+    a_mended_build(store)
+    Talk(store, "s2", project="beta").say("user", "something else")
+    go_through(store)
+    alpha, beta = (
+        store.read(lambda rows, name=name: rows.value("select seq from projects where key = :name", name=name))
+        for name in ("alpha", "beta")
+    )
+
+    def seen(project: int) -> int:
+        return len(store.read(lambda rows: failures.listing(rows, [project], limit=9)))
+
+    store.write(lambda rows: merges.merge(rows, alpha, beta))
+    assert (seen(alpha), seen(beta)) == (0, 1)
+    store.write(lambda rows: merges.split(rows, beta, alpha))
+
+
+def test_a_report_of_one_session_belongs_to_the_cause_that_a_later_one_finds_whichever_is_read_first(
+    tmp_path: Path,
+) -> None:
+    found = []
+    for number, order in enumerate((("s1", "s2"), ("s2", "s1"))):
+        store = Store(tmp_path / f"{number}.db", now=NOW)
+        for session in order:
+            talk = Talk(store, session, day=1 if session == "s1" else 3)
+            if session == "s1":
+                talk.say("user", "the `push_settings` are empty when I start it with `--agent`")
+                talk.say("assistant", "Noted.")
+            else:
+                talk.say("user", "go on with the next one")
+                talk.say(
+                    "assistant", "The root cause: `push_settings` was overwritten because `--agent` skips the load."
+                )
+            go_through(store)
+        found.append(store.read(lambda rows: rows.all("select uuid, text from symptoms order by uuid")))
+        store.close()
+    assert found[0] == found[1] and "s1-1" in [uuid for uuid, _ in found[0]]
+
+
+def tool_lines(machine: Any, number: int, tool: str, answer: str, **given: str) -> list[dict[str, Any]]:
+    call, result = machine.line("assistant", ""), machine.line("user", "")
+    call["message"]["content"] = [{"type": "tool_use", "id": f"t{number}", "name": tool, "input": given}]
+    result["message"]["content"] = [{"type": "tool_result", "tool_use_id": f"t{number}", "content": answer}]
+    return [call, result]
+
+
+def test_csmd_sync_ends_with_it_done_and_csmd_errors_tells_it(shared_machine: Any) -> None:
+    machine = shared_machine
+    machine.start()
+    place = str(machine.project)
+    machine.transcript(
+        machine.line("user", "please make the till build again"),
+        *tool_lines(machine, 1, "Bash", FAILS, command="go build ./..."),
+        machine.line("assistant", "I look at the imports."),
+        *tool_lines(machine, 2, "Edit", "done", file_path=f"{place}/till/tree.go"),
+        *tool_lines(machine, 3, "Bash", "", command="go build ./..."),
+        machine.line("assistant", CAUSE),
+    )
+    machine.sync()
+    (found,) = machine.call("csm_error_list", project=place)["errors"]
+    assert (found["command"], found["times"], found["fixed_files"]) == ("go build", 1, ["tree.go"])
+    shown = machine.csmd("errors")
+    assert "go build, exit code 1: 1 time in 1 session" in shown and "mended by  an edit of tree.go" in shown
+    assert all(len(line) <= 80 for line in shown.splitlines())
+    memory = machine.csmd("show", found["memory_id"], "--json")
+    assert memory["symptoms"] and memory["refuted"] == []
