@@ -102,7 +102,7 @@ CATEGORY: tuple[tuple[Gate, Category, str, re.Pattern[str]], ...] = (
         r"|\bin this branch\b")),
     ("behavioral", "convention", "ua", _re(
         r"\bwe(?:['’]\w+)? (?:\w+ ){0,2}(?:use|write|keep|name|follow|put|commit|deploy|test|never|always|do not|don['’]t"
-        r"|should|need to|must|have to)\b|\b(?:convention|standard|source of truth|style|strong(?:ly)? typ\w+)\b"
+        r"|should|need to|must|have to)\b|\b(?:convention|standard|source of truth|in (?:this|our|the) (?:codebase|project|repo)|style|strong(?:ly)? typ\w+)\b"
         r"|\b(?:always|never|must|every|each|from now on|whenever|avoid)\b|^\W{0,3}(?:don['’]t|do not|consider)\b"
         r"|^\W{0,3}the\b.{2,80}\bshould\b")),
     ("behavioral", "preference", "u", _re(r".")),

@@ -16,8 +16,12 @@ MAX_CONTENT_WORDS, MAX_CHARACTERS = 45, 600
 MAX_SUBJECT_WORDS, MAX_SUBJECT = 8, 70
 #: How far back a sentence is looked for, and its subject before it, in characters.
 MAX_LOOKED_AT = 20_000
+#: By how many of its words a sentence is found again.
+FIRST_WORDS = 8
 #: What is left of a statement once a leading question is cut must still say something.
 LEAST_WORDS = 4
+#: A name in a title is its subject when it stands at most behind so many words.
+MOST_BEFORE_NAME = 3
 #: A question of more words says something itself.
 MOST_ASKED = 8
 
@@ -49,7 +53,7 @@ ASKED_FOR = _re(
 )
 
 _NAME = re.compile(
-    r"`([^`\n]{2,60})`|((?:[\w.-]{1,40}/)+[\w.-]{1,60}\w|\b[\w-]{1,40}\.(?:py|go|tsx?|jsx?|rs|md|ya?ml|json|toml|sh|sql|java|rb)\b)"
+    r"`([^`\n]{2,60})`|((?<![\w/])(?:[\w.-]{1,40}/){1,12}+[\w.-]{0,60}\w|\b[\w-]{1,40}\.(?:py|go|tsx?|jsx?|rs|md|ya?ml|json|toml|sh|sql|java|rb)\b)"
 )
 _VERB = (
     r"(?:is|was|are|were|has|have|had|does|do|did|will|would|should|must|can|cannot|could|may|might|needs?|isn['’]t"
@@ -75,6 +79,8 @@ _WITHOUT = re.compile(
 )
 #: What goes on about the subject of the sentence before it.
 _SPEAKS_ON = _re(r"(?:it|this|that|they|these|those|he|she|then|otherwise|because|since)\b")
+_SPEAKS_OF = _re(r"\b(?:it|them|they|these|those)\b")
+_ABOUT = _re(r"(?:and )?(?:what|how) about (.{2,60})\?$")
 _PLURAL = _re(r"(?:they|these|those)\b")
 #: "It" as the subject of what follows, in no set phrase ("it seems that", "it is not possible to").
 _IT = re.compile(
@@ -82,13 +88,21 @@ _IT = re.compile(
 )
 _HEADING = re.compile(r"^ {0,3}#{1,6}[ \t]+(.{1,200}?)[ \t#]*$|^ {0,3}\*\*([^*\n]{2,80})\*\*:?[ \t]*$")
 _LABEL = re.compile(r"^\s{0,8}(?:[-*+]|\d{1,2}[.)])?\s{0,3}(.{2,80}):\s*$")
-#: The marks with which the line of a sentence begins.
-_BEGUN = re.compile(r"[ \t]*(?:[-*+•]|\d{1,2}[.)])?[ \t*_`\"'(\[]*\Z")
+_WORD = re.compile(r"[^\W_]+")
+#: The marks with which the line of a sentence begins; how far it is moved in stays.
+_BEGUN = re.compile(r"((?:^|(?<=\n))[ \t]*|[ \t]*)(?:[-*+•]|\d{1,2}[.)])?[ \t*_`\"'(\[]*\Z")
 _LISTED = re.compile(r"\s*(?:[-*+•]|\d{1,2}[.)])\s|\s{2,}\S")
 _MARKS = re.compile(r"(?<!\w)[*_]{1,3}|[*_]{1,3}(?!\w)|#{1,6}")
 _NUMBERED = _re(
     r"^\W{0,4}(?:\d{1,2}(?:\.\d{1,2}){0,2}[.):]?|[a-z][.)]|(?:step|phase|part|option|issue|problem|fix|change|bug)"
     r" \d{1,2}[:.]?)\s+"
+)
+#: What tells when or that something is done, and names nothing.
+_NOT_NAMING = _re(
+    r"\W*(?:when|if|after|before|once|while|so|then|there|something|anything|i|we|you|it|user|users|my|our|your"
+    r"|creates?|shows?|returns?|prints?|calls?|adds?|sets?|runs?|uses?|builds?|writes?|reads?|checks?|makes?|examples? \w+"
+    r"|changes (?:completed|done)|summary of|list of|looking|let|now|done|results? of|step|notice"
+    r"|final|(?:added|removed|changed|fixed|updated)$)\b"
 )
 #: Titles that name a part of a text and nothing that it is about.
 _NO_SUBJECT = _re(
@@ -115,8 +129,9 @@ def told(text: str) -> str:
     parts = sentences(said)
     if len(parts) > 1 and parts[0].endswith("?") and len(words(parts[0])) <= MOST_ASKED:
         rest = LEAD_INS.sub("", said[len(parts[0]) :].strip(), count=1)
-        if len(content_words(rest)) >= LEAST_WORDS and not rest.endswith("?") and not _SPEAKS_ON.match(rest):
-            said = rest
+        if len(words(rest)) >= LEAST_WORDS and not rest.endswith("?") and not _SPEAKS_ON.match(rest):
+            asked = _ABOUT.match(parts[0])
+            said = f"{asked[1]}: {rest}" if asked and _SPEAKS_OF.search(rest) else rest
     if ASKED_FOR.match(said) and "?" not in said[:-1]:
         order = ASKED_FOR.sub("", said, count=1).rstrip("?! ")
         if len(words(order)) >= LEAST_WORDS:
@@ -152,7 +167,7 @@ def is_open(text: str) -> bool:
 def antecedent(before: str) -> str:
     """The name that is the subject of the last sentence of `before`, as it stands there; "" unless it is the only one."""
     lines = [line for line in before[-MAX_LOOKED_AT:].splitlines() if line.strip()]
-    parts = sentences(squeeze(lines[-1])) if lines else []
+    parts = sentences(squeeze(lines[-1][-MAX_CHARACTERS:])) if lines else []
     if not parts:
         return ""
     last = parts[-1].lstrip("-*+• ")
@@ -170,8 +185,9 @@ def subject_of(before: str) -> str:
     while its section does, and the titles above it when it names nothing.
     """
     broken = False
-    level = 7
+    level, inside = 7, len(before) - len(before.rstrip(" \t"))
     for line in reversed(without_code(before[-MAX_LOOKED_AT:]).splitlines()):
+        indent = len(line) - len(line.lstrip())
         heading = _HEADING.match(line)
         if heading:
             depth = line.lstrip().find(" ") if heading[1] else 6
@@ -179,11 +195,16 @@ def subject_of(before: str) -> str:
             if depth >= level:
                 continue
             level = depth
-        label = None if heading or broken else _LABEL.match(line)
-        title = _title((heading[1] or heading[2]) if heading else label[1] if label else "" if broken else _alone(line))
+            title = _title(heading[1] or heading[2])
+        elif broken or not line.strip() or (_LISTED.match(line) and indent >= max(1, inside)):
+            continue
+        else:
+            label = _LABEL.match(line)
+            title = _title(label[1]) if label else _alone(line)
+            inside = min(inside, indent)
+            broken = not _LISTED.match(line)
         if title:
             return title
-        broken = broken or (bool(line.strip()) and not _LISTED.match(line))
     return ""
 
 
@@ -196,23 +217,26 @@ def _alone(line: str) -> str:
 
 def before_in(text: str, sentence: str) -> str:
     """What stands in `text` before `sentence`, whose marks may be gone; "" where it is not found."""
-    first = [re.escape(word) for word in re.findall(r"\w+", sentence)[:8]]
-    if not first:
-        return ""
-    found = re.search(r"[\W_]{1,12}".join(first), text[:MAX_LOOKED_AT])
-    return _BEGUN.sub("", text[: found.start()]) if found else ""
+    wanted = _WORD.findall(sentence)[:FIRST_WORDS]
+    found = list(_WORD.finditer(text[:MAX_LOOKED_AT]))
+    said = [match[0] for match in found]
+    for at, word in enumerate(said):
+        if wanted and word == wanted[0] and said[at : at + len(wanted)] == wanted:
+            return _BEGUN.sub(r"\1", text[: found[at].start()])
+    return ""
 
 
 def _title(said: str) -> str:
     """A heading or label as a subject; "" when it names nothing."""
     bare = squeeze(_MARKS.sub("", _NUMBERED.sub("", said))).strip(" :.-–—")
-    names = {match[0] for match in _NAME.finditer(bare)}
-    if len(names) == 1:
-        name = names.pop()
-        return name if len(name) <= MAX_SUBJECT else ""
+    named = list(_NAME.finditer(bare))
+    if len(named) == 1 and len(words(bare[: named[0].start()])) <= MOST_BEFORE_NAME and not _NOT_NAMING.match(bare):
+        return named[0][0]
     if not bare or len(bare) > MAX_SUBJECT or len(words(bare)) > MAX_SUBJECT_WORDS or bare.endswith("?"):
         return ""
-    return "" if _NO_SUBJECT.match(bare) or not content_words(bare) else bare
+    if re.search(r"[.!?] ", bare) or _NO_SUBJECT.match(bare) or _NOT_NAMING.match(bare) or not content_words(bare):
+        return ""
+    return bare
 
 
 def _bounded(longer: str, text: str) -> str:

@@ -92,7 +92,6 @@ CUES: tuple[tuple[str, re.Pattern[str]], ...] = (
         r"\b(?:like|as) (?:before|it was|we had)\b|\bas (?:is|it is)\b|\b(?:was|were) already\b"
         r"|\bshould not (?:be )?(?:chang|touch)\w*")),
     ("shouts", re.compile(rf"\b{_ACRONYM}[A-Z]{{3,}}\b(?!_)")),
-    ("exclaims", _re(r"!$|!\?|\?!|!!|\.\.\.$")),
     ("supposed", _re(
         r"\b(?:supposed to|intended|intentional\w*|on purpose|by design|expected|meant to)\b")),
     ("is_right", _re(
@@ -111,8 +110,6 @@ CUES: tuple[tuple[str, re.Pattern[str]], ...] = (
         r"(?:^|[,;:.] |\b(?:please|and|but|so|just) )(?:do not|don['’]t|never|avoid|stop|no need to|without)\b")),
     ("order", _re(_LEAD + _DO + r"\b(?!\?)")),
     ("bare_order", _re(r"^\W{0,3}(?:please |always |never )?" + _DO + r"\b")),
-    ("order_about_it", _re(
-        _LEAD + r"(?:fix|revert|remove|undo|restore|rename|change|delete|move) (?:it|that|this|them|the)\b")),
     ("always", _re(
         r"\b(?:always|never|must(?:n['’]t| not)?|make sure|be sure to|ensure|wherever|as much as possible"
         r"|where possible)\b")),
