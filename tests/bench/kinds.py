@@ -37,7 +37,12 @@ class Labelled(NamedTuple):
     speaker: kinds.Speaker
     before: str
     gate: str
-    tune: bool
+    part: str
+
+    @property
+    def tune(self) -> bool:
+        """Whether rules may be tuned on it."""
+        return self.part in ("tune", "written")
 
 
 Namer = Callable[[Labelled], str]
@@ -47,7 +52,8 @@ def memories(folder: Path) -> list[Labelled]:
     """The true memories with what was said before each, where their line is found."""
     sessions = sessions_of(folder)
     tuned_on = [turns[0].session_id for turns, cwd in sessions if TUNED_ON in cwd]
-    tune = set(tuned_on[: len(tuned_on) // 2])
+    half = len(tuned_on) // 2
+    parts = dict.fromkeys(tuned_on[:half], "tune") | dict.fromkeys(tuned_on[half:], "later")
     said = {
         (turn.session_id, turn.uuid): (turn.text, turns[at - 1].text if at else "")
         for turns, _ in sessions
@@ -59,14 +65,14 @@ def memories(folder: Path) -> list[Labelled]:
         lines = [said.get((row["session"], uuid), ("", "")) for uuid in row["uuids"]]
         before = next((before for text, before in lines if quote[:60] in " ".join(text.split())), "")
         speaker: kinds.Speaker = "user" if row["speaker"] == "user" else "assistant"
-        found.append(Labelled(row["quote"], speaker, before, row["gate"], row["session"] in tune))
+        found.append(Labelled(row["quote"], speaker, before, row["gate"], parts.get(row["session"], "others")))
     return found
 
 
 def written(folder: Path) -> list[Labelled]:
     """The written sentences of other projects that are something; nothing was said before them."""
     return [
-        Labelled(row["text"], "user", "", row["gate"], True)
+        Labelled(row["text"], "user", "", row["gate"], "written")
         for row in load_scorer(folder).rd("sentences.jsonl")
         if row["source"] == "written" and row["gate"] != "none"
     ]
@@ -128,6 +134,8 @@ def main() -> None:
     rows = {
         "tune": [row for row in true if row.tune],
         "check": [row for row in true if not row.tune],
+        "his later": [row for row in true if row.part == "later"],
+        "others": [row for row in true if row.part == "others"],
         "written": written(folder),
     }
     print(
@@ -148,6 +156,8 @@ def main() -> None:
             told(rows, "without policy weights")
         with without(kinds, "WEIGHTS", {}), without(kinds, "BIAS", zero):
             told(rows, "tables only, nothing learned")
+        with without(kinds, "SURE", ()), without(kinds, "POLICY", {}):
+            told(rows, "learned weights only")
         with without(traits, "SMALL_WORDS", frozenset()):
             told(rows, "without small words")
         with without(traits, "TOGETHER", ()):
