@@ -30,13 +30,42 @@ _SPECIFIC = re.compile(
 )
 #: Words that claim to hold everywhere; "always" alone does not: it is said of this project's tests as well.
 _GENERAL = re.compile(
-    r"\bI (?:(?:always|never|usually|generally|really|strongly) )?(?:prefer|like|hate|dislike|don't like)\b"
-    r"|\b(?:everywhere|globally|in general|(?:in|for|across) (?:all|every|any) (?:of )?(?:my |our )?(?:project|repo|repositorie|session)\w*)\b",
+    r"\bI (?:(?:always|never|usually|generally|really|strongly|personally) )?(?:prefer|like|love|hate|dislike|don['’]t like|avoid)\b"
+    r"|\bI['’]?d (?:rather|prefer)\b|\bmy (?:personal )?(?:preference|style|habit)\b"
+    r"|\bI (?:always|never|usually|generally) (?!said|meant|told|wrote|thought|did|got|saw|\w+ed\b)\w+"
+    r"|\b(?:everywhere|globally|in general|wherever I work)\b",
     re.IGNORECASE,
 )
+_ALL_OVER = re.compile(
+    r"\b(?:in|for|across) (?:all|every|any) (?:of )?(?:my |our )?(?:other )?(?:project|repo|repositor|session)\w*",
+    re.IGNORECASE,
+)
+#: A part of one project, named or not: "the gull module", "our billing service".
+_PART = re.compile(
+    r"\b(?:the|our|my|this|that) (?:[\w.-]+ ){0,3}(?:modul|packag|servic|repo|repositor|project|app|applicat|component|librar|crate|plugin"
+    r"|codebase|backend|frontend|server|client|daemon|cli|api|sdk|screen|page|dashboard|pipeline|table|database|schema|branch|folder"
+    r"|director|script|class|struct|handler|endpoint|command|feature|product|website|site|workspace|monorepo)(?:s|e|es|y|ies|ion|ions)?\b"
+    r"|\b[\w-]+ (?:module|package|service|repo|component|crate|plugin|codebase)\b",
+    re.IGNORECASE,
+)
+#: Where a rule that holds everywhere may say that it holds: kinds of work and of text, and names that no project owns.
+EVERYWHERE = frozenset(
+    """all any each every general my code tests test commits commit messages message prs pr pull reviews review docs
+    documentation comments comment diffs names naming functions classes methods files modules makefiles scripts loops
+    errors logs imports types variables strings answers replies english german french spanish italian dutch portuguese
+    japanese chinese python go golang rust java javascript typescript kotlin swift ruby php perl scala haskell elixir
+    erlang lua julia sql bash shell zsh html css json yaml toml xml markdown latex c cpp git github gitlab vim emacs
+    linux macos windows docker kubernetes react vue angular node npm a an the one two three most new production short
+    small plain advance order place favor favour imperative""".split()
+)
+_WHERE = re.compile(r"\b(?:in|inside|within|for|of|on) (?:(?:the|our|my|a|an) )?([a-z][\w+#-]*)", re.IGNORECASE)
+#: A name in the middle of a sentence.
+_NAMED = re.compile(r"(?<=[\w,;)] )(?!I\b)([A-Z][\w+#-]*)")
 #: Words that point at something near at hand.
 _POINTS_AT = re.compile(
-    r"\b(?:this|that|these|those|it|here|there|we|our|us|the (?:same|above|other|first|second))\b", re.IGNORECASE
+    r"\b(?:this|that|these|those|it|here|there|we|our|us|the (?:same|above|other|first|second)|undo|revert|again|now)\b"
+    r"|\byou(?:['’](?:ve|re)| have| are| did| \w+ed)\b",
+    re.IGNORECASE,
 )
 
 
@@ -114,16 +143,27 @@ def scope(text: str, *, gate: Gate, project_name: str) -> Scope:
     """Where a memory holds: in the project it was said in, unless it speaks of everything.
 
     Only how somebody works (behavioral) and what they corrected can hold elsewhere, and only when
-    the words say so ("I prefer", "always", "from now on") and nothing in them points at a place:
-    no path, identifier, project name, "this" or "we". What leaks into other projects does more
-    harm than what is said twice.
+    the words say so ("I prefer", "everywhere") and nothing in them points at a place: no path,
+    identifier, name of the project or of a part of it ("in the gull module", "in gull"), "this" or
+    "we". What leaks into other projects does more harm than what is said twice.
     """
-    if gate not in ("behavioral", "correction") or not _GENERAL.search(text):
+    said, all_over = _ALL_OVER.subn(" ", text)
+    if gate not in ("behavioral", "correction") or not (all_over or _GENERAL.search(said)):
         return "project"
-    named = len(project_name) > 2 and re.search(rf"\b{re.escape(project_name)}\b", text, re.IGNORECASE)
-    if named or _SPECIFIC.search(text) or _POINTS_AT.search(text):
+    if _SPECIFIC.search(said) or _POINTS_AT.search(said) or _PART.search(said) or _names(said, project_name):
         return "project"
     return "user" if gate == "behavioral" else "global"
+
+
+def _names(text: str, project_name: str) -> bool:
+    """Whether a text names its project, or anything that may be a name and is none that everybody shares."""
+    parts = re.findall(r"[a-z0-9]+", project_name.lower())
+    said = re.findall(r"[a-z0-9]+", text.lower())
+    whole = len(project_name) > 2 and any(said[at : at + len(parts)] == parts for at in range(len(said)))
+    if whole or "".join(parts) in {word for word in said if len(word) > 2}:
+        return True
+    named = _WHERE.findall(text) + _NAMED.findall(text)
+    return any(name.lower() not in EVERYWHERE for name in named)
 
 
 def tier(*, decay: Decay, explicit: bool, sessions: int, confidence: float) -> Tier:
@@ -153,7 +193,7 @@ def factors(
     recency adds in ranking.
     """
     rule = CATEGORIES[memory.category]
-    again = len(memory.provenance) - 1
+    again = sum(source.role == "confirms" for source in memory.provenance)
     floor = 0.6 if memory.gate == "correction" else rule.low
     told = memory.confidence + lowered
     # Confirmations end at 1: what they added there is not known, but it began within the category's range.

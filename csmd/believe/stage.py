@@ -58,12 +58,13 @@ def remember(
 ) -> tuple[str, bool]:
     """Makes a memory of a statement, or confirms the one that says the same; (its id, whether it is new).
 
-    Gives ("", False) for what the user made csmd forget. The authority of the path is kept: a
+    Gives ("", False) for what the user made csmd forget, and for what nobody in the session said (external
+    authority): that is evidence and never a statement. The authority of the path is kept: a
     confirmation raises it only when the confirming turn has the higher one, and what the
     assistant saved by itself confirms nothing. Where a person words `besides` anew (a memory, or
     what was proposed), neither it nor what is superseded says the same.
     """
-    if is_forgotten(rows, statement, key=key):
+    if statement.authority == "external" or is_forgotten(rows, statement, key=key):
         return "", False
     text_hash = text.keyed_hash(statement.text, key)
     scope, home = _place(rows, statement, project)

@@ -107,6 +107,10 @@ def memory(value: dict[str, Any]) -> None:
     origin = "" if value["origin"] == "stated" else f" ({value['origin'].replace('_', ' ')})"
     labelled(out, "said", f"by the {value['authority']}{origin}, {first}{again}")
     _sure(out, value["sure"])
+    for one in value["refuted"]:
+        labelled(out, "refuted", f"{one['reason']} ({when(one['at'])})")
+    for one in value["symptoms"][:3]:
+        labelled(out, "reported", one["text"])
     labelled(out, "fades", _fades(value))
     labelled(out, "told", _told(value["told"]))
     _sources(out, value["sources"])

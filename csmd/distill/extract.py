@@ -11,8 +11,9 @@ import re
 from collections.abc import Sequence
 from typing import NamedTuple
 
-from csmd.distill.classify import REMEMBER, Classification, Speaker, classify
-from csmd.model import PROMPTS, Authority, Statement, StoredTurn
+from csmd.distill import kind, resolve
+from csmd.distill.classify import Classification, Speaker, classify
+from csmd.model import PROMPTS, Statement, StoredTurn
 from csmd.text import content_words, lines_of_prose, sentences, squeeze, without_code
 
 MAX_STATEMENTS = 3
@@ -91,18 +92,6 @@ _CODE_LINE = re.compile(
 )
 _WORDY = re.compile(r"[^\W\d_]{2,}")
 
-#: What opens a sentence and says nothing once it stands alone; taken off one after the other.
-LEAD_INS = re.compile(
-    r"^\W{0,2}(?:(?:ok(?:ay)?|yes|yeah|no|nope|sorry|well|wait|again|btw|by the way|fyi|for the record"
-    r"|done|great|thanks)\b[,.!:-]{1,3} "
-    r"|(?:hmm{0,8}|ah|oh|so|and|but|also|actually)\b,? "
-    r"|(?:that['’]s|this is|that is) (?:wrong|not (?:quite )?(?:correct|right|true)|incorrect)[:,;.!–—-]{1,2} "
-    r"|my point (?:is|was):? )",
-    re.I,
-)
-#: What is said in passing: the statement begins behind it.
-ASIDE = re.compile(r"^.{3,200}?[,;.–-] ?(?:and |but |also |oh )?(?:by the way|btw|fyi|for the record),? (?=\S)", re.I)
-
 
 class Unit(NamedTuple):
     """One or two neighbouring sentences: where they stand, what they say, what their section adds."""
@@ -143,8 +132,7 @@ def final_turns(turns: Sequence[StoredTurn], *, settled: bool) -> list[StoredTur
 
 
 def statements(turn: StoredTurn, *, before: str = "") -> list[Statement]:
-    """At most three statements of `turn`, best first; `before`, the text said before it, is not used by these rules."""
-    del before
+    """At most three statements of `turn`, best first; `before` is the text said before it."""
     if turn.kind not in PROMPTS | {"assistant"} or NOT_SAID.match(turn.text):
         return []
     speaker: Speaker = "user" if turn.kind == "user" else "assistant"
@@ -154,38 +142,39 @@ def statements(turn: StoredTurn, *, before: str = "") -> list[Statement]:
     choices: list[Choice] = []
     alone: dict[int, float] = {}
     for unit in _units(rows, speaker, together=not document and speaker == "user"):
-        kind = classify(unit.text, kind=speaker)
-        if kind is None or (document and LOUD.issuperset(kind.reasons)):
+        found = classify(unit.text, kind=speaker)
+        if found is None or (document and LOUD.issuperset(found.reasons)):
             continue
         pair = unit.last > unit.first
         if not pair:
-            alone[unit.first] = kind.value
+            alone[unit.first] = found.value
         elif min(alone.get(unit.first, 0.0), alone.get(unit.last, 0.0)) >= APART:
             continue
-        choices.append(Choice(unit, kind, kind.value + unit.bonus + PAIR_BONUS * pair))
+        choices.append(Choice(unit, found, found.value + unit.bonus + PAIR_BONUS * pair))
     choices.sort(key=lambda choice: (-choice.value, choice.unit.first))
-    return _take(choices, manner, "user" if speaker == "user" else "assistant")
+    return _take(choices, manner, speaker, said=turn.text, before=before)
 
 
-def _take(choices: list[Choice], manner: str, authority: Authority) -> list[Statement]:
+def _take(choices: list[Choice], manner: str, speaker: Speaker, *, said: str, before: str) -> list[Statement]:
     found: list[Statement] = []
     taken: set[int] = set()
-    for unit, kind, value in choices:
+    for unit, chosen, value in choices:
         if len(found) == MAX_STATEMENTS or (found and value < FURTHER[manner]):
             break
         where = set(range(unit.first, unit.last + 1))
-        said = _told(unit.text)
-        if where & taken or not said:
+        told = resolve.told(unit.text)
+        if where & taken or not told:
             continue
         taken |= where
+        what = kind.kind(unit.text, speaker=speaker, before=before)
         found.append(
             Statement(
-                text=said,
-                gate=kind.gate,
-                category=kind.category,
-                confidence=kind.confidence,
-                authority=authority,
-                reasons=kind.reasons,
+                text=resolve.standalone(told, before=resolve.before_in(said, unit.text)),
+                gate=what.gate,
+                category=what.category,
+                confidence=what.confidence,
+                authority=speaker,
+                reasons=tuple(dict.fromkeys(chosen.reasons + what.reasons)),
             )
         )
     return found
@@ -260,15 +249,3 @@ def _acceptable(said: str, speaker: Speaker) -> bool:
     if len(said) > MAX_LINE or said.endswith(":") or len(_WORDY.findall(said)) < 3 or _CODE_LINE.search(said):
         return False
     return not any(speaker[0] in speakers and pattern.search(said) for _, speakers, pattern in REFUSED)
-
-
-def _told(said: str) -> str:
-    """`said` without the words that only lead into it."""
-    aside = ASIDE.match(said)
-    told = said[aside.end() :] if aside else said
-    for _ in range(3):
-        shorter = REMEMBER.sub("", LEAD_INS.sub("", told, count=1), count=1)
-        if shorter == told or not content_words(shorter):
-            break
-        told = shorter
-    return told.strip()

@@ -2,6 +2,10 @@
 
 from __future__ import annotations
 
+import json
+import os
+from pathlib import Path
+
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
@@ -9,6 +13,7 @@ from hypothesis import strategies as st
 from csmd.believe import score
 from csmd.model import CATEGORIES, DECAY_HORIZON_DAYS
 
+EVALUATION = Path(os.environ.get("CSMD_EVAL") or Path(__file__).resolve().parents[3] / "shared" / "eval")
 confidences = st.floats(0.0, 1.0)
 categories = st.sampled_from(sorted(CATEGORIES))
 decays = st.sampled_from(sorted(DECAY_HORIZON_DAYS))
@@ -31,10 +36,64 @@ gates = st.sampled_from(["behavioral", "relational", "epistemic", "promissory", 
         ("we always squash before merging", "behavioral", "project"),
         ("I like short functions", "epistemic", "project"),
         ("in Payments I prefer small tests", "behavioral", "project"),
+        ("in the gull module we prefer small functions", "behavioral", "project"),
+        ("in the gull module I prefer small functions", "behavioral", "project"),
+        ("I prefer small functions in gull", "behavioral", "project"),
+        ("for our gull I prefer tabs", "behavioral", "project"),
+        ("I prefer short tests, Gull has long ones", "behavioral", "project"),
+        ("I always deploy the gull and heron services on Monday", "behavioral", "project"),
+        ("I prefer a class for each worker of payments", "behavioral", "project"),
+        ("I never said to support windows", "correction", "project"),
+        ("you've changed tabs to spaces everywhere, undo", "correction", "project"),
+        ("no, the limit is per user and not per team", "correction", "project"),
+        ("I prefer tabs in Makefiles", "behavioral", "user"),
+        ("I usually squash before merging", "behavioral", "user"),
+        ("I'd rather see literal values in tests", "behavioral", "user"),
+        ("I prefer early returns in Go", "correction", "global"),
     ],
 )
 def test_a_memory_leaves_its_project_only_when_its_words_say_so(said: str, gate: score.Gate, where: str) -> None:
     assert score.scope(said, gate=gate, project_name="payments") == where
+
+
+GENERAL = ["I prefer small functions", "in all my projects keep commits small", "I usually squash before merging"]
+
+
+@given(
+    st.sampled_from(GENERAL),
+    st.sampled_from(
+        ["in the {0} module", "for {0}", "inside our {0} service", "of the {0}", "in src/{0}", "with `{0}`", "on {0}"]
+    ),
+    st.from_regex(r"[a-z]{4,9}", fullmatch=True).filter(lambda name: name not in score.EVERYWHERE),
+    st.sampled_from(["behavioral", "correction"]),
+)
+def test_what_names_a_place_never_leaves_its_project(said: str, where: str, name: str, gate: score.Gate) -> None:
+    assert score.scope(said, gate=gate, project_name="heron") != "project"
+    assert score.scope(f"{said} {where.format(name)}", gate=gate, project_name="heron") == "project"
+
+
+@given(
+    st.sampled_from(GENERAL), st.sampled_from(["gull-api", "gull_api", "gull api", "GullApi", "Gull API", "gullapi"])
+)
+def test_what_names_its_project_stays_in_it_however_it_is_written(said: str, name: str) -> None:
+    for project in ("gull-api", "gull_api", "GULL-API"):
+        assert score.scope(f"{said} unlike {name}", gate="behavioral", project_name=project) == "project"
+
+
+@given(st.text(max_size=200), st.sampled_from(["epistemic", "relational", "promissory"]))
+def test_only_how_to_work_and_corrections_leave_a_project(said: str, gate: score.Gate) -> None:
+    assert score.scope(f"I prefer {said} everywhere", gate=gate, project_name="heron") == "project"
+
+
+@pytest.mark.skipif(
+    not (EVALUATION / "memories.jsonl").is_file(), reason=f"no labelled set at {EVALUATION}; set CSMD_EVAL"
+)
+def test_of_the_labelled_corrections_none_leaves_its_project_as_said_or_as_labelled() -> None:
+    """All 33 are about one repository, by a name or by what stands around them; read by hand, none holds everywhere."""
+    rows = [json.loads(line) for line in (EVALUATION / "memories.jsonl").read_text().splitlines()]
+    said = [text for row in rows if row["gate"] == "correction" for text in (row["quote"], row["memory"])]
+    assert len(said) == 66
+    assert {score.scope(text, gate="correction", project_name="cli") for text in said} == {"project"}
 
 
 @given(confidences, categories, gates)

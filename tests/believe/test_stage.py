@@ -99,6 +99,17 @@ def test_an_assistant_that_repeats_what_it_was_told_confirms_nothing(store: Stor
     assert read(store, ident).confidence == pytest.approx(0.90)
 
 
+@pytest.mark.parametrize("known", [False, True])
+def test_what_only_outsiders_say_is_never_stated_and_confirms_nothing(store: Store, known: bool) -> None:
+    said = "The staging host is only reachable over VPN"
+    ident, _ = remember(store, statement(said), "u1") if known else ("", False)
+    assert remember(store, statement(said, authority="external"), "u2", session="s2") == ("", False)
+    assert store.read(lambda rows: rows.value("select count(*) from memories")) == known
+    if known:
+        memory = read(store, ident)
+        assert (memory.authority, memory.confidence, len(memory.provenance)) == ("user", 0.85, 1)
+
+
 def test_authority_rises_only_by_the_turn_that_has_it(store: Store) -> None:
     ident, _ = remember(store, statement("The staging host is only reachable over VPN", authority="assistant"), "u1")
     remember(store, statement("The staging host is only reachable over VPN", authority="assistant"), "u2")

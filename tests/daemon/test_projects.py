@@ -224,7 +224,7 @@ def test_what_a_client_said_is_nowhere_in_another_clients_project(parts: Any, wo
     acme, bolt, own = (work / name for name in ("acme/shop", "bolt/app", "own"))
     for place in (acme, bolt, own):
         place.mkdir(parents=True)
-    told(parts, (acme, f"{GENERAL} And the staging cluster of acme lives behind the VPN."), session="a")
+    told(parts, (acme, GENERAL), (acme, "The staging cluster of acme lives behind the VPN."), session="a")
     assert parts.call("csm_memory_context", project=str(bolt))["text"], "without a wall it would be told"
     walled = parts.call("csm_project_workspace", name="acme", places=str(work / "acme"), by_person=True)
     assert walled["projects"] == [str(work / "acme"), str(acme)] and walled["memories"] == 1

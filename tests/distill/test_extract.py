@@ -96,6 +96,27 @@ def test_who_says_it_is_its_authority() -> None:
     assert [statement.authority for statement in extract.statements(turn(text, "assistant"))] == ["assistant"]
 
 
+@given(
+    st.sampled_from(["user", "relayed", "assistant", "summary", "command", "notification", "tool_call", "tool_result"]),
+    st.sampled_from(
+        [
+            "no, that's wrong: we always use uv here, not pip",
+            "I prefer tabs. From now on never push to main, because the mirror breaks",
+            "The root cause was that `Reader` was missing the `close` method.",
+            "remember that the staging host is only reachable over VPN",
+        ]
+    ),
+    st.text(max_size=80),
+)
+def test_only_the_user_speaks_for_the_user_and_what_outsiders_say_is_no_statement(
+    kind: TurnKind, text: str, before: str
+) -> None:
+    found = extract.statements(turn(text, kind), before=before)
+    assert {statement.authority for statement in found} <= {"user" if kind == "user" else "assistant"}
+    assert not found or kind in ("user", "relayed", "assistant")
+    assert kind == "user" or all(statement.gate != "correction" for statement in found)
+
+
 def test_statements_of_different_kinds_in_one_turn_stay_apart() -> None:
     found = extract.statements(
         turn(

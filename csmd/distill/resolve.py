@@ -1,0 +1,244 @@
+"""How a chosen sentence is told once it stands alone: without what leads into it, and with what it speaks of; pure.
+
+What is unclear stays as it was said: a wrong name does more harm than a missing one. "It" is replaced only where the
+sentence before has one name and that name is its subject; whatever else points outside ("this means", "returns nil")
+gets its subject put in front, which claims no more than where it was said. Nothing grows beyond MAX_CONTENT_WORDS.
+"""
+
+from __future__ import annotations
+
+import re
+
+from csmd.text import content_words, sentences, squeeze, without_code, words
+
+MAX_CONTENT_WORDS, MAX_CHARACTERS = 45, 600
+#: A subject is a name or a short title.
+MAX_SUBJECT_WORDS, MAX_SUBJECT = 8, 70
+#: How far back a sentence is looked for, and its subject before it, in characters.
+MAX_LOOKED_AT = 20_000
+#: By how many of its words a sentence is found again.
+FIRST_WORDS = 8
+#: What is left of a statement once a leading question is cut must still say something.
+LEAST_WORDS = 4
+#: A name in a title is its subject when it stands at most behind so many words.
+MOST_BEFORE_NAME = 3
+#: A question of more words says something itself.
+MOST_ASKED = 8
+
+
+def _re(pattern: str) -> re.Pattern[str]:
+    return re.compile(pattern, re.IGNORECASE)
+
+
+#: What opens a sentence and says nothing once it stands alone; taken off one after the other.
+LEAD_INS = _re(
+    r"^\W{0,2}(?:(?:ok(?:ay)?|yes|yeah|no|nope|sorry|well|wait|again|btw|by the way|fyi|for the record"
+    r"|done|great|thanks|perfect|nice|cool|right|exactly|sure)\b[,.!:;-]{1,3} "
+    r"|(?:ok(?:ay)?|yeah|hmm{0,8}|ah|oh|so|and|but|also|then|actually|plus)\b,? (?!(?:called|far|that|many|much|long)\b)"
+    r"|(?:that['’]s|this is|that is) (?:wrong|not (?:quite )?(?:correct|right|true)|incorrect)[:,;.!–—-]{1,2} "
+    r"|(?:my point (?:is|was)|what i meant (?:is|was)|i meant):? )"
+)
+#: What is said in passing: the statement begins behind it.
+ASIDE = _re(r"^.{3,200}?[,;.–-] ?(?:and |but |also |oh )?(?:by the way|btw|fyi|for the record),? (?=\S)")
+#: An explicit request to keep it.
+REMEMBER = _re(
+    r"^(?:please |pls )?(?:always )?(?:remember(?! (?:when|how|what|why|if)\b)|keep in mind|bear in mind"
+    r"|(?:please )?note(?= that\b)|make a note|memori[sz]e|(?:do not|don['’]t|never) forget)"
+    r"(?:,|:| that\b| this:?| to\b| the fact that\b)? ?(?=\S)"
+)
+#: An order put as a question: what is asked for is told.
+ASKED_FOR = _re(
+    r"^(?:can|could|would|will) you (?:(?:please|also|just|maybe|again|quickly) ){0,2}"
+    r"(?!(?:please|also|just|maybe|again|quickly|check|explain|show|tell|see|remember|think|know|imagine|confirm|elaborate|describe)\b)(?=[a-z]{2,} )"
+)
+
+_NAME = re.compile(
+    r"`([^`\n]{2,60})`|((?<![\w/])(?:[\w.-]{1,40}/){1,12}+[\w.-]{0,60}\w|\b[\w-]{1,40}\.(?:py|go|tsx?|jsx?|rs|md|ya?ml|json|toml|sh|sql|java|rb)\b)"
+)
+_VERB = (
+    r"(?:is|was|are|were|has|have|had|does|do|did|will|would|should|must|can|cannot|could|may|might|needs?|isn['’]t"
+    r"|wasn['’]t|doesn['’]t|didn['’]t|won['’]t|can['’]t|shouldn['’]t|aren['’]t|gets?|only|also|now|never|always|still"
+    r"|already|then|returns?|runs?|uses?|fails?|works?|takes?|writes?|reads?|creates?|stores?|calls?|means|happens?"
+    r"|makes?|lets?|keeps?|falls?|sets?|shows?|looks?|breaks?|causes?|fixes|prevents?|ensures?|allows?|requires?"
+    r"|expects?|contains?|holds?|checks?|handles?|skips?|triggers?|matches|ignores?|overwrites?|replaces?|adds?"
+    r"|removes?|supports?|defaults?|comes?|goes|depends?|exists?|includes?|tracks?|loads?|saves?|sends?|prints?)"
+)
+#: A sentence whose subject stands outside of it.
+_POINTS_OUT = _re(rf"^(?:it|this|that|they|these|those)(?:['’](?:s|re|ll|d))?(?: {_VERB}\b|(?<=['’]s) |(?<=['’]re) )")
+#: A sentence that speaks of a part of something it does not name.
+_PART_OF = _re(
+    r"\bhere\b(?! (?:is|are)\b)|^(?:this|the) (?:function|method|file|test|field|struct|class|module|check|code|regex"
+    r"|comment|helper|script|hook|handler|flag|option|parser|loop|query|endpoint|table|column|page|component)\b"
+)
+#: A sentence without a subject, as lists have it; an order to do something is none.
+_WITHOUT = re.compile(
+    r"^(?:(?:Now|Also|Only|Already|No longer|Currently) )?(?:[Rr]eturns|[Uu]ses|[Ff]alls back|[Ww]rites|[Rr]eads"
+    r"|[Cc]reates|[Ss]tores|[Cc]alls|[Hh]andles|[Ss]kips|[Ss]ets|[Cc]hecks|[Ee]xtracts|[Ss]upports|[Pp]revents"
+    r"|[Ee]nsures|[Pp]reserves|[Dd]etects|[Mm]igrates|[Ii]gnores|[Rr]equires|[Vv]alidates|[Cc]onverts|[Ww]raps"
+    r"|[Rr]uns|[Tt]riggers|[Dd]efaults|[Pp]rovides|[Tt]akes|[Ss]hows|[Aa]dds|[Rr]emoves|[Cc]ontains)\b"
+)
+#: What goes on about the subject of the sentence before it.
+_SPEAKS_ON = _re(r"(?:it|this|that|they|these|those|he|she|then|otherwise|because|since)\b")
+_SPEAKS_OF = _re(r"\b(?:it|them|they|these|those)\b")
+_ABOUT = _re(r"(?:and )?(?:what|how) about (.{2,60})\?$")
+_PLURAL = _re(r"(?:they|these|those)\b")
+#: "It" as the subject of what follows, in no set phrase ("it seems that", "it is not possible to").
+_IT = re.compile(
+    rf"^It (?={_VERB}\b)(?!(?:is|was|would be|will be) (?:not )?(?:\w+ )?(?:that|to|worth|possible|important)\b)"
+)
+_HEADING = re.compile(r"^ {0,3}#{1,6}[ \t]+(.{1,200}?)[ \t#]*$|^ {0,3}\*\*([^*\n]{2,80})\*\*:?[ \t]*$")
+_LABEL = re.compile(r"^\s{0,8}(?:[-*+]|\d{1,2}[.)])?\s{0,3}(.{2,80}):\s*$")
+_WORD = re.compile(r"[^\W_]+")
+#: The marks with which the line of a sentence begins; how far it is moved in stays.
+_BEGUN = re.compile(r"((?:^|(?<=\n))[ \t]*|[ \t]*)(?:[-*+•]|\d{1,2}[.)])?[ \t*_`\"'(\[]*\Z")
+_LISTED = re.compile(r"\s*(?:[-*+•]|\d{1,2}[.)])\s|\s{2,}\S")
+_MARKS = re.compile(r"(?<!\w)[*_]{1,3}|[*_]{1,3}(?!\w)|#{1,6}")
+_NUMBERED = _re(
+    r"^\W{0,4}(?:\d{1,2}(?:\.\d{1,2}){0,2}[.):]?|[a-z][.)]|(?:step|phase|part|option|issue|problem|fix|change|bug)"
+    r" \d{1,2}[:.]?)\s+"
+)
+#: What tells when or that something is done, and names nothing.
+_NOT_NAMING = _re(
+    r"\W*(?:when|if|after|before|once|while|so|then|there|something|anything|i|we|you|it|user|users|my|our|your"
+    r"|creates?|shows?|returns?|prints?|calls?|adds?|sets?|runs?|uses?|builds?|writes?|reads?|checks?|makes?|examples? \w+"
+    r"|changes (?:completed|done)|summary of|list of|looking|let|now|done|results? of|step|notice"
+    r"|final|(?:added|removed|changed|fixed|updated)$)\b"
+)
+#: Titles that name a part of a text and nothing that it is about.
+_NO_SUBJECT = _re(
+    r"^\W*(?:(?:the |key |main |other |all |new |current |proposed |your |my |our |next |technical |implementation |high[- ]level"
+    r"|design |code |test |file |required |made )*(?:root cause|cause|context|background|overview|summary|problem|issues?|solution|fix(?:es)?"
+    r"|approach|plan|changes?(?: (?:made|required|needed))?|what (?:changed|was|i|we|it|this|happened|to|the)\b.*|how (?:it|to|this)\b.*|why\b.*"
+    r"|results?|findings?|conclusion|notes?|details?|steps?|files?(?: (?:to|modified|changed|created)\b.*)?|verification"
+    r"|testing|tests?|todo|goals?|decisions?|rationale|benefits?|trade-?offs?|options?|recommendations?|questions?"
+    r"|examples?|usage|before|after|next steps?|behaviou?r|analysis|explanation|review|features?|requirements?"
+    r"|considerations?|scenarios?|status|update|answer|yes|no|note|so|current state|in short|key \w+|implementation"
+    r"|architecture|design|scope|pros|cons|here(?:'s| is| are)\b.*|the \w+|this \w+|.*\b(?:i|you|we|this|that|these|it|following)\b.*))\W*$"
+)
+
+
+def told(text: str) -> str:
+    """`text` as it is told alone: without greetings, asides, questions before it, and the request to keep it."""
+    aside = ASIDE.match(text)
+    said = (text[aside.end() :] if aside else text).strip()
+    for _ in range(4):
+        shorter = REMEMBER.sub("", LEAD_INS.sub("", said, count=1), count=1).strip()
+        if shorter == said or not content_words(shorter):
+            break
+        said = shorter
+    parts = sentences(said)
+    if len(parts) > 1 and parts[0].endswith("?") and len(words(parts[0])) <= MOST_ASKED:
+        rest = LEAD_INS.sub("", said[len(parts[0]) :].strip(), count=1)
+        if len(words(rest)) >= LEAST_WORDS and not rest.endswith("?") and not _SPEAKS_ON.match(rest):
+            asked = _ABOUT.match(parts[0])
+            said = f"{asked[1]}: {rest}" if asked and _SPEAKS_OF.search(rest) else rest
+    if ASKED_FOR.match(said) and "?" not in said[:-1]:
+        order = ASKED_FOR.sub("", said, count=1).rstrip("?! ")
+        if len(words(order)) >= LEAST_WORDS:
+            said = order
+    return said
+
+
+def standalone(text: str, *, before: str = "", subject: str = "") -> str:
+    """`text` so that it can be understood alone, at most 45 content words longer forms of it left as they are.
+
+    `before` is what was said right before it, `subject` what it is about where the caller knows; else it is looked
+    for in `before`. Gives `text` itself where it points at nothing outside, or where nothing clear is found.
+    """
+    if not is_open(text):
+        return text
+    name = antecedent(before) if _IT.match(text) else ""
+    if name:
+        return _bounded(_IT.sub(lambda _: f"{name} ", text, count=1), text)
+    topic = _title(subject) if subject else subject_of(before)
+    one_name = _NAME.fullmatch(topic) is not None
+    if not topic or (one_name and _PLURAL.match(text)) or set(content_words(topic)) <= set(content_words(text)):
+        return text
+    return _bounded(f"{topic}: {text}", text)
+
+
+def is_open(text: str) -> bool:
+    """Whether a sentence speaks of something that it does not name."""
+    if _POINTS_OUT.match(text) or _WITHOUT.match(text):
+        return True
+    return bool(_PART_OF.search(text)) and not _NAME.search(text)
+
+
+def antecedent(before: str) -> str:
+    """The name that is the subject of the last sentence of `before`, as it stands there; "" unless it is the only one."""
+    lines = [line for line in before[-MAX_LOOKED_AT:].splitlines() if line.strip()]
+    parts = sentences(squeeze(lines[-1][-MAX_CHARACTERS:])) if lines else []
+    if not parts:
+        return ""
+    last = parts[-1].lstrip("-*+• ")
+    found = list(_NAME.finditer(last))
+    if len({match[0] for match in found}) != 1 or len(words(last[: found[0].start()])) > 1:
+        return ""
+    behind = last[found[0].end() :].lstrip()
+    return found[0][0] if re.match(rf"(?:\w+ )?{_VERB}\b", behind) else ""
+
+
+def subject_of(before: str) -> str:
+    """The nearest heading, label or line of its own before a sentence that names something; "" where there is none.
+
+    A label ends with a colon and counts while its list goes on, so does a name on a line of its own; a heading counts
+    while its section does, and the titles above it when it names nothing.
+    """
+    broken = False
+    level, inside = 7, len(before) - len(before.rstrip(" \t"))
+    for line in reversed(without_code(before[-MAX_LOOKED_AT:]).splitlines()):
+        indent = len(line) - len(line.lstrip())
+        heading = _HEADING.match(line)
+        if heading:
+            depth = line.lstrip().find(" ") if heading[1] else 6
+            broken = True
+            if depth >= level:
+                continue
+            level = depth
+            title = _title(heading[1] or heading[2])
+        elif broken or not line.strip() or (_LISTED.match(line) and indent >= max(1, inside)):
+            continue
+        else:
+            label = _LABEL.match(line)
+            title = _title(label[1]) if label else _alone(line)
+            inside = min(inside, indent)
+            broken = not _LISTED.match(line)
+        if title:
+            return title
+    return ""
+
+
+def _alone(line: str) -> str:
+    """The name that is all that a line says."""
+    bare = line.strip().strip("*:- ")
+    found = _NAME.fullmatch(bare)
+    return found[0] if found else ""
+
+
+def before_in(text: str, sentence: str) -> str:
+    """What stands in `text` before `sentence`, whose marks may be gone; "" where it is not found."""
+    wanted = _WORD.findall(sentence)[:FIRST_WORDS]
+    found = list(_WORD.finditer(text[:MAX_LOOKED_AT]))
+    said = [match[0] for match in found]
+    for at, word in enumerate(said):
+        if wanted and word == wanted[0] and said[at : at + len(wanted)] == wanted:
+            return _BEGUN.sub(r"\1", text[: found[at].start()])
+    return ""
+
+
+def _title(said: str) -> str:
+    """A heading or label as a subject; "" when it names nothing."""
+    bare = squeeze(_MARKS.sub("", _NUMBERED.sub("", said))).strip(" :.-–—")
+    named = list(_NAME.finditer(bare))
+    if len(named) == 1 and len(words(bare[: named[0].start()])) <= MOST_BEFORE_NAME and not _NOT_NAMING.match(bare):
+        return named[0][0]
+    if not bare or len(bare) > MAX_SUBJECT or len(words(bare)) > MAX_SUBJECT_WORDS or bare.endswith("?"):
+        return ""
+    if re.search(r"[.!?] ", bare) or _NO_SUBJECT.match(bare) or _NOT_NAMING.match(bare) or not content_words(bare):
+        return ""
+    return bare
+
+
+def _bounded(longer: str, text: str) -> str:
+    fits = len(longer) <= MAX_CHARACTERS and len(content_words(longer)) <= MAX_CONTENT_WORDS
+    return longer if fits else text
