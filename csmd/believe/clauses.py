@@ -67,6 +67,10 @@ increase decrease; static dynamic; single multiple; blocking nonblocking; tabs s
 """
 
 
+#: Small words that turn a sentence round, where all else is the same.
+TURNED = {"on": "off", "off": "on", "before": "after", "after": "before", "with": "without", "without": "with"}
+
+
 def _stem(word: str) -> str:
     bare = word.strip("`").replace("\u2019", "'").casefold()
     bare = bare.removesuffix("'s").removesuffix("()")
@@ -113,6 +117,8 @@ class Said:
 
     order: tuple[str, ...]
     stems: frozenset[str]
+    parts: frozenset[str]
+    """The stems with the parts of identifiers among them: `wrapper` of `entire-wrapper.sh`."""
     names: frozenset[str]
     """Those that are identifiers, paths, flags, numbers or proper names."""
     main: frozenset[str]
@@ -127,6 +133,8 @@ class Said:
     renames: tuple[tuple[str, str], ...]
     named: frozenset[str]
     """What it says that something is called."""
+    turns: frozenset[str]
+    """The small words in it that have an opposite: on, off, before, after."""
     adds: bool
     widens: bool
     keeps: bool
@@ -177,10 +185,11 @@ def read(said: str) -> Said:
     against = frozenset(stem for one in (*_negated(tokens, asides=True), *instead, *moved) for stem in one.what)
     return Said(
         order=tuple(stem for word, stem in tokens if _counts(word, stem)),
-        stems=stems, names=names, main=_main(tokens) or stems, positive=stems - against, denied=tuple(denied),
+        stems=stems, parts=stems | _parts(said), names=names, main=_main(tokens) or stems, positive=stems - against, denied=tuple(denied),
         instead=(*instead, *moved), removed=tuple(_ordered(tokens)), only=_groups(_ONLY, said),
         slots=tuple(_slots(tokens)), renames=_renames(said),
         named=frozenset(found.casefold() for found in _CALLED.findall(said)),
+        turns=frozenset(word.casefold() for word, _ in tokens) & TURNED.keys(),
         adds=bool(_ADDS.search(said)), widens=bool(_WIDENS.search(said)), keeps=bool(_KEEPS.search(said)),
         asks=said.rstrip().endswith("?"),
     )  # fmt: skip
@@ -202,6 +211,10 @@ def _is_name(word: str, *, first: bool) -> bool:
 
 def _stems_of(said: str) -> frozenset[str]:
     return frozenset(stem for word in _TOKEN.findall(said) if _counts(word, stem := _stem(word)))
+
+
+def _parts(said: str) -> frozenset[str]:
+    return frozenset(_stem(part) for part in text.query_terms(" ".join(re.split(r"[-/._\s]", said))))
 
 
 def _groups(pattern: re.Pattern[str], said: str) -> tuple[frozenset[str], ...]:

@@ -64,15 +64,18 @@ def days_until(confidence: float, floor: float, decay: Decay) -> float:
 
 
 def thresholds(
-    confidence: float, *, decay: Decay, gate: Gate, category: Category, today: int, stated: bool
+    confidence: float, *, decay: Decay, gate: Gate, category: Category, today: int, stated: bool, superseded: bool = False
 ) -> Thresholds:
-    """When a memory confirmed on the active day `today` cools; corrections and stated preferences stay WARM."""
+    """When a memory confirmed on the active day `today` cools; corrections and stated preferences stay WARM.
+
+    That is, while nothing has superseded them.
+    """
 
     def day(floor: float) -> int:
         days = days_until(confidence, floor, decay)
         return NEVER if math.isinf(days) else today + math.floor(days)
 
-    lasting = gate == "correction" or (stated and category == "preference")
+    lasting = not superseded and (gate == "correction" or (stated and category == "preference"))
     return Thresholds(
         hot_until=day(HOT_ABOVE) if confidence > HOT_ABOVE else today - 1,
         warm_until=NEVER if lasting else day(WARM_ABOVE),

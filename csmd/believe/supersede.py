@@ -16,7 +16,7 @@ from functools import lru_cache
 from typing import Literal
 
 from csmd import text
-from csmd.believe.clauses import ANTONYMS, CUE, Against, Said, read
+from csmd.believe.clauses import ANTONYMS, CUE, TURNED, Against, Said, read
 
 Kind = Literal["amends", "elaborates", "repeats", "unrelated"]
 
@@ -112,7 +112,7 @@ def _says_against(one: Against, before: Said) -> bool:
     """`X instead of Y`: Y stands in the older one, with what stands beside it in the newer."""
     if not one.what <= before.positive or not before.has_near(one.what):
         return False
-    beside = len(one.beside & before.stems)
+    beside = len(one.beside & before.parts)
     special = len(one.what) > 1 or one.what & before.names
     return (beside >= 2 and beside >= 0.4 * len(one.beside)) or (bool(special) and 1 <= beside >= 0.5 * len(one.beside))
 
@@ -121,7 +121,7 @@ def _denies(one: Against, before: Said) -> bool:
     """A negation: the older one affirms what is denied, of the same subject; without a subject it must say all of it."""
     if not one.beside:
         return len(one.what) >= 2 and _affirmed(one.what, before, most=0.75)
-    return _affirmed(one.what, before) and len(one.beside & before.stems) >= 0.6 * len(one.beside)
+    return _affirmed(one.what, before) and len(one.beside & before.parts) >= 0.6 * len(one.beside)
 
 
 def _opposite(before: Said, after: Said, shared: frozenset[str]) -> bool:
@@ -131,7 +131,8 @@ def _opposite(before: Said, after: Said, shared: frozenset[str]) -> bool:
         for other in ANTONYMS.get(one, frozenset()) & new:
             if _same_subject(before.stems - {one}, after.stems - {other}):
                 return True
-    return False
+    alike = len(shared) >= text.SAME_SHARE * len(before.stems | after.stems)
+    return alike and any(TURNED[word] in after.turns - before.turns for word in before.turns - after.turns)
 
 
 def _slots(before: Said, after: Said) -> list[str]:
@@ -194,6 +195,11 @@ def table(statements: Sequence[str]) -> dict[str, str]:
                     now[earlier] = new
             now[old] = new
     return {old: new for old, new in now.items() if old != new}
+
+
+def names(said: str, name: str) -> bool:
+    """Whether a text names something by this name."""
+    return name in said.casefold() and bool(_whole(name).search(said))
 
 
 def followed(said: str, renames: Mapping[str, str]) -> str:

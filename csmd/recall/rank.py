@@ -18,6 +18,8 @@ LEXICAL_WEIGHT = 0.5
 VECTOR_WEIGHT = 0.5
 NEIGHBOUR_WEIGHT = 0.3
 MEMORY_SHARE = 0.7
+#: What is left of the score of what was superseded.
+SUPERSEDED_SHARE = 0.5
 #: A vector of unit length times this, as int8 (store/embed_worker.py).
 VECTOR_SCALE = 127 / 0.25
 #: How many scored rows of each list are fused.
@@ -30,6 +32,10 @@ COSINE_SHARE = 0.7
 SHARED_ENOUGH = 20.0
 ASKED_ENOUGH = 15.0
 YOUNG_STORE = 300
+#: Of a thread's hits a later one comes first when it has this share of the earlier one's score, and of its asked words.
+#: Chosen on the labelled questions (docs/benchmarks.md): between 0.5 and 0.75 nothing changes much.
+AS_GOOD = 0.65
+AS_MUCH_ASKED = 0.5
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -80,6 +86,48 @@ def with_neighbours(fused: Mapping[int, Scored], near: Mapping[int, Sequence[int
     return result
 
 
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Place:
+    """A hit as its order is decided: the thread it belongs to, when it was said, its score, the words asked for in it.
+
+    `overturned_by` are the keys of hits that replaced it.
+    """
+
+    key: str
+    thread: str
+    at: str
+    score: float
+    asked: int
+    overturned_by: frozenset[str] = frozenset()
+
+
+def newest_first(hits: Sequence[Place]) -> list[str]:
+    """The keys of hits (best first) so that what was overturned stands behind what overturned it.
+
+    In one thread people seldom say that they change their mind: of hits that answer about as well the later one comes
+    first. Each thread keeps the places that its hits have among the others', so that no thread gains by being long.
+    """
+    threads: dict[str, list[Place]] = {}
+    for hit in hits:
+        row = threads.setdefault(hit.thread or hit.key, [])
+        at = len(row)
+        while at and _gives_way(row[at - 1], hit):
+            at -= 1
+        row.insert(at, hit)
+    ordered = [threads[hit.thread or hit.key].pop(0) for hit in hits]
+    for hit in [one for one in ordered if one.overturned_by]:
+        here = ordered.index(hit)
+        for new in [one for one in ordered[here + 1 :] if one.key in hit.overturned_by]:
+            ordered.remove(new)
+            ordered.insert(ordered.index(hit), new)
+    return [hit.key for hit in ordered]
+
+
+def _gives_way(earlier: Place, later: Place) -> bool:
+    as_good = later.score >= AS_GOOD * earlier.score and later.asked >= AS_MUCH_ASKED * earlier.asked
+    return earlier.at < later.at and as_good
+
+
 def memory_weight(memory: Memory) -> float:
     """What a memory's standing multiplies its match by: gate, authority and confidence, within a fifth.
 
@@ -88,7 +136,7 @@ def memory_weight(memory: Memory) -> float:
     """
     weight = 0.8 + 0.15 * memory.confidence
     weight += 0.025 * GATE_PRIORITY[memory.gate] + 0.025 * AUTHORITY_RANK[memory.authority]
-    return MEMORY_SHARE * weight * (0.5 if memory.superseded_by else 1.0)
+    return MEMORY_SHARE * weight * (SUPERSEDED_SHARE if memory.superseded_by else 1.0)
 
 
 def rarity(count: int, total: int) -> float:

@@ -23,6 +23,9 @@ TEXT_COLUMNS: frozenset[tuple[str, str]] = frozenset(
         ("memories", "text"),
         ("candidates", "text"),
         ("candidates", "reason"),
+        ("belief_changes", "before"),
+        ("belief_changes", "after"),
+        ("belief_changes", "reason"),
         ("files", "path"),
         ("elsewhere", "path"),
         ("instructions", "path"),
@@ -53,6 +56,7 @@ STRUCTURE: dict[str, frozenset[str]] = {
     ),
     "provenance": frozenset({"uuid", "session_id", "at", "role"}),
     "links": frozenset({"relationship", "created_at"}),
+    "belief_changes": frozenset({"memory_id", "change", "by", "at", "undone_at"}),
     "candidates": frozenset(
         {"id", "kind", "source", "fingerprint", "gate", "category", "status", "memory_ids", "created_at", "updated_at"}
     ),

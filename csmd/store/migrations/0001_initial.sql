@@ -216,6 +216,20 @@ create table links (
 ) without rowid;
 create index links_by_to on links (to_seq);
 
+-- What changed a belief, and why: states are `name=value` pairs. What was undone stays, with the time.
+create table belief_changes (
+  seq integer primary key autoincrement,
+  memory_id text not null,
+  change text not null,
+  before text not null,
+  after text not null,
+  reason text not null,
+  by text not null,
+  at text not null,
+  undone_at text not null default ''
+);
+create index belief_changes_by_memory on belief_changes (memory_id, seq);
+
 -- One queue of what may become a memory or be done to memories, whichever rule put it there; of one that waits there is one.
 create table candidates (
   seq integer primary key autoincrement,
@@ -401,6 +415,10 @@ end;
 create trigger memories_fts_update after update of text on memories begin
   insert into memories_fts (memories_fts, rowid, text) values ('delete', old.seq, old.text);
   insert into memories_fts (rowid, text) values (new.seq, new.text);
+end;
+
+create trigger belief_changes_delete after delete on memories begin
+  delete from belief_changes where memory_id = old.id;
 end;
 
 create trigger turns_tally_insert after insert on turns when new.source <> 'probe' begin
