@@ -32,10 +32,11 @@ COSINE_SHARE = 0.7
 SHARED_ENOUGH = 20.0
 ASKED_ENOUGH = 15.0
 YOUNG_STORE = 300
-#: Of a thread's hits a later one comes first when it has this share of the earlier one's score, and of its asked words.
-#: Chosen on the labelled questions (docs/benchmarks.md): between 0.5 and 0.75 nothing changes much.
-AS_GOOD = 0.65
+#: Of a thread's hits a later one comes first when it has this share of the earlier one's score and of its asked words,
+#: and this share of the shorter one's words is in both. Chosen on the labelled questions (docs/benchmarks.md).
+AS_GOOD = 0.6
 AS_MUCH_ASKED = 0.5
+ONE_SUBJECT = 0.15
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -88,16 +89,17 @@ def with_neighbours(fused: Mapping[int, Scored], near: Mapping[int, Sequence[int
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Place:
-    """A hit as its order is decided: the thread it belongs to, when it was said, its score, the words asked for in it.
+    """A hit as its order is decided: the thread it belongs to, when it was said, its score, the stems it is made of.
 
-    `overturned_by` are the keys of hits that replaced it.
+    `asked` are those of the question in it, `overturned_by` the keys of hits that replaced it.
     """
 
     key: str
     thread: str
     at: str
     score: float
-    asked: int
+    asked: frozenset[str]
+    stems: frozenset[str]
     overturned_by: frozenset[str] = frozenset()
 
 
@@ -110,10 +112,7 @@ def newest_first(hits: Sequence[Place]) -> list[str]:
     threads: dict[str, list[Place]] = {}
     for hit in hits:
         row = threads.setdefault(hit.thread or hit.key, [])
-        at = len(row)
-        while at and _gives_way(row[at - 1], hit):
-            at -= 1
-        row.insert(at, hit)
+        row.insert(next((at for at, other in enumerate(row) if _gives_way(other, hit)), len(row)), hit)
     ordered = [threads[hit.thread or hit.key].pop(0) for hit in hits]
     for hit in [one for one in ordered if one.overturned_by]:
         here = ordered.index(hit)
@@ -124,8 +123,11 @@ def newest_first(hits: Sequence[Place]) -> list[str]:
 
 
 def _gives_way(earlier: Place, later: Place) -> bool:
-    as_good = later.score >= AS_GOOD * earlier.score and later.asked >= AS_MUCH_ASKED * earlier.asked
-    return earlier.at < later.at and as_good
+    if earlier.at >= later.at or later.score < AS_GOOD * earlier.score:
+        return False
+    if len(earlier.asked & later.asked) < AS_MUCH_ASKED * len(earlier.asked):
+        return False
+    return len(earlier.stems & later.stems) >= ONE_SUBJECT * min(len(earlier.stems), len(later.stems))
 
 
 def memory_weight(memory: Memory) -> float:

@@ -39,7 +39,8 @@ def newest_first(rows: Rows, hits: Sequence[Hit], terms: Sequence[str]) -> list[
             thread=hit.session_id,
             at=hit.at,
             score=hit.score,
-            asked=len(asked & said[hit.id]),
+            asked=frozenset(asked & said[hit.id]),
+            stems=frozenset(text.stem(word) for word in text.content_words(hit.text)),
             overturned_by=frozenset(
                 other.id
                 for other in marked
