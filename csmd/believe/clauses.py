@@ -19,7 +19,9 @@ CUE = re.compile(
     re.IGNORECASE,
 )
 #: Verbs that say nothing by themselves: in a slot they stand for any other.
-_WEAK = frozenset("use run go be have make do get put need want should must support work come happen let send take".split())
+_WEAK = frozenset(
+    "use run go be have make do get put need want should must support work come happen let send take".split()
+)
 _IRREGULAR = {
     "kept": "keep", "written": "write", "wrote": "write", "sent": "send", "built": "build", "rebuilt": "rebuild",
     "goes": "go", "went": "go", "gone": "go", "ran": "run", "running": "run", "made": "make", "took": "take",
@@ -42,12 +44,16 @@ _COPULA = frozenset("is are was were be been being".split())
 #: Words that end a slot and belong to none.
 _BREAKS = frozenset("and or but because so which that when where if while then than of since unless".split())
 #: Words behind which a clause depends on another.
-_DEPENDS = frozenset("if when whenever because since which who that where while until unless so as may might could".split())
+_DEPENDS = frozenset(
+    "if when whenever because since which who that where while until unless so as may might could".split()
+)
 _ADDS = re.compile(r"\b(?:also|too|as well|additionally|besides|in addition|both|each|another)\b", re.IGNORECASE)
 _KEEPS = re.compile(r"\b(?:add|keep|restore|bring|re-?add|put back|use|support|allow|show|include)\b", re.IGNORECASE)
 _CODE = re.compile(r"`([^`\n]{1,80})`|\"([^\"\n]{1,60})\"")
 #: What stands as one token: code, flags, paths, dotted names and versions, words.
-_TOKEN = re.compile(r"`[^`\n]{1,80}`|--?[a-z][\w-]*|[~.]?[\w-]*(?:[/.][\w-]+)+|[^\W_]+(?:[_'\u2019-][^\W_]+)*|[,;:.!?()\u2014]")
+_TOKEN = re.compile(
+    r"`[^`\n]{1,80}`|--?[a-z][\w-]*|[~.]?[\w-]*(?:[/.][\w-]+)+|[^\W_]+(?:[_'\u2019-][^\W_]+)*|[,;:.!?()\u2014]"
+)
 _NAME = re.compile(r"^(?:`.*`|--?[a-z].*|.*[/._\d].*|[a-z]+[A-Z].*|[A-Z][a-z]+[A-Z].*|[A-Z]{2,}.*|.+[A-Z].*)$")
 _STOPS = frozenset(",;:.!?()\u2014")
 #: "no" alone says what there is not, and seldom that something else said there is.
@@ -55,7 +61,9 @@ _NEGATIONS = frozenset("not never cannot neither nor".split())
 #: Behind a negation these take it back: "don't forget to", "not only".
 _NO_NEGATION = frozenset("forget hesitate only just sure necessarily".split())
 _REMOVES = frozenset("remove removed drop dropped delete deleted ditch retire retired".split())
-_ASIDE = frozenset("completely entirely fully really simply actually currently already still legacy old all any more anymore longer at".split())
+_ASIDE = frozenset(
+    "completely entirely fully really simply actually currently already still legacy old all any more anymore longer at".split()
+)
 
 _OPPOSITES = """
 accept reject; accept refuse; enable disable; allow forbid; allow deny; permit forbid; show hide; hidden visible;
@@ -144,9 +152,7 @@ class Said:
         """Whether these stems stand close together in it."""
         at = [place for place, stem in enumerate(self.order) if stem in what]
         size = len(what & self.stems)
-        return any(
-            what & self.stems <= set(self.order[start : start + 2 * size + 2]) for start in at
-        )
+        return any(what & self.stems <= set(self.order[start : start + 2 * size + 2]) for start in at)
 
 
 _INSTEAD = re.compile(
@@ -202,7 +208,9 @@ def _counts(word: str, stem: str) -> bool:
     if word[0] in "`-" or not stem.isalpha():
         return True
     plain = word.casefold()
-    return len(stem) > 1 and plain not in text.STOP_WORDS and plain not in text.TURNING_WORDS and stem not in _WEAK_STEMS
+    return (
+        len(stem) > 1 and plain not in text.STOP_WORDS and plain not in text.TURNING_WORDS and stem not in _WEAK_STEMS
+    )
 
 
 def _is_name(word: str, *, first: bool) -> bool:
@@ -344,7 +352,12 @@ def _value(tokens: list[tuple[str, str]], at: int, *, stop_at_ways: bool) -> fro
     part: list[str] = []
     for word, stem in tokens[at:]:
         plain = word.casefold()
-        if word in _STOPS or plain in _BREAKS or plain in _COPULA or (stop_at_ways and plain in _WAYS and plain != "every"):
+        if (
+            word in _STOPS
+            or plain in _BREAKS
+            or plain in _COPULA
+            or (stop_at_ways and plain in _WAYS and plain != "every")
+        ):
             break
         if _counts(word, stem):
             part.append(stem)

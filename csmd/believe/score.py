@@ -64,7 +64,14 @@ def days_until(confidence: float, floor: float, decay: Decay) -> float:
 
 
 def thresholds(
-    confidence: float, *, decay: Decay, gate: Gate, category: Category, today: int, stated: bool, superseded: bool = False
+    confidence: float,
+    *,
+    decay: Decay,
+    gate: Gate,
+    category: Category,
+    today: int,
+    stated: bool,
+    superseded: bool = False,
 ) -> Thresholds:
     """When a memory confirmed on the active day `today` cools; corrections and stated preferences stay WARM.
 

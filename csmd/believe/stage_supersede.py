@@ -51,7 +51,9 @@ def settle(rows: Rows, memory_id: str) -> None:
 def renamed(rows: Rows, scopes: list[int] | None) -> dict[str, str]:
     """Old name -> the name it has now, as the memories of some scopes say."""
     found = search.text_hits(rows, "memory", ["renamed", "called", "named"], projects=scopes, limit=RENAMES)
-    said = sorted(memories.by_seqs(rows, [int(seq) for seq, _ in found]).values(), key=lambda one: (one.created_at, one.id))
+    said = sorted(
+        memories.by_seqs(rows, [int(seq) for seq, _ in found]).values(), key=lambda one: (one.created_at, one.id)
+    )
     return supersede.table([one.text for one in said if one.authority != "external"])
 
 
@@ -121,9 +123,7 @@ def _amends(old: Memory, new: Memory, renames: dict[str, str]) -> bool:
     return new.authority != "external" and supersede.relation(old.text, new.text, renames).kind == "amends"
 
 
-def _lower(
-    rows: Rows, old: Memory, new: Memory, *, lowers: float, sure: float, reason: str, by: str, at: str
-) -> None:
+def _lower(rows: Rows, old: Memory, new: Memory, *, lowers: float, sure: float, reason: str, by: str, at: str) -> None:
     confidence = round(max(LEAST_LEFT, old.confidence - lowers), 4)
     limits = score.thresholds(
         confidence,

@@ -64,7 +64,8 @@ def relation(older: str, newer: str, renames: Mapping[str, str] | None = None) -
     if not shared:
         return Relation(kind="unrelated")
     found = sorted(
-        ((SIGNALS[name], name) for name in _signals(before, after, read(older), shared)), key=lambda row: (-row[0], row[1])
+        ((SIGNALS[name], name) for name in _signals(before, after, read(older), shared)),
+        key=lambda row: (-row[0], row[1]),
     )
     if found:
         confidence = min(1.0, found[0][0] + CUE_ADDS * bool(CUE.search(newer)))

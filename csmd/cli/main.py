@@ -15,6 +15,7 @@ import click
 import csmd
 from csmd.cli import ask as asking
 from csmd.cli import (
+    believing,
     completion,
     doctor,
     intake,
@@ -49,6 +50,7 @@ SUBJECTS = (
     intake,
     asking,
     why,
+    believing,
     privacy,
     session,
     projects,

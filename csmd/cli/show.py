@@ -137,6 +137,9 @@ def memory(value: dict[str, Any]) -> None:
         ("holds", value["project"] if value["scope"] == "project" else "everywhere"),
         ("said", f"{when(value['created_at'])}, last confirmed {when(value['confirmed_at'])}"),
     ]
+    if gone := value["superseded"]:
+        why = f" ({gone['reason']}, by {gone['decided_by']})" if gone["reason"] else ""
+        about.append(("no more", f"superseded {when(gone['at'])} by {gone['id']}{why}: {gone['text']}"))
     for name, text in about:
         labelled(out, name, text)
     for source in value["sources"]:

@@ -11,6 +11,7 @@ from typing import Any
 
 from csmd.config import Config
 from csmd.daemon.answers import (
+    beliefs,
     instructions,
     looking_on,
     memory,
@@ -85,6 +86,7 @@ def _list_tools(tools: Tools, rows: Rows, params: Params) -> dict[str, Any]:
 #: In the order that `csmd tool list` shows them.
 TOOLS: dict[str, Tool] = {
     **memory.TOOLS,
+    **beliefs.TOOLS,
     **sessions.TOOLS,
     **session_files.TOOLS,
     **projects.TOOLS,

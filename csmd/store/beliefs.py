@@ -89,22 +89,23 @@ def read_state(said: str) -> dict[str, str]:
 def lift(rows: Rows, change: Change, *, at: str) -> None:
     """Undoes a supersession: what it took is given back, and nothing of what else has happened since is lost."""
     before, after = read_state(change.before), read_state(change.after)
-    confidence = float(before["confidence"]) - float(after["confidence"])
-    taken = {name: int(before[name]) - int(after[name]) for name in _TIMES}
+    found = rows.one(
+        "select confidence, hot_until, warm_until, archive_at from memories where id = :id", id=change.memory_id
+    )
+    if found is None:
+        return
+    confidence = round(float(found[0]) + float(before["confidence"]) - float(after["confidence"]), 4)
+    hot, warm, archive = (
+        NEVER if int(before[name]) >= NEVER else int(now) + int(before[name]) - int(after[name])
+        for name, now in zip(_TIMES, found[1:], strict=True)
+    )
     rows.run(
-        "update memories set confidence = round(cast(confidence + :confidence as numeric), 4), superseded_by = '', "
-        "hot_until = case when :hot_before >= :never then :never else hot_until + :hot end, "
-        "warm_until = case when :warm_before >= :never then :never else warm_until + :warm end, "
-        "archive_at = case when :archive_before >= :never then :never else archive_at + :archive end, "
-        "version = version + 1 where id = :id",
+        "update memories set confidence = :confidence, superseded_by = '', hot_until = :hot, warm_until = :warm, "
+        "archive_at = :archive, version = version + 1 where id = :id",
         confidence=confidence,
-        never=NEVER,
-        hot=taken["hot_until"],
-        warm=taken["warm_until"],
-        archive=taken["archive_at"],
-        hot_before=int(before["hot_until"]),
-        warm_before=int(before["warm_until"]),
-        archive_before=int(before["archive_at"]),
+        hot=hot,
+        warm=warm,
+        archive=archive,
         id=change.memory_id,
     )
     unlink(rows, change.memory_id, after["superseded_by"], "superseded_by")

@@ -96,7 +96,9 @@ def say(store: Store, text: str, day: int, *, name: str = "alpha", pinned: bool 
         at = f"2026-03-{day:02d}T10:00:00.000Z"
         source = Provenance(uuid=f"{day}:{text}", session_id=f"s{day}", at=at)
         said = Statement(**values)  # type: ignore[arg-type]
-        return stage.remember(rows, said, source, project=project, origin="stated", key=store.hash_key, pinned=pinned)[0]
+        return stage.remember(rows, said, source, project=project, origin="stated", key=store.hash_key, pinned=pinned)[
+            0
+        ]
 
     return store.write(write)
 
@@ -114,7 +116,9 @@ def undo(store: Store, ident: str) -> Memory:
 
 
 def links(store: Store, ident: str) -> list[tuple[str, str, str]]:
-    return [(one.from_id, one.to_id, one.relationship) for one in store.read(lambda rows: memories.links_of(rows, ident))]
+    return [
+        (one.from_id, one.to_id, one.relationship) for one in store.read(lambda rows: memories.links_of(rows, ident))
+    ]
 
 
 def waiting(store: Store) -> list[tuple[str, ...]]:
@@ -162,7 +166,9 @@ PAST = [
 
 @settings(max_examples=8, deadline=None)
 @given(order=st.permutations(range(len(PAST))))
-def test_the_order_in_which_a_past_is_heard_does_not_matter(tmp_path_factory: pytest.TempPathFactory, order: list[int]) -> None:
+def test_the_order_in_which_a_past_is_heard_does_not_matter(
+    tmp_path_factory: pytest.TempPathFactory, order: list[int]
+) -> None:
     def heard(indices: list[int]) -> list[tuple[object, ...]]:
         store = Store(tmp_path_factory.mktemp("past") / "csmd.db", now=NOW)
         for index in indices:

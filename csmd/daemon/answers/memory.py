@@ -14,6 +14,7 @@ from csmd.believe import stage as believe
 from csmd.capture import stage_place
 from csmd.capture import stage_purge as purging
 from csmd.capture.redact import redact
+from csmd.daemon.answers import history
 from csmd.daemon.now import now_iso
 from csmd.daemon.tool import ASKING, PLACE, QUERY_VECTOR_S, REQUIRED, Params, Tool, places
 from csmd.distill.classify import classify
@@ -99,7 +100,7 @@ def memory_json(memory: Memory, *, today: int, root: str) -> dict[str, Any]:
     }
 
 
-def _one(rows: Rows, ident: str, *, asking: str) -> Memory:
+def one(rows: Rows, ident: str, *, asking: str) -> Memory:
     """A memory by its id or the beginning of it; one behind a wall is none for who asks from elsewhere."""
     found = memories.ids_like(rows, ident) if ident else []
     if len(found) > 1 and ident not in found:
@@ -111,7 +112,7 @@ def _one(rows: Rows, ident: str, *, asking: str) -> Memory:
 
 
 def _show(tools: Tools, rows: Rows, params: Params) -> dict[str, Any]:
-    memory = _one(rows, params["id"], asking=params[ASKING])
+    memory = one(rows, params["id"], asking=params[ASKING])
     turns = search.turns_of_uuids(rows, [source.uuid for source in memory.provenance])
     texts = search.turns_by_seq(rows, list(turns.values()))
     turns = {
@@ -139,6 +140,7 @@ def _show(tools: Tools, rows: Rows, params: Params) -> dict[str, Any]:
             for source in memory.provenance
         ],
         "links": [asdict(link) for link in memories.links_of(rows, memory.id)],
+        **history.of(rows, memory, asking=params[ASKING]),
     }
 
 
@@ -211,10 +213,10 @@ def _remember(tools: Tools, rows: Rows, params: Params) -> dict[str, Any]:
 
 
 def _forget(tools: Tools, rows: Rows, params: Params) -> dict[str, Any]:
-    found = _one(rows, params["id"], asking=params[ASKING])
+    found = one(rows, params["id"], asking=params[ASKING])
 
     def write(writing: Rows) -> Memory:
-        memory = _one(writing, found.id, asking=params[ASKING])  # as it is now: the user may have stated it meanwhile
+        memory = one(writing, found.id, asking=params[ASKING])  # as it is now: the user may have stated it meanwhile
         if memory.authority == "user" and not params["by_person"]:
             raise CsmdError(
                 f"{memory.id} was said by the user, and only a person at a terminal can make csmd forget it",
