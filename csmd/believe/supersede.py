@@ -16,7 +16,8 @@ from functools import lru_cache
 from typing import Literal
 
 from csmd import text
-from csmd.believe.clauses import ANTONYMS, CUE, TURNED, Against, Said, read
+from csmd.believe.clauses import Against, Said, read
+from csmd.believe.phrases import ANTONYMS, CUE, TURNED
 
 Kind = Literal["amends", "elaborates", "repeats", "unrelated"]
 
