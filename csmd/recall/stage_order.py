@@ -30,7 +30,7 @@ def by_all_names(rows: Rows, query: str, *, projects: Sequence[int] | None) -> l
 def newest_first(rows: Rows, hits: Sequence[Hit], terms: Sequence[str]) -> list[Hit]:
     """Hits, best first, with the newer of those that speak of the same in front, and marked where they are overturned."""
     asked = {text.stem(term) for term in terms}
-    said = {hit.id: {text.stem(word) for word in text.words(hit.text)} for hit in hits}
+    said = {hit.id: {text.stem(word) for word in text.content_words(hit.text)} for hit in hits}
     marked = _marked(rows, hits, asked, said)
     heirs = beliefs.states(rows, sorted({hit.superseded_by for hit in marked if hit.superseded_by}))
     places = [
@@ -40,7 +40,7 @@ def newest_first(rows: Rows, hits: Sequence[Hit], terms: Sequence[str]) -> list[
             at=hit.at,
             score=hit.score,
             asked=frozenset(asked & said[hit.id]),
-            stems=frozenset(text.stem(word) for word in text.content_words(hit.text)),
+            stems=frozenset(said[hit.id]),
             overturned_by=frozenset(
                 other.id
                 for other in marked
