@@ -13,6 +13,7 @@ import pytest
 from csmd import text
 from csmd.model import BriefItem, Candidate, Link, Provenance
 from csmd.store import (
+    beliefs,
     candidates,
     context,
     counts,
@@ -109,6 +110,7 @@ def filled(store: Store, given: Given) -> Iterator[Store]:
         told = [instructions.Instruction(path="/p/CLAUDE.md", kind="Project", root="/p", text="t", text_hash="h")]
         instructions.replace(rows, one, told, now=given.now)
         candidates.put(rows, CANDIDATE)
+        beliefs.note(rows, "m-before", "edited", "as it was", "as it is", "somebody edited it", "person", "2026-01-01")
         memories.add_link(rows, Link(from_id="m-u00", to_id="m-u20", relationship="RELATES_TO"), now="")
 
     store.write(story)
