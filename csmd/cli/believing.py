@@ -16,7 +16,7 @@ from csmd.cli.show import console, print_text
 @click.option("--undo", is_flag=True, help="OLD holds again; csmd does not do it again by itself.")
 @json_option
 def supersede(old: str, new: str, undo: bool, as_json: bool) -> None:
-    """Have the memory NEW supersede OLD, which is told no more; or, with --undo, have OLD hold again."""
+    """Have memory NEW supersede OLD, or have OLD hold again."""
     if not new and not undo:
         raise click.UsageError("name the memory that holds now, or give --undo")
     found = ask("csm_memory_supersede", old=old, new=new, undo=undo, asking=here(None), by_person=person_is_there())
