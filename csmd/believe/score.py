@@ -117,14 +117,18 @@ def thresholds(
     today: int,
     stated: bool,
     tier: Tier = "durable",
+    superseded: bool = False,
 ) -> Thresholds:
-    """When a memory confirmed or used on the active day `today` cools; what lasts stays WARM, what is daily 30 days at most."""
+    """When a memory confirmed or used on the active day `today` cools; what is daily is put forward 30 days at most.
+
+    What lasts stays WARM, while nothing has superseded it.
+    """
 
     def day(floor: float) -> int:
         days = min(days_until(confidence, floor, decay), DAILY_DAYS if tier == "daily" else math.inf)
         return NEVER if math.isinf(days) else today + math.floor(days)
 
-    lasting = is_lasting(gate, category, stated=stated)
+    lasting = not superseded and is_lasting(gate, category, stated=stated)
     return Thresholds(
         hot_until=day(HOT_ABOVE) if confidence > HOT_ABOVE else today - 1,
         warm_until=NEVER if lasting else day(WARM_ABOVE),

@@ -6,7 +6,7 @@ import hashlib
 from dataclasses import replace
 
 from csmd import text
-from csmd.believe import score, types
+from csmd.believe import score, stage_supersede, supersede, types
 from csmd.model import AUTHORITY_RANK, CATEGORIES, Authority, Decay, Memory, Provenance, Scope, Statement
 from csmd.store import context, cursors, memories, projects, search, tombstones, upkeep
 from csmd.store.core import Store
@@ -73,6 +73,7 @@ def remember(
         known = upkeep.kept(rows, known)
         if origin != MODEL_SAVED:
             confirm(rows, known, statement, source, pinned=pinned)
+            stage_supersede.settle(rows, known.id)
         return known.id, False
     explicit = EXPLICIT in statement.reasons or pinned
     decay: Decay = "permanent" if pinned else CATEGORIES[statement.category].decay
@@ -110,6 +111,7 @@ def remember(
         provenance=(source,),
     )
     memories.insert(rows, memory, text_hash=text_hash)
+    stage_supersede.settle(rows, memory.id)
     return memory.id, True
 
 
@@ -174,9 +176,17 @@ def said_already(rows: Rows, statement: Statement, *, project: int, besides: str
     for seq, _ in near:
         memory = found[int(seq)]
         against = "correction" in (statement.gate, memory.gate) and statement.gate != memory.gate
-        if not against and not _is_worded_anew(memory, besides) and text.says_the_same(statement.text, memory.text):
+        if against or _is_worded_anew(memory, besides):
+            continue
+        if text.says_the_same(statement.text, memory.text) and not _turns(statement, memory):
             return memory
     return None
+
+
+def _turns(statement: Statement, memory: Memory) -> bool:
+    """Whether one of the two amends the other, though nearly all words are the same: "drop support for 3.8"."""
+    pairs = ((statement.text, memory.text), (memory.text, statement.text))
+    return any(supersede.relation(one, other).kind == "amends" for one, other in pairs)
 
 
 def confirm(rows: Rows, known: Memory, statement: Statement, source: Provenance, *, pinned: bool) -> None:
@@ -192,6 +202,7 @@ def confirm(rows: Rows, known: Memory, statement: Statement, source: Provenance,
         return
     if source.at < known.created_at and known.origin == "stated":
         memories.stated_earlier(rows, known.seq, source)
+    known = stage_supersede.lifted(rows, memories.by_seqs(rows, [known.seq])[known.seq])
     raised = AUTHORITY_RANK[statement.authority] > AUTHORITY_RANK[known.authority]
     confidence = score.confirm(known.confidence, pinned=known.pinned)
     decay: Decay = "permanent" if pinned else known.decay

@@ -16,6 +16,7 @@ import csmd
 from csmd.cli import ask as asking
 from csmd.cli import (
     beliefs,
+    believing,
     candidates,
     completion,
     doctor,
@@ -60,6 +61,7 @@ SUBJECTS = (
     why,
     beliefs,
     errors,
+    believing,
     privacy,
     session,
     self_model,

@@ -27,6 +27,7 @@ from csmd.daemon.answers import (
     sessions,
     showing,
     state,
+    superseding,
     upkeep,
     work,
 )
@@ -92,6 +93,7 @@ def _list_tools(tools: Tools, rows: Rows, params: Params) -> dict[str, Any]:
 TOOLS: dict[str, Tool] = {
     **memory.TOOLS,
     **beliefs.TOOLS,
+    **superseding.TOOLS,
     **habits.TOOLS,
     **showing.TOOLS,
     **review.TOOLS,

@@ -18,6 +18,8 @@ LEXICAL_WEIGHT = 0.5
 VECTOR_WEIGHT = 0.5
 NEIGHBOUR_WEIGHT = 0.3
 MEMORY_SHARE = 0.7
+#: What is left of the score of what was superseded.
+SUPERSEDED_SHARE = 0.5
 #: A vector of unit length times this, as int8 (store/embed_worker.py).
 VECTOR_SCALE = 127 / 0.25
 #: What a match with a symptom's words counts beside one with a memory's own.
@@ -32,6 +34,11 @@ COSINE_SHARE = 0.7
 SHARED_ENOUGH = 20.0
 ASKED_ENOUGH = 15.0
 YOUNG_STORE = 300
+#: Of a thread's hits a later one comes first when it has this share of the earlier one's score and of its asked words,
+#: and this share of the shorter one's words is in both. Chosen on the labelled questions (docs/benchmarks.md).
+AS_GOOD = 0.6
+AS_MUCH_ASKED = 0.5
+ONE_SUBJECT = 0.15
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -82,6 +89,49 @@ def with_neighbours(fused: Mapping[int, Scored], near: Mapping[int, Sequence[int
     return result
 
 
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Place:
+    """A hit as its order is decided: the thread it belongs to, when it was said, its score, the stems it is made of.
+
+    `asked` are those of the question in it, `overturned_by` the keys of hits that replaced it.
+    """
+
+    key: str
+    thread: str
+    at: str
+    score: float
+    asked: frozenset[str]
+    stems: frozenset[str]
+    overturned_by: frozenset[str] = frozenset()
+
+
+def newest_first(hits: Sequence[Place]) -> list[str]:
+    """The keys of hits (best first) so that what was overturned stands behind what overturned it.
+
+    In one thread people seldom say that they change their mind: of hits that answer about as well the later one comes
+    first. Each thread keeps the places that its hits have among the others', so that no thread gains by being long.
+    """
+    threads: dict[str, list[Place]] = {}
+    for hit in hits:
+        row = threads.setdefault(hit.thread or hit.key, [])
+        row.insert(next((at for at, other in enumerate(row) if _gives_way(other, hit)), len(row)), hit)
+    ordered = [threads[hit.thread or hit.key].pop(0) for hit in hits]
+    for hit in [one for one in ordered if one.overturned_by]:
+        here = ordered.index(hit)
+        for new in [one for one in ordered[here + 1 :] if one.key in hit.overturned_by]:
+            ordered.remove(new)
+            ordered.insert(ordered.index(hit), new)
+    return [hit.key for hit in ordered]
+
+
+def _gives_way(earlier: Place, later: Place) -> bool:
+    if earlier.at >= later.at or later.score < AS_GOOD * earlier.score:
+        return False
+    if len(earlier.asked & later.asked) < AS_MUCH_ASKED * len(earlier.asked):
+        return False
+    return len(earlier.stems & later.stems) >= ONE_SUBJECT * min(len(earlier.stems), len(later.stems))
+
+
 def memory_weight(memory: Memory) -> float:
     """What a memory's standing multiplies its match by: gate, authority and confidence, within a fifth.
 
@@ -90,7 +140,7 @@ def memory_weight(memory: Memory) -> float:
     """
     weight = 0.8 + 0.15 * memory.confidence
     weight += 0.025 * GATE_PRIORITY[memory.gate] + 0.025 * AUTHORITY_RANK[memory.authority]
-    return MEMORY_SHARE * weight * (0.5 if memory.superseded_by else 1.0)
+    return MEMORY_SHARE * weight * (SUPERSEDED_SHARE if memory.superseded_by else 1.0)
 
 
 def rarity(count: int, total: int) -> float:

@@ -14,7 +14,7 @@ from csmd.capture import stage_place
 from csmd.errors import BadInput, DeadlineExceeded, EmbeddingUnavailable
 from csmd.model import Attention, Brief, Hit, Memory
 from csmd.recall import brief as briefs
-from csmd.recall import known, rank, tiers
+from csmd.recall import known, rank, stage_order, tiers
 from csmd.store import context, counts, instructions, memories, merges, projects, search, vectors
 from csmd.store.sqlite import Rows
 
@@ -73,7 +73,7 @@ def find(
     """The best hits for a query among memories and turns, and what was degraded."""
     degraded: list[str] = []
     kinds = ("memory", "turn") if kind == "all" else (kind,)
-    terms = text.query_terms(query)
+    terms = stage_order.by_all_names(rows, query, projects=projects)
     vector = _vector(rows, query, embed, degraded)
     fused: dict[str, dict[int, rank.Scored]] = {}
     spans: dict[int, tuple[int, int]] = {}
@@ -93,7 +93,7 @@ def find(
     hits = _turn_hits(rows, fused.get("turn", {}), terms, spans, limit * 3)
     hits += _memory_hits(rows, fused.get("memory", {}), {hit.source_uuids[0]: hit.score for hit in hits})
     hits.sort(key=lambda hit: (-hit.score, hit.at, hit.id))
-    return _distinct(hits, limit), sorted(set(degraded))
+    return stage_order.newest_first(rows, _distinct(hits, limit * 3), terms)[:limit], sorted(set(degraded))
 
 
 def session_brief(rows: Rows, *, places: Sequence[int], session_id: str, max_tokens: int) -> Brief:

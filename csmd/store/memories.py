@@ -10,7 +10,7 @@ from typing import Any
 
 from csmd.errors import StoreError
 from csmd.model import Link, Memory, Provenance, Statement, StoredTurn
-from csmd.store import candidates, vectors
+from csmd.store import beliefs, candidates, vectors
 from csmd.store.sqlite import Rows
 
 _COLUMNS = (
@@ -241,7 +241,7 @@ def listing(rows: Rows, *, projects: Sequence[int] | None, limit: int = 2**31) -
 def delete(rows: Rows, memory: Memory) -> None:
     """Removes a memory with its vectors, its links and its place in receipts.
 
-    What it superseded is superseded by what superseded it, or by nothing. With it goes what a merge put
+    What it superseded is superseded by what superseded it, or holds again. With it goes what a merge put
     aside because it says the same, and what the queue and the audit quote of it.
     """
     aside = rows.all("select seq from memories where twin_of = :seq and twin_of > 0", seq=memory.seq)
@@ -252,13 +252,7 @@ def delete(rows: Rows, memory: Memory) -> None:
     vectors.delete_for(rows, "memory", memory.seq)
     rows.run("delete from injection_items where memory_id = :id", id=memory.id)
     rows.run("delete from memories where seq = :seq", seq=memory.seq)
-    heir = memory.superseded_by if memory.superseded_by != memory.id else ""
-    rows.run(
-        "update memories set superseded_by = case when id = :heir then '' else :heir end, version = version + 1 "
-        "where superseded_by = :id and superseded_by <> ''",
-        heir=heir,
-        id=memory.id,
-    )
+    beliefs.inherit(rows, memory.id, memory.superseded_by)
 
 
 def delete_statements_of(

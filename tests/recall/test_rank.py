@@ -70,3 +70,48 @@ def test_relevance_stays_in_its_range_and_grows_with_meaning(prompt: str, memory
 def test_a_vector_scaled_to_int8_keeps_its_cosine() -> None:
     assert rank.cosine(0.0) == 1.0
     assert rank.cosine(2 * rank.VECTOR_SCALE**2) == pytest.approx(0.0)
+
+
+def place(key: str, day: int, score: float, *, thread: str = "s1", about: str = "retry", **more: object) -> rank.Place:
+    stems = frozenset({about, "release"})
+    values = {"key": key, "thread": thread, "at": f"2026-03-{day:02d}", "score": score, "asked": stems, "stems": stems}
+    return rank.Place(**{**values, **more})  # type: ignore[arg-type]
+
+
+#: (hits, best first, the order they are shown in)
+ORDERS = [
+    ([place("old", 1, 1.0), place("new", 2, 0.7)], ["new", "old"]),
+    ([place("old", 1, 1.0), place("poor", 2, 0.5)], ["old", "poor"]),
+    ([place("new", 2, 1.0), place("old", 1, 0.9)], ["new", "old"]),
+    ([place("old", 1, 1.0), place("aside", 2, 0.9, about="colour", asked=frozenset({"colour"}))], ["old", "aside"]),
+    ([place("old", 1, 1.0), place("other", 2, 0.9, thread="s2")], ["old", "other"]),
+    (
+        [place("old", 1, 1.0), place("other", 1, 0.9, thread="s2"), place("new", 2, 0.8)],
+        ["new", "other", "old"],
+    ),
+    (
+        [place("old", 1, 1.0, overturned_by=frozenset({"new"})), place("x", 1, 0.9), place("new", 9, 0.2, thread="s2")],
+        ["new", "old", "x"],
+    ),
+]
+
+
+@pytest.mark.parametrize(("hits", "order"), ORDERS)
+def test_of_what_speaks_of_the_same_the_later_stands_in_front(hits: list[rank.Place], order: list[str]) -> None:
+    assert rank.newest_first(hits) == order
+
+
+places = st.lists(
+    st.builds(
+        place, st.uuids().map(str), st.integers(1, 28), st.floats(0, 1), thread=st.sampled_from(["", "s1", "s2"])
+    ),
+    max_size=12,
+)
+
+
+@given(places)
+def test_an_order_loses_no_hit_and_gives_each_thread_the_places_it_had(hits: list[rank.Place]) -> None:
+    order = rank.newest_first(hits)
+    threads = {hit.key: hit.thread or hit.key for hit in hits}
+    assert [threads[key] for key in order] == [threads[hit.key] for hit in hits]
+    assert sorted(order) == sorted(threads)

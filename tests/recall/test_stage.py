@@ -236,3 +236,31 @@ def test_what_the_assistant_saved_by_itself_is_found_but_not_told(store: Store) 
     remember(store, "the billing service deploys to staging with `make ship`", say(store, "x", 1), origin="model_saved")
     assert recall(store, "how do we deploy the billing service to staging?") == []
     assert find(store, "billing service deploy", kind="memory")[0]
+
+
+def state(store: Store, body: str, number: int, **more: str) -> str:
+    """A turn and the memory that it states."""
+    uuid = say(store, body, number, **more)
+    said = Statement(text=body, gate="epistemic", category="decision", confidence=0.9, authority="user")
+    source = Provenance(uuid=uuid, session_id=more.get("session", "s1"), at=f"2026-03-01T10:{number:02d}:00.000Z")
+    return store.write(
+        lambda rows: believe.remember(
+            rows, said, source, project=project(rows, HERE), origin="stated", key=store.hash_key
+        )[0]
+    )
+
+
+def test_what_was_superseded_stands_behind_what_replaced_it_and_says_so_turns_too(store: Store) -> None:
+    state(store, "Use npm in the web client for packages", 1)
+    new = state(store, "Use pnpm in the web client for packages, not npm", 3, session="s2")
+    for kind in ("memory", "turn", "all"):
+        first, second = find(store, "npm packages in the web client", kind=kind)[0]
+        assert (first.superseded_by, second.superseded_by) == ("", new)
+        assert first.text.startswith("Use pnpm")
+
+
+def test_what_was_said_under_an_old_name_is_found_by_the_new_one(store: Store) -> None:
+    state(store, "`app.toml` was renamed to `settings.yaml`", 3)
+    uuid = say(store, "the port is read from app.toml", 1, session="s2")
+    hits, _ = find(store, "settings.yaml", kind="turn")
+    assert uuid in [hit.source_uuids[0] for hit in hits]

@@ -536,6 +536,10 @@ create trigger symptoms_fts_update after update of text on symptoms begin
   insert into symptoms_fts (rowid, text) values (new.seq, new.text);
 end;
 
+create trigger belief_changes_delete after delete on memories begin
+  delete from belief_changes where memory_id = old.id;
+end;
+
 create trigger turns_tally_insert after insert on turns when new.source <> 'probe' begin
   update tallies set value = value + 1 where name = 'turns';
 end;

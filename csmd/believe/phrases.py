@@ -1,0 +1,123 @@
+"""The words and phrases by which statements are taken apart: tables of English, and nothing else.
+
+Prepositions open slots, negations and a few verbs speak against something; what is in no table is a word like any other.
+"""
+
+from __future__ import annotations
+
+import re
+
+from csmd import text
+
+#: Words by which people mark that they change their mind; they make an amendment surer and none by themselves.
+CUE = re.compile(
+    r"\b(?:actually|no longer|any ?more|instead|turn(?:s|ed) out|think(?:ing)? again|on second thought|wrong|"
+    r"you(?:'|\u2019)re right|from now on|as of now|changed? (?:my|our) mind|scratch that|revert(?:ed)?)\b",
+    re.IGNORECASE,
+)
+#: Verbs that say nothing by themselves: in a slot they stand for any other.
+WEAK = frozenset(
+    "use run go be have make do get put need want should must support work come happen let send take".split()
+)
+IRREGULAR = {
+    "kept": "keep", "written": "write", "wrote": "write", "sent": "send", "built": "build", "rebuilt": "rebuild",
+    "goes": "go", "went": "go", "gone": "go", "ran": "run", "running": "run", "made": "make", "took": "take",
+    "taken": "take", "held": "hold", "stored": "store", "using": "use", "used": "use", "uses": "use", "has": "have",
+    "came": "come", "does": "do", "putting": "put", "got": "get", "cutting": "cut", "drawn": "draw", "chosen": "choose",
+    "children": "child", "indices": "index", "libraries": "library",
+}  # fmt: skip
+#: preposition -> the kind of slot it opens; `out` and `up` belong to the verb.
+WAYS = {
+    **dict.fromkeys(("by", "with", "through", "via", "over", "using"), "means"),
+    **dict.fromkeys(("in", "on", "at", "to", "into", "inside", "under", "onto", "within"), "place"),
+    "from": "source", "for": "extent", "as": "form", "after": "time", "before": "time", "every": "time",
+    "until": "time",
+}  # fmt: skip
+TIMES = frozenset(
+    "nightly daily weekly hourly monthly yearly always once twice monday tuesday wednesday thursday friday saturday "
+    "sunday mondays tuesdays wednesdays thursdays fridays saturdays sundays".split()
+)
+COPULA = frozenset("is are was were be been being".split())
+#: Words that end a slot and belong to none.
+BREAKS = frozenset("and or but because so which that when where if while then than of since unless".split())
+#: Words behind which a clause depends on another.
+DEPENDS = frozenset(
+    "if when whenever because since which who that where while until unless so as may might could".split()
+)
+ADDS = re.compile(r"\b(?:also|too|as well|additionally|besides|in addition|both|each|another)\b", re.IGNORECASE)
+KEEPS = re.compile(r"\b(?:add|keep|restore|bring|re-?add|put back|use|support|allow|show|include)\b", re.IGNORECASE)
+#: What stands as one token: code, flags, paths, dotted names and versions, words.
+TOKEN = re.compile(
+    r"`[^`\n]{1,80}`|--?[a-z][\w-]*|[~.]?[\w-]*(?:[/.][\w-]+)+|[^\W_]+(?:[_'\u2019-][^\W_]+)*|[,;:.!?()\u2014]"
+)
+NAME = re.compile(r"^(?:`.*`|--?[a-z].*|.*[/._\d].*|[a-z]+[A-Z].*|[A-Z][a-z]+[A-Z].*|[A-Z]{2,}.*|.+[A-Z].*)$")
+STOPS = frozenset(",;:.!?()\u2014")
+#: "no" alone says what there is not, and seldom that something else said there is.
+NEGATIONS = frozenset("not never cannot neither nor".split())
+#: Behind a negation these take it back: "don't forget to", "not only".
+NO_NEGATION = frozenset("forget hesitate only just sure necessarily".split())
+REMOVES = frozenset("remove removed drop dropped delete deleted ditch retire retired".split())
+ASIDE = frozenset(
+    "completely entirely fully really simply actually currently already still legacy old all any more anymore longer at".split()
+)
+
+OPPOSITES = """
+accept reject; accept refuse; enable disable; allow forbid; allow deny; permit forbid; show hide; hidden visible;
+include exclude; public private; synchronous asynchronous; sync async; manual automatic; required optional;
+mandatory optional; always never; keep drop; keep remove; lazy eager; lazily eagerly; top bottom; first last; true false;
+open close; lock unlock; before after; start end; encrypt plaintext; mutable immutable; local global; local remote;
+upper lower; uppercase lowercase; left right; ascending descending; add remove; allow block; merge rebase; ignore reject;
+increase decrease; static dynamic; single multiple; blocking nonblocking; tabs spaces; opt-in opt-out; on off; yes no
+"""
+
+
+#: Small words that turn a sentence round, where all else is the same.
+TURNED = {"on": "off", "off": "on", "before": "after", "after": "before", "with": "without", "without": "with"}
+
+
+def stem(word: str) -> str:
+    """A word as it is compared: code and names whole, other words by their stem."""
+    bare = word.strip("`").replace("\u2019", "'").casefold()
+    bare = bare.removesuffix("'s").removesuffix("()")
+    if not bare.isalpha():
+        return bare
+    short = text.stem(IRREGULAR.get(bare, bare))
+    return short[:-1] if len(short) > 4 and short.endswith("y") else short  # retry as in retries
+
+
+def _opposites() -> dict[str, frozenset[str]]:
+    found: dict[str, frozenset[str]] = {}
+    for pair in OPPOSITES.replace("\n", " ").split(";"):
+        one, other = (stem(word) for word in pair.split())
+        found[one] = found.get(one, frozenset()) | {other}
+        found[other] = found.get(other, frozenset()) | {one}
+    return found
+
+
+#: stem -> the stems of its opposites.
+ANTONYMS = _opposites()
+WEAK_STEMS = frozenset(stem(word) for word in WEAK)
+TIME_STEMS = frozenset(stem(word) for word in TIMES)
+
+INSTEAD = re.compile(
+    r"\b(?:instead of|rather than|in place of|as opposed to)\s+([^.;:,()\n]{1,80})"
+    r"|,\s*(?:and\s+)?(?:not|no)\s+(?!only\b|just\b|in\b|on\b|longer\b|need\b)([^.;:,()\n]{1,60})"
+    r"|\bnot\s+(?!only\b|just\b)((?:[\w`'-]+ ){0,2}(?:by |from |in |on |with |at )?[^.;:,()\n]{1,60}?)\s+but\b"
+    r"|\breplac(?:e|es|ed|ing)\s+([^.;:,()\n]{1,60}?)\s+(?:with|by)\b",
+    re.IGNORECASE,
+)
+CLAUSE_END = re.compile(r"[.;:,!?()]\s|[()\n]")
+MOVED = re.compile(
+    r"\b(?:mov|migrat|switch|chang|convert|port)(?:e|es|ed|ing|ed over)?\b[^.;:\n]{0,60}?\bfrom\s+([^.;:,\n]{1,60}?)\s+(?:over\s+)?to\b",
+    re.IGNORECASE,
+)
+ONLY = re.compile(r"\b(?:only|just)\s+(?:the\s+|a\s+)?((?:[\w`./-]+\s*){1,3})", re.IGNORECASE)
+WIDENS = re.compile(r"\b(?:not\s+(?:only|just)|no longer (?:only|just))\b", re.IGNORECASE)
+A_NAME = r"[`\"']?((?:--?)?[\w~][\w./~-]*(?:\(\))?)[`\"']?"
+RENAMES = (
+    re.compile(rf"\brenam(?:e|ed|ing)\s+(?:the\s+)?(?:\w+\s+)?{A_NAME}\s+(?:\w+\s+)?(?:to|into|as)\s+{A_NAME}", re.IGNORECASE),
+    re.compile(rf"{A_NAME}(?:\s+\w+)?\s+(?:was|were|is|are|has been|have been|got|gets)\s+renamed\s+(?:to|into|as)\s+{A_NAME}", re.IGNORECASE),
+    re.compile(rf"{A_NAME}(?:\s+\w+)?\s+is\s+now\s+(?:called|named)\s+{A_NAME}", re.IGNORECASE),
+    re.compile(r"`([^`\n]{2,60})`\s+is\s+now\s+`([^`\n]{2,60})`", re.IGNORECASE),
+)  # fmt: skip
+CALLED = re.compile(rf"\b(?:is|are|was|be)\s+(?:called|named)\s+{A_NAME}", re.IGNORECASE)

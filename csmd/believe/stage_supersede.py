@@ -1,0 +1,185 @@
+"""Supersession's hands: what a memory is superseded by is a function of what is stored, not of what was heard first.
+
+Each look at a memory compares it with those that share words with it, finds the newest that amends it with at least
+its authority, and makes that so. What a person settled, either way, no rule changes. Pinned memories, and what is
+spoken against by somebody with less authority or only elsewhere, are put before a person instead.
+"""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+from csmd import text
+from csmd.believe import score, supersede
+from csmd.errors import BadInput
+from csmd.model import AUTHORITY_RANK, Candidate, Evidence, Link, Memory
+from csmd.store import beliefs, candidates, memories, projects, search
+from csmd.store.sqlite import Rows
+
+RULE, PERSON, ASSISTANT = "rule", "person", "assistant"
+SOURCE = "supersede"
+#: How many memories that share words one is compared with.
+NEAR = 20
+#: Statements of new names that are looked at in one scope.
+RENAMES = 50
+LEAST_LEFT = 0.05
+
+
+def lifted(rows: Rows, memory: Memory) -> Memory:
+    """A memory as it is without what superseded it, so that a confirmation finds it unlowered."""
+    change = beliefs.standing(rows, memory.id)
+    if change is None or change.by != RULE:
+        return memory
+    beliefs.lift(rows, change, at=memory.confirmed_at)
+    return memories.by_seqs(rows, [memory.seq])[memory.seq]
+
+
+def settle(rows: Rows, memory_id: str) -> None:
+    """Looks at what a new or newly confirmed memory amends, and at what amends it."""
+    memory = memories.by_id(rows, memory_id)
+    if memory is None:
+        return
+    renames = renamed(rows, _reach(rows, memory))
+    near = _near(rows, memory, renames)
+    names_changed = bool(supersede.renamed(memory.text))
+    for other in near:
+        if names_changed or other.superseded_by == memory.id or _amends(other, memory, renames):
+            _settle_one(rows, other, renames)
+    _settle_one(rows, memory, renames)
+
+
+def renamed(rows: Rows, scopes: list[int] | None) -> dict[str, str]:
+    """Old name -> the name it has now, as the memories of some scopes say."""
+    found = search.text_hits(rows, "memory", ["renamed", "called", "named"], projects=scopes, limit=RENAMES)
+    said = sorted(
+        memories.by_seqs(rows, [int(seq) for seq, _ in found]).values(), key=lambda one: (one.created_at, one.id)
+    )
+    return supersede.table([one.text for one in said if one.authority != "external"])
+
+
+def by_hand(rows: Rows, old: Memory, new: Memory, *, by: str, now: str) -> Memory:
+    """Has one memory supersede another because somebody says so; the older one as it is then."""
+    if old.id == new.id or new.superseded_by == old.id:
+        raise BadInput(f"{new.id} cannot supersede {old.id}", hint="name two memories, the one that holds last")
+    change = beliefs.standing(rows, old.id)
+    if change is not None:
+        beliefs.lift(rows, change, at=now)
+        old = memories.by_seqs(rows, [old.seq])[old.seq]
+    _lower(rows, old, new, lowers=supersede.MOST, sure=1.0, reason="told", by=by, at=now)
+    return memories.by_seqs(rows, [old.seq])[old.seq]
+
+
+def undo(rows: Rows, old: Memory, *, by: str, now: str) -> Memory:
+    """Undoes that a memory was superseded; a rule does not do it again with the same two. BadInput when it is not."""
+    change = beliefs.standing(rows, old.id)
+    if change is None:
+        raise BadInput(f"nothing supersedes {old.id}", hint=f"`csmd show {old.id}`")
+    beliefs.lift(rows, change, at=now)
+    beliefs.note(rows, old.id, beliefs.REFUSED, old.superseded_by, "", "told", by, now)
+    return memories.by_seqs(rows, [old.seq])[old.seq]
+
+
+def _settle_one(rows: Rows, memory: Memory, renames: dict[str, str]) -> None:
+    """Makes the newest memory that amends this one its successor, or nothing."""
+    change = beliefs.standing(rows, memory.id)
+    if (change is not None and change.by != RULE) or (memory.superseded_by and change is None):
+        return
+    refused = beliefs.refused(rows, memory.id)
+    own = (beliefs.stated_at(rows, memory), memory.id)
+    best: tuple[tuple[str, str], Memory, supersede.Relation] | None = None
+    for other in _near(rows, memory, renames):
+        if other.id in refused or not _amends(memory, other, renames):
+            continue
+        then = (beliefs.stated_at(rows, other), other.id)
+        if then[0] <= own[0]:  # said in one breath neither overturns the other
+            continue
+        found = supersede.relation(memory.text, other.text, renames)
+        if not _may(memory, other):
+            _put_before_a_person(rows, memory, other, found, at=then[0])
+        elif best is None or then > best[0]:
+            best = then, other, found
+    if (best[1].id if best else "") == memory.superseded_by:
+        return
+    memory = lifted(rows, memory)
+    if best is not None:
+        (at, _), other, found = best
+        reason = " ".join(found.reasons)
+        _lower(rows, memory, other, lowers=found.lowers, sure=found.confidence, reason=reason, by=RULE, at=at)
+
+
+def _may(old: Memory, new: Memory) -> bool:
+    """Whether one memory may supersede another unasked.
+
+    What holds in one project is an exception to what holds everywhere, not its end.
+    """
+    if old.pinned or new.origin == "model_saved":
+        return False
+    if old.scope != "project" and new.project_seq != old.project_seq:
+        return False
+    return AUTHORITY_RANK[new.authority] >= AUTHORITY_RANK[old.authority]
+
+
+def _amends(old: Memory, new: Memory, renames: dict[str, str]) -> bool:
+    return new.authority != "external" and supersede.relation(old.text, new.text, renames).kind == "amends"
+
+
+def _lower(rows: Rows, old: Memory, new: Memory, *, lowers: float, sure: float, reason: str, by: str, at: str) -> None:
+    confidence = round(max(LEAST_LEFT, old.confidence - lowers), 4)
+    limits = score.thresholds(
+        confidence,
+        decay=old.decay,
+        gate=old.gate,
+        category=old.category,
+        today=projects.active_day(rows, old.project_seq, on=old.confirmed_at[:10]),
+        stated=old.authority == "user",
+        superseded=True,
+    )
+    lowered = replace(
+        old, confidence=confidence, superseded_by=new.id,
+        hot_until=limits.hot_until, warm_until=limits.warm_until, archive_at=limits.archive_at,
+    )  # fmt: skip
+    beliefs.note(rows, old.id, beliefs.SUPERSEDED, beliefs.state(old), beliefs.state(lowered), reason, by, at)
+    memories.update_belief(rows, lowered)
+    memories.add_link(rows, Link(from_id=old.id, to_id=new.id, relationship="superseded_by", weight=sure), now=at)
+
+
+def _put_before_a_person(rows: Rows, old: Memory, new: Memory, found: supersede.Relation, *, at: str) -> None:
+    fingerprint = f"{old.id}:{new.id}"
+    why = "it is pinned" if old.pinned else "it was said with more authority, or holds in more places"
+    source = new.provenance[0]
+    candidates.put(
+        rows,
+        Candidate(
+            id=candidates.identity("stale", old.project_seq, fingerprint, at),
+            kind="stale",
+            source=SOURCE,
+            project_seq=old.project_seq,
+            fingerprint=fingerprint,
+            text=new.text,
+            reason=f"speaks against {old.id} ({', '.join(found.reasons)}), which stands: {why}",
+            confidence=found.confidence,
+            gate=old.gate,
+            category=old.category,
+            created_at=at,
+            updated_at=at,
+            status="needs_review",
+            memory_ids=(old.id, new.id),
+            evidence=(Evidence(uuid=source.uuid, session_id=source.session_id, at=source.at, against=True),),
+        ),
+    )
+
+
+def _reach(rows: Rows, memory: Memory) -> list[int] | None:
+    """The scopes whose memories one is compared with: a project's own and those around it; None is all."""
+    if not memory.project_seq:
+        return projects.visible(rows, inside=0)
+    return sorted({memory.project_seq, projects.everywhere(rows, memory.project_seq), 0})
+
+
+def _near(rows: Rows, memory: Memory, renames: dict[str, str]) -> list[Memory]:
+    """The memories that share words with one, by its names of then and of now; the likest first."""
+    names = [name for pair in renames.items() for name in pair if any(one in memory.text.casefold() for one in pair)]
+    terms = text.query_terms(" ".join([memory.text, *names]))
+    found = search.text_hits(rows, "memory", terms, projects=_reach(rows, memory), limit=NEAR + 1)
+    others = memories.by_seqs(rows, [int(seq) for seq, _ in found])
+    return [others[int(seq)] for seq, _ in found if int(seq) != memory.seq]

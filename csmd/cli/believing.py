@@ -1,0 +1,37 @@
+"""The verbs that settle what is believed: `supersede` and its undoing."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import click
+
+from csmd.cli.ask import ask, here, json_option, out, person_is_there
+from csmd.cli.show import console, print_text
+
+
+@click.command()
+@click.argument("old", metavar="OLD")
+@click.argument("new", metavar="NEW", required=False, default="")
+@click.option("--undo", is_flag=True, help="OLD holds again; csmd does not do it again by itself.")
+@json_option
+def supersede(old: str, new: str, undo: bool, as_json: bool) -> None:
+    """Have memory NEW supersede OLD, or have OLD hold again."""
+    if not new and not undo:
+        raise click.UsageError("name the memory that holds now, or give --undo")
+    found = ask("csm_memory_supersede", old=old, new=new, undo=undo, asking=here(None), by_person=person_is_there())
+    out(found, as_json, _settled)
+
+
+def _settled(value: dict[str, Any]) -> None:
+    screen = console()
+    if value["undone"]:
+        print_text(screen, f"{value['id']} holds again: {value['text']}")
+        print_text(screen, f"{value['confidence'] * 100:.0f} % sure; {value['was_superseded_by']} stays", style="dim")
+        return
+    print_text(screen, f"{value['id']} is superseded by {value['superseded_by']}: {value['text']}")
+    print_text(screen, f"`csmd supersede {value['id']} --undo` takes it back", style="dim")
+
+
+#: In the order that `csmd --help` lists them.
+VERBS: tuple[click.Command, ...] = (supersede,)

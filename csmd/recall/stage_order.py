@@ -1,0 +1,69 @@
+"""The hands of a result's order: what was superseded stands behind what replaced it and says so; old names are followed."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import replace
+
+from csmd import text
+from csmd.believe import stage_supersede, supersede
+from csmd.model import Hit
+from csmd.recall import rank
+from csmd.store import beliefs
+from csmd.store.sqlite import Rows
+
+#: A passage holds a statement when so many of its words are in it.
+HOLDS = 0.8
+
+
+def by_all_names(rows: Rows, query: str, *, projects: Sequence[int] | None) -> list[str]:
+    """The terms to search for: the query's own, then the other names, old and new, of what it names."""
+    terms = text.query_terms(query)
+    renames = stage_supersede.renamed(rows, None if projects is None else list(projects))
+    for old, new in renames.items():
+        for one, other in ((new, old), (old, new)):
+            if supersede.names(query, one):
+                terms += [term for term in text.query_terms(other) if term not in terms]
+    return terms
+
+
+def newest_first(rows: Rows, hits: Sequence[Hit], terms: Sequence[str]) -> list[Hit]:
+    """Hits, best first, with the newer of those that speak of the same in front, and marked where they are overturned."""
+    asked = {text.stem(term) for term in terms}
+    said = {hit.id: {text.stem(word) for word in text.content_words(hit.text)} for hit in hits}
+    marked = _marked(rows, hits, asked, said)
+    heirs = beliefs.states(rows, sorted({hit.superseded_by for hit in marked if hit.superseded_by}))
+    places = [
+        rank.Place(
+            key=hit.id,
+            thread=hit.session_id,
+            at=hit.at,
+            score=hit.score,
+            asked=frozenset(asked & said[hit.id]),
+            stems=frozenset(said[hit.id]),
+            overturned_by=frozenset(
+                other.id
+                for other in marked
+                if hit.superseded_by and (other.id == hit.superseded_by or other.id in heirs[hit.superseded_by])
+            ),
+        )
+        for hit in marked
+    ]
+    by_id = {hit.id: hit for hit in marked}
+    return [by_id[key] for key in rank.newest_first(places)]
+
+
+def _marked(rows: Rows, hits: Sequence[Hit], asked: set[str], said: dict[str, set[str]]) -> list[Hit]:
+    """Hits, best first, with the turns lowered that were found by what they state and no longer holds."""
+    turns = {hit.id: hit for hit in hits if hit.kind == "turn"}
+    marked = {hit.id: hit for hit in hits}
+    by_source = {hit.source_uuids[0]: hit for hit in turns.values() if hit.source_uuids}
+    for uuid, statement, heir in beliefs.overturned(rows, list(by_source)):
+        hit = by_source[uuid]
+        stems = {text.stem(word) for word in text.content_words(statement)}
+        held = len(stems & said[hit.id]) >= HOLDS * len(stems)
+        if held and 2 * len(asked & stems) >= len(asked & said[hit.id]) > 0 and not marked[hit.id].superseded_by:
+            factors = {**hit.factors, "superseded": rank.SUPERSEDED_SHARE}
+            lowered = hit.score * rank.SUPERSEDED_SHARE
+            marked[hit.id] = replace(hit, superseded_by=heir, score=lowered, factors=factors)
+    return sorted(marked.values(), key=lambda hit: (-hit.score, hit.at, hit.id))

@@ -1,0 +1,276 @@
+"""What a later statement is to an earlier one, and what that does: lowered, linked, undone, in whatever order heard."""
+
+from __future__ import annotations
+
+import itertools
+import json
+from collections.abc import Iterator
+from dataclasses import replace
+from pathlib import Path
+
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from csmd.believe import stage, stage_supersede, supersede
+from csmd.errors import BadInput
+from csmd.model import Memory, Project, Provenance, Statement
+from csmd.store import beliefs, candidates, memories, projects
+from csmd.store.core import Store
+from csmd.store.sqlite import Rows
+
+NOW = "2026-03-01T10:00:00.000Z"
+PAIRS = Path(__file__).parent.parent / "data" / "supersession"
+PNPM = "Use pnpm in the web client, not npm"
+NPM = "Use npm in the web client"
+
+
+def check(name: str) -> float:
+    """The share of written pairs that are told apart rightly: what amends, and what does not."""
+    pairs = json.loads((PAIRS / f"{name}.json").read_text())
+    right = [
+        (supersede.relation(pair["older"], pair["newer"]).kind == "amends") == (pair["kind"] == "amends")
+        for pair in pairs
+    ]
+    return sum(right) / len(right)
+
+
+def test_of_the_written_pairs_amendments_and_elaborations_are_told_apart() -> None:
+    assert check("pairs") >= 0.95
+    assert check("held_back") >= 0.85
+
+
+#: (older, newer, what the newer is to it): one row for each way to tell, and for each that must not.
+RELATIONS = [
+    ("Use tabs in the Go files", "use tabs in the go files.", "repeats"),
+    ("Use tabs in the Go files", "The staging host is behind a VPN", "unrelated"),
+    ("telemetry is on by default in nightly builds", "telemetry is off by default in nightly builds", "amends"),
+    ("run the migrations before deploying billing", "run the migrations after deploying billing", "amends"),
+    ("the job queue runs on Postgres everywhere", "the job queue runs on Redis everywhere", "amends"),
+    ("We use tabs in the Go files here", "We do not use tabs in the Go files here", "amends"),
+    ("Remove the `--fast` flag from build", "Add the `--fast` flag to build again", "amends"),
+    ("Hide the start command", "why not remove the start command?", "elaborates"),
+    ("Hooks retry on failure", "If hooks do not retry on failure, look at the log", "elaborates"),
+    ("Deploy on Fridays", "Don't forget to deploy on Fridays", "elaborates"),
+]
+
+
+@pytest.mark.parametrize(("older", "newer", "kind"), RELATIONS)
+def test_what_a_later_statement_is_to_an_earlier_one(older: str, newer: str, kind: str) -> None:
+    assert supersede.relation(older, newer).kind == kind
+
+
+@settings(max_examples=40)
+@given(st.text(max_size=120), st.text(max_size=120))
+def test_every_relation_has_a_bounded_sureness_and_lowers_within_the_plan(older: str, newer: str) -> None:
+    found = supersede.relation(older, newer)
+    assert 0.0 <= found.confidence <= 1.0
+    assert (supersede.LEAST <= found.lowers <= supersede.MOST) if found.kind == "amends" else found.lowers == 0.0
+    assert supersede.relation(older, older).kind != "amends"
+
+
+def test_a_chain_of_names_leads_to_the_one_of_now() -> None:
+    said = ["We renamed `a.toml` to `b.toml`.", "`b.toml` was renamed to `c.toml`", "`old_run` is now `run`"]
+    assert supersede.table(said) == {"a.toml": "c.toml", "b.toml": "c.toml", "old_run": "run"}
+    assert supersede.table(["renamed `x.py` to `y.py`", "renamed `y.py` to `x.py`"]) == {"y.py": "x.py"}
+    assert supersede.followed("see a.toml and data.toml", {"a.toml": "c.toml"}) == "see c.toml and data.toml"
+
+
+# --- in the store
+
+
+@pytest.fixture
+def store(tmp_path: Path) -> Iterator[Store]:
+    opened = Store(tmp_path / "csmd.db", now=NOW)
+    yield opened
+    opened.close()
+
+
+def say(store: Store, text: str, day: int, *, name: str = "alpha", pinned: bool = False, **changes: object) -> str:
+    values: dict[str, object] = {
+        "text": text, "gate": "epistemic", "category": "decision", "confidence": 0.85, "authority": "user", **changes
+    }  # fmt: skip
+
+    def write(rows: Rows) -> str:
+        project = projects.ensure(rows, Project(key=name, root=f"/p/{name}", name=name, kind="path"), now=NOW)
+        at = f"2026-03-{day:02d}T10:00:00.000Z"
+        source = Provenance(uuid=f"{day}:{text}", session_id=f"s{day}", at=at)
+        said = Statement(**values)  # type: ignore[arg-type]
+        return stage.remember(rows, said, source, project=project, origin="stated", key=store.hash_key, pinned=pinned)[
+            0
+        ]
+
+    return store.write(write)
+
+
+def known(store: Store, ident: str) -> Memory:
+    found = store.read(lambda rows: memories.by_id(rows, ident))
+    assert found is not None
+    return found
+
+
+def undo(store: Store, ident: str) -> Memory:
+    return store.write(
+        lambda rows: stage_supersede.undo(rows, memories.by_id(rows, ident), by=stage_supersede.PERSON, now=NOW)  # type: ignore[arg-type]
+    )
+
+
+def links(store: Store, ident: str) -> list[tuple[str, str, str]]:
+    return [
+        (one.from_id, one.to_id, one.relationship) for one in store.read(lambda rows: memories.links_of(rows, ident))
+    ]
+
+
+def waiting(store: Store) -> list[tuple[str, ...]]:
+    return [one.memory_ids for one in store.read(lambda rows: candidates.waiting(rows, projects=None))]
+
+
+def test_what_is_said_later_lowers_and_links_the_older_and_writes_why(store: Store) -> None:
+    old, new = say(store, NPM, 1), say(store, PNPM, 2)
+    memory = known(store, old)
+    assert memory.superseded_by == new
+    assert 0.20 <= 0.85 - memory.confidence <= 0.50
+    assert links(store, old) == [(old, new, "superseded_by")]
+    (change,) = store.read(lambda rows: beliefs.changes_of(rows, old))
+    assert (change.change, change.by, change.at[:10], change.undone_at) == ("superseded", "rule", "2026-03-02", "")
+    assert "says-instead" in change.reason
+    assert known(store, new).confidence == pytest.approx(0.85)
+
+
+def test_a_past_that_is_heard_newest_first_is_overturned_all_the_same(store: Store) -> None:
+    new, old = say(store, PNPM, 2), say(store, NPM, 1)
+    assert (known(store, old).superseded_by, known(store, new).superseded_by) == (new, "")
+
+
+def test_what_is_stated_again_later_holds_again(store: Store) -> None:
+    old, new = say(store, NPM, 1), say(store, PNPM, 2)
+    say(store, NPM, 3)
+    assert known(store, old).superseded_by == ""
+    assert known(store, old).confidence == pytest.approx(0.90)
+    assert known(store, new).superseded_by == old
+
+
+#: Statements of one past: amended, amended again, repeated, added to, by who may and by who may not.
+PAST = [
+    (NPM, 1, "user"),
+    (PNPM, 2, "user"),
+    (NPM, 4, "user"),
+    ("Releases are cut on Fridays.", 1, "assistant"),
+    ("Releases are cut on Tuesdays.", 3, "user"),
+    ("Releases are cut on Mondays.", 5, "assistant"),
+    ("The config file is called `app.toml`.", 1, "user"),
+    ("`app.toml` was renamed to `settings.toml`.", 6, "user"),
+    ("A release needs the changelog and a signed tag.", 6, "user"),
+]
+
+
+@settings(max_examples=8, deadline=None)
+@given(order=st.permutations(range(len(PAST))))
+def test_the_order_in_which_a_past_is_heard_does_not_matter(
+    tmp_path_factory: pytest.TempPathFactory, order: list[int]
+) -> None:
+    def heard(indices: list[int]) -> list[tuple[object, ...]]:
+        store = Store(tmp_path_factory.mktemp("past") / "csmd.db", now=NOW)
+        for index in indices:
+            text, day, authority = PAST[index]
+            say(store, text, day, authority=authority)
+        found = store.read(lambda rows: memories.listing(rows, projects=None))
+        edges = sorted(edge for one in found for edge in links(store, one.id))
+        queue = sorted(waiting(store))
+        store.close()
+        return [
+            *sorted((one.text.strip("."), one.confidence, one.hot_until, one.warm_until, by_text(found, one)) for one in found),
+            len(edges), len(queue),
+        ]  # fmt: skip
+
+    in_time = tmp_path_factory.getbasetemp() / "in-time"
+    if not in_time.exists():
+        in_time.write_text(repr(heard(list(range(len(PAST))))))
+    assert repr(heard(order)) == in_time.read_text()
+
+
+def by_text(found: list[Memory], memory: Memory) -> str:
+    return next((one.text for one in found if one.id == memory.superseded_by), "")
+
+
+def test_who_has_less_authority_overturns_nothing_and_is_put_before_a_person(store: Store) -> None:
+    old = say(store, NPM, 1)
+    new = say(store, PNPM, 2, authority="assistant")
+    assert known(store, old).superseded_by == ""
+    assert waiting(store) == [(old, new)]
+
+
+def test_what_a_user_says_overturns_what_the_assistant_claimed(store: Store) -> None:
+    old = say(store, "The deadlock is caused by the connection pool.", 1, authority="assistant")
+    new = say(store, "The deadlock is not caused by the connection pool.", 2)
+    assert known(store, old).superseded_by == new
+
+
+def test_external_words_overturn_nothing(store: Store) -> None:
+    old = say(store, NPM, 1, authority="external")
+    say(store, PNPM, 2, authority="external")
+    assert (known(store, old).superseded_by, waiting(store)) == ("", [])
+
+
+def test_what_is_pinned_is_not_lowered_and_put_before_a_person(store: Store) -> None:
+    old, new = say(store, NPM, 1, pinned=True), say(store, PNPM, 2)
+    assert (known(store, old).superseded_by, known(store, old).confidence) == ("", pytest.approx(0.85))
+    assert waiting(store) == [(old, new)]
+
+
+def test_projects_do_not_overturn_each_other(store: Store) -> None:
+    old = say(store, NPM, 1, name="alpha")
+    say(store, PNPM, 2, name="beta")
+    assert known(store, old).superseded_by == ""
+
+
+def test_a_wrong_one_that_a_person_undoes_is_given_back_exactly_and_not_made_again(store: Store) -> None:
+    old = say(store, NPM, 1)
+    before = known(store, old)
+    new = say(store, PNPM, 2)
+    assert replace(undo(store, old), version=before.version) == before
+    assert links(store, old) == []
+    say(store, "Use pnpm in the web client, not npm!", 3)  # confirms the new one, and all is looked at again
+    assert known(store, new).confidence > 0.85
+    assert known(store, old).superseded_by == ""
+    with pytest.raises(BadInput):
+        undo(store, old)
+
+
+def test_a_confirmation_in_between_survives_an_undo(store: Store) -> None:
+    old, _ = say(store, NPM, 1), say(store, PNPM, 5)
+    say(store, "use npm in the web client", 2)
+    assert known(store, old).superseded_by
+    assert undo(store, old).confidence == pytest.approx(0.90)
+
+
+def test_a_person_has_one_memory_supersede_another_and_no_rule_takes_it_back(store: Store) -> None:
+    old, new = say(store, "Ask before deleting files", 1), say(store, "Delete without asking in CI", 2)
+
+    def by_hand(rows: Rows) -> Memory:
+        one, other = (memories.by_id(rows, ident) for ident in (old, new))
+        return stage_supersede.by_hand(rows, one, other, by=stage_supersede.PERSON, now=NOW)  # type: ignore[arg-type]
+
+    assert store.write(by_hand).superseded_by == new
+    say(store, "ask before deleting files", 3)
+    assert known(store, old).superseded_by == new
+    assert undo(store, old).superseded_by == ""
+
+
+def test_a_memory_that_goes_lets_what_it_superseded_hold_again(store: Store) -> None:
+    old = say(store, NPM, 1)
+    before = known(store, old)
+    new = say(store, PNPM, 2)
+    store.write(lambda rows: memories.delete(rows, memories.by_id(rows, new)))  # type: ignore[arg-type]
+    assert replace(known(store, old), version=before.version) == before
+
+
+def test_what_was_said_under_an_old_name_is_overturned_under_the_new_one(store: Store) -> None:
+    for order in itertools.permutations(range(3)):
+        said = [
+            ("`app.toml` listens on port 80", 1), ("`app.toml` was renamed to `settings.toml`", 2),
+            ("`settings.toml` listens on port 90", 3),
+        ]  # fmt: skip
+        name = "".join(map(str, order))
+        ids = {index: say(store, *said[index], name=name) for index in order}
+        assert known(store, ids[0]).superseded_by == ids[2]
