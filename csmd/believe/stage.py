@@ -19,6 +19,8 @@ BATCH = 10
 #: A memory that the assistant asked to be kept, without anybody having said it (design section 2).
 MODEL_SAVED = "model_saved"
 EXPLICIT = "remember"
+#: With the turn that states it a memory names at most four (design section 2).
+MOST_BESIDE = 3
 
 
 def believe(store: Store) -> tuple[int, int]:
@@ -71,6 +73,7 @@ def remember(
     if known is not None:
         if origin != MODEL_SAVED:
             _confirm(rows, known, statement, source, pinned=pinned)
+            _note_beside(rows, known.seq, statement, source)
         return known.id, False
     explicit = EXPLICIT in statement.reasons or pinned
     decay: Decay = "permanent" if pinned else CATEGORIES[statement.category].decay
@@ -105,8 +108,15 @@ def remember(
         pinned=pinned,
         provenance=(source,),
     )
-    memories.insert(rows, memory, text_hash=text_hash)
+    seq = memories.insert(rows, memory, text_hash=text_hash)
+    _note_beside(rows, seq, statement, source)
     return memory.id, True
+
+
+def _note_beside(rows: Rows, seq: int, statement: Statement, source: Provenance) -> None:
+    """Cites the turns that are the other half of a statement."""
+    for uuid in statement.also[:MOST_BESIDE]:
+        memories.add_provenance(rows, seq, replace(source, uuid=uuid, role="beside"))
 
 
 def is_forgotten(rows: Rows, statement: Statement, *, key: bytes) -> bool:

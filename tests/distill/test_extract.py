@@ -1,4 +1,4 @@
-"""Which turns are sources and which of their sentences are chosen; whatever comes in, the limits hold."""
+"""Which units of a turn are chosen and what they are told with; whatever comes in, the limits hold."""
 
 from __future__ import annotations
 
@@ -22,38 +22,6 @@ def turn(text: str, kind: TurnKind = "user", seq: int = 1) -> StoredTurn:
 
 def said(text: str, kind: TurnKind = "user") -> list[str]:
     return [statement.text for statement in extract.statements(turn(text, kind))]
-
-
-def sources(*kinds: TurnKind, settled: bool) -> list[int]:
-    turns = [turn("text", kind, seq) for seq, kind in enumerate(kinds)]
-    return [source.seq for source in extract.final_turns(turns, settled=settled)]
-
-
-# --- sources
-
-
-def test_the_last_assistant_text_before_the_next_user_turn_is_a_source() -> None:
-    assert sources("user", "assistant", "tool_call", "tool_result", "assistant", "user", settled=True) == [0, 4, 5]
-
-
-def test_a_trailing_assistant_text_is_a_source_only_when_settled() -> None:
-    assert sources("user", "assistant", settled=True) == [0, 1]
-    assert sources("user", "assistant", settled=False) == [0]
-    assert sources("user", "assistant", "tool_call", "tool_result", settled=True) == [0, 1]
-
-
-def test_an_assistant_text_followed_by_tools_and_a_user_turn_is_final() -> None:
-    assert sources("assistant", "tool_call", "tool_result", "user", settled=False) == [0, 3]
-
-
-def test_summaries_commands_and_notifications_are_no_sources_and_end_nothing() -> None:
-    assert sources("user", "assistant", "notification", "command", "summary", "assistant", settled=True) == [0, 5]
-    for kind in ("summary", "command", "notification", "tool_call", "tool_result"):
-        assert said("we use uv here, not pip", kind) == []
-
-
-def test_no_turns_have_no_sources() -> None:
-    assert extract.final_turns([], settled=True) == []
 
 
 # --- what is chosen
