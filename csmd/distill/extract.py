@@ -177,8 +177,14 @@ def _options(
     return [
         Option(unit, features.features(unit, around), unit.first == unit.last and plain[unit.first])
         for unit in units.units(found)
-        if sum(plain[unit.first : unit.last + 1]) < 2  # two things that are plain are two statements
+        if not any(plain[unit.first : unit.last + 1]) or _adds(unit, plain, around.tables)
     ]
+
+
+def _adds(unit: Unit, plain: Sequence[bool], tables: Sequence[float]) -> bool:
+    """Whether what stands with something plain adds to it: neither plain itself, nor nothing by the tables."""
+    places = range(unit.first, unit.last + 1)
+    return sum(plain[place] for place in places) == 1 and all(tables[place] > 0 for place in places)
 
 
 def _choose(
@@ -194,8 +200,7 @@ def _choose(
     """The best units that reach their bar and say something that none before them says."""
     found: list[Chosen] = []
     further = max(first, model.bars.further)
-    weighed = sorted((-model.of(option.features), option.unit, option.plain) for option in options)
-    for value, unit, plain in weighed:
+    for value, unit, plain in sorted((-model.of(option.features), option.unit, option.plain) for option in options):
         if len(found) == MAX_STATEMENTS:
             break
         if -value < (further if found else first) and not plain:

@@ -78,6 +78,8 @@ def features(unit: Unit, around: Around) -> Features:
         "good section": first.section > 0,
         "poor section": first.section < 0,
         "document": around.document,
+        "document's point": around.document and first.section > 0,
+        "document's detail": around.document and first.section < 0,
         "one row": first.row == around.pieces[unit.last].row,
         "leads in": first.leads,
         "code": min(3, unit.text.count("`") // 2) / 3,
