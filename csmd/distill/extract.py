@@ -15,7 +15,7 @@ from functools import lru_cache
 from typing import NamedTuple
 
 from csmd.distill import features, units, worth
-from csmd.distill.classify import REMEMBER, weigh
+from csmd.distill.classify import REMEMBER, Classification, weigh
 from csmd.distill.features import Around, Features
 from csmd.distill.sources import Role, Source
 from csmd.distill.units import Piece, Speaker, Unit
@@ -27,8 +27,9 @@ MAX_STATEMENTS = 3
 #: From this many rows of prose a user's text is something pasted, and few of its sentences are the user's point.
 DOCUMENT_ROWS = 14
 #: What a user says with a cue this clear ("remember", "I prefer", "we use"), and this worth keeping by the tables, is a
-#: statement however short it is.
+#: statement however short it is; where it is short, less will do: the model was trained where people say much.
 PLAIN_CLARITY, PLAIN_VALUE = 0.80, 0.70
+SHORT_CLARITY, SHORT_VALUE, SHORT_WORDS = 0.72, 0.60, 8
 #: Two units of which one has this share of its content words in common with the other say the same.
 SAME = 0.4
 #: A statement cites the other half of its exchange, too, when it has this share of its words from there.
@@ -173,12 +174,21 @@ def _options(
         tools=tools,
     )
     speech = role == "prompt" and not document
-    plain = [speech and one is not None and one.clarity >= PLAIN_CLARITY and one.value >= PLAIN_VALUE for one in judged]
+    plain = [speech and _is_plain(piece, one) for piece, one in zip(found, judged, strict=True)]
     return [
         Option(unit, features.features(unit, around), unit.first == unit.last and plain[unit.first])
         for unit in units.units(found)
         if not any(plain[unit.first : unit.last + 1]) or _adds(unit, plain, around.tables)
     ]
+
+
+def _is_plain(piece: Piece, judged: Classification | None) -> bool:
+    """Whether the tables alone make a sentence of a user's a statement."""
+    if judged is None:
+        return False
+    short = len(piece.content) <= SHORT_WORDS
+    clarity, value = (SHORT_CLARITY, SHORT_VALUE) if short else (PLAIN_CLARITY, PLAIN_VALUE)
+    return judged.clarity >= clarity and judged.value >= value
 
 
 def _adds(unit: Unit, plain: Sequence[bool], tables: Sequence[float]) -> bool:

@@ -60,7 +60,7 @@ REFUSED: tuple[tuple[str, str, re.Pattern[str]], ...] = (
         r"^\W{0,3}(?:(?:would|do) you (?:like|want)|want me|should i|shall i|let me know|ready to|feel free)\b", re.I)),
     ("question", "ua", re.compile(
         r"^\W{0,3}(?:(?:ok|and|so|but|hmm|also),? )?(?:should i|shall i|what|how|when|where|who|which|do we have"
-        r"|are there|is there|does it|do i)\b[^.!]{0,300}\?$", re.I)),
+        r"|are there|is there|does it|do i)\b.{0,300}\?$", re.I)),
     ("look", "ua", re.compile(
         r"^\W{0,3}(?:(?:and|so|yes|ok),? )?(?:can|could) you (?:please |also |again )?(?:take a look|check|look"
         r"|have a look)[\w ]{0,24}[?.:]?$", re.I)),
@@ -111,7 +111,7 @@ class Unit(NamedTuple):
 
 def pieces(text: str, speaker: Speaker) -> list[Piece]:
     """The sentences of what `speaker` said, in order, those that cannot stand included."""
-    rows = _rows(_bounded(_own_words(text) if speaker == "user" else text))
+    rows = _rows(_bounded(text, own_words=speaker == "user"))
     found: list[Piece] = []
     for number, (row, part, section) in enumerate(rows):
         for sentence in sentences(row):
@@ -157,10 +157,11 @@ def _own_words(text: str) -> str:
     return "\n".join(line for line in text.splitlines() if not line.lstrip().startswith(">"))
 
 
-def _bounded(text: str) -> str:
+def _bounded(text: str, *, own_words: bool) -> str:
     """The head and tail of `text`, lines cut, without fenced insertions."""
     if len(text) > HEAD + TAIL:
         text = f"{text[:HEAD]}\n\n{text[-TAIL:]}"
+    text = _own_words(text) if own_words else text
     text = "\n".join(line[:MAX_LINE] for line in text.splitlines())
     kept: list[str] = []
     at = depth = 0
