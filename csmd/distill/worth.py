@@ -7,14 +7,15 @@ is missing or is not what it should be makes the choice fall back to the tables,
 
 from __future__ import annotations
 
-import json
 import math
 from collections.abc import Mapping
 from dataclasses import dataclass
 from functools import cache
 from pathlib import Path
 
+from csmd import wire
 from csmd.distill.features import Features
+from csmd.errors import BadInput
 
 WEIGHTS = Path(__file__).with_name("worth.json")
 FORMAT = 1
@@ -79,11 +80,11 @@ def shipped() -> Worth:
 def load(path: Path) -> Worth:
     """The model in a file; TABLES where there is none, or none of this format."""
     try:
-        held = json.loads(path.read_text(encoding="utf-8"))
+        held = wire.loads(path.read_bytes())
         if held["format"] != FORMAT:
             return TABLES
         weights = {str(name): float(weight) for name, weight in held["weights"].items()}
         bars = Bars(**{name: float(bar) for name, bar in held["bars"].items()})
         return Worth(model=str(held["name"]), weights=weights, bars=bars)
-    except (OSError, ValueError, KeyError, TypeError, AttributeError):
+    except (OSError, BadInput, ValueError, KeyError, TypeError, AttributeError):
         return TABLES

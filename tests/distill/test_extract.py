@@ -59,7 +59,10 @@ def test_words_that_only_look_like_a_lead_in_stay() -> None:
 
 
 def test_who_says_it_is_its_authority() -> None:
-    text = "The root cause was that `FileModificationTools` was missing the `replace` tool."
+    text = (
+        "The root cause was that `FileModificationTools` was missing the `replace` tool, so files that were changed by "
+        "it did not appear in the checkpoint and `ComputeDeletedFiles` dropped them."
+    )
     assert [statement.authority for statement in extract.statements(turn(text))] == ["user"]
     assert [statement.authority for statement in extract.statements(turn(text, "assistant"))] == ["assistant"]
 
