@@ -7,6 +7,7 @@ from pathlib import PurePath
 from csmd import text
 from csmd.distill import extract, sources
 from csmd.model import StoredTurn, TurnKind
+from csmd.store import beside as beside_of
 from csmd.store import cursors, journal, memories, tampered
 from csmd.store.core import Store
 from csmd.store.cursors import Behind
@@ -65,7 +66,7 @@ def distill(store: Store, session: Behind, *, settled: bool) -> int:
         for one in late:
             text_hash = text.keyed_hash(one.statement.text, store.hash_key)
             for uuid in one.statement.also:
-                memories.cite_beside(rows, one.turn, beside[uuid], text_hash=text_hash)
+                beside_of.cite_beside(rows, one.turn, beside[uuid], text_hash=text_hash)
         cursors.move_cursor(rows, STAGE, str(session.session_seq), max(reached, session.position))
         return new
 

@@ -42,24 +42,6 @@ def add_statement(rows: Rows, statement: Statement, turn: StoredTurn, *, session
     return added is not None
 
 
-def cite_beside(rows: Rows, turn: StoredTurn, beside: StoredTurn, *, text_hash: str) -> None:
-    """Notes that the turn `beside` is the other half of a statement that was stored before, and of its memory."""
-    rows.run(
-        "update statements set also = :uuid where turn_seq = :turn and text_hash = :hash and also = ''",
-        uuid=beside.uuid,
-        turn=turn.seq,
-        hash=text_hash,
-    )
-    for (seq,) in rows.all(
-        "select m.seq from provenance p join memories m on m.seq = p.memory_seq where p.uuid = :uuid and m.text_hash = :hash",
-        uuid=turn.uuid,
-        hash=text_hash,
-    ):
-        add_provenance(
-            rows, int(seq), Provenance(uuid=beside.uuid, session_id=beside.session_id, at=beside.at, role="beside")
-        )
-
-
 def statements_after(rows: Rows, seq: int, *, limit: int) -> list[tuple[int, Statement, str, str, str, int, str]]:
     """(seq, statement, uuid, session id, time, project, text hash) of statements past a cursor, in order."""
     return [
