@@ -208,7 +208,10 @@ class Project:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Statement:
-    """A sentence somebody said that is worth keeping, as distilled; `reasons` name the rules that chose it."""
+    """A sentence somebody said that is worth keeping, as distilled; `reasons` name the rules that chose it.
+
+    `also` names further turns, at most three, that say the same or are its other half.
+    """
 
     text: str
     gate: Gate
@@ -216,6 +219,7 @@ class Statement:
     confidence: float
     authority: Authority
     reasons: tuple[str, ...] = ()
+    also: tuple[str, ...] = ()
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -305,12 +309,15 @@ class Candidate:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Provenance:
-    """Where a memory was said: the turn's uuid, its session, when, and in which role."""
+    """Where a memory was said: the turn's uuid, its session, when, and in which role.
+
+    What stands `beside` is the other half of the exchange it was said in: it tells more, and says nothing by itself.
+    """
 
     uuid: str
     session_id: str
     at: str
-    role: Literal["states", "confirms"] = "states"
+    role: Literal["states", "confirms", "beside"] = "states"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

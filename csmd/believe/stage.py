@@ -19,6 +19,8 @@ BATCH = 10
 #: A memory that the assistant asked to be kept, without anybody having said it (design section 2).
 MODEL_SAVED = "model_saved"
 EXPLICIT = "remember"
+#: With the turn that states it a memory names at most four (design section 2).
+MOST_BESIDE = 3
 
 
 def believe(store: Store) -> tuple[int, int]:
@@ -73,6 +75,7 @@ def remember(
         known = upkeep.kept(rows, known)
         if origin != MODEL_SAVED:
             confirm(rows, known, statement, source, pinned=pinned)
+            _note_beside(rows, known.seq, statement, source)
             stage_supersede.settle(rows, known.id)
         return known.id, False
     explicit = EXPLICIT in statement.reasons or pinned
@@ -110,7 +113,8 @@ def remember(
         pinned=pinned,
         provenance=(source,),
     )
-    memories.insert(rows, memory, text_hash=text_hash)
+    seq = memories.insert(rows, memory, text_hash=text_hash)
+    _note_beside(rows, seq, statement, source)
     stage_supersede.settle(rows, memory.id)
     return memory.id, True
 
@@ -133,6 +137,12 @@ def _place(rows: Rows, statement: Statement, project: int) -> tuple[Scope, int]:
     """Where a statement said in a project holds: (scope, row of the project or of everywhere)."""
     scope = score.scope(statement.text, gate=statement.gate, project_name=projects.name_of(rows, project))
     return scope, project if scope == "project" else projects.everywhere(rows, project)
+
+
+def _note_beside(rows: Rows, seq: int, statement: Statement, source: Provenance) -> None:
+    """Cites the turns that are the other half of a statement."""
+    for uuid in statement.also[:MOST_BESIDE]:
+        memories.add_provenance(rows, seq, replace(source, uuid=uuid, role="beside"))
 
 
 def is_forgotten(rows: Rows, statement: Statement, *, key: bytes) -> bool:

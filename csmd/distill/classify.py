@@ -10,12 +10,11 @@ from __future__ import annotations
 
 import re
 from dataclasses import dataclass
-from typing import Literal, NamedTuple
+from typing import NamedTuple
 
+from csmd.distill.units import Speaker
 from csmd.model import CATEGORIES, Category, Gate
 from csmd.text import words
-
-Speaker = Literal["user", "assistant"]
 
 #: What a sentence's value must reach.
 WORTH = {"user": 0.50, "assistant": 0.60}
@@ -48,11 +47,15 @@ class Form(NamedTuple):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Classification:
-    """What a sentence is and how much it is worth; `reasons` name every cue that matched, the clearest first."""
+    """What a sentence is, how plainly it says so and how much it is worth, each 0-1 or a little more.
+
+    `reasons` name every cue that matched, the clearest first.
+    """
 
     gate: Gate
     category: Category
     confidence: float
+    clarity: float
     value: float
     reasons: tuple[str, ...]
 
@@ -237,13 +240,26 @@ LENGTH: dict[Speaker, tuple[tuple[int, float], ...]] = {
 
 
 def classify(sentence: str, *, kind: Speaker) -> Classification | None:
-    """What `sentence`, said by `kind`, is as a memory; None when it is not worth keeping."""
+    """What `sentence`, said by `kind`, is as a memory; None when the tables alone would not keep it."""
+    found = weigh(sentence, kind=kind)
+    return found if found.reasons and found.value >= WORTH[kind] else None
+
+
+def weigh(sentence: str, *, kind: Speaker) -> Classification:
+    """What `sentence`, said by `kind`, would be as a memory, and what the tables give for it; without reasons nothing."""
     said = sentence.strip()[:MAX_SENTENCE]
     remembered = REMEMBER.match(said) if kind == "user" else None
     told = said[remembered.end() :].lstrip() if remembered else said
     found = [cue for cue in CUES if kind[0] in cue.speakers and cue.pattern.search(told)]
     if not found and not remembered:
-        return None
+        return Classification(
+            gate="epistemic",
+            category="fact",
+            confidence=confidence_of("fact", 0.0, kind),
+            clarity=0.0,
+            value=0.0,
+            reasons=(),
+        )
     best = max(found, key=lambda cue: cue.clarity, default=None)
     gate: Gate = best.gate if best else "epistemic"
     category: Category = best.category if best else "fact"
@@ -254,13 +270,12 @@ def classify(sentence: str, *, kind: Speaker) -> Classification | None:
     value += 0.05 * min(3, max(0, len(found) - 1))
     if remembered:
         value = max(value, 1.0) if count > 2 else 0.0
-    if value < WORTH[kind]:
-        return None
     reasons = [cue.reason for cue in sorted(found, key=lambda cue: -cue.clarity)]
     return Classification(
         gate=gate,
         category=category,
         confidence=confidence_of(category, clarity, kind),
+        clarity=clarity,
         value=round(value, 3),
         reasons=("remember", *reasons) if remembered else tuple(reasons),
     )

@@ -1,34 +1,45 @@
-"""Which sentences of a turn are statements worth keeping: clean, split, refuse, classify, choose; pure.
+"""Which units of an exchange are statements: weigh, choose, tell; pure.
 
-Sources are what users said and what the assistant said last before they spoke again. At most three statements a turn,
-each of one or two neighbouring sentences that stand on their own. What is looked at is bounded before any other work,
-so that a megabyte costs what a page costs.
+An exchange is a prompt and the reply to it. The prompt is distilled at once; what its reply may add is weighed with
+what was chosen from the prompt in view, so that an exchange gives one statement where one says it all. The choice
+depends on nothing but the two texts: whenever they come, and however often, it is the same.
 """
 
 from __future__ import annotations
 
 import re
+from collections import Counter
 from collections.abc import Sequence
+from dataclasses import replace
+from functools import lru_cache
 from typing import NamedTuple
 
-from csmd.distill import kind, resolve
-from csmd.distill.classify import Classification, Speaker, classify
-from csmd.model import PROMPTS, Statement, StoredTurn
-from csmd.text import content_words, lines_of_prose, sentences, squeeze, without_code
+from csmd.distill import features, kind, resolve, units, worth
+from csmd.distill.classify import Classification, weigh
+from csmd.distill.features import Around, Features
+from csmd.distill.sources import Role, Source
+from csmd.distill.units import Piece, Speaker, Unit
+from csmd.distill.worth import Worth
+from csmd.model import PROMPTS, Authority, Statement, StoredTurn
+from csmd.text import content_words, words
 
 MAX_STATEMENTS = 3
-MAX_CONTENT_WORDS = 45
-MAX_CHARACTERS = 600
-#: How much of a turn is looked at: its beginning and its end, in characters; then rows of prose.
-HEAD, TAIL, MAX_LINE, MAX_ROWS = 14_000, 6_000, 2_000, 200
 #: From this many rows of prose a user's text is something pasted, and few of its sentences are the user's point.
 DOCUMENT_ROWS = 14
-#: The first statement of a turn must only be worth keeping; a further one must be worth this much.
-FURTHER = {"user": 0.90, "document": 0.95, "assistant": 1.25}
-#: Two sentences are taken together when the second adds to the first; what that adds to their value.
-PAIR_BONUS = 0.12
-#: Two neighbours that are each worth this much are two statements, not one.
-APART = 0.90
+#: What a user says with a cue this clear ("remember", "I prefer", "we use"), and this worth keeping by the tables, is a
+#: statement however short it is; where it is short, less will do: the model was trained where people say much.
+PLAIN_CLARITY, PLAIN_VALUE = 0.80, 0.70
+SHORT_CLARITY, SHORT_VALUE, SHORT_WORDS = 0.72, 0.60, 8
+#: Two units of which one has this share of its content words in common with the other say the same.
+SAME = 0.4
+#: A statement cites the other half of its exchange, too, when it has this share of its words from there.
+CITES = {"prompt": 0.15, "reply": 0.05}
+#: How much of the other half of an exchange is compared with.
+COMPARED = 20_000
+#: And of a prompt to tell how long it is.
+PROMPT_CHARACTERS = 3_000
+#: Cues that mean the author in speech and nobody in particular in a document.
+LOUD = frozenset({"always", "do_not", "before_after", "should", "from_now_on"})
 
 #: Text that a program wrote in the user's name: the turn says nothing.
 NOT_SAID = re.compile(
@@ -37,215 +48,221 @@ NOT_SAID = re.compile(
     r"|Caveat: |Stop hook feedback|Operation stopped by hook|Base directory for this skill"
     r"|This session is being continued|/[\w:.-]+(?:\s|$))"
 )
-#: What programs put around or into a user's words, and csmd's own injections.
-_FENCE = re.compile(
-    r"<(/?)(system-reminder|system_instruction|ide_[a-z_]{1,40}|csmd-[a-z-]{1,40})\b[^<>]{0,300}>", re.I
-)
-_HEADING = re.compile(r"^ {0,3}#{1,6}[ \t]+(.{1,200})$", re.MULTILINE)
-#: Sections that carry a document's point, and sections that carry none.
-GOOD_SECTION = re.compile(
-    r"\b(?:context|root cause|cause|problem|decisions?|why|background|summary|finding|goal|rationale"
-    r"|key|constraint|fix)",
-    re.I,
-)
-POOR_SECTION = re.compile(
-    r"\b(?:verification|test(?:s|ing)?( plan)?|files|steps|checklist|todo|next|usage|example|implementation)", re.I
-)
-SECTION_WEIGHT = 0.10
-#: Cues that mean the author in speech and nobody in particular in a document.
-LOUD = frozenset({"always", "do_not", "before_after", "should", "from_now_on"})
-
-_EMPHASIS = re.compile(r"(?<!\w)(\*{1,3}|_{2,3}|~~)(?=\S)|(?<=\S)(\*{1,3}|_{2,3}|~~)(?!\w)")
-_MARKS = re.compile(r"^(?:[✅✓✔❌⚠🔴🟡🔵🟢🎉⏺►→•]️?\s*){1,3}(?=\S)")
-
-#: (what it is, first letters of whom it holds for, pattern): a sentence that matches any is not a statement.
-# fmt: off
-REFUSED: tuple[tuple[str, str, re.Pattern[str]], ...] = (
-    ("narration", "a", re.compile(
-        r"^\W{0,3}(?:(?:good|great|perfect|excellent|ok(?:ay)?|now|first|next|alright|done)[,.!: -]{1,3}){0,2}"
-        r"(?:let me|let's (?:see|check|look)|i['’]ll|i will|i['’]m going to|i am going to|now i|now let"
-        r"|here['’]s|here is|here are|i can see|i see)\b", re.I)),
-    ("greeting", "ua", re.compile(
-        r"^\W{0,3}(?:hi|hello|hey|thanks?|thank you|great|perfect|nice|cool|good morning|yes|no|ok|okay|sure"
-        r"|done|you['’]re right)\b[\w ,']{0,20}[.!]*$", re.I)),
-    ("to-do", "ua", re.compile(r"^\W{0,3}\[[ xX]\]|^(?:☐|☑|☒|TODO:)")),
-    ("counts", "ua", re.compile(
-        r"\b\d+ (?:tests? )?(?:pass(?:ed|ing)|failed|skipped)\b|^\W{0,3}(?:all )?(?:tests?|build"
-        r"|lint)\b.{0,30}\b(?:pass(?:es|ed)?|clean|succeed\w*)\b.{0,20}$", re.I)),
-    ("diff", "ua", re.compile(r"^(?:[+-]{1,3}\s?[\w/{}()#*]|@@|diff --git|index [0-9a-f]{6})")),
-    ("trace", "ua", re.compile(
-        r"^\s{0,8}(?:at [\w$.<>]{2,80} ?\(|File \"[^\"]{1,200}\", line|Traceback|panic:|goroutine \d)|\.(?:go|py"
-        r"|js|ts|rs|java):\d+:\d+")),
-    ("offer", "a", re.compile(
-        r"^\W{0,3}(?:(?:would|do) you (?:like|want)|want me|should i|shall i|let me know|ready to|feel free)\b", re.I)),
-    ("look", "ua", re.compile(
-        r"^\W{0,3}(?:(?:and|so|yes|ok),? )?(?:can|could) you (?:please |also |again )?(?:take a look|check|look"
-        r"|have a look)[\w ]{0,24}[?.:]?$", re.I)),
-    ("log", "ua", re.compile(
-        r"^(?:\W{0,3}(?:error|fatal|warning|usage|exit code|failed to [\w ]{2,40}):|❯|\$ |> |⎿|│|├|└|•\s{2,}"
-        r"|\d{4}-\d\d-\d\d[T ]\d\d:)", re.I)),
-)
-# fmt: on
-_CODE_LINE = re.compile(
-    r"[{};]\s*$|^[\w.,\[\] ]{1,60} :?= \S{1,80}\(|^from [\w.]{1,80} import |^import [\w.]{1,80}$"
-    r"|^[\w.]{1,80}\([^)]{0,200}\)$"
-)
-_WORDY = re.compile(r"[^\W\d_]{2,}")
 
 
-class Unit(NamedTuple):
-    """One or two neighbouring sentences: where they stand, what they say, what their section adds."""
+class Chosen(NamedTuple):
+    """A statement with the unit it was made of and its turn."""
 
-    first: int
-    last: int
-    text: str
-    bonus: float
+    turn: StoredTurn
+    unit: Unit
+    statement: Statement
 
 
-class Choice(NamedTuple):
-    """A unit that is worth keeping, with its classification and its value in this turn."""
+class Option(NamedTuple):
+    """A unit that could be chosen: its features, and whether the tables find it plain whatever its form."""
 
     unit: Unit
-    kind: Classification
-    value: float
+    features: Features
+    plain: bool
 
 
-def final_turns(turns: Sequence[StoredTurn], *, settled: bool) -> list[StoredTurn]:
-    """The sources among one stream's `turns`, in order: every user turn and the last assistant text before the next.
+def from_prompt(
+    turn: StoredTurn, model: Worth | None = None, options: Sequence[Option] | None = None, *, before: str = ""
+) -> list[Chosen]:
+    """At most three statements of what somebody asked or told the assistant, best first; `options` spare the weighing.
 
-    A trailing assistant text counts when `settled`; otherwise more of the same message may still come. Notifications,
-    commands, summaries and tool traffic are no sources and end nothing.
+    `before` is what the assistant said before it.
     """
-    found: list[StoredTurn] = []
-    last: StoredTurn | None = None
-    for turn in turns:
-        if turn.kind in PROMPTS:
-            if last is not None:
-                found.append(last)
-            found.append(turn)
-            last = None
-        elif turn.kind == "assistant" and turn.text.strip():
-            last = turn
-    if settled and last is not None:
-        found.append(last)
-    return found
+    if turn.kind not in PROMPTS:
+        return []
+    model = model or worth.shipped()
+    authority: Authority = "user" if turn.kind == "user" else "assistant"
+    options = of_prompt(turn) if options is None else options
+    return _choose(turn, options, model, first=model.bars.prompt, authority=authority, before=before)
+
+
+def from_reply(
+    source: Source,
+    prompt: StoredTurn | None,
+    *,
+    given: Sequence[Chosen] = (),
+    model: Worth | None = None,
+    options: Sequence[Option] | None = None,
+) -> list[Chosen]:
+    """At most three statements of a reply, or of a part of one, to `prompt`; `given` was chosen from it before."""
+    if source.turn.kind != "assistant":
+        return []
+    model = model or worth.shipped()
+    options = of_reply(source, prompt) if options is None else options
+    bars = model.bars
+    first = bars.midway if source.role == "midway" else bars.reply_too if given else bars.reply
+    before = prompt.text if prompt is not None else ""
+    return _choose(
+        source.turn, options, model, first=first, authority="assistant", given=given, prompt=prompt, before=before
+    )
+
+
+def chosen(found: Sequence[Source], *, model: Worth | None = None, before: str = "") -> list[Chosen]:
+    """The statements of a conversation's sources, in order; a prompt's cites the reply that speaks of the same.
+
+    `before` is what the assistant said before the first of them.
+    """
+    told: list[Chosen] = []
+    prompt: StoredTurn | None = None
+    given: list[Chosen] = []
+    for source in found:
+        if source.role == "prompt":
+            prompt = source.turn
+            told += (given := from_prompt(prompt, model, before=before))
+            continue
+        before = source.turn.text
+        more = from_reply(source, prompt, given=given, model=model)
+        if source.role == "reply":
+            told = [_with(one, source.turn) if one.turn is prompt else one for one in told]
+        told += more
+        given = [*given, *more]
+    return told
 
 
 def statements(turn: StoredTurn, *, before: str = "") -> list[Statement]:
-    """At most three statements of `turn`, best first; `before` is the text said before it."""
-    if turn.kind not in PROMPTS | {"assistant"} or NOT_SAID.match(turn.text):
+    """The statements of one turn by itself; `before` is what was said before it."""
+    role: Role = "prompt" if turn.kind in PROMPTS else "reply"
+    return [one.statement for one in chosen([Source(turn, role)], before=before)]
+
+
+def of_prompt(turn: StoredTurn) -> list[Option]:
+    """What could be chosen from a prompt."""
+    if NOT_SAID.match(turn.text):
         return []
     speaker: Speaker = "user" if turn.kind == "user" else "assistant"
-    rows = _rows(_bounded(_own_words(turn.text) if speaker == "user" else turn.text))
-    document = speaker == "user" and len(rows) > DOCUMENT_ROWS
-    manner = "document" if document else speaker
-    choices: list[Choice] = []
-    alone: dict[int, float] = {}
-    for unit in _units(rows, speaker, together=not document and speaker == "user"):
-        found = classify(unit.text, kind=speaker)
-        if found is None or (document and LOUD.issuperset(found.reasons)):
-            continue
-        pair = unit.last > unit.first
-        if not pair:
-            alone[unit.first] = found.value
-        elif min(alone.get(unit.first, 0.0), alone.get(unit.last, 0.0)) >= APART:
-            continue
-        choices.append(Choice(unit, found, found.value + unit.bonus + PAIR_BONUS * pair))
-    choices.sort(key=lambda choice: (-choice.value, choice.unit.first))
-    return _take(choices, manner, speaker, said=turn.text, before=before)
+    found = units.pieces(turn.text, speaker)
+    document = bool(found) and found[-1].row >= DOCUMENT_ROWS
+    return _options(found, speaker, "prompt", document=document, prompt_words=_length(turn))
 
 
-def _take(choices: list[Choice], manner: str, speaker: Speaker, *, said: str, before: str) -> list[Statement]:
-    found: list[Statement] = []
-    taken: set[int] = set()
-    for unit, chosen, value in choices:
-        if len(found) == MAX_STATEMENTS or (found and value < FURTHER[manner]):
+def of_reply(source: Source, prompt: StoredTurn | None) -> list[Option]:
+    """What could be chosen from a reply."""
+    return _options(
+        units.pieces(source.turn.text, "assistant"),
+        "assistant",
+        "reply",
+        prompt=_content(prompt),
+        prompt_words=_length(prompt),
+        tools=source.tools,
+    )
+
+
+def _options(
+    found: list[Piece],
+    speaker: Speaker,
+    role: str,
+    *,
+    prompt_words: int,
+    document: bool = False,
+    prompt: frozenset[str] = frozenset(),
+    tools: int = 0,
+) -> list[Option]:
+    judged = [weigh(piece.text, kind=speaker) if piece.stands else None for piece in found]
+    around = Around(
+        speaker=role,
+        pieces=found,
+        tables=[one.value if one else 0.0 for one in judged],
+        counts=Counter(word for piece in found for word in piece.content),
+        prompt=prompt,
+        prompt_words=prompt_words,
+        document=document,
+        tools=tools,
+    )
+    speech = role == "prompt" and not document
+    plain = [speech and _is_plain(piece, one) for piece, one in zip(found, judged, strict=True)]
+    return [
+        Option(unit, features.features(unit, around), unit.first == unit.last and plain[unit.first])
+        for unit in units.units(found)
+        if not any(plain[unit.first : unit.last + 1]) or _adds(unit, plain, around.tables)
+    ]
+
+
+def _is_plain(piece: Piece, judged: Classification | None) -> bool:
+    """Whether the tables alone make a sentence of a user's a statement."""
+    if judged is None:
+        return False
+    short = len(piece.content) <= SHORT_WORDS
+    clarity, value = (SHORT_CLARITY, SHORT_VALUE) if short else (PLAIN_CLARITY, PLAIN_VALUE)
+    return judged.clarity >= clarity and judged.value >= value
+
+
+def _adds(unit: Unit, plain: Sequence[bool], tables: Sequence[float]) -> bool:
+    """Whether what stands with something plain adds to it: neither plain itself, nor nothing by the tables."""
+    places = range(unit.first, unit.last + 1)
+    return sum(plain[place] for place in places) == 1 and all(tables[place] > 0 for place in places)
+
+
+def _choose(
+    turn: StoredTurn,
+    options: Sequence[Option],
+    model: Worth,
+    *,
+    first: float,
+    authority: Authority,
+    given: Sequence[Chosen] = (),
+    prompt: StoredTurn | None = None,
+    before: str = "",
+) -> list[Chosen]:
+    """The best units that reach their bar and say something that none before them says."""
+    found: list[Chosen] = []
+    further = max(first, model.bars.further)
+    for value, unit, plain in sorted((-model.of(option.features), option.unit, option.plain) for option in options):
+        if len(found) == MAX_STATEMENTS:
             break
-        where = set(range(unit.first, unit.last + 1))
-        told = resolve.told(unit.text)
-        if where & taken or not told:
+        if -value < (further if found else first) and not plain:
             continue
-        taken |= where
-        what = kind.kind(unit.text, speaker=speaker, before=before)
-        found.append(
-            Statement(
-                text=resolve.standalone(told, before=resolve.before_in(said, unit.text)),
-                gate=what.gate,
-                category=what.category,
-                confidence=what.confidence,
-                authority=speaker,
-                reasons=tuple(dict.fromkeys(chosen.reasons + what.reasons)),
-            )
-        )
+        if any(unit.meets(one.unit) for one in found) or any(_same(unit, one.unit) for one in (*given, *found)):
+            continue
+        if statement := _statement(turn, unit, authority, prompt, before):
+            found.append(Chosen(turn, unit, statement))
     return found
 
 
-def _own_words(text: str) -> str:
-    """What a user says, without what they quote: a question of the assistant's, a page, a mail."""
-    return "\n".join(line for line in text.splitlines() if not line.lstrip().startswith(">"))
+@lru_cache(maxsize=64)
+def _content(turn: StoredTurn | None) -> frozenset[str]:
+    return frozenset(content_words(turn.text[:COMPARED])) if turn is not None else frozenset()
 
 
-def _bounded(text: str) -> str:
-    """The head and tail of `text`, lines cut, without fenced insertions."""
-    if len(text) > HEAD + TAIL:
-        text = f"{text[:HEAD]}\n\n{text[-TAIL:]}"
-    text = "\n".join(line[:MAX_LINE] for line in text.splitlines())
-    kept: list[str] = []
-    at = depth = 0
-    for fence in _FENCE.finditer(text):
-        if depth == 0:
-            kept.append(text[at : fence.start()])
-        depth = max(0, depth - 1) if fence[1] else depth + 1
-        at = fence.end()
-    if depth == 0:
-        kept.append(text[at:])
-    return "\n".join(kept)
+def _length(turn: StoredTurn | None) -> int:
+    return len(words(turn.text[:PROMPT_CHARACTERS])) if turn is not None else 0
 
 
-def _rows(text: str) -> list[tuple[str, float]]:
-    """The rows of prose of `text` without headings, each with what its section adds to it."""
-    parts = _HEADING.split(without_code(text))
-    rows: list[tuple[str, float]] = []
-    for heading, body in [("", parts[0]), *zip(parts[1::2], parts[2::2], strict=True)]:
-        bonus = SECTION_WEIGHT * (bool(GOOD_SECTION.search(heading)) - bool(POOR_SECTION.search(heading)))
-        rows.extend((row, bonus) for row in lines_of_prose(body))
-    return rows if len(rows) <= MAX_ROWS else rows[: MAX_ROWS * 3 // 4] + rows[-(MAX_ROWS // 4) :]
+def _same(one: Unit, other: Unit) -> bool:
+    return len(one.content & other.content) > SAME * min(len(one.content), len(other.content))
 
 
-def _units(rows: list[tuple[str, float]], speaker: Speaker, *, together: bool) -> list[Unit]:
-    """Every acceptable sentence and every acceptable pair of neighbours; `together` lets a pair span two rows."""
-    found: list[Unit] = []
-    previous: Unit | None = None
-    place = 0
-    for row, bonus in rows:
-        if not together:
-            previous = None
-        for sentence in sentences(row):
-            place += 1
-            said = _plain(sentence)
-            if not _acceptable(said, speaker):
-                previous = None
-                continue
-            unit = Unit(place, place, said, bonus)
-            found.append(unit)
-            if previous is not None:
-                both = f"{previous.text} {said}"
-                if _fits(both):
-                    found.append(Unit(previous.first, place, both, bonus))
-            previous = unit
-    return [unit for unit in found if _fits(unit.text)]
+def cites(unit: Unit, other: StoredTurn | None, role: str) -> tuple[str, ...]:
+    """The uuid of the other half of an exchange when it speaks of the same as a unit of the prompt or the reply."""
+    if other is None or features.shared(unit, _content(other)) < CITES[role]:
+        return ()
+    return (other.uuid,)
 
 
-def _plain(sentence: str) -> str:
-    return squeeze(_EMPHASIS.sub("", _MARKS.sub("", sentence)))
+def _with(one: Chosen, reply: StoredTurn) -> Chosen:
+    """A prompt's statement that cites the reply, too, where that speaks of the same."""
+    also = cites(one.unit, reply, "prompt")
+    return one._replace(statement=replace(one.statement, also=also)) if also else one
 
 
-def _fits(said: str) -> bool:
-    return len(said) <= MAX_CHARACTERS and len(content_words(said)) <= MAX_CONTENT_WORDS
-
-
-def _acceptable(said: str, speaker: Speaker) -> bool:
-    """Whether a sentence could stand alone: prose, and none of what REFUSED names."""
-    if len(said) > MAX_LINE or said.endswith(":") or len(_WORDY.findall(said)) < 3 or _CODE_LINE.search(said):
-        return False
-    return not any(speaker[0] in speakers and pattern.search(said) for _, speakers, pattern in REFUSED)
+def _statement(
+    turn: StoredTurn, unit: Unit, authority: Authority, prompt: StoredTurn | None, before: str
+) -> Statement | None:
+    told = resolve.told(unit.text)
+    if not told:
+        return None
+    speaker: Speaker = "user" if authority == "user" else "assistant"
+    what = kind.kind(unit.text, speaker=speaker, before=before)
+    return Statement(
+        text=resolve.standalone(told, before=resolve.before_in(turn.text, unit.text)),
+        gate=what.gate,
+        category=what.category,
+        confidence=what.confidence,
+        authority=authority,
+        reasons=tuple(dict.fromkeys((*weigh(told, kind=speaker).reasons, *what.reasons))) or ("worth",),
+        also=cites(unit, prompt, "reply"),
+    )

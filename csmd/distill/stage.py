@@ -5,15 +5,16 @@ from __future__ import annotations
 from pathlib import PurePath
 
 from csmd import text
-from csmd.distill import extract
-from csmd.model import PROMPTS, Statement, StoredTurn, TurnKind
+from csmd.distill import extract, sources
+from csmd.model import StoredTurn, TurnKind
+from csmd.store import beside as beside_of
 from csmd.store import cursors, journal, memories, tampered
 from csmd.store.core import Store
 from csmd.store.cursors import Behind
 from csmd.store.sqlite import Rows
 
 STAGE = "distill"
-#: Kinds that can stand before a statement and give it its context.
+#: Kinds that somebody speaks in; between them tools work.
 SPOKEN: tuple[TurnKind, ...] = ("user", "relayed", "assistant", "summary")
 
 
@@ -31,44 +32,45 @@ def distill(store: Store, session: Behind, *, settled: bool) -> int:
     """Distils one conversation as far as it is decided; the number of new statements.
 
     While the assistant is at work its latest message may not be its last: then the cursor
-    stops at the last prompt and what follows is looked at again. What came after `session`
+    stops at the last source that is decided and what follows is looked at again, from the prompt of
+    its exchange on, so that what is chosen does not depend on when that was. What came after `session`
     was looked up waits: whether it is settled is not known. What only a hook reported gives no
     statement: the transcript says who spoke, an event anybody can forge. Nor does a transcript that
     a tool has written.
     """
 
-    def look(rows: Rows) -> list[StoredTurn]:
+    def look(rows: Rows) -> tuple[list[StoredTurn], int]:
         if tampered.is_noted(rows, text.keyed_hash(PurePath(session.path).name, store.hash_key)):
-            return []
-        after = max(0, session.position - 1)
-        return journal.stream_turns(rows, session.session_seq, after=after, kinds=SPOKEN, written=True)
+            return [], 0
+        begun = cursors.exchange_begun(rows, session.session_seq, at=session.position)
+        earlier = cursors.exchange_begun(rows, session.session_seq, at=max(0, begun - 1))
+        found = journal.stream_turns(rows, session.session_seq, after=max(0, earlier - 1), kinds=SPOKEN, written=True)
+        return [turn for turn in found if turn.ordinal <= session.turns], begun
 
-    turns = [turn for turn in store.read(look) if turn.ordinal <= session.turns]
-    before = next((turn.text for turn in turns if turn.ordinal <= session.position), "")
-    fresh = [turn for turn in turns if turn.ordinal > session.position]
-    found: list[tuple[StoredTurn, Statement]] = []
-    chosen = {turn.seq for turn in extract.final_turns(fresh, settled=settled)}
-    for turn in fresh:
-        if turn.seq in chosen:
-            found += [(turn, statement) for statement in extract.statements(turn, before=before)]
-        before = turn.text
-    prompts = [turn.ordinal for turn in fresh if turn.kind in PROMPTS]
-    reached = session.turns if settled else max(prompts, default=session.position)
-    if not found and reached == session.position:
+    turns, begun = store.read(look)
+    before = [turn.text for turn in turns if turn.ordinal < begun and turn.kind == "assistant"]
+    found = sources.sources([turn for turn in turns if turn.ordinal >= begun], settled=settled)
+    told = extract.chosen(found, before=before[-1] if before else "")
+    fresh = [one for one in told if one.turn.ordinal > session.position]
+    beside = {one.uuid: one for one in (source.turn for source in found) if one.ordinal > session.position}
+    late = [one for one in told if one.turn.ordinal <= session.position and beside.keys() & set(one.statement.also)]
+    decided = [source.turn.ordinal for source in found if source.role != "reply"]
+    reached = session.turns if settled else max(decided, default=session.position)
+    if not fresh and not late and reached <= session.position:
         return 0
 
     def write(rows: Rows) -> int:
-        new = sum(
-            memories.add_statement(
-                rows,
-                statement,
-                turn,
-                session_seq=session.session_seq,
-                text_hash=text.keyed_hash(statement.text, store.hash_key),
+        new = 0
+        for one in fresh:
+            text_hash = text.keyed_hash(one.statement.text, store.hash_key)
+            new += memories.add_statement(
+                rows, one.statement, one.turn, session_seq=session.session_seq, text_hash=text_hash
             )
-            for turn, statement in found
-        )
-        cursors.move_cursor(rows, STAGE, str(session.session_seq), reached)
+        for one in late:
+            text_hash = text.keyed_hash(one.statement.text, store.hash_key)
+            for uuid in one.statement.also:
+                beside_of.cite_beside(rows, one.turn, beside[uuid], text_hash=text_hash)
+        cursors.move_cursor(rows, STAGE, str(session.session_seq), max(reached, session.position))
         return new
 
     return store.write(write)

@@ -119,3 +119,14 @@ def sessions_behind(rows: Rows, stage: str) -> list[Behind]:
         Behind(session_seq=a, session_id=b, position=c, turns=d, last_at=e, settled_at=f, started_at=g, path=h)
         for a, b, c, d, e, f, g, h in found
     ]
+
+
+def exchange_begun(rows: Rows, session_seq: int, *, at: int) -> int:
+    """The place of the latest prompt at or before the place `at` in a conversation; 0 where there is none."""
+    found = rows.value(
+        "select max(st.ordinal) from session_turn st join turns t on t.seq = st.turn_seq "
+        "where st.session_seq = :session and st.ordinal <= :at and t.kind in ('user', 'relayed')",
+        session=session_seq,
+        at=at,
+    )
+    return int(found or 0)

@@ -70,7 +70,7 @@ STRUCTURE: dict[str, frozenset[str]] = {
     "queued": frozenset({"key", "at", "left_at"}),
     "events": frozenset({"id", "host", "name", "session_id", "stream", "text_hash", "payload_hash", "source", "at"}),
     "unheard": frozenset({"session_id", "at"}),
-    "statements": frozenset({"text_hash", "gate", "category", "authority", "reasons", "at"}),
+    "statements": frozenset({"text_hash", "gate", "category", "authority", "reasons", "also", "at"}),
     "memories": frozenset(
         {"id", "text_hash", "gate", "category", "type", "tier", "decay", "authority", "origin", "scope", "session_id",
          "created_at", "confirmed_at", "superseded_by", "used_at"}

@@ -24,8 +24,8 @@ def add_statement(rows: Rows, statement: Statement, turn: StoredTurn, *, session
     """Stores a distilled sentence under its turn; False when it is there already."""
     added = rows.value(
         "insert into statements (turn_seq, session_seq, project_seq, text, text_hash, gate, category, confidence, "
-        "authority, reasons, at) values (:turn, :session, :project, :text, :hash, :gate, :category, :confidence, "
-        ":authority, :reasons, :at) on conflict (turn_seq, text_hash) do nothing returning seq",
+        "authority, reasons, also, at) values (:turn, :session, :project, :text, :hash, :gate, :category, :confidence, "
+        ":authority, :reasons, :also, :at) on conflict (turn_seq, text_hash) do nothing returning seq",
         turn=turn.seq,
         session=session_seq,
         project=turn.project_seq,
@@ -36,6 +36,7 @@ def add_statement(rows: Rows, statement: Statement, turn: StoredTurn, *, session
         confidence=statement.confidence,
         authority=statement.authority,
         reasons=" ".join(statement.reasons),
+        also=" ".join(statement.also),
         at=turn.at,
     )
     return added is not None
@@ -48,12 +49,12 @@ def statements_after(rows: Rows, seq: int, *, limit: int) -> list[tuple[int, Sta
             int(row[0]),
             Statement(
                 text=row[1], gate=row[2], category=row[3], confidence=row[4], authority=row[5],
-                reasons=tuple(str(row[6]).split()),
+                reasons=tuple(str(row[6]).split()), also=tuple(str(row[7]).split()),
             ),
-            str(row[7]), str(row[8]), str(row[9]), int(row[10]), str(row[11]),
+            str(row[8]), str(row[9]), str(row[10]), int(row[11]), str(row[12]),
         )
         for row in rows.all(
-            "select x.seq, x.text, x.gate, x.category, x.confidence, x.authority, x.reasons, t.uuid, s.id, x.at, "
+            "select x.seq, x.text, x.gate, x.category, x.confidence, x.authority, x.reasons, x.also, t.uuid, s.id, x.at, "
             "x.project_seq, x.text_hash from statements x join turns t on t.seq = x.turn_seq "
             "join sessions s on s.seq = x.session_seq where x.seq > :seq order by x.seq limit :limit",
             seq=seq,
@@ -156,7 +157,7 @@ def stated_earlier(rows: Rows, memory_seq: int, source: Provenance) -> None:
         seq=memory_seq,
     )
     rows.run(
-        "update provenance set role = case when uuid = :uuid then 'states' else 'confirms' end where memory_seq = :seq",
+        "update provenance set role = case when uuid = :uuid then 'states' when role = 'beside' then role else 'confirms' end where memory_seq = :seq",
         uuid=source.uuid,
         seq=memory_seq,
     )

@@ -101,7 +101,7 @@ def give(rows: Rows, memory: Memory, scope: int) -> None:
         _move_memory(rows, memory, scope, base=_base(rows, memory.project_seq, memory))
         return
     for source in memory.provenance:
-        memories.add_provenance(rows, other.seq, replace(source, role="confirms"))
+        memories.add_provenance(rows, other.seq, _confirming(source))
     rows.run("update memories set superseded_by = :new where superseded_by = :old", new=other.id, old=memory.id)
     vectors.delete_for(rows, "memory", memory.seq)
     rows.run("delete from memories where seq = :seq", seq=memory.seq)
@@ -210,7 +210,7 @@ def _set_aside(rows: Rows, memory: Memory, *, twin_of: Memory, now_in: int, orig
         here=now_in,
     )
     for source in memory.provenance:
-        memories.add_provenance(rows, twin_of.seq, replace(source, role="confirms"))
+        memories.add_provenance(rows, twin_of.seq, _confirming(source))
 
 
 def _aside(rows: Rows, project: int) -> dict[int, list[Memory]]:
@@ -256,3 +256,8 @@ def _copy(rows: Rows, memory: Memory, project: int, sources: tuple[Provenance, .
     memories.insert(rows, kept, text_hash=_hash(rows, memory.seq))
     for source in sources:
         rows.run("delete from provenance where memory_seq = :seq and uuid = :uuid", seq=memory.seq, uuid=source.uuid)
+
+
+def _confirming(source: Provenance) -> Provenance:
+    """A source as it stands under another memory that says the same."""
+    return source if source.role == "beside" else replace(source, role="confirms")

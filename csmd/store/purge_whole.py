@@ -91,7 +91,7 @@ def purge_turn(rows: Rows, seq: int, key: bytes) -> None:
 def without_source(rows: Rows, seqs: Sequence[int]) -> None:
     """Removes the memories that nobody said any more; the others name a session that is left."""
     for memory in memories.by_seqs(rows, seqs).values():
-        if not memory.provenance:
+        if all(source.role == "beside" for source in memory.provenance):
             memories.delete(rows, memory)
         elif memory.session_id not in {source.session_id for source in memory.provenance}:
             rows.run(

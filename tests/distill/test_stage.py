@@ -52,8 +52,51 @@ def test_an_assistants_message_waits_until_it_is_its_last(store: Store) -> None:
     say(store, "user", "we use uv here, not pip, for everything that touches dependencies", 1)
     say(store, "assistant", FINAL, 2)
     assert distill(store, settled=False) == ["we use uv here, not pip, for everything that touches dependencies"]
-    assert len(distill(store, settled=True)) == 2
+    assert len(stage.behind(store)) == 1
+    distill(store, settled=True)
     assert stage.behind(store) == []
+
+
+SYMPTOM = (
+    "why does the import fail? the date parser seems to read the wrong time zone for `parse_date`, it should use UTC"
+)
+
+
+def cited(store: Store) -> dict[str, tuple[str, ...]]:
+    found = store.read(lambda rows: memories.statements_after(rows, 0, limit=99))
+    return {row[1].text: row[1].also for row in found}
+
+
+@pytest.mark.parametrize("live", [True, False])
+def test_what_a_prompt_states_cites_the_reply_that_speaks_of_the_same_whenever_it_comes(
+    store: Store, live: bool
+) -> None:
+    say(store, "user", SYMPTOM, 1)
+    if live:
+        assert len(distill(store, settled=False)) == 1
+        assert list(cited(store).values()) == [()]
+    say(store, "assistant", FINAL, 2)
+    distill(store, settled=True)
+    assert ("u2",) in cited(store).values()
+
+
+def test_when_a_conversation_was_looked_at_does_not_matter(tmp_path: Path) -> None:
+    told = [
+        ("user", "please fix the import"), ("assistant", FINAL), ("user", SYMPTOM), ("assistant", "Looking at it."),
+        ("assistant", FINAL), ("user", "we decided to drop support for Python 3.9 because of the new syntax"),
+    ]  # fmt: skip
+    found = []
+    for name, at_once in (("a", False), ("b", True)):
+        opened = Store(tmp_path / f"{name}.db", now=NOW)
+        for number, (kind, body) in enumerate(told, 1):
+            say(opened, kind, body, number)
+            if at_once:
+                distill(opened, settled=False)
+        distill(opened, settled=True)
+        found.append(cited(opened))
+        opened.close()
+    assert found[0] == found[1]
+    assert found[0]
 
 
 def test_a_message_that_was_not_the_last_is_not_distilled(store: Store) -> None:

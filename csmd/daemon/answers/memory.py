@@ -5,6 +5,7 @@ from __future__ import annotations
 import re
 import secrets
 from collections import Counter
+from collections.abc import Sequence
 from dataclasses import asdict
 from typing import TYPE_CHECKING, Any
 
@@ -17,7 +18,7 @@ from csmd.capture.redact import redact
 from csmd.daemon.now import now_iso
 from csmd.daemon.tool import ASKING, PLACE, QUERY_VECTOR_S, REQUIRED, Params, Tool, places
 from csmd.distill.classify import classify
-from csmd.distill.extract import MAX_CHARACTERS
+from csmd.distill.units import MAX_CHARACTERS
 from csmd.errors import BadInput, CsmdError
 from csmd.model import Brief, Hit, Memory, Provenance, Statement
 from csmd.recall import stage as recall
@@ -54,8 +55,13 @@ def hit_json(hit: Hit, *, explain: bool) -> dict[str, Any]:
     """A hit as `csmd search --json` shows it (design section 8)."""
     row = {key: value for key, value in asdict(hit).items() if key != "factors"}
     row["score"] = round(hit.score, 4)
-    row["source_uuids"] = list(hit.source_uuids[:4])
+    row["source_uuids"] = _lines(hit.source_uuids)
     return {**row, "factors": hit.factors} if explain else row
+
+
+def _lines(uuids: Sequence[str]) -> list[str]:
+    """The transcript's lines of the first turns, at most four: further turns of one line are numbered."""
+    return list(dict.fromkeys(uuid.partition("/")[0] for uuid in uuids))[:4]
 
 
 def _memories(tools: Tools, rows: Rows, params: Params) -> dict[str, Any]:
@@ -91,7 +97,7 @@ def memory_json(memory: Memory, *, today: int, root: str) -> dict[str, Any]:
         "pinned": memory.pinned,
         "scope": memory.scope,
         "project": root,
-        "source_uuids": [source.uuid for source in memory.provenance[:4]],
+        "source_uuids": _lines([source.uuid for source in memory.provenance]),
         "session_id": memory.session_id,
         "sessions": list(dict.fromkeys(source.session_id for source in memory.provenance)),
         "created_at": memory.created_at,

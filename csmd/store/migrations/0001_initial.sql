@@ -158,6 +158,8 @@ create table statements (
   confidence real not null,
   authority text not null,
   reasons text not null,
+  -- Uuids of further turns that are its other half, with spaces between.
+  also text not null default '',
   at text not null,
   unique (turn_seq, text_hash)
 );

@@ -1,0 +1,196 @@
+"""Text to units: the sentences that could stand alone, and the runs of neighbours that could stand together; pure.
+
+A unit is at most two sentences, or a sentence that leads into a list with its first items, of at most 45 content
+words. What is looked at is bounded before any other work, so that a megabyte costs what a page costs.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Sequence
+from typing import Literal, NamedTuple
+
+from csmd.text import content_words, lines_of_prose, sentences, squeeze, without_code
+
+Speaker = Literal["user", "assistant"]
+
+MAX_CONTENT_WORDS = 45
+MAX_CHARACTERS = 600
+#: How much of a turn is looked at: its beginning and its end, in characters; then rows of prose.
+HEAD, TAIL, MAX_LINE, MAX_ROWS = 14_000, 6_000, 2_000, 200
+#: Pieces in a unit; and sentences, where items of a list that do not end in a full stop count as one.
+MAX_PIECES, MAX_SENTENCES = 3, 2
+
+#: What programs put around or into a user's words, and csmd's own injections.
+_FENCE = re.compile(
+    r"<(/?)(system-reminder|system_instruction|ide_[a-z_]{1,40}|csmd-[a-z-]{1,40})\b[^<>]{0,300}>", re.I
+)
+_HEADING = re.compile(r"^ {0,3}#{1,6}[ \t]+(.{1,200})$", re.MULTILINE)
+#: Sections that carry a document's point, and sections that carry none.
+GOOD_SECTION = re.compile(
+    r"\b(?:context|root cause|cause|problem|decisions?|why|background|summary|finding|goal|rationale"
+    r"|key|constraint|fix)",
+    re.I,
+)
+POOR_SECTION = re.compile(
+    r"\b(?:verification|test(?:s|ing)?( plan)?|files|steps|checklist|todo|next|usage|example|implementation)", re.I
+)
+_EMPHASIS = re.compile(r"(?<!\w)(\*{1,3}|_{2,3}|~~)(?=\S)|(?<=\S)(\*{1,3}|_{2,3}|~~)(?!\w)")
+_MARKS = re.compile(r"^(?:[✅✓✔❌⚠🔴🟡🔵🟢🎉⏺►→•]️?\s*){1,3}(?=\S)")
+
+#: (what it is, first letters of whom it holds for, pattern): a sentence that matches any is not a statement.
+# fmt: off
+REFUSED: tuple[tuple[str, str, re.Pattern[str]], ...] = (
+    ("narration", "a", re.compile(
+        r"^\W{0,3}(?:(?:good|great|perfect|excellent|ok(?:ay)?|now|first|next|alright|done)[,.!: -]{1,3}){0,2}"
+        r"(?:let me|let's (?:see|check|look)|i['’]ll|i will|i['’]m going to|i am going to|now i|now let"
+        r"|here['’]s|here is|here are|i can see|i see)\b", re.I)),
+    ("greeting", "ua", re.compile(
+        r"^\W{0,3}(?:hi|hello|hey|thanks?|thank you|great|perfect|nice|cool|good morning|yes|no|ok|okay|sure"
+        r"|done|you['’]re right)\b[\w ,']{0,20}[.!]*$", re.I)),
+    ("to-do", "ua", re.compile(r"^\W{0,3}\[[ xX]\]|^(?:☐|☑|☒|TODO:)")),
+    ("counts", "ua", re.compile(
+        r"\b\d+ (?:tests? )?(?:pass(?:ed|ing)|failed|skipped)\b|^\W{0,3}(?:all )?(?:tests?|build"
+        r"|lint)\b.{0,30}\b(?:pass(?:es|ed)?|clean|succeed\w*)\b.{0,20}$", re.I)),
+    ("diff", "ua", re.compile(r"^(?:[+-]{1,3}\s?[\w/{}()#*]|@@|diff --git|index [0-9a-f]{6})")),
+    ("trace", "ua", re.compile(
+        r"^\s{0,8}(?:at [\w$.<>]{2,80} ?\(|File \"[^\"]{1,200}\", line|Traceback|panic:|goroutine \d)|\.(?:go|py"
+        r"|js|ts|rs|java):\d+:\d+")),
+    ("offer", "a", re.compile(
+        r"^\W{0,3}(?:(?:would|do) you (?:like|want)|want me|should i|shall i|let me know|ready to|feel free)\b", re.I)),
+    ("question", "ua", re.compile(
+        r"^\W{0,3}(?:(?:ok|and|so|but|hmm|also),? )?(?:should i|shall i|what|how|when|where|who|which|do we have"
+        r"|are there|is there|does it|do i)\b.{0,300}\?$", re.I)),
+    ("look", "ua", re.compile(
+        r"^\W{0,3}(?:(?:and|so|yes|ok),? )?(?:can|could) you (?:please |also |again )?(?:take a look|check|look"
+        r"|have a look)[\w ]{0,24}[?.:]?$", re.I)),
+    ("log", "ua", re.compile(
+        r"^(?:\W{0,3}(?:error|fatal|warning|usage|exit code|failed to [\w ]{2,40}):|❯|\$ |> |⎿|│|├|└|•\s{2,}"
+        r"|\d{4}-\d\d-\d\d[T ]\d\d:)", re.I)),
+)
+# fmt: on
+_CODE_LINE = re.compile(
+    r"[{};]\s*$|^[\w.,\[\] ]{1,60} :?= \S{1,80}\(|^from [\w.]{1,80} import |^import [\w.]{1,80}$"
+    r"|^[\w.]{1,80}\([^)]{0,200}\)$"
+)
+_WORDY = re.compile(r"[^\W\d_]{2,}")
+
+#: What ends a sentence, behind which the next may follow without a mark.
+_ENDS = re.compile(r"[.!?:…。！？][\"')`*\]]*$")
+
+
+class Piece(NamedTuple):
+    """One sentence of a text: its words without markup, as it was written, its row, and what section it stands in.
+
+    `section` is -1, 0 or 1 for what it carries, `part` counts the headings before it. A piece `stands` when it could
+    stand alone, and `leads` when it only leads into what follows.
+    """
+
+    text: str
+    written: str
+    row: int
+    part: int
+    section: int
+    stands: bool
+    leads: bool
+    content: frozenset[str]
+
+
+class Unit(NamedTuple):
+    """Neighbouring pieces from `first` to `last` as one text, with its distinct content words."""
+
+    first: int
+    last: int
+    text: str
+    content: frozenset[str]
+
+    def meets(self, other: Unit) -> bool:
+        """Whether two units of one text share a piece."""
+        return self.first <= other.last and other.first <= self.last
+
+
+def pieces(text: str, speaker: Speaker) -> list[Piece]:
+    """The sentences of what `speaker` said, in order, those that cannot stand included."""
+    rows = _rows(_bounded(text, own_words=speaker == "user"))
+    found: list[Piece] = []
+    for number, (row, part, section) in enumerate(rows):
+        for sentence in sentences(row):
+            said = _plain(sentence)
+            leads = said.endswith(":") and len(said) <= MAX_LINE
+            stands = not leads and _acceptable(said, speaker)
+            content = frozenset(content_words(said)) if stands or leads else frozenset()
+            found.append(Piece(said, sentence, number, part, section, stands, leads, content))
+    return found
+
+
+def units(found: Sequence[Piece]) -> list[Unit]:
+    """Every run of at most MAX_PIECES pieces that stand, or are led into, within the limits."""
+    return [unit for start in range(len(found)) for unit in _from(found, start)]
+
+
+def _from(found: Sequence[Piece], start: int) -> list[Unit]:
+    """The units that begin with one piece."""
+    runs: list[Unit] = []
+    text, content, ended = "", frozenset[str](), 0
+    for last in range(start, min(start + MAX_PIECES, len(found))):
+        piece = found[last]
+        if not (piece.stands or piece.leads) or piece.part != found[start].part:
+            break
+        text = _joined(text, piece, new_row=last > start and found[last - 1].row != piece.row)
+        content |= piece.content
+        if len(content) > MAX_CONTENT_WORDS or len(text) > MAX_CHARACTERS or ended >= MAX_SENTENCES:
+            break
+        ended += bool(_ENDS.search(piece.text)) and not piece.leads
+        if piece.stands and len(content_words(text)) <= MAX_CONTENT_WORDS:
+            runs.append(Unit(start, last, text, content))
+    return runs
+
+
+def _joined(text: str, piece: Piece, *, new_row: bool) -> str:
+    if not text:
+        return piece.text
+    return f"{text}{'; ' if new_row and not _ENDS.search(text) else ' '}{piece.text}"
+
+
+def _own_words(text: str) -> str:
+    """What a user says, without what they quote: a question of the assistant's, a page, a mail."""
+    return "\n".join(line for line in text.splitlines() if not line.lstrip().startswith(">"))
+
+
+def _bounded(text: str, *, own_words: bool) -> str:
+    """The head and tail of `text`, lines cut, without fenced insertions."""
+    if len(text) > HEAD + TAIL:
+        text = f"{text[:HEAD]}\n\n{text[-TAIL:]}"
+    text = _own_words(text) if own_words else text
+    text = "\n".join(line[:MAX_LINE] for line in text.splitlines())
+    kept: list[str] = []
+    at = depth = 0
+    for fence in _FENCE.finditer(text):
+        if depth == 0:
+            kept.append(text[at : fence.start()])
+        depth = max(0, depth - 1) if fence[1] else depth + 1
+        at = fence.end()
+    if depth == 0:
+        kept.append(text[at:])
+    return "\n".join(kept)
+
+
+def _rows(text: str) -> list[tuple[str, int, int]]:
+    """The rows of prose of `text` without headings, each with its part and its section."""
+    parts = _HEADING.split(without_code(text))
+    rows: list[tuple[str, int, int]] = []
+    for part, (heading, body) in enumerate([("", parts[0]), *zip(parts[1::2], parts[2::2], strict=True)]):
+        section = bool(GOOD_SECTION.search(heading)) - bool(POOR_SECTION.search(heading))
+        rows.extend((row, part, section) for row in lines_of_prose(body))
+    return rows if len(rows) <= MAX_ROWS else rows[: MAX_ROWS * 3 // 4] + rows[-(MAX_ROWS // 4) :]
+
+
+def _plain(sentence: str) -> str:
+    return squeeze(_EMPHASIS.sub("", _MARKS.sub("", sentence)))
+
+
+def _acceptable(said: str, speaker: Speaker) -> bool:
+    """Whether a sentence could stand alone: prose, and none of what REFUSED names."""
+    if len(said) > MAX_LINE or len(_WORDY.findall(said)) < 3 or _CODE_LINE.search(said):
+        return False
+    return not any(speaker[0] in speakers and pattern.search(said) for _, speakers, pattern in REFUSED)

@@ -1,0 +1,140 @@
+"""A labelled set of real transcripts as csmd reads them, its split by time and user, and its own scorer."""
+
+from __future__ import annotations
+
+import importlib.util
+import sys
+from collections import Counter
+from collections.abc import Callable
+from dataclasses import dataclass
+from pathlib import Path
+from types import ModuleType
+from typing import Any
+
+ROOT = Path(__file__).resolve().parent.parent.parent
+sys.path.insert(0, str(ROOT))
+
+from csmd.capture.hosts import claude  # noqa: E402
+from csmd.distill.stage import SPOKEN  # noqa: E402
+from csmd.errors import BadInput  # noqa: E402
+from csmd.model import StoredTurn, Turn  # noqa: E402
+
+#: Whose sessions, cut in half by time, rules and weights may be tuned on: a part of the working directory.
+TUNED_ON = "/soph/"
+TOOL_LIMIT = 4_096
+
+
+@dataclass
+class Session:
+    """One transcript's main chain, as the store would hold it."""
+
+    id: str
+    turns: list[StoredTurn]
+    started: str
+    cwd: str
+
+
+def folder_of(asked: str) -> Path:
+    """Where the labelled set is; ends the program, saying so, when it is not there."""
+    folder = (ROOT / asked).resolve()
+    if not (folder / "score.py").exists() or not (folder / "transcripts").is_dir():
+        sys.exit(f"no labelled set at {folder} (it is not part of the repository): nothing measured; see --eval")
+    return folder
+
+
+def sessions_of(folder: Path) -> list[Session]:
+    """Every session with turns, oldest first."""
+    found = [_session(path) for path in sorted((folder / "transcripts").glob("*/*.jsonl"))]
+    return sorted((one for one in found if one.turns), key=lambda one: one.started)
+
+
+def _session(path: Path) -> Session:
+    reading = claude.Reading()
+    with path.open("rb") as lines:
+        for line in lines:
+            try:
+                claude.read_line(line, reading, tool_limit=TOOL_LIMIT)
+            except BadInput:
+                continue
+    turns = {turn.uuid: turn for turn in reading.turns if turn.form != "queued"}
+    main = [turn for turn in turns.values() if not turn.agent_id]
+    ids = Counter(turn.session_id for turn in main)
+    return Session(
+        id=ids.most_common(1)[0][0] if ids else path.stem,
+        turns=[_stored(turn, place) for place, turn in enumerate(main, 1)],
+        started=next((turn.at for turn in reading.turns), ""),
+        cwd=next((turn.cwd for turn in reading.turns if turn.cwd), ""),
+    )
+
+
+def _stored(turn: Turn, place: int) -> StoredTurn:
+    return StoredTurn(
+        seq=place, uuid=turn.uuid, session_id=turn.session_id, project_seq=1, kind=turn.kind, text=turn.text,
+        at=turn.at, ordinal=place,
+    )  # fmt: skip
+
+
+def spoken(session: Session) -> list[StoredTurn]:
+    """What distillation reads of a session."""
+    return [turn for turn in session.turns if turn.kind in SPOKEN]
+
+
+def line_of(uuid: str) -> str:
+    """The uuid of the transcript's line that a turn stands in: further turns of one line are numbered."""
+    return uuid.partition("/")[0]
+
+
+def split(sessions: list[Session]) -> dict[str, set[str]]:
+    """The ids of the sessions to tune on, to check on, and of each of the other users."""
+    tuned_on = [one.id for one in sessions if TUNED_ON in one.cwd]
+    tune, later = set(tuned_on[: len(tuned_on) // 2]), set(tuned_on[len(tuned_on) // 2 :])
+    others = {one.id for one in sessions} - tune - later
+    users: dict[str, set[str]] = {}
+    for one in sessions:
+        if one.id in others:
+            users.setdefault(one.cwd.split("/")[2] if one.cwd.count("/") > 1 else "?", set()).add(one.id)
+    return {"tune": tune, "later": later, "others": others, "check": later | others, "all": tune | later | others} | {
+        f"user {name}": ids for name, ids in sorted(users.items())
+    }
+
+
+def scorer_of(folder: Path) -> ModuleType:
+    """The set's own score.py, imported by path."""
+    spec = importlib.util.spec_from_file_location("labelled_score", folder / "score.py")
+    if spec is None or spec.loader is None:
+        sys.exit(f"cannot import {folder / 'score.py'}")
+    module = importlib.util.module_from_spec(spec)
+    spec.loader.exec_module(module)
+    return module
+
+
+def score(scorer: ModuleType, memories: list[dict[str, Any]], sessions: set[str]) -> dict[str, Any]:
+    """The set's figures for some sessions only: labels, negatives and memories of the others are left out."""
+    labels = scorer.Labels()
+    labels.mem = [label for label in labels.mem if label["session"] in sessions]
+    labels.sessions &= sessions
+    labels.negu = {row["uuid"] for row in scorer.rd("negatives.jsonl") if row["session"] in sessions} or {""}
+    labels.by.clear()
+    for index, label in enumerate(labels.mem):
+        labels.by[label["session"]].append(
+            (index, set(label["uuids"]), scorer.words(label["quote"]), scorer.words(label["memory"]))
+        )
+    result: dict[str, Any] = scorer.extract(memories, labels, "", quiet=True)
+    return result
+
+
+def found_by(scorer: ModuleType, labels: Any) -> Callable[[str, set[str], str], set[int]]:
+    """The labels that a text of a session, citing some lines, states by the strict rule."""
+
+    def of(session: str, lines: set[str], text: str) -> set[int]:
+        said = scorer.words(text)
+        if len(said) > 45:
+            return set()
+        return {
+            number
+            for number, cited, quote, memory in labels.by.get(session, ())
+            if max((len(words & said) / len(words) for words in (quote, memory) if len(words) >= 3), default=0)
+            >= (0.3 if cited & lines else 0.6)
+        }
+
+    return of
