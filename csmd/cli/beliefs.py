@@ -17,7 +17,10 @@ dry_run_option = click.option("--dry-run", is_flag=True, help="Show what would b
 @click.option("--limit", default=10, show_default=True, type=click.IntRange(1, 1000), help="How many of each kind.")
 @json_option
 def beliefs(project: str | None, all_projects: bool, limit: int, as_json: bool) -> None:
-    """Show what is held here, by subject: preferences, opinions, worldviews, with their evidence."""
+    """Show what is held here, by subject, with its evidence.
+
+    Preferences, opinions and worldviews.
+    """
     out(ask("csm_belief_knowledge", **looking(project, all_projects), limit=limit), as_json, show_beliefs.beliefs)
 
 
@@ -40,7 +43,7 @@ def duplicates(project: str | None, all_projects: bool, as_json: bool) -> None:
 def merge(
     merged: str, into: str, near: bool, undo: str, project: str | None, all_projects: bool, dry_run: bool, as_json: bool
 ) -> None:
-    """Merge memory ID into memory INTO, which stays; without them, all duplicates that are found here."""
+    """Merge memory ID into INTO, or all duplicates here."""
     if undo and (merged or near):
         raise click.UsageError("--undo goes with one ID and nothing else")
     if near and merged:
@@ -58,7 +61,10 @@ def merge(
 @dry_run_option
 @json_option
 def archive(project: str | None, all_projects: bool, dry_run: bool, as_json: bool) -> None:
-    """Leave memories that have faded to explicit search; `csmd merge --undo ID` brings one back."""
+    """Leave memories that have faded to explicit search.
+
+    `csmd merge --undo ID` brings one back.
+    """
     params: dict[str, Any] = {**looking(project, all_projects), "dry_run": dry_run, "by_person": person_is_there()}
     out(ask("csm_memory_archive", **params), as_json, show_beliefs.mended)
 
@@ -66,7 +72,10 @@ def archive(project: str | None, all_projects: bool, dry_run: bool, as_json: boo
 @click.command()
 @json_option
 def governance(as_json: bool) -> None:
-    """Show whether the rules of what may be believed hold; exit code 1 when one does not."""
+    """Show whether the rules of what may be believed hold.
+
+    The exit code is 1 where one is broken.
+    """
     value = ask("csm_memory_governance_report")
     out(value, as_json, show_beliefs.governance)
     if not value["holds"]:

@@ -204,7 +204,7 @@ def test_verbs_and_options_are_completed(machine: Machine) -> None:
         done = machine.run(_CSMD_COMPLETE="bash_complete", COMP_WORDS=words, COMP_CWORD=str(words.count(" ")))
         return [line.partition(",")[2] for line in done.stdout.splitlines()]
 
-    assert completed("csmd pa") == ["pause"]
+    assert completed("csmd pau") == ["pause"]
     assert completed("csmd config uns") == ["unset"]
     assert completed("csmd pause --f") == ["--for"]
 
