@@ -31,44 +31,58 @@ def put(rows: Rows, candidate: Candidate) -> str:
 
     The waiting one keeps its id and its evidence and takes over everything else.
     """
+    same = {"project": candidate.project_seq, "kind": candidate.kind, "fingerprint": candidate.fingerprint}
     dropped = rows.value(
         "select id from candidates where project_seq = :project and kind = :kind and fingerprint = :fingerprint "
         "and status = 'dropped' limit 1",
-        project=candidate.project_seq,
-        kind=candidate.kind,
-        fingerprint=candidate.fingerprint,
+        **same,
     )
     if dropped is not None:
         return ""
-    seq, ident = rows.all(
+    found = rows.one(
+        "select seq, id from candidates where project_seq = :project and kind = :kind and fingerprint = :fingerprint "
+        "and status in ('open', 'needs_review')",
+        **same,
+    )
+    if found is None:
+        seq, ident = _insert(rows, candidate)
+    else:
+        seq, ident = int(found[0]), str(found[1])
+        _say(rows, seq, candidate)
+    _cite(rows, seq, candidate.evidence)
+    return ident
+
+
+def _insert(rows: Rows, candidate: Candidate) -> tuple[int, str]:
+    """(row key, id) of a new one; one that is over may have had its id."""
+    ident, number = candidate.id, 1
+    while rows.value("select 1 from candidates where id = :id", id=ident) is not None:
+        moment = f"{candidate.created_at} {number}"
+        ident, number = identity(candidate.kind, candidate.project_seq, candidate.fingerprint, moment), number + 1
+    seq = rows.value(
         "insert into candidates (id, kind, source, project_seq, fingerprint, text, reason, gate, category, confidence, "
         "reinforcement, contradicted, status, memory_ids, created_at, updated_at) values (:id, :kind, :source, "
         ":project, :fingerprint, :text, :reason, :gate, :category, :confidence, :reinforcement, :contradicted, "
-        ":status, :memories, :created, :updated) "
-        "on conflict (project_seq, kind, fingerprint) where status in ('open', 'needs_review') do update set "
-        "text = excluded.text, reason = excluded.reason, gate = excluded.gate, category = excluded.category, "
-        "confidence = excluded.confidence, reinforcement = excluded.reinforcement, "
-        "contradicted = excluded.contradicted, status = excluded.status, memory_ids = excluded.memory_ids, "
-        "updated_at = excluded.updated_at, version = candidates.version + 1 returning seq, id",
-        id=candidate.id,
-        kind=candidate.kind,
-        source=candidate.source,
-        project=candidate.project_seq,
-        fingerprint=candidate.fingerprint,
-        text=candidate.text,
-        reason=candidate.reason,
-        gate=candidate.gate,
-        category=candidate.category,
-        confidence=candidate.confidence,
-        reinforcement=candidate.reinforcement,
-        contradicted=candidate.contradicted,
-        status=candidate.status,
-        memories=" ".join(candidate.memory_ids),
-        created=candidate.created_at,
-        updated=candidate.updated_at,
-    )[0]
-    _cite(rows, int(seq), candidate.evidence)
-    return str(ident)
+        ":status, :memories, :created, :updated) returning seq",
+        id=ident, kind=candidate.kind, source=candidate.source, project=candidate.project_seq,
+        fingerprint=candidate.fingerprint, text=candidate.text, reason=candidate.reason, gate=candidate.gate,
+        category=candidate.category, confidence=candidate.confidence, reinforcement=candidate.reinforcement,
+        contradicted=candidate.contradicted, status=candidate.status, memories=" ".join(candidate.memory_ids),
+        created=candidate.created_at, updated=candidate.updated_at,
+    )  # fmt: skip
+    return int(seq), ident
+
+
+def _say(rows: Rows, seq: int, candidate: Candidate) -> None:
+    """Has a waiting one say what is known now."""
+    rows.run(
+        "update candidates set text = :text, reason = :reason, gate = :gate, category = :category, "
+        "confidence = :confidence, reinforcement = :reinforcement, contradicted = :contradicted, status = :status, "
+        "memory_ids = :memories, updated_at = :updated, version = version + 1 where seq = :seq",
+        text=candidate.text, reason=candidate.reason, gate=candidate.gate, category=candidate.category,
+        confidence=candidate.confidence, reinforcement=candidate.reinforcement, contradicted=candidate.contradicted,
+        status=candidate.status, memories=" ".join(candidate.memory_ids), updated=candidate.updated_at, seq=seq,
+    )  # fmt: skip
 
 
 def _cite(rows: Rows, seq: int, evidence: Sequence[Evidence]) -> None:
@@ -91,15 +105,8 @@ def renew(rows: Rows, known: Candidate, candidate: Candidate) -> bool:
     """
     if replace(candidate, id=known.id, seq=known.seq, version=known.version) == known:
         return False
-    rows.run(
-        "update candidates set text = :text, reason = :reason, gate = :gate, category = :category, "
-        "confidence = :confidence, reinforcement = :reinforcement, contradicted = :contradicted, status = :status, "
-        "memory_ids = :memories, created_at = :created, updated_at = :updated, version = version + 1 where seq = :seq",
-        text=candidate.text, reason=candidate.reason, gate=candidate.gate, category=candidate.category,
-        confidence=candidate.confidence, reinforcement=candidate.reinforcement, contradicted=candidate.contradicted,
-        status=candidate.status, memories=" ".join(candidate.memory_ids), created=candidate.created_at,
-        updated=candidate.updated_at, seq=known.seq,
-    )  # fmt: skip
+    _say(rows, known.seq, candidate)
+    rows.run("update candidates set created_at = :at where seq = :seq", at=candidate.created_at, seq=known.seq)
     rows.run("delete from candidate_evidence where candidate_seq = :seq", seq=known.seq)
     _cite(rows, known.seq, candidate.evidence)
     return True

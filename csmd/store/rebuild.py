@@ -14,7 +14,7 @@ import apsw
 
 from csmd import text
 from csmd.model import Project
-from csmd.store import packets, purge
+from csmd.store import digests, packets, purge
 from csmd.store.salvage import LEAST, MOST, Table, checked_by, merged, readable, span, tables, with_defaults
 from csmd.store.sqlite import Row, Rows
 
@@ -240,8 +240,11 @@ def leave_stubs(rows: Rows) -> int:
         rows.run(
             f"update {table} set session_seq = ({session}) where session_seq in ({stub}) and ({session}) is not null"  # noqa: S608
         )
-    for (seq,) in rows.all(stub):  # observations are of a session: one whose row is lost has none
+    for (seq,) in rows.all(stub):  # what is made of a session is made again of those that list its turns
+        digests.clear(rows, int(seq))
         packets.take_back_session(rows, int(seq))
+        for table in ("error_seen", "error_fixes"):
+            rows.run(f"delete from {table} where session_seq = :session", session=seq)  # noqa: S608
     rows.run(
         f"delete from session_turn where session_seq in ({stub}) and exists "  # noqa: S608
         "(select 1 from turns t where t.seq = session_turn.turn_seq and t.session_seq <> session_turn.session_seq)"

@@ -30,6 +30,16 @@ def test_a_candidate_that_is_seen_again_gains_evidence_and_no_double(store: Stor
     assert store.read(candidates.counts) == {"belief": {"open": 1}}
 
 
+def test_the_same_put_again_is_the_same_and_another_with_its_id_gets_one_of_its_own(store: Store) -> None:
+    assert [store.write(lambda rows: candidates.put(rows, ONE)) for _ in range(2)] == ["c1", "c1"]
+    known = store.read(lambda rows: candidates.by_id(rows, "c1"))
+    assert known is not None
+    assert store.write(lambda rows: candidates.settle(rows, known, "done", now="2026-01-03"))
+    again = store.write(lambda rows: candidates.put(rows, ONE))
+    assert again not in ("", "c1")
+    assert store.write(lambda rows: candidates.put(rows, ONE)) == again
+
+
 def test_what_a_person_dropped_is_not_put_there_again(store: Store) -> None:
     store.write(lambda rows: candidates.put(rows, ONE))
     known = store.read(lambda rows: candidates.by_id(rows, "c1"))
