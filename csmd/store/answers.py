@@ -1,4 +1,4 @@
-"""What people answered to what waited for them, and every memory an answer touched as it was: undo is exact, or refused.
+"""What people answered to what waited for them, and all that an answer changed as it was: undo is exact, or refused.
 
 An answer and what is needed to undo it are written in the transaction that carries it out. A purge takes away what older
 answers could bring back.
@@ -7,22 +7,22 @@ answers could bring back.
 from __future__ import annotations
 
 import hashlib
-from collections.abc import Iterable, Sequence
-from dataclasses import dataclass
+from collections.abc import Callable, Iterable, Sequence
+from dataclasses import asdict, dataclass
 from typing import Any
 
 from csmd import wire
 from csmd.errors import CsmdError
-from csmd.model import Link, Memory
-from csmd.store import memories
+from csmd.model import Candidate, Evidence, Link
+from csmd.store import beliefs, candidates, memories
 from csmd.store.sqlite import Rows
 
 #: The columns of a memory that come back with it: all but its row key, its text and whose twin it is. With its version
 #: the answer before can be undone, too: it is that very memory again.
 COLUMNS = (
     "text_hash", "gate", "category", "type", "tier", "decay", "authority", "origin", "confidence", "scope", "project_seq",
-    "session_id", "created_at", "confirmed_at", "hot_until", "warm_until", "archive_at", "pinned", "superseded_by",
-    "origin_seq", "version",
+    "session_id", "created_at", "confirmed_at", "used_at", "hot_until", "warm_until", "archive_at", "pinned",
+    "superseded_by", "origin_seq", "version",
 )  # fmt: skip
 
 _READ = ", ".join(f"m.{name}" for name in COLUMNS)
@@ -48,31 +48,55 @@ class Answer:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Before:
-    """One memory as it was; `state` is JSON without its text, "" where it was not there."""
+    """One memory or candidate as it was; `state` is JSON without words, "" where it was not there.
+
+    `more` is JSON of the words besides its text: the audit of a memory's changes, the reason of a candidate.
+    """
 
     memory_id: str
     text: str
     state: str
+    more: str = ""
     version_after: int = 0
+
+    @property
+    def is_candidate(self) -> bool:
+        """Whether it is a candidate of the queue."""
+        return self.memory_id.startswith("c")
 
 
 # --- what was
 
 
-def touched_by_dropping(rows: Rows, memory: Memory) -> list[str]:
-    """The memories that change when one is removed: itself, its twins, those it had superseded."""
-    others = rows.all(
-        "select id from memories where (twin_of = :seq and twin_of > 0) or (superseded_by = :id and superseded_by <> '') "
-        "order by seq",
-        seq=memory.seq,
-        id=memory.id,
-    )
-    return list(dict.fromkeys([memory.id, *(str(ident) for (ident,) in others)]))
+def touched_by(rows: Rows, act: Callable[[], object]) -> list[Before]:
+    """Everything that an act changes, as it is now: the act is tried and taken back.
+
+    What follows from a new memory (others that it amends, what waits because of it) is not known beforehand.
+    """
+    known = _versions(rows)
+    with rows.tried():
+        act()
+        after = _versions(rows)
+    return before(rows, [ident for ident in {**known, **after} if known.get(ident) != after.get(ident)])
+
+
+def _versions(rows: Rows) -> dict[str, int]:
+    found = rows.all("select id, version from memories union all select id, version from candidates")
+    return {str(ident): int(version) for ident, version in found}
 
 
 def before(rows: Rows, idents: Iterable[str]) -> list[Before]:
-    """Memories as they are now, each once; of one that is not there, that."""
-    return [_before(rows, ident) for ident in dict.fromkeys(idents) if ident]
+    """Memories and candidates as they are now, each once; of one that is not there, that."""
+    asked = [Before(memory_id=ident, text="", state="") for ident in dict.fromkeys(idents) if ident]
+    return [(_candidate if one.is_candidate else _before)(rows, one.memory_id) for one in asked]
+
+
+def _candidate(rows: Rows, ident: str) -> Before:
+    found = candidates.by_id(rows, ident)
+    if found is None:
+        return Before(memory_id=ident, text="", state="")
+    state = {name: value for name, value in asdict(found).items() if name not in ("text", "reason")}
+    return Before(memory_id=ident, text=found.text, state=wire.dumps(state), more=wire.dumps(found.reason))
 
 
 def _before(rows: Rows, ident: str) -> Before:
@@ -101,7 +125,8 @@ def _before(rows: Rows, ident: str) -> Before:
             id=ident,
         ),
     }
-    return Before(memory_id=ident, text=str(found[1]), state=wire.dumps(state))
+    changes = wire.dumps([asdict(change) for change in beliefs.changes_of(rows, ident)])
+    return Before(memory_id=ident, text=str(found[1]), state=wire.dumps(state), more=changes)
 
 
 # --- answers
@@ -129,12 +154,13 @@ def put(
     for one in touched:
         version = rows.value("select version from memories where id = :id", id=one.memory_id)
         rows.run(
-            "insert into answer_befores (answer_seq, memory_id, text, state, version_after) "
-            "values (:seq, :memory, :text, :state, :version)",
+            "insert into answer_befores (answer_seq, memory_id, text, state, more, version_after) "
+            "values (:seq, :memory, :text, :state, :more, :version)",
             seq=seq,
             memory=one.memory_id,
             text=one.text,
             state=one.state,
+            more=one.more,
             version=int(version or 0),
         )
     return Answer(id=ident, item=item, answer=answer, made=made, was=was, project_seq=project, at=now, seq=seq)
@@ -159,18 +185,22 @@ def last(rows: Rows, *, projects: Sequence[int] | None, ident: str = "") -> Answ
 def befores(rows: Rows, answer: Answer) -> list[Before]:
     """What an answer touched, as it was."""
     return [
-        Before(memory_id=a, text=b, state=c, version_after=int(d))
-        for a, b, c, d in rows.all(
-            "select memory_id, text, state, version_after from answer_befores where answer_seq = :seq order by seq",
+        Before(memory_id=a, text=b, state=c, more=d, version_after=int(e))
+        for a, b, c, d, e in rows.all(
+            "select memory_id, text, state, more, version_after from answer_befores where answer_seq = :seq order by seq",
             seq=answer.seq,
         )
     ]
 
 
 def undo(rows: Rows, answer: Answer, *, now: str) -> list[Before]:
-    """Makes every memory that an answer touched what it was before; CsmdError where one has changed since."""
-    touched = befores(rows, answer)
-    if answer.undone_at or not (touched or answer.was):
+    """Makes everything that an answer changed what it was before; CsmdError where a memory has changed since.
+
+    The audit of what was changed is back, too; what the answer added to it is marked as taken back.
+    """
+    befores_ = befores(rows, answer)
+    touched = [one for one in befores_ if not one.is_candidate]
+    if answer.undone_at or not (befores_ or answer.was):
         why = (
             "it is undone already"
             if answer.undone_at
@@ -192,6 +222,10 @@ def undo(rows: Rows, answer: Answer, *, now: str) -> list[Before]:
         _restore(rows, one, state)
     for one, state in states:
         _join(rows, one, state)
+        beliefs.put_back(rows, one.memory_id, wire.loads(one.more), at=now)
+    for one in befores_:
+        if one.is_candidate:
+            _ask_again(rows, one)
     rows.run("update answers set undone_at = :now where seq = :seq", now=now, seq=answer.seq)
     return touched
 
@@ -248,6 +282,24 @@ def _join(rows: Rows, one: Before, state: dict[str, Any]) -> None:
         )
     if state["twin"]:
         rows.run("update memories set twin_of = :twin where seq = :seq", twin=_seq(rows, state["twin"]), seq=seq)
+
+
+def _ask_again(rows: Rows, one: Before) -> None:
+    """Makes a candidate that an answer changed what it was, where nothing else came of it since."""
+    known = candidates.by_id(rows, one.memory_id)
+    if not one.state:
+        if known is not None and known.status in candidates.WAITING:
+            candidates.remove(rows, known)
+        return
+    state = wire.loads(one.state)
+    evidence = tuple(Evidence(**row) for row in state.pop("evidence"))
+    was = Candidate(
+        **{**state, "memory_ids": tuple(state["memory_ids"])}, text=one.text, reason=wire.loads(one.more), evidence=evidence
+    )
+    if known is not None:
+        candidates.renew(rows, known, was)
+    elif not candidates.is_waiting(rows, was):
+        candidates.put(rows, was)
 
 
 def without_undo(rows: Rows, key: bytes, after: int) -> tuple[int | None, int]:

@@ -43,6 +43,7 @@ WAYS: dict[tuple[str, str], tuple[Way, str]] = {
     ("belief_changes", "after"): ("rewrite", "seq"),
     ("belief_changes", "reason"): ("rewrite", "seq"),
     ("answer_befores", "text"): ("drop", "seq"),
+    ("answer_befores", "more"): ("drop", "seq"),
     ("errors", "command"): ("drop", "seq"),
     ("errors", "message"): ("drop", "seq"),
     ("error_fixes", "files"): ("drop", "seq"),
