@@ -15,8 +15,9 @@ from csmd.believe import stage as believe
 from csmd.believe.stage_supersede import PERSON, by_hand
 from csmd.errors import BadInput, CsmdError
 from csmd.model import Candidate, CandidateStatus, Memory, Provenance, Statement
-from csmd.store import answers, beliefs, candidates, memories, tombstones
-from csmd.store.answers import Answer, Before
+from csmd.store import answers, before, beliefs, candidates, memories, tombstones
+from csmd.store.answers import Answer
+from csmd.store.before import Before
 from csmd.store.purged import PURGED
 from csmd.store.sqlite import Rows
 
@@ -50,7 +51,7 @@ def of_memory(rows: Rows, memory: Memory, asked: Asked) -> Answer:
         raise CsmdError(
             f"{memory.id} was superseded by {memory.superseded_by}", hint=f"csmd show {memory.superseded_by}"
         )
-    touched = answers.touched_by(rows, lambda: _to_memory(rows, memory, asked))
+    touched = before.changed_by(rows, lambda: _to_memory(rows, memory, asked))
     made = _to_memory(rows, memory, asked)
     return answers.put(
         rows, item=memory.id, answer=asked.verb, made=made, was="", project=memory.project_seq, touched=touched,
@@ -67,14 +68,17 @@ def of_candidate(rows: Rows, candidate: Candidate, asked: Asked) -> Answer:
         raise BadInput(
             f"{candidate.id} cannot be answered with {asked.verb}", hint="csmd review shows what can be done"
         )
-    touched = answers.touched_by(rows, lambda: _ABOUT[about](rows, candidate, alive, asked))
+    follows = before.changed_by(rows, lambda: _ABOUT[about](rows, candidate, alive, asked))
+    touched = {one.memory_id: one for one in (*before.of(rows, [candidate.id]), *follows)}
     made, status = _ABOUT[about](rows, candidate, alive, asked)
     quoted = candidates.by_id(rows, candidate.id)  # it goes with a memory that it quotes
-    if quoted is not None and not candidates.settle(rows, replace(quoted, version=candidate.version), status, now=asked.at):
+    if quoted is not None and not candidates.settle(
+        rows, replace(quoted, version=candidate.version), status, now=asked.at
+    ):
         raise CsmdError(f"{candidate.id} has changed meanwhile", hint="csmd review")
     return answers.put(
         rows, item=candidate.id, answer=asked.verb, made=made, was=candidate.status, project=candidate.project_seq,
-        touched=touched, now=asked.at,
+        touched=tuple(touched.values()), now=asked.at,
     )  # fmt: skip
 
 
@@ -156,8 +160,8 @@ def _keep(rows: Rows, memory: Memory, asked: Asked) -> str:
     sure = max(known.confidence, score.clamp(review.KEPT_CONFIDENCE, known.category, known.gate))
     kept = believe.aged(rows, replace(known, confidence=sure))
     memories.update_belief(rows, kept)
-    before, after = beliefs.state(memory), beliefs.state(kept)
-    beliefs.note(rows, memory.id, "keep", before, after, "a person kept it", PERSON, asked.at)
+    was, now = beliefs.state(memory), beliefs.state(kept)
+    beliefs.note(rows, memory.id, "keep", was, now, "a person kept it", PERSON, asked.at)
     return memory.id
 
 
@@ -191,9 +195,7 @@ def _give_way(rows: Rows, old: Memory, new: Memory, asked: Asked) -> str:
     return new.id
 
 
-def _state(
-    rows: Rows, statement: Statement, project: int, asked: Asked, *, besides: str, pinned: bool = False
-) -> str:
+def _state(rows: Rows, statement: Statement, project: int, asked: Asked, *, besides: str, pinned: bool = False) -> str:
     """Makes a memory of what a person says; CsmdError for what they made csmd forget or purge."""
     made, _ = believe.remember(
         rows, statement, asked.source, project=project, origin="stated", key=asked.key, pinned=pinned, besides=besides
@@ -220,15 +222,7 @@ def undo(rows: Rows, answer: Answer, *, key: bytes, at: str) -> list[Before]:
             raise CsmdError(f"the answer {answer.id} cannot be undone: a part of {one.memory_id} was purged since")
         if one.state:
             beliefs.note(rows, one.memory_id, "undo", "", "", f"{answer.answer} was taken back", PERSON, at)
-    if answer.was:
-        candidate = candidates.by_id(rows, answer.item)
-        if candidate is not None and candidate.status != answer.was and not candidates.is_waiting(rows, candidate):
-            candidates.settle(rows, candidate, _status(answer.was), now=at)
     return touched
-
-
-def _status(was: str) -> CandidateStatus:
-    return "open" if was == "open" else "needs_review"
 
 
 # --- small change

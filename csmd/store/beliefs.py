@@ -130,9 +130,9 @@ def sureness(said: str) -> float | None:
 
 def put_back(rows: Rows, memory_id: str, known: Sequence[Mapping[str, object]], *, at: str) -> None:
     """Makes a memory's audit what it was, changes as `asdict` gives them; what was noted since is marked as undone."""
-    kept = ", ".join(str(int(str(one["seq"]))) for one in known) or "0"
+    keys = ", ".join(str(int(str(one["seq"]))) for one in known) or "0"
     rows.run(
-        f"update belief_changes set undone_at = :at where memory_id = :id and undone_at = '' and seq not in ({kept})",  # noqa: S608
+        f"update belief_changes set undone_at = :at where memory_id = :id and undone_at = '' and seq not in ({keys})",  # noqa: S608
         at=at,
         id=memory_id,
     )

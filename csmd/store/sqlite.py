@@ -152,16 +152,6 @@ class Rows:
             raise explained(error) from error
 
     @contextmanager
-    def tried(self) -> Iterator[None]:
-        """Inside a transaction: what runs here can be looked at, and is taken back at the end."""
-        self.all("savepoint tried")
-        try:
-            yield
-        finally:
-            self.all("rollback to savepoint tried")
-            self.all("release savepoint tried")
-
-    @contextmanager
     def within(self, seconds: float | None) -> Iterator[None]:
         """Stops what runs here after `seconds` with DeadlineExceeded; blocks nest, the nearest deadline counts.
 
