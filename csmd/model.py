@@ -350,6 +350,11 @@ class Memory:
     seq: int = 0
 
     @property
+    def times(self) -> int:
+        """How many turns tell it: those that state or confirm it, not those cited beside them."""
+        return sum(source.role != "beside" for source in self.provenance)
+
+    @property
     def fresh_at(self) -> str:
         """From when its age counts: the last time that it was said, confirmed or made use of."""
         return max(self.confirmed_at, self.used_at)

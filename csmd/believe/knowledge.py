@@ -47,7 +47,7 @@ def kind_of(memory: Memory) -> Kind | None:
 
 def is_held(memory: Memory) -> bool:
     """Whether somebody holds it: the user said so, or it was told more than once; nothing took its place."""
-    return upkeep.is_alive(memory) and (memory.authority == "user" or len(memory.provenance) > 1)
+    return upkeep.is_alive(memory) and (memory.authority == "user" or memory.times > 1)
 
 
 def beliefs(memories: Sequence[Memory]) -> list[Belief]:

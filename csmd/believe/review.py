@@ -17,10 +17,10 @@ About = Literal["memory", "belief", "pair", "warning"]
 #: A memory that nobody stated and that is less sure than this is shown to a person while it is new.
 LOW = 0.7
 NEW_DAYS = 30
-#: How sure a memory is at least that a person has looked at and kept; what a contradiction takes from the older one.
+#: How sure a memory is at least that a person has looked at and kept.
 KEPT_CONFIDENCE = 0.9
-LOWERED = 0.3
-FLOOR = 0.05
+#: Verb -> why a memory gave way to another, as its audit says it.
+WHY: Mapping[Verb, str] = {"edit": "worded anew", "supersede": "told"}
 
 ABOUT: Mapping[CandidateKind, About] = {
     "belief": "belief", "preference": "belief", "worldview": "belief", "opinion": "belief", "drift_warning": "warning",

@@ -218,7 +218,7 @@ def confirm(rows: Rows, known: Memory, statement: Statement, source: Provenance,
     decay: Decay = "permanent" if pinned else known.decay
     authority = statement.authority if raised else known.authority
     confirmed_at = max(known.confirmed_at, source.at)
-    sessions = {source.session_id, *(one.session_id for one in known.provenance)}
+    sessions = {source.session_id, *(one.session_id for one in known.provenance if one.role != "beside")}
     tier = score.tier(decay=decay, explicit=pinned, sessions=len(sessions), confidence=confidence)
     confirmed = replace(
         known,

@@ -1,7 +1,8 @@
 """A person's answers carried out, each a transaction: keep, edit, drop, supersede, and undo of any of them.
 
 What was dropped leaves a tombstone, so that it does not come back; a superseded memory stays, lowered and linked.
-Nothing here is asked by a stage: who calls it has seen a person.
+Nothing here is asked by a stage: who calls it has seen a person. An answer is tried first: what it changes is noted as
+it was, and then it is carried out.
 """
 
 from __future__ import annotations
@@ -11,10 +12,12 @@ from dataclasses import dataclass, replace
 
 from csmd.believe import review, score
 from csmd.believe import stage as believe
+from csmd.believe.stage_supersede import PERSON, by_hand
 from csmd.errors import BadInput, CsmdError
-from csmd.model import Candidate, CandidateStatus, Decay, Link, Memory, Provenance, Statement
-from csmd.store import answers, beliefs, candidates, memories, projects, tombstones
-from csmd.store.answers import Answer, Before
+from csmd.model import Candidate, CandidateStatus, Memory, Provenance, Statement
+from csmd.store import answers, before, beliefs, candidates, memories, tombstones
+from csmd.store.answers import Answer
+from csmd.store.before import Before
 from csmd.store.purged import PURGED
 from csmd.store.sqlite import Rows
 
@@ -48,7 +51,8 @@ def of_memory(rows: Rows, memory: Memory, asked: Asked) -> Answer:
         raise CsmdError(
             f"{memory.id} was superseded by {memory.superseded_by}", hint=f"csmd show {memory.superseded_by}"
         )
-    made, touched = _to_memory(rows, memory, asked)
+    touched = before.changed_by(rows, lambda: _to_memory(rows, memory, asked))
+    made = _to_memory(rows, memory, asked)
     return answers.put(
         rows, item=memory.id, answer=asked.verb, made=made, was="", project=memory.project_seq, touched=touched,
         now=asked.at,
@@ -64,19 +68,24 @@ def of_candidate(rows: Rows, candidate: Candidate, asked: Asked) -> Answer:
         raise BadInput(
             f"{candidate.id} cannot be answered with {asked.verb}", hint="csmd review shows what can be done"
         )
-    made, touched, status = _ABOUT[about](rows, candidate, alive, asked)
-    if not candidates.settle(rows, candidate, status, now=asked.at):
+    follows = before.changed_by(rows, lambda: _ABOUT[about](rows, candidate, alive, asked))
+    touched = {one.memory_id: one for one in (*before.of(rows, [candidate.id]), *follows)}
+    made, status = _ABOUT[about](rows, candidate, alive, asked)
+    quoted = candidates.by_id(rows, candidate.id)  # it goes with a memory that it quotes
+    if quoted is not None and not candidates.settle(
+        rows, replace(quoted, version=candidate.version), status, now=asked.at
+    ):
         raise CsmdError(f"{candidate.id} has changed meanwhile", hint="csmd review")
     return answers.put(
         rows, item=candidate.id, answer=asked.verb, made=made, was=candidate.status, project=candidate.project_seq,
-        touched=touched, now=asked.at,
+        touched=tuple(touched.values()), now=asked.at,
     )  # fmt: skip
 
 
-Settled = tuple[str, list[Before], CandidateStatus]
+Settled = tuple[str, CandidateStatus]
 
 
-def _to_memory(rows: Rows, memory: Memory, asked: Asked) -> tuple[str, list[Before]]:
+def _to_memory(rows: Rows, memory: Memory, asked: Asked) -> str:
     if asked.verb == "keep":
         return _keep(rows, memory, asked)
     if asked.verb == "edit":
@@ -90,30 +99,29 @@ def _to_memory(rows: Rows, memory: Memory, asked: Asked) -> tuple[str, list[Befo
 
 def _about_memory(rows: Rows, candidate: Candidate, alive: Sequence[Memory], asked: Asked) -> Settled:
     del candidate
-    return *_to_memory(rows, alive[0], asked), "done"
+    return _to_memory(rows, alive[0], asked), "done"
 
 
 def _about_pair(rows: Rows, candidate: Candidate, alive: Sequence[Memory], asked: Asked) -> Settled:
     del candidate
     first, second = sorted(alive[:2], key=review.strength, reverse=True)
     if asked.verb == "keep":
-        return "", [], "dropped"  # what is proposed, to make one of them, is not proposed again
+        return "", "dropped"  # what is proposed, to make one of them, is not proposed again
     if asked.verb == "edit":
-        return *_instead(rows, [first, second], asked), "done"
+        return _instead(rows, [first, second], asked), "done"
     if asked.verb == "drop":
-        return *_drop(rows, second, asked, beside=first), "done"
-    return *_give_way(rows, second, first, asked), "done"
+        return _drop(rows, second, asked, beside=first), "done"
+    return _give_way(rows, second, first, asked), "done"
 
 
 def _about_belief(rows: Rows, candidate: Candidate, alive: Sequence[Memory], asked: Asked) -> Settled:
     if asked.verb == "drop":
-        return "", [], "dropped"
+        return "", "dropped"
     worded = asked.text if asked.verb == "edit" else candidate.text
-    statement = _statement(candidate, worded)
-    made, touched = _state(rows, statement, candidate.project_seq, asked, besides=candidate.id)
+    made = _state(rows, _statement(candidate, worded), candidate.project_seq, asked, besides=candidate.id)
     for one in candidate.evidence if asked.verb != "edit" else ():
         memory = memories.by_id(rows, made)
-        if memory is None or one.against or len(memory.provenance) > MOST_EVIDENCE:
+        if memory is None or one.against or memory.times > MOST_EVIDENCE:
             continue
         source = Provenance(uuid=one.uuid, session_id=one.session_id, at=one.at, role="confirms")
         memories.add_provenance(rows, memory.seq, source)
@@ -121,17 +129,16 @@ def _about_belief(rows: Rows, candidate: Candidate, alive: Sequence[Memory], ask
         old = asked.other or next(iter(alive), None)
         if old is None:
             raise BadInput(f"{candidate.id} stands against no memory", hint="name one: --supersede ID")
-        touched = [*touched, *answers.before(rows, [old.id])]
-        _supersede(rows, old, _must(rows, made), asked)
-    return made, touched, "promoted"
+        _give_way(rows, old, _must(rows, made), asked)
+    return made, "promoted"
 
 
 def _about_warning(rows: Rows, candidate: Candidate, alive: Sequence[Memory], asked: Asked) -> Settled:
     del alive
     if asked.verb == "edit":
         statement = _statement(candidate, asked.text)
-        return *_state(rows, statement, candidate.project_seq, asked, besides=candidate.id), "done"
-    return "", [], "dropped" if asked.verb == "drop" else "done"
+        return _state(rows, statement, candidate.project_seq, asked, besides=candidate.id), "done"
+    return "", "dropped" if asked.verb == "drop" else "done"
 
 
 _ABOUT: dict[review.About, Callable[[Rows, Candidate, Sequence[Memory], Asked], Settled]] = {
@@ -142,38 +149,35 @@ _ABOUT: dict[review.About, Callable[[Rows, Candidate, Sequence[Memory], Asked], 
 }
 
 
-# --- what an answer does: the memory that came of it, and what it touched as it was before
+# --- what an answer does; each gives the id of the memory that came of it, "" for none
 
 
-def _keep(rows: Rows, memory: Memory, asked: Asked) -> tuple[str, list[Before]]:
+def _keep(rows: Rows, memory: Memory, asked: Asked) -> str:
     """The person says it, too: it is stated, theirs, and as sure as what somebody has looked at."""
-    touched = answers.before(rows, [memory.id])
     statement = _as_statement(memory, memory.text)
     believe.confirm(rows, memory, statement, asked.source, pinned=memory.pinned)
-    kept = _must(rows, memory.id)
-    sure = max(kept.confidence, score.clamp(review.KEPT_CONFIDENCE, kept.category, kept.gate))
-    _believe(rows, kept, sure)
-    beliefs.note(rows, memory.id, "keep", _sure(memory), f"{sure * 100:.0f}", "a person kept it", "user", asked.at)
-    return memory.id, touched
+    known = _must(rows, memory.id)
+    sure = max(known.confidence, score.clamp(review.KEPT_CONFIDENCE, known.category, known.gate))
+    kept = believe.aged(rows, replace(known, confidence=sure))
+    memories.update_belief(rows, kept)
+    was, now = beliefs.state(memory), beliefs.state(kept)
+    beliefs.note(rows, memory.id, "keep", was, now, "a person kept it", PERSON, asked.at)
+    return memory.id
 
 
-def _instead(rows: Rows, olds: Sequence[Memory], asked: Asked) -> tuple[str, list[Before]]:
+def _instead(rows: Rows, olds: Sequence[Memory], asked: Asked) -> str:
     """The person's wording becomes a memory of theirs that takes the place of older ones."""
     old = olds[0]
-    touched = answers.before(rows, [one.id for one in olds])
     statement = _as_statement(old, asked.text)
-    made, more = _state(rows, statement, old.project_seq, asked, pinned=old.pinned, besides=old.id)
-    new = _must(rows, made)
+    made = _state(rows, statement, old.project_seq, asked, pinned=old.pinned, besides=old.id)
     for one in olds:
         if one.id != made:
-            _supersede(rows, one, new, asked)
-    known = {one.memory_id for one in touched}
-    return made, [*touched, *(one for one in more if one.memory_id not in known)]
+            _give_way(rows, one, _must(rows, made), asked)
+    return made
 
 
-def _drop(rows: Rows, memory: Memory, asked: Asked, *, beside: Memory | None) -> tuple[str, list[Before]]:
+def _drop(rows: Rows, memory: Memory, asked: Asked, *, beside: Memory | None) -> str:
     """Removes a memory and keeps it out; not what stays `beside` it and says nearly the same."""
-    touched = answers.before(rows, answers.touched_by_dropping(rows, memory))
     memories.delete(rows, memory)
     correction = memory.gate == "correction"
     tombstones.forget(rows, memory.text, correction=correction, by="user", key=asked.key, now=asked.at)
@@ -181,23 +185,19 @@ def _drop(rows: Rows, memory: Memory, asked: Asked, *, beside: Memory | None) ->
         rows, beside.text, correction=beside.gate == "correction", authority=beside.authority, key=asked.key
     ):  # said again it confirms the one that stays
         tombstones.take_back(rows, memory.text, key=asked.key)
-    beliefs.note(rows, memory.id, "drop", _sure(memory), "", "a person dropped it", "user", asked.at)
-    return "", touched
+    beliefs.note(rows, memory.id, "drop", beliefs.state(memory), "", "a person dropped it", PERSON, asked.at)
+    return ""
 
 
-def _give_way(rows: Rows, old: Memory, new: Memory, asked: Asked) -> tuple[str, list[Before]]:
-    touched = answers.before(rows, [old.id])
-    _supersede(rows, old, new, asked)
-    return new.id, touched
+def _give_way(rows: Rows, old: Memory, new: Memory, asked: Asked) -> str:
+    """Puts one memory in another's place: the older is lowered and linked, and stays to be found."""
+    by_hand(rows, _must(rows, old.id), new, by=PERSON, now=asked.at, reason=review.WHY.get(asked.verb, "told"))
+    return new.id
 
 
-def _state(
-    rows: Rows, statement: Statement, project: int, asked: Asked, *, besides: str, pinned: bool = False
-) -> tuple[str, list[Before]]:
+def _state(rows: Rows, statement: Statement, project: int, asked: Asked, *, besides: str, pinned: bool = False) -> str:
     """Makes a memory of what a person says; CsmdError for what they made csmd forget or purge."""
-    known = believe.known_as(rows, statement, project=project, key=asked.key, besides=besides)
-    touched = answers.before(rows, [known.id]) if known else []
-    made, is_new = believe.remember(
+    made, _ = believe.remember(
         rows, statement, asked.source, project=project, origin="stated", key=asked.key, pinned=pinned, besides=besides
     )
     if not made:
@@ -205,41 +205,8 @@ def _state(
             "you made csmd forget this text, or a part of it",
             hint="`csmd remember` in a terminal lets in again what was forgotten, `csmd forget --lift` what was purged",
         )
-    beliefs.note(rows, made, asked.verb, "", "", "a person stated it", "user", asked.at)
-    return made, [Before(memory_id=made, text="", state="")] if is_new else touched
-
-
-def _supersede(rows: Rows, old: Memory, new: Memory, asked: Asked) -> None:
-    """Puts one memory in another's place: the older is lowered and linked, and stays to be found."""
-    after: Memory | None = new
-    while after is not None:
-        if after.id == old.id:
-            raise BadInput(f"{new.id} was itself superseded by {old.id}", hint=f"csmd show {new.id}")
-        after = memories.by_id(rows, after.superseded_by) if after.superseded_by else None
-    sure = round(max(review.FLOOR, old.confidence - review.LOWERED), 4)
-    _believe(rows, replace(old, superseded_by=new.id, pinned=False), sure)
-    memories.add_link(rows, Link(from_id=old.id, to_id=new.id, relationship="superseded_by"), now=asked.at)
-    beliefs.note(rows, old.id, "superseded", _sure(old), f"{sure * 100:.0f}", f"by {new.id}", "user", asked.at)
-
-
-def _believe(rows: Rows, memory: Memory, sure: float) -> None:
-    """Gives a memory another confidence, with the thresholds that follow from it."""
-    decay: Decay = "durable" if memory.decay == "permanent" and not memory.pinned else memory.decay
-    limits = score.thresholds(
-        sure,
-        decay=decay,
-        gate=memory.gate,
-        category=memory.category,
-        today=projects.active_day(rows, memory.project_seq, on=memory.confirmed_at[:10]),
-        stated=memory.authority == "user" and not memory.superseded_by,
-    )
-    memories.update_belief(
-        rows,
-        replace(
-            memory, confidence=sure, decay=decay, hot_until=limits.hot_until, warm_until=limits.warm_until,
-            archive_at=limits.archive_at,
-        ),
-    )  # fmt: skip
+    beliefs.note(rows, made, asked.verb, "", "", "a person stated it", PERSON, asked.at)
+    return made
 
 
 # --- undo
@@ -253,16 +220,9 @@ def undo(rows: Rows, answer: Answer, *, key: bytes, at: str) -> list[Before]:
             tombstones.take_back(rows, one.text, key=key)
         if PURGED in one.text:
             raise CsmdError(f"the answer {answer.id} cannot be undone: a part of {one.memory_id} was purged since")
-        beliefs.note(rows, one.memory_id, "undo", answer.id, "", f"{answer.answer} was taken back", "user", at)
-    if answer.was:
-        candidate = candidates.by_id(rows, answer.item)
-        if candidate is not None and not candidates.is_waiting(rows, candidate):
-            candidates.settle(rows, candidate, _status(answer.was), now=at)
+        if one.state:
+            beliefs.note(rows, one.memory_id, "undo", "", "", f"{answer.answer} was taken back", PERSON, at)
     return touched
-
-
-def _status(was: str) -> CandidateStatus:
-    return "open" if was == "open" else "needs_review"
 
 
 # --- small change
@@ -287,7 +247,3 @@ def _must(rows: Rows, ident: str) -> Memory:
     if found is None:
         raise CsmdError(f"there is no memory {ident!r} any more")
     return found
-
-
-def _sure(memory: Memory) -> str:
-    return f"{memory.confidence * 100:.0f}"

@@ -57,15 +57,23 @@ def renamed(rows: Rows, scopes: list[int] | None) -> dict[str, str]:
     return supersede.table([one.text for one in said if one.authority != "external"])
 
 
-def by_hand(rows: Rows, old: Memory, new: Memory, *, by: str, now: str) -> Memory:
+def by_hand(rows: Rows, old: Memory, new: Memory, *, by: str, now: str, reason: str = "told") -> Memory:
     """Has one memory supersede another because somebody says so; the older one as it is then."""
-    if old.id == new.id or new.superseded_by == old.id:
-        raise BadInput(f"{new.id} cannot supersede {old.id}", hint="name two memories, the one that holds last")
+    after: Memory | None = new
+    passed: set[str] = set()
+    while after is not None and after.id not in passed:
+        passed.add(after.id)
+        if after.id == old.id:
+            raise BadInput(
+                f"{new.id} cannot supersede {old.id}: it is that one, or superseded by it",
+                hint="name two memories, the one that holds last",
+            )
+        after = memories.by_id(rows, after.superseded_by) if after.superseded_by else None
     change = beliefs.standing(rows, old.id)
     if change is not None:
         beliefs.lift(rows, change, at=now)
         old = memories.by_seqs(rows, [old.seq])[old.seq]
-    _lower(rows, old, new, lowers=supersede.MOST, sure=1.0, reason="told", by=by, at=now)
+    _lower(rows, old, new, lowers=supersede.MOST, sure=1.0, reason=reason, by=by, at=now)
     return memories.by_seqs(rows, [old.seq])[old.seq]
 
 

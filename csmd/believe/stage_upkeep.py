@@ -223,7 +223,8 @@ def _mend(rows: Rows, action: Action, *, by: str, now: str) -> None:
             source
             for source in memory.provenance
             # An assistant that repeats what its session was told is using a memory, not confirming it.
-            if source.uuid not in known
+            if source.role != "beside"
+            and source.uuid not in known
             and not (memory.authority == "assistant" and context.was_told(rows, source.session_id, into.id))
         ]
         stays = aged(rows, upkeep.absorbed(into, memory, confirmations=len(counted)))

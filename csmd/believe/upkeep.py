@@ -71,7 +71,7 @@ class Queueing:
 def rank(memory: Memory) -> tuple[bool, int, float, int, str, str]:
     """Which of two that say the same stays, the least first: pinned, by authority, sureness, evidence, age."""
     return (
-        not memory.pinned, -AUTHORITY_RANK[memory.authority], -memory.confidence, -len(memory.provenance),
+        not memory.pinned, -AUTHORITY_RANK[memory.authority], -memory.confidence, -memory.times,
         memory.created_at, memory.id,
     )  # fmt: skip
 
@@ -217,7 +217,7 @@ def absorbed(keeper: Memory, other: Memory, *, confirmations: int) -> Memory:
     for _ in range(confirmations):
         confidence = score.confirm(confidence, pinned=keeper.pinned)
     provenance = {source.uuid: source for source in (*keeper.provenance, *other.provenance)}
-    sessions = {source.session_id for source in provenance.values()}
+    sessions = {source.session_id for source in provenance.values() if source.role != "beside"}
     tier = score.tier(decay=keeper.decay, explicit=False, sessions=len(sessions), confidence=confidence)
     return replace(
         keeper,

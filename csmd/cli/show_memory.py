@@ -83,7 +83,7 @@ def _wanted(row: dict[str, Any]) -> tuple[Any, ...]:
 
 
 def _about(row: dict[str, Any]) -> list[str]:
-    marks = ["pinned"] * row["pinned"] + [f"said {len(row['source_uuids'])} times"] * (len(row["source_uuids"]) > 1)
+    marks = ["pinned"] * row["pinned"] + [f"said {row['times']} times"] * (row["times"] > 1)
     marks += [f"by the {row['authority']}"] * (row["authority"] != "user")
     marks += ["unsaid"] * (row["origin"] == "model_saved") + ["cold"] * (row["attention"] == "COLD")
     marks += [f"superseded by {row['superseded_by']}"] * bool(row["superseded_by"])
@@ -119,8 +119,11 @@ def memory(value: dict[str, Any]) -> None:
         _head(out, "What was done to it")
     for change in value["changes"]:
         taken = ", taken back" if change["undone_at"] else ""
-        sure = f": {change['before']} % to {change['after']} %" if change["before"] and change["after"] else ""
-        about = f"{change['change']}{sure}, {change['reason']}{taken}"
+        before, after = change["sure_before"], change["sure_after"]
+        sure = "" if before is None or after is None else f": {before * 100:.0f} to {after * 100:.0f} %"
+        new = f" by {change['superseded_by']}" if change["change"] == "superseded" else ""
+        by = f" (by {change['by']})" if change["reason"] == "told" or change["by"] == "rule" else ""
+        about = f"{change['change']}{new}{sure}, {change['reason']}{by}{taken}"
         print_text(out, about, head=f"  {when(change['at'])}  ")
 
 

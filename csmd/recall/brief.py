@@ -95,7 +95,7 @@ def value(memory: Memory, attention: Attention, *, recency: float = 0.0) -> floa
     `recency` is 0 for the oldest and 1 for the newest of the candidates; it adds at most 0.10.
     What was said as a question or a request is worth less unasked: it answers when it is matched.
     """
-    told_again = min(0.2, 0.05 * (len(memory.provenance) - 1))
+    told_again = min(0.2, 0.05 * max(0, memory.times - 1))
     worth = memory.confidence + told_again + RECENCY_MOST * recency
     worth *= SECTIONS[section_of(memory)].weight * AUTHORITY_WEIGHT[memory.authority]
     worth *= ATTENTION_WEIGHT["HOT" if memory.pinned else attention]

@@ -1,4 +1,4 @@
-"""What people answered to what waited for them, and every memory an answer touched as it was: undo is exact, or refused.
+"""What people answered to what waited for them, and all that an answer changed as it was: undo is exact, or refused.
 
 An answer and what is needed to undo it are written in the transaction that carries it out. A purge takes away what older
 answers could bring back.
@@ -7,28 +7,13 @@ answers could bring back.
 from __future__ import annotations
 
 import hashlib
-from collections.abc import Iterable, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import Any
 
-from csmd import wire
 from csmd.errors import CsmdError
-from csmd.model import Link, Memory
-from csmd.store import memories
+from csmd.store import before
+from csmd.store.before import Before
 from csmd.store.sqlite import Rows
-
-#: The columns of a memory that come back with it: all but its row key, its text and whose twin it is. With its version
-#: the answer before can be undone, too: it is that very memory again.
-COLUMNS = (
-    "text_hash", "gate", "category", "type", "tier", "decay", "authority", "origin", "confidence", "scope", "project_seq",
-    "session_id", "created_at", "confirmed_at", "hot_until", "warm_until", "archive_at", "pinned", "superseded_by",
-    "origin_seq", "version",
-)  # fmt: skip
-
-_READ = ", ".join(f"m.{name}" for name in COLUMNS)
-_NAMES = ", ".join(COLUMNS)
-_MARKS = ", ".join(f":{name}" for name in COLUMNS)
-_PAIRS = ", ".join(f"{name} = :{name}" for name in COLUMNS)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -44,64 +29,6 @@ class Answer:
     at: str
     undone_at: str = ""
     seq: int = 0
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Before:
-    """One memory as it was; `state` is JSON without its text, "" where it was not there."""
-
-    memory_id: str
-    text: str
-    state: str
-    version_after: int = 0
-
-
-# --- what was
-
-
-def touched_by_dropping(rows: Rows, memory: Memory) -> list[str]:
-    """The memories that change when one is removed: itself, its twins, those it had superseded."""
-    others = rows.all(
-        "select id from memories where (twin_of = :seq and twin_of > 0) or (superseded_by = :id and superseded_by <> '') "
-        "order by seq",
-        seq=memory.seq,
-        id=memory.id,
-    )
-    return list(dict.fromkeys([memory.id, *(str(ident) for (ident,) in others)]))
-
-
-def before(rows: Rows, idents: Iterable[str]) -> list[Before]:
-    """Memories as they are now, each once; of one that is not there, that."""
-    return [_before(rows, ident) for ident in dict.fromkeys(idents) if ident]
-
-
-def _before(rows: Rows, ident: str) -> Before:
-    found = rows.one(
-        f"select m.seq, m.text, coalesce(t.id, ''), {_READ} from memories m "  # noqa: S608
-        "left join memories t on t.seq = m.twin_of and m.twin_of > 0 where m.id = :id",
-        id=ident,
-    )
-    if found is None:
-        return Before(memory_id=ident, text="", state="")
-    seq = int(found[0])
-    state = {
-        "twin": found[2],
-        "columns": dict(zip(COLUMNS, found[3:], strict=True)),
-        "sources": rows.all(
-            "select uuid, session_id, at, role from provenance where memory_seq = :seq order by uuid", seq=seq
-        ),
-        "links": rows.all(
-            "select f.id, t.id, l.relationship, l.weight, l.created_at from links l join memories f on f.seq = l.from_seq "
-            "join memories t on t.seq = l.to_seq where l.from_seq = :seq or l.to_seq = :seq order by 1, 2, 3",
-            seq=seq,
-        ),
-        "told": rows.all(
-            "select n.id, i.score, i.reason from injection_items i join injections n on n.seq = i.injection_seq "
-            "where i.memory_id = :id order by n.seq",
-            id=ident,
-        ),
-    }
-    return Before(memory_id=ident, text=str(found[1]), state=wire.dumps(state))
 
 
 # --- answers
@@ -129,12 +56,13 @@ def put(
     for one in touched:
         version = rows.value("select version from memories where id = :id", id=one.memory_id)
         rows.run(
-            "insert into answer_befores (answer_seq, memory_id, text, state, version_after) "
-            "values (:seq, :memory, :text, :state, :version)",
+            "insert into answer_befores (answer_seq, memory_id, text, state, more, version_after) "
+            "values (:seq, :memory, :text, :state, :more, :version)",
             seq=seq,
             memory=one.memory_id,
             text=one.text,
             state=one.state,
+            more=one.more,
             version=int(version or 0),
         )
     return Answer(id=ident, item=item, answer=answer, made=made, was=was, project_seq=project, at=now, seq=seq)
@@ -159,18 +87,22 @@ def last(rows: Rows, *, projects: Sequence[int] | None, ident: str = "") -> Answ
 def befores(rows: Rows, answer: Answer) -> list[Before]:
     """What an answer touched, as it was."""
     return [
-        Before(memory_id=a, text=b, state=c, version_after=int(d))
-        for a, b, c, d in rows.all(
-            "select memory_id, text, state, version_after from answer_befores where answer_seq = :seq order by seq",
+        Before(memory_id=a, text=b, state=c, more=d, version_after=int(e))
+        for a, b, c, d, e in rows.all(
+            "select memory_id, text, state, more, version_after from answer_befores where answer_seq = :seq order by seq",
             seq=answer.seq,
         )
     ]
 
 
 def undo(rows: Rows, answer: Answer, *, now: str) -> list[Before]:
-    """Makes every memory that an answer touched what it was before; CsmdError where one has changed since."""
-    touched = befores(rows, answer)
-    if answer.undone_at or not (touched or answer.was):
+    """Makes everything that an answer changed what it was before; CsmdError where a memory has changed since.
+
+    The audit of what was changed is back, too; what the answer added to it is marked as taken back.
+    """
+    found = befores(rows, answer)
+    touched = [one for one in found if not one.is_candidate]
+    if answer.undone_at or not found:
         why = (
             "it is undone already"
             if answer.undone_at
@@ -184,70 +116,9 @@ def undo(rows: Rows, answer: Answer, *, now: str) -> list[Before]:
                 f"the answer {answer.id} cannot be undone: {one.memory_id} has changed since",
                 hint=f"csmd show {one.memory_id}",
             )
-    for one in touched:
-        if not one.state:
-            memories.delete(rows, memories.by_seqs(rows, [_seq(rows, one.memory_id)])[_seq(rows, one.memory_id)])
-    states = [(one, wire.loads(one.state)) for one in touched if one.state]
-    for one, state in states:
-        _restore(rows, one, state)
-    for one, state in states:
-        _join(rows, one, state)
+    before.give_back(rows, found, at=now)
     rows.run("update answers set undone_at = :now where seq = :seq", now=now, seq=answer.seq)
     return touched
-
-
-def _seq(rows: Rows, ident: str) -> int:
-    return int(rows.value("select seq from memories where id = :id", id=ident) or 0)
-
-
-def _restore(rows: Rows, one: Before, state: dict[str, Any]) -> None:
-    """Gives a memory its columns and sources back; it is made again where it is gone."""
-    values = dict(state["columns"])
-    if _seq(rows, one.memory_id):
-        rows.run(f"update memories set {_PAIRS} where id = :id", id=one.memory_id, **values)  # noqa: S608
-    else:
-        merged = rows.value("select merged_into from projects where seq = :seq", seq=values["project_seq"])
-        values["project_seq"] = merged or values["project_seq"]
-        rows.run(
-            f"insert into memories (id, text, {_NAMES}) values (:id, :text, {_MARKS})",  # noqa: S608
-            id=one.memory_id,
-            text=one.text,
-            **values,
-        )
-    seq = _seq(rows, one.memory_id)
-    rows.run("delete from provenance where memory_seq = :seq", seq=seq)
-    for uuid, session, at, role in state["sources"]:
-        rows.run(
-            "insert into provenance (memory_seq, uuid, session_id, at, role) values (:seq, :uuid, :session, :at, :role)",
-            seq=seq,
-            uuid=uuid,
-            session=session,
-            at=at,
-            role=role,
-        )
-
-
-def _join(rows: Rows, one: Before, state: dict[str, Any]) -> None:
-    """Gives a memory its links, its place in receipts and the one it is a twin of back.
-
-    Of the links it has now only those go that an answer draws: others may have been found since.
-    """
-    seq = _seq(rows, one.memory_id)
-    rows.run("delete from links where from_seq = :seq and relationship = 'superseded_by'", seq=seq)
-    for origin, target, relationship, weight, at in state["links"]:
-        link = Link(from_id=origin, to_id=target, relationship=relationship, weight=weight)
-        memories.add_link(rows, link, now=at)
-    for receipt, score, reason in state["told"]:
-        rows.run(
-            "insert into injection_items (injection_seq, memory_id, score, reason) "
-            "select n.seq, :memory, :score, :reason from injections n where n.id = :receipt on conflict do nothing",
-            memory=one.memory_id,
-            score=score,
-            reason=reason,
-            receipt=receipt,
-        )
-    if state["twin"]:
-        rows.run("update memories set twin_of = :twin where seq = :seq", twin=_seq(rows, state["twin"]), seq=seq)
 
 
 def without_undo(rows: Rows, key: bytes, after: int) -> tuple[int | None, int]:

@@ -6,7 +6,7 @@ give back what the change took and leave alone what else has happened since.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
 from csmd.model import NEVER, Memory
@@ -88,17 +88,14 @@ def read_state(said: str) -> dict[str, str]:
 
 def lift(rows: Rows, change: Change, *, at: str) -> None:
     """Undoes a supersession: what it took is given back, and nothing of what else has happened since is lost."""
-    before, after = read_state(change.before), read_state(change.after)
     found = rows.one(
-        "select confidence, hot_until, warm_until, archive_at from memories where id = :id", id=change.memory_id
+        "select confidence, hot_until, warm_until, archive_at, superseded_by from memories where id = :id",
+        id=change.memory_id,
     )
     if found is None:
         return
-    confidence = round(float(found[0]) + float(before["confidence"]) - float(after["confidence"]), 4)
-    hot, warm, archive = (
-        NEVER if int(before[name]) >= NEVER else int(now) + int(before[name]) - int(after[name])
-        for name, now in zip(_TIMES, found[1:], strict=True)
-    )
+    *now, successor = found
+    confidence, hot, warm, archive = _given_back(change, now)
     rows.run(
         "update memories set confidence = :confidence, superseded_by = '', hot_until = :hot, warm_until = :warm, "
         "archive_at = :archive, version = version + 1 where id = :id",
@@ -108,8 +105,44 @@ def lift(rows: Rows, change: Change, *, at: str) -> None:
         archive=archive,
         id=change.memory_id,
     )
-    unlink(rows, change.memory_id, after["superseded_by"], "superseded_by")
+    unlink(rows, change.memory_id, str(successor), "superseded_by")
     rows.run("update belief_changes set undone_at = :at where seq = :seq", at=at, seq=change.seq)
+
+
+def _given_back(change: Change, now: Sequence[float]) -> tuple[float, int, int, int]:
+    """Confidence and times with what a change took; as they are where a purge left no figures to read."""
+    before, after = read_state(change.before), read_state(change.after)
+    names = ("confidence", *_TIMES)
+    if any(name not in before or name not in after for name in names):
+        return float(now[0]), int(now[1]), int(now[2]), int(now[3])
+    hot, warm, archive = (
+        NEVER if int(before[name]) >= NEVER else int(value) + int(before[name]) - int(after[name])
+        for name, value in zip(_TIMES, now[1:], strict=True)
+    )
+    return round(float(now[0]) + float(before["confidence"]) - float(after["confidence"]), 4), hot, warm, archive
+
+
+def sureness(said: str) -> float | None:
+    """The confidence (0-1) that a written state names; None for one that names none."""
+    found = read_state(said).get("confidence", "")
+    return float(found) if found.replace(".", "", 1).isdigit() else None
+
+
+def put_back(rows: Rows, memory_id: str, known: Sequence[Mapping[str, object]], *, at: str) -> None:
+    """Makes a memory's audit what it was, changes as `asdict` gives them; what was noted since is marked as undone."""
+    keys = ", ".join(str(int(str(one["seq"]))) for one in known) or "0"
+    rows.run(
+        f"update belief_changes set undone_at = :at where memory_id = :id and undone_at = '' and seq not in ({keys})",  # noqa: S608
+        at=at,
+        id=memory_id,
+    )
+    for one in known:
+        rows.run(
+            "insert into belief_changes (seq, memory_id, change, before, after, reason, by_whom, at, undone_at) "
+            "values (:seq, :memory_id, :change, :before, :after, :reason, :by, :at, :undone_at) "
+            "on conflict (seq) do update set undone_at = excluded.undone_at",
+            **one,
+        )
 
 
 def inherit(rows: Rows, gone: str, heir: str) -> None:

@@ -42,7 +42,7 @@ _OUTSIDE = (
     "select m.id from memories m where m.confidence < 0 or m.confidence > 1 "  # noqa: S608 - of a table of ours
     # Above the range only what was told again or pinned, below only what was contradicted since.
     f"or (m.confidence > {_case('high')} + 0.0001 and m.pinned = 0 and m.origin <> 'inferred' "
-    "and (select count(*) from provenance p where p.memory_seq = m.seq) < 2) "
+    "and (select count(*) from provenance p where p.memory_seq = m.seq and p.role <> 'beside') < 2) "
     f"or (m.confidence < {_case('low')} - 0.0001 and m.pinned = 0 and m.superseded_by = '' "
     "and m.origin <> 'inferred' and not (m.gate = 'correction' and m.confidence >= :correction) "
     "and not exists (select 1 from links l where l.from_seq = m.seq or l.to_seq = m.seq) "

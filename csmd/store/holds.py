@@ -32,6 +32,7 @@ TEXT_COLUMNS: frozenset[tuple[str, str]] = frozenset(
         ("belief_changes", "after"),
         ("belief_changes", "reason"),
         ("answer_befores", "text"),
+        ("answer_befores", "more"),
         ("errors", "command"),
         ("errors", "message"),
         ("error_fixes", "files"),

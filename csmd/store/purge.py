@@ -43,6 +43,7 @@ WAYS: dict[tuple[str, str], tuple[Way, str]] = {
     ("belief_changes", "after"): ("rewrite", "seq"),
     ("belief_changes", "reason"): ("rewrite", "seq"),
     ("answer_befores", "text"): ("drop", "seq"),
+    ("answer_befores", "more"): ("drop", "seq"),
     ("errors", "command"): ("drop", "seq"),
     ("errors", "message"): ("drop", "seq"),
     ("error_fixes", "files"): ("drop", "seq"),
@@ -146,6 +147,11 @@ def change(rows: Rows, table: str, column: str, seq: int, new: str, key: bytes, 
     elif way == "memory" and not in_place:
         for memory in memories.by_seqs(rows, [seq]).values():
             memories.delete(rows, memory)
+    elif table == "answer_befores":  # what could bring the text back goes, and half an undo is none
+        rows.run(
+            "delete from answer_befores where answer_seq in (select answer_seq from answer_befores where seq = :seq)",
+            seq=seq,
+        )
     elif way == "drop" and (not in_place or (table == "statements" and _stated_already(rows, seq, new, key))):
         rows.run(f"delete from {table} where seq = :seq", seq=seq)  # noqa: S608
     elif table in ("memories", "statements"):

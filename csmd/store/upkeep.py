@@ -120,7 +120,9 @@ def merge(rows: Rows, merged: Memory, into: Memory, *, reason: str, by: str, now
     uuids = [
         source.uuid
         for source in merged.provenance
-        if memories.add_provenance(rows, into.seq, replace(source, role="confirms"))
+        if memories.add_provenance(
+            rows, into.seq, source if source.role == "beside" else replace(source, role="confirms")
+        )
     ]
     memories.update_belief(rows, replace(merged, tier="archive", superseded_by=into.id))
     memories.update_belief(rows, into)

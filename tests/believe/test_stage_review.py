@@ -12,14 +12,16 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 from csmd import text
-from csmd.believe import review, stage, stage_review
+from csmd.believe import review, stage, stage_review, stage_supersede
 from csmd.errors import BadInput, CsmdError
 from csmd.model import BriefItem, Candidate, Evidence, Link, Memory, Project, Provenance, Statement
 from csmd.store import answers, beliefs, candidates, context, memories, projects, purge, tombstones
+from csmd.store import before as columns_of
 from csmd.store.core import Store
 from csmd.store.sqlite import Rows
 
 NOW = "2026-03-01T10:00:00.000Z"
+EARLIER = "2026-02-01T10:00:00.000Z"
 LATER = "2026-03-02T10:00:00.000Z"
 SAID = (
     "Use Postgres for the job queue because of LISTEN/NOTIFY",
@@ -28,7 +30,7 @@ SAID = (
 )
 #: What is compared: everything that an answer may touch but row keys and the notes of what was done.
 STATE = (
-    f"select id, text, {', '.join(answers.COLUMNS)}, twin_of > 0 from memories order by id",
+    f"select id, text, {', '.join(columns_of.COLUMNS)}, twin_of > 0 from memories order by id",
     "select m.id, p.uuid, p.session_id, p.at, p.role from provenance p join memories m on m.seq = p.memory_seq order by 1, 2",
     (
         "select f.id, t.id, l.relationship, l.weight, l.created_at from links l join memories f on f.seq = l.from_seq "
@@ -52,14 +54,14 @@ def project(rows: Rows) -> int:
     return projects.ensure(rows, Project(key="alpha", root="/p/alpha", name="alpha", kind="path"), now=NOW)
 
 
-def remembered(store: Store, said: str, uuid: str, **changes: Any) -> str:
+def remembered(store: Store, said: str, uuid: str, *, at: str = NOW, pinned: bool = False, **changes: Any) -> str:
     values: dict[str, Any] = {
         "text": said, "gate": "epistemic", "category": "decision", "confidence": 0.8, "authority": "assistant", **changes,
     }  # fmt: skip
     return store.write(
         lambda rows: stage.remember(
-            rows, Statement(**values), Provenance(uuid=uuid, session_id="s1", at=NOW), project=project(rows),
-            origin="stated", key=store.hash_key,
+            rows, Statement(**values), Provenance(uuid=uuid, session_id="s1", at=at), project=project(rows),
+            origin="stated", key=store.hash_key, pinned=pinned,
         )[0]
     )  # fmt: skip
 
@@ -104,6 +106,10 @@ def answer(
 
 def undo(store: Store, one: answers.Answer) -> None:
     store.write(lambda rows: stage_review.undo(rows, one, key=store.hash_key, at=LATER))
+
+
+def changes(store: Store, ident: str) -> list[beliefs.Change]:
+    return store.read(lambda rows: beliefs.changes_of(rows, ident))
 
 
 def state(store: Store) -> list[Any]:
@@ -230,6 +236,60 @@ def test_answers_taken_back_one_by_one_leave_nothing(
         store.close()
 
 
+@pytest.mark.parametrize("verb", ["keep", "edit"])
+def test_undo_gives_back_what_the_answers_memory_lowered_and_what_it_put_before_a_person(
+    store: Store, verb: review.Verb
+) -> None:
+    lowered = remembered(store, "Use npm in the web client", "u1", at=EARLIER)
+    pinned = remembered(store, "We use npm in the web client package", "u2", at=EARLIER, pinned=True)
+    says = "Use pnpm in the web client, not npm"
+    put(store, candidate("belief", said=says if verb == "keep" else "Something else altogether"))
+    before, audit = state(store), changes(store, lowered)
+    done = answer(store, "cbelief", verb, said=says)
+    assert read(store, lowered).superseded_by == done.made
+    assert any(pinned in one.memory_ids for one in store.read(lambda rows: candidates.waiting(rows, projects=None)))
+    undo(store, done)
+    assert state(store) == before
+    assert store.read(lambda rows: beliefs.standing(rows, lowered)) is None
+    assert [one for one in changes(store, lowered) if not one.undone_at and one.change != "undo"] == audit
+    assert remembered(store, says, "u9", at="2026-03-05T10:00:00.000Z", authority="user") != ""
+    assert read(store, lowered).superseded_by, "the rule reads what it wrote"
+
+
+def test_what_was_dropped_and_is_back_has_its_history_and_what_it_superseded_still_is(store: Store) -> None:
+    old = remembered(store, "Use npm in the web client", "u1", at=EARLIER)
+    new = remembered(store, "Use pnpm in the web client, not npm", "u2")
+    put(store, candidate("stale", old, new))
+    before, audit = state(store), changes(store, old)
+    assert [one.change for one in audit] == ["superseded"]
+    for ident in (old, new):
+        done = answer(store, ident, "drop")
+        undo(store, done)
+        assert state(store) == before
+        assert [one for one in changes(store, old) if one.change not in ("undo", "drop")] == audit
+    store.write(lambda rows: stage_supersede.undo(rows, read(store, old), by="person", now=LATER))
+    assert (read(store, old).confidence, read(store, old).superseded_by) == (0.8, "")
+
+
+def test_an_answer_of_which_a_purge_took_a_part_is_not_undone_by_half(store: Store) -> None:
+    store.write(project)
+    put(store, candidate("belief"))
+    done = answer(store, "cbelief", "keep")
+    store.write(lambda rows: rows.run("delete from answer_befores"))
+    with pytest.raises(CsmdError, match="purged since"):
+        undo(store, done)
+
+
+def test_a_supersession_whose_figures_a_purge_took_is_lifted_with_what_is_left(store: Store) -> None:
+    old, new = remembered(store, SAID[0], "u1"), remembered(store, SAID[1], "u2")
+    answer(store, old, "supersede", other=new)
+    store.write(lambda rows: rows.run("update belief_changes set before = '[purged]', after = '[purged]'"))
+    was = read(store, old).confidence
+    store.write(lambda rows: stage_supersede.undo(rows, read(store, old), by="person", now=LATER))
+    assert (read(store, old).confidence, read(store, old).superseded_by) == (was, "")
+    assert store.read(lambda rows: memories.links_of(rows, old)) == []
+
+
 def test_what_has_changed_since_is_not_undone(store: Store) -> None:
     ident = remembered(store, SAID[0], "u1")
     done = answer(store, ident, "keep")
@@ -278,4 +338,4 @@ def test_no_memory_is_put_in_the_place_of_one_that_took_its_own(store: Store) ->
 
 def test_every_column_of_a_memory_comes_back(store: Store) -> None:
     columns = {row[1] for row in store.read(lambda rows: rows.all("pragma table_info(memories)"))}
-    assert columns - set(answers.COLUMNS) == {"seq", "id", "text", "twin_of"}
+    assert columns - set(columns_of.COLUMNS) == {"seq", "id", "text", "twin_of"}

@@ -207,8 +207,8 @@ def test_what_a_user_says_overturns_what_the_assistant_claimed(store: Store) -> 
 
 
 def test_external_words_overturn_nothing(store: Store) -> None:
-    old = say(store, NPM, 1, authority="external")
-    say(store, PNPM, 2, authority="external")
+    old = say(store, NPM, 1)
+    assert say(store, PNPM, 2, authority="external") == ""
     assert (known(store, old).superseded_by, waiting(store)) == ("", [])
 
 

@@ -16,6 +16,7 @@ from csmd.distill import digest, harvest
 from csmd.model import BriefItem, Candidate, Link, Packet, Provenance, State
 from csmd.store import (
     answers,
+    before,
     beliefs,
     candidates,
     context,
@@ -133,8 +134,8 @@ def filled(store: Store, given: Given) -> Iterator[Store]:
         beliefs.note(rows, "m-u00", "edit", "before", "after", "reason", "user", given.now)
         packets.put(rows, [PACKET])
         beliefs.note(rows, "m-u00", "promoted", "", "", "", "csmd", given.now)
-        before = answers.before(rows, ["m-u00"])
-        answers.put(rows, item="m-u00", answer="keep", made="", was="", project=one, touched=before, now=given.now)
+        touched = before.of(rows, ["m-u00"])
+        answers.put(rows, item="m-u00", answer="keep", made="", was="", project=one, touched=touched, now=given.now)
         failures.add_error(
             rows, fingerprint="f", command="c", exit_code=1, message="m", turn=1, session=1, at=given.now
         )
@@ -151,15 +152,19 @@ def filled(store: Store, given: Given) -> Iterator[Store]:
 
 
 @pytest.mark.parametrize(
-    ("table", "column"), [("candidates", "text"), ("candidates", "reason"), ("answer_befores", "text")]
-)
-def test_a_secret_that_is_mended_takes_what_hangs_on_no_statement_along(filled: Store, table: str, column: str) -> None:
+    ("table", "column", "left"),
+    [("candidates", "text", ["mended"]), ("candidates", "reason", ["mended"]), ("answer_befores", "text", []),
+     ("answer_befores", "more", [])],
+)  # fmt: skip
+def test_a_secret_that_is_mended_is_taken_out_of_the_queue_and_with_what_could_bring_it_back(
+    filled: Store, table: str, column: str, left: list[str]
+) -> None:
     def write(rows: Rows) -> Any:
         seq = rows.value(f"select max(seq) from {table}")
         purge.change(rows, table, column, seq, "mended", key_of(rows), in_place=True)
-        return rows.value(f"select count(*) from {table}")
+        return [said for (said,) in rows.all(f"select {column} from {table}")]
 
-    assert filled.write(write) == 0
+    assert filled.write(write) == left
 
 
 CANDIDATE = Candidate(id="c1", kind="belief", source="scan", project_seq=0, fingerprint="f", text="t", reason="r", confidence=0.5,

@@ -35,7 +35,7 @@ MOST = 200
 def _memory(memory: Memory, roots: dict[int, str]) -> dict[str, Any]:
     return {
         "id": memory.id, "text": memory.text, "authority": memory.authority, "confidence": memory.confidence,
-        "project": roots.get(memory.project_seq, ""), "told": len(memory.provenance), "confirmed_at": memory.confirmed_at,
+        "project": roots.get(memory.project_seq, ""), "told": memory.times, "confirmed_at": memory.confirmed_at,
     }  # fmt: skip
 
 

@@ -98,6 +98,7 @@ def memory_json(memory: Memory, *, today: int, root: str) -> dict[str, Any]:
         "scope": memory.scope,
         "project": root,
         "source_uuids": _lines([source.uuid for source in memory.provenance]),
+        "times": memory.times,
         "session_id": memory.session_id,
         "sessions": list(dict.fromkeys(source.session_id for source in memory.provenance)),
         "created_at": memory.created_at,

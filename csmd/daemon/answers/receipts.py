@@ -86,7 +86,7 @@ def _item(rows: Rows, ident: str, score: float, reason: str, seen: list[int] | N
         "pinned": memory.pinned,
         "said_at": source.at,
         "said_in": source.session_id,
-        "times": len(memory.provenance),
+        "times": memory.times,
     }
 
 

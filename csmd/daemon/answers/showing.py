@@ -66,24 +66,44 @@ def _memory(tools: Tools, rows: Rows, params: Params) -> dict[str, Any]:
                 if recall.is_seen(rows, one.project_seq, asking=asking)
             ],
         },
-        "changes": [asdict(change) for change in changes],
+        "superseded": _superseded(rows, memory, asking=asking),
+        "changes": [_change(change) for change in changes],
         **errors.gotcha_json(rows, memory, asking=asking),
     }
 
 
 def _lowered(changes: list[beliefs.Change]) -> float:
-    """What contradictions have taken of a memory's confidence, by the notes of those that stand."""
-    total = 0.0
+    """What contradictions that stand have taken of a memory's confidence."""
+    taken = 0.0
     for change in changes:
-        if change.change in ("undo", "keep"):
-            total = 0.0
-        elif change.change == "superseded" and not change.undone_at and change.before and change.after:
-            try:
-                taken = float(change.before) - float(change.after)
-            except ValueError:
-                continue
-            total += max(0.0, taken if taken <= 1 else taken / 100)
-    return total
+        before, after = beliefs.sureness(change.before), beliefs.sureness(change.after)
+        if change.change == beliefs.SUPERSEDED and not change.undone_at and before is not None and after is not None:
+            taken += max(0.0, before - after)
+    return round(taken, 4)
+
+
+def _change(change: beliefs.Change) -> dict[str, Any]:
+    """One change as it is told: how sure it was before and after (0-1, None where that is no part of it), and by what."""
+    return {
+        "change": change.change,
+        "sure_before": beliefs.sureness(change.before),
+        "sure_after": beliefs.sureness(change.after),
+        "superseded_by": beliefs.read_state(change.after).get("superseded_by", ""),
+        "reason": change.reason,
+        "by": change.by,
+        "at": change.at,
+        "undone_at": change.undone_at,
+    }
+
+
+def _superseded(rows: Rows, memory: Memory, *, asking: str) -> dict[str, Any]:
+    """By what a memory is superseded, when, why and by whose word; {} where it holds."""
+    new = memories.by_id(rows, memory.superseded_by) if memory.superseded_by else None
+    if new is None or not recall.is_seen(rows, new.project_seq, asking=asking):
+        return {}
+    standing = beliefs.standing(rows, memory.id)
+    told = (standing.at, standing.reason, standing.by) if standing else ("", "", "")
+    return {"id": new.id, "text": new.text, **dict(zip(("at", "reason", "decided_by"), told, strict=True))}
 
 
 def _link(rows: Rows, link: Link, memory: Memory, asking: str) -> dict[str, Any] | None:

@@ -311,6 +311,7 @@ create table answer_befores (
   memory_id text not null,
   text text not null,
   state text not null,
+  more text not null,
   version_after integer not null
 );
 create index answer_befores_by_answer on answer_befores (answer_seq);
