@@ -20,9 +20,16 @@ from csmd.store.sqlite import Rows
 
 NOW = "2026-03-01T10:00:00.000Z"
 FAILS = "Exit code 1\n# shop/till\ntill/tree.go:42:24: undefined: load_settings"
-CAUSE = "The build failed because `load_settings` was moved to the settings package and the import is missing."
-REPORT = "I just lost my push setting after running enable, the file is empty"
-ANSWER = "The bug was that `runEnable` was creating a new settings struct, overwriting everything in place."
+CAUSE = (
+    "The root cause: `load_settings` was moved to the settings package, so the till's build fails because the import "
+    "is missing."
+)
+#: A bare question is no statement, but says what is wrong: the answer is what the exchange is remembered by.
+REPORT = "the push is lost after enable, why?"
+ANSWER = (
+    "The bug: `runEnable` creates a new settings struct, overwriting everything in place, because it never loads the "
+    "existing file."
+)
 
 
 @pytest.fixture

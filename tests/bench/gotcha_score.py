@@ -4,7 +4,8 @@
 
 The daemon (CSMD_HOME) must hold the set: `csmd import DIR/transcripts`. Asked is with the first words of what the
 user reported, for gotchas that are labelled with a user's turn and an assistant's; found is a memory that the
-assistant's turn states. What has no such memory cannot be found: how many have one is told as well.
+assistant's turn states, or that is of the report and cites the turn beside it: both are told. What has no such memory
+cannot be found: how many have one is told as well.
 """
 
 from __future__ import annotations
@@ -12,6 +13,7 @@ from __future__ import annotations
 import argparse
 import json
 import sys
+from collections import Counter
 from pathlib import Path
 
 from csmd import client, text
@@ -31,9 +33,10 @@ def main() -> int:
         print(f"{args.eval} holds no labelled set: nothing is scored", file=sys.stderr)
         return 1
     turns = spoken(args.eval / "transcripts")
-    stated = {uuid for row in call("csm_memory_list")["memories"] for uuid in row["source_uuids"]}
+    said = {row["id"]: roles(row["id"]) for row in call("csm_memory_list")["memories"]}
     labels = [json.loads(line) for line in (args.eval / "memories.jsonl").read_text().splitlines() if line.strip()]
-    both = kept = found = 0
+    both = 0
+    kept, found = Counter[str](), Counter[str]()
     for label in labels:
         of = {
             who: [uuid for uuid in label["uuids"] if turns.get(uuid, ("",))[0] == who] for who in ("user", "assistant")
@@ -41,16 +44,23 @@ def main() -> int:
         if label["category"] != "gotcha" or not of["user"] or not of["assistant"]:
             continue
         both += 1
-        if not stated.intersection(of["assistant"]):
-            continue
-        kept += 1
         query = " ".join(text.content_words(turns[of["user"][0]][1])[:ASKED])
         hits = call("csm_memory_search", query=query, limit=AMONG, kind="memory")["hits"]
-        found += any(set(of["assistant"]) & set(hit["source_uuids"]) for hit in hits)
-    print(
-        f"gotchas with a symptom and a cause: {both}; a memory states the cause: {kept}; among the best {AMONG}: {found}"
-    )
+        causes = set(of["assistant"])
+        kept.update({how for one in said.values() for uuid, how in one if uuid in causes})
+        found.update({how for hit in hits for uuid, how in said.get(hit["id"], ()) if uuid in causes})
+    print(f"gotchas with a symptom and a cause: {both}")
+    for how in ("states", "cites"):
+        print(f"a memory {how} the cause's turn: {kept[how]}; among the best {AMONG}: {found[how]}")
     return 0
+
+
+def roles(ident: str) -> list[tuple[str, str]]:
+    """The lines that a memory has as sources, each with "states" or, where it only stands beside them, "cites"."""
+    sources = call("csm_memory_show", id=ident)["sources"]
+    return [
+        (source["uuid"].partition("/")[0], "cites" if source["role"] == "beside" else "states") for source in sources
+    ]
 
 
 def spoken(folder: Path) -> dict[str, tuple[str, str]]:

@@ -20,7 +20,7 @@ from typing import Any, NamedTuple
 HERE = Path(__file__).resolve().parent
 sys.path[:0] = [str(HERE), str(HERE.parent.parent)]
 
-from extract_score import ROOT, TUNED_ON, load_scorer, sessions_of  # noqa: E402
+from labelled import folder_of, line_of, scorer_of, sessions_of, split  # noqa: E402
 
 from csmd.distill import kind as kinds  # noqa: E402
 from csmd.distill import traits  # noqa: E402
@@ -51,16 +51,15 @@ Namer = Callable[[Labelled], str]
 def memories(folder: Path) -> list[Labelled]:
     """The true memories with what was said before each, where their line is found."""
     sessions = sessions_of(folder)
-    tuned_on = [turns[0].session_id for turns, cwd in sessions if TUNED_ON in cwd]
-    half = len(tuned_on) // 2
-    parts = dict.fromkeys(tuned_on[:half], "tune") | dict.fromkeys(tuned_on[half:], "later")
-    said = {
-        (turn.session_id, turn.uuid): (turn.text, turns[at - 1].text if at else "")
-        for turns, _ in sessions
-        for at, turn in enumerate(turns)
-    }
+    cut = split(sessions)
+    parts = {ident: part for part in ("tune", "later") for ident in cut[part]}
+    said: dict[tuple[str, str], tuple[str, str]] = {}
+    for session in sessions:
+        turns = [turn for turn in session.turns if turn.kind in ("user", "assistant")]
+        for at, turn in enumerate(turns):
+            said.setdefault((session.id, line_of(turn.uuid)), (turn.text, turns[at - 1].text if at else ""))
     found = []
-    for row in load_scorer(folder).rd("memories.jsonl"):
+    for row in scorer_of(folder).rd("memories.jsonl"):
         quote = " ".join(row["quote"].split())
         lines = [said.get((row["session"], uuid), ("", "")) for uuid in row["uuids"]]
         before = next((before for text, before in lines if quote[:60] in " ".join(text.split())), "")
@@ -73,7 +72,7 @@ def written(folder: Path) -> list[Labelled]:
     """The written sentences of other projects that are something; nothing was said before them."""
     return [
         Labelled(row["text"], "user", "", row["gate"], "written")
-        for row in load_scorer(folder).rd("sentences.jsonl")
+        for row in scorer_of(folder).rd("sentences.jsonl")
         if row["source"] == "written" and row["gate"] != "none"
     ]
 
@@ -127,9 +126,7 @@ def main() -> None:
     parser.add_argument("--eval", default="../shared/eval", help="the labelled set; relative to the repository's root")
     parser.add_argument("--ablation", action="store_true", help="take out each lever in turn")
     options = parser.parse_args()
-    folder = (ROOT / options.eval).resolve()
-    if not (folder / "score.py").exists() or not (folder / "transcripts").is_dir():
-        sys.exit(f"no labelled set at {folder} (it is not part of the repository): nothing measured; see --eval")
+    folder = folder_of(options.eval)
     true = memories(folder)
     rows = {
         "tune": [row for row in true if row.tune],

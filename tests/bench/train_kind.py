@@ -19,7 +19,8 @@ import numpy as np
 HERE = Path(__file__).resolve().parent
 sys.path[:0] = [str(HERE), str(HERE.parent.parent)]
 
-from kinds import ROOT, Labelled, f1_of, memories, without, written  # noqa: E402
+from kinds import Labelled, f1_of, memories, without, written  # noqa: E402
+from labelled import folder_of  # noqa: E402
 
 from csmd.distill import kind as kinds  # noqa: E402
 from csmd.distill.traits import traits  # noqa: E402
@@ -93,9 +94,7 @@ def main() -> None:
     parser.add_argument("--eval", default="../shared/eval", help="the labelled set; relative to the repository's root")
     parser.add_argument("--folds", action="store_true", help="print how it does on unseen halves; write nothing")
     options = parser.parse_args()
-    folder = (ROOT / options.eval).resolve()
-    if not (folder / "score.py").exists():
-        sys.exit(f"no labelled set at {folder} (it is not part of the repository): nothing learned; see --eval")
+    folder = folder_of(options.eval)
     true = memories(folder)
     tune = [row for row in true if row.tune and row.speaker == "user"]
     others = written(folder)

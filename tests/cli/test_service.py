@@ -20,7 +20,9 @@ from csmd.store import files
 def test_start_stop_and_restart_say_what_they_did(machine: Machine) -> None:
     first = machine.csmd("start", "--json")
     assert first["started"] is True and psutil.pid_exists(first["daemon"]["pid"])
-    assert machine.csmd("start") == f"the daemon was running already, pid {first['daemon']['pid']}\n"
+    said, *hint = machine.csmd("start").splitlines()
+    assert said == f"the daemon was running already, pid {first['daemon']['pid']}"
+    assert "`csmd install` has it hear of sessions" in " ".join(map(str.strip, hint)), "nothing is installed here"
     second = machine.csmd("restart", "--json")
     assert second["started"] is True and second["daemon"]["pid"] != first["daemon"]["pid"]
     assert not machine.paths.stopped_mark.exists(), "a restart is no stop"

@@ -20,7 +20,7 @@ SAID = (
     "我们总是用四个空格缩进,从不使用制表符,因为我们的编辑器和审查工具都是这样设置的,请在所有的文件里都遵守这个约定,谢谢你。 Always use four spaces.",
     f"Always read {LONG} before you touch the deployment.",
     "Let's go with Postgres for the job queue because we need LISTEN/NOTIFY.",
-    "In general I prefer small commits with a reason in their message.",
+    "In general I prefer small commits with a reason in the message.",
 )
 
 
