@@ -7,6 +7,7 @@ import hmac
 import re
 import unicodedata
 from dataclasses import dataclass
+from functools import lru_cache
 
 #: Words that say nothing about a text's subject; dropped from queries and overlaps (facts: retrieval).
 STOP_WORDS = frozenset(
@@ -23,6 +24,8 @@ TURNING_WORDS = frozenset(
     "not no nor never none cannot without before after on off instead than only until unless except over under".split()
 )
 SAME_SHARE = 0.8
+#: Texts up to this length are memories, sentences and messages, which are compared again and again.
+GIST_KEPT = 600
 
 _WORD = re.compile(r"[^\W_]+(?:[_'][^\W_]+)*", re.UNICODE)
 _CAMEL = re.compile(r"[A-Z]+(?=[A-Z][a-z])|[A-Z]?[a-z]+|[A-Z]+|\d+")
@@ -78,6 +81,7 @@ def query_terms(text: str) -> list[str]:
     return list(terms)[:40]
 
 
+@lru_cache(maxsize=8192)
 def stem(word: str) -> str:
     """A word without its commonest English endings, for comparing; at least three letters stay."""
     for ending in ("ations", "ation", "ingly", "ings", "ing", "edly", "ies", "es", "ed", "s", "e"):
@@ -95,12 +99,19 @@ class Gist:
 
 
 def gist(text: str) -> Gist:
-    """What a text is compared by."""
+    """What a text is compared by; a short one, like a memory's, is compared with many and kept for the next."""
+    return _gist_of_short(text) if len(text) <= GIST_KEPT else _gist(text)
+
+
+def _gist(text: str) -> Gist:
     plain = text.replace("\u2019", "'")
     turns = sorted(
         "not" if word.endswith("n't") or word == "cannot" else word for word in words(plain) if turns_round(word)
     )
     return Gist(frozenset(stem(word) for word in content_words(plain) if not turns_round(word)), tuple(turns))
+
+
+_gist_of_short = lru_cache(maxsize=2048)(_gist)
 
 
 def turns_round(word: str) -> bool:

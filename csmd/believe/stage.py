@@ -15,7 +15,7 @@ from csmd.store.sqlite import Rows
 
 STAGE = "believe"
 #: Statements believed in one write: it looks for the same in the store, and a hook may be waiting behind it.
-BATCH = 10
+BATCH = 3
 #: A memory that the assistant asked to be kept, without anybody having said it (design section 2).
 MODEL_SAVED = "model_saved"
 EXPLICIT = "remember"
@@ -196,7 +196,7 @@ def said_already(rows: Rows, statement: Statement, *, project: int, besides: str
 def _turns(statement: Statement, memory: Memory) -> bool:
     """Whether one of the two amends the other, though nearly all words are the same: "drop support for 3.8"."""
     pairs = ((statement.text, memory.text), (memory.text, statement.text))
-    return any(supersede.relation(one, other).kind == "amends" for one, other in pairs)
+    return any(supersede.amendment(one, other) for one, other in pairs)
 
 
 def confirm(rows: Rows, known: Memory, statement: Statement, source: Provenance, *, pinned: bool) -> None:

@@ -1,14 +1,14 @@
 """The hands of what failed: errors and what mended them from tool traffic, symptoms and refutations for memories.
 
-A session is gone through as far as it was distilled; one that a new memory came from is looked at again. Rows and
-cursor are one transaction, every row is written once: to run it again changes nothing.
+A session is gone through as far as it was distilled; one that a memory came from since is looked at again. A cursor
+moves with the last rows it stands for, every row is written once: to run it again changes nothing.
 """
 
 from __future__ import annotations
 
 import re
-from collections.abc import Sequence
-from dataclasses import replace
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, replace
 from pathlib import PurePath
 
 from csmd import text as texts
@@ -39,28 +39,23 @@ def step(store: Store, *, now: str) -> int:
     waiting = store.read(lambda rows: stored.behind(rows, after=distill.STAGE))
     if waiting:
         session = waiting[0]
-        store.write(lambda rows: _session(rows, session, key=store.hash_key, now=now))
+        name = texts.keyed_hash(PurePath(session.path).name, store.hash_key)
+        if store.read(lambda rows: tampered.is_noted(rows, name)):
+            store.write(lambda rows: cursors.move_cursor(rows, STAGE, str(session.session_seq), session.turns))
+        else:
+            store.write(lambda rows: _errors(rows, session))
+            _relate(store, session.session_seq, session.session_id, upto=session.turns, now=now)
         return max(1, session.turns - session.position)
     fresh = store.read(lambda rows: stored.memories_after(rows, cursors.cursor(rows, STAGE, "memories"), limit=BATCH))
     if not fresh:
         return 0
-
-    def again(rows: Rows) -> int:
-        for ident in dict.fromkeys(session for _, session in fresh):
-            known = stored.session_of(rows, ident)
-            if known is not None and known[1]:
-                _relate(rows, known[0], ident, upto=known[1], now=now)
-        cursors.move_cursor(rows, STAGE, "memories", fresh[-1][0])
-        return len(fresh)
-
-    return store.write(again)
-
-
-def _session(rows: Rows, session: Behind, *, key: bytes, now: str) -> None:
-    if not tampered.is_noted(rows, texts.keyed_hash(PurePath(session.path).name, key)):
-        _errors(rows, session)
-        _relate(rows, session.session_seq, session.session_id, upto=session.turns, now=now)
-    cursors.move_cursor(rows, STAGE, str(session.session_seq), session.turns)
+    for ident, last in {session: memory for memory, session in fresh}.items():
+        # A session that was gone through since is known to say nothing else of these memories.
+        known = store.read(lambda rows, ident=ident: stored.session_of(rows, ident))  # type: ignore[misc]
+        if known is not None and known[1] and known[2] < last:
+            _relate(store, known[0], ident, upto=known[1], now=now)
+    store.write(lambda rows: cursors.move_cursor(rows, STAGE, "memories", fresh[-1][0]))
+    return len(fresh)
 
 
 # --- errors and what mended them
@@ -171,22 +166,47 @@ def _plain(written: str) -> str:
 # --- symptoms and refutations
 
 
-def _relate(rows: Rows, session_seq: int, ident: str, *, upto: int, now: str) -> None:
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Found:
+    """What belongs together in a session and across, by the memories up to the row key `last`; `ids` by row key."""
+
+    within: gotchas.Relations
+    across: Sequence[gotchas.Symptom]
+    ids: Mapping[int, str]
+    last: int
+
+
+def _relate(store: Store, session_seq: int, ident: str, *, upto: int, now: str) -> None:
+    """Relates what a session says, as far as it was gone through; looking takes a reader's time only."""
+    found = store.read(lambda rows: _look(rows, session_seq, ident, upto=upto))
+
+    def write(rows: Rows) -> None:
+        for symptom in (*found.within.symptoms, *found.across):
+            _report(rows, symptom)
+        for one, other in found.within.links:
+            link = Link(from_id=found.ids[one], to_id=found.ids[other], relationship="symptom_of")
+            memories.add_link(rows, link, now=now)
+        for refutation in found.within.refutations:
+            _refute(rows, refutation, found.ids, now=now)
+        cursors.move_cursor(rows, STAGE, str(session_seq), upto)
+        cursors.move_cursor(rows, stored.RELATED, str(session_seq), found.last)
+
+    store.write(write)
+
+
+def _look(rows: Rows, session_seq: int, ident: str, *, upto: int) -> Found:
     turns = [
         gotchas.Spoken(turn.uuid, turn.kind, turn.text, turn.at, turn.ordinal)
         for turn in stored.turns(rows, session_seq, after=0, upto=upto, spoken=True)
     ]
     said = [one for one in stored.said_in(rows, session_seq, ident) if one.ordinal <= upto]
     told = [gotchas.Told(one.memory_seq, one.text, one.category, one.authority, one.uuid, one.ordinal) for one in said]
-    ids = {one.memory_seq: one.memory_id for one in said}
-    found = gotchas.relate(turns, told, failures.of_session(rows, session_seq, gotchas.Failed))
-    for symptom in found.symptoms:
-        _report(rows, symptom)
-    for one, other in found.links:
-        memories.add_link(rows, Link(from_id=ids[one], to_id=ids[other], relationship="symptom_of"), now=now)
-    for refutation in found.refutations:
-        _refute(rows, refutation, ids, now=now)
-    _across(rows, session_seq, turns, told)
+    return Found(
+        within=gotchas.relate(turns, told, failures.of_session(rows, session_seq, gotchas.Failed)),
+        across=_across(rows, session_seq, turns, told),
+        ids={one.memory_seq: one.memory_id for one in said},
+        last=stored.last_memory(rows),
+    )
 
 
 def _report(rows: Rows, symptom: gotchas.Symptom) -> None:
@@ -197,7 +217,7 @@ def _report(rows: Rows, symptom: gotchas.Symptom) -> None:
     stored.add_symptom(rows, symptom.key, uuid=symptom.uuid, at=symptom.at, text=symptom.text, fingerprint=shown)
 
 
-def _refute(rows: Rows, found: gotchas.Refutation, ids: dict[int, str], *, now: str) -> None:
+def _refute(rows: Rows, found: gotchas.Refutation, ids: Mapping[int, str], *, now: str) -> None:
     """Marks a cause as refuted; of several refutations the gravest one counts, whichever came first."""
     before = stored.lowered(rows, found.key)
     new = stored.add_refutation(
@@ -231,8 +251,11 @@ def _refute(rows: Rows, found: gotchas.Refutation, ids: dict[int, str], *, now: 
     )  # fmt: skip
 
 
-def _across(rows: Rows, session_seq: int, turns: Sequence[gotchas.Spoken], told: Sequence[gotchas.Told]) -> None:
+def _across(
+    rows: Rows, session_seq: int, turns: Sequence[gotchas.Spoken], told: Sequence[gotchas.Told]
+) -> list[gotchas.Symptom]:
     """Joins what this session reports with causes that others found later, and its causes with earlier reports."""
+    found: list[gotchas.Symptom] = []
     places = stored.projects_of(rows, session_seq)
     for turn in turns:
         symptom = halves.symptom_in(turn.text) if turn.kind == "user" else ""
@@ -240,13 +263,13 @@ def _across(rows: Rows, session_seq: int, turns: Sequence[gotchas.Spoken], told:
         if len(named) < gotchas.NAMES_ACROSS:
             continue
         hits = search.text_hits(rows, "memory", named, projects=places, limit=LOOKED_UP)
-        for memory in memories.by_seqs(rows, [int(seq) for seq, _ in hits]).values():
-            if (
-                halves.is_cause(memory.text, category=memory.category, authority=memory.authority)
-                and gotchas.belongs_across(symptom, turn.at, memory.text, memory.created_at)
-                and not stored.says_in(rows, memory.seq, session_seq)
-            ):
-                _report(rows, gotchas.Symptom(memory.seq, turn.uuid, turn.at, symptom, ""))
+        found += [
+            gotchas.Symptom(memory.seq, turn.uuid, turn.at, symptom, "")
+            for memory in memories.by_seqs(rows, [int(seq) for seq, _ in hits]).values()
+            if halves.is_cause(memory.text, category=memory.category, authority=memory.authority)
+            and gotchas.belongs_across(symptom, turn.at, memory.text, memory.created_at)
+            and not stored.says_in(rows, memory.seq, session_seq)
+        ]
     at = {turn.uuid: turn.at for turn in turns}
     for cause in told:
         named = sorted(halves.names(cause.text))
@@ -262,4 +285,5 @@ def _across(rows: Rows, session_seq: int, turns: Sequence[gotchas.Spoken], told:
                 and gotchas.belongs_across(symptom, other.at, cause.text, at.get(cause.uuid, ""))
                 and not stored.is_listed(rows, other.seq, session_seq)
             ):
-                _report(rows, gotchas.Symptom(cause.key, other.uuid, other.at, symptom, ""))
+                found.append(gotchas.Symptom(cause.key, other.uuid, other.at, symptom, ""))
+    return found

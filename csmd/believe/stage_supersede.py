@@ -7,6 +7,7 @@ spoken against by somebody with less authority or only elsewhere, are put before
 
 from __future__ import annotations
 
+from collections.abc import Mapping, Sequence
 from dataclasses import replace
 
 from csmd import text
@@ -41,11 +42,17 @@ def settle(rows: Rows, memory_id: str) -> None:
         return
     renames = renamed(rows, _reach(rows, memory))
     near = _near(rows, memory, renames)
-    names_changed = bool(supersede.renamed(memory.text))
+    changed = supersede.renamed(memory.text)
+    touched = {name for pair in (*changed, *renames.items()) for name in pair} if changed else set()
     for other in near:
-        if names_changed or other.superseded_by == memory.id or _amends(other, memory, renames):
-            _settle_one(rows, other, renames)
-    _settle_one(rows, memory, renames)
+        said = other.text.casefold()
+        if (
+            any(name in said for name in touched)
+            or other.superseded_by == memory.id
+            or _amendment(other, memory, renames)
+        ):
+            _settle_one(rows, other, _near(rows, other, renames), renames)
+    _settle_one(rows, memory, near, renames)
 
 
 def renamed(rows: Rows, scopes: list[int] | None) -> dict[str, str]:
@@ -87,21 +94,21 @@ def undo(rows: Rows, old: Memory, *, by: str, now: str) -> Memory:
     return memories.by_seqs(rows, [old.seq])[old.seq]
 
 
-def _settle_one(rows: Rows, memory: Memory, renames: dict[str, str]) -> None:
-    """Makes the newest memory that amends this one its successor, or nothing."""
+def _settle_one(rows: Rows, memory: Memory, near: Sequence[Memory], renames: Mapping[str, str]) -> None:
+    """Makes the newest memory of those `near` that amends this one its successor, or nothing."""
     change = beliefs.standing(rows, memory.id)
     if (change is not None and change.by != RULE) or (memory.superseded_by and change is None):
         return
     refused = beliefs.refused(rows, memory.id)
     own = (beliefs.stated_at(rows, memory), memory.id)
     best: tuple[tuple[str, str], Memory, supersede.Relation] | None = None
-    for other in _near(rows, memory, renames):
-        if other.id in refused or not _amends(memory, other, renames):
+    for other in near:
+        found = None if other.id in refused else _amendment(memory, other, renames)
+        if found is None:
             continue
         then = (beliefs.stated_at(rows, other), other.id)
         if then[0] <= own[0]:  # said in one breath neither overturns the other
             continue
-        found = supersede.relation(memory.text, other.text, renames)
         if not _may(memory, other):
             _put_before_a_person(rows, memory, other, found, at=then[0])
         elif best is None or then > best[0]:
@@ -127,8 +134,8 @@ def _may(old: Memory, new: Memory) -> bool:
     return AUTHORITY_RANK[new.authority] >= AUTHORITY_RANK[old.authority]
 
 
-def _amends(old: Memory, new: Memory, renames: dict[str, str]) -> bool:
-    return new.authority != "external" and supersede.relation(old.text, new.text, renames).kind == "amends"
+def _amendment(old: Memory, new: Memory, renames: Mapping[str, str]) -> supersede.Relation | None:
+    return None if new.authority == "external" else supersede.amendment(old.text, new.text, renames)
 
 
 def _lower(rows: Rows, old: Memory, new: Memory, *, lowers: float, sure: float, reason: str, by: str, at: str) -> None:
@@ -184,7 +191,7 @@ def _reach(rows: Rows, memory: Memory) -> list[int] | None:
     return sorted({memory.project_seq, projects.everywhere(rows, memory.project_seq), 0})
 
 
-def _near(rows: Rows, memory: Memory, renames: dict[str, str]) -> list[Memory]:
+def _near(rows: Rows, memory: Memory, renames: Mapping[str, str]) -> list[Memory]:
     """The memories that share words with one, by its names of then and of now; the likest first."""
     names = [name for pair in renames.items() for name in pair if any(one in memory.text.casefold() for one in pair)]
     terms = text.query_terms(" ".join([memory.text, *names]))

@@ -60,22 +60,35 @@ class Relation:
 
 def relation(older: str, newer: str, renames: Mapping[str, str] | None = None) -> Relation:
     """What `newer` is to `older`; `renames` are names that changed, old -> new, case folded."""
+    found = amendment(older, newer, renames)
+    if found is not None:
+        return found
+    before, after = read(followed(older, renames or {})), read(newer)
+    shared = before.stems & after.stems
+    if shared and text.says_the_same(older, newer):
+        return Relation(kind="repeats", confidence=1.0)
+    near = shared and len(shared) >= max(1, min(len(before.stems), len(after.stems)) // 4)
+    return (
+        Relation(kind="elaborates", confidence=0.5)
+        if near
+        else Relation(kind="unrelated", confidence=0.5 * bool(shared))
+    )
+
+
+def amendment(older: str, newer: str, renames: Mapping[str, str] | None = None) -> Relation | None:
+    """How `newer` amends `older`, None where it does not: the one relation that is asked for of every memory that is near."""
     before, after = read(followed(older, renames or {})), read(newer)
     shared = before.stems & after.stems
     if not shared:
-        return Relation(kind="unrelated")
+        return None
     found = sorted(
         ((SIGNALS[name], name) for name in _signals(before, after, read(older), shared)),
         key=lambda row: (-row[0], row[1]),
     )
-    if found:
-        confidence = min(1.0, found[0][0] + CUE_ADDS * bool(CUE.search(newer)))
-        if confidence >= SURE:
-            return Relation(kind="amends", confidence=round(confidence, 2), reasons=tuple(name for _, name in found))
-    if text.says_the_same(older, newer):
-        return Relation(kind="repeats", confidence=1.0)
-    near = len(shared) >= max(1, min(len(before.stems), len(after.stems)) // 4)
-    return Relation(kind="elaborates" if near else "unrelated", confidence=0.5)
+    confidence = min(1.0, found[0][0] + CUE_ADDS * bool(CUE.search(newer))) if found else 0.0
+    if confidence < SURE:
+        return None
+    return Relation(kind="amends", confidence=round(confidence, 2), reasons=tuple(name for _, name in found))
 
 
 def _signals(before: Said, after: Said, unfollowed: Said, shared: frozenset[str]) -> list[str]:

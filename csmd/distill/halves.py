@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterable
+from functools import lru_cache
 
 from csmd import text as texts
 
@@ -82,7 +83,12 @@ def is_symptom(sentence: str) -> bool:
 
 def names(text: str) -> frozenset[str]:
     """What a text calls by name: code, identifiers, files, flags; the last part of a path, in small letters."""
-    found = {next(filter(None, one.groups())).strip(" ().:'\"") for one in _NAME.finditer(text[:8_000])}
+    return _names(text[:8_000])
+
+
+@lru_cache(maxsize=256)
+def _names(text: str) -> frozenset[str]:
+    found = {next(filter(None, one.groups())).strip(" ().:'\"") for one in _NAME.finditer(text)}
     return frozenset(short for one in found if len(short := one.rpartition("/")[2].casefold()) > 2)
 
 
@@ -101,10 +107,15 @@ def are_about_the_same(one: str, other: str) -> bool:
 
 
 def symptom_in(said: str) -> str:
-    """What a user's turn reports to be wrong, in its words; "" for nothing."""
-    prose = [one for line in texts.lines_of_prose(said[:LOOKED_AT]) for one in texts.sentences(line)]
+    """What a user's turn reports to be wrong, in its words; "" for nothing. Each memory of a session asks it again."""
+    return _symptom_in(said[:LOOKED_AT])
+
+
+@lru_cache(maxsize=128)
+def _symptom_in(said: str) -> str:
+    prose = [one for line in texts.lines_of_prose(said) for one in texts.sentences(line)]
     found = [one for one in prose if len(one) > SHORT and is_symptom(one)][:3]
-    lines = [line.strip() for line in said[:LOOKED_AT].splitlines()]
+    lines = [line.strip() for line in said.splitlines()]
     shown = [line for line in lines if SHORT < len(line) < MOST and _SURELY.search(line)][:2]
     if found and found[0].endswith(":"):  # what is pasted behind it says what it is
         at = next((place for place, line in enumerate(lines) if line.endswith(found[0][-SHORT:])), len(lines))

@@ -172,7 +172,10 @@ def _gate(said: str, speaker: Speaker, before: str) -> tuple[Gate, float, tuple[
 
 def weigh(found: frozenset[str]) -> dict[Gate, float]:
     """The sum for each gate over the traits of a user's sentence."""
-    return {gate: BIAS[index] + sum(_weight(name, index) for name in found) for index, gate in enumerate(GATES)}
+    # Exactly: two gates may weigh the same, and the order of a set is another one in every process.
+    return {
+        gate: math.fsum([BIAS[index], *(_weight(name, index) for name in found)]) for index, gate in enumerate(GATES)
+    }
 
 
 def _weight(name: str, index: int) -> float:

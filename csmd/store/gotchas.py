@@ -13,6 +13,8 @@ from csmd.store.cursors import Behind
 from csmd.store.sqlite import Rows
 
 STAGE = "gotchas"
+#: By session: the last memory that there was when its memories were related.
+RELATED = "gotchas related"
 #: A tool's answer stands at most so many turns behind its call.
 CALL_BEFORE = 200
 
@@ -105,15 +107,22 @@ def memories_after(rows: Rows, seq: int, *, limit: int) -> list[tuple[int, str]]
     ]
 
 
-def session_of(rows: Rows, ident: str) -> tuple[int, int] | None:
-    """(row key, how far the stage has come with it) of a session."""
+def last_memory(rows: Rows) -> int:
+    """The row key of the newest memory, 0 for none."""
+    return int(rows.value("select max(seq) from memories") or 0)
+
+
+def session_of(rows: Rows, ident: str) -> tuple[int, int, int] | None:
+    """(row key, how far the stage has come with it, the last memory it was related with) of a session."""
     found = rows.one(
-        "select s.seq, coalesce(c.position, 0) from sessions s left join cursors c on c.stage = :stage "
-        "and c.subject = cast(s.seq as text) where s.id = :id",
+        "select s.seq, coalesce(c.position, 0), coalesce(m.position, 0) from sessions s "
+        "left join cursors c on c.stage = :stage and c.subject = cast(s.seq as text) "
+        "left join cursors m on m.stage = :related and m.subject = cast(s.seq as text) where s.id = :id",
         stage=STAGE,
+        related=RELATED,
         id=ident,
     )
-    return None if found is None else (int(found[0]), int(found[1]))
+    return None if found is None else (int(found[0]), int(found[1]), int(found[2]))
 
 
 # --- symptoms and refutations

@@ -1,8 +1,9 @@
 """Imports a tree of transcripts into a home of its own and prints what it cost, as a markdown table.
 
-    python tests/bench/bench_import.py TREE [--home DIR] [--model DIR]
+    python tests/bench/bench_import.py TREE [--home DIR] [--model DIR] [--stages]
 
 Peak memory is sampled every 50 ms for the daemon and its embedding worker (resident, psutil).
+With --stages instead what each stage costs beside capture, in this process: nothing may run by its side.
 With --home the result stays there and the daemon is left running, for `tests/bench/quality.py`.
 """
 
@@ -19,6 +20,7 @@ import threading
 from pathlib import Path
 
 import psutil
+import stage_costs
 
 CSMD = [sys.executable, "-m", "csmd"]
 
@@ -28,7 +30,11 @@ def main() -> int:
     parser.add_argument("tree", type=Path)
     parser.add_argument("--home", type=Path)
     parser.add_argument("--model", type=Path)
+    parser.add_argument("--stages", action="store_true")
     args = parser.parse_args()
+    if args.stages:
+        print("\n".join(stage_costs.table(stage_costs.costs(args.tree))))
+        return 0
     home = args.home or Path(tempfile.mkdtemp(prefix="csmd-bench-", dir="/tmp"))
     environment = {**os.environ, "CSMD_HOME": str(home), "CLAUDE_CONFIG_DIR": str(home / "assistant")}
 
