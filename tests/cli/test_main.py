@@ -278,7 +278,7 @@ def test_memories_answers_as_the_contract_says(full: Machine) -> None:
     found = full.csmd("memories", "--json")
     assert set(found) == {"memories"} and len(found["memories"]) == 3
     for memory in found["memories"]:
-        assert set(memory) == MEMORY | {"scope"}
+        assert set(memory) == MEMORY | {"scope", "times"}
         assert memory["project"] == (str(full.project) if memory["scope"] == "project" else "")
         assert memory["sessions"] == ["first"] and memory["authority"] == "user" and memory["attention"] == "HOT"
     shown = full.csmd("show", found["memories"][0]["id"], "--json")

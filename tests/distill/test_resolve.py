@@ -5,7 +5,7 @@ from __future__ import annotations
 import time
 
 import pytest
-from hypothesis import given
+from hypothesis import example, given
 from hypothesis import strategies as st
 
 from csmd.distill import resolve
@@ -123,6 +123,7 @@ def test_a_statement_never_grows_beyond_its_limit_and_keeps_its_words(said: str,
     assert found == said or resolve.is_open(said)
 
 
+@example("0? A:A:A:A")
 @given(texts)
 def test_telling_cuts_only_from_the_front_and_the_marks_at_the_end_and_never_everything(said: str) -> None:
     found = told(said)
