@@ -47,7 +47,7 @@ REFUSED: tuple[tuple[str, str, re.Pattern[str]], ...] = (
     # What is asked for now and says nothing that lasts.
     ("check", "u", re.compile(
         rf"{_PLEASE}(?:can|could|would|will) (?:you|we) {_SOFTLY}(?:(?:double|triple)[- ])?(?:check|verify|find out"
-        r"|figure out|see)(?: again| too| also)? (?:if|whether|that|there|these|this|the)\b[^?]{0,300}\?$", re.I)),
+        r"|figure out|see)(?: again| too| also)? (?:if|whether|that|there|these|this|the)\b[^?]{0,300}\?(?: .{0,60})?$", re.I)),
     ("check", "u", re.compile(
         rf"[\s,](?:can|could) you {_SOFTLY}(?:(?:double|triple)[- ])?(?:check|verify)(?: again| it| this| that)?\?$", re.I)),
     ("errand", "u", re.compile(
@@ -64,12 +64,12 @@ REFUSED: tuple[tuple[str, str, re.Pattern[str]], ...] = (
         r"|those|they|the|there|we|you|my|our)\b(?!.{0,200}(?:n['’]t|\bnot\b))[^?]{0,300}\?$", re.I)),
     ("asks", "u", re.compile(
         r"\bor (?:is|are|was|does|do|did|will|has) (?:it|this|that|these|they|the|there|we)\b[^?]{0,200}\?$", re.I)),
-    ("asks", "u", re.compile(r"\b(?:lost|gone|messed up|broken|done|finished|running|ready)(?: now)?, right\?$", re.I)),
+    ("asks", "u", re.compile(r"\b(?:lost|gone|messed up|broken|done|finished|Running|ready)(?: now)?, right\?$", re.I)),
     ("muses", "u", re.compile(
         r"^\W{0,3}(?:i['’]m|i am) (?:considering|wondering|thinking about|not sure) (?:if|whether)\b", re.I)),
     # What points into a list that nobody sees later.
     ("unseen list", "u", re.compile(
-        r"\b(?:address|fix|do|tackle|start with|implement|integrate|take|pick|skip|ignore|apply) (?:#|no\.? ?|number"
+        r"\b(?:address|fix|do|tackle|start with|implement|integrate|take|pick|skip|ignore|apply) (?::? ?#|: |no\.? ?|number"
         r" |point |item |option )?\d{1,2}\b(?=[.,;+&]? ?(?:[+&]|first\b|next\b|now\b|then\b|and\b|only\b|too\b|as well"
         r"\b|\W*$))", re.I)),
     ("unseen list", "u", re.compile(
@@ -86,7 +86,7 @@ REFUSED: tuple[tuple[str, str, re.Pattern[str]], ...] = (
         r"|^\d{1,5} +[+-](?=\W|\w)|^[\w.-]{1,60}@[\w.-]{1,80}[ :][~/].{0,160}[>$%#] "
         r"|\bat [\w$]{1,80}(?:\.[\w$<>`]{1,80}){2,12}\(", re.I)),
     ("printed", "ua", re.compile(
-        r"^(?:fetching|Pushing|Pulling|Cloning|Counting|Compressing|Receiving|Resolving|Downloading|Installing|Compiling"
+        r"^(?:Fetching|Pushing|Pulling|Cloning|Counting|Compressing|Receiving|Resolving|Downloading|Installing|Compiling"
         r"|Collecting|Unpacking|Writing|Reading|Waiting|Loading|Running|Building)\b.{1,200}(?:\.\.\.|…)"
         r"|^No (?:matching|such|new) .{1,80} found\b|^To \w+ this (?:notice|message|warning|hint)\b")),
     ("cut", "ua", re.compile(
@@ -125,13 +125,38 @@ REFUSED: tuple[tuple[str, str, re.Pattern[str]], ...] = (
     # Review that only misses tests.
     ("untested", "ua", re.compile(
         r"\b(?:lack(?:s|ing)?|missing|has no|have no|without) (?:[\w-]+ ){0,3}(?:tests?|coverage)\b"
-        r"|\b(?:consider|recommend|suggest) (?:adding|writing) (?:[\w-]+ ){0,3}tests?\b|\b(?:effectively|completely"
+        r"|\b(?:consider|recommend|suggest) (?:adding|Writing) (?:[\w-]+ ){0,3}tests?\b|\b(?:effectively|completely"
         r"|currently) untested\b|\bshould be tested\b|\btests? (?:suite )?\b.{0,60}\bshould include test cases\b", re.I)),
+    ("errand", "u", re.compile(
+        rf"{_PLEASE}(?:can|could) (?:we|you) {_SOFTLY}fix:|\b(?:can|could) you {_SOFTLY}(?:do|write|create|make|build) (?:me |a |an"
+        r" |another |the )(?:\w+ ){0,2}(?:scripts?|summary|list|table|diagram|overview)\b|^\W{0,3}look at [^,?.]{1,80} and (?:we"
+        r"|you|do|then)\b|^\W{0,3}add (?:(?:a|some|more|another) )?(?:unit )?tests? (?:that|for|to|which)\b|^\W{0,3}(?:add|fix"
+        r"|remove|update|rename|change)\b.{0,200}\.[a-z]{1,5}:\d+(?:-\d+)?\W*$", re.I)),
+    ("asks", "u", re.compile(r", (?:is|are|was|did|does|do) (?:it|this|that|they|we|you) [\w ]{2,30}\?$", re.I)),
+    ("moment", "u", re.compile(r"^\W{0,3}it (?:somehow|still|again)\b", re.I)),
+    ("printed", "u", re.compile(
+        r"(?:/var/folders|/private/var|/tmp|\\Temp)[/\\][\w./\\-]{12,}|^[⨯✗✘×] ?\w|\b\w{2,20}=\w+: \w+: ")),
+    ("printed", "ua", re.compile(r"\b(?:var|const|let|val) \w{2,60} :?= ")),
+    ("narration", "a", re.compile(
+        r"^\W{0,3}(?:i (?:noticed|need to|found that you)\b|looking at\b.{0,80}, (?:i|the)\b)", re.I)),
+    ("aside", "a", re.compile(r"\b(?:few things to be aware|summary of the (?:\d+ )?(?:new )?tests)\b", re.I)),
+    ("printed", "u", re.compile(r"^[A-Z]\w{1,30}(?:-\w{1,30}){1,3}: \S")),
+    ("praise", "a", re.compile(
+        r"^\W{0,3}(?:Excellent|Clean|Helpful|Good|Great|Comprehensive|Clear|Strong|Solid|Nice|Thorough|Well[- ]\w+)"
+        r" (?:[a-z-]+ ){1,4}(?:with|that|and|for|when|across)\b")),
+    ("inventory", "a", re.compile(
+        r"^\W{0,3}(?:i(?:['’]ve)? )?(?:added|updated|created|wrote|extended|removed|deleted|fixed|adjusted) (?:[\w-]+ ){0,4}"
+        r"(?:comments?|docstrings?|documentation)\b|^\W{0,3}(?:created|updated|deleted|removed|modified|added|edited)"
+        r" `[^`\s]{0,160}[/.][^`\s]{0,80}`(?: \(|\W*$| director)|^[\w ]{1,40} on `[^`\s]{1,160}:\d+`(?::| [-–—])", re.I)),
+    ("inventory", "a", re.compile(
+        r"^\W{0,3}(?:the|this|each|every|both)(?: \w+)? (?:subtests?|tests?)(?: `[^`]{1,120}`)? (?:runs?|verif\w+|creates?|checks?"
+        r"|covers?|ha(?:s|ve)|uses?|asserts?)\b|^this catches\b|^\W{0,3}(?:th(?:is|e) (?:pr|pull request|commit|change)) (?:improves"
+        r"|adds|brings|introduces|updates|refactors)\b", re.I)),
 )
 # fmt: on
 
 #: Of these not even the sentence that leads into a list is kept, nor the list with it.
-WITH_THEIR_LIST = frozenset({"inventory", "unseen list", "praise", "untested", "identifiers"})
+WITH_THEIR_LIST = frozenset({"inventory", "unseen list", "praise", "untested", "identifiers", "report", "aside"})
 
 
 def refusal(said: str, speaker: Speaker, *, leads: bool = False) -> str:
@@ -140,3 +165,15 @@ def refusal(said: str, speaker: Speaker, *, leads: bool = False) -> str:
         if speaker[0] in speakers and (not leads or name in WITH_THEIR_LIST) and pattern.search(said):
             return name
     return ""
+
+
+#: What does something without saying who: an item of a list whose beginning is not there.
+_HEADLESS = re.compile(
+    r"^(?:Takes|Parses|Resolves|Compares|Returns|Reads|Writes|Creates|Checks|Shows|Prints|Runs|Calls|Sets|Documents"
+    r"|Verifies|Builds|Handles|Handled|Stores|Explains|Adds|Removes|Updates|Uses|used in)\b"
+)
+
+
+def is_headless(said: str) -> bool:
+    """Whether a sentence lacks its subject, so that nothing may begin with it."""
+    return _HEADLESS.match(said) is not None

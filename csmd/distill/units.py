@@ -101,6 +101,8 @@ def units(found: Sequence[Piece]) -> list[Unit]:
 def _from(found: Sequence[Piece], start: int) -> list[Unit]:
     """The units that begin with one piece."""
     runs: list[Unit] = []
+    if refused.is_headless(found[start].text):
+        return runs
     text, content, ended = "", frozenset[str](), 0
     for last in range(start, min(start + MAX_PIECES, len(found))):
         piece = found[last]

@@ -6,7 +6,7 @@ import time
 
 import pytest
 
-from csmd.distill import refused
+from csmd.distill import refused, units
 from csmd.distill.refused import Speaker
 
 
@@ -43,6 +43,13 @@ def check(said: str, speaker: Speaker, name: str) -> None:
         ("printed", "System.Exception: wrong type at Shop.Orders.Import.Reader(String path)"),
         ("printed", "me@laptop ~/shop (main) [1]> brew install what is not there"),
         ("printed", "303 + Given an order number the cache is asked first"),
+        ("printed", "Session 1 was kept. Keeping the repository at: /var/folders/gz/h7sjhvz13cb0/T/tmp.gBAZw"),
+        ("printed", "Reviewed-by: the whole team; Ticket-Number: 12"),
+        ("errand", "can you do another script that creates an order and cancels it"),
+        ("errand", "add test that checks this new way of rounding"),
+        ("errand", "Add logging for failed payments in payments/stripe.go:387-389"),
+        ("asks", "I don't see the banner anymore on this page, is it enabled?"),
+        ("moment", "it somehow always lists these under each branch"),
         ("cut", "I'd like to add REDACTED"),
         ("praise", "Cleaner Registry: the map is gone in favour of a loop"),
         ("untested", "The parser for prices lacks direct unit tests."),
@@ -69,6 +76,11 @@ def test_a_users_errand_question_paste_or_pointer_is_refused(name: str, said: st
         ("inventory", "Added three new tests for the basket"),
         ("inventory", "`test_total_is_rounded` - verifies that cents are rounded half up"),
         ("inventory", "The fixes I made to `orders.py`:"),
+        ("inventory", "Created `src/cart/help.go` (moved from `commands/`)"),
+        ("inventory", "The test creates a basket and checks that it is empty"),
+        ("inventory", "This PR improves the output of the importer"),
+        ("praise", "Helpful error messages with links when the tool is not found"),
+        ("narration", "I noticed you shared what looks like an account number."),
         ("report", "Committed as `6fe41fe` and replied to both comments"),
         ("try", "Run `./shop status` (or any command) to test that it reports"),
     ],
@@ -92,6 +104,7 @@ def test_an_assistants_praise_and_inventories_are_refused(name: str, said: str) 
         ("user", "each request carries an id such as `1b671a64-40d5-491e-99b0-da01ff1f3341`"),
         ("user", "we should be using the strong types instead of strings"),
         ("user", "fetching the rates takes two seconds, so we cache them for an hour"),
+        ("user", "the build needs `TMPDIR`, since /tmp is too small"),
         ("user", "REDACTED values are written as three stars in the audit log"),
         ("user", "a summary of the prices has to be sent to the shops every morning"),
         ("assistant", "The test failed because `setup.py` was read before the lock was taken."),
