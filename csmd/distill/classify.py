@@ -12,7 +12,7 @@ import re
 from dataclasses import dataclass
 from typing import NamedTuple
 
-from csmd.distill.units import Speaker
+from csmd.distill.refused import Speaker
 from csmd.model import CATEGORIES, Category, Gate
 from csmd.text import words
 

@@ -17,8 +17,9 @@ from typing import NamedTuple
 from csmd.distill import features, kind, resolve, units, worth
 from csmd.distill.classify import Classification, weigh
 from csmd.distill.features import Around, Features
+from csmd.distill.refused import Speaker
 from csmd.distill.sources import Role, Source
-from csmd.distill.units import Piece, Speaker, Unit
+from csmd.distill.units import Piece, Unit
 from csmd.distill.worth import Worth
 from csmd.model import PROMPTS, Authority, Statement, StoredTurn
 from csmd.text import content_words, words

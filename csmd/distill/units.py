@@ -8,11 +8,11 @@ from __future__ import annotations
 
 import re
 from collections.abc import Sequence
-from typing import Literal, NamedTuple
+from typing import NamedTuple
 
+from csmd.distill import refused
+from csmd.distill.refused import Speaker
 from csmd.text import content_words, lines_of_prose, sentences, squeeze, without_code
-
-Speaker = Literal["user", "assistant"]
 
 MAX_CONTENT_WORDS = 45
 MAX_CHARACTERS = 600
@@ -38,37 +38,6 @@ POOR_SECTION = re.compile(
 _EMPHASIS = re.compile(r"(?<!\w)(\*{1,3}|_{2,3}|~~)(?=\S)|(?<=\S)(\*{1,3}|_{2,3}|~~)(?!\w)")
 _MARKS = re.compile(r"^(?:[✅✓✔❌⚠🔴🟡🔵🟢🎉⏺►→•]️?\s*){1,3}(?=\S)")
 
-#: (what it is, first letters of whom it holds for, pattern): a sentence that matches any is not a statement.
-# fmt: off
-REFUSED: tuple[tuple[str, str, re.Pattern[str]], ...] = (
-    ("narration", "a", re.compile(
-        r"^\W{0,3}(?:(?:good|great|perfect|excellent|ok(?:ay)?|now|first|next|alright|done)[,.!: -]{1,3}){0,2}"
-        r"(?:let me|let's (?:see|check|look)|i['’]ll|i will|i['’]m going to|i am going to|now i|now let"
-        r"|here['’]s|here is|here are|i can see|i see)\b", re.I)),
-    ("greeting", "ua", re.compile(
-        r"^\W{0,3}(?:hi|hello|hey|thanks?|thank you|great|perfect|nice|cool|good morning|yes|no|ok|okay|sure"
-        r"|done|you['’]re right)\b[\w ,']{0,20}[.!]*$", re.I)),
-    ("to-do", "ua", re.compile(r"^\W{0,3}\[[ xX]\]|^(?:☐|☑|☒|TODO:)")),
-    ("counts", "ua", re.compile(
-        r"\b\d+ (?:tests? )?(?:pass(?:ed|ing)|failed|skipped)\b|^\W{0,3}(?:all )?(?:tests?|build"
-        r"|lint)\b.{0,30}\b(?:pass(?:es|ed)?|clean|succeed\w*)\b.{0,20}$", re.I)),
-    ("diff", "ua", re.compile(r"^(?:[+-]{1,3}\s?[\w/{}()#*]|@@|diff --git|index [0-9a-f]{6})")),
-    ("trace", "ua", re.compile(
-        r"^\s{0,8}(?:at [\w$.<>]{2,80} ?\(|File \"[^\"]{1,200}\", line|Traceback|panic:|goroutine \d)|\.(?:go|py"
-        r"|js|ts|rs|java):\d+:\d+")),
-    ("offer", "a", re.compile(
-        r"^\W{0,3}(?:(?:would|do) you (?:like|want)|want me|should i|shall i|let me know|ready to|feel free)\b", re.I)),
-    ("question", "ua", re.compile(
-        r"^\W{0,3}(?:(?:ok|and|so|but|hmm|also),? )?(?:should i|shall i|what|how|when|where|who|which|do we have"
-        r"|are there|is there|does it|do i)\b.{0,300}\?$", re.I)),
-    ("look", "ua", re.compile(
-        r"^\W{0,3}(?:(?:and|so|yes|ok),? )?(?:can|could) you (?:please |also |again )?(?:take a look|check|look"
-        r"|have a look)[\w ]{0,24}[?.:]?$", re.I)),
-    ("log", "ua", re.compile(
-        r"^(?:\W{0,3}(?:error|fatal|warning|usage|exit code|failed to [\w ]{2,40}):|❯|\$ |> |⎿|│|├|└|•\s{2,}"
-        r"|\d{4}-\d\d-\d\d[T ]\d\d:)", re.I)),
-)
-# fmt: on
 _CODE_LINE = re.compile(
     r"[{};]\s*$|^[\w.,\[\] ]{1,60} :?= \S{1,80}\(|^from [\w.]{1,80} import |^import [\w.]{1,80}$"
     r"|^[\w.]{1,80}\([^)]{0,200}\)$"
@@ -116,8 +85,9 @@ def pieces(text: str, speaker: Speaker) -> list[Piece]:
     for number, (row, part, section) in enumerate(rows):
         for sentence in sentences(row):
             said = _plain(sentence)
-            leads = said.endswith(":") and len(said) <= MAX_LINE
-            stands = not leads and _acceptable(said, speaker)
+            opens = said.endswith(":") and len(said) <= MAX_LINE
+            leads = opens and not refused.refusal(said, speaker, leads=True)
+            stands = not opens and _acceptable(said, speaker)
             content = frozenset(content_words(said)) if stands or leads else frozenset()
             found.append(Piece(said, sentence, number, part, section, stands, leads, content))
     return found
@@ -131,6 +101,8 @@ def units(found: Sequence[Piece]) -> list[Unit]:
 def _from(found: Sequence[Piece], start: int) -> list[Unit]:
     """The units that begin with one piece."""
     runs: list[Unit] = []
+    if refused.is_headless(found[start].text):
+        return runs
     text, content, ended = "", frozenset[str](), 0
     for last in range(start, min(start + MAX_PIECES, len(found))):
         piece = found[last]
@@ -190,7 +162,7 @@ def _plain(sentence: str) -> str:
 
 
 def _acceptable(said: str, speaker: Speaker) -> bool:
-    """Whether a sentence could stand alone: prose, and none of what REFUSED names."""
+    """Whether a sentence could stand alone: prose, and none of what refused.REFUSED names."""
     if len(said) > MAX_LINE or len(_WORDY.findall(said)) < 3 or _CODE_LINE.search(said):
         return False
-    return not any(speaker[0] in speakers and pattern.search(said) for _, speakers, pattern in REFUSED)
+    return not refused.refusal(said, speaker)
