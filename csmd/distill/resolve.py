@@ -129,7 +129,12 @@ def told(text: str) -> str:
     parts = sentences(said)
     if len(parts) > 1 and parts[0].endswith("?") and len(words(parts[0])) <= MOST_ASKED:
         rest = LEAD_INS.sub("", said[len(parts[0]) :].strip(), count=1)
-        if len(words(rest)) >= LEAST_WORDS and content_words(rest) and not rest.endswith("?") and not _SPEAKS_ON.match(rest):
+        if (
+            len(words(rest)) >= LEAST_WORDS
+            and content_words(rest)
+            and not rest.endswith("?")
+            and not _SPEAKS_ON.match(rest)
+        ):
             asked = _ABOUT.match(parts[0])
             said = f"{asked[1]}: {rest}" if asked and _SPEAKS_OF.search(rest) else rest
     if ASKED_FOR.match(said) and "?" not in said[:-1]:

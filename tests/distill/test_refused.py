@@ -6,7 +6,7 @@ import time
 
 import pytest
 
-from csmd.distill import refused, units
+from csmd.distill import refused
 from csmd.distill.refused import Speaker
 
 
