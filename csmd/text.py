@@ -147,8 +147,8 @@ def utf16_units(text: str) -> int:
 
 
 def amount(number: int, one: str) -> str:
-    """So many of something in words: `1 memory`, `2 memories`, `0 new turns`."""
-    many = one[:-1] + "ies" if one.endswith("y") else one + "s"
+    """So many of something in words: `1 memory`, `2 memories`, `3 days`, `0 new turns`."""
+    many = one[:-1] + "ies" if one.endswith("y") and one[-2:-1] not in "aeou" else one + "s"
     return f"{number} {one if number == 1 else many}"
 
 

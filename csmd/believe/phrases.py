@@ -12,7 +12,7 @@ from csmd import text
 #: Words by which people mark that they change their mind; they make an amendment surer and none by themselves.
 CUE = re.compile(
     r"\b(?:actually|no longer|any ?more|instead|turn(?:s|ed) out|think(?:ing)? again|on second thought|wrong|"
-    r"you(?:'|\u2019)re right|from now on|as of now|changed? (?:my|our) mind|scratch that|revert(?:ed)?)\b",
+    r"you(?:'|\u2019)re right|from now on|as of now|changed? (?:my|our) mind|scratch that|revert(?:ed)?|moved|switched|migrated|replaced)\b",
     re.IGNORECASE,
 )
 #: Verbs that say nothing by themselves: in a slot they stand for any other.
@@ -113,7 +113,7 @@ MOVED = re.compile(
 )
 ONLY = re.compile(r"\b(?:only|just)\s+(?:the\s+|a\s+)?((?:[\w`./-]+\s*){1,3})", re.IGNORECASE)
 WIDENS = re.compile(r"\b(?:not\s+(?:only|just)|no longer (?:only|just))\b", re.IGNORECASE)
-A_NAME = r"[`\"']?((?:--?)?[\w~][\w./~-]*(?:\(\))?)[`\"']?"
+A_NAME = r"[`\"']?((?<!\w)(?:--?)?[\w~][\w./~-]{0,80}(?:\(\))?)[`\"']?"
 RENAMES = (
     re.compile(rf"\brenam(?:e|ed|ing)\s+(?:the\s+)?(?:\w+\s+)?{A_NAME}\s+(?:\w+\s+)?(?:to|into|as)\s+{A_NAME}", re.IGNORECASE),
     re.compile(rf"{A_NAME}(?:\s+\w+)?\s+(?:was|were|is|are|has been|have been|got|gets)\s+renamed\s+(?:to|into|as)\s+{A_NAME}", re.IGNORECASE),

@@ -126,6 +126,9 @@ CUES: tuple[Cue, ...] = (
         r"\b(?:let['’]?s|we['’]ll|we will|i['’]ll|we should) (?:just |rather |only |all )?(?:go with|go for|use"
         r"|stick (?:with|to)|keep|switch to|drop)\b"
         r"|\b(?:we|i)(?:['’]ve| have)? (?:decided|chose|agreed|settled|picked)\b")),
+    Cue("changed_over", "epistemic", "decision", 0.88, "u", _re(
+        r"\b(?:we|i)(?:['’]ve| have)? (?:just |now |since |recently )?(?:moved|switched|migrated|changed|replaced|upgraded"
+        r"|downgraded|went)\b.{1,120}\b(?:to|with|by|over|back)\b (?!(?:the )?(?:end|top|bottom|next|sleep|work)\b)")),
     Cue("lets", "epistemic", "decision", 0.62, "u", _re(
         r"\blet['’]?s (?:(?:completely|just|rather|only|also|maybe|all|not|please|always|then"
         r"|now) ){0,2}(?!(?:completely|just|rather|only|also|maybe|all|please|then|now)\b|look\b|see\b|check\b"

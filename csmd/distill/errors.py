@@ -148,7 +148,7 @@ _NORMAL: tuple[tuple[re.Pattern[str], str], ...] = (
     (re.compile(r":\d{1,7}(?::\d{1,7})?(?=$|[\s:,)\]])"), ""),
     (re.compile(r"\(\d{1,7}, ?\d{1,7}\)|\bline \d{1,7}(?:, col(?:umn)? \d{1,7})?"), "<line>"),
     (re.compile(r"\(?\b\d+(?:\.\d+)?(?:ns|µs|us|ms|s|m|h)\b\)?"), "<took>"),
-    (re.compile(r"(?<=[-_.])(?:\d{4,}|[0-9a-f]*\d[0-9a-f]*[a-f][0-9a-f]{4,})\b"), "<n>"),
+    (re.compile(r"(?<=[-_.])(?:\d{4,}|[0-9a-f]{0,40}?\d[0-9a-f]{0,40}?[a-f][0-9a-f]{4,40})\b"), "<n>"),
 )  # fmt: skip
 _NUMBER = re.compile(
     r"(?P<kept>\b(?:code|status|HTTP(?:/[\d.]+)?|errno|signal|Errno|curl:)\s?[:=]?\s?\(?\d{1,5}\b)|(?<![\w.<])\d+(?:[.,]\d+)*(?![\w>])"

@@ -67,7 +67,9 @@ SURE: tuple[tuple[str, str, Gate, re.Pattern[str]], ...] = (
         r"|\b(?:don['’]t|do not|never) forget to\b|\bremember to\b")),
     ("chosen", "u", "epistemic", _re(
         r"\blet['’]?s (?:just |rather |only )?(?:go with|go for|stick (?:with|to)|switch to)\b"
-        r"|\bwe(?:['’]ve| have)? (?:decided|agreed|settled)\b")),
+        r"|\bwe(?:['’]ve| have)? (?:decided|agreed|settled)\b"
+        r"|\b(?:we|i)(?:['’]ve| have)? (?:just |now |since |recently )?(?:moved|switched|migrated|replaced|upgraded)\b.{1,120}"
+        r"\b(?:to|with|by)\b|^\W{0,3}we (?:use|run|chose|picked|took)\b.{2,80}\bbecause\b")),
     ("left_open", "a", "promissory", _re(
         r"\bfollow[- ]ups?\b|\bleft (?:open|for (?:later|a|another))\b|\bfuture (?:work|consideration|pr)\b"
         r"|\bin a (?:later|separate|future) (?:pr|change|commit|step)\b|\bremaining work\b|\bfor tomorrow\b"

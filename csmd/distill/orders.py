@@ -40,7 +40,7 @@ def _order(subject: str, *patterns: str, kind: Literal["order", "scope"] = "orde
 
 
 #: What may stand before the verb of a bare order: "yes, then commit".
-_LEAD = r"^\W*(?:(?:yes|yeah|ok|okay|sure|great|fine|perfect|now|then|and|also|please|just|let'?s|can (?:you|we)|could (?:you|we))[\s,.:!]+){0,4}"
+_LEAD = r"^\W{0,8}(?:(?:yes|yeah|ok|okay|sure|great|fine|perfect|now|then|and|also|please|just|let'?s|can (?:you|we)|could (?:you|we))[\s,.:!]+){0,4}"
 
 ORDERS: tuple[Order, ...] = (
     _order(
@@ -165,8 +165,8 @@ _REVIEW_LEAD = re.compile(r"^\W*(?:i (?:just )?(?:got|received)|can you (?:also 
 
 #: Words before an order that say nothing of it, and short turns that are none.
 _POLITE = re.compile(
-    r"^\W*(?:(?:yes|yeah|ok|okay|sure|great|fine|perfect|now|then|and|also|please|just|let'?s|let us|can you|can we|could you|could we|would you|i want you to|i'?d like you to)\b[\s,.:!]*)+"
-    r"|[\s,]*\b(?:please|now|again|for me|too|as well|thanks|thank you)\W*$",
+    r"^\W{0,8}(?:(?:yes|yeah|ok|okay|sure|great|fine|perfect|now|then|and|also|please|just|let'?s|let us|can you|can we|could you|could we|would you|i want you to|i'?d like you to)\b[\s,.:!]{0,8}){1,8}"
+    r"|[\s,]{0,8}\b(?:please|now|again|for me|too|as well|thanks|thank you)\W{0,8}$",
     re.IGNORECASE,
 )
 _NO_ORDER = re.compile(

@@ -11,6 +11,8 @@ import re
 #: Longer shell lines are programs of their own; what stands further back is not looked at.
 MOST_CHARACTERS = 8_000
 MOST_COMMANDS = 40
+#: Words of one command that are looked at: a chain of wrappers is taken off one after the other.
+MOST_WORDS = 100
 
 #: How many plain words after the program belong to what it does; a program that is not named here has one.
 SUBCOMMANDS: dict[str, int] = {
@@ -75,7 +77,7 @@ def commands(line: str) -> list[str]:
     plain = _REDIRECT.sub(" ", plain)
     found: list[str] = []
     for part in _SPLIT.split(plain)[:MOST_COMMANDS]:
-        command = _command(_PIPE.split(part)[0].strip(" \t(){}!").split())
+        command = _command(_PIPE.split(part)[0].strip(" \t(){}!").split()[:MOST_WORDS])
         if command:
             found.append(command)
     return found
@@ -85,7 +87,7 @@ def scope(line: str, command: str) -> frozenset[str]:
     """What a command of a shell line was told to look at, its options' values with it: `./till -run TestX`."""
     plain = _REDIRECT.sub(" ", _without_heredocs(line[:MOST_CHARACTERS]))
     for part in _SPLIT.split(plain)[:MOST_COMMANDS]:
-        words = _PIPE.split(part)[0].strip(" \t(){}!").split()
+        words = _PIPE.split(part)[0].strip(" \t(){}!").split()[:MOST_WORDS]
         if _command(words) == command:
             skipped = set(command.split(" "))
             return frozenset(word for word in words if not word.startswith("-") and word not in skipped | _ALL

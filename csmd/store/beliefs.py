@@ -119,7 +119,8 @@ def _given_back(change: Change, now: Sequence[float]) -> tuple[float, int, int, 
         NEVER if int(before[name]) >= NEVER else int(value) + int(before[name]) - int(after[name])
         for name, value in zip(_TIMES, now[1:], strict=True)
     )
-    return round(float(now[0]) + float(before["confidence"]) - float(after["confidence"]), 4), hot, warm, archive
+    confidence = float(now[0]) + float(before["confidence"]) - float(after["confidence"])
+    return round(min(1.0, max(0.0, confidence)), 4), hot, warm, archive
 
 
 def sureness(said: str) -> float | None:

@@ -24,6 +24,7 @@ TEXT_COLUMNS: frozenset[tuple[str, str]] = frozenset(
         ("packets", "subject"),
         ("candidates", "text"),
         ("candidates", "reason"),
+        ("candidates", "fingerprint"),
         ("digests", "text"),
         ("digest_items", "text"),
         ("session_links", "about"),
@@ -81,7 +82,7 @@ STRUCTURE: dict[str, frozenset[str]] = {
     "belief_changes": frozenset({"memory_id", "change", "by_whom", "at", "undone_at"}),
     "packets": frozenset({"uuid", "kind", "outcome", "at", "stance"}),
     "candidates": frozenset(
-        {"id", "kind", "source", "fingerprint", "gate", "category", "status", "memory_ids", "created_at", "updated_at"}
+        {"id", "kind", "source", "gate", "category", "status", "memory_ids", "created_at", "updated_at"}
     ),
     "candidate_evidence": frozenset({"uuid", "session_id", "at"}),
     "digests": frozenset({"why", "at", "outcome"}),

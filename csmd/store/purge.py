@@ -34,6 +34,8 @@ WAYS: dict[tuple[str, str], tuple[Way, str]] = {
     ("memories", "text"): ("memory", "seq"),
     ("candidates", "text"): ("rewrite", "seq"),
     ("candidates", "reason"): ("rewrite", "seq"),
+    # What was said short enough is its own name: without it the row would be put there again.
+    ("candidates", "fingerprint"): ("drop", "seq"),
     ("digests", "text"): ("rewrite", "seq"),
     ("digest_items", "text"): ("rewrite", "seq"),
     ("session_links", "about"): ("rewrite", "seq"),

@@ -84,5 +84,6 @@ def test_what_lies_behind_a_stage_that_is_off_is_inert(
     if off == "candidates":
         assert "switched off" in machine.run("tool", "csm_belief_scan").stderr
     else:
-        machine.call("csm_belief_promote", apply=True)
+        assert "switched off" in machine.run("promote").stderr
+        machine.call("csm_belief_promote", apply=True, by_person=True)
         assert machine.call("csm_memory_candidate_report")["counts"] == {"preference": {"promoted": 1}}

@@ -154,7 +154,9 @@ def _archive(tools: Tools, rows: Rows, params: Params) -> dict[str, Any]:
 
 def _backfill(tools: Tools, rows: Rows, params: Params) -> dict[str, Any]:
     return _mended(
-        tools, params, upkeep.actions(stage_upkeep.ailing_in(rows, stored.of_places(rows, None)), kinds=UNEMBEDDED)
+        tools,
+        params,
+        upkeep.actions(stage_upkeep.ailing_in(rows, stored.of_places(rows, places(rows, params))), kinds=UNEMBEDDED),
     )
 
 
@@ -211,7 +213,8 @@ TOOLS: dict[str, Tool] = {
         summary="Leave faded memories to explicit search", mutates=True, run=_archive, parameters={**PLACE, **DRY}
     ),
     "csm_memory_backfill_embeddings": Tool(
-        summary="Have memories embedded that were passed by", mutates=True, run=_backfill, parameters={"dry_run": (bool, True)}
+        summary="Have memories embedded that were passed by", mutates=True, run=_backfill,
+        parameters={**PLACE, "dry_run": (bool, True)},
     ),
     "csm_belief_knowledge": Tool(
         summary="What is held of a project or a user, by subject", mutates=False, run=_beliefs,

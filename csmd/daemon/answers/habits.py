@@ -80,6 +80,8 @@ def _promote(tools: Tools, rows: Rows, params: Params) -> dict[str, Any]:
         raise CsmdError(
             "the relaxed thresholds are for a person to choose", hint="type `csmd promote --relaxed` in a terminal"
         )
+    if params["apply"] and not params["by_person"] and not tools.config.settings.stages_promote:
+        raise CsmdError("promotion is switched off", hint="type `csmd promote` in a terminal, or set stages.promote")
     wanted, now, key = places(rows, params), now_iso(), tools.store.hash_key
     made: dict[str, str] = {}
     plan = stage_habits.look(rows, projects=wanted, profile=profile)
