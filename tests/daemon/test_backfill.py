@@ -358,7 +358,8 @@ def test_install_says_what_goes_on_behind_it(machine: Machine) -> None:
     shown = machine.csmd("install")
     said = r"the rest, 7 sessions \(\d.* [kK]?B, less than a minute\), goes on in the background"
     assert re.search(said, " ".join(shown.split())), shown
-    assert machine.status()["counts"]["sessions"] == 10
+    # The background may have taken in a few more by now.
+    assert machine.status()["counts"]["sessions"] >= 10
 
 
 # --- the order does not matter
