@@ -10,6 +10,7 @@ import re
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from pathlib import PurePath
+from typing import NamedTuple
 
 from csmd import text as texts
 from csmd.believe import score
@@ -43,7 +44,8 @@ def step(store: Store, *, now: str) -> int:
         if store.read(lambda rows: tampered.is_noted(rows, name)):
             store.write(lambda rows: cursors.move_cursor(rows, STAGE, str(session.session_seq), session.turns))
         else:
-            store.write(lambda rows: _errors(rows, session))
+            seen = store.read(lambda rows: _seen(rows, session))
+            store.write(lambda rows: _note(rows, session, seen))
             _relate(store, session.session_seq, session.session_id, upto=session.turns, now=now)
         return max(1, session.turns - session.position)
     fresh = store.read(lambda rows: stored.memories_after(rows, cursors.cursor(rows, STAGE, "memories"), limit=BATCH))
@@ -61,27 +63,50 @@ def step(store: Store, *, now: str) -> int:
 # --- errors and what mended them
 
 
-def _errors(rows: Rows, session: Behind) -> None:
+class _Seen(NamedTuple):
+    """What one turn shows: a failure, or with its call and shell line that something went well."""
+
+    turn: stored.Row
+    failure: errors.ErrorSeen | None
+    call: stored.Row | None = None
+    line: str = ""
+
+
+def _seen(rows: Rows, session: Behind) -> list[_Seen]:
+    """What the new turns of a session show; looked at on a reader, for outputs are long and nobody is to wait behind it."""
     around = stored.turns(
         rows, session.session_seq, after=max(0, session.position - stored.CALL_BEFORE), upto=session.turns
     )
     calls = {turn.tool_id: turn for turn in around if turn.kind == "tool_call" and turn.tool_id}
+    found: list[_Seen] = []
     for turn in around:
         if turn.ordinal <= session.position:
             continue
-        found = None
         if turn.kind == "tool_result" and turn.tool_id in calls:
             call = calls[turn.tool_id]
             line = command_of(call.text) if call.tool_name == "Bash" else ""
-            found = errors.seen(call.tool_name, line, turn.text, at=turn.at, uuid=turn.uuid)
-            if found is None and line and errors.succeeded(turn.text):
-                _mended(rows, session, call, turn, line)
-        elif turn.kind == "user":
-            found = errors.pasted(turn.text, at=turn.at, uuid=turn.uuid)
-        if found is not None:
+            failure = errors.seen(call.tool_name, line, turn.text, at=turn.at, uuid=turn.uuid)
+            if failure is not None:
+                found.append(_Seen(turn, failure))
+            elif line and errors.succeeded(turn.text):
+                found.append(_Seen(turn, None, call, line))
+        elif turn.kind == "user" and (pasted := errors.pasted(turn.text, at=turn.at, uuid=turn.uuid)) is not None:
+            found.append(_Seen(turn, pasted))
+    return found
+
+
+def _note(rows: Rows, session: Behind, seen: list[_Seen]) -> None:
+    """Writes down what was seen, as far as its turns are still there."""
+    there = search.turns_by_seq(rows, [one.turn.seq for one in seen])
+    for turn, failure, call, line in seen:
+        if turn.seq not in there or there[turn.seq].text != turn.text:
+            continue  # purged, or a part of it, since it was read
+        if failure is None and call is not None:
+            _mended(rows, session, call, turn, line)
+        elif failure is not None:
             failures.add_error(
-                rows, fingerprint=found.fingerprint, command=found.command, exit_code=found.exit_code,
-                message=found.message, turn=turn.seq, session=session.session_seq, at=turn.at,
+                rows, fingerprint=failure.fingerprint, command=failure.command, exit_code=failure.exit_code,
+                message=failure.message, turn=turn.seq, session=session.session_seq, at=turn.at,
             )  # fmt: skip
 
 

@@ -220,3 +220,9 @@ def test_a_million_characters_take_about_as_long_as_any_other_million() -> None:
         errors.pasted(text, at="", uuid="u")
         took.append(time.perf_counter() - begun)
     assert max(took) < 2.0 + 20 * sorted(took)[len(took) // 2], took
+
+
+@pytest.mark.parametrize("chain", ["env ", "sudo ", "python -m ", "uv run "])
+def test_a_chain_of_wrappers_ends_however_long_it_is(chain: str) -> None:
+    assert isinstance(shell.commands(f"{chain * 1500}x"), list)
+    assert shell.commands(f"{chain * 20}pytest") == ["pytest"]
