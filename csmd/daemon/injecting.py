@@ -10,6 +10,7 @@ from csmd.capture import stage as capture
 from csmd.config import Config
 from csmd.model import Brief, Event
 from csmd.recall import stage as recall
+from csmd.recall import stage_brief, stage_prompt
 from csmd.store import context
 from csmd.store.sqlite import Rows
 
@@ -26,12 +27,12 @@ def compose(rows: Rows, config: Config, tools: Tools, event: Event, left_s: floa
     start = capture.started_in(Path(event.transcript_path)) if event.transcript_path else ""
     places = recall.scopes(rows, event.cwd, start=start)
     if event.name == "session_start":
-        brief = recall.session_brief(
+        brief = stage_brief.session_brief(
             rows, places=places, session_id=event.session_id, max_tokens=settings.brief_max_tokens
         )
         return brief, places[0]
     patience = min(QUERY_VECTOR_S, left_s / 2)
-    brief = recall.prompt_recall(
+    brief = stage_prompt.prompt_recall(
         rows,
         places=places,
         session_id=event.session_id,

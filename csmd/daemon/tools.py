@@ -34,7 +34,7 @@ from csmd.daemon.answers import (
 from csmd.daemon.steward import Steward
 from csmd.daemon.tool import Params, Tool, checked
 from csmd.errors import BadInput
-from csmd.recall import stage as recall
+from csmd.recall import stage_hits
 from csmd.store import models
 from csmd.store.core import Lane, Store
 from csmd.store.embed import Embedder
@@ -62,7 +62,7 @@ class Tools:
         tool = _tool(name)
         return tool.run(self, rows, checked(name, tool, params))
 
-    def query_vector(self, *, deadline_s: float, start: bool) -> recall.Embed | None:
+    def query_vector(self, *, deadline_s: float, start: bool) -> stage_hits.Embed | None:
         """How a query becomes a vector, or None when no model is installed."""
         name = self.model_name()
         if name is None:

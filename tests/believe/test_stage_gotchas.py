@@ -13,7 +13,7 @@ from csmd.believe import stage as believe
 from csmd.believe import stage_gotchas as stage
 from csmd.distill import stage as distill
 from csmd.model import Project, Turn
-from csmd.recall import stage as recall
+from csmd.recall import stage_search
 from csmd.store import beliefs, failures, gotchas, journal, memories, merges, projects, purge_whole, search
 from csmd.store.core import Store
 from csmd.store.sqlite import Rows
@@ -192,9 +192,9 @@ def test_it_is_all_the_same_when_it_is_gone_through_again_or_in_pieces(store: St
 def find(store: Store, query: str) -> list[str]:
     return [
         hit.text
-        for hit in store.read(lambda rows: recall.find(rows, query, projects=None, kind="memory", limit=5, embed=None))[
-            0
-        ]
+        for hit in store.read(
+            lambda rows: stage_search.find(rows, query, projects=None, kind="memory", limit=5, embed=None)
+        )[0]
     ]
 
 

@@ -230,7 +230,7 @@ def test_of_merged_directories_only_what_each_of_them_says_is_told_anyway(parts:
         parts.steward.instructed.step()
 
         def look(rows: Any) -> list[bool]:
-            says = recall._told_anyway(rows, recall.scopes(rows, str(folder)))
+            says = recall.told_anyway(rows, recall.scopes(rows, str(folder)))
             return [says(f"Always use the {bird} queue.") for bird in ("heron", "quokka")] + [
                 says("Never push to the main branch.")
             ]

@@ -13,7 +13,7 @@ from csmd import text
 from csmd.believe import stage as believe
 from csmd.errors import EmbeddingUnavailable
 from csmd.model import BriefItem, Event, Project, Provenance, Statement, Turn
-from csmd.recall import stage
+from csmd.recall import stage, stage_brief, stage_hits, stage_prompt, stage_search
 from csmd.store import context, events, journal, models, projects, vectors
 from csmd.store.core import Store
 from csmd.store.embed import Embedder
@@ -73,9 +73,11 @@ def remember(store: Store, body: str, uuid: str, *, root: str = HERE, origin: st
     )  # fmt: skip
 
 
-def find(store: Store, query: str, *, root: str | None = HERE, kind: str = "all", embed: stage.Embed | None = None):
+def find(
+    store: Store, query: str, *, root: str | None = HERE, kind: str = "all", embed: stage_hits.Embed | None = None
+):
     return store.read(
-        lambda rows: stage.find(
+        lambda rows: stage_search.find(
             rows, query, projects=stage.scopes(rows, root) if root else None, kind=kind, limit=10, embed=embed
         )
     )
@@ -109,7 +111,7 @@ def test_another_projects_turns_and_memories_stay_there(store: Store) -> None:
     assert {hit.project for hit in find(store, "deploys")[0]} == {HERE}
     assert {hit.project for hit in find(store, "deploys", root=None)[0]} == {HERE, THERE}
     brief = store.read(
-        lambda rows: stage.session_brief(rows, places=stage.scopes(rows, HERE), session_id="", max_tokens=900)
+        lambda rows: stage_brief.session_brief(rows, places=stage.scopes(rows, HERE), session_id="", max_tokens=900)
     )
     assert "make ship" in brief.text
     assert "just push" not in brief.text
@@ -118,7 +120,9 @@ def test_another_projects_turns_and_memories_stay_there(store: Store) -> None:
 def test_an_unknown_place_sees_only_what_holds_everywhere(store: Store) -> None:
     remember(store, "alpha deploys with `make ship` from the release branch", say(store, "alpha deploys so", 1))
     brief = store.read(
-        lambda rows: stage.session_brief(rows, places=stage.scopes(rows, "/nowhere"), session_id="", max_tokens=900)
+        lambda rows: stage_brief.session_brief(
+            rows, places=stage.scopes(rows, "/nowhere"), session_id="", max_tokens=900
+        )
     )
     assert brief.text == ""
 
@@ -176,7 +180,7 @@ def start(store: Store, source: str, number: int) -> None:
 
 def brief_of(store: Store, number: int) -> str:
     made = store.read(
-        lambda rows: stage.session_brief(rows, places=stage.scopes(rows, HERE), session_id="s9", max_tokens=900)
+        lambda rows: stage_brief.session_brief(rows, places=stage.scopes(rows, HERE), session_id="s9", max_tokens=900)
     )
     if made.text:
         store.write(
@@ -209,7 +213,7 @@ def test_what_a_session_said_itself_is_not_told_back_to_it(store: Store) -> None
 
 def recall(store: Store, prompt: str, session: str = "s9") -> list[BriefItem]:
     made = store.read(
-        lambda rows: stage.prompt_recall(
+        lambda rows: stage_prompt.prompt_recall(
             rows,
             places=stage.scopes(rows, HERE),
             session_id=session,

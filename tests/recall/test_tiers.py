@@ -10,7 +10,7 @@ import pytest
 from csmd import text
 from csmd.believe import score
 from csmd.model import Decay, Gate, Memory, Project, Provenance, Tier, Turn
-from csmd.recall import stage
+from csmd.recall import stage, stage_brief, stage_prompt, stage_search
 from csmd.store import journal, memories, projects
 from csmd.store.core import Store
 from csmd.store.sqlite import Rows
@@ -79,12 +79,12 @@ def told(store: Store, ident: str) -> str:
 
     def look(rows: Rows) -> str:
         places = stage.scopes(rows, HERE)
-        start = stage.session_brief(rows, places=places, session_id=ident, max_tokens=900)
+        start = stage_brief.session_brief(rows, places=places, session_id=ident, max_tokens=900)
         # Against the same scope as the prompt: what a fresh context holds is another rule.
-        match = stage.prompt_recall(
+        match = stage_prompt.prompt_recall(
             rows, places=places, session_id=ident, prompt=PROMPT, floor=0.1, max_tokens=350, max_items=4, embed=None
         )
-        hits, _ = stage.find(rows, "smoke tests on staging", projects=places, kind="memory", limit=5, embed=None)
+        hits, _ = stage_search.find(rows, "smoke tests on staging", projects=places, kind="memory", limit=5, embed=None)
         return " ".join(
             name for name, found in (("start", start.items), ("match", match.items), ("search", hits)) if found
         )

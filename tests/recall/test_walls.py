@@ -14,7 +14,7 @@ from csmd.believe import stage as believe
 from csmd.capture import stage_place
 from csmd.errors import BadInput
 from csmd.model import Provenance, Statement, Turn
-from csmd.recall import stage
+from csmd.recall import stage, stage_brief, stage_prompt, stage_search
 from csmd.store import journal, memories, projects, vectors, workspaces
 from csmd.store.core import Store
 from csmd.store.sqlite import Rows
@@ -97,15 +97,15 @@ def seen_from(rows: Rows, root: str) -> set[str]:
     ids: set[str] = set()
     for places in (stage.asked(rows, root, asking=root), stage.asked(rows, "", asking=root)):
         for query in SAYINGS:
-            hits, degraded = stage.find(rows, query, projects=places, kind="all", limit=50, embed=embed)
+            hits, degraded = stage_search.find(rows, query, projects=places, kind="all", limit=50, embed=embed)
             assert degraded == []
             seen |= {uuid for hit in hits for uuid in hit.source_uuids}
             ids |= {hit.id for hit in hits if hit.kind == "memory"}
         seen |= {s.uuid for memory in memories.listing(rows, projects=places) for s in memory.provenance}
     places = stage.scopes(rows, root)
-    made = [stage.session_brief(rows, places=places, session_id="", max_tokens=2000)]
+    made = [stage_brief.session_brief(rows, places=places, session_id="", max_tokens=2000)]
     made += [
-        stage.prompt_recall(
+        stage_prompt.prompt_recall(
             rows, places=places, session_id="", prompt=query, floor=0.0, max_tokens=2000, max_items=50, embed=embed
         )
         for query in SAYINGS

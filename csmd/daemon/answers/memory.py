@@ -22,6 +22,7 @@ from csmd.distill.units import MAX_CHARACTERS
 from csmd.errors import BadInput, CsmdError
 from csmd.model import Brief, Hit, Memory, Provenance, Statement
 from csmd.recall import stage as recall
+from csmd.recall import stage_brief, stage_prompt, stage_search
 from csmd.store import counts, memories, projects
 from csmd.store.sqlite import Rows
 
@@ -36,7 +37,7 @@ _REDACTED = re.compile(r"\[redacted:[a-z-]+\]")
 def _search(tools: Tools, rows: Rows, params: Params) -> dict[str, Any]:
     if params["kind"] not in ("all", "memory", "turn"):
         raise BadInput(f"kind is memory, turn or all, not {params['kind']!r}")
-    hits, degraded = recall.find(
+    hits, degraded = stage_search.find(
         rows,
         params["query"],
         projects=places(rows, params),
@@ -210,7 +211,7 @@ def _forget(tools: Tools, rows: Rows, params: Params) -> dict[str, Any]:
 
 
 def _brief(tools: Tools, rows: Rows, params: Params) -> dict[str, Any]:
-    made = recall.session_brief(
+    made = stage_brief.session_brief(
         rows,
         places=recall.asked(rows, params["project"] or "/", asking=params[ASKING]) or [0],
         session_id="",
@@ -221,7 +222,7 @@ def _brief(tools: Tools, rows: Rows, params: Params) -> dict[str, Any]:
 
 def _recall(tools: Tools, rows: Rows, params: Params) -> dict[str, Any]:
     settings = tools.config.settings
-    made = recall.prompt_recall(
+    made = stage_prompt.prompt_recall(
         rows,
         places=recall.asked(rows, params["project"] or "/", asking=params[ASKING]) or [0],
         session_id="",
