@@ -116,7 +116,10 @@ def commands() -> dict[str, click.Command]:
     found: dict[str, click.Command] = {}
 
     def walk(group: click.Group, words: tuple[str, ...]) -> None:
-        for name, command in group.commands.items():
+        context = click.Context(group)
+        for name in group.list_commands(context):
+            command = group.get_command(context, name)
+            assert command is not None, name
             if isinstance(command, click.Group):
                 walk(command, (*words, name))
             else:

@@ -5,6 +5,7 @@ Exit codes: 0 done, 1 told the user why, 2 usage, 3 no daemon, 70 a bug, 130 int
 
 from __future__ import annotations
 
+import importlib
 import os
 import sys
 from pathlib import Path
@@ -13,66 +14,39 @@ from typing import Any, NoReturn
 import click
 
 import csmd
-from csmd.cli import ask as asking
-from csmd.cli import (
-    beliefs,
-    believing,
-    candidates,
-    completion,
-    doctor,
-    errors,
-    intake,
-    logs,
-    memory,
-    pause,
-    plugin,
-    privacy,
-    report,
-    review,
-    running,
-    self_model,
-    session,
-    setup,
-    state,
-    upgrade,
-    upkeep,
-    why,
-)
-from csmd.cli import config as configuring
-from csmd.cli import context as instructing
-from csmd.cli import project as projects
 from csmd.config import default_paths
 from csmd.errors import CsmdError, DaemonUnreachable
 
-#: The subjects, in the order that `csmd --help` lists their verbs.
-SUBJECTS = (
-    setup,
-    upgrade,
-    running,
-    state,
-    doctor,
-    report,
-    pause,
-    intake,
-    asking,
-    candidates,
-    memory,
-    review,
-    why,
-    beliefs,
-    errors,
-    believing,
-    privacy,
-    session,
-    self_model,
-    projects,
-    instructing,
-    upkeep,
-    plugin,
-    configuring,
-    logs,
-    completion,
-)
+#: The modules of csmd.cli with the verbs of each (its VERBS), in the order that `csmd --help` lists them. A module is
+#: imported when one of its verbs is asked for: all of them take longer than most verbs.
+SUBJECTS: dict[str, str] = {
+    "setup": "install uninstall hooks",
+    "upgrade": "upgrade",
+    "running": "daemon start stop restart",
+    "state": "status tail top",
+    "doctor": "doctor",
+    "report": "report",
+    "pause": "pause resume",
+    "intake": "import sync model",
+    "ask": "search remember brief recall tool",
+    "candidates": "packets candidates promote",
+    "memory": "memories show edit",
+    "review": "review",
+    "why": "why",
+    "beliefs": "beliefs duplicates merge archive governance",
+    "errors": "errors",
+    "believing": "supersede",
+    "privacy": "forget scan",
+    "session": "session",
+    "self_model": "self",
+    "project": "project",
+    "context": "context memdir",
+    "upkeep": "backup restore repair",
+    "plugin": "mcp plugin",
+    "config": "config",
+    "logs": "logs",
+    "completion": "completion",
+}
 
 
 def entry() -> None:
@@ -144,7 +118,16 @@ class _Verbs(click.Group):
     def list_commands(self, ctx: click.Context) -> list[str]:
         """The order of SUBJECTS, where click itself would sort them."""
         del ctx
-        return list(self.commands)
+        return [verb for verbs in SUBJECTS.values() for verb in verbs.split()]
+
+    def get_command(self, ctx: click.Context, cmd_name: str) -> click.Command | None:
+        """A verb, from the one module that has it."""
+        del ctx
+        subject = next((name for name, verbs in SUBJECTS.items() if cmd_name in verbs.split()), None)
+        if subject is None:
+            return None
+        verbs: tuple[click.Command, ...] = importlib.import_module(f"csmd.cli.{subject}").VERBS
+        return next(verb for verb in verbs if verb.name == cmd_name)
 
     def invoke(self, ctx: click.Context) -> Any:
         try:
@@ -158,8 +141,3 @@ class _Verbs(click.Group):
 @click.version_option(csmd.__version__, prog_name="csmd")
 def main() -> None:
     """A memory across sessions for AI coding assistants: local, without an LLM, without a network."""
-
-
-for subject in SUBJECTS:
-    for verb in subject.VERBS:
-        main.add_command(verb)

@@ -10,8 +10,8 @@ import os
 import re
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
+from html import escape
 from pathlib import Path
-from xml.sax.saxutils import escape
 
 from csmd.errors import ConfigError
 
@@ -115,7 +115,7 @@ def _xml(word: str) -> str:
     _refuse_bytes(word)
     if _CONTROL.search(word):
         raise ConfigError(f"{word!r} holds a control character, which no plist can", hint="move it to a plainer place")
-    return escape(word)
+    return escape(word, quote=False)
 
 
 def _refuse_bytes(word: str) -> None:

@@ -3,9 +3,11 @@
 from __future__ import annotations
 
 import ast
+import importlib
 import json
 import os
 import pty
+import re
 import select
 import signal
 import subprocess
@@ -19,7 +21,7 @@ import pytest
 from machine import CORRECTION, LIMIT_S, Machine, eventually
 
 import csmd
-from csmd.cli.main import main
+from csmd.cli.main import SUBJECTS, main
 from csmd.daemon.tools import TOOLS
 
 HIT = {"id", "kind", "text", "score", "project", "session_id", "source_uuids", "at", "confidence", "gate", "authority",
@@ -55,7 +57,8 @@ def full(shared_machine: Machine) -> Machine:
 
 def commands(group: click.Group, prefix: tuple[str, ...] = ()) -> list[tuple[str, ...]]:
     found: list[tuple[str, ...]] = [prefix]
-    for name, command in group.commands.items():
+    for name in group.list_commands(click.Context(group)):
+        command = group.get_command(click.Context(group), name)
         found += commands(command, (*prefix, name)) if isinstance(command, click.Group) else [(*prefix, name)]
     return found
 
@@ -69,7 +72,8 @@ def test_every_command_says_what_it_does(words: tuple[str, ...]) -> None:
     context = click.Context(command, info_name="csmd", max_content_width=80, terminal_width=80)
     for word in words:
         assert isinstance(command, click.Group)
-        command = command.commands[word]
+        command = command.get_command(context, word)
+        assert command is not None
         context = click.Context(command, info_name=word, parent=context, max_content_width=80, terminal_width=80)
     text = command.get_help(context)
     first = (command.help or "").strip().splitlines()[0]
@@ -78,6 +82,21 @@ def test_every_command_says_what_it_does(words: tuple[str, ...]) -> None:
     assert "..." not in text.partition("Commands:")[2], text
     for parameter in command.params:
         assert isinstance(parameter, click.Argument) or parameter.help or parameter.name in ("limit", "kind"), parameter
+
+
+def test_the_table_of_verbs_is_what_their_modules_have_and_one_verb_brings_in_its_own_module_alone() -> None:
+    folder = Path(csmd.__file__).parent / "cli"
+    having = {path.stem for path in folder.glob("*.py") if re.search(r"^VERBS\b", path.read_text(), re.MULTILINE)}
+    assert set(SUBJECTS) == having
+    for subject, verbs in SUBJECTS.items():
+        module = importlib.import_module(f"csmd.cli.{subject}")
+        assert [verb.name for verb in module.VERBS] == verbs.split(), subject
+    program = (
+        "import sys\nfrom csmd.cli.main import main\nmain(['brief', '--help'], standalone_mode=False)\n"
+        "print(*sorted(m.removeprefix('csmd.cli.') for m in sys.modules if m.startswith('csmd.cli.')), file=sys.stderr)"
+    )
+    done = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True, check=True)
+    assert set(SUBJECTS) & set(done.stderr.split()) == {"ask"}, done.stderr
 
 
 def test_help_and_version_cost_no_heavy_import(machine: Machine) -> None:
