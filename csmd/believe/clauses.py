@@ -266,6 +266,8 @@ def _verb(tokens: list[tuple[str, str]], at: int) -> str:
 
 
 def _renames(said: str) -> tuple[tuple[str, str], ...]:
+    if not any(word in said.casefold() for word in phrases.RENAMING):
+        return ()
     found: list[tuple[str, str]] = []
     for pattern in phrases.RENAMES:
         for old, new in pattern.findall(said):

@@ -120,4 +120,6 @@ RENAMES = (
     re.compile(rf"{A_NAME}(?:\s+\w+)?\s+is\s+now\s+(?:called|named)\s+{A_NAME}", re.IGNORECASE),
     re.compile(r"`([^`\n]{2,60})`\s+is\s+now\s+`([^`\n]{2,60})`", re.IGNORECASE),
 )  # fmt: skip
+#: Without one of these no pattern of RENAMES matches.
+RENAMING = ("renam", "now")
 CALLED = re.compile(rf"\b(?:is|are|was|be)\s+(?:called|named)\s+{A_NAME}", re.IGNORECASE)
