@@ -16,7 +16,7 @@ from csmd.store.sqlite import Rows
 
 STAGE = "believe"
 #: Statements believed in one write: it looks for the same in the store, and a hook may be waiting behind it.
-BATCH = 3
+BATCH = 5
 #: A memory that the assistant asked to be kept, without anybody having said it (design section 2).
 MODEL_SAVED = "model_saved"
 EXPLICIT = "remember"

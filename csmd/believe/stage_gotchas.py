@@ -45,7 +45,8 @@ def step(store: Store, *, now: str) -> int:
             store.write(lambda rows: cursors.move_cursor(rows, STAGE, str(session.session_seq), session.turns))
         else:
             seen = store.read(lambda rows: _seen(rows, session))
-            store.write(lambda rows: _note(rows, session, seen))
+            if seen:
+                store.write(lambda rows: _note(rows, session, seen))
             _relate(store, session.session_seq, session.session_id, upto=session.turns, now=now)
         return max(1, session.turns - session.position)
     fresh = store.read(lambda rows: stored.memories_after(rows, cursors.cursor(rows, STAGE, "memories"), limit=BATCH))

@@ -22,7 +22,7 @@ from csmd.store.sqlite import Rows
 
 STAGE = "upkeep"
 #: New memories that one write compares, the like of each that it looks at, and memories that one write sweeps over.
-BATCH, NEAR, SWEPT = 5, 8, 400
+BATCH, NEAR, SWEPT = 10, 8, 400
 PAIRS = ("duplicate", "near_duplicate")
 #: More waiting candidates than that nobody looks at.
 WAITING = 5000
