@@ -128,8 +128,6 @@ _TASK = re.compile(r"\[([\w:.-]{1,40})\] (ERROR|\$)")
 _EMPTY_WORDS = re.compile(
     r"(?:FAIL|ok  |PASS|Usage:|usage:|=== |#|\?|at |or: |npm (?:ERR!|error) A complete log|To |hint:|\[\w[\w:.-]*\] (?:\$|Finished)|ERROR task failed)"
 )
-#: Rules that read such lines all the same.
-OF_EMPTY_WORDS = frozenset({"unittest", "go_build", "mark"})
 _PASTED = re.compile(
     r"(?P<said>(?:fatal|panic|[Ee]rror(?:\[\w+\])?|ERROR|\w{2,60}(?:Error|Exception)): .{4,}|--- FAIL: \S+|.{0,160}(?:No such file or directory"
     r"|[Pp]ermission denied|command not found|exit(?:ed with)? (?:status|code) \d+).{0,160}|[Ff]ailed to \w.{6,})"
@@ -190,8 +188,7 @@ def seen(tool: str, command: str, result: str, *, at: str, uuid: str) -> ErrorSe
     if found is None:
         return None
     rule, said = found
-    message = normalised(said)
-    if not message:
+    if not (message := normalised(said)):
         return None
     which = _which(run, rule, lines)
     return ErrorSeen(
@@ -258,7 +255,7 @@ def _decisive(lines: list[str], programs: set[str], *, sure_only: bool) -> tuple
             continue
         if sure_only and rule.name in WEAK and not (rule.name == "traceback" and in_traceback):
             continue
-        for bare, line in rows if rule.name in OF_EMPTY_WORDS else telling:
+        for bare, line in rows if rule.name in ("unittest", "go_build", "mark") else telling:
             found = rule.pattern.match(bare) or (rule.pattern.match(line) if line is not bare else None)
             if found and found.group("said").strip():
                 return rule.name, found.group("said")
