@@ -88,7 +88,7 @@ def _settle_among(rows: Rows, memory: Memory, found: Near) -> None:
 def renamed(rows: Rows, scopes: list[int] | None) -> dict[str, str]:
     """Old name -> the name it has now, as the memories of some scopes say."""
     found = search.text_hits(rows, "memory", ["renamed", "called", "named"], projects=scopes, limit=RENAMES)
-    return supersede.table(memories.texts_in_order(rows, [int(seq) for seq, _ in found]))
+    return supersede.table(search.memories_told(rows, [int(seq) for seq, _ in found]))
 
 
 def by_hand(rows: Rows, old: Memory, new: Memory, *, by: str, now: str, reason: str = "told") -> Memory:
@@ -105,6 +105,8 @@ def by_hand(rows: Rows, old: Memory, new: Memory, *, by: str, now: str, reason: 
         after = memories.by_id(rows, after.superseded_by) if after.superseded_by else None
     change = beliefs.standing(rows, old.id)
     if change is not None:
+        if old.superseded_by != new.id:
+            reason = f"{reason}; until then {old.superseded_by} did"
         beliefs.lift(rows, change, at=now)
         old = memories.by_seqs(rows, [old.seq])[old.seq]
     _lower(rows, old, new, lowers=supersede.MOST, sure=1.0, reason=reason, by=by, at=now)
@@ -172,8 +174,9 @@ def _lower(rows: Rows, old: Memory, new: Memory, *, lowers: float, sure: float, 
         decay=old.decay,
         gate=old.gate,
         category=old.category,
-        today=projects.active_day(rows, old.project_seq, on=old.confirmed_at[:10]),
+        today=projects.active_day(rows, old.project_seq, on=old.fresh_at[:10]),
         stated=old.authority == "user",
+        tier=old.tier,
         superseded=True,
     )
     lowered = replace(

@@ -20,6 +20,9 @@ COLUMNS = (
     "superseded_by", "origin_seq", "version",
 )  # fmt: skip
 
+#: What others said of a memory, which goes with it and comes back with it: how it was reported, what speaks against it.
+BESIDE = {"symptoms": ("uuid", "at", "text", "fingerprint"), "refutations": ("uuid", "at", "reason", "lowered")}
+
 _READ = ", ".join(f"m.{name}" for name in COLUMNS)
 _NAMES = ", ".join(COLUMNS)
 _MARKS = ", ".join(f":{name}" for name in COLUMNS)
@@ -30,7 +33,8 @@ _PAIRS = ", ".join(f"{name} = :{name}" for name in COLUMNS)
 class Before:
     """One memory or candidate as it was; `state` is JSON without words, "" where it was not there.
 
-    `more` is JSON of the words besides its text: the audit of a memory's changes, the reason of a candidate.
+    `more` is JSON of the words besides its text: of a memory the audit of its changes and what others said of it, the
+    reason of a candidate.
     """
 
     memory_id: str
@@ -116,8 +120,15 @@ def _before(rows: Rows, ident: str) -> Before:
             id=ident,
         ),
     }
-    changes = wire.dumps([asdict(change) for change in beliefs.changes_of(rows, ident)])
-    return Before(memory_id=ident, text=str(found[1]), state=wire.dumps(state), more=changes)
+    more = {
+        "changes": [asdict(change) for change in beliefs.changes_of(rows, ident)],
+        **{
+            table: [dict(zip(names, row, strict=True)) for row in rows.all(
+                f"select {', '.join(names)} from {table} where memory_seq = :seq order by uuid", seq=seq)]  # noqa: S608
+            for table, names in BESIDE.items()
+        },
+    }  # fmt: skip
+    return Before(memory_id=ident, text=str(found[1]), state=wire.dumps(state), more=wire.dumps(more))
 
 
 # --- back
@@ -134,10 +145,24 @@ def give_back(rows: Rows, found: Sequence[Before], *, at: str) -> None:
         _restore(rows, one, state)
     for one, state in states:
         _join(rows, one, state)
-        beliefs.put_back(rows, one.memory_id, wire.loads(one.more), at=at)
+        more = wire.loads(one.more)
+        beliefs.put_back(rows, one.memory_id, more["changes"], at=at)
+        _put_beside(rows, one.memory_id, more)
     for one in found:
         if one.is_candidate:
             _ask_again(rows, one)
+
+
+def _put_beside(rows: Rows, ident: str, more: dict[str, Any]) -> None:
+    """Gives a memory back what others said of it; what has been found since stays."""
+    for table, names in BESIDE.items():
+        for row in more[table]:
+            rows.run(
+                f"insert into {table} (memory_seq, {', '.join(names)}) "  # noqa: S608
+                f"values (:seq, {', '.join(f':{name}' for name in names)}) on conflict (memory_seq, uuid) do nothing",
+                seq=_seq(rows, ident),
+                **row,
+            )
 
 
 def _seq(rows: Rows, ident: str) -> int:

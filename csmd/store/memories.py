@@ -210,17 +210,6 @@ def by_seqs(rows: Rows, seqs: Sequence[int]) -> dict[int, Memory]:
     return {memory.seq: memory for memory in _with_provenance(rows, found)}
 
 
-def texts_in_order(rows: Rows, seqs: Sequence[int]) -> list[str]:
-    """What memories by row key say, the oldest first; what nobody in a session said is left out."""
-    if not seqs:
-        return []
-    keys = ", ".join(str(int(seq)) for seq in seqs)
-    found = rows.all(
-        f"select text from memories where seq in ({keys}) and authority <> 'external' order by created_at, id"  # noqa: S608
-    )
-    return [str(text) for (text,) in found]
-
-
 def by_id(rows: Rows, memory_id: str) -> Memory | None:
     """One memory, or None."""
     found = rows.all(f"select {_COLUMNS} from memories m where m.id = :id", id=memory_id)  # noqa: S608

@@ -59,7 +59,11 @@ RELATIONS = [
     ("The report covers session 2 of the shop", "The report covers both instead of just session 2", "elaborates"),
     ("The token has write access to the repository", "It runs, but it doesn't have write access", "elaborates"),
     ("The tracking ref is created on push", "Without this, the tracking ref wasn't created on push", "elaborates"),
-    ("The wrapper checks `DEV` and runs the script", "AreHooksInstalled() doesn't check the wrapper script", "elaborates"),
+    (
+        "The wrapper checks `DEV` and runs the script",
+        "AreHooksInstalled() doesn't check the wrapper script",
+        "elaborates",
+    ),
     ("The staging network is made by Terraform", "We dropped the staging network's VPN", "elaborates"),
     ("Deploy on Fridays", "Don't forget to deploy on Fridays", "elaborates"),
 ]

@@ -13,12 +13,15 @@ from typing import Any
 import pytest
 from machine import CORRECTION, DECISION, PREFERENCE, Machine, eventually
 
+from csmd.believe import stage_gotchas
 from csmd.capture import pieces
 from csmd.capture import stage as capture
 from csmd.daemon import hosts
+from csmd.daemon.answers import habits
 from csmd.daemon.jobs import Job
 from csmd.daemon.now import iso
 from csmd.daemon.steward import FULL_SWEEP_S, LIVE_SWEEP_S, PROVISIONAL_S
+from csmd.distill import stage_packets
 from csmd.errors import StoreError
 from csmd.store import counts, models
 
@@ -187,6 +190,42 @@ def test_a_broken_transcript_is_told_and_stops_no_other(parts: Any, unreadable: 
     unreadable.unlink()
     step(parts, START + FULL_SWEEP_S + 1)
     assert parts.steward.trouble == {}, "what is gone troubles nobody"
+
+
+def test_a_session_whose_failures_cannot_be_gone_through_is_told_and_stops_no_other(
+    parts: Any, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    through = stage_gotchas.go_through
+
+    def fails_on_the_first(store: Any, session: Any, *, now: str) -> int:
+        if session.session_id == "s1":
+            raise ValueError("a fault of ours")
+        return through(store, session, now=now)
+
+    monkeypatch.setattr(stage_gotchas, "go_through", fails_on_the_first)
+    machine = parts.machine
+    machine.transcript(machine.line("user", PREFERENCE), session="s1")
+    machine.transcript(machine.line("user", DECISION, session="s2"), session="s2")
+    step(parts)
+    assert [row.session_id for row in stage_gotchas.waiting(parts.store)] == ["s1"]
+    assert list(parts.steward.trouble) == ["gotchas of session s1"]
+
+
+def test_a_scan_that_is_asked_for_leaves_a_long_past_to_the_background(
+    parts: Any, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    machine = parts.machine
+    for number in range(3):
+        machine.transcript(machine.line("user", PREFERENCE, session=f"s{number}"), session=f"s{number}")
+    parts.steward.guard(
+        "reading", lambda: [parts.steward.look_at(one) for one in machine.assistant.rglob("*.jsonl")] != []
+    )
+    monkeypatch.setattr(habits, "SCANNED", 1)
+    monkeypatch.setattr(stage_packets, "SESSIONS", 1)
+    first = parts.call("csm_belief_scan")
+    assert (first["turns"], first["more"]) == (1, True)
+    monkeypatch.setattr(habits, "SCANNED", 5)
+    assert parts.call("csm_belief_scan")["more"] is False
 
 
 def test_a_job_says_what_it_could_not_read_and_does_the_rest(parts: Any, unreadable: Path) -> None:

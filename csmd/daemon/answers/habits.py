@@ -22,6 +22,8 @@ if TYPE_CHECKING:
     from csmd.daemon.tools import Tools
 
 MOST = 1_000
+#: Steps over sessions in one call, which somebody waits for.
+SCANNED = 20
 PROFILES = {"default": promote.DEFAULT, "relaxed": promote.RELAXED}
 #: Of a relaxed promotion a person is the author: csmd neither changes nor withdraws what came of it.
 BY_PERSON = "promoted"
@@ -66,10 +68,17 @@ def _scan(tools: Tools, rows: Rows, params: Params) -> dict[str, Any]:
     if not settings.stages_candidates:
         raise CsmdError("observing is switched off (stages.candidates)", hint="csmd config set stages.candidates true")
     looked = projects = 0
-    while step := stage_packets.step(store, now=now_iso()):
+    for _ in range(SCANNED):
+        step = stage_packets.step(store, now=now_iso())
         looked += step
+        if not step:
+            break
+    else:
+        tools.steward.poke()  # the rest is left to it
+        return {"turns": looked, "projects": 0, "more": True, "counts": store.read(lambda read: _counts(read, None))}
     projects = stage_habits.step(store, now=now_iso(), promoting=False)
-    return {"turns": looked, "projects": projects, "counts": store.read(lambda read: _counts(read, None))}
+    counted = store.read(lambda read: _counts(read, None))
+    return {"turns": looked, "projects": projects, "more": False, "counts": counted}
 
 
 def _promote(tools: Tools, rows: Rows, params: Params) -> dict[str, Any]:
