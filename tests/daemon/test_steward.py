@@ -17,11 +17,9 @@ from csmd.believe import stage_gotchas
 from csmd.capture import pieces
 from csmd.capture import stage as capture
 from csmd.daemon import hosts
-from csmd.daemon.answers import habits
 from csmd.daemon.jobs import Job
 from csmd.daemon.now import iso
 from csmd.daemon.steward import FULL_SWEEP_S, LIVE_SWEEP_S, PROVISIONAL_S
-from csmd.distill import stage_packets
 from csmd.errors import StoreError
 from csmd.store import counts, models
 
@@ -211,21 +209,13 @@ def test_a_session_whose_failures_cannot_be_gone_through_is_told_and_stops_no_ot
     assert list(parts.steward.trouble) == ["gotchas of session s1"]
 
 
-def test_a_scan_that_is_asked_for_leaves_a_long_past_to_the_background(
-    parts: Any, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_a_scan_that_is_asked_for_is_left_to_the_background(parts: Any) -> None:
     machine = parts.machine
-    for number in range(3):
-        machine.transcript(machine.line("user", PREFERENCE, session=f"s{number}"), session=f"s{number}")
-    parts.steward.guard(
-        "reading", lambda: [parts.steward.look_at(one) for one in machine.assistant.rglob("*.jsonl")] != []
-    )
-    monkeypatch.setattr(habits, "SCANNED", 1)
-    monkeypatch.setattr(stage_packets, "SESSIONS", 1)
-    first = parts.call("csm_belief_scan")
-    assert (first["turns"], first["more"]) == (1, True)
-    monkeypatch.setattr(habits, "SCANNED", 5)
-    assert parts.call("csm_belief_scan")["more"] is False
+    path = machine.transcript(*(machine.line("user", said) for said in (PREFERENCE, DECISION)))
+    parts.steward.guard("reading", lambda: parts.steward.look_at(path) is not None)
+    assert parts.call("csm_belief_scan")["sessions_left"] == 1
+    step(parts)
+    assert parts.call("csm_belief_scan")["sessions_left"] == 0
 
 
 def test_a_job_says_what_it_could_not_read_and_does_the_rest(parts: Any, unreadable: Path) -> None:

@@ -15,15 +15,13 @@ from csmd.daemon.tool import PLACE, Params, Tool, places
 from csmd.distill import stage_packets
 from csmd.errors import BadInput, CsmdError
 from csmd.model import Candidate, Packet
-from csmd.store import candidates, counts, inferred, packets
+from csmd.store import candidates, counts, cursors, inferred, packets
 from csmd.store.sqlite import Rows
 
 if TYPE_CHECKING:
     from csmd.daemon.tools import Tools
 
 MOST = 1_000
-#: Steps over sessions in one call, which somebody waits for.
-SCANNED = 20
 PROFILES = {"default": promote.DEFAULT, "relaxed": promote.RELAXED}
 #: Of a relaxed promotion a person is the author: csmd neither changes nor withdraws what came of it.
 BY_PERSON = "promoted"
@@ -64,21 +62,12 @@ def _scan_report(tools: Tools, rows: Rows, params: Params) -> dict[str, Any]:
 
 
 def _scan(tools: Tools, rows: Rows, params: Params) -> dict[str, Any]:
-    settings, store = tools.config.settings, tools.store
-    if not settings.stages_candidates:
+    """Has the steward look now: a past may be long, and somebody waits for an answer."""
+    if not tools.config.settings.stages_candidates:
         raise CsmdError("observing is switched off (stages.candidates)", hint="csmd config set stages.candidates true")
-    looked = projects = 0
-    for _ in range(SCANNED):
-        step = stage_packets.step(store, now=now_iso())
-        looked += step
-        if not step:
-            break
-    else:
-        tools.steward.poke()  # the rest is left to it
-        return {"turns": looked, "projects": 0, "more": True, "counts": store.read(lambda read: _counts(read, None))}
-    projects = stage_habits.step(store, now=now_iso(), promoting=False)
-    counted = store.read(lambda read: _counts(read, None))
-    return {"turns": looked, "projects": projects, "more": False, "counts": counted}
+    left = len(cursors.sessions_behind(rows, stage_packets.STAGE))
+    tools.steward.poke()
+    return {"sessions_left": left, "counts": _counts(rows, None)}
 
 
 def _promote(tools: Tools, rows: Rows, params: Params) -> dict[str, Any]:
@@ -149,7 +138,7 @@ TOOLS: dict[str, Tool] = {
         parameters={**PLACE, "limit": (int, 200)},
     ),
     "csm_belief_scan": Tool(
-        summary="Count what recurs in sessions, now", mutates=True, run=_scan, parameters={},
+        summary="Have what recurs in sessions counted, in the background", mutates=True, run=_scan, parameters={},
     ),
     "csm_belief_scan_report": Tool(
         summary="Count the candidates for beliefs by kind and status", mutates=False, run=_scan_report, parameters=PLACE,
