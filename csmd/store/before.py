@@ -21,7 +21,23 @@ COLUMNS = (
 )  # fmt: skip
 
 #: What others said of a memory, which goes with it and comes back with it: how it was reported, what speaks against it.
-BESIDE = {"symptoms": ("uuid", "at", "text", "fingerprint"), "refutations": ("uuid", "at", "reason", "lowered")}
+#: Name -> how it is read, and how a row of that is written.
+BESIDE = {
+    "symptoms": (
+        "select uuid, at, text, fingerprint from symptoms where memory_seq = :seq order by uuid",
+        (
+            "insert into symptoms (memory_seq, uuid, at, text, fingerprint) values (:seq, :a, :b, :c, :d) "
+            "on conflict (memory_seq, uuid) do nothing"
+        ),
+    ),
+    "refutations": (
+        "select uuid, at, reason, lowered from refutations where memory_seq = :seq order by uuid",
+        (
+            "insert into refutations (memory_seq, uuid, at, reason, lowered) values (:seq, :a, :b, :c, :d) "
+            "on conflict (memory_seq, uuid) do nothing"
+        ),
+    ),
+}
 
 _READ = ", ".join(f"m.{name}" for name in COLUMNS)
 _NAMES = ", ".join(COLUMNS)
@@ -120,14 +136,8 @@ def _before(rows: Rows, ident: str) -> Before:
             id=ident,
         ),
     }
-    more = {
-        "changes": [asdict(change) for change in beliefs.changes_of(rows, ident)],
-        **{
-            table: [dict(zip(names, row, strict=True)) for row in rows.all(
-                f"select {', '.join(names)} from {table} where memory_seq = :seq order by uuid", seq=seq)]  # noqa: S608
-            for table, names in BESIDE.items()
-        },
-    }  # fmt: skip
+    more: dict[str, Any] = {"changes": [asdict(change) for change in beliefs.changes_of(rows, ident)]}
+    more |= {name: rows.all(read, seq=seq) for name, (read, _) in BESIDE.items()}
     return Before(memory_id=ident, text=str(found[1]), state=wire.dumps(state), more=wire.dumps(more))
 
 
@@ -155,14 +165,9 @@ def give_back(rows: Rows, found: Sequence[Before], *, at: str) -> None:
 
 def _put_beside(rows: Rows, ident: str, more: dict[str, Any]) -> None:
     """Gives a memory back what others said of it; what has been found since stays."""
-    for table, names in BESIDE.items():
-        for row in more[table]:
-            rows.run(
-                f"insert into {table} (memory_seq, {', '.join(names)}) "  # noqa: S608
-                f"values (:seq, {', '.join(f':{name}' for name in names)}) on conflict (memory_seq, uuid) do nothing",
-                seq=_seq(rows, ident),
-                **row,
-            )
+    for name, (_, write) in BESIDE.items():
+        for a, b, c, d in more[name]:
+            rows.run(write, seq=_seq(rows, ident), a=a, b=b, c=c, d=d)
 
 
 def _seq(rows: Rows, ident: str) -> int:
