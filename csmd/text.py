@@ -60,12 +60,14 @@ def keyed_hash(text: str, key: bytes) -> str:
 
 def words(text: str) -> list[str]:
     """Every word of `text`, case folded, in order; identifiers stay whole."""
+    if text.isascii():  # its words are the same small, and most texts are
+        return _WORD.findall(text.lower())
     return [word.casefold() for word in _WORD.findall(text)]
 
 
 def content_words(text: str) -> list[str]:
     """The words that say something, in order: numbers, and words that are neither stop words nor single letters."""
-    return [word for word in words(text) if word.isdigit() or (len(word) > 1 and word not in STOP_WORDS)]
+    return [word for word in words(text) if word not in STOP_WORDS and (len(word) > 1 or word.isdigit())]
 
 
 def query_terms(text: str) -> list[str]:

@@ -190,7 +190,7 @@ def _inferred(later: Facts, one: Facts, rarity: _Rarity) -> list[Link]:
         if there == "failed" and here == "mended" and _NAMED.search(error):
             found.append(_link("error mended", one.seq, later, error, seen, mended))
     files, by_files = rarity.files(later, one)
-    words, by_words = rarity.words(later, one)
+    words, by_words = rarity.words(later, one) if files else ([], 0.0)
     score = by_files * by_words / (1 + FADES * (later.day - one.day))
     if score >= SCORE:
         weight = round(min(0.75, RULES["same work"].weight * (0.7 + score / 100)), 3)

@@ -11,7 +11,8 @@ from dataclasses import dataclass
 from functools import lru_cache
 
 from csmd import text
-from csmd.believe import phrases
+from csmd.believe import against, phrases
+from csmd.believe.against import Against
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -21,14 +22,6 @@ class Slot:
     verb: str
     way: str
     value: frozenset[str]
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Against:
-    """Something a statement speaks against, and what else stands in the same clause: both stems."""
-
-    what: frozenset[str]
-    beside: frozenset[str]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -70,17 +63,23 @@ class Said:
 @lru_cache(maxsize=2048)
 def read(said: str) -> Said:
     """A statement taken apart."""
-    tokens = [(word, phrases.stem(word)) for word in phrases.TOKEN.findall(said.replace("\u2019", "'"))]
-    stems = frozenset(stem for word, stem in tokens if _counts(word, stem))
+    tokens = [
+        (word, phrases.stem(word)) for word in phrases.TOKEN.findall(said.replace("\u2019", "'").replace("()", ""))
+    ]
+    stems = frozenset(stem for word, stem in tokens if phrases.counts(word, stem))
     names = frozenset(
-        stem for at, (word, stem) in enumerate(tokens) if _counts(word, stem) and _is_name(word, first=at == 0)
+        stem for at, (word, stem) in enumerate(tokens) if phrases.counts(word, stem) and _is_name(word, first=at == 0)
     )
-    denied, instead, moved = _negated(tokens), _against(phrases.INSTEAD, said), _against(phrases.MOVED, said)
-    against = frozenset(stem for one in (*_negated(tokens, asides=True), *instead, *moved) for stem in one.what)
+    denied, instead, moved = (
+        against.negated(tokens),
+        against.phrased(phrases.INSTEAD, said),
+        against.phrased(phrases.MOVED, said),
+    )
+    spoken = frozenset(stem for one in (*against.negated(tokens, asides=True), *instead, *moved) for stem in one.what)
     return Said(
-        order=tuple(stem for word, stem in tokens if _counts(word, stem)),
-        stems=stems, parts=stems | _parts(said), names=names, main=_main(tokens) or stems, positive=stems - against, denied=tuple(denied),
-        instead=(*instead, *moved), removed=tuple(_ordered(tokens)), only=_groups(phrases.ONLY, said),
+        order=tuple(stem for word, stem in tokens if phrases.counts(word, stem)),
+        stems=stems, parts=stems | _parts(said), names=names, main=_main(tokens) or stems, positive=stems - spoken, denied=tuple(denied),
+        instead=(*instead, *moved), removed=tuple(against.ordered(tokens)), only=_groups(phrases.ONLY, said),
         slots=tuple(_slots(tokens)), renames=_renames(said),
         named=frozenset(found.casefold() for found in phrases.CALLED.findall(said)),
         turns=frozenset(word.casefold() for word, _ in tokens) & phrases.TURNED.keys(),
@@ -89,27 +88,8 @@ def read(said: str) -> Said:
     )  # fmt: skip
 
 
-def _counts(word: str, stem: str) -> bool:
-    """Whether a token says something."""
-    if word in phrases.STOPS or not stem or word.endswith("n't"):
-        return False
-    if word[0] in "`-" or not stem.isalpha():
-        return True
-    plain = word.casefold()
-    return (
-        len(stem) > 1
-        and plain not in text.STOP_WORDS
-        and plain not in text.TURNING_WORDS
-        and stem not in phrases.WEAK_STEMS
-    )
-
-
 def _is_name(word: str, *, first: bool) -> bool:
     return bool(phrases.NAME.match(word)) or (not first and word[:1].isupper())
-
-
-def _stems_of(said: str) -> frozenset[str]:
-    return frozenset(stem for word in phrases.TOKEN.findall(said) if _counts(word, stem := phrases.stem(word)))
 
 
 def _parts(said: str) -> frozenset[str]:
@@ -117,74 +97,11 @@ def _parts(said: str) -> frozenset[str]:
 
 
 def _groups(pattern: re.Pattern[str], said: str) -> tuple[frozenset[str], ...]:
-    found = (_stems_of(next(group for group in match.groups() if group)) for match in pattern.finditer(said))
+    found = (
+        frozenset(phrases.stems_of(next(group for group in match.groups() if group)))
+        for match in pattern.finditer(said)
+    )
     return tuple(stems for stems in found if stems)
-
-
-def _against(pattern: re.Pattern[str], said: str) -> list[Against]:
-    """What a phrase speaks against, with the rest of its clause; where a comma opens it, with the clause before that."""
-    found: list[Against] = []
-    for match in pattern.finditer(said):
-        what = _stems_of(next(group for group in match.groups() if group))
-        begin = len(said[: match.start()].rstrip(", "))
-        start = max((stop.end() for stop in phrases.CLAUSE_END.finditer(said, 0, begin)), default=0)
-        end = phrases.CLAUSE_END.search(said, match.end())
-        beside = _stems_of(said[start : end.start() if end else len(said)]) - what
-        if what:
-            found.append(Against(what=what, beside=beside))
-    return found
-
-
-def _negated(tokens: list[tuple[str, str]], *, asides: bool = False) -> list[Against]:
-    """What stands behind each negation, to the end of its clause and five words at most; what before it is beside."""
-    found: list[Against] = []
-    for at, (word, _) in enumerate(tokens):
-        plain = word.casefold()
-        behind = tokens[at + 1 : at + 2]
-        no_longer = plain == "no" and bool(behind) and behind[0][0].casefold() == "longer"
-        if not (plain in phrases.NEGATIONS or plain.endswith("n't") or no_longer):
-            continue
-        if not asides and at and tokens[at - 1][0] == ",":
-            continue  # "this, not that": phrases.INSTEAD
-        if behind and behind[0][0].casefold() in phrases.NO_NEGATION:
-            continue
-        what = _clause(tokens, at + 1)
-        if what and (asides or not _is_aside(tokens, at)):
-            found.append(Against(what=what, beside=_before(tokens, at)))
-    return found
-
-
-def _ordered(tokens: list[tuple[str, str]]) -> list[Against]:
-    """What is to be removed: an order or "we drop", not what some subject does."""
-    found: list[Against] = []
-    for at, (word, _) in enumerate(tokens):
-        if word.casefold() in phrases.REMOVES and not _before(tokens, at) and not _is_aside(tokens, at):
-            what = _clause(tokens, at + 1)
-            if what:
-                found.append(Against(what=what, beside=frozenset()))
-    return found
-
-
-def _before(tokens: list[tuple[str, str]], at: int) -> frozenset[str]:
-    """The stems of the same clause before a word."""
-    part: set[str] = set()
-    for word, stem in reversed(tokens[:at]):
-        if word in phrases.STOPS:
-            break
-        if _counts(word, stem) and word.casefold() not in phrases.ASIDE:
-            part.add(stem)
-    return frozenset(part)
-
-
-def _is_aside(tokens: list[tuple[str, str]], at: int) -> bool:
-    """Whether a word stands in a question or a clause that depends on another: what is said there is not stated."""
-    clause = [word.casefold() for word, _ in tokens[:at]]
-    for back in range(len(clause) - 1, -1, -1):
-        if clause[back] in phrases.STOPS:
-            break
-        if clause[back] in phrases.DEPENDS:
-            return True
-    return next((word for word, _ in tokens[at:] if word in ".!?"), "") == "?"
 
 
 def _main(tokens: list[tuple[str, str]]) -> frozenset[str]:
@@ -193,20 +110,9 @@ def _main(tokens: list[tuple[str, str]]) -> frozenset[str]:
     for at, (word, stem) in enumerate(tokens):
         if at and (word in (";", "(", ":") or word.casefold() in phrases.DEPENDS) and len(found) >= 2:
             break
-        if _counts(word, stem):
+        if phrases.counts(word, stem):
             found.add(stem)
     return frozenset(found)
-
-
-def _clause(tokens: list[tuple[str, str]], at: int) -> frozenset[str]:
-    part: list[str] = []
-    for word, stem in tokens[at:]:
-        plain = word.casefold()
-        if word in phrases.STOPS or plain in phrases.BREAKS or len(part) >= 5:
-            break
-        if plain not in phrases.ASIDE and _counts(word, stem):
-            part.append(stem)
-    return frozenset(part)
 
 
 def _slots(tokens: list[tuple[str, str]]) -> list[Slot]:
@@ -247,7 +153,7 @@ def _value(tokens: list[tuple[str, str]], at: int, *, stop_at_ways: bool) -> fro
             or (stop_at_ways and plain in phrases.WAYS and plain != "every")
         ):
             break
-        if _counts(word, stem):
+        if phrases.counts(word, stem):
             part.append(stem)
         if len(part) >= 4:
             break
@@ -261,11 +167,13 @@ def _verb(tokens: list[tuple[str, str]], at: int) -> str:
             return ""
         if word.casefold() in ("out", "up", "down", "off", "back"):
             continue
-        return stem if _counts(word, stem) else ""
+        return stem if phrases.counts(word, stem) else ""
     return ""
 
 
 def _renames(said: str) -> tuple[tuple[str, str], ...]:
+    if not any(word in said.casefold() for word in phrases.RENAMING):
+        return ()
     found: list[tuple[str, str]] = []
     for pattern in phrases.RENAMES:
         for old, new in pattern.findall(said):

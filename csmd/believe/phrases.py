@@ -44,6 +44,10 @@ BREAKS = frozenset("and or but because so which that when where if while then th
 DEPENDS = frozenset(
     "if when whenever because since which who that where while until unless so as may might could".split()
 )
+#: What opens a clause of which the next says what would be: "without this, the reference was not made".
+COUNTERFACTUAL = frozenset(("without", "otherwise"))
+#: Subjects that stand elsewhere.
+POINTS_OUT = frozenset("it this that they these those he she".split())
 ADDS = re.compile(r"\b(?:also|too|as well|additionally|besides|in addition|both|each|another)\b", re.IGNORECASE)
 KEEPS = re.compile(r"\b(?:add|keep|restore|bring|re-?add|put back|use|support|allow|show|include)\b", re.IGNORECASE)
 #: What stands as one token: code, flags, paths, dotted names and versions, words.
@@ -97,12 +101,30 @@ def _opposites() -> dict[str, frozenset[str]]:
 #: stem -> the stems of its opposites.
 ANTONYMS = _opposites()
 WEAK_STEMS = frozenset(stem(word) for word in WEAK)
+#: What replaces is no part of what is told beside it.
+REPLACING = frozenset((stem("replaced"),))
 TIME_STEMS = frozenset(stem(word) for word in TIMES)
 
+
+def counts(word: str, stem: str) -> bool:
+    """Whether a token says something."""
+    if word in STOPS or not stem or word.endswith("n't"):
+        return False
+    if word[0] in "`-" or not stem.isalpha():
+        return True
+    plain = word.casefold()
+    return len(stem) > 1 and plain not in text.STOP_WORDS and plain not in text.TURNING_WORDS and stem not in WEAK_STEMS
+
+
+def stems_of(said: str) -> list[str]:
+    """The stems of what says something in a text, in order."""
+    return [found for word in TOKEN.findall(said) if counts(word, found := stem(word))]
+
+
 INSTEAD = re.compile(
-    r"\b(?:instead of|rather than|in place of|as opposed to)\s+([^.;:,()\n]{1,80})"
+    r"\b(?:instead of|rather than|in place of|as opposed to)\s+(?!just\b|only\b)([^.;:,()\n]{1,80})"
     r"|,\s*(?:and\s+)?(?:not|no)\s+(?!only\b|just\b|in\b|on\b|longer\b|need\b)([^.;:,()\n]{1,60})"
-    r"|\bnot\s+(?!only\b|just\b)((?:[\w`'-]+ ){0,2}(?:by |from |in |on |with |at )?[^.;:,()\n]{1,60}?)\s+but\b"
+    r"|(?<!\bdo )\bnot\s+(?!only\b|just\b)((?:[\w`'-]+ ){0,2}(?:by |from |in |on |with |at )?[^.;:,()\n]{1,60}?)\s+but\b"
     r"|\breplac(?:e|es|ed|ing)\s+([^.;:,()\n]{1,60}?)\s+(?:with|by)\b",
     re.IGNORECASE,
 )
@@ -120,4 +142,6 @@ RENAMES = (
     re.compile(rf"{A_NAME}(?:\s+\w+)?\s+is\s+now\s+(?:called|named)\s+{A_NAME}", re.IGNORECASE),
     re.compile(r"`([^`\n]{2,60})`\s+is\s+now\s+`([^`\n]{2,60})`", re.IGNORECASE),
 )  # fmt: skip
+#: Without one of these no pattern of RENAMES matches.
+RENAMING = ("renam", "now")
 CALLED = re.compile(rf"\b(?:is|are|was|be)\s+(?:called|named)\s+{A_NAME}", re.IGNORECASE)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import hashlib
+from collections.abc import Sequence
 from dataclasses import replace
 
 from csmd import text
@@ -15,10 +16,12 @@ from csmd.store.sqlite import Rows
 
 STAGE = "believe"
 #: Statements believed in one write: it looks for the same in the store, and a hook may be waiting behind it.
-BATCH = 3
+BATCH = 5
 #: A memory that the assistant asked to be kept, without anybody having said it (design section 2).
 MODEL_SAVED = "model_saved"
 EXPLICIT = "remember"
+#: So many of the memories that share most words with a statement are asked whether they say the same.
+LIKEST = 5
 #: With the turn that states it a memory names at most four (design section 2).
 MOST_BESIDE = 3
 
@@ -70,7 +73,10 @@ def remember(
         return "", False
     text_hash = text.keyed_hash(statement.text, key)
     scope, home = _place(rows, statement, project)
-    known = known_as(rows, statement, project=project, key=key, besides=besides)
+    known = _known_exactly(rows, text_hash, home, besides=besides)
+    if known is None:
+        near = stage_supersede.Near.of(rows, statement.text, home)
+        known = _repeated(statement, near.in_home(), besides=besides)
     if known is not None:
         known = upkeep.kept(rows, known)
         if origin != MODEL_SAVED:
@@ -115,17 +121,22 @@ def remember(
     )
     seq = memories.insert(rows, memory, text_hash=text_hash)
     _note_beside(rows, seq, statement, source)
-    stage_supersede.settle(rows, memory.id)
+    stage_supersede.settle_new(rows, replace(memory, seq=seq), near)
     return memory.id, True
 
 
 def known_as(rows: Rows, statement: Statement, *, project: int, key: bytes, besides: str = "") -> Memory | None:
     """The memory that a statement said there would confirm, None where it would be a new one."""
     _, home = _place(rows, statement, project)
-    known = memories.by_hash(rows, text.keyed_hash(statement.text, key), project=home)
-    if known is not None and not _is_worded_anew(known, besides):
+    known = _known_exactly(rows, text.keyed_hash(statement.text, key), home, besides=besides)
+    if known is not None:
         return known
-    return said_already(rows, statement, project=home, besides=besides)
+    return _repeated(statement, stage_supersede.Near.of(rows, statement.text, home).in_home(), besides=besides)
+
+
+def _known_exactly(rows: Rows, text_hash: str, home: int, *, besides: str) -> Memory | None:
+    known = memories.by_hash(rows, text_hash, project=home)
+    return None if known is None or _is_worded_anew(known, besides) else known
 
 
 def _is_worded_anew(memory: Memory, besides: str) -> bool:
@@ -175,16 +186,19 @@ def unforget(rows: Rows, statement: Statement, *, key: bytes) -> None:
     tombstones.lift(rows, statement.text, correction=statement.gate == "correction", key=key)
 
 
-def said_already(rows: Rows, statement: Statement, *, project: int, besides: str = "") -> Memory | None:
-    """A memory of the scope that says the same in nearly the same words, the likest first.
+def said_already(rows: Rows, statement: Statement, *, project: int) -> Memory | None:
+    """A memory of the scope that says the same in nearly the same words, the likest first."""
+    near = search.text_hits(rows, "memory", text.query_terms(statement.text), projects=[project], limit=LIKEST)
+    found = memories.by_seqs(rows, [int(seq) for seq, _ in near])
+    return _repeated(statement, [found[int(seq)] for seq, _ in near])
+
+
+def _repeated(statement: Statement, near: Sequence[Memory], *, besides: str = "") -> Memory | None:
+    """The first memory of those `near` that a statement repeats.
 
     A correction repeats only corrections: said against something else it must not confirm it.
     """
-    terms = text.query_terms(statement.text)
-    near = search.text_hits(rows, "memory", terms, projects=[project], limit=5)
-    found = memories.by_seqs(rows, [int(seq) for seq, _ in near])
-    for seq, _ in near:
-        memory = found[int(seq)]
+    for memory in near[:LIKEST]:
         against = "correction" in (statement.gate, memory.gate) and statement.gate != memory.gate
         if against or _is_worded_anew(memory, besides):
             continue

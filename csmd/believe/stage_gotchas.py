@@ -9,15 +9,17 @@ from __future__ import annotations
 import re
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
+from functools import partial
 from pathlib import PurePath
 from typing import NamedTuple
 
 from csmd import text as texts
 from csmd.believe import score
+from csmd.believe.stage import aged
 from csmd.distill import errors, gotchas, halves, shell
 from csmd.distill import stage as distill
 from csmd.model import Link
-from csmd.store import beliefs, cursors, failures, memories, projects, search, tampered
+from csmd.store import beliefs, cursors, failures, memories, search, tampered
 from csmd.store import gotchas as stored
 from csmd.store.core import Store
 from csmd.store.cursors import Behind
@@ -35,29 +37,48 @@ _FILE = re.compile(r'"(?:file_path|notebook_path)":"((?:[^"\\]|\\.){1,1000})"')
 _ESCAPED = re.compile(r"\\(u[0-9a-f]{4}|.)", re.IGNORECASE | re.DOTALL)
 
 
-def step(store: Store, *, now: str) -> int:
-    """Goes through one session, or looks again at the sessions of some new memories; turns and memories looked at."""
-    waiting = store.read(lambda rows: stored.behind(rows, after=distill.STAGE))
-    if waiting:
-        session = waiting[0]
-        name = texts.keyed_hash(PurePath(session.path).name, store.hash_key)
-        if store.read(lambda rows: tampered.is_noted(rows, name)):
-            store.write(lambda rows: cursors.move_cursor(rows, STAGE, str(session.session_seq), session.turns))
-        else:
-            seen = store.read(lambda rows: _seen(rows, session))
+def waiting(store: Store) -> list[Behind]:
+    """The sessions that were distilled further than they were gone through, the oldest first."""
+    return store.read(lambda rows: stored.behind(rows, after=distill.STAGE))
+
+
+def go_through(store: Store, session: Behind, *, now: str) -> int:
+    """Goes through one session as far as it was distilled; the turns looked at, at least 1."""
+    if store.read(lambda rows: _is_tampered(rows, session.path, store.hash_key)):
+        store.write(lambda rows: cursors.move_cursor(rows, STAGE, str(session.session_seq), session.turns))
+    else:
+        seen = store.read(lambda rows: _seen(rows, session))
+        if seen:
             store.write(lambda rows: _note(rows, session, seen))
-            _relate(store, session.session_seq, session.session_id, upto=session.turns, now=now)
-        return max(1, session.turns - session.position)
+        _relate(store, session.session_seq, session.session_id, upto=session.turns, now=now)
+    return max(1, session.turns - session.position)
+
+
+def look_again(store: Store, *, now: str) -> int:
+    """Looks again at the sessions of some new memories; the memories looked at, 0 when nothing waits."""
     fresh = store.read(lambda rows: stored.memories_after(rows, cursors.cursor(rows, STAGE, "memories"), limit=BATCH))
     if not fresh:
         return 0
     for ident, last in {session: memory for memory, session in fresh}.items():
         # A session that was gone through since is known to say nothing else of these memories.
-        known = store.read(lambda rows, ident=ident: stored.session_of(rows, ident))  # type: ignore[misc]
-        if known is not None and known[1] and known[2] < last:
+        look = partial(_to_relate, ident=ident, last=last, key=store.hash_key)
+        known = store.read(look)
+        if known is not None:
             _relate(store, known[0], ident, upto=known[1], now=now)
     store.write(lambda rows: cursors.move_cursor(rows, STAGE, "memories", fresh[-1][0]))
     return len(fresh)
+
+
+def _to_relate(rows: Rows, *, ident: str, last: int, key: bytes) -> tuple[int, int] | None:
+    """(row key, how far to look) of a session that says more of its memories up to `last` than is known; None of others."""
+    known = stored.session_of(rows, ident)
+    if known is None or not known[1] or known[2] >= last:
+        return None
+    return None if _is_tampered(rows, stored.path_of(rows, known[0]), key) else known[:2]
+
+
+def _is_tampered(rows: Rows, path: str, key: bytes) -> bool:
+    return tampered.is_noted(rows, texts.keyed_hash(PurePath(path).name, key))
 
 
 # --- errors and what mended them
@@ -203,7 +224,7 @@ class Found:
 
 def _relate(store: Store, session_seq: int, ident: str, *, upto: int, now: str) -> None:
     """Relates what a session says, as far as it was gone through; looking takes a reader's time only."""
-    found = store.read(lambda rows: _look(rows, session_seq, ident, upto=upto))
+    found = store.read(lambda rows: _look(rows, session_seq, ident, upto=upto, key=store.hash_key))
 
     def write(rows: Rows) -> None:
         for symptom in (*found.within.symptoms, *found.across):
@@ -219,7 +240,7 @@ def _relate(store: Store, session_seq: int, ident: str, *, upto: int, now: str) 
     store.write(write)
 
 
-def _look(rows: Rows, session_seq: int, ident: str, *, upto: int) -> Found:
+def _look(rows: Rows, session_seq: int, ident: str, *, upto: int, key: bytes) -> Found:
     turns = [
         gotchas.Spoken(turn.uuid, turn.kind, turn.text, turn.at, turn.ordinal)
         for turn in stored.turns(rows, session_seq, after=0, upto=upto, spoken=True)
@@ -228,7 +249,7 @@ def _look(rows: Rows, session_seq: int, ident: str, *, upto: int) -> Found:
     told = [gotchas.Told(one.memory_seq, one.text, one.category, one.authority, one.uuid, one.ordinal) for one in said]
     return Found(
         within=gotchas.relate(turns, told, failures.of_session(rows, session_seq, gotchas.Failed)),
-        across=_across(rows, session_seq, turns, told),
+        across=_across(rows, session_seq, turns, told, key=key),
         ids={one.memory_seq: one.memory_id for one in said},
         last=stored.last_memory(rows),
     )
@@ -254,30 +275,14 @@ def _refute(rows: Rows, found: gotchas.Refutation, ids: Mapping[int, str], *, no
     memory = memories.by_seqs(rows, [found.key]).get(found.key)
     if not new or memory is None or found.lowered <= before or memory.pinned:
         return
-    confidence = score.lowered(memory.confidence, found.lowered - before)
-    limits = score.thresholds(
-        confidence,
-        decay=memory.decay,
-        gate=memory.gate,
-        category=memory.category,
-        today=projects.active_day(rows, memory.project_seq, on=memory.confirmed_at[:10]),
-        stated=memory.authority == "user",
-    )
-    memories.update_belief(
-        rows,
-        replace(
-            memory, confidence=confidence, hot_until=limits.hot_until, warm_until=limits.warm_until,
-            archive_at=limits.archive_at,
-        ),
-    )  # fmt: skip
-    beliefs.note(
-        rows, memory.id, "confidence", f"{memory.confidence:.4f}", f"{confidence:.4f}", f"refuted: {found.reason}",
-        "gotchas", now,
-    )  # fmt: skip
+    lowered = aged(rows, replace(memory, confidence=score.lowered(memory.confidence, found.lowered - before)))
+    memories.update_belief(rows, lowered)
+    was, became = beliefs.state(memory), beliefs.state(lowered)
+    beliefs.note(rows, memory.id, "confidence", was, became, f"refuted: {found.reason}", "gotchas", now)
 
 
 def _across(
-    rows: Rows, session_seq: int, turns: Sequence[gotchas.Spoken], told: Sequence[gotchas.Told]
+    rows: Rows, session_seq: int, turns: Sequence[gotchas.Spoken], told: Sequence[gotchas.Told], *, key: bytes
 ) -> list[gotchas.Symptom]:
     """Joins what this session reports with causes that others found later, and its causes with earlier reports."""
     found: list[gotchas.Symptom] = []
@@ -309,6 +314,7 @@ def _across(
                 symptom
                 and gotchas.belongs_across(symptom, other.at, cause.text, at.get(cause.uuid, ""))
                 and not stored.is_listed(rows, other.seq, session_seq)
+                and not _is_tampered(rows, stored.path_of_turn(rows, other.seq), key)
             ):
                 found.append(gotchas.Symptom(cause.key, other.uuid, other.at, symptom, ""))
     return found

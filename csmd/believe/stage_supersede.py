@@ -8,7 +8,7 @@ spoken against by somebody with less authority or only elsewhere, are put before
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import replace
+from dataclasses import dataclass, replace
 
 from csmd import text
 from csmd.believe import score, supersede
@@ -35,13 +35,42 @@ def lifted(rows: Rows, memory: Memory) -> Memory:
     return memories.by_seqs(rows, [memory.seq])[memory.seq]
 
 
+@dataclass(frozen=True, slots=True)
+class Near:
+    """What shares words with something said in a scope, the likest first, and the names that changed around there."""
+
+    home: int
+    memories: Sequence[Memory]
+    renames: Mapping[str, str]
+
+    @classmethod
+    def of(cls, rows: Rows, said: str, home: int) -> Near:
+        """Looked up once for each statement: this costs more than all that is done with it."""
+        reach = _reach(rows, home)
+        renames = renamed(rows, reach)
+        return cls(home, _sharing(rows, said, reach, renames), renames)
+
+    def in_home(self) -> list[Memory]:
+        """Those that stand in the very scope."""
+        return [memory for memory in self.memories if memory.project_seq == self.home]
+
+
 def settle(rows: Rows, memory_id: str) -> None:
-    """Looks at what a new or newly confirmed memory amends, and at what amends it."""
+    """Looks at what a newly confirmed memory amends, and at what amends it."""
     memory = memories.by_id(rows, memory_id)
-    if memory is None:
-        return
-    renames = renamed(rows, _reach(rows, memory))
-    near = _near(rows, memory, renames)
+    if memory is not None:
+        _settle_among(rows, memory, Near.of(rows, memory.text, memory.project_seq))
+
+
+def settle_new(rows: Rows, memory: Memory, found: Near) -> None:
+    """As `settle`, of a memory that was not there when those near it were looked up; a new name is looked up again."""
+    if supersede.renamed(memory.text):
+        found = Near.of(rows, memory.text, memory.project_seq)
+    _settle_among(rows, memory, found)
+
+
+def _settle_among(rows: Rows, memory: Memory, found: Near) -> None:
+    renames, near = found.renames, _others(memory, found.memories)
     changed = supersede.renamed(memory.text)
     touched = {name for pair in (*changed, *renames.items()) for name in pair} if changed else set()
     for other in near:
@@ -51,17 +80,15 @@ def settle(rows: Rows, memory_id: str) -> None:
             or other.superseded_by == memory.id
             or _amendment(other, memory, renames)
         ):
-            _settle_one(rows, other, _near(rows, other, renames), renames)
+            beside = _sharing(rows, other.text, _reach(rows, other.project_seq), renames)
+            _settle_one(rows, other, _others(other, beside), renames)
     _settle_one(rows, memory, near, renames)
 
 
 def renamed(rows: Rows, scopes: list[int] | None) -> dict[str, str]:
     """Old name -> the name it has now, as the memories of some scopes say."""
     found = search.text_hits(rows, "memory", ["renamed", "called", "named"], projects=scopes, limit=RENAMES)
-    said = sorted(
-        memories.by_seqs(rows, [int(seq) for seq, _ in found]).values(), key=lambda one: (one.created_at, one.id)
-    )
-    return supersede.table([one.text for one in said if one.authority != "external"])
+    return supersede.table(search.memories_told(rows, [int(seq) for seq, _ in found]))
 
 
 def by_hand(rows: Rows, old: Memory, new: Memory, *, by: str, now: str, reason: str = "told") -> Memory:
@@ -78,6 +105,8 @@ def by_hand(rows: Rows, old: Memory, new: Memory, *, by: str, now: str, reason: 
         after = memories.by_id(rows, after.superseded_by) if after.superseded_by else None
     change = beliefs.standing(rows, old.id)
     if change is not None:
+        if old.superseded_by != new.id:
+            reason = f"{reason}; until then {old.superseded_by} did"
         beliefs.lift(rows, change, at=now)
         old = memories.by_seqs(rows, [old.seq])[old.seq]
     _lower(rows, old, new, lowers=supersede.MOST, sure=1.0, reason=reason, by=by, at=now)
@@ -145,8 +174,9 @@ def _lower(rows: Rows, old: Memory, new: Memory, *, lowers: float, sure: float, 
         decay=old.decay,
         gate=old.gate,
         category=old.category,
-        today=projects.active_day(rows, old.project_seq, on=old.confirmed_at[:10]),
+        today=projects.active_day(rows, old.project_seq, on=old.fresh_at[:10]),
         stated=old.authority == "user",
+        tier=old.tier,
         superseded=True,
     )
     lowered = replace(
@@ -184,17 +214,23 @@ def _put_before_a_person(rows: Rows, old: Memory, new: Memory, found: supersede.
     )
 
 
-def _reach(rows: Rows, memory: Memory) -> list[int] | None:
+def _reach(rows: Rows, home: int) -> list[int] | None:
     """The scopes whose memories one is compared with: a project's own and those around it; None is all."""
-    if not memory.project_seq:
+    if not home:
         return projects.visible(rows, inside=0)
-    return sorted({memory.project_seq, projects.everywhere(rows, memory.project_seq), 0})
+    return sorted({home, projects.everywhere(rows, home), 0})
 
 
-def _near(rows: Rows, memory: Memory, renames: Mapping[str, str]) -> list[Memory]:
-    """The memories that share words with one, by its names of then and of now; the likest first."""
-    names = [name for pair in renames.items() for name in pair if any(one in memory.text.casefold() for one in pair)]
-    terms = text.query_terms(" ".join([memory.text, *names]))
-    found = search.text_hits(rows, "memory", terms, projects=_reach(rows, memory), limit=NEAR + 1)
+def _sharing(rows: Rows, said: str, reach: list[int] | None, renames: Mapping[str, str]) -> list[Memory]:
+    """The memories that share words with what is said, by its names of then and of now; the likest first."""
+    lower = said.casefold()
+    names = [name for pair in renames.items() for name in pair if any(one in lower for one in pair)]
+    terms = text.query_terms(" ".join([said, *names]))
+    found = search.text_hits(rows, "memory", terms, projects=reach, limit=NEAR + 1)
     others = memories.by_seqs(rows, [int(seq) for seq, _ in found])
-    return [others[int(seq)] for seq, _ in found if int(seq) != memory.seq]
+    return [others[int(seq)] for seq, _ in found]
+
+
+def _others(memory: Memory, near: Sequence[Memory]) -> list[Memory]:
+    """Those near a memory without itself, at most NEAR."""
+    return [other for other in near if other.seq != memory.seq][:NEAR]

@@ -22,7 +22,7 @@ from csmd.store.sqlite import Rows
 
 STAGE = "upkeep"
 #: New memories that one write compares, the like of each that it looks at, and memories that one write sweeps over.
-BATCH, NEAR, SWEPT = 5, 8, 400
+BATCH, NEAR, SWEPT = 10, 8, 400
 PAIRS = ("duplicate", "near_duplicate")
 #: More waiting candidates than that nobody looks at.
 WAITING = 5000
@@ -156,9 +156,11 @@ def generate(rows: Rows, places: Sequence[int] | None, *, now: str) -> upkeep.Qu
 
 
 def enqueue(rows: Rows, plan: upkeep.Queueing, *, now: str) -> None:
-    """Changes the queue as planned; what has moved since is left to the next look."""
+    """Changes the queue as planned; what has moved since is left to the next look, and what was purged since quoted nowhere."""
     for one in plan.put:
-        candidates.put(rows, one)
+        quoted = [memories.by_id(rows, ident) for ident in one.memory_ids]
+        if all(memory is not None and upkeep.quote(memory) in one.text for memory in quoted):
+            candidates.put(rows, one)
     for one in plan.settle:
         candidates.settle(rows, one, "done", now=now)
 
@@ -266,10 +268,14 @@ def planned_merge(memory: Memory, into: Memory, *, everywhere: Mapping[int, int]
     return Action(kind="merge", memory=memory, into=into, reason=reason)
 
 
-def undo(rows: Rows, memory: Memory, *, now: str) -> Memory:
-    """Takes back that a memory was merged or archived; the one that it had been merged into, or itself. BadInput for neither."""
+def undo(rows: Rows, memory: Memory, *, now: str, by_person: bool) -> Memory:
+    """Takes back that a memory was merged or archived; the one that it had been merged into, or itself. BadInput for neither.
+
+    What a person did only a person takes back.
+    """
     last = [row for row in beliefs.changes_of(rows, memory.id) if row.change == stored.ARCHIVE and not row.undone_at]
     if last and memory.tier == "archive" and not memory.superseded_by:
+        upkeep.may_take_back(memory.id, last[-1].by, by_person=by_person)
         memories.update_belief(rows, aged(rows, replace(memory, tier=last[-1].before)))  # type: ignore[arg-type]
         beliefs.set_undone(rows, last[-1].seq, at=now)
         return memory
@@ -282,9 +288,12 @@ def undo(rows: Rows, memory: Memory, *, now: str) -> Memory:
             f"{into.id}, into which it was merged, is put aside itself", hint=f"first: csmd merge --undo {into.id}"
         )
     done, took = found
+    upkeep.may_take_back(memory.id, done.by, by_person=by_person)
     after, _, *uuids = took.after.split()
-    raised = float(after) - float(took.before)
+    sure, tier, *used = took.before.split()
+    raised = float(after) - float(sure)
     free = replace(memory, tier=done.before, superseded_by="")  # type: ignore[arg-type]  # a tier, as it was noted
-    stays = upkeep.released(into, raised=raised, without=uuids)
+    was = {"tier": tier, "used_at": "".join(used)}
+    stays = upkeep.released(into, memory, raised=raised, without=uuids, **was)  # type: ignore[arg-type]  # as noted
     stored.take_back(rows, aged(rows, free), aged(rows, stays), took, done, now=now)
     return into

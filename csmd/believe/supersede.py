@@ -16,7 +16,9 @@ from functools import lru_cache
 from typing import Literal
 
 from csmd import text
-from csmd.believe.clauses import Against, Said, read
+from csmd.believe import changed
+from csmd.believe.against import Against
+from csmd.believe.clauses import Said, read
 from csmd.believe.phrases import ANTONYMS, CUE, TURNED
 
 Kind = Literal["amends", "elaborates", "repeats", "unrelated"]
@@ -32,6 +34,7 @@ SIGNALS: Mapping[str, float] = {
     "denied": 0.8,
     "removed": 0.8,
     "brought-back": 0.8,
+    "changed": 0.75,
     "widened": 0.75,
     "opposite": 0.7,
     "number": 0.7,
@@ -82,7 +85,7 @@ def amendment(older: str, newer: str, renames: Mapping[str, str] | None = None) 
     if not shared:
         return None
     found = sorted(
-        ((SIGNALS[name], name) for name in _signals(before, after, read(older), shared)),
+        ((SIGNALS[name], name) for name in _signals(before, after, read(older), shared, newer)),
         key=lambda row: (-row[0], row[1]),
     )
     confidence = min(1.0, found[0][0] + CUE_ADDS * bool(CUE.search(newer))) if found else 0.0
@@ -91,12 +94,12 @@ def amendment(older: str, newer: str, renames: Mapping[str, str] | None = None) 
     return Relation(kind="amends", confidence=round(confidence, 2), reasons=tuple(name for _, name in found))
 
 
-def _signals(before: Said, after: Said, unfollowed: Said, shared: frozenset[str]) -> list[str]:
+def _signals(before: Said, after: Said, unfollowed: Said, shared: frozenset[str], newer: str) -> list[str]:
     if any(old in unfollowed.named for old, _ in after.renames):
         return ["renamed"]
+    found: list[str] = ["changed"] if _changed(before, newer) else []
     if len(shared) < SAME_SUBJECT * min(len(before.stems), len(after.main)):
-        return []
-    found: list[str] = []
+        return found
     if any(_says_against(one, before) for one in after.instead):
         found.append("says-instead")
     if any(_denies(one, before) for one in after.denied):
@@ -110,6 +113,10 @@ def _signals(before: Said, after: Said, unfollowed: Said, shared: frozenset[str]
     if _opposite(before, after, shared):
         found.append("opposite")
     return [*found, *_slots(before, after)]
+
+
+def _changed(before: Said, newer: str) -> bool:
+    return any(changed.overturns(change, before) for change in changed.changes(newer))
 
 
 def _affirmed(what: frozenset[str], said: Said, *, most: float = 0.6) -> bool:

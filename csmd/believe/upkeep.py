@@ -13,7 +13,8 @@ from typing import Literal
 
 from csmd import text
 from csmd.believe import alike, score
-from csmd.model import AUTHORITY_RANK, Candidate, CandidateKind, CandidateStatus, Evidence, Memory
+from csmd.errors import CsmdError
+from csmd.model import AUTHORITY_RANK, Candidate, CandidateKind, CandidateStatus, Evidence, Memory, Tier
 
 SOURCE = "upkeep"
 #: Kind -> what becomes of it: waiting for its turn, or for a person.
@@ -161,7 +162,7 @@ def candidate(finding: Finding, *, now: str) -> Candidate:
     """A finding as it is put into the queue."""
     project, kind, fingerprint = finding.key
     digest = hashlib.sha256(f"{kind}:{project}:{fingerprint}:{now}".encode()).hexdigest()[:10]
-    quotes = [f'"{text.cut(text.squeeze(memory.text), QUOTED)}"' for memory in finding.memories]
+    quotes = [quote(memory) for memory in finding.memories]
     sources = {
         source.uuid: Evidence(uuid=source.uuid, session_id=source.session_id, at=source.at)
         for memory in finding.memories
@@ -173,6 +174,11 @@ def candidate(finding: Finding, *, now: str) -> Candidate:
         gate=finding.memories[0].gate, category=finding.memories[0].category, status=STATUS[finding.kind],
         memory_ids=tuple(memory.id for memory in finding.memories), evidence=tuple(sources.values()),
     )  # fmt: skip
+
+
+def quote(memory: Memory) -> str:
+    """A memory as a candidate quotes it."""
+    return f'"{text.cut(text.squeeze(memory.text), QUOTED)}"'
 
 
 def queueing(
@@ -228,9 +234,25 @@ def absorbed(keeper: Memory, other: Memory, *, confirmations: int) -> Memory:
     )
 
 
-def released(keeper: Memory, *, raised: float, without: Collection[str]) -> Memory:
-    """The memory that stayed, as it would be without what a merge brought: sources and sureness."""
+def released(
+    keeper: Memory, other: Memory, *, raised: float, without: Collection[str], tier: Tier, used_at: str
+) -> Memory:
+    """The memory that stayed, as it would be without what the merge of another one brought; `tier` and `used_at` are those of before."""
     left = [source for source in keeper.provenance if source.uuid not in without]
     confidence = keeper.confidence if keeper.pinned else round(max(0.0, keeper.confidence - raised), 4)
     confirmed = max((source.at for source in left), default=keeper.confirmed_at)
-    return replace(keeper, confidence=confidence, confirmed_at=confirmed)
+    sessions = {source.session_id for source in left if source.role != "beside"}
+    own = score.tier(decay=keeper.decay, explicit=False, sessions=len(sessions), confidence=confidence)
+    return replace(
+        keeper,
+        confidence=confidence,
+        tier="durable" if own == "durable" else tier,
+        confirmed_at=confirmed,
+        used_at=used_at if keeper.used_at == other.used_at else keeper.used_at,
+    )
+
+
+def may_take_back(ident: str, by: str, *, by_person: bool) -> None:
+    """CsmdError where a person has merged or archived a memory and no person takes that back."""
+    if by == "user" and not by_person:
+        raise CsmdError(f"a person did that to {ident}", hint="a person takes it back, in a terminal")

@@ -38,8 +38,19 @@ def _believe(steward: Steward, _: bool) -> int:
     return believe.believe(steward.store)[0]
 
 
-def _gotchas(steward: Steward, _: bool) -> int:
-    return stage_gotchas.step(steward.store, now=iso(datetime.now(UTC)))
+def _gotchas(steward: Steward, force: bool) -> int:
+    """One session that can be gone through: one that fails is told, and stands before no other."""
+    now, looked = iso(datetime.now(UTC)), 0
+
+    def one(session: Behind) -> bool:
+        nonlocal looked
+        looked = stage_gotchas.go_through(steward.store, session, now=now)
+        return True
+
+    for session in stage_gotchas.waiting(steward.store):
+        if steward.guard("gotchas of session", lambda: one(session), about=session.session_id, strict=force):  # noqa: B023
+            return looked
+    return stage_gotchas.look_again(steward.store, now=now)
 
 
 def _habits(steward: Steward, force: bool) -> int:

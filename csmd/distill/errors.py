@@ -170,11 +170,13 @@ def seen(tool: str, command: str, result: str, *, at: str, uuid: str) -> ErrorSe
         return None
     told = _EXIT.match(body)
     exit_code = int(told.group(1)) if told else 0
-    lines = _lines(body[told.end() :] if told else body)
-    run = [one for one in shell.commands(command) if shell.program(one) not in shell.READERS]
     hidden = not exit_code and shell.is_hidden(command)
-    if not run or (not exit_code and not hidden):
+    if not exit_code and not hidden:  # most outputs: nothing more is asked of them
         return None
+    run = [one for one in shell.commands(command) if shell.program(one) not in shell.READERS]
+    if not run:
+        return None
+    lines = _lines(body[told.end() :] if told else body)
     programs = {shell.program(one) for one in run}
     if hidden:
         run = [one for one in run if shell.program(one) in shell.RUNNERS]
@@ -186,8 +188,7 @@ def seen(tool: str, command: str, result: str, *, at: str, uuid: str) -> ErrorSe
     if found is None:
         return None
     rule, said = found
-    message = normalised(said)
-    if not message:
+    if not (message := normalised(said)):
         return None
     which = _which(run, rule, lines)
     return ErrorSeen(
@@ -219,7 +220,7 @@ def shown(result: str) -> str:
     """What is looked at of an output, without the marks of a terminal."""
     if len(result) > HEAD + TAIL:
         result = f"{result[:HEAD]}\n{result[-TAIL:]}"
-    return _ANSI.sub("", result)
+    return _ANSI.sub("", result) if "\x1b" in result or "\r" in result else result
 
 
 def normalised(message: str) -> str:
@@ -247,15 +248,14 @@ def _lines(body: str) -> list[str]:
 def _decisive(lines: list[str], programs: set[str], *, sure_only: bool) -> tuple[str, str] | None:
     """(rule, message) of the line that says most surely what went wrong."""
     rows = [(bare, line) for line in lines if (bare := _BEFORE.sub("", line, count=1)).strip()]
+    telling = [row for row in rows if not _EMPTY_WORDS.match(row[0])]
     in_traceback = any(line.startswith("Traceback (most recent call last)") for line in lines)
     for rule in RULES:
-        if rule.programs and not programs & set(rule.programs.split()):
+        if rule.programs and programs.isdisjoint(rule.programs.split()):
             continue
         if sure_only and rule.name in WEAK and not (rule.name == "traceback" and in_traceback):
             continue
-        for bare, line in rows:
-            if _EMPTY_WORDS.match(bare) and rule.name not in ("unittest", "go_build", "mark"):
-                continue
+        for bare, line in rows if rule.name in ("unittest", "go_build", "mark") else telling:
             found = rule.pattern.match(bare) or (rule.pattern.match(line) if line is not bare else None)
             if found and found.group("said").strip():
                 return rule.name, found.group("said")

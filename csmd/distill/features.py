@@ -25,14 +25,12 @@ SIGNS: tuple[tuple[str, re.Pattern[str]], ...] = (
     ("identifier", re.compile(r"\b\w{1,60}_\w|\b[a-z]{1,60}[A-Z]\w")),
     ("question at end", re.compile(r"\?$")),
     ("question inside", re.compile(r"\?.")),
-    ("brackets", re.compile(r"\(")),
     ("dash", re.compile(r" [-–] |—")),
     ("colon", re.compile(r": ")),
     ("number", re.compile(r"\b\d+\b")),
-    ("quotation", re.compile(r"\"")),
-    ("exclamation", re.compile(r"!")),
     ("arrow", re.compile(r"→|->")),
 )
+MARKS: tuple[tuple[str, str], ...] = (("brackets", "("), ("quotation", '"'), ("exclamation", "!"))
 #: How the first piece was written, markup included.
 OPENINGS: tuple[tuple[str, re.Pattern[str]], ...] = (
     ("bold", re.compile(r"\W{0,4}\*\*")),
@@ -66,6 +64,7 @@ def features(unit: Unit, around: Around) -> Features:
     count = len(unit.content)
     found: Features = {name: (min(count, high) - low) / (high - low) for name, low, high in LENGTHS if count > low}
     found |= {name: 1.0 for name, sign in SIGNS if sign.search(unit.text)}
+    found |= {name: 1.0 for name, mark in MARKS if mark in unit.text}
     found |= {name: 1.0 for name, opening in OPENINGS if opening.match(first.written)}
     found |= {
         "two pieces": number == 2,
@@ -92,12 +91,8 @@ def features(unit: Unit, around: Around) -> Features:
         found["of the prompt"] = shared(unit, around.prompt)
         found["tools"] = math.log1p(around.tools) / 4
     present = {name: float(value) for name, value in found.items() if value}
-    return {
-        "any": 1.0,
-        around.speaker: 1.0,
-        **present,
-        **{f"{around.speaker} {name}": v for name, v in present.items()},
-    }
+    present |= {f"{around.speaker} {name}": value for name, value in present.items()}
+    return {"any": 1.0, around.speaker: 1.0, **present}
 
 
 def shared(unit: Unit, other: frozenset[str]) -> float:

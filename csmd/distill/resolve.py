@@ -227,7 +227,9 @@ def before_in(text: str, sentence: str) -> str:
     said = [match[0] for match in found]
     for at, word in enumerate(said):
         if wanted and word == wanted[0] and said[at : at + len(wanted)] == wanted:
-            return _BEGUN.sub(r"\1", text[: found[at].start()])
+            start = found[at].start()
+            line = text.rfind("\n", 0, start) + 1  # the marks stand on the sentence's own line
+            return text[:line] + _BEGUN.sub(r"\1", text[line:start])
     return ""
 
 

@@ -15,7 +15,8 @@ from csmd.distill import digest
 from csmd.distill.digest import Digest, Why
 from csmd.distill.harvest import Stated
 from csmd.distill.work import Entry
-from csmd.store import cursors, digests, tampered
+from csmd.errors import CsmdError
+from csmd.store import cursors, digests, tampered, tombstones
 from csmd.store.core import Store
 from csmd.store.digests import DIGEST, Waiting
 from csmd.store.purged import PURGED
@@ -65,8 +66,15 @@ def _hear(store: Store) -> bool:
 
 def digest_now(store: Store, rows: Rows, session_seq: int) -> None:
     """Digests a session as it is, before it is settled; read from `rows`. The stage looks at it again when it is."""
+    purged = tombstones.purges(rows)
     made = _made(rows, digests.session(rows, session_seq), store.hash_key)()
-    store.write(lambda writing: digests.replace(writing, session_seq, made, turns=0))
+
+    def write(writing: Rows) -> None:
+        if tombstones.purges(writing) != purged:
+            raise CsmdError("something was purged meanwhile, and the digest may quote it", hint="ask again")
+        digests.replace(writing, session_seq, made, turns=0)
+
+    store.write(write)
 
 
 def _digests(store: Store, session: Waiting) -> list[Digest]:

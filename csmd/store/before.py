@@ -20,6 +20,25 @@ COLUMNS = (
     "superseded_by", "origin_seq", "version",
 )  # fmt: skip
 
+#: What others said of a memory, which goes with it and comes back with it: how it was reported, what speaks against it.
+#: Name -> how it is read, and how a row of that is written.
+BESIDE = {
+    "symptoms": (
+        "select uuid, at, text, fingerprint from symptoms where memory_seq = :seq order by uuid",
+        (
+            "insert into symptoms (memory_seq, uuid, at, text, fingerprint) values (:seq, :a, :b, :c, :d) "
+            "on conflict (memory_seq, uuid) do nothing"
+        ),
+    ),
+    "refutations": (
+        "select uuid, at, reason, lowered from refutations where memory_seq = :seq order by uuid",
+        (
+            "insert into refutations (memory_seq, uuid, at, reason, lowered) values (:seq, :a, :b, :c, :d) "
+            "on conflict (memory_seq, uuid) do nothing"
+        ),
+    ),
+}
+
 _READ = ", ".join(f"m.{name}" for name in COLUMNS)
 _NAMES = ", ".join(COLUMNS)
 _MARKS = ", ".join(f":{name}" for name in COLUMNS)
@@ -30,7 +49,8 @@ _PAIRS = ", ".join(f"{name} = :{name}" for name in COLUMNS)
 class Before:
     """One memory or candidate as it was; `state` is JSON without words, "" where it was not there.
 
-    `more` is JSON of the words besides its text: the audit of a memory's changes, the reason of a candidate.
+    `more` is JSON of the words besides its text: of a memory the audit of its changes and what others said of it, the
+    reason of a candidate.
     """
 
     memory_id: str
@@ -116,8 +136,9 @@ def _before(rows: Rows, ident: str) -> Before:
             id=ident,
         ),
     }
-    changes = wire.dumps([asdict(change) for change in beliefs.changes_of(rows, ident)])
-    return Before(memory_id=ident, text=str(found[1]), state=wire.dumps(state), more=changes)
+    more: dict[str, Any] = {"changes": [asdict(change) for change in beliefs.changes_of(rows, ident)]}
+    more |= {name: rows.all(read, seq=seq) for name, (read, _) in BESIDE.items()}
+    return Before(memory_id=ident, text=str(found[1]), state=wire.dumps(state), more=wire.dumps(more))
 
 
 # --- back
@@ -134,10 +155,19 @@ def give_back(rows: Rows, found: Sequence[Before], *, at: str) -> None:
         _restore(rows, one, state)
     for one, state in states:
         _join(rows, one, state)
-        beliefs.put_back(rows, one.memory_id, wire.loads(one.more), at=at)
+        more = wire.loads(one.more)
+        beliefs.put_back(rows, one.memory_id, more["changes"], at=at)
+        _put_beside(rows, one.memory_id, more)
     for one in found:
         if one.is_candidate:
             _ask_again(rows, one)
+
+
+def _put_beside(rows: Rows, ident: str, more: dict[str, Any]) -> None:
+    """Gives a memory back what others said of it; what has been found since stays."""
+    for name, (_, write) in BESIDE.items():
+        for a, b, c, d in more[name]:
+            rows.run(write, seq=_seq(rows, ident), a=a, b=b, c=c, d=d)
 
 
 def _seq(rows: Rows, ident: str) -> int:

@@ -125,6 +125,16 @@ def session_of(rows: Rows, ident: str) -> tuple[int, int, int] | None:
     return None if found is None else (int(found[0]), int(found[1]), int(found[2]))
 
 
+def path_of(rows: Rows, session_seq: int) -> str:
+    """The transcript that a session was read from, "" for none."""
+    return str(rows.value("select path from sessions where seq = :seq", seq=session_seq) or "")
+
+
+def path_of_turn(rows: Rows, turn_seq: int) -> str:
+    """The transcript that a turn was read from, "" for none."""
+    return path_of(rows, int(rows.value("select session_seq from turns where seq = :seq", seq=turn_seq) or 0))
+
+
 # --- symptoms and refutations
 
 

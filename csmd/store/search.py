@@ -13,6 +13,7 @@ __all__ = [
     "around",
     "kind_of",
     "memories_of_turn",
+    "memories_told",
     "memories_with",
     "memory_count",
     "neighbours",
@@ -115,6 +116,17 @@ def turns_like(rows: Rows, prefix: str) -> list[tuple[int, str]]:
         prefix=prefix,
     )
     return [(int(seq), str(uuid)) for seq, uuid in found]
+
+
+def memories_told(rows: Rows, seqs: Sequence[int]) -> list[str]:
+    """What memories by row key say, the oldest first; what nobody in a session said is left out."""
+    if not seqs:
+        return []
+    keys = ", ".join(str(int(seq)) for seq in seqs)
+    found = rows.all(
+        f"select text from memories where seq in ({keys}) and authority <> 'external' order by created_at, id"  # noqa: S608
+    )
+    return [str(text) for (text,) in found]
 
 
 def memory_count(rows: Rows) -> int:

@@ -131,6 +131,15 @@ def has_purged(rows: Rows) -> bool:
     return found is not None
 
 
+def purges(rows: Rows) -> tuple[int, str]:
+    """(how much was purged, when last): what was read before is not written after the two have changed."""
+    number, last = rows.one(
+        "select count(*), coalesce(max(created_at), '') from tombstones "
+        "where kind in ('text', 'turn', 'session', 'project', 'file')"
+    ) or (0, "")
+    return int(number), str(last)
+
+
 def purge_text(rows: Rows, said: str, *, key: bytes, now: str) -> None:
     """Keeps a text out of everything from now on, wherever it stands."""
     mark = mark_of(said, key)

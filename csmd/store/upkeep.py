@@ -129,7 +129,8 @@ def merge(rows: Rows, merged: Memory, into: Memory, *, reason: str, by: str, now
     memories.add_link(rows, Link(from_id=merged.id, to_id=into.id, relationship=MERGED), now=now)
     beliefs.note(rows, merged.id, MERGE, merged.tier, into.id, reason, by, now)
     after_ = " ".join([f"{into.confidence:.4f}", merged.id, *uuids])
-    beliefs.note(rows, into.id, TOOK_IN, f"{known.confidence:.4f}", after_, reason, by, now)
+    before = f"{known.confidence:.4f} {known.tier} {known.used_at}".strip()
+    beliefs.note(rows, into.id, TOOK_IN, before, after_, reason, by, now)
 
 
 def last_merge(rows: Rows, memory_id: str) -> tuple[beliefs.Change, beliefs.Change] | None:

@@ -14,7 +14,7 @@ from csmd.believe import stage_gotchas as stage
 from csmd.distill import stage as distill
 from csmd.model import Project, Turn
 from csmd.recall import stage_search
-from csmd.store import beliefs, failures, gotchas, journal, memories, merges, projects, purge_whole, search
+from csmd.store import beliefs, failures, gotchas, journal, memories, merges, projects, purge_whole, search, tampered
 from csmd.store.core import Store
 from csmd.store.sqlite import Rows
 
@@ -81,7 +81,9 @@ def go_through(store: Store) -> int:
     while believe.believe(store)[0]:
         pass
     total = 0
-    while looked := stage.step(store, now=NOW):
+    for session in stage.waiting(store):
+        total += stage.go_through(store, session, now=NOW)
+    while looked := stage.look_again(store, now=NOW):
         total += looked
     return total
 
@@ -255,6 +257,28 @@ def test_several_words_against_a_cause_count_once_the_gravest(store: Store) -> N
     store.write(more)
     after = store.read(lambda rows: memories.by_id(rows, memory.id))
     assert after is not None and after.confidence == pytest.approx(memory.confidence - (0.5 - 0.35))
+
+
+def test_a_refuted_cause_keeps_its_tier_and_its_sureness_is_written_as_others_are(store: Store) -> None:
+    memory = against(store, "that's not it, `runEnable` and its settings struct are fine")
+    change = store.read(lambda rows: beliefs.changes_of(rows, memory.id))[-1]
+    assert beliefs.sureness(change.after) == memory.confidence
+    assert store.read(lambda rows: believe.aged(rows, memory)) == memory
+
+
+def test_a_transcript_that_a_tool_has_written_explains_nothing_when_its_memories_are_looked_at_again(
+    store: Store,
+) -> None:
+    a_mended_build(store)
+    go_through(store)
+
+    def written(rows: Rows) -> tuple[object, object]:
+        before = stage._to_relate(rows, ident="s1", last=10**6, key=store.hash_key)
+        tampered.note(rows, ["s1.jsonl"], at=NOW, hashed=lambda name: text.keyed_hash(name, store.hash_key))
+        return before, stage._to_relate(rows, ident="s1", last=10**6, key=store.hash_key)
+
+    before, after = store.write(written)
+    assert before is not None and after is None
 
 
 def test_what_was_made_of_a_purged_turn_goes_with_it(store: Store) -> None:

@@ -15,7 +15,7 @@ from csmd import text
 from csmd.believe import review, stage, stage_review, stage_supersede
 from csmd.errors import BadInput, CsmdError
 from csmd.model import BriefItem, Candidate, Evidence, Link, Memory, Project, Provenance, Statement
-from csmd.store import answers, beliefs, candidates, context, memories, projects, purge, tombstones
+from csmd.store import answers, beliefs, candidates, context, gotchas, memories, projects, purge, tombstones
 from csmd.store import before as columns_of
 from csmd.store.core import Store
 from csmd.store.sqlite import Rows
@@ -269,6 +269,42 @@ def test_what_was_dropped_and_is_back_has_its_history_and_what_it_superseded_sti
         assert [one for one in changes(store, old) if one.change not in ("undo", "drop")] == audit
     store.write(lambda rows: stage_supersede.undo(rows, read(store, old), by="person", now=LATER))
     assert (read(store, old).confidence, read(store, old).superseded_by) == (0.8, "")
+
+
+def test_what_was_dropped_and_is_back_is_found_by_how_it_was_reported_and_has_what_speaks_against_it(
+    store: Store,
+) -> None:
+    ident = remembered(store, SAID[0], "u1")
+
+    def noted(rows: Rows) -> None:
+        seq = read_in(rows, ident).seq
+        gotchas.add_symptom(rows, seq, uuid="u5", at=NOW, text="the cache is stale", fingerprint="f")
+        gotchas.add_refutation(rows, seq, uuid="u6", at=NOW, reason="not it", lowered=0.2)
+
+    def told(rows: Rows) -> list[Any]:
+        seq = read_in(rows, ident).seq
+        return [gotchas.symptoms_of(rows, [seq])[seq], gotchas.refutations_of(rows, seq), gotchas.lowered(rows, seq)]
+
+    store.write(noted)
+    before = store.read(told)
+    undo(store, answer(store, ident, "drop"))
+    assert store.read(told) == before
+
+
+def test_a_memory_that_is_superseded_anew_says_what_did_it_until_then(store: Store) -> None:
+    old, first, second = (remembered(store, said, f"u{n}") for n, said in enumerate((*SAID[:2], "Eat at noon"), 1))
+    for other in (first, second):
+        answer(store, old, "supersede", other=other)
+    assert read(store, old).superseded_by == second
+    kept = [one for one in changes(store, old) if one.change == "superseded"]
+    assert [bool(one.undone_at) for one in kept] == [True, False]
+    assert first in kept[-1].reason
+
+
+def read_in(rows: Rows, ident: str) -> Memory:
+    found = memories.by_id(rows, ident)
+    assert found is not None
+    return found
 
 
 def test_an_answer_of_which_a_purge_took_a_part_is_not_undone_by_half(store: Store) -> None:

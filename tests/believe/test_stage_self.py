@@ -14,6 +14,7 @@ import pytest
 from csmd import text
 from csmd.believe import stage_self
 from csmd.distill import stage, stage_digest
+from csmd.errors import CsmdError
 from csmd.model import Candidate, Event, Project, Turn
 from csmd.store import (
     candidates,
@@ -251,3 +252,17 @@ def test_a_digest_can_be_made_before_a_session_is_settled(store: Store) -> None:
     assert known(store)["s01"][0]
     work_through(store)
     assert len(known(store)["s01"][0]) == 1
+
+
+def test_a_digest_asked_for_is_not_written_when_something_was_purged_meanwhile(store: Store) -> None:
+    capture(store, session(1))
+    seq = store.read(lambda rows: sessions.by_id(rows, "s01")).seq  # type: ignore[union-attr]
+
+    def purged_meanwhile(rows: Rows) -> None:
+        assert rows.value("select count(*) from turns")  # what is read from here on is as it is now
+        store.write(lambda writing: tombstones.purge_text(writing, "some words", key=store.hash_key, now=NOW))
+        stage_digest.digest_now(store, rows, seq)
+
+    with pytest.raises(CsmdError, match="purged meanwhile"):
+        store.read(purged_meanwhile)
+    assert known(store)["s01"][0] == []

@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 
 from csmd.believe import score, stage, stage_upkeep, upkeep
-from csmd.errors import BadInput
+from csmd.errors import BadInput, CsmdError
 from csmd.model import BriefItem, Candidate, Memory, Project, Provenance, Statement
 from csmd.store import beliefs, candidates, context, governance, memories, projects, tombstones, vectors
 from csmd.store import upkeep as stored
@@ -114,19 +114,57 @@ def test_a_merge_is_written_down_settles_its_candidate_and_can_be_taken_back_to_
     assert store.read(lambda rows: governance.broken(rows, store.hash_key)) == {}
     assert store.read(lambda rows: stage_upkeep.look(rows, None)) == []
 
-    store.write(lambda rows: stage_upkeep.undo(rows, gone, now=LATER))
+    store.write(lambda rows: stage_upkeep.undo(rows, gone, now=LATER, by_person=True))
     assert [replace(read(store, ident), version=0) for ident in (one, other)] == before
     assert store.read(lambda rows: memories.links_of(rows, one)) == []
     assert all(row.undone_at for row in store.read(lambda rows: beliefs.changes_of(rows, other)))
     with pytest.raises(BadInput, match="neither merged nor archived"):
-        store.write(lambda rows: stage_upkeep.undo(rows, gone, now=LATER))
+        store.write(lambda rows: stage_upkeep.undo(rows, gone, now=LATER, by_person=True))
+
+
+def test_a_merge_that_is_taken_back_leaves_neither_the_use_nor_the_tier_that_it_brought(store: Store) -> None:
+    one, other = say(store, CACHE, "u1", confidence=0.9), say(store, CACHED, "u2", confidence=0.9, session="s2")
+    store.write(lambda rows: memories.update_belief(rows, replace(read_in(rows, other), used_at=LATER)))
+    before = replace(read(store, one), version=0)
+    merge(store, other, one)
+    assert (read(store, one).used_at, read(store, one).tier) != (before.used_at, before.tier)
+    store.write(lambda rows: stage_upkeep.undo(rows, read_in(rows, other), now=LATER, by_person=True))
+    assert replace(read(store, one), version=0) == before
+
+
+def test_what_a_person_merged_or_archived_only_a_person_takes_back(store: Store) -> None:
+    one, other = say(store, CACHE, "u1"), say(store, CACHED, "u2", session="s2")
+    merge(store, other, one)
+    with pytest.raises(CsmdError, match="a person did that"):
+        store.write(lambda rows: stage_upkeep.undo(rows, read_in(rows, other), now=LATER, by_person=False))
+    assert read(store, other).superseded_by == one
+
+
+def test_what_was_purged_since_it_was_looked_at_is_quoted_nowhere(store: Store) -> None:
+    one = say(store, CACHE, "u1")
+    say(store, CACHED, "u2", session="s2")
+    plan = store.read(lambda rows: stage_upkeep.generate(rows, None, now=NOW))
+    assert plan.put
+
+    def purged(rows: Rows) -> None:
+        memories.delete(rows, read_in(rows, one))
+        stage_upkeep.enqueue(rows, plan, now=NOW)
+
+    store.write(purged)
+    assert queue(store) == []
+
+
+def read_in(rows: Rows, ident: str) -> Memory:
+    found = memories.by_id(rows, ident)
+    assert found is not None
+    return found
 
 
 def test_what_confirmed_it_meanwhile_stays_when_a_merge_is_taken_back(store: Store) -> None:
     one, other = say(store, CACHE, "u1"), say(store, CACHED, "u2", session="s2")
     merge(store, other, one)
     say(store, CACHE, "u3", session="s3", at=LATER)
-    store.write(lambda rows: stage_upkeep.undo(rows, read(store, other), now=LATER))
+    store.write(lambda rows: stage_upkeep.undo(rows, read(store, other), now=LATER, by_person=True))
     stays = read(store, one)
     assert [source.uuid for source in stays.provenance] == ["cli:u1", "cli:u3"]
     assert (stays.confidence, stays.confirmed_at) == (pytest.approx(0.85), LATER)
@@ -163,7 +201,7 @@ def test_what_has_moved_since_the_plan_is_looked_at_again(store: Store) -> None:
     )
     again = store.write(apply)
     assert (again.done, len(again.moved)) == ((), 1), "replay changes nothing"
-    store.write(lambda rows: stage_upkeep.undo(rows, read(store, other), now=LATER))
+    store.write(lambda rows: stage_upkeep.undo(rows, read(store, other), now=LATER, by_person=True))
     store.write(
         lambda rows: rows.run("update memories set text = 'Something else', version = 9 where id = :id", id=one)
     )
@@ -252,7 +290,7 @@ def test_what_has_faded_waits_to_be_archived_once_a_day_and_comes_back_when_it_i
 def test_what_was_archived_can_be_taken_back(store: Store) -> None:
     ident = say(store, CACHE, "u1")
     store.write(lambda rows: stored.archive(rows, read(store, ident), reason="old", by="user", now=LATER))
-    store.write(lambda rows: stage_upkeep.undo(rows, read(store, ident), now=LATER))
+    store.write(lambda rows: stage_upkeep.undo(rows, read(store, ident), now=LATER, by_person=True))
     assert read(store, ident).tier == "durable"
 
 

@@ -1,11 +1,11 @@
 """What taking in a past does to whoever works meanwhile: acknowledgements, CPU and time, in the foreground and behind.
 
-    python tests/bench/bench_backfill.py TREE [--hogs N] [--rest FACTOR] [--nice N]
+    python tests/bench/bench_backfill.py TREE [--hogs N] [--rest FACTOR] [--nice N] [--no-distill]
 
 TREE is a directory like ~/.claude/projects. A real daemon in a home of its own; N processes that burn CPU stand in
 for a build. First acknowledgements are measured while nothing happens, then while the past is taken in behind an
 install of which one session of each project has been waited for; at last, in another home, `csmd sync` of everything.
---rest and --nice try other ways to keep out of the way: the steward's rest after a step, its thread's priority.
+--no-distill takes in the past without distilling it; --rest and --nice try other ways to keep out of the way: the steward's rest after a step, its thread's priority.
 """
 
 from __future__ import annotations
@@ -49,12 +49,14 @@ EVERY_S = 0.02
 class Home:
     """Owns a daemon in a home of its own."""
 
-    def __init__(self, rest: float, nice: int) -> None:
+    def __init__(self, rest: float, nice: int, distill: bool = True) -> None:
         self.root = Path(tempfile.mkdtemp(prefix="csmd-bf-", dir="/tmp"))
         (self.root / ".claude").mkdir()
         environment = {**os.environ, "HOME": str(self.root), "CSMD_HOME": str(self.root / "csmd"),
                        "CLAUDE_CONFIG_DIR": str(self.root / ".claude")}  # fmt: skip
         self.paths = default_paths(environment)
+        self.paths.home.mkdir(mode=0o700)
+        (self.paths.home / "config.yaml").write_text(f"stages.distill: {str(distill).lower()}\n")
         self.child = subprocess.Popen([sys.executable, "-c", DAEMON, str(rest), str(nice)], env=environment)
         while not self.paths.endpoint.exists():
             time.sleep(0.05)
@@ -97,11 +99,12 @@ def main() -> int:
     parser.add_argument("--rest", type=float, default=1.0)
     parser.add_argument("--nice", type=int, default=0)
     parser.add_argument("--no-foreground", action="store_true")
+    parser.add_argument("--no-distill", action="store_true")
     chosen = parser.parse_args()
     hogs = [subprocess.Popen([sys.executable, "-c", "while True: pass"]) for _ in range(chosen.hogs)]
     result: dict[str, Any] = {"hogs": chosen.hogs, "rest": chosen.rest, "nice": chosen.nice}
     try:
-        home = Home(chosen.rest, chosen.nice)
+        home = Home(chosen.rest, chosen.nice, not chosen.no_distill)
         try:
             acks(home, 2)
             idle = acks(home, 15)

@@ -13,6 +13,7 @@ from typing import Any
 import pytest
 from machine import CORRECTION, DECISION, PREFERENCE, Machine, eventually
 
+from csmd.believe import stage_gotchas
 from csmd.capture import pieces
 from csmd.capture import stage as capture
 from csmd.daemon import hosts
@@ -187,6 +188,34 @@ def test_a_broken_transcript_is_told_and_stops_no_other(parts: Any, unreadable: 
     unreadable.unlink()
     step(parts, START + FULL_SWEEP_S + 1)
     assert parts.steward.trouble == {}, "what is gone troubles nobody"
+
+
+def test_a_session_whose_failures_cannot_be_gone_through_is_told_and_stops_no_other(
+    parts: Any, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    through = stage_gotchas.go_through
+
+    def fails_on_the_first(store: Any, session: Any, *, now: str) -> int:
+        if session.session_id == "s1":
+            raise ValueError("a fault of ours")
+        return through(store, session, now=now)
+
+    monkeypatch.setattr(stage_gotchas, "go_through", fails_on_the_first)
+    machine = parts.machine
+    machine.transcript(machine.line("user", PREFERENCE), session="s1")
+    machine.transcript(machine.line("user", DECISION, session="s2"), session="s2")
+    step(parts)
+    assert [row.session_id for row in stage_gotchas.waiting(parts.store)] == ["s1"]
+    assert list(parts.steward.trouble) == ["gotchas of session s1"]
+
+
+def test_a_scan_that_is_asked_for_is_left_to_the_background(parts: Any) -> None:
+    machine = parts.machine
+    path = machine.transcript(*(machine.line("user", said) for said in (PREFERENCE, DECISION)))
+    parts.steward.guard("reading", lambda: parts.steward.look_at(path) is not None)
+    assert parts.call("csm_belief_scan")["sessions_left"] == 1
+    step(parts)
+    assert parts.call("csm_belief_scan")["sessions_left"] == 0
 
 
 def test_a_job_says_what_it_could_not_read_and_does_the_rest(parts: Any, unreadable: Path) -> None:

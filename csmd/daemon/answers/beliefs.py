@@ -119,7 +119,7 @@ def _undo(tools: Tools, rows: Rows, params: Params) -> dict[str, Any]:
 
     def write(writing: Rows) -> tuple[Memory, Memory]:
         memory = named(writing, ident, asking=params[ASKING])
-        return memory, stage_upkeep.undo(writing, memory, now=now_iso())
+        return memory, stage_upkeep.undo(writing, memory, now=now_iso(), by_person=params["by_person"])
 
     if params["dry_run"]:
         memory = named(rows, ident, asking=params[ASKING])

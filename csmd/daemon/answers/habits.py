@@ -15,7 +15,7 @@ from csmd.daemon.tool import PLACE, Params, Tool, places
 from csmd.distill import stage_packets
 from csmd.errors import BadInput, CsmdError
 from csmd.model import Candidate, Packet
-from csmd.store import candidates, counts, inferred, packets
+from csmd.store import candidates, counts, cursors, inferred, packets
 from csmd.store.sqlite import Rows
 
 if TYPE_CHECKING:
@@ -62,14 +62,12 @@ def _scan_report(tools: Tools, rows: Rows, params: Params) -> dict[str, Any]:
 
 
 def _scan(tools: Tools, rows: Rows, params: Params) -> dict[str, Any]:
-    settings, store = tools.config.settings, tools.store
-    if not settings.stages_candidates:
+    """Has the steward look now: a past may be long, and somebody waits for an answer."""
+    if not tools.config.settings.stages_candidates:
         raise CsmdError("observing is switched off (stages.candidates)", hint="csmd config set stages.candidates true")
-    looked = projects = 0
-    while step := stage_packets.step(store, now=now_iso()):
-        looked += step
-    projects = stage_habits.step(store, now=now_iso(), promoting=False)
-    return {"turns": looked, "projects": projects, "counts": store.read(lambda read: _counts(read, None))}
+    left = len(cursors.sessions_behind(rows, stage_packets.STAGE))
+    tools.steward.poke()
+    return {"sessions_left": left, "counts": _counts(rows, None)}
 
 
 def _promote(tools: Tools, rows: Rows, params: Params) -> dict[str, Any]:
@@ -140,7 +138,7 @@ TOOLS: dict[str, Tool] = {
         parameters={**PLACE, "limit": (int, 200)},
     ),
     "csm_belief_scan": Tool(
-        summary="Count what recurs in sessions, now", mutates=True, run=_scan, parameters={},
+        summary="Have what recurs in sessions counted, in the background", mutates=True, run=_scan, parameters={},
     ),
     "csm_belief_scan_report": Tool(
         summary="Count the candidates for beliefs by kind and status", mutates=False, run=_scan_report, parameters=PLACE,

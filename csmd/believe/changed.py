@@ -1,0 +1,80 @@
+"""What a statement says was changed: "we moved the queue to Redis" ends "we use Postgres for the queue"; pure.
+
+A verb of change gives a thing a new value, and what an older statement gives the very same thing is over. The thing must
+be the older one's whole subject, and both values of one kind: a move of the queue's documents, or to a repository of
+its own, says nothing about what it runs on. What is only planned, asked or denied has changed nothing.
+"""
+
+from __future__ import annotations
+
+import re
+from dataclasses import dataclass
+from functools import lru_cache
+
+from csmd.believe import phrases
+from csmd.believe.clauses import Said, Slot
+
+
+@dataclass(frozen=True, slots=True)
+class Change:
+    """A thing and the value it has now, both as stems; `common`: the value is some thing and not a name."""
+
+    thing: frozenset[str]
+    value: frozenset[str]
+    common: bool
+
+
+_DID = r"(?:moved|migrated|switched|ported|transitioned)(?: over)?"
+_NP = r"((?:[\w`'./-]+ ){0,5}[\w`'./-]+)"
+#: "we moved THING to VALUE", and "THING [was] moved to VALUE"; a clause ends where the next begins.
+_CHANGED = (
+    re.compile(rf"\b(?:we|i|they|have|has|['\u2019]ve) (?:\w+ly |now |just |all |finally )?{_DID} {_NP}? (?:over )?(?:to|onto) {_NP}", re.IGNORECASE),
+    re.compile(rf"{_NP}? (?:(?:has|have) been|was|were|is|are|got|has|have)? ?(?:now |just )?{_DID} (?:to|onto) {_NP}", re.IGNORECASE),
+)  # fmt: skip
+#: Before the verb these say that nothing was changed, or not yet.
+_UNDONE = re.compile(
+    r"n['\u2019]t\b|\b(?:not|never|if|when|once|until|before|unless|should|could|would|might|may|will|want|plan|almost|nearly|why|did)\b",
+    re.IGNORECASE,
+)
+_COMMON = re.compile(r"(?:the|a|an|its|their|our|his|her|my|your|another|some|this|that)\b", re.IGNORECASE)
+_SENTENCE = re.compile(r"[.;:!?,()\n]+(?:\s+|$)")
+#: In these ways a thing has what can be changed like this: where it runs or is kept, and with what; not who wrote it.
+HOLDING = frozenset(
+    phrases.stem(word)
+    for word in "use run keep store live host go deploy do serve manage track work sit stay handle ship report render hold".split()
+) | {""}
+MOST_OF_VALUE = 4
+
+
+@lru_cache(maxsize=2048)
+def changes(said: str) -> tuple[Change, ...]:
+    """What a statement says was changed, and into what."""
+    if not any(word in said.casefold() for word in ("moved", "migrated", "switched", "ported", "transitioned")):
+        return ()
+    found: list[Change] = []
+    for part in _SENTENCE.split(said):
+        match = next((match for pattern in _CHANGED if (match := pattern.search(part))), None)
+        if match is None or not match[1] or _UNDONE.search(part[: match.start(2)]):
+            continue
+        thing, value = frozenset(phrases.stems_of(match[1])), frozenset(phrases.stems_of(match[2])[:MOST_OF_VALUE])
+        if thing and value and not part.rstrip().endswith("?"):
+            named = any(phrases.NAME.match(word) or word[:1].isupper() for word in match[2].split())
+            found.append(Change(thing, value, common=bool(_COMMON.match(match[2])) and not named))
+    return tuple(found)
+
+
+def overturns(change: Change, before: Said) -> bool:
+    """Whether an older statement gives the thing that was changed another value."""
+    if not change.thing <= before.stems or before.asks:
+        return False
+    return any(_is_other(change, slot, before) for slot in before.slots)
+
+
+def _is_other(change: Change, slot: Slot, before: Said) -> bool:
+    if slot.way not in ("means", "place") or slot.verb not in HOLDING:
+        return False
+    if slot.value & (change.value | change.thing) or (slot.value & before.names and change.common):
+        return False
+    # The thing is all that the older one speaks of: a part of it, or one of several, stays where it is.
+    subject = before.stems - slot.value - {slot.verb}
+    return len(change.thing) >= 0.6 * len(subject)
