@@ -35,7 +35,7 @@ COMMON = frozenset(
     """__init__ __main__ index main mod lib setup conftest package package-lock readme license changelog contributing
     makefile dockerfile config settings constants types type utils util helpers helper common base app server client
     test tests spec errors error models model views view routes router api schema data go tsconfig pyproject cargo
-    requirements docker-compose claude agents notes todo env""".split()
+    requirements docker-compose claude agents notes todo env node next nuxt vue three express""".split()
 )
 
 
