@@ -165,10 +165,10 @@ def seen(rows: Rows, fingerprint: str, projects: Sequence[int] | None, *, but_in
 
     What the context `but_in` shows itself is left out.
     """
-    among = _among(projects)
+    among, apart = _among(projects), _elsewhere("x")
     found = rows.all(
         f"select {_COUNTED} from errors e join error_seen x on x.error_seq = e.seq "  # noqa: S608
-        f"join turns t on t.seq = x.turn_seq where e.fingerprint = :fingerprint {among} {_elsewhere('x')} group by e.seq",
+        f"join turns t on t.seq = x.turn_seq where e.fingerprint = :fingerprint {among} {apart} group by e.seq",
         fingerprint=fingerprint,
         session=but_in.session,
         since=but_in.since,
@@ -199,9 +199,10 @@ def _among(projects: Sequence[int] | None) -> str:
 
 
 def _seen(rows: Rows, row: Sequence[object], among: str, but_in: Told = NOWHERE) -> Seen:
+    apart = _elsewhere("f")
     fix = rows.one(
         "select f.at, f.files, f.text, f.uuid from error_fixes f join turns t on t.seq = f.turn_seq "  # noqa: S608
-        f"where f.error_seq = :error {among} {_elsewhere('f')} order by f.at desc, f.seq desc limit 1",
+        f"where f.error_seq = :error {among} {apart} order by f.at desc, f.seq desc limit 1",
         error=row[0],
         session=but_in.session,
         since=but_in.since,

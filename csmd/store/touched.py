@@ -15,11 +15,11 @@ def given(rows: Rows, session_id: str, tools: Collection[str], *, back: int, lim
     )
     if last is None:
         return []
-    among = ", ".join(f"'{tool}'" for tool in sorted(tools) if tool.isalnum())
+    marks = ", ".join(f"'{tool}'" for tool in sorted(tools) if tool.isalnum())
     found = rows.all(
         "select t.text from session_turn st join sessions s on s.seq = st.session_seq "  # noqa: S608
         "join turns t on t.seq = st.turn_seq where s.id = :session and st.ordinal > :after "
-        f"and t.kind = 'tool_call' and t.tool_name in ({among}) order by st.ordinal desc limit :limit",
+        f"and t.kind = 'tool_call' and t.tool_name in ({marks}) order by st.ordinal desc limit :limit",
         session=session_id,
         after=int(last) - back,
         limit=limit,

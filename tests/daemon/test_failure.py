@@ -1,4 +1,4 @@
-"""A tool's failure over the socket: answered once with what an earlier session made of it, and stored nowhere."""
+"""A tool's failure, and the files at hand, over the socket: answered once with what an earlier session made of them."""
 
 from __future__ import annotations
 
@@ -62,3 +62,31 @@ def test_a_failure_is_answered_once_with_what_solved_it_and_is_stored_by_its_tra
         and "solved before" in machine.csmd("why", "--session", "new", "--json").__str__()
     )
     assert "there is no error 'xfff'" in machine.run("show", "xfff").stderr
+
+
+def test_a_prompt_that_names_a_file_and_a_compaction_bring_what_is_known_of_files_once(machine: Machine) -> None:
+    said = "The root cause: `till/tree.go` panics because its settings are loaded before the till has any."
+    machine.transcript(machine.line("user", "why does it panic?"), machine.line("assistant", said))
+    machine.transcript(
+        machine.line("user", "go on", session="new"),
+        *[{**line, "sessionId": "new"} for line in tool_lines(machine, 1, "Read", "x", file_path="/x/till/tree.go")],
+        session="new",
+    )
+    machine.start()
+    machine.sync()
+    known = machine.call("csm_memory_file_recall", project=str(machine.project), file="till/tree.go")
+    (ident,) = (item["id"] for item in known["items"])
+    assert known["text"].splitlines()[1:3] == ["On files at hand:", f"- {said} (2026-05-04, {ident})"]
+    shown = machine.csmd("recall", "--file", "till/tree.go")
+    assert ident in shown and "1 memory" in shown and all(len(line) <= 80 for line in shown.splitlines())
+    assert machine.csmd("recall", "--file", "till/coin.go") == "nothing is known of till/coin.go\n"
+    assert machine.run("recall", "--file", "x.go", "--prompt", "x").returncode == 2
+
+    def prompt(session: str, words: str) -> bytes:
+        return machine.event("UserPromptSubmit", session, prompt=words)[1]
+
+    asked = "Rename the helper in till/tree.go, please."
+    assert ident.encode() in prompt("other", asked) and prompt("other", asked + " Now.") == b""
+    assert ident.encode() in prompt("new", "Thanks, go on like that."), "it was read last"
+    assert ident.encode() in machine.event("SessionStart", "new", source="compact")[1]
+    assert machine.event("SessionStart", "new", source="resume")[1] == b""

@@ -205,7 +205,7 @@ def test_a_prompt_gets_what_bears_on_it_and_only_that(machine: Machine) -> None:
     assert len(told(machine)) == 1
 
 
-def test_of_an_event_without_a_failure_only_two_are_ever_answered_with_words(machine: Machine) -> None:
+def test_only_the_two_injecting_events_are_ever_answered_with_words(machine: Machine) -> None:
     machine.conversation("old")
     machine.start()
     machine.sync()
