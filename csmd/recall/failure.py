@@ -2,14 +2,18 @@
 
 KINDS is walked from the top; the first row that fits says what is told, none of them is silence. What nobody solved is
 told only where it came back in several sessions, and what merely resembles the failure only with what solved it.
+A check (a compiler, a linter, tests) says the same of many things that have nothing in common, as `assert <n> == <n>`:
+there the message has to name something.
 """
 
 from __future__ import annotations
 
+import re
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 
 from csmd import text
+from csmd.distill import halves, shell
 from csmd.model import Memory
 from csmd.recall.compose import Block, Note
 
@@ -18,6 +22,8 @@ ABOUT = "What csmd kept of this failure from earlier sessions, with dates and id
 #: An unsolved failure is told from so many earlier sessions on.
 UNSOLVED_SESSIONS = 2
 SAID_CHARACTERS = 240
+#: What names something beside code and identifiers: a word in quotes, a code of a system's, a single word at the end.
+_NAMED = re.compile(r"['\"`‘“]\w|\bE(?!RR)[A-Z]{4,}\b|: [A-Za-z_]\w*\Z")
 MOST_FILES = 3
 
 
@@ -31,6 +37,7 @@ class Known:
     id: str
     command: str
     exit_code: int
+    message: str
     times: int
     sessions: int
     last_at: str
@@ -45,6 +52,16 @@ class Known:
         """Whether somebody said what it was."""
         return self.memory is not None or bool(self.fixed_by)
 
+    @property
+    def named(self) -> bool:
+        """Whether the message names what is wrong."""
+        return names_something(self.message)
+
+    @property
+    def own(self) -> bool:
+        """Whether it is one failure, and not many of a check that are told in the same words."""
+        return self.named or shell.program(self.command) not in shell.CHECKS
+
 
 @dataclass(frozen=True, slots=True)
 class Kind:
@@ -56,10 +73,16 @@ class Kind:
 
 #: The surest first.
 KINDS: tuple[Kind, ...] = (
-    Kind("solved before", lambda known: known.same and (known.explained or bool(known.fixed_at))),
-    Kind("seen again and again", lambda known: known.same and known.sessions >= UNSOLVED_SESSIONS),
-    Kind("a similar one was solved", lambda known: not known.same and known.explained),
+    Kind("solved before", lambda known: known.same and known.own and known.explained),
+    Kind("solved before", lambda known: known.same and known.named and bool(known.fixed_at)),
+    Kind("seen again and again", lambda known: known.same and known.own and known.sessions >= UNSOLVED_SESSIONS),
+    Kind("a similar one was solved", lambda known: not known.same and known.named and known.explained),
 )
+
+
+def names_something(message: str) -> bool:
+    """Whether a message names what is wrong: an identifier, a file, something quoted, a code."""
+    return bool(halves.names(message)) or _NAMED.search(message) is not None
 
 
 def kind_of(known: Known) -> str:

@@ -6,7 +6,7 @@ from collections.abc import Sequence
 from dataclasses import replace
 
 from csmd import text
-from csmd.distill import errors, halves
+from csmd.distill import errors
 from csmd.model import Brief, Failure
 from csmd.recall import brief, compose, failure
 from csmd.recall.failure import Known
@@ -46,7 +46,7 @@ def _same(rows: Rows, fingerprint: str, places: Sequence[int], here: failures.To
 
 def _similar(rows: Rows, seen: errors.ErrorSeen, places: Sequence[int], here: failures.Told) -> Known | None:
     """What is known of the failure with the same message that was solved last; a message that names nothing is anybody's."""
-    if not halves.names(seen.message):
+    if not failure.names_something(seen.message):
         return None
     others = failures.saying(rows, seen.message, other_than=seen.fingerprint, limit=LOOKED_UP)
     found = [failures.seen(rows, other, places, but_in=here) for other in others]
@@ -60,7 +60,7 @@ def _known(rows: Rows, seen: failures.Seen, places: Sequence[int]) -> Known:
     memory = memories.by_id(rows, seen.memory_id) if seen.memory_id else None
     tells = memory is not None and brief.injectable(memory) and memory.project_seq in places
     return Known(
-        id=seen.id, command=seen.command, exit_code=seen.exit_code, times=seen.times, sessions=seen.sessions,
-        last_at=seen.last_at, fixed_at=seen.fixed_at, fixed_files=seen.fixed_files, fixed_by=seen.fixed_by,
-        memory=memory if tells else None,
+        id=seen.id, command=seen.command, exit_code=seen.exit_code, message=seen.message, times=seen.times,
+        sessions=seen.sessions, last_at=seen.last_at, fixed_at=seen.fixed_at, fixed_files=seen.fixed_files,
+        fixed_by=seen.fixed_by, memory=memory if tells else None,
     )  # fmt: skip

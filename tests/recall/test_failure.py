@@ -86,7 +86,9 @@ class Case:
     says: str = ""
 
 
+NOTHING_OF_ITS_OWN = "Exit code 1\ntill/tree.go:4:2: Error return value is not checked (errcheck)"
 CASES = [
+    Case("a check's words for many things", lambda store: solved(store, answer=NOTHING_OF_ITS_OWN), {"said": NOTHING_OF_ITS_OWN}),
     Case("what was never seen", lambda store: None, {}),
     Case("what was seen once and not solved", lambda store: unsolved(store, "s1"), {}),
     Case(
@@ -124,6 +126,19 @@ def test_what_is_told_of_a_failure_and_of_what_nothing_is_said(store: Store, cas
     answer = told(store, **case.after)
     assert case.says in answer and bool(answer) == bool(case.says), answer
     assert answer.count("csmd-failure>") == (2 if "‹" in case.says else bool(answer))
+
+
+NAMED = {
+    "undefined: regexp": True, "undefined: load_settings": True, "--- FAIL: TestTill": True, "code ERESOLVE": True,
+    "ModuleNotFoundError: No module named 'yaml'": True, "listen EADDRINUSE: address already in use": True,
+    "assert <n> == <n>": False, "Error return value is not checked (errcheck)": False, "permission denied": False,
+    "No such file or directory": False, "mismatched types": False, "ERROR task failed": False, "": False,
+}  # fmt: skip
+
+
+@pytest.mark.parametrize(("message", "named"), NAMED.items())
+def test_a_message_names_what_is_wrong_or_is_said_of_many_things(message: str, named: bool) -> None:
+    assert failure.names_something(message) == named
 
 
 def test_the_failure_behind_a_pipe_is_the_one_that_ends_with_1(store: Store) -> None:
@@ -198,7 +213,7 @@ def test_whatever_is_known_it_is_one_line_within_the_budget(
     times: int, sessions: int, files: tuple[str, ...], said: str, command: str, same: bool, fixed: str
 ) -> None:
     known = failure.Known(
-        id="x0123456789", command=command, exit_code=1, times=times, sessions=sessions, last_at=NOW, fixed_at=fixed,
+        id="x0123456789", command=command, exit_code=1, message="undefined: load_settings", times=times, sessions=sessions, last_at=NOW, fixed_at=fixed,
         fixed_files=files, fixed_by=said, same=same,
     )  # fmt: skip
     made = compose.fenced(failure.TAG, failure.ABOUT, [failure.block(known)], max_tokens=stage_failure.MOST_TOKENS)
