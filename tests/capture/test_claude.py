@@ -660,7 +660,10 @@ def test_of_a_tool_that_failed_the_hook_tells_what_its_transcript_will_and_nothi
     assert (event.failure if event else None) == failure
     if event is not None:
         assert (event.name, event.text, claude.event_turn(event)) == ("tool_failure", "", None)
-        assert json.loads(claude.answer(event.name, "words"))["hookSpecificOutput"]["hookEventName"] == "PostToolUseFailure"
+        assert (
+            json.loads(claude.answer(event.name, "words"))["hookSpecificOutput"]["hookEventName"]
+            == "PostToolUseFailure"
+        )
 
 
 def test_of_an_endless_failure_both_ends_are_looked_at() -> None:
