@@ -14,9 +14,9 @@ from csmd.text import amount
 if TYPE_CHECKING:
     from rich.console import Console
 
-EVENTS = {"session_start": "at its start", "prompt": "with a prompt"}
+EVENTS = {"session_start": "at its start", "prompt": "with a prompt", "tool_failure": "when a tool failed"}
 STATES = {
-    "gone": "a memory that was forgotten since",
+    "gone": "what was forgotten since",
     "hidden": "a memory behind a wall: ask from its own directory",
 }
 
@@ -44,7 +44,8 @@ def shown(value: dict[str, Any]) -> None:
     show.print_text(console, f"session {value['session_id']}")
     for injection in value["injections"]:
         console.print()
-        about = f"{EVENTS.get(injection['event'], injection['event'])}: {amount(len(injection['items']), 'memory')}, "
+        kind = "note" if any(item["state"] == "error" for item in injection["items"]) else "memory"
+        about = f"{EVENTS.get(injection['event'], injection['event'])}: {amount(len(injection['items']), kind)}, "
         show.print_text(
             console,
             f"{about}{amount(injection['tokens'], 'token')}",
@@ -76,13 +77,17 @@ def _item(console: Console, item: dict[str, Any], event: str) -> None:
 
 def _reason(item: dict[str, Any], event: str) -> str:
     """Why it was told, in words."""
+    if event == "tool_failure":
+        return str(item["reason"])
     if event == "prompt":
         return f"{item['reason']}, score {item['score']:.2f}"
     return f"under {item['reason']!r}, score {item['score']:.2f}"
 
 
 def _source(item: dict[str, Any]) -> str:
-    """Where it was said, by whom, and how sure it is."""
+    """Where it was said, by whom, and how sure it is; of an error how often it was seen."""
+    if item["state"] == "error":
+        return f"seen {amount(item['times'], 'time')}, last on {item['said_at'][:10]}"
     parts = [f"said by the {item['authority']} on {item['said_at'][:10]} in {item['said_in'][:8] or 'a terminal'}"]
     if item["times"] > 1:
         parts.append(f"{item['times']} times in all")

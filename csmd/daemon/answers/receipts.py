@@ -8,7 +8,7 @@ from csmd import text
 from csmd.daemon.tool import ASKING, PLACE, Params, Tool, places
 from csmd.errors import BadInput
 from csmd.recall import stage as recall
-from csmd.store import memories, receipts
+from csmd.store import failures, memories, receipts
 from csmd.store.receipts import Receipt
 from csmd.store.sqlite import Rows
 
@@ -69,9 +69,13 @@ def _shown(rows: Rows, receipt: Receipt, seen: list[int] | None) -> dict[str, An
 
 
 def _item(rows: Rows, ident: str, score: float, reason: str, seen: list[int] | None) -> dict[str, Any]:
-    """One memory that was told, as it is now; `state` is gone when it was forgotten since, hidden behind a wall."""
+    """One memory or error that was told, as it is now; `state` is gone when it was forgotten since, hidden behind a wall."""
     memory = memories.by_id(rows, ident)
     base = {"id": ident, "score": score, "reason": reason}
+    error = failures.by_id(rows, ident, seen) if memory is None else None
+    if error is not None:
+        said = f"{error.command}: {error.message}"
+        return {**base, "state": "error", "text": said, "times": error.times, "said_at": error.last_at}
     if memory is None or (seen is not None and memory.project_seq not in seen):
         return {**base, "state": "gone" if memory is None else "hidden", "text": ""}
     source = memory.provenance[0]
