@@ -6,6 +6,7 @@ from typing import Any
 
 from csmd import text, wire
 from csmd.believe import stage as believe
+from csmd.believe import stage_gotchas
 from csmd.distill import stage as distill
 from csmd.model import Project, Turn
 from csmd.store import journal, projects
