@@ -18,10 +18,10 @@ from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
-from labelled import Session, folder_of, line_of, score, scorer_of, sessions_of, split, spoken
+from labelled import Session, folder_of, line_of, score, scorer_of, sessions_of, sources_of, split
 
 from csmd import text
-from csmd.distill import extract, sources, units, worth
+from csmd.distill import extract, units, worth
 from csmd.distill.worth import Worth
 from csmd.model import Statement, StoredTurn
 
@@ -43,7 +43,7 @@ def chosen(sessions: list[Session], model: Worth, *, replies: bool = True) -> li
     known: set[str] = set()
     found: list[tuple[StoredTurn, Statement]] = []
     for session in sessions:
-        taken = [one for one in sources.sources(spoken(session), settled=True) if replies or one.role == "prompt"]
+        taken = [one for one in sources_of(session) if replies or one.role == "prompt"]
         for one in extract.chosen(taken, model=model):
             key = text.normalise(one.statement.text)
             if key not in known:

@@ -19,9 +19,9 @@ from dataclasses import dataclass, field
 from pathlib import Path
 
 import numpy as np
-from labelled import Session, folder_of, found_by, line_of, scorer_of, sessions_of, split, spoken
+from labelled import Session, folder_of, found_by, line_of, scorer_of, sessions_of, sources_of, split
 
-from csmd.distill import extract, sources, worth
+from csmd.distill import extract, worth
 from csmd.distill.extract import Chosen, Option
 from csmd.distill.features import Features
 from csmd.distill.sources import Source
@@ -31,8 +31,13 @@ from csmd.model import StoredTurn
 RIDGE, FOLDS, ROUNDS = 60.0, 6, 25
 #: A feature that fewer units have is left out.
 RARE = 15
-GRID = {"prompt": (0.4, 0.45, 0.5), "reply": (0.4, 0.45, 0.5, 0.55), "reply_too": (0.65, 0.75, 0.85)}
-MIDWAY, FURTHER = 0.6, 0.75
+GRID = {
+    "prompt": (0.35, 0.4, 0.45, 0.5),
+    "reply": (0.4, 0.45, 0.5, 0.55),
+    "reply_too": (0.65, 0.75, 0.85),
+    "further": (0.65, 0.7, 0.75),
+}
+MIDWAY = 0.6
 #: Bars are the best by F1 among those with this precision when cross-validated: junk costs trust. And what a label of
 #: each importance counts for: an engineer would be annoyed if one of 3 were forgotten.
 PRECISION = 0.64
@@ -61,7 +66,8 @@ class Case:
     def learned(self) -> list[Option]:
         """The options that weights are fitted to: of the prompt and the reply."""
         pairs = zip(self.sources, self.by_source, strict=True)
-        return [option for source, options in pairs if source.role != "midway" for option in options]
+        learned = [option for source, options in pairs if source.role in ("prompt", "reply") for option in options]
+        return [option for option in learned if not option.leans]
 
 
 class Told(Worth):
@@ -77,7 +83,7 @@ def cases_of(
 ) -> list[Case]:
     """What could be chosen from a session, exchange by exchange, labelled; `importance` is each label's."""
     cases: list[Case] = []
-    for source in sources.sources(spoken(session), settled=True):
+    for source in sources_of(session):
         if source.role == "prompt" or not cases:
             cases.append(Case(session.id))
         case = cases[-1]
@@ -165,8 +171,8 @@ def told_in(found: tuple[float, float, float, int]) -> str:
 
 def grid() -> Iterable[Bars]:
     """The bars that are tried."""
-    for prompt, reply, too in itertools.product(*GRID.values()):
-        yield Bars(prompt=prompt, reply=reply, reply_too=too, midway=MIDWAY, further=FURTHER)
+    for prompt, reply, too, further in itertools.product(*GRID.values()):
+        yield Bars(prompt=prompt, reply=reply, reply_too=too, midway=MIDWAY, further=further)
 
 
 def cross_validated(
