@@ -10,7 +10,7 @@ import re
 from csmd.text import content_words, sentences, words
 
 #: What is left of a statement once something is cut must still say something: words, and words with content.
-LEAST_WORDS, LEAST_CONTENT = 4, 4
+LEAST_WORDS, LEAST_CONTENT = 4, 3
 #: A question of more words says something itself.
 MOST_ASKED = 8
 
@@ -28,7 +28,7 @@ LEAD_INS = _re(
     r"|(?:my point (?:is|was)|what i meant (?:is|was)|i meant):? "
     r"|(?:going )?back to [^,:;.]{2,40}[,:] |(?:for|about|regarding) (?:option|point|item|question|scenario|step|issue) ?#?\w{1,3}[,:] "
     r"|(?:stop|wait|pause|hold on|one sec\w*|one more thing|another thing|last thing|let['’]?s (?:pause|stop|wait))[^,:.]{0,16}[,:.] "
-    r"|looking at (?:the|these|this|your) [^,:.]{2,40}[,:] (?:it (?:has|says): )?|(?:i mean|basically|i (?:think|feel like|guess)|my guess is|imo)\b,? "
+    r"|looking at (?:the|these|this|your) [^,:.]{2,40}[,:] (?!it\b)|(?:i mean|i (?:think|feel like|guess)|my guess is|imo)\b,? (?!to\b)"
     r"|(?:(?:a |the )?(?:quick )?summary(?: of [^:]{2,30})?|here['’]s (?:what (?:happened|changed|i found)|the (?:issue|problem|summary))|in short|tl;?dr"
     r"|changed behaviou?r|how it works|notice|note): )"
 )
@@ -44,8 +44,8 @@ PASSING = _re(
     r"^\W{0,3}(?:(?:and|so|but|also|ok|then|now),? )?(?:(?:can|could|would) (?:you|we) (?:please |also |maybe |just ){0,2}(?:check|look|take|see|find|propose|suggest"
     r"|explain|review|help|tell|show|compare|verify|investigate|double|identify|confirm|ultrathink)\b.{0,200}\?"
     r"|(?:is|are|was|does|do|did|will|would|should) (?:this|that|it|there|these|we|i|you)\b.{0,160}\?|(?:what|how|any|which|where|when)\b.{0,160}\?"
-    r"|(?:question|sources?): .{0,300}|(?:you (?:can|may|might|should)|let me|please)\b.{0,200}\b(?:check|verify|run|see|know|confirm|test|before stopping|try)\b.{0,200}"
-    r"|i['’]d like to (?:bring|have|get) (?:that|this|it)\b.{0,60}|(?:updated|created|wrote|committed|pushed) (?:the |a )?(?:plan|branch|commit|`[^`]{1,80}`).{0,160}\."
+    r"|(?:question|sources?): .{0,300}|(?:you (?:can|may|might|should)|let me)\b.{0,200}\b(?:check|verify|run|see|know|confirm|test|before stopping|try)\b.{0,200}"
+    r"|i['’]d like to (?:bring|have|get) (?:that|this|it)\b.{0,60}|(?:updated|created|wrote|committed|pushed) (?:the |a )?(?:branch|commit|`[^`]{1,80}`).{0,160}\."
     r"|(?:the |this )?(?:build|lint|tests?|code)(?: and (?:build|lint|tests?))? (?:both |all |now )?(?:pass|work|compile|succeed)\w*.{0,40}"
     r"|(?:this|it|that)(?: is|['’]s) (?:now )?(?:a )?(?:still )?(?:not working|broken|good|great|fine|better|wrong|done|fixed)\b.{0,40}|the (?:fix|pattern|difference|change)(?: is)?:)$"
 )
@@ -64,7 +64,9 @@ ASKED_FOR = _re(
 )
 
 #: What goes on about the subject of the sentence before it.
-_SPEAKS_ON = _re(r"(?:it|this|that|they|these|those|he|she|then|otherwise|because|since)\b")
+_SPEAKS_ON = _re(r"(?:it|this|that|they|these|those|he|she|then|otherwise|because|since|so|and|but|basically|like)\b")
+#: What says the purpose or the consequence of the sentence before it.
+_FOLLOWS = _re(r"so (?:that|i|we|you|it)\b")
 _SPEAKS_OF = _re(r"\b(?:it|them|they|these|those)\b")
 _ABOUT = _re(r"(?:and )?(?:what|how) about (.{2,60})\?$")
 
@@ -97,12 +99,14 @@ def _asked(said: str) -> str:
     parts = sentences(said)
     if len(parts) < 2 or not parts[0].endswith("?") or len(words(parts[0])) > MOST_ASKED:
         return said
-    rest = LEAD_INS.sub("", said[len(parts[0]) :].strip(), count=1)
+    behind = said[len(parts[0]) :].strip()
+    rest = LEAD_INS.sub("", behind, count=1)
     if (
         len(words(rest)) < LEAST_WORDS
         or not content_words(rest)
         or rest.endswith("?")
         or _SPEAKS_ON.match(rest)
+        or _FOLLOWS.match(behind)
     ):
         return said
     asked = _ABOUT.match(parts[0])
@@ -118,6 +122,7 @@ def _without_passing(said: str) -> str:
     while (
         len(parts) > 1
         and PASSING.match(parts[0])
+        and not parts[0].endswith("?")
         and not _SPEAKS_ON.match(parts[1])
         and len(content_words(" ".join(parts[1:]))) >= LEAST_CONTENT
     ):
