@@ -40,9 +40,9 @@ COMPARED = 20_000
 #: And of a prompt to tell how long it is.
 PROMPT_CHARACTERS = 3_000
 #: What the work says in words: how many of its statements are told at most, and by which bar the first of them is. A commit is
-#: a reply that was thought over; the others repeat what was said elsewhere, and nothing labelled stands there: high bars.
+#: a reply that was thought over, a plan is told at length; reports and summaries repeat what was said elsewhere.
 WORKED: dict[Role, tuple[int, str]] = {
-    "plan": (3, "further"),
+    "plan": (3, "midway"),
     "commit": (1, "reply"),
     "report": (2, "reply_too"),
     "summary": (2, "reply_too"),

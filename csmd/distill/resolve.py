@@ -29,7 +29,8 @@ def _re(pattern: str) -> re.Pattern[str]:
 _NAME = re.compile(
     r"`([^`\n]{2,60})`|((?<![\w/])(?:[\w.-]{1,40}/){1,12}+[\w.-]{0,60}\w|\b[\w-]{1,40}\.(?:py|go|tsx?|jsx?|rs|md|ya?ml|json|toml|sh|sql|java|rb)\b)"
 )
-_VERB = (
+#: Words that make a sentence of what stands before them, as far as a list can tell.
+VERB = (
     r"(?:is|was|are|were|has|have|had|does|do|did|will|would|should|must|can|cannot|could|may|might|needs?|isn['’]t"
     r"|wasn['’]t|doesn['’]t|didn['’]t|won['’]t|can['’]t|shouldn['’]t|aren['’]t|gets?|only|also|now|never|always|still"
     r"|already|then|returns?|runs?|uses?|fails?|works?|takes?|writes?|reads?|creates?|stores?|calls?|means|happens?"
@@ -38,7 +39,7 @@ _VERB = (
     r"|removes?|supports?|defaults?|comes?|goes|depends?|exists?|includes?|tracks?|loads?|saves?|sends?|prints?)"
 )
 #: A sentence whose subject stands outside of it.
-_POINTS_OUT = _re(rf"^(?:it|this|that|they|these|those)(?:['’](?:s|re|ll|d))?(?: {_VERB}\b|(?<=['’]s) |(?<=['’]re) )")
+_POINTS_OUT = _re(rf"^(?:it|this|that|they|these|those)(?:['’](?:s|re|ll|d))?(?: {VERB}\b|(?<=['’]s) |(?<=['’]re) )")
 #: A sentence that speaks of a part of something it does not name.
 _PART_OF = _re(
     r"\bhere\b(?! (?:is|are)\b)|^(?:this|the) (?:function|method|file|test|field|struct|class|module|check|code|regex"
@@ -54,7 +55,7 @@ _WITHOUT = re.compile(
 _PLURAL = _re(r"(?:they|these|those)\b")
 #: "It" as the subject of what follows, in no set phrase ("it seems that", "it is not possible to").
 _IT = re.compile(
-    rf"^It (?={_VERB}\b)(?!(?:is|was|would be|will be) (?:not )?(?:\w+ )?(?:that|to|worth|possible|important)\b)"
+    rf"^It (?={VERB}\b)(?!(?:is|was|would be|will be) (?:not )?(?:\w+ )?(?:that|to|worth|possible|important)\b)"
 )
 _HEADING = re.compile(r"^ {0,3}#{1,6}[ \t]+(.{1,200}?)[ \t#]*$|^ {0,3}\*\*([^*\n]{2,80})\*\*:?[ \t]*$")
 _LABEL = re.compile(r"^\s{0,8}(?:[-*+]|\d{1,2}[.)])?\s{0,3}(.{2,80}):\s*$")
@@ -123,7 +124,7 @@ def antecedent(before: str) -> str:
     if len({match[0] for match in found}) != 1 or len(words(last[: found[0].start()])) > 1:
         return ""
     behind = last[found[0].end() :].lstrip()
-    return found[0][0] if re.match(rf"(?:\w+ )?{_VERB}\b", behind) else ""
+    return found[0][0] if re.match(rf"(?:\w+ )?{VERB}\b", behind) else ""
 
 
 def subject_of(before: str) -> str:

@@ -10,6 +10,7 @@ from __future__ import annotations
 
 import re
 
+from csmd.distill import resolve
 from csmd.distill.refused import Speaker
 
 
@@ -52,7 +53,12 @@ LEANS: tuple[tuple[str, str, re.Pattern[str]], ...] = (
     ("unseen work", "u", _re(
         r"\b(?:the )?changes (?:you (?:did|made)|in this branch|here)\b.{0,60}$|\blook(?:ing)? at (?:the|these|this) (?:changes?|diff)\b.{0,80}"
         r"\b(?:and|we)\b|\b(?:fix|do|add|use|apply|check) (?:this|that|it|the same) (?:here|there|too|as well)\b")),
+    ("unseen list", "u", _re(r"\byour (?:proposed|suggested|last|previous|first|second|third|other) \w+")),
+    ("printed", "u", _re(r"^[\w.-]{2,40}@[\w.-]{2,60}[ :]+[~/(]|[⎿❯]|\bUsage: \w+ ")),
     # What only the moment answers.
+    ("asks", "u", _re(
+        r"\bis (?:this|it|that) (?:then )?really an? (?:issue|problem|concern)\b|^\W{0,3}(?:can|could) you (?:please |also )?(?:check|verify|see)\b[^:]{3,200}\?"
+        r" (?:because|since|i|it)\b")),
     ("asks", "u", _re(
         r"(?:^|[.!?;,] )(?:(?:and|so|but|also|ok),? )?(?:can|could|would) you (?:(?:please|also|maybe|just|now|again|quickly) ){0,2}"
         r"(?:check|look|take a look|see|find|figure|explain|compare|review|investigate|verify|summari[sz]e|propose|suggest|describe"
@@ -75,20 +81,20 @@ LEANS: tuple[tuple[str, str, re.Pattern[str]], ...] = (
         rf"{_OPENS}(?:let['’]?s |please )?(?:add|write|create|fix|update|remove|rename|extend) (?:an?|the|some|more|another)? ?(?:unit |e2e |integration )?"
         r"(?:tests?|test cases?|unused \w+|imports?|comments?|todos?)\b")),
     ("moment", "a", _re(
-        r"\byou (?:can (?:check|verify|run|see|now|test|try|confirm)|may|might|could|['’]ll (?:need|want|see))\b|\byour (?:branch|next|ide|message|question|change)\b|\b(?:should be gone|left for (?:later|tomorrow)|ready for (?:review|you))\b"
-        r"|\bnext time you\b|\blet me know\b|\bwant (?:me )?to\b.{0,120}\?")),
+        r"^\W{0,3}(?:would|do|should|shall) (?:you|i|we)\b.{0,250}\?|\byou (?:can (?:check|verify|run|see|now|test|try|confirm)|may|might|could|['’]ll (?:need|want|see))\b|\byour (?:branch|next|ide|message|question|change)\b|\b(?:should be gone|left for (?:later|tomorrow)|ready for (?:review|you))\b"
+        r"|\bin your case\b|\b(?:branch|commits?) (?:now )?(?:includes?|are|is|was|were) .{0,80}\b(?:rebased|merged|pushed|ahead|up to date)\b|\bnext time you\b|\blet me know\b|\bwant (?:me )?to\b.{0,120}\?")),
     ("proposes", "a", _re(
         r"\bwe (?:should probably|could also|can also|might want)\b|\b(?:question|suggestions?|proposal|recommendation): |\bcould be (?:integrated"
         r"|improved|extracted|simplified|moved)\b|^\W{0,3}(?:optional|minor)\b|\bminor (?:cleanup|potential|issue|nit)\b|\boverall risk\b")),
     # What was done to files, and not why.
     ("examples", "a", _re(
-        r"^\W{0,3}(?:example|scenario|usage|locations?|files?|sources?|location|hook names|key (?:files?|functions?|differences|changes)|currently|notice|assessment"
+        r"^\W{0,3}(?:for example|validations?|actions?|permissions?|example|scenario|usage|locations?|files?|sources?|location|hook names|key (?:files?|functions?|differences|changes)|currently|notice|assessment"
         r"|the commit message|command registration|constants|file changes)\b[^.]{0,40}:")),
     ("tests", "a", _re(
         r"\b(?:the|this|each|both|all|new|existing) (?:\w+ ){0,2}(?:tests?|test cases?|subtests?)\b.{0,60}\b(?:verif\w+|covers?|ensures?|asserts?|now"
         r" (?:passes|uses|checks)|caught|catch\w*)\b|\bhelper functions?: |\btests? (?:updated|added|pass\w*)\b|\bto keep the test\b")),
     ("done", "a", _re(
-        r"^\W{0,3}(?:i(?:['’]ve| have)? (?:also |now |just )?)?(?:created|wrote|committed|pushed|ran|checked|verified|found|looked|reviewed|resolved|addressed"
+        r"^\W{0,3}looking at\b|^\W{0,3}(?:i(?:['’]ve| have)? (?:also |now |just )?)?(?:created|wrote|committed|pushed|ran|checked|verified|found|looked|reviewed|resolved|addressed"
         r"|completed|finished|implemented)\b|^\W{0,3}the (?:\w+ ){0,2}(?:files?|changes?|commits?|docs?|plan) (?:was|were|has|have|is|are)\b|^\W{0,3}to address\b"
         r"|\bmerge (?:conflict|brought)\b|\b(?:updated|fixed) (?:the )?(?:plan|branch)\b|\bwith 0 issues\b")),
 )
@@ -100,6 +106,8 @@ _EDITS = _re(rf"(?:^|; |: |\. |\) - |`? - ){_EDITED}\b")
 _PHRASE = _re(
     r"^\W{0,3}(?:at|before|after|on|in|during|for|with|without|via|by|from|under|inside|when|while|using) [^,:;.?!]{2,160}(?:;|\W*$)"
 )
+#: A short row before others that names something and says nothing of it.
+_NO_VERB = re.compile(rf"^(?![^;]*(?: [-–—=] |: |→|\b{resolve.VERB}\b))[^;.!?]{{3,60}};", re.IGNORECASE)
 #: The items of a list that orders steps: each begins with what to do.
 _STEP = _re(
     r"^\W{0,3}(?:add|build|call|change|check|commit|compare|configure|convert|copy|create|delete|detect|document|export|extract|fetch|handle|import"
@@ -114,7 +122,7 @@ def leaning(said: str, speaker: Speaker) -> str:
         if speaker[0] in speakers and pattern.search(said):
             return name
     if speaker == "assistant":
-        if _PHRASE.match(said):
+        if _PHRASE.match(said) or _NO_VERB.match(said):
             return "half"
         if (_FIRST_EDIT.match(said) or len(_EDITS.findall(said)) > 1) and not _REASON.search(said):
             return "edits"

@@ -28,7 +28,7 @@ Co-Authored-By: Somebody <somebody@example.org>
 EOF
 )" && git push"""
 MESSAGE = (
-    "read order files row by row\n\n`load_orders` used to read a whole file, which failed on the warehouse's nightly export"
+    "read order files row by row.\n\n`load_orders` used to read a whole file, which failed on the warehouse's nightly export"
     " because it does not fit into memory."
 )
 
@@ -37,7 +37,7 @@ MESSAGE = (
     ("command", "message"),
     [
         (COMMIT, MESSAGE),
-        ("git commit -m 'Keep prices in cents' -m 'A float loses a cent in 1000.'", "Keep prices in cents\n\nA float loses a cent in 1000."),
+        ("git commit -m 'Keep prices in cents' -m 'A float loses a cent in 1000.'", "Keep prices in cents.\n\nA float loses a cent in 1000."),
         ('git -C /srv/shop commit -am "Use the \\"strict\\" parser"', 'Use the "strict" parser'.replace('"', '\\"')),
         ("git commit -F - <<EOF\nCache the token for 5 minutes\nEOF", "Cache the token for 5 minutes"),
         ('git commit -m "Merge branch \'main\' into x"', ""),

@@ -45,7 +45,7 @@ def plan(given: str, result: str) -> str:
 
 
 def commit(given: str, result: str) -> str:
-    """The message of the commit that a command made, without its trailers; "" for a command that made none."""
+    """The message of the commit that a command made, its subject a sentence, without trailers; "" for none."""
     command = claude_work.field(given, "command")
     made = _COMMITS.search(command)
     if made is None or _is_off(result) or (result and claude_work.result(result) != "passed"):
@@ -54,7 +54,9 @@ def commit(given: str, result: str) -> str:
     lines = [line.strip() for line in "\n\n".join(found).splitlines()]
     kept = [line for line in lines if not _TRAILER.match(line) or _KIND_OF_COMMIT.match(line)]
     said = "\n".join(kept).strip()
-    return "" if _NOT_ONE.match(said) else _KIND_OF_COMMIT.sub("", said, count=1)
+    subject, _, body = _KIND_OF_COMMIT.sub("", said, count=1).partition("\n")
+    ended = subject if not body or subject.endswith((".", "!", "?", ":")) else f"{subject}."
+    return "" if _NOT_ONE.match(said) else f"{ended}\n{body}".strip()
 
 
 def report(given: str, result: str) -> str:
