@@ -86,6 +86,13 @@ LEANS: tuple[tuple[str, str, re.Pattern[str]], ...] = (
     ("proposes", "a", _re(
         r"\bwe (?:should probably|could also|can also|might want)\b|\b(?:question|suggestions?|proposal|recommendation): |\bcould be (?:integrated"
         r"|improved|extracted|simplified|moved)\b|^\W{0,3}(?:optional|minor)\b|\bminor (?:cleanup|potential|issue|nit)\b|\boverall risk\b")),
+    ("unseen work", "a", _re(
+        r"\bin this (?:branch|pr|pull request|session|commit|file)\b|\bboth (?:places|functions|files|cases|methods|handlers|changes|fixes)\b"
+        r"|^\W{0,3}(?:the|this|that) comment\b|\b(?:comments?|docs?|documentation|readme) (?:should|needs? to) be updated\b")),
+    ("unseen work", "u", _re(
+        r"^(?!.{0,200}[`_/.]\w)\W{0,3}(?:[\w'’]+ ){0,7}(?:remote|remove|handle|change|do|fix|use|keep|add|move|make|drop|rename|call|need|prevent) (?:it|that|this|them)"
+        r"(?: (?:complete\w*|automatic\w*|from happening|here|there|again|to|from|in|at|and|for|like|too)\b|[,.!]|$).{0,70}$")),
+    ("muses", "u", _re(r"\blet['’]?s (?:just )?(?:say|assume|imagine)\b|^\W{0,3}(?:can|could) you help me\b|\bcan you (?:check|look|try) again\b")),
     # What was done to files, and not why.
     ("examples", "a", _re(
         r"^\W{0,3}(?:for example|validations?|actions?|permissions?|example|scenario|usage|locations?|files?|sources?|location|hook names|key (?:files?|functions?|differences|changes)|currently|notice|assessment"
@@ -94,7 +101,7 @@ LEANS: tuple[tuple[str, str, re.Pattern[str]], ...] = (
         r"\b(?:the|this|each|both|all|new|existing) (?:\w+ ){0,2}(?:tests?|test cases?|subtests?)\b.{0,60}\b(?:verif\w+|covers?|ensures?|asserts?|now"
         r" (?:passes|uses|checks)|caught|catch\w*)\b|\bhelper functions?: |\btests? (?:updated|added|pass\w*)\b|\bto keep the test\b")),
     ("done", "a", _re(
-        r"^\W{0,3}looking at\b|^\W{0,3}(?:i(?:['’]ve| have)? (?:also |now |just )?)?(?:created|wrote|committed|pushed|ran|checked|verified|found|looked|reviewed|resolved|addressed"
+        r"^\W{0,3}(?:address|apply|incorporate)\w* (?:\w+ )?(?:pr|review|feedback|comments)\b|^\W{0,3}looking at\b|^\W{0,3}(?:i(?:['’]ve| have)? (?:also |now |just )?)?(?:created|wrote|committed|pushed|ran|checked|verified|found|looked|reviewed|resolved|addressed"
         r"|completed|finished|implemented)\b|^\W{0,3}the (?:\w+ ){0,2}(?:files?|changes?|commits?|docs?|plan) (?:was|were|has|have|is|are)\b|^\W{0,3}to address\b"
         r"|\bmerge (?:conflict|brought)\b|\b(?:updated|fixed) (?:the )?(?:plan|branch)\b|\bwith 0 issues\b")),
 )
@@ -116,8 +123,16 @@ _STEP = _re(
 )
 
 
-def leaning(said: str, speaker: Speaker) -> str:
-    """What makes a unit of what `speaker` said lean on something unseen; "" for one that stands by itself."""
+_BECAUSE = _re(r"\b(?:because|since|so (?:that|we|it|they|you|the)|otherwise|must|cannot|can['’]t)\b")
+#: An entry of a list with its label.
+_LABELLED = re.compile(r"(?:\A|; )[^;:.]{2,45}?(?:: | [-–—] |: ?$)")
+
+
+def leaning(said: str, speaker: Speaker, *, led: bool = True) -> str:
+    """What makes a unit of what `speaker` said lean on something unseen; "" for one that stands by itself.
+
+    `led` tells whether what leads into a list stands before its entries.
+    """
     for name, speakers, pattern in LEANS:
         if speaker[0] in speakers and pattern.search(said):
             return name
@@ -126,6 +141,8 @@ def leaning(said: str, speaker: Speaker) -> str:
             return "half"
         if (_FIRST_EDIT.match(said) or len(_EDITS.findall(said)) > 1) and not _REASON.search(said):
             return "edits"
+        if not led and len(_LABELLED.findall(said)) > 1 and not _BECAUSE.search(said):
+            return "loose list"
         rows = said.split("; ")
         if len(rows) > 1 and all(_STEP.match(row) for row in rows[:2]):
             return "steps"

@@ -28,7 +28,7 @@ LEAD_INS = _re(
     r"|(?:my point (?:is|was)|what i meant (?:is|was)|i meant):? "
     r"|(?:going )?back to [^,:;.]{2,40}[,:] |(?:for|about|regarding) (?:option|point|item|question|scenario|step|issue) ?#?\w{1,3}[,:] "
     r"|(?:stop|wait|pause|hold on|one sec\w*|one more thing|another thing|last thing|let['’]?s (?:pause|stop|wait))[^,:.]{0,16}[,:.] "
-    r"|looking at (?:the|these|this|your) [^,:.]{2,40}[,:] (?!it\b)|(?:i mean|i (?:think|feel like|guess)|my guess is|imo)\b,? (?!to\b)"
+    r"|looking at (?:the|these|this|your)(?: [^,:.]{2,40})?[,:] (?!it\b)|(?:i mean|i (?:think|feel like|guess)|my guess is|imo)\b,? (?!to\b)"
     r"|(?:(?:a |the )?(?:quick )?summary(?: of [^:]{2,30})?|here['’]s (?:what (?:happened|changed|i found)|the (?:issue|problem|summary))|in short|tl;?dr"
     r"|changed behaviou?r|how it works|notice|note|also): "
     r"|(?:(?:can|could) you (?:please )?(?:also )?(?:check|fix|look at|address)(?: this| that)?|i got (?:this|the following) (?:feedback|comment|error)[^:.]{0,40}): )"
