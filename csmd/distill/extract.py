@@ -35,10 +35,8 @@ SHORT_CLARITY, SHORT_VALUE, SHORT_WORDS = 0.72, 0.60, 8
 SAME = 0.4
 #: A statement cites the other half of its exchange, too, when it has this share of its words from there.
 CITES = {"prompt": 0.15, "reply": 0.05}
-#: How much of the other half of an exchange is compared with.
-COMPARED = 20_000
-#: And of a prompt to tell how long it is.
-PROMPT_CHARACTERS = 3_000
+#: How much of the other half of an exchange is compared with, and of a prompt to tell how long it is.
+COMPARED, PROMPT_CHARACTERS = 20_000, 3_000
 #: What the work says in words: how many of its statements are told at most, and by which bar the first of them is. A commit is
 #: a reply that was thought over, a plan is told at length; reports and summaries repeat what was said elsewhere.
 WORKED: dict[Role, tuple[int, str]] = {
@@ -109,7 +107,15 @@ def from_reply(
     first = bars.midway if source.role == "midway" else float(getattr(bars, bar))
     before = prompt.text if prompt is not None else ""
     return _choose(
-        source.turn, options, model, first=first, authority="assistant", given=given, prompt=prompt, before=before, most=most
+        source.turn,
+        options,
+        model,
+        first=first,
+        authority="assistant",
+        given=given,
+        prompt=prompt,
+        before=before,
+        most=most,
     )
 
 

@@ -8,13 +8,13 @@ its turns alone, not on when somebody looked.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import replace
 from heapq import merge
 from typing import Literal, NamedTuple
 
 from csmd.capture.hosts import claude_said
-from csmd.model import PROMPTS, StoredTurn
+from csmd.model import PROMPTS, StoredTurn, TurnKind
 
 Role = Literal["prompt", "midway", "reply", "plan", "commit", "report", "summary"]
 
@@ -65,12 +65,13 @@ def sources(turns: Sequence[StoredTurn], *, settled: bool, worked: Iterable[Sour
 
 def told_beside(turns: Iterable[StoredTurn]) -> list[Source]:
     """The sources among what nobody says to anybody: notifications that report, and summaries."""
-    said = (
-        (turn, "summary" if turn.kind == "summary" else "report", _SAID[turn.kind](turn.text))
-        for turn in turns
-        if turn.kind in _SAID
-    )
-    return [_source(turn, role, text) for turn, role, text in said if text]
+    found = []
+    for turn in turns:
+        if turn.kind in _BESIDE:
+            role, said = _BESIDE[turn.kind]
+            if text := said(turn.text):
+                found.append(_source(turn, role, text))
+    return found
 
 
 def called(turn: StoredTurn, tool: str, result: StoredTurn | None) -> Source | None:
@@ -85,7 +86,10 @@ def called(turn: StoredTurn, tool: str, result: StoredTurn | None) -> Source | N
     return _source(result if role == "report" else replace(turn, ordinal=result.ordinal), role, text) if text else None
 
 
-_SAID = {"notification": claude_said.notified, "summary": claude_said.summary}
+_BESIDE: dict[TurnKind, tuple[Role, Callable[[str], str]]] = {
+    "notification": ("report", claude_said.notified),
+    "summary": ("summary", claude_said.summary),
+}
 
 
 def _source(turn: StoredTurn, role: Role, text: str) -> Source:

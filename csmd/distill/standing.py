@@ -137,10 +137,11 @@ def leaning(said: str, speaker: Speaker, *, led: bool = True) -> str:
         if speaker[0] in speakers and pattern.search(said):
             return name
     if speaker == "assistant":
-        if _PHRASE.match(said) or _NO_VERB.match(said):
-            return "half"
-        if (_FIRST_EDIT.match(said) or len(_EDITS.findall(said)) > 1) and not _REASON.search(said):
+        edits = _FIRST_EDIT.match(said)
+        if (edits or len(_EDITS.findall(said)) > 1) and not _REASON.search(said):
             return "edits"
+        if _PHRASE.match(said) or (_NO_VERB.match(said) and not edits):
+            return "half"
         if not led and len(_LABELLED.findall(said)) > 1 and not _BECAUSE.search(said):
             return "loose list"
         rows = said.split("; ")

@@ -33,13 +33,13 @@ def calls(
     Of a tool in `holding` only those whose input has its words, `%` for anything between.
     """
     values: dict[str, str] = {f"tool{place}": tool for place, tool in enumerate(sorted(tools))}
-    among = ", ".join(f":{name}" for name in values)
-    only = ""
+    tool_names = ", ".join(f":{name}" for name in values)
+    only_holding = ""
     for place, (tool, words) in enumerate(sorted(holding.items())):
         values |= {f"held{place}": tool, f"words{place}": f"%{words}%"}
-        only += f"and (t.tool_name <> :held{place} or t.text like :words{place}) "
+        only_holding += f"and (t.tool_name <> :held{place} or t.text like :words{place}) "
     found = rows.all(
-        f"{_TURNS} and t.kind = 'tool_call' and t.tool_name in ({among}) {only} order by st.ordinal",
+        f"{_TURNS} and t.kind = 'tool_call' and t.tool_name in ({tool_names}) {only_holding} order by st.ordinal",
         session=session_seq,
         after=after,
         **values,
@@ -47,10 +47,11 @@ def calls(
     results: dict[str, StoredTurn] = {}
     for start in range(0, len(found), BATCH):
         ids = {f"id{place}": str(row[9]) for place, row in enumerate(found[start : start + BATCH]) if row[9]}
+        tool_ids = ", ".join(f":{name}" for name in ids)
         results |= {
             str(row[9]): _turn(row)
             for row in rows.all(
-                f"{_TURNS} and t.kind = 'tool_result' and t.tool_id in ({', '.join(f':{name}' for name in ids)})",
+                f"{_TURNS} and t.kind = 'tool_result' and t.tool_id in ({tool_ids})",
                 session=session_seq,
                 after=after,
                 **ids,

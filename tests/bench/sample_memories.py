@@ -18,7 +18,6 @@ from pathlib import Path
 from typing import Any
 
 
-
 def memories(command: str) -> list[dict[str, Any]]:
     """Every memory of every project, as `csmd memories --json` tells them."""
     asked = [command, "memories", "--all-projects", "--all", "--json"]
@@ -48,7 +47,11 @@ def main() -> None:
     for place, row in enumerate(sample(rows, options.seed, options.number), 1):
         said = " ".join(row["text"].split())
         cut = said.replace("|", "&#124;").replace("<", "&lt;")
-        print(f"| {place} | {row['id'][:8]} | {cut[:110]} |  |  |" if options.markdown else f"{place} {row['id']} {row['authority'][0]} {said}")
+        print(
+            f"| {place} | {row['id'][:8]} | {cut[:110]} |  |  |"
+            if options.markdown
+            else f"{place} {row['id']} {row['authority'][0]} {said}"
+        )
 
 
 if __name__ == "__main__":

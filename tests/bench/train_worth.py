@@ -31,13 +31,8 @@ from csmd.model import StoredTurn
 RIDGE, FOLDS, ROUNDS = 60.0, 6, 25
 #: A feature that fewer units have is left out.
 RARE = 15
-GRID = {
-    "prompt": (0.35, 0.4, 0.45, 0.5),
-    "reply": (0.4, 0.45, 0.5, 0.55),
-    "reply_too": (0.65, 0.75, 0.85),
-    "further": (0.65, 0.7, 0.75),
-}
-MIDWAY = 0.6
+GRID = {"prompt": (0.4, 0.45, 0.5), "reply": (0.4, 0.45, 0.5, 0.55), "reply_too": (0.65, 0.75, 0.85)}
+MIDWAY, FURTHER = 0.6, 0.75
 #: Bars are the best by F1 among those with this precision when cross-validated: junk costs trust. And what a label of
 #: each importance counts for: an engineer would be annoyed if one of 3 were forgotten.
 PRECISION = 0.64
@@ -66,8 +61,7 @@ class Case:
     def learned(self) -> list[Option]:
         """The options that weights are fitted to: of the prompt and the reply."""
         pairs = zip(self.sources, self.by_source, strict=True)
-        learned = [option for source, options in pairs if source.role in ("prompt", "reply") for option in options]
-        return [option for option in learned if not option.leans]
+        return [option for source, options in pairs if source.role in ("prompt", "reply") for option in options]
 
 
 class Told(Worth):
@@ -171,8 +165,8 @@ def told_in(found: tuple[float, float, float, int]) -> str:
 
 def grid() -> Iterable[Bars]:
     """The bars that are tried."""
-    for prompt, reply, too, further in itertools.product(*GRID.values()):
-        yield Bars(prompt=prompt, reply=reply, reply_too=too, midway=MIDWAY, further=further)
+    for prompt, reply, too in itertools.product(*GRID.values()):
+        yield Bars(prompt=prompt, reply=reply, reply_too=too, midway=MIDWAY, further=FURTHER)
 
 
 def cross_validated(

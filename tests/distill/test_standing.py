@@ -68,7 +68,8 @@ def test_what_an_assistant_found_out_with_its_cause_is_kept(said: str) -> None:
 
 
 @pytest.mark.parametrize(
-    ("said", "kind"), [*((said, "user") for said in CHATTER_OF_USERS), *((said, "assistant") for said in CHATTER_OF_ASSISTANTS)]
+    ("said", "kind"),
+    [*((said, "user") for said in CHATTER_OF_USERS), *((said, "assistant") for said in CHATTER_OF_ASSISTANTS)],
 )
 def test_errands_pointers_and_lists_of_edits_are_not_kept(said: str, kind: TurnKind) -> None:
     assert chosen(said, kind) == []
@@ -95,7 +96,10 @@ def test_what_a_unit_leans_on_is_named(said: str, speaker: Speaker, what: str) -
         ("the price must include the tax, can you check where that is done?", "the price must include the tax"),
         ("one more thing, the board needs 5 V", "the board needs 5 V"),
         ("the loader only reads UTF-8 files, right?", "the loader only reads UTF-8 files"),
-        ("Can you change it? So I don't need to restart the board", "Can you change it? So I don't need to restart the board"),
+        (
+            "Can you change it? So I don't need to restart the board",
+            "Can you change it? So I don't need to restart the board",
+        ),
         ("I mean to say that prices are gross", "I mean to say that prices are gross"),
     ],
 )
@@ -104,7 +108,9 @@ def test_what_only_asks_is_cut_off_its_ends_and_its_sense_stays(said: str, left:
 
 
 def test_what_stands_in_for_a_better_unit_that_leans_must_be_worth_more() -> None:
-    good = "The worker restarts after every deploy, so the cache in `pricing.py` is cold for a minute and `quote` is slow."
+    good = (
+        "The worker restarts after every deploy, so the cache in `pricing.py` is cold for a minute and `quote` is slow."
+    )
     better = (
         "These options for `pricing.py` differ because `quote` reads the cache that the worker fills, so that"
         " a restart of the worker clears only one of them and the other still returns stale prices for a minute."

@@ -54,7 +54,9 @@ def test_a_commits_message_is_read_without_its_trailers(command: str, message: s
 def test_a_plan_that_was_turned_down_and_one_cut_in_its_middle_say_no_more_than_stands_there() -> None:
     given = json.dumps({"plan": PLAN}, separators=(",", ":"))
     assert claude_said.plan(given, "User has approved your plan.") == PLAN
-    assert claude_said.plan(given, "The user doesn't want to proceed with this tool use. The tool use was rejected") == ""
+    assert (
+        claude_said.plan(given, "The user doesn't want to proceed with this tool use. The tool use was rejected") == ""
+    )
     cut = text.both_ends(json.dumps({"plan": PLAN * 9}, separators=(",", ":")), limit=800, of="turn x")
     assert PLAN.startswith(claude_said.plan(cut, "ok")[:60]) and "[csmd" not in claude_said.plan(cut, "ok")
 
