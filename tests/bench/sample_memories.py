@@ -3,8 +3,8 @@
     csmd start && csmd import --no-vectors ../shared/eval/transcripts
     python tests/bench/sample_memories.py --seed $(git rev-parse HEAD) [--number 100] [--markdown]
 
-All memories are asked for; they are put into the order of sha256(seed + text) and the first are told. The text stands
-in for the id, which is made anew by every import. The same memories and seed give the same sample.
+All memories are asked for; they are put into the order of sha256(seed + text) and the first are told: by the text and
+not the id, so that the sample does not hang on how ids are made. The same memories and seed give the same sample.
 """
 
 from __future__ import annotations
