@@ -9,7 +9,8 @@ from hypothesis import example, given
 from hypothesis import strategies as st
 
 from csmd.distill import resolve
-from csmd.distill.resolve import MAX_CONTENT_WORDS, before_in, standalone, subject_of, told
+from csmd.distill.resolve import MAX_CONTENT_WORDS, before_in, standalone, subject_of
+from csmd.distill.telling import told
 from csmd.text import content_words
 
 TOLD = [

@@ -29,6 +29,7 @@ from csmd.store import (
     sessions,
     sizes,
     stream,
+    told,
     tombstones,
     touched,
     unheard,
@@ -172,6 +173,9 @@ HOT: dict[str, Any] = {
     "positions_written_since": lambda rows, _: cursors.positions_written_since(rows, 1, most=9),
     "close_provisional": lambda rows, given: reports.close_provisional(rows, before=given.at(400)),
     "stream_turns": lambda rows, _: journal.stream_turns(rows, 1, after=0, kinds=("user", "assistant")),
+    "calls that say something": lambda rows, _: told.calls(
+        rows, 1, after=0, tools=("Bash", "Task"), holding={"Bash": "git"}
+    ),
     "settle a place": lambda rows, given: projects.settle(rows, given.project(), now=""),
     "a place that is new": lambda rows, given: projects.recognised(rows, given.project("new")),
     "wall_around": lambda rows, _: projects.wall_around(rows, "/home/me/shop"),

@@ -57,8 +57,8 @@ def deed(tool: str, given: str) -> Deed | None:
     if kind == "todo":
         return Deed(kind, "", _entries(given))
     if kind == "task_state":
-        return Deed(kind, _field(given, name), (("", _field(given, "status") in DONE),))
-    subject = _field(given, name)
+        return Deed(kind, field(given, name), (("", field(given, "status") in DONE),))
+    subject = field(given, name)
     return Deed(kind, subject) if subject else None
 
 
@@ -90,7 +90,7 @@ def is_continued(summary: str) -> bool:
     return bool(_CONTINUED.match(summary))
 
 
-def _field(given: str, name: str) -> str:
+def field(given: str, name: str) -> str:
     """A string field of a stored input, also of one that was cut."""
     found = re.search(rf'"{name}":"((?:[^"\\\n]|\\.)*)', given)
     if not found:
