@@ -199,7 +199,7 @@ def _options(
             unit,
             features.features(unit, around),
             unit.first == unit.last and plain[unit.first],
-            standing.leaning(telling.told(unit.text), speaker, led=found[unit.first].leads),
+            standing.leaning(telling.told(unit.text), speaker),
         )
         for unit in units.units(found)
         if not any(plain[unit.first : unit.last + 1]) or _adds(unit, plain, around.tables)

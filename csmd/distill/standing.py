@@ -10,7 +10,6 @@ from __future__ import annotations
 
 import re
 
-from csmd.distill import resolve
 from csmd.distill.refused import Speaker
 
 
@@ -50,9 +49,6 @@ LEANS: tuple[tuple[str, str, re.Pattern[str]], ...] = (
         r"\b(?:in|to|of|from|into) (?:this|that) (?:section|paragraph|sentence|part|list|document|summary|text|message|draft|plan)\b"
         r"|\b(?:still )?reads? (?:like|as|for)\b|\bchange (?:it|this|that) to\b|\bbring (?:it|this|that)(?: part)? back\b"
         r"|\b(?:this|it) is now (?:repeated|duplicated)\b|\bthose (?:funcs?|functions?|methods?|files?|tests?|places?|lines?)\b")),
-    ("unseen work", "u", _re(
-        r"\b(?:the )?changes (?:you (?:did|made)|in this branch|here)\b.{0,60}$|\blook(?:ing)? at (?:the|these|this) (?:changes?|diff)\b.{0,80}"
-        r"\b(?:and|we)\b|\b(?:fix|do|add|use|apply|check) (?:this|that|it|the same) (?:here|there|too|as well)\b")),
     ("unseen list", "u", _re(r"\byour (?:proposed|suggested|last|previous|first|second|third|other) \w+")),
     ("printed", "u", _re(r"^[\w.-]{2,40}@[\w.-]{2,60}[ :]+[~/(]|[⎿❯]|\bUsage: \w+ ")),
     # What only the moment answers.
@@ -73,25 +69,9 @@ LEANS: tuple[tuple[str, str, re.Pattern[str]], ...] = (
     ("moment", "u", _re(
         rf"{_OPENS}(?:let['’]?s|we (?:can|should)) (?:pause|stop|summari[sz]e|continue|wait|start|see|take)\b|^\W{{0,3}}(?:stop|wait|pause|hold on)\b"
         r"|\b(?:so far|tomorrow|for a second|this time|last time|yesterday)\b|^\W{0,3}i (?:just|was able to)\b")),
-    ("errand", "u", _re(
-        rf"{_OPENS}(?:please )?(?:review|integrate|read|write down|summari[sz]e|sum up|rerun|re-run|try|look|go|continue|redo|undo|rewrite|reword"
-        r"|type|compare|investigate|explain|check)\b(?!.{0,300}\b(?:always|never|whenever|every time|each time|before (?:you|we|each|every|any)"
-        r"|because|don['’]t|should|must)\b)|\b(?:can|could) (?:you|we) (?:(?:please|also|maybe|now) ){0,2}(?:do|write|make|create) (?:another|a(?:n)? \w+ script|some)\b")),
-    ("errand", "u", _re(
-        rf"{_OPENS}(?:let['’]?s |please )?(?:add|write|create|fix|update|remove|rename|extend) (?:an?|the|some|more|another)? ?(?:unit |e2e |integration )?"
-        r"(?:tests?|test cases?|unused \w+|imports?|comments?|todos?)\b")),
-    ("moment", "a", _re(
-        r"^\W{0,3}(?:would|do|should|shall) (?:you|i|we)\b.{0,250}\?|\byou (?:can (?:check|verify|run|see|now|test|try|confirm)|may|might|could|['’]ll (?:need|want|see))\b|\byour (?:branch|next|ide|message|question|change)\b|\b(?:should be gone|left for (?:later|tomorrow)|ready for (?:review|you))\b"
-        r"|\bin your case\b|\b(?:branch|commits?) (?:now )?(?:includes?|are|is|was|were) .{0,80}\b(?:rebased|merged|pushed|ahead|up to date)\b|\bnext time you\b|\blet me know\b|\bwant (?:me )?to\b.{0,120}\?")),
     ("proposes", "a", _re(
         r"\bwe (?:should probably|could also|can also|might want)\b|\b(?:question|suggestions?|proposal|recommendation): |\bcould be (?:integrated"
         r"|improved|extracted|simplified|moved)\b|^\W{0,3}(?:optional|minor)\b|\bminor (?:cleanup|potential|issue|nit)\b|\boverall risk\b")),
-    ("unseen work", "a", _re(
-        r"\bin this (?:branch|pr|pull request|session|commit|file)\b|\bboth (?:places|functions|files|cases|methods|handlers|changes|fixes)\b"
-        r"|^\W{0,3}(?:the|this|that) comment\b|\b(?:comments?|docs?|documentation|readme) (?:should|needs? to) be updated\b")),
-    ("unseen work", "u", _re(
-        r"^(?!.{0,200}[`_/.]\w)\W{0,3}(?:[\w'’]+ ){0,7}(?:remote|remove|handle|change|do|fix|use|keep|add|move|make|drop|rename|call|need|prevent) (?:it|that|this|them)"
-        r"(?: (?:complete\w*|automatic\w*|from happening|here|there|again|to|from|in|at|and|for|like|too)\b|[,.!]|$).{0,70}$")),
     ("muses", "u", _re(r"\blet['’]?s (?:just )?(?:say|assume|imagine)\b|^\W{0,3}(?:can|could) you help me\b|\bcan you (?:check|look|try) again\b")),
     # What was done to files, and not why.
     ("examples", "a", _re(
@@ -100,21 +80,11 @@ LEANS: tuple[tuple[str, str, re.Pattern[str]], ...] = (
     ("tests", "a", _re(
         r"\b(?:the|this|each|both|all|new|existing) (?:\w+ ){0,2}(?:tests?|test cases?|subtests?)\b.{0,60}\b(?:verif\w+|covers?|ensures?|asserts?|now"
         r" (?:passes|uses|checks)|caught|catch\w*)\b|\bhelper functions?: |\btests? (?:updated|added|pass\w*)\b|\bto keep the test\b")),
-    ("done", "a", _re(
-        r"^\W{0,3}(?:address|apply|incorporate)\w* (?:\w+ )?(?:pr|review|feedback|comments)\b|^\W{0,3}looking at\b|^\W{0,3}(?:i(?:['’]ve| have)? (?:also |now |just )?)?(?:created|wrote|committed|pushed|ran|checked|verified|found|looked|reviewed|resolved|addressed"
-        r"|completed|finished|implemented)\b|^\W{0,3}the (?:\w+ ){0,2}(?:files?|changes?|commits?|docs?|plan) (?:was|were|has|have|is|are)\b|^\W{0,3}to address\b"
-        r"|\bmerge (?:conflict|brought)\b|\b(?:updated|fixed) (?:the )?(?:plan|branch)\b|\bwith 0 issues\b")),
 )
 # fmt: on
 
 _FIRST_EDIT = _re(rf"^\W{{0,3}}(?:[^.;:]{{2,120}}: )?(?:i(?:['’]ve| have)? (?:also |now )?)?{_EDITED}\b")
 _EDITS = _re(rf"(?:^|; |: |\. |\) - |`? - ){_EDITED}\b")
-#: A phrase that only says when, where or how: with nothing behind it that does something it is half a sentence.
-_PHRASE = _re(
-    r"^\W{0,3}(?:at|before|after|on|in|during|for|with|without|via|by|from|under|inside|when|while|using) [^,:;.?!]{2,160}(?:;|\W*$)"
-)
-#: A short row before others that names something and says nothing of it.
-_NO_VERB = re.compile(rf"^(?![^;]*(?: [-–—=] |: |→|\b{resolve.VERB}\b))[^;.!?]{{3,60}};", re.IGNORECASE)
 #: The items of a list that orders steps: each begins with what to do.
 _STEP = _re(
     r"^\W{0,3}(?:add|build|call|change|check|commit|compare|configure|convert|copy|create|delete|detect|document|export|extract|fetch|handle|import"
@@ -123,16 +93,8 @@ _STEP = _re(
 )
 
 
-_BECAUSE = _re(r"\b(?:because|since|so (?:that|we|it|they|you|the)|otherwise|must|cannot|can['’]t)\b")
-#: An entry of a list with its label.
-_LABELLED = re.compile(r"(?:\A|; )[^;:.]{2,45}?(?:: | [-–—] |: ?$)")
-
-
-def leaning(said: str, speaker: Speaker, *, led: bool = True) -> str:
-    """What makes a unit of what `speaker` said lean on something unseen; "" for one that stands by itself.
-
-    `led` tells whether what leads into a list stands before its entries.
-    """
+def leaning(said: str, speaker: Speaker) -> str:
+    """What makes a unit of what `speaker` said lean on something unseen; "" for one that stands by itself."""
     for name, speakers, pattern in LEANS:
         if speaker[0] in speakers and pattern.search(said):
             return name
@@ -140,10 +102,6 @@ def leaning(said: str, speaker: Speaker, *, led: bool = True) -> str:
         edits = _FIRST_EDIT.match(said)
         if (edits or len(_EDITS.findall(said)) > 1) and not _REASON.search(said):
             return "edits"
-        if _PHRASE.match(said) or (_NO_VERB.match(said) and not edits):
-            return "half"
-        if not led and len(_LABELLED.findall(said)) > 1 and not _BECAUSE.search(said):
-            return "loose list"
         rows = said.split("; ")
         if len(rows) > 1 and all(_STEP.match(row) for row in rows[:2]):
             return "steps"

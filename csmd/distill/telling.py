@@ -69,7 +69,7 @@ _SPEAKS_ON = _re(r"(?:it|this|that|they|these|those|he|she|then|otherwise|becaus
 #: What says the purpose or the consequence of the sentence before it.
 _FOLLOWS = _re(r"so (?:that|i|we|you|it)\b")
 _SPEAKS_OF = _re(r"\b(?:it|them|they|these|those)\b")
-_ABOUT = _re(r"(?:and )?(?:what|how) about (.{2,60})\?$")
+_ABOUT = _re(r"(?:and )?(?:what|how) about (\w.{1,60})\?$")
 
 
 def told(text: str) -> str:

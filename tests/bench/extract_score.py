@@ -98,7 +98,7 @@ def levers(sessions: list[Session], model: Worth) -> Iterator[tuple[str, list[di
     yield "at most one of a turn", as_memories(chosen(sessions, without(model, further=1.1)))
     with setting(extract, "PLAIN_VALUE", 9.0):
         yield "short plain sentences by the model only", as_memories(chosen(sessions, model))
-    with setting(standing, "leaning", lambda said, speaker, led=True: ""):
+    with setting(standing, "leaning", lambda said, speaker: ""):
         yield "units that lean are weighed as others", as_memories(chosen(sessions, model))
     with setting(extract, "WORKED", dict.fromkeys(extract.WORKED, (0, "further"))):
         yield "no plans, commits, reports and summaries", as_memories(chosen(sessions, model))

@@ -80,7 +80,6 @@ def test_errands_pointers_and_lists_of_edits_are_not_kept(said: str, kind: TurnK
     [
         ("for option 5 we should continue on the same branch", "user", "unseen list"),
         ("still reads as if we start a new branch always", "user", "unseen text"),
-        ("Before saving the cart; After the payment", "assistant", "half"),
         ("Renamed `a` to `b`; Moved `c`", "assistant", "edits"),
         ("Renamed `a` to `b` because the old name shadowed a builtin; Moved `c`", "assistant", ""),
         ("we should be using the strong types instead of strings wherever we can", "user", ""),
