@@ -14,8 +14,10 @@ from csmd.text import amount
 if TYPE_CHECKING:
     from rich.console import Console
 
-EVENTS = {"session_start": "at its start", "prompt": "with a prompt"}
+EVENTS = {"session_start": "at its start", "prompt": "with a prompt", "pre_compact": "before its compaction"}
 STATES = {
+    "checkpoint": "what the session stood at: `csmd checkpoint show ID` tells more",
+    "goal": "a goal: `csmd goal list` tells more",
     "gone": "a memory that was forgotten since",
     "hidden": "a memory behind a wall: ask from its own directory",
 }
