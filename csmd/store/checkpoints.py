@@ -111,10 +111,10 @@ def whole(rows: Rows, seq: int) -> None:
 def restore(rows: Rows, seq: int, *, at: str, session_id: str) -> None:
     """Has a session that starts next told a checkpoint: this one, or with "" the next of its project."""
     rows.run(
-        "update checkpoints set restored_at = :at, restored_for = :for where seq = :seq",
+        "update checkpoints set restored_at = :at, restored_for = :whom where seq = :seq",
         at=at,
         seq=seq,
-        **{"for": session_id},
+        whom=session_id,
     )
 
 
@@ -150,16 +150,16 @@ def to_tell(rows: Rows, *, project: int, session_id: str) -> Row | None:
         "k.restored_at <> '' and (k.restored_for = :session or (k.restored_for = '' and s.project_seq = :project)) "
         "and not exists (select 1 from injection_items i join injections n on n.seq = i.injection_seq "
         "where i.memory_id = k.id and n.at >= k.restored_at)",
-        order="k.restored_at",
+        by="k.restored_at",
         project=project,
         session=session_id,
     )
 
 
-def _first(rows: Rows, where: str, *, order: str = "k.at", **values: Any) -> Row | None:
+def _first(rows: Rows, where: str, *, by: str = "k.at", **values: Any) -> Row | None:
     found = rows.one(
         f"select {COLUMNS} from checkpoints k join sessions s on s.seq = k.session_seq where {where} "  # noqa: S608
-        f"order by {order} desc, k.seq desc limit 1",
+        f"order by {by} desc, k.seq desc limit 1",
         **values,
     )
     return None if found is None else Row(*found)
