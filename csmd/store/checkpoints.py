@@ -147,7 +147,7 @@ def to_tell(rows: Rows, *, project: int, session_id: str) -> Row | None:
     """The checkpoint that a session which starts in a project is to be told, restored last and told to nobody since."""
     return _first(
         rows,
-        "k.restored_at <> '' and (k.restored_for = :session or (k.restored_for = '' and s.project_seq = :project)) "
+        "k.restored_at <> '' and k.restored_at > '' and (k.restored_for = :session or (k.restored_for = '' and s.project_seq = :project)) "
         "and not exists (select 1 from injection_items i join injections n on n.seq = i.injection_seq "
         "where i.memory_id = k.id and n.at >= k.restored_at)",
         by="k.restored_at",

@@ -34,7 +34,7 @@ def _create(tools: Tools, rows: Rows, params: Params) -> dict[str, Any]:
         raise CsmdError(f"nothing is stored of the session {session.id}", hint="`csmd sync` takes in what is on disk")
     tools.steward.hint_of_hook(session.path)  # what its transcript has more is added
     tools.steward.poke()
-    made = tools.store.read(lambda fresh: _shown(fresh, _row(fresh, ident), tools.store.hash_key))
+    made = tools.store.write(lambda fresh: _shown(fresh, _row(fresh, ident), tools.store.hash_key))
     return {**made, "made": True}
 
 

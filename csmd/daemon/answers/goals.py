@@ -36,18 +36,19 @@ def _set(tools: Tools, rows: Rows, params: Params) -> dict[str, Any]:
     directory = redact(params["project"], Counter())
     place = stage_place.entering(rows, stage_place.identify(directory)) if session is None else None
 
-    def write(writing: Rows) -> tuple[str, bool]:
+    def write(writing: Rows) -> tuple[Goal, bool]:
         home = session.project_seq if session else 0
         if place is not None:
             home = projects.settle(writing, purging.permitted_place(writing, place, key=key), now=now).seq
-        return goals.add(
+        ident, new = goals.add(
             writing, project=home, session_id=session.id if session else "", text=body,
             authority="user" if by_person else "assistant", now=now,
         )  # fmt: skip
+        return next(one for one in goals.like(writing, ident) if one.id == ident), new
 
-    ident, new = tools.store.write(write)
-    (made,) = tools.store.read(lambda fresh: [one for one in goals.like(fresh, ident) if one.id == ident])
-    return {**_json(made, memory.roots(rows)), "new": new}
+    made, new = tools.store.write(write)
+    fresh = {made.project_seq: place.root} if place is not None else {}  # it may be as new as its goal
+    return {**_json(made, {**memory.roots(rows), **fresh}), "new": new}
 
 
 def _list(tools: Tools, rows: Rows, params: Params) -> dict[str, Any]:
