@@ -94,7 +94,7 @@ def raw(value: dict[str, Any], to_person: bool) -> None:
             show.print_text(out, f"{show.when(turn['at'])}  {who}  {turn['uuid']}", style="bold")
             show.print_text(out, turn["text"], indent=2)
         else:
-            click.echo(turn["text"])
+            click.echo(turn["text"], color=True)  # every byte of it
 
 
 def restored(value: dict[str, Any]) -> None:

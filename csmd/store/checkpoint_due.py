@@ -81,7 +81,7 @@ def awaiting(rows: Rows) -> list[Row]:
     found = rows.all(
         f"select {COLUMNS} from checkpoints k join sessions s on s.seq = k.session_seq "  # noqa: S608
         "left join cursors c on c.stage = 'distill' and c.subject = cast(s.seq as text) where k.awaits <> '' and k.awaits > '' "
-        "and k.awaits <> cast(s.turns as text) || ':' || cast(coalesce(c.position, 0) as text) order by k.seq"
+        "and k.awaits <> cast(s.turns as text) || ':' || cast(coalesce(c.position, 0) as text) order by k.awaits, k.seq"
     )
     return [Row(*row) for row in found]
 

@@ -729,5 +729,7 @@ def test_only_the_two_injecting_events_are_answered() -> None:
         found = claude.answer(name, "remember")
         assert bool(found) == (name in claude.INJECTING)
         assert claude.answer(name, "") == b""
-        if found:
+        if name in claude.PLAIN:
+            assert found == b"remember\n"
+        elif found:
             assert json.loads(found)["hookSpecificOutput"]["additionalContext"] == "remember"

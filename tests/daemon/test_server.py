@@ -214,7 +214,7 @@ def test_only_the_two_injecting_events_are_ever_answered_with_words(machine: Mac
             event, f"s-{event}", prompt=CORRECTION, last_assistant_message=PREFERENCE, source="startup"
         )
         assert answer[0] == "ok"
-        assert bool(answer[1]) == (event in ("SessionStart", "UserPromptSubmit")), event
+        assert bool(answer[1]) == (event in ("SessionStart", "UserPromptSubmit", "PreCompact")), event
 
 
 def test_the_hook_prints_what_the_daemon_answers(machine: Machine) -> None:

@@ -38,8 +38,8 @@ SHELL_SCRIPTS = {
     "prompt": "UserPromptSubmit",
     "session-end": "SessionEnd",
 }
-SILENT = ("Stop", "SubagentStop", "PreCompact", "SessionEnd")
-INJECTING = ("SessionStart", "UserPromptSubmit")
+SILENT = ("Stop", "SubagentStop", "SessionEnd")
+INJECTING = ("SessionStart", "UserPromptSubmit", "PreCompact")
 #: Of a session that was compacted: there no hook tells the user anything (tests/hooks/test_telling.py).
 BODY = b'{"session_id":"s","source":"compact","hook_event_name":"Stop"}\n'
 GREETING = b"\xff\0\0\0\0\0\0\0\x01\x7f\x03\0NULL" + bytes(48)
