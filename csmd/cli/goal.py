@@ -6,6 +6,7 @@ import click
 
 from csmd.cli import show_checkpoint
 from csmd.cli.ask import ask, here, json_option, looking, out, person_is_there, project_options
+from csmd.config import assistant_session
 
 
 @click.group()
@@ -21,7 +22,8 @@ def goal() -> None:
 def set_(text: str, session: str, project: str | None, as_json: bool) -> None:
     """Declare a goal. Typed in a terminal it is yours; else your assistant's, and told in its own session only."""
     by_person = person_is_there()
-    found = ask("csm_goal_set", text=text, **looking(project), session=session, by_person=by_person)
+    its = session or ("" if by_person else assistant_session()[1])
+    found = ask("csm_goal_set", text=text, **looking(project), session=its, by_person=by_person)
     out(found, as_json, show_checkpoint.goal)
 
 

@@ -31,7 +31,7 @@ Why = Literal["compaction", "asked"]
 #: Compactions in one step, and events looked at for those that were announced since.
 BATCH, EVENTS = 5, 500
 #: A session of so many turns is read while a hook waits; of a longer one what is stored is told as it is.
-READ_AT_ONCE = 1500
+READ_AT_ONCE = 600
 #: Of a session that has gone on so far since, a checkpoint no longer says where it stands.
 MOST_BEHIND = 100
 GOALS_HEADING, GOALS_WEIGHT = "Goals", 1.6

@@ -51,10 +51,10 @@ def test_a_checkpoint_on_demand_is_shown_as_it_was_stored_and_restored_for_one_s
     assert made["made"] and made["note"] == "before lunch" and made["why"] == "asked"
     eventually(lambda: daemon.call("csm_checkpoint_show", id=made["id"])["captured"] == 3)
     stored = [turn["text"] for turn in daemon.call("csm_session_transcript", id="s1")["conversation"]]
-    raw = daemon.csmd("checkpoint", "show", made["id"][:6], "--raw", "--json")["raw"]
+    raw = daemon.call("csm_checkpoint_show", id=made["id"][:6], raw=True)["raw"]
     assert [turn["text"] for turn in raw] == stored
     assert daemon.csmd("checkpoint", "show", made["id"], "--raw") == "".join(f"{said}\n" for said in stored)
-    shown = daemon.csmd("checkpoint", "restore", made["id"], "--json")
+    shown = daemon.call("csm_checkpoint_restore", id=made["id"])
     assert told(daemon, "fresh", "startup").startswith(shown["text"])
     assert "csmd-checkpoint" not in told(daemon, "fresher", "startup")
 
@@ -63,14 +63,17 @@ def test_a_goal_is_an_assistants_where_nobody_types_and_a_persons_is_not_an_assi
     project = str(daemon.project)
     theirs = daemon.csmd("goal", "set", "Rewrite everything", "--json")
     assert theirs["authority"] == "assistant" and "Rewrite" not in told(daemon, "g1", "startup")
+    done = daemon.run("goal", "set", "Keep the zone", "--json", CLAUDE_CODE_SESSION_ID="s1")
+    assert json.loads(done.stdout)["session_id"] == "s1" and "- Keep the zone (" in told(daemon, "s1", "clear")
+    daemon.call("csm_goal_done", id=json.loads(done.stdout)["id"])
     mine = daemon.call("csm_goal_set", text="Ship the parser", project=project, by_person=True)
     assert "- Ship the parser (" in told(daemon, "g2", "startup")
     assert daemon.run("goal", "done", mine["id"]).returncode == 1
-    assert daemon.csmd("goal", "done", theirs["id"], "--json")["changed"]
+    assert daemon.call("csm_goal_done", id=theirs["id"])["changed"]
     daemon.call("csm_goal_done", id=mine["id"], by_person=True)
     assert "Ship the parser" not in told(daemon, "g3", "startup")
-    assert [one["text"] for one in daemon.csmd("goal", "list", "--json")["goals"]] == []
-    assert len(daemon.csmd("goal", "list", "--done", "--json")["goals"]) == 2
+    assert [one["text"] for one in daemon.call("csm_goal_list", project=project)["goals"]] == []
+    assert len(daemon.call("csm_goal_list", project=project, done=True)["goals"]) == 3
 
 
 SCREENS = (
