@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from typing import Any
 
 import pytest
 from machine import Machine, eventually, temporary_directory
 
+from csmd.cli import show_checkpoint
 from csmd.recall import checkpoint
 
 ASKED = "Please fix the date parser in dates.py, it loses the time zone when a string has no offset"
@@ -57,6 +58,11 @@ def test_a_checkpoint_on_demand_is_shown_as_it_was_stored_and_restored_for_one_s
     shown = daemon.call("csm_checkpoint_restore", id=made["id"])
     assert told(daemon, "fresh", "startup").startswith(shown["text"])
     assert "csmd-checkpoint" not in told(daemon, "fresher", "startup")
+    other = daemon.root / "other"
+    other.mkdir()
+    daemon.event("UserPromptSubmit", "elsewhere", cwd=str(other), prompt="what is done here is another matter")
+    refused = daemon.run("checkpoint", "restore", made["id"], "--session", "elsewhere")
+    assert refused.returncode == 1 and "another project" in refused.stderr
 
 
 def test_a_goal_is_an_assistants_where_nobody_types_and_a_persons_is_not_an_assistants_to_end(daemon: Machine) -> None:
@@ -76,22 +82,27 @@ def test_a_goal_is_an_assistants_where_nobody_types_and_a_persons_is_not_an_assi
     assert len(daemon.call("csm_goal_list", project=project, done=True)["goals"]) == 3
 
 
-SCREENS = (
-    ("checkpoint", "list"),
-    ("checkpoint", "show", "k"),
-    ("checkpoint", "restore", "k"),
-    ("goal", "list", "--done"),
-)
+SCREENS: dict[str, tuple[str, dict[str, Any], Callable[[Any], None]]] = {
+    "list": ("csm_checkpoint_list", {}, show_checkpoint.listing),
+    "show": ("csm_checkpoint_show", {"id": "k"}, show_checkpoint.one),
+    "raw": ("csm_checkpoint_show", {"id": "k", "raw": True}, lambda value: show_checkpoint.raw(value, True)),
+    "restore": ("csm_checkpoint_restore", {"id": "k"}, show_checkpoint.restored),
+    "goals": ("csm_goal_list", {"done": True}, show_checkpoint.goals),
+}
 
 
-@pytest.mark.parametrize("words", SCREENS, ids=" ".join)
-def test_what_people_see_fits_a_terminal(daemon: Machine, words: tuple[str, ...]) -> None:
+@pytest.mark.parametrize("name", SCREENS)
+def test_what_people_see_fits_a_terminal(
+    daemon: Machine, name: str, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("COLUMNS", "80")
     daemon.call("csm_goal_set", text="word " * 60, project=str(daemon.project), by_person=True)
-    listed = daemon.call("csm_checkpoint_list")["checkpoints"] or [
-        daemon.call("csm_checkpoint_create", session="s1", note="x " * 90)
-    ]
-    shown = daemon.csmd(*(listed[0]["id"] if word == "k" else word for word in words))
+    made = daemon.call("csm_checkpoint_create", session="s1", note="x " * 90)
+    tool, params, show = SCREENS[name]
+    show(daemon.call(tool, **{key: made["id"] if value == "k" else value for key, value in params.items()}))
+    shown = capsys.readouterr().out
     assert shown and all(len(line.rstrip()) <= 80 for line in shown.splitlines()), shown
+    assert "\x1b" not in shown, "nothing that was said steers the terminal"
 
 
 @pytest.mark.parametrize(

@@ -66,7 +66,12 @@ def _show(tools: Tools, rows: Rows, params: Params) -> dict[str, Any]:
 
 def _restore(tools: Tools, rows: Rows, params: Params) -> dict[str, Any]:
     row, now = _one(rows, params), now_iso()
-    session = _session(rows, params).id if params["session"] else ""
+    named = _session(rows, params) if params["session"] else None
+    if named is not None and named.project_seq != row.project_seq:  # a wall may stand between the two
+        raise BadInput(
+            f"{row.id} is of another project than the session {named.id}", hint="restore it without --session"
+        )
+    session = named.id if named else ""
     tools.store.write(lambda writing: checkpoints.restore(writing, row.seq, at=now, session_id=session))
     return {**_shown(rows, row, tools.store.hash_key), "restored_at": now, "restored_for": session}
 
