@@ -724,7 +724,7 @@ def test_a_turn_is_reported_only_by_events_with_words() -> None:
         assert claude.event_turn(silent) is None
 
 
-def test_only_the_two_injecting_events_are_answered() -> None:
+def test_only_events_that_inject_are_answered() -> None:
     for name in claude.EVENTS.values():
         found = claude.answer(name, "remember")
         assert bool(found) == (name in claude.INJECTING)
