@@ -154,6 +154,8 @@ class Settings:
     """Words of your own that are taken out like secrets, written as they stand; at least four characters each."""
     storage_tool_output_days: int = 90
     """Days after which the text of tool calls and results is dropped; 0 keeps it. Conversation is never dropped."""
+    checkpoint_keep_days: int = 180
+    """Days after which a checkpoint goes with the turns that it has copied; 0 keeps them."""
     storage_max_mb: int = 2000
     """Megabytes that the database may use before the oldest tool output is dropped; 0 for no limit."""
     backup_keep: int = 5
@@ -379,16 +381,14 @@ def lasting_interpreter(base: str, *, venv: str) -> str:
     return os.path.realpath(base)
 
 
-#: onnxruntime reports its starts to its maker, and keeps a device id in the user's cache, unless it is told not to;
-#: the hub's client counts downloads.
+#: onnxruntime reports its starts and keeps a device id, the hub's client counts downloads, unless they are told not to.
 SILENT = {"ORT_DISABLE_TELEMETRY": "1", "HF_HUB_DISABLE_TELEMETRY": "1", "DO_NOT_TRACK": "1"}
 
 
 def has_desktop(env: Mapping[str, str] | None = None) -> bool:
     """Whether somebody sits before a desktop to whom a notice could be shown."""
     env = os.environ if env is None else env
-    marks = ("DISPLAY", "WAYLAND_DISPLAY", "DBUS_SESSION_BUS_ADDRESS")
-    return sys.platform == "darwin" or any(env.get(name) for name in marks)
+    return sys.platform == "darwin" or any(map(env.get, ("DISPLAY", "WAYLAND_DISPLAY", "DBUS_SESSION_BUS_ADDRESS")))
 
 
 def child_environment() -> dict[str, str]:

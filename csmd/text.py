@@ -309,9 +309,14 @@ def _spots(folded: str, term: str) -> list[int]:
     return found
 
 
+def visible(text: str) -> str:
+    """`text` without what a reader does not see: control characters that steer a terminal, marks that turn a line around."""
+    return _UNSEEN.sub("", text)
+
+
 def defuse(text: str) -> str:
     """`text` as it may stand inside csmd's fence: no tag that csmd or its host would take for its own, nothing unseen."""
-    return _TAG.sub(_defused, _UNSEEN.sub("", text))
+    return _TAG.sub(_defused, visible(text))
 
 
 def _defused(tag: re.Match[str]) -> str:

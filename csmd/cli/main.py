@@ -39,6 +39,8 @@ SUBJECTS: dict[str, str] = {
     "privacy": "forget scan",
     "session": "session",
     "self_model": "self",
+    "checkpoint": "checkpoint",
+    "goal": "goal",
     "project": "project",
     "context": "context memdir",
     "upkeep": "backup restore repair",

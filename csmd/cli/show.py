@@ -208,7 +208,7 @@ def print_text(out: Console, text: str, *, head: str = "", indent: int = 0, most
 
     beside = " " * indent + head
     width = max(out.width - cell_len(beside), MIN_WIDTH)
-    found = [part.plain.rstrip() for line in text.splitlines() for part in Text(line).wrap(out, width)]
+    found = [part.plain.rstrip() for line in texts.visible(text).splitlines() for part in Text(line).wrap(out, width)]
     lines = [line for line in found if line]
     if most and len(lines) > most:
         lines = [*lines[: most - 1], "…"]

@@ -14,8 +14,15 @@ from csmd.text import amount
 if TYPE_CHECKING:
     from rich.console import Console
 
-EVENTS = {"session_start": "at its start", "prompt": "with a prompt", "tool_failure": "when a tool failed"}
+EVENTS = {
+    "session_start": "at its start",
+    "prompt": "with a prompt",
+    "tool_failure": "when a tool failed",
+    "pre_compact": "before its compaction",
+}
 STATES = {
+    "checkpoint": "what the session stood at: `csmd checkpoint show ID` tells more",
+    "goal": "a goal: `csmd goal list` tells more",
     "gone": "what was forgotten since",
     "hidden": "a memory behind a wall: ask from its own directory",
 }

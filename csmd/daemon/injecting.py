@@ -10,7 +10,7 @@ from csmd.capture import stage as capture
 from csmd.config import Config
 from csmd.model import Brief, Event
 from csmd.recall import stage as recall
-from csmd.recall import stage_brief, stage_failure, stage_file, stage_prompt
+from csmd.recall import stage_brief, stage_checkpoint, stage_failure, stage_file, stage_prompt
 from csmd.store import context
 from csmd.store.sqlite import Rows
 
@@ -22,17 +22,22 @@ QUERY_VECTOR_S = 0.12
 
 
 def compose(rows: Rows, config: Config, tools: Tools, event: Event, left_s: float) -> tuple[Brief, int]:
-    """What a session's start, a prompt or a failure is told, and the project whose row it is; `left_s` until nobody waits."""
+    """What an event's session is told, and the project whose row it is; `left_s` until nobody waits."""
     settings = config.settings
     start = capture.started_in(Path(event.transcript_path)) if event.transcript_path else ""
     places = recall.scopes(rows, event.cwd, start=start)
     if event.name == "session_start":
-        brief = stage_brief.session_brief(
-            rows, places=places, session_id=event.session_id, max_tokens=settings.brief_max_tokens
-        )
+
+        def brief(room: int) -> Brief:
+            return stage_brief.session_brief(rows, places=places, session_id=event.session_id, max_tokens=room)
+
+        key, room = tools.store.hash_key, settings.brief_max_tokens
+        opened = stage_checkpoint.opening(rows, event, places, key=key, max_tokens=room, brief=brief)
         # After a compaction, and on resume: what is known of the files that it was at.
         files = stage_file.block(rows, places=places, session_id=event.session_id, named="")
-        return stage_file.together(brief, files, max_tokens=settings.brief_max_tokens), places[0]
+        return stage_file.together(opened, files, max_tokens=room), places[0]
+    if event.name == "pre_compact":
+        return stage_checkpoint.instructions(rows, event, places), places[0]
     if event.failure is not None:
         failed = stage_failure.failure_recall(
             rows,
@@ -43,7 +48,7 @@ def compose(rows: Rows, config: Config, tools: Tools, event: Event, left_s: floa
         )
         return failed, places[0]
     patience = min(QUERY_VECTOR_S, left_s / 2)
-    brief = stage_prompt.prompt_recall(
+    recalled = stage_prompt.prompt_recall(
         rows,
         places=places,
         session_id=event.session_id,
@@ -54,7 +59,7 @@ def compose(rows: Rows, config: Config, tools: Tools, event: Event, left_s: floa
         embed=tools.query_vector(deadline_s=patience, start=False),
     )
     files = stage_file.block(rows, places=places, session_id=event.session_id, named=event.text)
-    return stage_file.together(brief, files, max_tokens=settings.recall_max_tokens), places[0]
+    return stage_file.together(recalled, files, max_tokens=settings.recall_max_tokens), places[0]
 
 
 def note(rows: Rows, receipt: str, event: Event, brief: Brief, project: int, *, key: bytes) -> None:

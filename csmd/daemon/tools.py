@@ -12,7 +12,9 @@ from typing import Any
 from csmd.config import Config
 from csmd.daemon.answers import (
     beliefs,
+    checkpoints,
     errors,
+    goals,
     habits,
     instructions,
     looking_on,
@@ -100,6 +102,8 @@ TOOLS: dict[str, Tool] = {
     **sessions.TOOLS,
     **session_files.TOOLS,
     **self_model.TOOLS,
+    **checkpoints.TOOLS,
+    **goals.TOOLS,
     **projects.TOOLS,
     **instructions.TOOLS,
     **work.TOOLS,

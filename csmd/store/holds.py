@@ -28,6 +28,10 @@ TEXT_COLUMNS: frozenset[tuple[str, str]] = frozenset(
         ("digests", "text"),
         ("digest_items", "text"),
         ("session_links", "about"),
+        ("checkpoints", "note"),
+        ("checkpoint_items", "text"),
+        ("checkpoint_raw_captures", "text"),
+        ("goals", "text"),
         ("self_capabilities", "why"),
         ("belief_changes", "before"),
         ("belief_changes", "after"),
@@ -89,6 +93,12 @@ STRUCTURE: dict[str, frozenset[str]] = {
     "digest_items": frozenset({"kind", "uuid", "state"}),
     "session_links": frozenset({"kind", "rule"}),
     "session_link_evidence": frozenset({"uuid"}),
+    "checkpoints": frozenset(
+        {"id", "why", "summary_uuid", "asked_at", "at", "awaits", "restored_at", "restored_for"}
+    ),
+    "checkpoint_items": frozenset({"kind", "uuid", "state"}),
+    "checkpoint_raw_captures": frozenset({"uuid", "kind", "tool", "at"}),
+    "goals": frozenset({"id", "session_id", "authority", "created_at", "done_at"}),
     "self_capabilities": frozenset({"capability", "outcome", "uuid", "at"}),
     "self_continuity": frozenset({"host", "version", "model", "since", "until"}),
     "answers": frozenset({"id", "item", "answer", "made", "was", "at", "undone_at"}),

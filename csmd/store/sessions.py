@@ -9,7 +9,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 
 from csmd.model import SaidTurn
-from csmd.store import digests, vectors
+from csmd.store import checkpoints, digests, vectors
 from csmd.store.sqlite import Rows
 
 #: In the order of Session's fields.
@@ -228,6 +228,7 @@ def withdraw(rows: Rows, path: str, uuid: str) -> bool:
     if seq is None:
         return False
     digests.take_back(rows, int(seq))
+    checkpoints.take_back(rows, int(seq))
     vectors.delete_for(rows, "turn", int(seq))
     rows.run("delete from turns where seq = :seq", seq=seq)
     return True

@@ -12,11 +12,14 @@ import pytest
 
 from csmd.store import (
     beliefs,
+    checkpoint_due,
+    checkpoints,
     context,
     counts,
     cursors,
     events,
     failures,
+    goals,
     gotchas,
     instructions,
     journal,
@@ -162,6 +165,32 @@ def _gotchas(rows: Rows, given: Given) -> None:
     gotchas.forget_turn(rows, 1, "l1")
 
 
+def _checkpoints(rows: Rows, given: Given) -> None:
+    session = rows.value("select min(seq) from sessions")
+    row = checkpoints.Row(0, "k1", session, "s1", 1, "compaction", "", given.now, 1, given.now, "1:0", "", "", "")
+    checkpoints.put(rows, row, [("goal", "t", "l1", "", 1)], [("l1", "user", "", given.now, "yes")])
+    checkpoints.restore(rows, 1, at=given.now, session_id="")
+    checkpoint_due.heard(rows, after=0, limit=9)
+    checkpoint_due.summaries(rows, after=0, limit=9)
+    checkpoint_due.is_summarised(rows, session, since=given.now)
+    checkpoint_due.awaiting(rows)
+    checkpoint_due.about(rows, session)
+    checkpoint_due.by_id(rows, "s1")
+    checkpoint_due.last_turns(rows, session, upto=9)
+    checkpoint_due.later(rows, session, upto=0, until=given.at(400))
+    checkpoints.of_summary(rows, session, "l1")
+    checkpoints.pending(rows, session)
+    checkpoints.latest(rows, "s1")
+    checkpoints.to_tell(rows, project=1, session_id="s1")
+    checkpoints.pieces(rows, 1)
+    checkpoints.raw(rows, 1)
+    goals.add(rows, project=1, session_id="s1", text="t", authority="user", now=given.now)
+    goals.open_ones(rows, projects=[0, 1], session_id="s1")
+    checkpoints.take_back(rows, 1)
+    goals.clear_session(rows, "s1")
+    checkpoints.clear(rows, session)
+
+
 INSTRUCTED = [instructions.Instruction(path="/p/CLAUDE.md", kind="Project", root="/p", text="t", text_hash="h")]
 #: What runs for every hook, step of the steward, brief, search and forgetting.
 HOT: dict[str, Any] = {
@@ -229,6 +258,7 @@ HOT: dict[str, Any] = {
     "stream positions": lambda rows, _: stream.positions(rows),
     "stream": lambda rows, _: [stream.after(rows, kind, 0, projects=[1], limit=9) for kind in stream.KINDS],
     "gotchas": _gotchas,
+    "checkpoints": _checkpoints,
     "stream of all": lambda rows, _: [stream.latest(rows, kind, projects=None, limit=9) for kind in stream.KINDS],
 }
 

@@ -16,6 +16,8 @@ if TYPE_CHECKING:
     from csmd.daemon.tools import Tools
 
 MOST = 100
+#: What is told besides memories, by how its id begins; one of "" is of a checkpoint that was not stored yet.
+BESIDE_MEMORIES = {"": "checkpoint", "k": "checkpoint", "g": "goal"}
 
 
 def _show(tools: Tools, rows: Rows, params: Params) -> dict[str, Any]:
@@ -69,9 +71,11 @@ def _shown(rows: Rows, receipt: Receipt, seen: list[int] | None) -> dict[str, An
 
 
 def _item(rows: Rows, ident: str, score: float, reason: str, seen: list[int] | None) -> dict[str, Any]:
-    """One memory or error that was told, as it is now; `state` is gone when it was forgotten since, hidden behind a wall."""
-    memory = memories.by_id(rows, ident)
+    """One thing that was told, as it is now; `state` is gone when it was forgotten since, hidden behind a wall."""
     base = {"id": ident, "score": score, "reason": reason}
+    if ident[:1] in BESIDE_MEMORIES:
+        return {**base, "state": BESIDE_MEMORIES[ident[:1]], "text": ""}
+    memory = memories.by_id(rows, ident)
     error = failures.by_id(rows, ident, seen) if memory is None else None
     if error is not None:
         said = f"{error.command}: {error.message}"

@@ -657,3 +657,68 @@ create table self_continuity (
   since text not null,
   until text not null
 );
+
+-- What a session stood at, before a compaction or when somebody asked for it; its words are copies of its turns'.
+create table checkpoints (
+  seq integer primary key autoincrement,
+  id text not null unique,
+  session_seq integer not null references sessions (seq),
+  -- compaction, or asked for by a person or an assistant.
+  why text not null,
+  -- The turn with the summary of its compaction; '' for none, or while it was not read.
+  summary_uuid text not null default '',
+  -- When a hook or somebody asked for it; '' where only the transcript told of the compaction.
+  asked_at text not null default '',
+  -- How far it goes: the last turn's place and time.
+  upto integer not null,
+  at text not null,
+  -- Turns and distilled turns of its session when it was made, while more may come that belongs to it; '' when whole.
+  awaits text not null default '',
+  note text not null default '',
+  -- When somebody asked that the next session be told it, and which ('' for the next of its project).
+  restored_at text not null default '',
+  restored_for text not null default ''
+);
+create index checkpoints_by_session on checkpoints (session_seq, at);
+create index checkpoints_awaiting on checkpoints (awaits) where awaits <> '';
+create index checkpoints_restored on checkpoints (restored_at) where restored_at <> '';
+create table checkpoint_items (
+  seq integer primary key autoincrement,
+  checkpoint_seq integer not null references checkpoints (seq) on delete cascade,
+  kind text not null,
+  text text not null,
+  uuid text not null,
+  state text not null,
+  amount integer not null
+);
+create index checkpoint_items_by_checkpoint on checkpoint_items (checkpoint_seq);
+create index checkpoint_items_by_uuid on checkpoint_items (uuid);
+-- The last turns before it as they were stored: here they outlive the dropping of tool output.
+create table checkpoint_raw_captures (
+  seq integer primary key autoincrement,
+  checkpoint_seq integer not null references checkpoints (seq) on delete cascade,
+  uuid text not null,
+  kind text not null,
+  tool text not null,
+  at text not null,
+  text text not null
+);
+create index checkpoint_raw_captures_by_checkpoint on checkpoint_raw_captures (checkpoint_seq);
+create index checkpoint_raw_captures_by_uuid on checkpoint_raw_captures (uuid);
+-- Summaries are few among the turns, and each tells of a compaction.
+create index turns_of_summaries on turns (seq) where kind = 'summary';
+
+-- What a person, or an assistant, said a project or one session (session_id) is for; `origin_seq` as in memories.
+create table goals (
+  seq integer primary key autoincrement,
+  id text not null unique,
+  project_seq integer not null references projects (seq),
+  origin_seq integer not null default 0,
+  session_id text not null default '',
+  text text not null,
+  authority text not null,
+  created_at text not null,
+  done_at text not null default ''
+);
+create index goals_by_project on goals (project_seq, done_at);
+create index goals_by_session on goals (session_id);
