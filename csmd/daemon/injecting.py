@@ -7,10 +7,11 @@ from typing import TYPE_CHECKING
 
 from csmd import text
 from csmd.capture import stage as capture
+from csmd.capture.hosts import claude_windows
 from csmd.config import Config
 from csmd.model import Brief, Event
+from csmd.recall import bracket, stage_brief, stage_prompt
 from csmd.recall import stage as recall
-from csmd.recall import stage_brief, stage_prompt
 from csmd.store import context
 from csmd.store.sqlite import Rows
 
@@ -27,10 +28,14 @@ def compose(rows: Rows, config: Config, tools: Tools, event: Event, left_s: floa
     start = capture.started_in(Path(event.transcript_path)) if event.transcript_path else ""
     places = recall.scopes(rows, event.cwd, start=start)
     if event.name == "session_start":
-        brief = stage_brief.session_brief(
-            rows, places=places, session_id=event.session_id, max_tokens=settings.brief_max_tokens
-        )
+        most = settings.brief_max_tokens
+        if event.source == "compact":
+            model, used = context.before(rows, event.session_id)
+            most = bracket.at_compaction(used, claude_windows.window(model, used)).restored_tokens(most)
+        brief = stage_brief.session_brief(rows, places=places, session_id=event.session_id, max_tokens=most)
         return brief, places[0]
+    model, used = context.filled(rows, event.session_id)
+    policy = bracket.POLICY[bracket.of(used, claude_windows.window(model, used))]
     patience = min(QUERY_VECTOR_S, left_s / 2)
     brief = stage_prompt.prompt_recall(
         rows,
@@ -38,7 +43,7 @@ def compose(rows: Rows, config: Config, tools: Tools, event: Event, left_s: floa
         session_id=event.session_id,
         prompt=event.text,
         floor=settings.recall_floor,
-        max_tokens=settings.recall_max_tokens,
+        max_tokens=policy.recall_tokens(settings.recall_max_tokens),
         max_items=settings.recall_max_items,
         embed=tools.query_vector(deadline_s=patience, start=False),
     )

@@ -13,6 +13,7 @@ from csmd.config import Config
 from csmd.daemon.answers import (
     beliefs,
     errors,
+    filling,
     habits,
     instructions,
     looking_on,
@@ -107,6 +108,7 @@ TOOLS: dict[str, Tool] = {
     **upkeep.TOOLS,
     **receipts.TOOLS,
     **errors.TOOLS,
+    **filling.TOOLS,
     **state.TOOLS,
     **probe.TOOLS,
     **looking_on.TOOLS,

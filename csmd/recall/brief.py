@@ -21,7 +21,7 @@ from csmd.recall.compose import Block, Note
 LIMIT_UNITS = ANSWER_LIMIT_UNITS
 #: Characters of a memory on a prompt, and at a start, where many stand beside each other.
 ITEM_CHARACTERS = 400
-START_CHARACTERS = 300
+START_CHARACTERS = 240
 TWIN_OVERLAP = choose.TWIN_OVERLAP
 RECENCY_MOST = 0.10
 
@@ -52,12 +52,12 @@ def _section(
 # fmt: off
 #: The first that fits takes a memory. Shares may add up to more than 1: what one section leaves another takes.
 SECTIONS: tuple[Section, ...] = (
-    _section("Corrections the user made", "correction", weight=1.3, share=0.25, stays=10),
-    _section("Habits, counted over sessions", "behavioral", origin="inferred", weight=0.9, share=0.10, stays=5),
-    _section("How the user works", "behavioral", "preference", weight=1.1, share=0.20, stays=5.5),
-    _section("Decisions and conventions", "epistemic behavioral", "decision constraint convention procedure", weight=1.05, share=0.35, stays=7),
-    _section("Known gotchas", "epistemic", "gotcha", weight=1.2, share=0.30, stays=8),
-    _section("Facts", "epistemic behavioral", weight=0.85, share=0.15, stays=6),
+    _section("Corrections the user made", "correction", weight=1.3, share=0.45, stays=10),
+    _section("Habits, counted over sessions", "behavioral", origin="inferred", weight=2.0, share=0.08, stays=5),
+    _section("How the user works", "behavioral", "preference", weight=1.5, share=0.20, stays=5.5),
+    _section("Decisions and conventions", "epistemic behavioral", "decision constraint convention procedure", weight=1.1, share=0.45, stays=7),
+    _section("Known gotchas", "epistemic", "gotcha", weight=1.2, share=0.45, stays=8),
+    _section("Facts", "epistemic behavioral", weight=0.75, share=0.15, stays=6),
     _section("People", "relational", weight=0.9, share=0.10, stays=6),
     _section("Still open", "promissory", weight=0.9, share=0.15, stays=6.5),
 )
@@ -147,7 +147,7 @@ def line(memory: Memory) -> str:
 
 def note(memory: Memory, said: str, *, score: float = 1.0, reason: str = "") -> Note:
     """A memory as a start is told it: what of it tells something, its date and its id."""
-    body = text.cut(said, START_CHARACTERS)
+    body = indicative.shortened(said, START_CHARACTERS)
     reason = reason or SECTIONS[section_of(memory)].heading
     return Note(id=memory.id, text=body, tail=f"{memory.confirmed_at[:10]}, {memory.id}", score=score, reason=reason)
 
@@ -164,7 +164,9 @@ def compose(
 
     `known` says whether the assistant is told a statement anyway; `fading` are promises to ask about this once.
     """
-    asked = [note(one, said, reason=FADING[0]) for one in fading if (said := indicative.stated(one)) and not known(said)]
+    asked = [
+        note(one, said, reason=FADING[0]) for one in fading if (said := indicative.stated(one)) and not known(said)
+    ]
     extra = [
         _block(GOALS, beside.goals), _block(ENDED, beside.ended), _block(LEFT, beside.left), _block(FADING, asked),
     ]  # fmt: skip

@@ -73,3 +73,16 @@ def tells(sentence: str, speaker: refused.Speaker) -> bool:
     if _ASKS.search(sentence) or refused.refusal(sentence, speaker):
         return False
     return speaker != "user" or not _ERRAND.match(sentence) or bool(_STANDS.search(sentence))
+
+
+def shortened(said: str, limit: int) -> str:
+    """`said` within `limit` characters: as many whole sentences as fit, where they are at least half of that."""
+    if len(said) <= limit:
+        return said
+    kept = ""
+    for sentence in text.sentences(said):
+        longer = f"{kept} {sentence}".strip()
+        if len(longer) > limit:
+            break
+        kept = longer
+    return kept if len(kept) >= limit // 2 else text.cut(said, limit)
