@@ -138,6 +138,8 @@ class Settings:
     """Make memories of candidates that are sure enough; off: they wait, and `csmd promote` makes them on demand."""
     stages_inject: bool = True
     """Print the brief and recalls into sessions; off: capture and search go on."""
+    stages_advisory: bool = False
+    """Add the living state to briefs: what was counted lately and is not settled, labelled as a preview."""
     embed_model: str = "sentence-transformers/all-MiniLM-L6-v2"
     """Which installed embedding model to use; `csmd model fetch` or `csmd model add` installs one."""
     embed_idle_s: int = 300

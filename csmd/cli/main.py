@@ -13,8 +13,8 @@ from typing import Any, NoReturn
 import click
 
 import csmd
-from csmd.cli import ask as asking
 from csmd.cli import (
+    advisory,
     beliefs,
     believing,
     candidates,
@@ -38,6 +38,7 @@ from csmd.cli import (
     upkeep,
     why,
 )
+from csmd.cli import ask as asking
 from csmd.cli import config as configuring
 from csmd.cli import context as instructing
 from csmd.cli import project as projects
@@ -65,6 +66,7 @@ SUBJECTS = (
     privacy,
     session,
     self_model,
+    advisory,
     projects,
     instructing,
     upkeep,

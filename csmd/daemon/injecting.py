@@ -10,7 +10,7 @@ from csmd.capture import stage as capture
 from csmd.capture.hosts import claude_windows
 from csmd.config import Config
 from csmd.model import Brief, Event
-from csmd.recall import bracket, stage_brief, stage_prompt
+from csmd.recall import bracket, stage_advisory, stage_brief, stage_prompt
 from csmd.recall import stage as recall
 from csmd.store import context
 from csmd.store.sqlite import Rows
@@ -32,7 +32,9 @@ def compose(rows: Rows, config: Config, tools: Tools, event: Event, left_s: floa
         if event.source == "compact":
             model, used = context.before(rows, event.session_id)
             most = bracket.at_compaction(used, claude_windows.window(model, used)).restored_tokens(most)
-        brief = stage_brief.session_brief(rows, places=places, session_id=event.session_id, max_tokens=most)
+        session, living = event.session_id, settings.stages_advisory
+        blocks = stage_advisory.blocks(rows, places=places, session_id=session) if living else ()
+        brief = stage_brief.session_brief(rows, places=places, session_id=session, max_tokens=most, blocks=blocks)
         return brief, places[0]
     model, used = context.filled(rows, event.session_id)
     policy = bracket.POLICY[bracket.of(used, claude_windows.window(model, used))]

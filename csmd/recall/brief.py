@@ -179,7 +179,9 @@ def compose(
     told = [row for row in candidates if injectable(row[0]) and row[0].id not in passed]
     blocks = [*_memories(told, tokens=left, known=known), *extra]
     ordered = [block for heading in ORDER for block in blocks if block.heading == heading and block.notes]
-    return composing.fenced(TAG, ABOUT, [*ordered, *beside.blocks], max_tokens=max_tokens)
+    shown = {one.id for block in ordered for one in block.notes}
+    last = [replace(block, notes=tuple(one for one in block.notes if one.id not in shown)) for block in beside.blocks]
+    return composing.fenced(TAG, ABOUT, [*ordered, *last], max_tokens=max_tokens)
 
 
 def _block(kind: tuple[str, float], notes: Sequence[Note]) -> Block:
