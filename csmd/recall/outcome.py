@@ -1,7 +1,7 @@
 """What the last sessions of a project came to, one line each, and what they left open; pure.
 
 Of a digest's parts are told what the session was on, what it changed and committed, and how that ended: what a
-colleague says who was there. A session that changed and settled nothing is none to tell of.
+colleague says who was there. A session that changed nothing is none to tell of: what was decided in it, its memories tell.
 """
 
 from __future__ import annotations
@@ -15,10 +15,14 @@ from csmd import text
 from csmd.distill.digest import SAID
 from csmd.recall.compose import Note
 
+#: The parts of a digest that are looked at.
+KINDS = ("goal", "file", "commit", "open")
 #: How many sessions are told of at a start, among how many of the latest they are looked for.
 TOLD, LOOKED_AT = 2, 6
 #: How many files and commits of each, how many open ends of all, and characters of each part.
 FILES, COMMITS, OPEN = 3, 2, 3
+#: Why they are told, as their receipts say.
+ENDED, LEFT = "what the last sessions came to", "what they left open"
 ABOUT, PART = 110, 90
 SHORT_ID = 8
 #: What a reader need not be told: it says that nothing is known to be wrong, or nothing at all.
@@ -35,16 +39,16 @@ _FIRST = re.compile(r"^(.*?[.?!:])(?:\s|$)")
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Ended:
-    """A session as its digest's last version tells it; `items` are (kind, text, amount)."""
+    """A session as its digest's last version tells it; `items` are (kind, text)."""
 
     session_id: str
     at: str
     outcome: str
-    items: tuple[tuple[str, str, int], ...]
+    items: tuple[tuple[str, str], ...]
 
     def of(self, kind: str) -> list[str]:
         """The texts of one kind of item, in order."""
-        return [said for found, said, _ in self.items if found == kind and said]
+        return [said for found, said in self.items if found == kind and said]
 
     @property
     def tail(self) -> str:
@@ -64,7 +68,7 @@ def open_ends(ended: Sequence[Ended]) -> tuple[Note, ...]:
     for one in [one for one in ended[:LOOKED_AT] if _note(one) is not None][:TOLD]:
         left = [said for said in one.of("open") if not said.rstrip("\"')*_").endswith("?")]
         found += [
-            Note(id=one.session_id, text=text.cut(text.squeeze(said), PART * 2), tail=one.tail, reason="left open")
+            Note(id=one.session_id, text=text.cut(text.squeeze(said), PART * 2), tail=one.tail, reason=LEFT)
             for said in left
             if not said.startswith("asked and not answered")
         ]
@@ -73,7 +77,7 @@ def open_ends(ended: Sequence[Ended]) -> tuple[Note, ...]:
 
 def _note(one: Ended) -> Note | None:
     about, files, commits = topic(one.of("goal")), one.of("file"), one.of("commit")
-    if not about or not (files or commits or one.of("decision") or one.of("correction")):
+    if not (files or commits):
         return None
     parts: list[str] = []
     if commits:
@@ -84,8 +88,8 @@ def _note(one: Ended) -> Note | None:
         parts.append("changed " + _listed(names, len(files)))
     if one.outcome not in _UNTOLD:
         parts.append(SAID.get(one.outcome, one.outcome))  # type: ignore[call-overload]
-    ended = "; ".join(parts) or "nothing was changed"
-    return Note(id=one.session_id, text=f"{about}: {ended}", tail=one.tail, reason="what the last sessions came to")
+    ended = "; ".join(parts)
+    return Note(id=one.session_id, text=f"{about}: {ended}" if about else ended, tail=one.tail, reason=ENDED)
 
 
 def topic(goals: Sequence[str]) -> str:

@@ -65,7 +65,12 @@ def ended(rows: Rows, *, places: Sequence[int], session_id: str) -> list[Ended]:
             session_id=named[row.session_seq],
             at=row.at,
             outcome=row.outcome,
-            items=tuple((item.kind, item.text, item.amount) for item in digests.items(rows, row.seq)),
+            items=tuple(
+                (kind, said)
+                for kind, said, by in digests.told(rows, row.seq, outcome.KINDS)
+                # What was put in the user's place is nobody's word: a session is not called by it.
+                if kind != "goal" or by == "user"
+            ),
         )
         for row in latest
         if named[row.session_seq] != session_id

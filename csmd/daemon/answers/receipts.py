@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Any
 from csmd import text
 from csmd.daemon.tool import ASKING, PLACE, Params, Tool, places
 from csmd.errors import BadInput
+from csmd.recall import outcome
 from csmd.recall import stage as recall
 from csmd.store import memories, receipts
 from csmd.store.receipts import Receipt
@@ -16,6 +17,8 @@ if TYPE_CHECKING:
     from csmd.daemon.tools import Tools
 
 MOST = 100
+#: Reasons of what a start is told that is no memory, but what a session came to.
+OF_NO_MEMORY = frozenset({outcome.ENDED, outcome.LEFT})
 
 
 def _show(tools: Tools, rows: Rows, params: Params) -> dict[str, Any]:
@@ -69,9 +72,11 @@ def _shown(rows: Rows, receipt: Receipt, seen: list[int] | None) -> dict[str, An
 
 
 def _item(rows: Rows, ident: str, score: float, reason: str, seen: list[int] | None) -> dict[str, Any]:
-    """One memory that was told, as it is now; `state` is gone when it was forgotten since, hidden behind a wall."""
+    """One memory that was told, as it is now; `state` is gone when it was forgotten since, hidden behind a wall; or session."""
     memory = memories.by_id(rows, ident)
     base = {"id": ident, "score": score, "reason": reason}
+    if memory is None and reason in OF_NO_MEMORY:
+        return {**base, "state": "session", "text": ""}
     if memory is None or (seen is not None and memory.project_seq not in seen):
         return {**base, "state": "gone" if memory is None else "hidden", "text": ""}
     source = memory.provenance[0]
