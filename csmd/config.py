@@ -197,8 +197,7 @@ def default_paths(env: Mapping[str, str] | None = None) -> Paths:
     """Where csmd lives: all under CSMD_HOME when set, else in the platform's own places."""
     import platformdirs
 
-    env = os.environ if env is None else env
-    chosen = env.get("CSMD_HOME")
+    chosen = (os.environ if env is None else env).get("CSMD_HOME")
     if chosen:
         home = _absolute(chosen, "CSMD_HOME")
         return Paths(home=home, config_file=home / "config.yaml", log_dir=home / "log")
@@ -212,8 +211,7 @@ def default_paths(env: Mapping[str, str] | None = None) -> Paths:
 
 def assistant_dir(env: Mapping[str, str] | None = None) -> Path:
     """The assistant's configuration directory in force in this environment."""
-    env = os.environ if env is None else env
-    chosen = env.get("CLAUDE_CONFIG_DIR")
+    chosen = (os.environ if env is None else env).get("CLAUDE_CONFIG_DIR")
     return _absolute(chosen, "CLAUDE_CONFIG_DIR") if chosen else Path.home() / ".claude"
 
 

@@ -97,7 +97,7 @@ def test_what_follows_a_compaction_depends_on_how_full_the_context_was(real: Mac
 
     def told(tokens: int) -> int:
         live(real, tokens)
-        _, answer = real.event("SessionStart", SESSION, source="compact")
+        _, answer = real.event("SessionStart", SESSION, source="compact", seen=tokens)
         return text.estimate_tokens(json.loads(answer)["hookSpecificOutput"]["additionalContext"])
 
     little, much = told(30_000), told(170_000)
