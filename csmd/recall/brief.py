@@ -198,10 +198,11 @@ def _memories(told: Sequence[tuple[Memory, Attention]], *, tokens: int, known: C
     found: list[choose.Candidate] = []
     notes: dict[str, Note] = {}
     memories = {memory.id: memory for memory, _ in told}
-    for memory, attention in told:
-        worth = value(memory, attention, recency=place[memory.confirmed_at] / newest)
-        said = indicative.stated(memory) if worth > 0 else ""
-        if said:
+    worths = [(value(one, attention, recency=place[one.confirmed_at] / newest), one) for one, attention in told]
+    for worth, memory in sorted(worths, key=lambda row: (-row[0], row[1].id)):
+        if worth <= 0 or len(found) >= choose.CONSIDERED:
+            break
+        if said := indicative.stated(memory):
             notes[memory.id] = one = note(memory, said)
             found.append(
                 choose.Candidate(

@@ -16,7 +16,7 @@ from dataclasses import dataclass, field
 from csmd import text
 
 #: How many of the worthiest are looked at: a hook waits.
-CONSIDERED = 300
+CONSIDERED = 200
 #: The share of words that makes two of them the same.
 TWIN_OVERLAP = 0.6
 #: What central words that nobody has said yet add to a worth, at most so many times itself; chosen on the labelled sessions,

@@ -8,9 +8,9 @@ matching prompt find; what is left of a memory without them is told, or nothing.
 from __future__ import annotations
 
 import re
+from functools import lru_cache
 
 from csmd import text
-from csmd.distill import refused
 from csmd.model import Memory
 
 #: Fewer content words than this tell nothing.
@@ -54,13 +54,17 @@ def stated(memory: Memory) -> str:
     whole = text.squeeze(memory.text)
     if memory.pinned or memory.origin == "inferred":
         return whole
+    return _stated(whole, memory.authority == "user")
+
+
+@lru_cache(maxsize=4096)
+def _stated(whole: str, by_user: bool) -> str:
     if _PRINTED.search(whole) or _UNDECIDED.search(whole):
         return ""
-    speaker: refused.Speaker = "user" if memory.authority == "user" else "assistant"
     kept: list[str] = []
     is_cut = False
     for sentence in text.sentences(whole):
-        if not tells(sentence, speaker):
+        if not tells(sentence, by_user=by_user):
             is_cut = True
         elif kept or not is_cut or not _LEANS.match(sentence):
             kept.append(sentence)
@@ -68,11 +72,11 @@ def stated(memory: Memory) -> str:
     return told if len(text.content_words(told)) >= LEAST_WORDS or not is_cut else ""
 
 
-def tells(sentence: str, speaker: refused.Speaker) -> bool:
-    """Whether a sentence is neither a question nor an errand, nor anything that is never a statement."""
-    if _ASKS.search(sentence) or refused.refusal(sentence, speaker):
+def tells(sentence: str, *, by_user: bool) -> bool:
+    """Whether a sentence is neither a question nor a user's errand."""
+    if _ASKS.search(sentence):
         return False
-    return speaker != "user" or not _ERRAND.match(sentence) or bool(_STANDS.search(sentence))
+    return not by_user or not _ERRAND.match(sentence) or bool(_STANDS.search(sentence))
 
 
 def shortened(said: str, limit: int) -> str:

@@ -15,8 +15,6 @@ from csmd import text
 from csmd.distill.digest import SAID
 from csmd.recall.compose import Note
 
-#: The parts of a digest that are looked at.
-KINDS = ("goal", "file", "commit", "open")
 #: How many sessions are told of at a start, among how many of the latest they are looked for.
 TOLD, LOOKED_AT = 2, 6
 #: How many files and commits of each, how many open ends of all, and characters of each part.

@@ -67,7 +67,7 @@ def ended(rows: Rows, *, places: Sequence[int], session_id: str) -> list[Ended]:
             outcome=row.outcome,
             items=tuple(
                 (kind, said)
-                for kind, said, by in digests.told(rows, row.seq, outcome.KINDS)
+                for kind, said, by in digests.headlines(rows, row.seq)
                 # What was put in the user's place is nobody's word: a session is not called by it.
                 if kind != "goal" or by == "user"
             ),

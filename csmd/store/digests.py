@@ -140,12 +140,11 @@ def items(rows: Rows, digest_seq: int) -> list[ItemRow]:
     return [ItemRow(*row) for row in found]
 
 
-def told(rows: Rows, digest_seq: int, kinds: Sequence[str]) -> list[tuple[str, str, str]]:
-    """(kind, text, kind of the turn it came from) of some kinds of what a digest was made of, in its order."""
-    wanted = ", ".join(f"'{kind}'" for kind in kinds if kind.isidentifier())
+def headlines(rows: Rows, digest_seq: int) -> list[tuple[str, str, str]]:
+    """(kind, text, kind of the turn it came from) of what a digest says in a line: goal, files, commits, open ends."""
     found = rows.all(
-        "select i.kind, i.text, coalesce(t.kind, '') from digest_items i left join turns t on t.uuid = i.uuid "  # noqa: S608
-        f"where i.digest_seq = :digest and i.kind in ({wanted}) order by i.seq",
+        "select i.kind, i.text, coalesce(t.kind, '') from digest_items i left join turns t on t.uuid = i.uuid "
+        "where i.digest_seq = :digest and i.kind in ('goal', 'file', 'commit', 'open') order by i.seq",
         digest=digest_seq,
     )
     return [(str(kind), str(said), str(by)) for kind, said, by in found]
