@@ -205,11 +205,12 @@ def live(
 
     Those with a turn at or after `since` that no event has ended since; in these projects (None: in all).
     """
+    wanted = _among("s", projects)
     return [
         (str(a), str(b), str(c), str(d), int(e))
         for a, b, c, d, e in rows.all(
             "select s.id, p.root, s.model, s.last_at, s.context from sessions s join projects p on p.seq = s.project_seq "  # noqa: S608
-            f"where s.parent = '' and s.host <> 'probe' {_among('s', projects)} and s.last_at >= :since "
+            f"where s.parent = '' and s.host <> 'probe' {wanted} and s.last_at >= :since "
             "and not exists (select 1 from events e where e.session_id = s.id and e.name = 'session_end' "
             "and e.at >= s.last_at) order by s.last_at desc limit :limit",
             since=since,
