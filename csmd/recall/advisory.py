@@ -164,7 +164,7 @@ def _why(line: Line, told: frozenset[str]) -> Why:
         return "without exception"
     if line.part in ("signal", "belief"):
         said = line.text.partition(": ")[2] if line.part == "belief" else line.text
-        if not all(indicative.tells(sentence, by_user=True) for sentence in text.sentences(_QUOTED.sub(" ", said))):
+        if not all(indicative.tells(sentence) for sentence in text.sentences(_QUOTED.sub(" ", said))):
             return "orders or asks"
     return "told"
 

@@ -23,10 +23,10 @@ _ASKS = re.compile(
     r"|\b(?:can|could|would|will) you (?!not\b)\w+|\bi(?:['’]d| would) like (?:you |us )?to (?:update|add|change|have you)\b",
     re.IGNORECASE,
 )
-#: Work for the moment: the verb that a user begins with, unless the sentence says when it always holds.
+#: Work for the moment: the verb that somebody begins with, unless the sentence says when it always holds.
 _ERRAND = re.compile(
     rf"{_LEAD}(?:consider|let['’]?s (?:also |now |first )?(?:add|check|continue|create|discuss|do|look|make|see|start|try|update|write)"
-    r"|add|adjust|change|check|clean up|commit|continue|create|delete|do|explain|extend|find|fix|give|go|handle|implement"
+    r"|add|adjust|change|check|clean up|commit|continue|create|delete|do|document|ensure|explain|extend|find|fix|give|go|handle|implement"
     r"|integrate|look|mention|merge|move|push|put|read|remote|remove|rename|replace|revert|review|run|see|set|show|take"
     r"|tell|try|update|write)\b(?!\w*[:=/])",
     re.IGNORECASE,
@@ -54,17 +54,17 @@ def stated(memory: Memory) -> str:
     whole = text.squeeze(memory.text)
     if memory.pinned or memory.origin == "inferred":
         return whole
-    return _stated(whole, memory.authority == "user")
+    return _stated(whole)
 
 
 @lru_cache(maxsize=4096)
-def _stated(whole: str, by_user: bool) -> str:
+def _stated(whole: str) -> str:
     if _PRINTED.search(whole) or _UNDECIDED.search(whole):
         return ""
     kept: list[str] = []
     is_cut = False
     for sentence in text.sentences(whole):
-        if not tells(sentence, by_user=by_user):
+        if not tells(sentence):
             is_cut = True
         elif kept or not is_cut or not _LEANS.match(sentence):
             kept.append(sentence)
@@ -72,11 +72,11 @@ def _stated(whole: str, by_user: bool) -> str:
     return told if len(text.content_words(told)) >= LEAST_WORDS or not is_cut else ""
 
 
-def tells(sentence: str, *, by_user: bool) -> bool:
-    """Whether a sentence is neither a question nor a user's errand."""
+def tells(sentence: str) -> bool:
+    """Whether a sentence is neither a question nor an errand."""
     if _ASKS.search(sentence):
         return False
-    return not by_user or not _ERRAND.match(sentence) or bool(_STANDS.search(sentence))
+    return not _ERRAND.match(sentence) or bool(_STANDS.search(sentence))
 
 
 def shortened(said: str, limit: int) -> str:
