@@ -82,10 +82,15 @@ def _fading(
 ) -> tuple[list[Memory], frozenset[str]]:
     """(promises to ask about now, ids of those that another session was asked about since they were told last)."""
     days = {place: projects.active_day(rows, place) for place in places}
-    promised = [one for one in listed if one.gate == "promissory" and not one.pinned and briefs.injectable(one)]
-    asked = context.asked(rows, briefs.FADING[0], session_id=session_id) if promised else {}
-    over = frozenset(one.id for one in promised if asked.get(one.id, "") > one.fresh_at)
-    near = [
-        one for one in promised if one.id not in over and 0 <= one.warm_until - days[one.project_seq] < FADES_WITHIN
+    promised = [
+        one
+        for one in listed
+        if one.gate == "promissory"
+        and not one.pinned
+        and briefs.injectable(one)
+        and one.warm_until >= days[one.project_seq]
     ]
+    asked = {one.id: context.asked(rows, one.id, briefs.FADING[0], session_id=session_id) for one in promised}
+    over = frozenset(one.id for one in promised if asked[one.id] > one.fresh_at)
+    near = [one for one in promised if one.id not in over and one.warm_until - days[one.project_seq] < FADES_WITHIN]
     return near[:ASKED_AT_ONCE], over

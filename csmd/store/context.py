@@ -106,15 +106,16 @@ def told(rows: Rows, session_id: str) -> frozenset[str]:
     return frozenset(str(memory) for (memory,) in (*injected, *said))
 
 
-def asked(rows: Rows, reason: str, *, session_id: str) -> dict[str, str]:
-    """When each memory was last told for a reason, by its id; to other sessions than this one."""
-    found = rows.all(
-        "select i.memory_id, max(n.at) from injection_items i join injections n on n.seq = i.injection_seq "
-        "where i.reason = :reason and n.session_id <> :session group by i.memory_id",
+def asked(rows: Rows, memory_id: str, reason: str, *, session_id: str) -> str:
+    """When a memory was last told for a reason to another session than this one; "" when it never was."""
+    at = rows.value(
+        "select max(n.at) from injection_items i join injections n on n.seq = i.injection_seq "
+        "where i.memory_id = :memory and i.reason = :reason and n.session_id <> :session",
+        memory=memory_id,
         reason=reason,
         session=session_id,
     )
-    return {str(memory): str(at) for memory, at in found}
+    return str(at or "")
 
 
 def near(rows: Rows, places: Sequence[int], session_id: str) -> frozenset[str]:

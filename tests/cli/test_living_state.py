@@ -41,12 +41,12 @@ def real(shared_machine: Machine) -> Machine:
     return machine
 
 
-def live(machine: Machine, tokens: int) -> None:
+def live(machine: Machine, tokens: int, session: str = SESSION) -> None:
     """A session whose latest message was made from so many tokens, a moment ago."""
-    line = old(machine.line("assistant", f"About {tokens}.", session=SESSION), 0)
+    line = old(machine.line("assistant", f"About {tokens}.", session=session), 0)
     usage = {"input_tokens": 3, "cache_read_input_tokens": tokens - 3, "output_tokens": 9}
     line["message"] |= {"model": "claude-sonnet-4-5", "usage": usage}
-    machine.transcript(old(machine.line("user", "How much is it?", session=SESSION), 0), line, session=SESSION)
+    machine.transcript(old(machine.line("user", "How much is it?", session=session), 0), line, session=session)
     machine.sync()
 
 
@@ -102,3 +102,19 @@ def test_what_follows_a_compaction_depends_on_how_full_the_context_was(real: Mac
 
     little, much = told(30_000), told(170_000)
     assert little <= 450 < much <= 900
+
+
+def test_a_prompt_in_a_context_that_is_nearly_full_is_told_less(real: Machine) -> None:
+    for fact in FACTS:
+        real.call("csm_memory_save", text=fact, project=str(real.project), by_person=True)
+    asked = (
+        "How does the cart of the shop keep its lines in the attic since the flood in 2001, the ledger its postings in the "
+        "barn since the quake in 2002, the search its index in the cellar since the storm in 2003, and why was it necessary?"
+    )
+
+    def told(tokens: int, session: str) -> int:
+        live(real, tokens, session)
+        _, answer = real.event("UserPromptSubmit", session, prompt=asked)
+        return text.estimate_tokens(json.loads(answer)["hookSpecificOutput"]["additionalContext"])
+
+    assert told(170_000, "full") <= 122 < told(10_000, "empty") <= 350
