@@ -86,7 +86,7 @@ def _fading(
         one
         for one in listed
         if one.gate == "promissory"
-        and not one.pinned
+        and not (one.pinned or one.tier == "archive")
         and briefs.injectable(one)
         and one.warm_until >= days[one.project_seq]
     ]
