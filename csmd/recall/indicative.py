@@ -16,7 +16,7 @@ from csmd.model import Memory
 #: Fewer content words than this tell nothing.
 LEAST_WORDS = 4
 #: What may stand before the word that counts.
-_LEAD = r"^\W*(?:(?:ok|okay|so|and|also|now|then|but|yes|yeah|no|well|please|hmm|right|just|maybe)\b\W*){0,4}"
+_LEAD = r"^\W*(?:(?:ok|okay|so|and|also|now|then|but|yes|yeah|no|well|please|hmm|right|alright|just|maybe)\b\W*){0,4}"
 _ASKS = re.compile(
     r"\?[\"'”’)*_\]`]*\W*$"
     rf"|{_LEAD}(?:(?:can|could|would|will|should|shall|may|might)(?:n['’]t)? (?:you|we|i)|why|how come|do you|are you|did you)\b"
@@ -25,14 +25,14 @@ _ASKS = re.compile(
 )
 #: Work for the moment: the verb that somebody begins with, unless the sentence says when it always holds.
 _ERRAND = re.compile(
-    rf"{_LEAD}(?:consider|let['’]?s (?:also |now |first )?(?:add|check|continue|create|discuss|do|look|make|see|start|try|update|write)"
+    rf"{_LEAD}(?:consider|let['’]?s (?:also |now |first )?(?:add|adjust|check|continue|create|discuss|do|look|make|see|start|try|update|write)"
     r"|add|adjust|change|check|clean up|commit|continue|create|delete|do|document|ensure|explain|extend|find|fix|give|go|handle|implement"
     r"|integrate|look|mention|merge|move|push|put|read|remote|remove|rename|replace|revert|review|run|see|set|show|take"
     r"|tell|try|update|write)\b(?!\w*[:=/])",
     re.IGNORECASE,
 )
 _STANDS = re.compile(
-    r"\b(?:always|never|every|each|whenever|any|before|after|prefer|instead of|unless|only (?:when|if|after))\b",
+    r"\b(?:always|never|every|each|whenever|any|before|after|prefer|unless|only (?:when|if|after))\b",
     re.IGNORECASE,
 )
 #: What leans on a sentence that is left out.

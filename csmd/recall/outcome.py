@@ -27,7 +27,7 @@ SHORT_ID = 8
 _UNTOLD = frozenset({"answered", "unanswered", "committed"})
 #: How a request begins; what follows says what the session was on.
 _POLITE = re.compile(
-    r"^\W*(?:(?:ok|okay|hi|hello|hey|so|now|please|yes|next|alright|also)\b[\s,.!:]*){0,4}"
+    r"^\W*(?:(?:ok|okay|hi|hello|hey|so|now|please|yes|next|alright|also|plan(?=:))\b[\s,.!:]*){0,4}"
     r"(?:(?:(?:can|could|would|will) (?:you|we)(?: please| also| maybe| just)?|please|let['’]?s|i (?:want|need|would like)(?: you)? to"
     r"|i['’]d like (?:you )?to|we (?:need|want|have) to|help me(?: to)?)\s+){0,2}",
     re.IGNORECASE,

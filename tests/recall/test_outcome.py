@@ -26,6 +26,7 @@ CASES: dict[str, tuple[Items, str, str]] = {
         (("goal", "Are there hooks that tell of a restore?"), ("file", "docs/notes.md")), "corrected",
         'asked "Are there hooks that tell of a restore?": changed notes.md; corrected again and again',
     ),
+    "a plan": ((("goal", "Plan: Keep telemetry off"), ("file", "a.go")), "committed", "Keep telemetry off: changed a.go"),
     "many files": (
         (("goal", "review the agent package for me"), *(("file", f"pkg/{n}.go") for n in "abcdef")), "checked",
         "review the agent package for me: changed a.go, b.go, c.go and 3 more; checks passed after the last change",
