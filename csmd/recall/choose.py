@@ -19,10 +19,9 @@ from csmd import text
 CONSIDERED = 200
 #: The share of words that makes two of them the same.
 TWIN_OVERLAP = 0.6
-#: What central words that nobody has said yet add to a worth, at most so many times itself; chosen on the labelled sessions,
-#: as the exponent by which length counts (docs/benchmarks.md). Twice and half of each change little.
+#: What central words that nobody has said yet add to a worth, at most so many times itself; chosen on the labelled
+#: sessions (docs/benchmarks.md), where half and twice of it change little.
 COVERAGE = 6.0
-LENGTH = 0.3
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -61,7 +60,7 @@ def choose(
 
     def gain(one: Candidate) -> float:
         new = sum(central[stem] / (1 + said[stem]) for stem in one.stems)
-        return one.worth * (1 + COVERAGE * new / most) / math.pow(max(one.tokens, 1), LENGTH)
+        return one.worth * (1 + COVERAGE * new / most)
 
     rest = worthiest
     for within_share in (True, False):
