@@ -18,7 +18,7 @@ project_option = click.option("--project", metavar="PATH", help="This directory'
 
 @click.group()
 def context() -> None:
-    """Show the instructions that a session is given, and how full live ones are."""
+    """Show what instructions a session is given, and how full it is."""
 
 
 @context.command()
