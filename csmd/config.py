@@ -138,6 +138,8 @@ class Settings:
     """Make memories of candidates that are sure enough; off: they wait, and `csmd promote` makes them on demand."""
     stages_inject: bool = True
     """Print the brief and recalls into sessions; off: capture and search go on."""
+    stages_advisory: bool = False
+    """Add the living state to briefs: what was counted lately and is not settled, labelled as a preview."""
     embed_model: str = "sentence-transformers/all-MiniLM-L6-v2"
     """Which installed embedding model to use; `csmd model fetch` or `csmd model add` installs one."""
     embed_idle_s: int = 300
@@ -197,8 +199,7 @@ def default_paths(env: Mapping[str, str] | None = None) -> Paths:
     """Where csmd lives: all under CSMD_HOME when set, else in the platform's own places."""
     import platformdirs
 
-    env = os.environ if env is None else env
-    chosen = env.get("CSMD_HOME")
+    chosen = (os.environ if env is None else env).get("CSMD_HOME")
     if chosen:
         home = _absolute(chosen, "CSMD_HOME")
         return Paths(home=home, config_file=home / "config.yaml", log_dir=home / "log")
@@ -212,8 +213,7 @@ def default_paths(env: Mapping[str, str] | None = None) -> Paths:
 
 def assistant_dir(env: Mapping[str, str] | None = None) -> Path:
     """The assistant's configuration directory in force in this environment."""
-    env = os.environ if env is None else env
-    chosen = env.get("CLAUDE_CONFIG_DIR")
+    chosen = (os.environ if env is None else env).get("CLAUDE_CONFIG_DIR")
     return _absolute(chosen, "CLAUDE_CONFIG_DIR") if chosen else Path.home() / ".claude"
 
 

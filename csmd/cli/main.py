@@ -39,6 +39,7 @@ SUBJECTS: dict[str, str] = {
     "privacy": "forget scan",
     "session": "session",
     "self_model": "self",
+    "advisory": "advisory",
     "checkpoint": "checkpoint",
     "goal": "goal",
     "project": "project",

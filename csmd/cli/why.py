@@ -25,6 +25,7 @@ STATES = {
     "goal": "a goal: `csmd goal list` tells more",
     "gone": "what was forgotten since",
     "hidden": "a memory behind a wall: ask from its own directory",
+    "session": "what an earlier session came to: csmd session digest",
 }
 
 
@@ -76,7 +77,10 @@ def shown(value: dict[str, Any]) -> None:
 
 def _item(console: Console, item: dict[str, Any], event: str) -> None:
     if item["state"] in STATES:
-        show.print_text(console, f"{STATES[item['state']]} ({item['id']})", indent=2, style="dim")
+        between = " " if item["state"] == "session" else " ("
+        show.print_text(
+            console, f"{STATES[item['state']]}{between}{item['id']}{')' * (between != ' ')}", indent=2, style="dim"
+        )
         return
     show.print_text(console, texts.squeeze(item["text"]), indent=2, most=4)
     show.print_text(console, f"{_reason(item, event)}; {_source(item)}", head=f"  {item['id']}  ", style="dim")

@@ -2,15 +2,26 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING
 
 from csmd import text
 from csmd.capture import stage as capture
+from csmd.capture.hosts import claude_windows
 from csmd.config import Config
 from csmd.model import Brief, Event
+from csmd.recall import (
+    bracket,
+    stage_advisory,
+    stage_brief,
+    stage_checkpoint,
+    stage_failure,
+    stage_file,
+    stage_prompt,
+)
 from csmd.recall import stage as recall
-from csmd.recall import stage_brief, stage_checkpoint, stage_failure, stage_file, stage_prompt
+from csmd.recall.compose import Note
 from csmd.store import context
 from csmd.store.sqlite import Rows
 
@@ -27,15 +38,22 @@ def compose(rows: Rows, config: Config, tools: Tools, event: Event, left_s: floa
     start = capture.started_in(Path(event.transcript_path)) if event.transcript_path else ""
     places = recall.scopes(rows, event.cwd, start=start)
     if event.name == "session_start":
+        most, session = settings.brief_max_tokens, event.session_id
+        if event.source == "compact":
+            model, used = context.before(rows, session)
+            most = bracket.at_compaction(used, claude_windows.window(model, used)).restored_tokens(most)
+        living = settings.stages_advisory
+        blocks = stage_advisory.blocks(rows, places=places, session_id=session) if living else ()
 
-        def brief(room: int) -> Brief:
-            return stage_brief.session_brief(rows, places=places, session_id=event.session_id, max_tokens=room)
+        def brief(room: int, goals: Sequence[Note]) -> Brief:
+            return stage_brief.session_brief(
+                rows, places=places, session_id=session, max_tokens=room, goals=goals, blocks=blocks
+            )
 
-        key, room = tools.store.hash_key, settings.brief_max_tokens
-        opened = stage_checkpoint.opening(rows, event, places, key=key, max_tokens=room, brief=brief)
+        opened = stage_checkpoint.opening(rows, event, places, key=tools.store.hash_key, max_tokens=most, brief=brief)
         # After a compaction, and on resume: what is known of the files that it was at.
-        files = stage_file.block(rows, places=places, session_id=event.session_id, named="")
-        return stage_file.together(opened, files, max_tokens=room), places[0]
+        files = stage_file.block(rows, places=places, session_id=session, named="")
+        return stage_file.together(opened, files, max_tokens=most), places[0]
     if event.name == "pre_compact":
         return stage_checkpoint.instructions(rows, event, places), places[0]
     if event.failure is not None:
@@ -47,6 +65,8 @@ def compose(rows: Rows, config: Config, tools: Tools, event: Event, left_s: floa
             kept_bytes=settings.capture_tool_output_bytes,
         )
         return failed, places[0]
+    model, used = context.filled(rows, event.session_id)
+    policy = bracket.POLICY[bracket.of(used, claude_windows.window(model, used))]
     patience = min(QUERY_VECTOR_S, left_s / 2)
     recalled = stage_prompt.prompt_recall(
         rows,
@@ -54,7 +74,7 @@ def compose(rows: Rows, config: Config, tools: Tools, event: Event, left_s: floa
         session_id=event.session_id,
         prompt=event.text,
         floor=settings.recall_floor,
-        max_tokens=settings.recall_max_tokens,
+        max_tokens=policy.recall_tokens(settings.recall_max_tokens),
         max_items=settings.recall_max_items,
         embed=tools.query_vector(deadline_s=patience, start=False),
     )

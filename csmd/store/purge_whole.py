@@ -64,7 +64,8 @@ def _purge_session(rows: Rows, seq: int, ident: str, key: bytes) -> tuple[int, b
         seq=seq,
     )
     rows.run(
-        "delete from injection_items where injection_seq in (select seq from injections where session_id = :id)",
+        "delete from injection_items where memory_id = :id or injection_seq in "
+        "(select seq from injections where session_id = :id)",
         id=ident,
     )
     changed += checkpoints.clear(rows, seq) + goals.clear_session(rows, ident)

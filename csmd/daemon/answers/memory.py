@@ -22,7 +22,7 @@ from csmd.distill.units import MAX_CHARACTERS
 from csmd.errors import BadInput, CsmdError
 from csmd.model import Brief, Hit, Memory, Provenance, Statement
 from csmd.recall import stage as recall
-from csmd.recall import stage_brief, stage_file, stage_prompt, stage_search
+from csmd.recall import stage_advisory, stage_brief, stage_checkpoint, stage_file, stage_prompt, stage_search
 from csmd.store import counts, memories, projects
 from csmd.store.sqlite import Rows
 
@@ -211,11 +211,16 @@ def _forget(tools: Tools, rows: Rows, params: Params) -> dict[str, Any]:
 
 
 def _brief(tools: Tools, rows: Rows, params: Params) -> dict[str, Any]:
+    settings = tools.config.settings
+    seen = recall.asked(rows, params["project"] or "/", asking=params[ASKING]) or [0]
+    goals = stage_checkpoint.goals_block(rows, seen, "")
     made = stage_brief.session_brief(
         rows,
-        places=recall.asked(rows, params["project"] or "/", asking=params[ASKING]) or [0],
+        places=seen,
         session_id="",
-        max_tokens=tools.config.settings.brief_max_tokens,
+        max_tokens=settings.brief_max_tokens,
+        goals=goals.notes if goals else (),
+        blocks=stage_advisory.blocks(rows, places=seen) if settings.stages_advisory else (),
     )
     return brief_json(tools, made)
 

@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Any
 from csmd import text
 from csmd.daemon.tool import ASKING, PLACE, Params, Tool, places
 from csmd.errors import BadInput
+from csmd.recall import outcome
 from csmd.recall import stage as recall
 from csmd.store import failures, memories, receipts
 from csmd.store.receipts import Receipt
@@ -18,6 +19,8 @@ if TYPE_CHECKING:
 MOST = 100
 #: What is told besides memories, by how its id begins; one of "" is of a checkpoint that was not stored yet.
 BESIDE_MEMORIES = {"": "checkpoint", "k": "checkpoint", "g": "goal"}
+#: Reasons of what a start is told that is no memory, but what a session came to.
+OF_NO_MEMORY = frozenset({outcome.ENDED, outcome.LEFT})
 
 
 def _show(tools: Tools, rows: Rows, params: Params) -> dict[str, Any]:
@@ -76,6 +79,8 @@ def _item(rows: Rows, ident: str, score: float, reason: str, seen: list[int] | N
     if ident[:1] in BESIDE_MEMORIES:
         return {**base, "state": BESIDE_MEMORIES[ident[:1]], "text": ""}
     memory = memories.by_id(rows, ident)
+    if memory is None and reason in OF_NO_MEMORY:
+        return {**base, "state": "session", "text": ""}
     error = failures.by_id(rows, ident, seen) if memory is None else None
     if error is not None:
         said = f"{error.command}: {error.message}"
