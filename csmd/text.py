@@ -268,14 +268,14 @@ def chunks(text: str, *, limit: int) -> list[tuple[int, int]]:
 
 
 def passage(text: str, terms: list[str], *, limit: int) -> str:
-    """The part of `text` of at most `limit` characters that holds most of `terms`."""
+    """The part of `text` of at most `limit` characters that holds most of `terms`; `word*` is the beginning of one."""
     if len(text) <= limit:
         return text
     folded = text.casefold()
     if len(folded) != len(text):  # some letters fold to two: offsets must stay the text's own
         folded = "".join(one if len(one := char.casefold()) == 1 else char for char in text)
     lead = min(80, limit // 3)
-    spots = sorted({match for term in terms for match in _spots(folded, term)})
+    spots = sorted({match for term in terms for match in _spots(folded, term.removesuffix("*"))})
     if not spots:
         return cut(text, limit)
     best, best_count, left = 0, 0, 0

@@ -6,7 +6,8 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 
 from csmd.model import TurnKind
-from csmd.store.sqlite import Rows, memories_with, text_hits, vector_hits
+from csmd.store.fulltext import rows_with, text_hits
+from csmd.store.sqlite import Rows, vector_hits
 
 __all__ = [
     "TurnRow",
@@ -115,6 +116,11 @@ def turns_like(rows: Rows, prefix: str) -> list[tuple[int, str]]:
         prefix=prefix,
     )
     return [(int(seq), str(uuid)) for seq, uuid in found]
+
+
+def memories_with(rows: Rows, term: str) -> int:
+    """How many memories hold a term (stemmed), as far as they are counted."""
+    return rows_with(rows, "memory", term)
 
 
 def memory_count(rows: Rows) -> int:

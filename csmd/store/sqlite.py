@@ -1,7 +1,7 @@
-"""Everything that is SQLite's own: opening, extensions, pragmas, full text and vectors.
+"""Everything that is SQLite's own: opening, extensions, pragmas and vectors; full text is in fulltext.py.
 
-Portable SQL lives beside the functions that run it; only this module, the migrations and
-`text_hits` / `vector_hits` here would have a twin for another backend (design section 6).
+Portable SQL lives beside the functions that run it; only this module, fulltext.py and the migrations
+would have a twin for another backend (design section 6).
 """
 
 from __future__ import annotations
@@ -16,18 +16,13 @@ from typing import Any
 
 import apsw
 
+from csmd import terms as derived
 from csmd.errors import Damaged, DeadlineExceeded, IndexDamaged, StoreError
 
 BUSY_TIMEOUT_MS = 5000
 #: vec0 allocates a whole chunk for each partition: 64 keeps a hundred projects at 10 MB, not 158 (facts: dependencies).
 VECTOR_CHUNK_ROWS = 64
 VECTOR_KINDS = ("turn", "memory")
-#: What words are looked for in, and whose row it is: a symptom's is the memory that explains it.
-FULL_TEXT = {
-    "turn": ("turns_fts", "turns b on b.seq = turns_fts.rowid"),
-    "memory": ("memories_fts", "memories b on b.seq = memories_fts.rowid"),
-    "symptom": ("symptoms_fts", "symptoms y on y.seq = symptoms_fts.rowid join memories b on b.seq = y.memory_seq"),
-}
 #: An interrupt between two statements stops neither: after a deadline it is repeated this often.
 INTERRUPT_AGAIN_S = 0.01
 Row = tuple[Any, ...]
@@ -60,6 +55,10 @@ def connect(
         connection.enable_load_extension(True)
         connection.load_extension(extension)
         connection.enable_load_extension(False)
+        # The full-text indexes' views and triggers call it: what derives from a row is nowhere stored but in them.
+        connection.create_scalar_function(
+            "csmd_indexed", derived.indexed, 2, deterministic=True, flags=apsw.SQLITE_INNOCUOUS
+        )
         connection.set_busy_timeout(BUSY_TIMEOUT_MS)
         # Small caches and no mapping: the daemon's memory must not grow with the database (design section 1, 6).
         pragmas = ["foreign_keys = on", "temp_store = memory", "mmap_size = 0", "cache_size = -4096"]
@@ -202,31 +201,6 @@ class Rows:
             if self.connection.in_transaction:
                 self.connection.execute("rollback")
             raise explained(error) from error
-
-
-def match_expression(terms: Sequence[str]) -> str:
-    """An FTS5 query that any of `terms` satisfies; each is a quoted phrase, so no input is syntax."""
-    # FTS5 reads an expression up to its first NUL: a phrase would never end.
-    plain = (term.replace("\0", " ") for term in terms)
-    return " OR ".join('"' + term.replace('"', '""') + '"' for term in plain if term.strip())
-
-
-def text_hits(rows: Rows, kind: str, terms: Sequence[str], *, projects: Sequence[int] | None, limit: int) -> list[Row]:
-    """(row seq, bm25 score with higher better) of the rows that hold any of `terms`; `projects` None is all."""
-    expression = match_expression(terms)
-    if not expression:
-        return []
-    table, base = FULL_TEXT[kind]
-    scope = "" if projects is None else f"and b.project_seq in ({', '.join(str(int(p)) for p in projects)})"
-    sql = f"select b.seq, -bm25({table}) as score from {table} join {base} where {table} match :expression {scope} "  # noqa: S608
-    return rows.all(f"{sql} order by score desc, b.seq limit :limit", expression=expression, limit=limit)
-
-
-def memories_with(rows: Rows, term: str) -> int:
-    """How many memories hold a term (stemmed)."""
-    return int(
-        rows.value("select count(*) from memories_fts where memories_fts match :term", term=match_expression([term]))
-    )
 
 
 def vector_table(kind: str, model_seq: int) -> str:

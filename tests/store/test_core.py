@@ -18,7 +18,7 @@ import pytest
 
 import csmd
 from csmd.errors import DeadlineExceeded, Refused, StoreError
-from csmd.store import core, counts, sqlite, vectors
+from csmd.store import core, counts, fulltext, sqlite, vectors
 from csmd.store.core import Store, integrity
 from csmd.store.sqlite import Rows
 
@@ -553,7 +553,7 @@ def test_a_writer_killed_at_any_point_loses_nothing_that_it_acknowledged(path: P
         stored = {int(uuid[1:]) for (uuid,) in store.read(lambda rows: rows.all("select uuid from turns"))}
         assert acknowledged <= stored
         reader = Rows(sqlite.connect(path, readonly=True))
-        assert len(sqlite.text_hits(reader, "turn", [f"word{said[-1]}"], projects=None, limit=3)) == 1
+        assert len(fulltext.text_hits(reader, "turn", [f"word{said[-1]}"], projects=None, limit=3)) == 1
         reader.connection.close()
         store.close()
     assert len(acknowledged) > 100

@@ -22,6 +22,7 @@ STORE = Path(csmd.__file__).parent / "store"
 #: These have a twin for another backend, or none of their own SQL to share.
 BACKENDS_OWN = {
     "sqlite.py",
+    "fulltext.py",
     "pages.py",
     "core.py",
     "migrate.py",

@@ -10,7 +10,7 @@ import apsw
 import pytest
 
 from csmd.errors import DeadlineExceeded, StoreError
-from csmd.store import sqlite
+from csmd.store import fulltext, sqlite
 from csmd.store.sqlite import Rows
 
 
@@ -84,5 +84,5 @@ def test_a_transaction_is_undone_when_anything_is_raised_or_its_commit_fails(row
 
 
 def test_phrases_are_quoted_and_blank_ones_left_out() -> None:
-    assert sqlite.match_expression(['say "hi"', " ", "", "a\0b", "x OR y"]) == '"say ""hi""" OR "a b" OR "x OR y"'
-    assert sqlite.match_expression([]) == sqlite.match_expression(["", "\0"]) == ""
+    assert fulltext.match_expression(['say "hi"', " ", "", "a\0b", "x OR y"]) == '"say ""hi""" OR "a b" OR "x OR y"'
+    assert fulltext.match_expression([]) == fulltext.match_expression(["", "\0"]) == ""
