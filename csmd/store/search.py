@@ -7,7 +7,8 @@ from dataclasses import dataclass
 
 from csmd.model import TurnKind
 from csmd.store.fulltext import rows_with, text_hits
-from csmd.store.sqlite import Rows, vector_hits
+from csmd.store.sqlite import Rows
+from csmd.store.vector_tables import vector_hits
 
 __all__ = [
     "TurnRow",

@@ -1,7 +1,7 @@
-"""Everything that is SQLite's own: opening, extensions, pragmas and vectors; full text is in fulltext.py.
+"""Everything that is SQLite's own: opening, extensions, pragmas, rows and deadlines.
 
-Portable SQL lives beside the functions that run it; only this module, fulltext.py and the migrations
-would have a twin for another backend (design section 6).
+Portable SQL lives beside the functions that run it; only this module, fulltext.py, vector_tables.py and the
+migrations would have a twin for another backend (design section 6).
 """
 
 from __future__ import annotations
@@ -20,9 +20,6 @@ from csmd import terms as derived
 from csmd.errors import Damaged, DeadlineExceeded, IndexDamaged, StoreError
 
 BUSY_TIMEOUT_MS = 5000
-#: vec0 allocates a whole chunk for each partition: 64 keeps a hundred projects at 10 MB, not 158 (facts: dependencies).
-VECTOR_CHUNK_ROWS = 64
-VECTOR_KINDS = ("turn", "memory")
 #: An interrupt between two statements stops neither: after a deadline it is repeated this often.
 INTERRUPT_AGAIN_S = 0.01
 Row = tuple[Any, ...]
@@ -201,74 +198,3 @@ class Rows:
             if self.connection.in_transaction:
                 self.connection.execute("rollback")
             raise explained(error) from error
-
-
-def vector_table(kind: str, model_seq: int) -> str:
-    """The vec0 table of one model's vectors for turns or memories."""
-    if kind not in VECTOR_KINDS:
-        raise StoreError(f"no vectors are kept for {kind!r}")
-    return f"vec_{kind}_{int(model_seq)}"
-
-
-def create_vector_tables(rows: Rows, model_seq: int, dim: int) -> None:
-    """Makes the tables for a model's vectors; int8, partitioned by project."""
-    for kind in VECTOR_KINDS:
-        rows.run(
-            f"create virtual table if not exists {vector_table(kind, model_seq)} using vec0("
-            f"project_seq integer partition key, embedding int8[{int(dim)}], chunk_size={VECTOR_CHUNK_ROWS})"
-        )
-
-
-def insert_vector(rows: Rows, kind: str, model_seq: int, seq: int, project_seq: int, vector: bytes) -> None:
-    """Stores one vector under its row in `vectors`."""
-    rows.run(
-        f"insert into {vector_table(kind, model_seq)} (rowid, project_seq, embedding) "  # noqa: S608
-        "values (:seq, :project, vec_int8(:vector))",
-        seq=seq,
-        project=project_seq,
-        vector=vector,
-    )
-
-
-def delete_vectors(rows: Rows, kind: str, model_seq: int, seqs: Sequence[int]) -> None:
-    """Removes vectors by their rows in `vectors`."""
-    for seq in seqs:
-        rows.run(f"delete from {vector_table(kind, model_seq)} where rowid = :seq", seq=seq)  # noqa: S608
-
-
-def stored_vectors(rows: Rows, kind: str, model_seq: int) -> dict[int, int]:
-    """The rows in `vectors` that have a vector here, each with the project in whose partition it stands."""
-    table = vector_table(kind, model_seq)
-    return {int(seq): int(project) for seq, project in rows.all(f"select rowid, project_seq from {table}")}  # noqa: S608
-
-
-def drop_vector_tables(rows: Rows, model_seq: int) -> None:
-    """Removes the tables of a model's vectors."""
-    for kind in VECTOR_KINDS:
-        rows.run(f"drop table if exists {vector_table(kind, model_seq)}")
-
-
-def move_vector(rows: Rows, kind: str, model_seq: int, seq: int, project_seq: int) -> None:
-    """Puts one vector into another project's partition."""
-    table = vector_table(kind, model_seq)
-    vector = rows.value(f"select embedding from {table} where rowid = :seq", seq=seq)  # noqa: S608
-    delete_vectors(rows, kind, model_seq, [seq])
-    insert_vector(rows, kind, model_seq, seq, project_seq, vector)
-
-
-def vector_hits(
-    rows: Rows, kind: str, model_seq: int, vector: bytes, *, projects: Sequence[int] | None, limit: int
-) -> list[Row]:
-    """(row seq, start, end, squared distance) of the passages nearest to `vector`; `projects` None is all."""
-    found: list[Row] = []
-    for project in [None] if projects is None else projects:
-        scope = "" if project is None else "and project_seq = :project"
-        values = {"vector": vector, "limit": limit} | ({} if project is None else {"project": project})
-        found += rows.all(
-            f"select v.row_seq, v.start_at, v.end_at, near.distance * near.distance from ("  # noqa: S608
-            f"select rowid, distance from {vector_table(kind, model_seq)} "
-            f"where embedding match vec_int8(:vector) and k = :limit {scope}) near "
-            "join vectors v on v.seq = near.rowid",
-            **values,
-        )
-    return sorted(found, key=lambda row: (row[3], row[0]))[:limit]

@@ -18,7 +18,7 @@ from typing import Any
 
 import numpy as np
 
-from csmd.store import migrate, vectors
+from csmd.store import migrate, vector_tables, vectors
 from csmd.store.sqlite import Rows, opened
 from csmd.text import STOP_WORDS
 
@@ -92,7 +92,6 @@ def fill(rows: Rows, words: Words, *, turns: int, memories: int) -> None:
         with rows.transaction(write=True):
             _memories(rows, words, model, range(first + 1, min(memories, first + BATCH) + 1), turns)
     rows.run("insert into activity (project_seq, day) select distinct project_seq, substr(at, 1, 10) from turns where true on conflict do nothing")
-    rows.run("analyze") if False else None
 
 
 def _at(number: int) -> str:
@@ -146,15 +145,13 @@ def _memories(rows: Rows, words: Words, model: int, numbers: Sequence[int], turn
 
 
 def _vectors(rows: Rows, model: int, kind: str, table: list[tuple[int, int, int]], made: list[bytes]) -> None:
-    from csmd.store import sqlite
-
     last = rows.value("select coalesce(max(seq), 0) from vectors")
     rows.many(
         "insert into vectors (seq, model_seq, kind, row_seq, start_at, end_at) values (:v, :model, :kind, :row, 0, :end)",
         [{"v": last + n, "model": model, "kind": kind, "row": seq, "end": size} for n, (seq, _, size) in enumerate(table, 1)],
     )
     for number, ((_, project, _), vector) in enumerate(zip(table, made, strict=True), 1):
-        sqlite.insert_vector(rows, kind, model, last + number, project, vector)
+        vector_tables.insert_vector(rows, kind, model, last + number, project, vector)
 
 
 def build(home: Path, *, turns: int, memories: int, seed: int = 1) -> Path:

@@ -23,6 +23,7 @@ STORE = Path(csmd.__file__).parent / "store"
 BACKENDS_OWN = {
     "sqlite.py",
     "fulltext.py",
+    "vector_tables.py",
     "pages.py",
     "core.py",
     "migrate.py",

@@ -495,6 +495,16 @@ create table embed_again (
   primary key (kind, row_seq, model_seq)
 ) without rowid;
 
+-- One bit for each number of a vector: what a large store is looked through by before vectors are compared whole.
+create table vector_codes (
+  model_seq integer not null,
+  kind text not null,
+  project_seq integer not null,
+  seq integer not null,
+  code blob not null,
+  primary key (model_seq, kind, project_seq, seq)
+) without rowid;
+
 -- External content over views: what is indexed of a text is its words and the terms derived from them and from its
 -- time (csmd/terms.py). A change of what is derived needs a migration that rebuilds these four indexes.
 -- Of turns only what people search for is indexed.
