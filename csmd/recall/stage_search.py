@@ -8,7 +8,7 @@ from csmd import text
 from csmd.model import Hit
 from csmd.recall import rank, stage_hits, stage_order
 from csmd.recall.stage_hits import Embed
-from csmd.store import counts, memories, search
+from csmd.store import memories, search
 from csmd.store.sqlite import Rows
 
 
@@ -78,7 +78,7 @@ def _span(body: str, span: tuple[int, int] | None) -> str:
 
 def _memory_hits(rows: Rows, fused: dict[int, rank.Scored], turns: dict[str, float]) -> list[Hit]:
     found = memories.by_seqs(rows, list(fused))
-    roots = {seq: root for seq, root, *_ in counts.projects(rows)}
+    roots = search.roots(rows)
     hits: list[Hit] = []
     for seq, memory in found.items():
         row = fused[seq]

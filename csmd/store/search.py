@@ -18,6 +18,8 @@ __all__ = [
     "memories_with",
     "memory_count",
     "neighbours",
+    "roots",
+    "rows_with",
     "text_hits",
     "turns_by_seq",
     "turns_like",
@@ -56,20 +58,25 @@ def turns_by_seq(rows: Rows, seqs: Sequence[int]) -> dict[int, TurnRow]:
 
 def neighbours(rows: Rows, seqs: Sequence[int]) -> dict[int, list[int]]:
     """For each turn the searchable turns just before and after it in its own session."""
-    found: dict[int, list[int]] = {}
-    for seq in seqs:
-        for operator, order in (("<", "desc"), (">", "asc")):
-            near = rows.value(
-                "select n.turn_seq from turns own join session_turn me "  # noqa: S608
-                "on me.turn_seq = own.seq and me.session_seq = own.session_seq "
-                f"join session_turn n on n.session_seq = me.session_seq and n.ordinal {operator} me.ordinal "
-                "join turns t on t.seq = n.turn_seq and t.searchable = 1 "
-                f"where own.seq = :seq order by n.ordinal {order} limit 1",
-                seq=seq,
-            )
-            if near is not None:
-                found.setdefault(seq, []).append(int(near))
-    return found
+    if not seqs:
+        return {}
+    keys = ", ".join(str(int(seq)) for seq in seqs)
+    beside = (
+        "(select n.turn_seq from session_turn n join turns t on t.seq = n.turn_seq and t.searchable = 1 "
+        "where n.session_seq = me.session_seq and n.ordinal {} me.ordinal order by n.ordinal {} limit 1)"
+    )
+    found = rows.all(
+        f"select own.seq, {beside.format('<', 'desc')}, {beside.format('>', 'asc')} from turns own join session_turn me "  # noqa: S608
+        f"on me.turn_seq = own.seq and me.session_seq = own.session_seq where own.seq in ({keys})"
+    )
+    near = {int(seq): [int(one) for one in both if one is not None] for seq, *both in found}
+    return {seq: near[seq] for seq in seqs if near.get(seq)}
+
+
+def roots(rows: Rows) -> dict[int, str]:
+    """The directory of each project by its row key."""
+    found = rows.all("select seq, root from projects where seq > 0 and kind <> 'workspace' and merged_into = 0")
+    return {int(seq): str(root) for seq, root in found}
 
 
 def kind_of(rows: Rows, uuid: str) -> str:

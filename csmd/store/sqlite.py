@@ -122,8 +122,17 @@ class Rows:
             raise DeadlineExceeded("a read was stopped at its deadline")
         try:
             return list(self.connection.execute(sql, values))
+        except apsw.SQLError as error:
+            # A vector table that is interrupted between two of its own reads says only that one failed.
+            if self._until is not None and time.monotonic() >= self._until:
+                raise DeadlineExceeded("a read was stopped at its deadline") from error
+            raise explained(error) from error
         except apsw.Error as error:
             raise explained(error) from error
+
+    def share(self, most: float) -> float:
+        """Seconds that one of several reads may take: at most `most`, and half of what is left until the deadline."""
+        return most if self._until is None else min(most, (self._until - time.monotonic()) / 2)
 
     def one(self, sql: str, **values: Any) -> Row | None:
         """The first row, or None."""

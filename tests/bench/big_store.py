@@ -18,7 +18,9 @@ from typing import Any
 
 import numpy as np
 
-from csmd.store import migrate, vector_tables, vectors
+from csmd.capture import stage_place
+from csmd.store import projects, vector_tables, vectors
+from csmd.store.core import Store
 from csmd.store.sqlite import Rows, opened
 from csmd.text import STOP_WORDS
 
@@ -81,10 +83,8 @@ def fill(rows: Rows, words: Words, *, turns: int, memories: int) -> None:
     now = FIRST_DAY.isoformat(timespec="milliseconds").replace("+00:00", "Z")
     with rows.transaction(write=True):
         model = vectors.ensure_model(rows, MODEL, DIM, now=now)
-        rows.many(
-            "insert into projects (seq, key, root, name, kind, created_at) values (:n, :key, :root, :name, 'git', :now)",
-            [{"n": n, "key": f"p{n}", "root": f"/work/p{n}", "name": f"p{n}", "now": now} for n in range(1, PROJECTS + 1)],
-        )
+        for number in range(1, PROJECTS + 1):
+            projects.ensure(rows, stage_place.identify(place(number)), now=now)
     for first in range(0, turns, BATCH):
         with rows.transaction(write=True):
             _turns(rows, words, model, range(first + 1, min(turns, first + BATCH) + 1))
@@ -92,6 +92,11 @@ def fill(rows: Rows, words: Words, *, turns: int, memories: int) -> None:
         with rows.transaction(write=True):
             _memories(rows, words, model, range(first + 1, min(memories, first + BATCH) + 1), turns)
     rows.run("insert into activity (project_seq, day) select distinct project_seq, substr(at, 1, 10) from turns where true on conflict do nothing")
+
+
+def place(number: int) -> str:
+    """The directory of a project; there is none."""
+    return f"/nowhere/p{number}"
 
 
 def _at(number: int) -> str:
@@ -127,19 +132,19 @@ def _memories(rows: Rows, words: Words, model: int, numbers: Sequence[int], turn
     said, made = words.texts(len(numbers), MEMORY_WORDS), words.vectors(len(numbers))
     table: list[dict[str, Any]] = [
         {"seq": n, "id": f"m{n:010x}", "text": text, "hash": f"{n:032x}", "p": words.project(n), "at": _at(n),
-         "gate": ("epistemic", "behavioral", "correction", "relational", "promissory")[n % 5], "uuid": f"u{n % turns + 1:08d}"}
+         "gate": ("epistemic", "behavioral", "correction", "relational", "promissory")[n % 5], "uuid": f"u{n * 9 % turns + 1:08d}", "session": f"s{n * 9 % turns // SESSION_TURNS + 1}"}
         for n, text in zip(numbers, said, strict=True)
     ]  # fmt: skip
     rows.many(
         "insert into memories (seq, id, text, text_hash, gate, category, type, tier, decay, authority, origin, "
         "confidence, scope, project_seq, session_id, created_at, confirmed_at, hot_until, warm_until, archive_at) values "
         "(:seq, :id, :text, :hash, :gate, 'decision', 'episodic', 'durable', 'durable', 'user', 'stated', 0.8, 'project', "
-        ":p, 's1', :at, :at, 10000, 20000, 30000)",
+        ":p, :session, :at, :at, 10000, 20000, 30000)",
         [{key: row[key] for key in row if key != "uuid"} for row in table],
     )
     rows.many(
-        "insert into provenance (memory_seq, uuid, session_id, at, role) values (:seq, :uuid, 's1', :at, 'states')",
-        [{key: row[key] for key in ("seq", "uuid", "at")} for row in table],
+        "insert into provenance (memory_seq, uuid, session_id, at, role) values (:seq, :uuid, :session, :at, 'states')",
+        [{key: row[key] for key in ("seq", "uuid", "at", "session")} for row in table],
     )
     _vectors(rows, model, "memory", [(row["seq"], row["p"], len(row["text"])) for row in table], made)
 
@@ -160,10 +165,10 @@ def build(home: Path, *, turns: int, memories: int, seed: int = 1) -> Path:
     database = home / "csmd.db"
     if database.exists():
         return database
+    Store(database, now=_at(0)).close()
     with opened(database, readonly=False) as rows:
         for pragma in ("synchronous = off", "cache_size = -400000"):
             rows.run(f"pragma {pragma}")
-        migrate.migrate(rows, now=_at(0))
         fill(rows, Words(seed), turns=turns, memories=memories)
         rows.run("pragma wal_checkpoint(truncate)")
     return database
