@@ -78,12 +78,13 @@ def hits(value: dict[str, Any], *, explain: bool) -> None:
     terms = texts.query_terms(value["query"])
     for number, hit in enumerate(value["hits"], 1):
         session = f"session {hit['session_id'][:8]}" if hit["kind"] == "turn" else ""
+        ident = hit["id"][:8] if hit["kind"] == "session" else hit["id"][:11]
         about = [
             hit["kind"],
             hit["gate"],
             hit["authority"],
             hit["at"][:10],
-            hit["id"][:11],
+            ident,
             session,
             f"{hit['score']:.2f}",
         ]

@@ -11,8 +11,10 @@ from csmd.store.sqlite import Rows
 from csmd.store.vector_tables import vector_hits
 
 __all__ = [
+    "DigestRow",
     "TurnRow",
     "around",
+    "digests_by_seq",
     "kind_of",
     "memories_of_turn",
     "memories_with",
@@ -42,6 +44,18 @@ class TurnRow:
     project_seq: int
 
 
+@dataclass(frozen=True, slots=True, kw_only=True)
+class DigestRow:
+    """A version of a session's digest as a search result shows it; `items` are (text, uuid) of what it was made of."""
+
+    seq: int
+    session_id: str
+    text: str
+    at: str
+    project: str
+    items: tuple[tuple[str, str], ...]
+
+
 def turns_by_seq(rows: Rows, seqs: Sequence[int]) -> dict[int, TurnRow]:
     """Turns by row key, with their session and project root."""
     if not seqs:
@@ -53,6 +67,27 @@ def turns_by_seq(rows: Rows, seqs: Sequence[int]) -> dict[int, TurnRow]:
             "select t.seq, t.uuid, t.kind, t.text, t.at, s.id, s.parent, p.root, p.seq from turns t "  # noqa: S608
             f"join sessions s on s.seq = t.session_seq join projects p on p.seq = t.project_seq where t.seq in ({keys})"
         )
+    }
+
+
+def digests_by_seq(rows: Rows, seqs: Sequence[int]) -> dict[int, DigestRow]:
+    """Digests by row key, with their session, its project's root and the turns that they tell of."""
+    if not seqs:
+        return {}
+    keys = ", ".join(str(int(seq)) for seq in seqs)
+    items: dict[int, list[tuple[str, str]]] = {}
+    for digest, said, uuid in rows.all(
+        "select digest_seq, text, uuid from digest_items "  # noqa: S608
+        f"where digest_seq in ({keys}) and kind <> 'word' and uuid <> '' order by seq"
+    ):
+        items.setdefault(int(digest), []).append((str(said), str(uuid)))
+    found = rows.all(
+        "select d.seq, s.id, d.text, d.at, p.root from digests d join sessions s on s.seq = d.session_seq "  # noqa: S608
+        f"join projects p on p.seq = s.project_seq where d.seq in ({keys})"
+    )
+    return {
+        int(seq): DigestRow(seq=seq, session_id=session, text=said, at=at, project=root, items=tuple(items.get(seq, ())))
+        for seq, session, said, at, root in found
     }
 
 
