@@ -37,9 +37,11 @@ _GERMAN_STOP = frozenset(
     sollen über um und uns unser unsere unter viel viele vom von vor wann war waren warum was weil welche welchem welchen
     welcher welches wenn wer werden wie wieder wieviel wir wird wo wurde wurden zu zum zur zwischen dürfen""".split()
 )
-#: Words of both languages, which tell neither.
-_SHARED = frozenset("in an am so was war man die also hat hab den".split())
-_ENGLISH = frozenset("the is are do does did we why how what when where which of to and for with it be not on our".split())
+#: Words of both languages, or of a shell, which tell neither.
+_SHARED = frozenset("in an am im so was war man die also hat hab den bin da um es du des dem vom war on ob ja wo".split())
+_ENGLISH = frozenset(
+    "the is are do does did we why how what when where which of to and for with it be not on our".split()
+)
 # fmt: off
 _RUSSIAN_ENDINGS = tuple(sorted(
     """иями ями ами ией иям ием иях ого его ому ему ыми ими ешь ете ите ала яла ила ало ило али или ать ять еть ить ует
@@ -64,6 +66,13 @@ def pairs(run: str) -> Iterator[str]:
     return (run[at : at + 2] for at in range(max(1, len(run) - 1)))
 
 
+def in_pairs(word: str) -> list[str]:
+    """A word with Chinese, Japanese or Korean letters as pairs of them and what stands beside; [] for any other word."""
+    if word.isascii() or not _RUN.search(word):
+        return []
+    return [*(pair for run in _RUN.findall(word) for pair in pairs(run)), *_BESIDE.findall(word)]
+
+
 def asked(question: str, words: list[str]) -> list[str] | None:
     """The terms for a question in one of these languages in the place of its `words`; None for any other question.
 
@@ -74,12 +83,11 @@ def asked(question: str, words: list[str]) -> list[str] | None:
         return None
     found: dict[str, None] = {}
     for word in words:
-        if _RUN.search(word):
-            found.update((pair, None) for run in _RUN.findall(word) for pair in pairs(run))
-            found.update((beside, None) for beside in _BESIDE.findall(word))
-        elif _CYRILLIC.fullmatch(word):
+        if _CYRILLIC.fullmatch(word):
             if word not in _RUSSIAN_STOP:
-                found.update({word: None, f"{_stem(word.removesuffix('ся').removesuffix('сь'), _RUSSIAN_ENDINGS)}*": None})
+                found.update(
+                    {word: None, f"{_stem(word.removesuffix('ся').removesuffix('сь'), _RUSSIAN_ENDINGS)}*": None}
+                )
         elif german and _LATIN.fullmatch(word):
             if word not in _GERMAN_STOP:
                 found.update({word: None, f"{_stem(word, _GERMAN_ENDINGS)}*": None})

@@ -110,4 +110,3 @@ def _whole_names(question: str) -> Iterator[str]:
                 yield last
     for found in _HUMPED.finditer(question):
         yield " ".join(_CAMEL.findall(found.group())).lower()
-

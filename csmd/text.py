@@ -9,6 +9,8 @@ import unicodedata
 from dataclasses import dataclass
 from functools import lru_cache
 
+from csmd import languages
+
 #: Words that say nothing about a text's subject; dropped from queries and overlaps (facts: retrieval).
 STOP_WORDS = frozenset(
     """a an and any are as at be been being but by can could did do does doing done for from get gets got had has
@@ -69,10 +71,13 @@ def content_words(text: str) -> list[str]:
 
 
 def query_terms(text: str) -> list[str]:
-    """The distinct terms to search for: content words, and the parts of identifiers; at most 40."""
+    """The distinct terms to search for: content words, parts of identifiers, pairs of Chinese letters; at most 40."""
     terms: dict[str, None] = {}
     for word in _WORD.findall(text):
         folded = word.lower()  # as the full-text index has it: ß stays ß
+        if parts := languages.in_pairs(folded):
+            terms.update((part, None) for part in parts)
+            continue
         if len(folded) > 1 and folded not in STOP_WORDS:
             terms[folded] = None
         parts = [part.casefold() for part in _CAMEL.findall(word)]

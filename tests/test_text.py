@@ -64,7 +64,7 @@ def test_words_keep_identifiers_whole_and_queries_take_them_apart() -> None:
         "module",
     ]
     assert texts.query_terms("the is of") == []
-    assert texts.query_terms("数据库 базы naïve") == ["数据库", "базы", "naïve"]
+    assert texts.query_terms("数据库 базы naïve 用MySQL") == ["数据", "据库", "базы", "naïve", "用", "mysql"]
 
 
 @given(ANY)

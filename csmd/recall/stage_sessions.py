@@ -64,7 +64,11 @@ def _sources(digest: search.DigestRow, terms: Sequence[str]) -> tuple[str, ...]:
     """The turns of a summary's parts, those that hold most of what was asked first."""
     asked = {text.stem(term) for term in terms}
     held = {
-        uuid: max(len(asked & {text.stem(word) for word in text.content_words(said)}) for said, of in digest.items if of == uuid)
+        uuid: max(
+            len(asked & {text.stem(word) for word in text.content_words(said)})
+            for said, of in digest.items
+            if of == uuid
+        )
         for uuid in dict.fromkeys(uuid for _, uuid in digest.items)
     }
     return tuple(sorted(held, key=lambda uuid: -held[uuid])[:SOURCES])

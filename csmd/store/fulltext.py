@@ -56,9 +56,7 @@ def text_hits(rows: Rows, kind: str, terms: Sequence[str], *, projects: Sequence
     scope = "" if projects is None else f"and b.project_seq in ({', '.join(str(int(p)) for p in projects)})"
     newest = f"and {table}.rowid >= {least}" if least else ""
     sql = f"select {key}, -bm25({table}) as score from {table} join {base} where {table} match :expression {newest} {scope}"  # noqa: S608
-    return rows.all(
-        f"{sql} order by score desc, {key} limit :limit", expression=match_expression(chosen), limit=limit
-    )
+    return rows.all(f"{sql} order by score desc, {key} limit :limit", expression=match_expression(chosen), limit=limit)
 
 
 def _affordable(rows: Rows, kind: str, terms: Sequence[str]) -> tuple[list[str], int]:

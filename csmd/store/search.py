@@ -86,7 +86,9 @@ def digests_by_seq(rows: Rows, seqs: Sequence[int]) -> dict[int, DigestRow]:
         f"join projects p on p.seq = s.project_seq where d.seq in ({keys})"
     )
     return {
-        int(seq): DigestRow(seq=seq, session_id=session, text=said, at=at, project=root, items=tuple(items.get(seq, ())))
+        int(seq): DigestRow(
+            seq=seq, session_id=session, text=said, at=at, project=root, items=tuple(items.get(seq, ()))
+        )
         for seq, session, said, at, root in found
     }
 
@@ -96,12 +98,12 @@ def neighbours(rows: Rows, seqs: Sequence[int]) -> dict[int, list[int]]:
     if not seqs:
         return {}
     keys = ", ".join(str(int(seq)) for seq in seqs)
-    beside = (
-        "(select n.turn_seq from session_turn n join turns t on t.seq = n.turn_seq and t.searchable = 1 "
-        "where n.session_seq = me.session_seq and n.ordinal {} me.ordinal order by n.ordinal {} limit 1)"
-    )
     found = rows.all(
-        f"select own.seq, {beside.format('<', 'desc')}, {beside.format('>', 'asc')} from turns own join session_turn me "  # noqa: S608
+        "select own.seq, (select n.turn_seq from session_turn n "  # noqa: S608
+        "join turns t on t.seq = n.turn_seq and t.searchable = 1 where n.session_seq = me.session_seq "
+        "and n.ordinal < me.ordinal order by n.ordinal desc limit 1), (select n.turn_seq from session_turn n "
+        "join turns t on t.seq = n.turn_seq and t.searchable = 1 where n.session_seq = me.session_seq "
+        "and n.ordinal > me.ordinal order by n.ordinal limit 1) from turns own join session_turn me "
         f"on me.turn_seq = own.seq and me.session_seq = own.session_seq where own.seq in ({keys})"
     )
     near = {int(seq): [int(one) for one in both if one is not None] for seq, *both in found}

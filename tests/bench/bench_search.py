@@ -90,7 +90,9 @@ def hooks(home: Path, asked: list[str]) -> tuple[float, float, int]:
     paths = default_paths(environment)
 
     def csmd(*arguments: str) -> None:
-        subprocess.run([sys.executable, "-m", "csmd", *arguments], env=environment, check=True, stdout=subprocess.DEVNULL)
+        subprocess.run(
+            [sys.executable, "-m", "csmd", *arguments], env=environment, check=True, stdout=subprocess.DEVNULL
+        )
 
     csmd("start")
     context = zmq.Context()
@@ -99,7 +101,12 @@ def hooks(home: Path, asked: list[str]) -> tuple[float, float, int]:
         dealer.connect(f"ipc://{paths.endpoint.read_text().strip()}")
         took, told = [], 0
         for number, prompt in enumerate(asked[:1] + asked):
-            body = {"session_id": f"bench-{number}", "cwd": place(1), "hook_event_name": "UserPromptSubmit", "prompt": prompt}
+            body = {
+                "session_id": f"bench-{number}",
+                "cwd": place(1),
+                "hook_event_name": "UserPromptSubmit",
+                "prompt": prompt,
+            }
             request = wire.Request(
                 id=os.urandom(16).hex(), verb="event", deadline_ms=5000, host="claude", name="UserPromptSubmit",
                 body=wire.dumps(body).encode(),
@@ -133,12 +140,17 @@ def main() -> int:
             database = build(home, turns=10 * size, memories=size)
             words = Words(7)
             asked = [words.texts(1, (LENGTHS[number % len(LENGTHS)], 0.2))[0] for number in range(args.questions)]
-            print(f"{size} memories, {10 * size} turns, {database.stat().st_size >> 20} MB; load {psutil.getloadavg()[0]:.1f}")
+            print(
+                f"{size} memories, {10 * size} turns, {database.stat().st_size >> 20} MB; load {psutil.getloadavg()[0]:.1f}"
+            )
             for name, (half, most, busy) in reads(database, words, asked):
                 print(f"  {name:38} p50 {half:7.1f}  p95 {most:7.1f}  (processor {busy:.0%})", flush=True)
             half, most, told = hooks(home, asked)
             slow = slow or most > args.most
-            print(f"  {'a prompt hook, no worker':38} p50 {half:7.1f}  p95 {most:7.1f}  ({told} of {len(asked)} told)", flush=True)
+            print(
+                f"  {'a prompt hook, no worker':38} p50 {half:7.1f}  p95 {most:7.1f}  ({told} of {len(asked)} told)",
+                flush=True,
+            )
     finally:
         if args.homes is None:
             shutil.rmtree(homes)

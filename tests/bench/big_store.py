@@ -47,7 +47,11 @@ def vocabulary() -> list[str]:
             break
         one, two, three = parts
         made.append(
-            f"{one}{two}{three.capitalize()}{one}" if number % 9 == 0 else f"{two}_{one}{three}" if number % 11 == 0 else two + one + three
+            f"{one}{two}{three.capitalize()}{one}"
+            if number % 9 == 0
+            else f"{two}_{one}{three}"
+            if number % 11 == 0
+            else two + one + three
         )
     return made
 
@@ -63,7 +67,9 @@ class Words:
 
     def texts(self, count: int, shape: tuple[int, float]) -> list[str]:
         lengths = np.clip(self.random.lognormal(np.log(shape[0]), shape[1], count).astype(int), 4, 1500)
-        picked = self.words[np.searchsorted(self.reach, self.random.random(int(lengths.sum()))).clip(max=len(self.words) - 1)]
+        picked = self.words[
+            np.searchsorted(self.reach, self.random.random(int(lengths.sum()))).clip(max=len(self.words) - 1)
+        ]
         ends = np.cumsum(lengths)
         return [" ".join(picked[end - size : end]) for end, size in zip(ends, lengths, strict=True)]
 
@@ -91,7 +97,9 @@ def fill(rows: Rows, words: Words, *, turns: int, memories: int) -> None:
     for first in range(0, memories, BATCH):
         with rows.transaction(write=True):
             _memories(rows, words, model, range(first + 1, min(memories, first + BATCH) + 1), turns)
-    rows.run("insert into activity (project_seq, day) select distinct project_seq, substr(at, 1, 10) from turns where true on conflict do nothing")
+    rows.run(
+        "insert into activity (project_seq, day) select distinct project_seq, substr(at, 1, 10) from turns where true on conflict do nothing"
+    )
 
 
 def place(number: int) -> str:
@@ -110,7 +118,10 @@ def _turns(rows: Rows, words: Words, model: int, numbers: Sequence[int]) -> None
     rows.many(
         "insert into sessions (seq, id, host, project_seq, started_at, last_at, turns) values "
         "(:s, :id, 'claude', :p, :at, :at, :turns) on conflict do nothing",
-        [{"s": s, "id": f"s{s}", "p": where[s], "at": _at(s * SESSION_TURNS), "turns": SESSION_TURNS} for s in sessions],
+        [
+            {"s": s, "id": f"s{s}", "p": where[s], "at": _at(s * SESSION_TURNS), "turns": SESSION_TURNS}
+            for s in sessions
+        ],
     )
     table = [
         {"seq": number, "uuid": f"u{number:08d}", "s": (session := (number - 1) // SESSION_TURNS + 1), "p": where[session],
@@ -153,7 +164,10 @@ def _vectors(rows: Rows, model: int, kind: str, table: list[tuple[int, int, int]
     last = rows.value("select coalesce(max(seq), 0) from vectors")
     rows.many(
         "insert into vectors (seq, model_seq, kind, row_seq, start_at, end_at) values (:v, :model, :kind, :row, 0, :end)",
-        [{"v": last + n, "model": model, "kind": kind, "row": seq, "end": size} for n, (seq, _, size) in enumerate(table, 1)],
+        [
+            {"v": last + n, "model": model, "kind": kind, "row": seq, "end": size}
+            for n, (seq, _, size) in enumerate(table, 1)
+        ],
     )
     for number, ((_, project, _), vector) in enumerate(zip(table, made, strict=True), 1):
         vector_tables.insert_vector(rows, kind, model, last + number, project, vector)

@@ -146,7 +146,9 @@ def test_a_large_store_is_searched_by_the_rare_words_and_where_none_is_rare_amon
     store.write(story)
 
 
-@pytest.mark.parametrize(("language", "first", "among_five"), [("en", 19, 20), ("de", 18, 19), ("ru", 19, 20), ("zh", 19, 20)])
+@pytest.mark.parametrize(
+    ("language", "first", "among_five"), [("en", 19, 20), ("de", 18, 19), ("ru", 19, 20), ("zh", 19, 20)]
+)
 def test_questions_in_other_languages_are_answered_by_words_alone(
     store: Store, given: Any, language: str, first: int, among_five: int
 ) -> None:
