@@ -38,7 +38,9 @@ _GERMAN_STOP = frozenset(
     welcher welches wenn wer werden wie wieder wieviel wir wird wo wurde wurden zu zum zur zwischen dürfen""".split()
 )
 #: Words of both languages, or of a shell, which tell neither.
-_SHARED = frozenset("in an am im so was war man die also hat hab den bin da um es du des dem vom war on ob ja wo".split())
+_SHARED = frozenset(
+    "in an am im so was war man die also hat hab den bin da um es du des dem vom war on ob ja wo".split()
+)
 _ENGLISH = frozenset(
     "the is are do does did we why how what when where which of to and for with it be not on our".split()
 )

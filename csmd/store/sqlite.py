@@ -53,9 +53,7 @@ def connect(
         connection.load_extension(extension)
         connection.enable_load_extension(False)
         # The full-text indexes' views and triggers call it: what derives from a row is nowhere stored but in them.
-        connection.create_scalar_function(
-            "csmd_indexed", derived.indexed, 2, deterministic=True, flags=apsw.SQLITE_INNOCUOUS
-        )
+        connection.create_scalar_function("csmd_indexed", _indexed, 2, deterministic=True, flags=apsw.SQLITE_INNOCUOUS)
         connection.set_busy_timeout(BUSY_TIMEOUT_MS)
         # Small caches and no mapping: the daemon's memory must not grow with the database (design section 1, 6).
         pragmas = ["foreign_keys = on", "temp_store = memory", "mmap_size = 0", "cache_size = -4096"]
@@ -68,6 +66,11 @@ def connect(
         shut(connection)
         raise explained(error, path) from error
     return connection
+
+
+def _indexed(*values: Any) -> str:
+    said, at = values  # what is no text is not indexed: a damaged row
+    return derived.indexed(said, str(at)) if isinstance(said, str) else ""
 
 
 def shut(connection: apsw.Connection) -> None:

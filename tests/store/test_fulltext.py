@@ -13,7 +13,7 @@ from hypothesis import strategies as st
 
 from csmd import terms
 from csmd.recall import stage_search
-from csmd.store import fulltext, journal, memories, projects, search
+from csmd.store import fulltext, gotchas, journal, memories, projects, search
 from csmd.store.core import Store, integrity
 from csmd.store.sqlite import Rows
 
@@ -111,6 +111,18 @@ def test_what_derives_from_a_text_goes_and_changes_with_it(store: Store, given: 
             rows.run(f"create virtual table temp.left_{index} using fts5vocab('main', '{index}', 'row')")
             assert rows.all(f"select term from temp.left_{index}") == []
             rows.run(f"drop table temp.left_{index}")
+
+    store.write(story)
+    assert store.write(integrity) == []
+
+
+def test_a_memory_is_found_by_the_fingerprint_of_the_failure_it_explains(store: Store, given: Any) -> None:
+    def story(rows: Rows) -> None:
+        seq = memories.insert(rows, given.memory("m1", "the lock was stale"), text_hash="m1")
+        gotchas.add_symptom(rows, seq, uuid="u1", at=given.now, text="build fails", fingerprint="0f3ac5e2b1d94c77")
+        hits = search.text_hits(rows, "symptom", terms.asked("what is 0f3ac5e2b1d94c77"), projects=None, limit=9)
+        assert [row[0] for row in hits] == [seq]
+        gotchas.forget_turn(rows, seq, "u1")
 
     store.write(story)
     assert store.write(integrity) == []

@@ -539,19 +539,20 @@ create trigger memories_fts_update after update of text, created_at on memories 
   insert into memories_fts (rowid, text) values (new.seq, csmd_indexed(new.text, new.created_at));
 end;
 
-create view symptom_text as select seq, csmd_indexed(text, at) as text from symptoms;
+-- The fingerprint too: who has it from `csmd errors` finds what explains it.
+create view symptom_text as select seq, csmd_indexed(text || ' ' || fingerprint, at) as text from symptoms;
 create virtual table symptoms_fts using fts5 (
   text, content = 'symptom_text', content_rowid = 'seq', tokenize = 'porter unicode61 remove_diacritics 2'
 );
 create trigger symptoms_fts_insert after insert on symptoms begin
-  insert into symptoms_fts (rowid, text) values (new.seq, csmd_indexed(new.text, new.at));
+  insert into symptoms_fts (rowid, text) values (new.seq, csmd_indexed(new.text || ' ' || new.fingerprint, new.at));
 end;
 create trigger symptoms_fts_delete after delete on symptoms begin
-  insert into symptoms_fts (symptoms_fts, rowid, text) values ('delete', old.seq, csmd_indexed(old.text, old.at));
+  insert into symptoms_fts (symptoms_fts, rowid, text) values ('delete', old.seq, csmd_indexed(old.text || ' ' || old.fingerprint, old.at));
 end;
-create trigger symptoms_fts_update after update of text, at on symptoms begin
-  insert into symptoms_fts (symptoms_fts, rowid, text) values ('delete', old.seq, csmd_indexed(old.text, old.at));
-  insert into symptoms_fts (rowid, text) values (new.seq, csmd_indexed(new.text, new.at));
+create trigger symptoms_fts_update after update of text, fingerprint, at on symptoms begin
+  insert into symptoms_fts (symptoms_fts, rowid, text) values ('delete', old.seq, csmd_indexed(old.text || ' ' || old.fingerprint, old.at));
+  insert into symptoms_fts (rowid, text) values (new.seq, csmd_indexed(new.text || ' ' || new.fingerprint, new.at));
 end;
 
 create trigger belief_changes_delete after delete on memories begin
