@@ -20,6 +20,8 @@ _LATIN = re.compile("[A-Za-zÄÖÜäöüß]{4,40}")
 _COMPOUND = re.compile(r"[A-ZÄÖÜ][a-zäöüß]{9,40}\b")
 #: A part of a compound has so many letters, and as many come before or after it.
 LEAST_PART = 5
+#: Of so many different compounds in a text the tails are taken: a list of words would otherwise grow tenfold.
+MOST_COMPOUNDS = 500
 LEAST_STEM = 3
 
 _RUSSIAN_STOP = frozenset(
@@ -59,7 +61,7 @@ def derived(said: str) -> Iterator[str]:
         for run in _RUN.findall(said):
             yield from pairs(run)
         yield from _BESIDE.findall(said)
-    for word in dict.fromkeys(_COMPOUND.findall(said)):
+    for word in list(dict.fromkeys(_COMPOUND.findall(said)))[:MOST_COMPOUNDS]:
         yield from (word[at:] for at in range(LEAST_PART - 1, len(word) - LEAST_PART + 1))
 
 

@@ -19,7 +19,7 @@ _HUMPED = re.compile(
 )
 _CAMEL = re.compile(r"[A-Z]+(?=[A-Z][a-z])|[A-Z]?[a-z]+|[A-Z]+|\d+")
 #: Names of several words: paths, dotted, kebab and snake names, each with its parts.
-_NAME = re.compile(r"[^\W_]+(?:[./:\\_-]{1,3}[^\W_]+)+")
+_NAME = re.compile(r"(?<![^\W_])[^\W_]++(?:[./:\\_-]{1,3}[^\W_]++)+")
 _SEPARATOR = re.compile(r"[./:\\_-]+")
 MOST_PARTS = 12
 MOST_TERMS = 60
