@@ -55,7 +55,19 @@ TEXT_COLUMNS: frozenset[tuple[str, str]] = frozenset(
 )
 
 #: Tables that derive their content from TEXT_COLUMNS and must be purged with them.
-DERIVED_TABLES: frozenset[str] = frozenset({"turns_fts", "memories_fts", "digests_fts", "symptoms_fts", "turn_text"})
+DERIVED_TABLES: frozenset[str] = frozenset(
+    {
+        "turns_fts",
+        "memories_fts",
+        "digests_fts",
+        "symptoms_fts",
+        "turn_text",
+        "memory_text",
+        "digest_text",
+        "symptom_text",
+        "vector_codes",
+    }
+)
 DERIVED_PREFIXES: tuple[str, ...] = (
     "turns_fts_",
     "memories_fts_",

@@ -72,7 +72,7 @@ def test_numbers_and_truth_values_may_be_given_as_text(filled: Any) -> None:
     assert len(filled.call("csm_memory_search", query="the", limit=-5)["hits"]) <= 1
     with pytest.raises(BadInput, match="limit must be int"):
         filled.call("csm_memory_search", query="x", limit="many")
-    with pytest.raises(BadInput, match="kind is memory, turn or all"):
+    with pytest.raises(BadInput, match="kind is memory, turn, session or all"):
         filled.call("csm_memory_search", query="x", kind="other")
 
 

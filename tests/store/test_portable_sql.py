@@ -22,6 +22,8 @@ STORE = Path(csmd.__file__).parent / "store"
 #: These have a twin for another backend, or none of their own SQL to share.
 BACKENDS_OWN = {
     "sqlite.py",
+    "fulltext.py",
+    "vector_tables.py",
     "pages.py",
     "core.py",
     "migrate.py",

@@ -35,8 +35,8 @@ _REDACTED = re.compile(r"\[redacted:[a-z-]+\]")
 
 
 def _search(tools: Tools, rows: Rows, params: Params) -> dict[str, Any]:
-    if params["kind"] not in ("all", "memory", "turn"):
-        raise BadInput(f"kind is memory, turn or all, not {params['kind']!r}")
+    if params["kind"] not in ("all", "memory", "turn", "session"):
+        raise BadInput(f"kind is memory, turn, session or all, not {params['kind']!r}")
     hits, degraded = stage_search.find(
         rows,
         params["query"],

@@ -495,48 +495,64 @@ create table embed_again (
   primary key (kind, row_seq, model_seq)
 ) without rowid;
 
--- External content over a view: only what people search for is indexed.
-create view turn_text as select seq, text from turns where searchable = 1;
+-- One bit for each number of a vector: what a large store is looked through by before vectors are compared whole.
+create table vector_codes (
+  model_seq integer not null,
+  kind text not null,
+  project_seq integer not null,
+  seq integer not null,
+  code blob not null,
+  primary key (model_seq, kind, project_seq, seq)
+) without rowid;
+
+-- External content over views: what is indexed of a text is its words and the terms derived from them and from its
+-- time (csmd/terms.py). A change of what is derived needs a migration that rebuilds these four indexes.
+-- Of turns only what people search for is indexed.
+create view turn_text as select seq, csmd_indexed(text, at) as text from turns where searchable = 1;
 create virtual table turns_fts using fts5 (
   text, content = 'turn_text', content_rowid = 'seq', tokenize = 'porter unicode61 remove_diacritics 2'
 );
 create trigger turns_fts_insert after insert on turns when new.searchable = 1 begin
-  insert into turns_fts (rowid, text) values (new.seq, new.text);
+  insert into turns_fts (rowid, text) values (new.seq, csmd_indexed(new.text, new.at));
 end;
 create trigger turns_fts_delete after delete on turns when old.searchable = 1 begin
-  insert into turns_fts (turns_fts, rowid, text) values ('delete', old.seq, old.text);
+  insert into turns_fts (turns_fts, rowid, text) values ('delete', old.seq, csmd_indexed(old.text, old.at));
 end;
-create trigger turns_fts_update after update of text, searchable on turns begin
-  insert into turns_fts (turns_fts, rowid, text) select 'delete', old.seq, old.text where old.searchable = 1;
-  insert into turns_fts (rowid, text) select new.seq, new.text where new.searchable = 1;
+create trigger turns_fts_update after update of text, searchable, at on turns begin
+  insert into turns_fts (turns_fts, rowid, text)
+    select 'delete', old.seq, csmd_indexed(old.text, old.at) where old.searchable = 1;
+  insert into turns_fts (rowid, text) select new.seq, csmd_indexed(new.text, new.at) where new.searchable = 1;
 end;
 
+create view memory_text as select seq, csmd_indexed(text, created_at) as text from memories;
 create virtual table memories_fts using fts5 (
-  text, content = 'memories', content_rowid = 'seq', tokenize = 'porter unicode61 remove_diacritics 2'
+  text, content = 'memory_text', content_rowid = 'seq', tokenize = 'porter unicode61 remove_diacritics 2'
 );
 create trigger memories_fts_insert after insert on memories begin
-  insert into memories_fts (rowid, text) values (new.seq, new.text);
+  insert into memories_fts (rowid, text) values (new.seq, csmd_indexed(new.text, new.created_at));
 end;
 create trigger memories_fts_delete after delete on memories begin
-  insert into memories_fts (memories_fts, rowid, text) values ('delete', old.seq, old.text);
+  insert into memories_fts (memories_fts, rowid, text) values ('delete', old.seq, csmd_indexed(old.text, old.created_at));
 end;
-create trigger memories_fts_update after update of text on memories begin
-  insert into memories_fts (memories_fts, rowid, text) values ('delete', old.seq, old.text);
-  insert into memories_fts (rowid, text) values (new.seq, new.text);
+create trigger memories_fts_update after update of text, created_at on memories begin
+  insert into memories_fts (memories_fts, rowid, text) values ('delete', old.seq, csmd_indexed(old.text, old.created_at));
+  insert into memories_fts (rowid, text) values (new.seq, csmd_indexed(new.text, new.created_at));
 end;
 
+-- The fingerprint too: who has it from `csmd errors` finds what explains it.
+create view symptom_text as select seq, csmd_indexed(text || ' ' || fingerprint, at) as text from symptoms;
 create virtual table symptoms_fts using fts5 (
-  text, content = 'symptoms', content_rowid = 'seq', tokenize = 'porter unicode61 remove_diacritics 2'
+  text, content = 'symptom_text', content_rowid = 'seq', tokenize = 'porter unicode61 remove_diacritics 2'
 );
 create trigger symptoms_fts_insert after insert on symptoms begin
-  insert into symptoms_fts (rowid, text) values (new.seq, new.text);
+  insert into symptoms_fts (rowid, text) values (new.seq, csmd_indexed(new.text || ' ' || new.fingerprint, new.at));
 end;
 create trigger symptoms_fts_delete after delete on symptoms begin
-  insert into symptoms_fts (symptoms_fts, rowid, text) values ('delete', old.seq, old.text);
+  insert into symptoms_fts (symptoms_fts, rowid, text) values ('delete', old.seq, csmd_indexed(old.text || ' ' || old.fingerprint, old.at));
 end;
-create trigger symptoms_fts_update after update of text on symptoms begin
-  insert into symptoms_fts (symptoms_fts, rowid, text) values ('delete', old.seq, old.text);
-  insert into symptoms_fts (rowid, text) values (new.seq, new.text);
+create trigger symptoms_fts_update after update of text, fingerprint, at on symptoms begin
+  insert into symptoms_fts (symptoms_fts, rowid, text) values ('delete', old.seq, csmd_indexed(old.text || ' ' || old.fingerprint, old.at));
+  insert into symptoms_fts (rowid, text) values (new.seq, csmd_indexed(new.text || ' ' || new.fingerprint, new.at));
 end;
 
 create trigger belief_changes_delete after delete on memories begin
@@ -605,18 +621,19 @@ create table digest_items (
 );
 create index digest_items_by_digest on digest_items (digest_seq, kind);
 
+create view digest_text as select seq, csmd_indexed(text, at) as text from digests;
 create virtual table digests_fts using fts5 (
-  text, content = 'digests', content_rowid = 'seq', tokenize = 'porter unicode61 remove_diacritics 2'
+  text, content = 'digest_text', content_rowid = 'seq', tokenize = 'porter unicode61 remove_diacritics 2'
 );
 create trigger digests_fts_insert after insert on digests begin
-  insert into digests_fts (rowid, text) values (new.seq, new.text);
+  insert into digests_fts (rowid, text) values (new.seq, csmd_indexed(new.text, new.at));
 end;
 create trigger digests_fts_delete after delete on digests begin
-  insert into digests_fts (digests_fts, rowid, text) values ('delete', old.seq, old.text);
+  insert into digests_fts (digests_fts, rowid, text) values ('delete', old.seq, csmd_indexed(old.text, old.at));
 end;
-create trigger digests_fts_update after update of text on digests begin
-  insert into digests_fts (digests_fts, rowid, text) values ('delete', old.seq, old.text);
-  insert into digests_fts (rowid, text) values (new.seq, new.text);
+create trigger digests_fts_update after update of text, at on digests begin
+  insert into digests_fts (digests_fts, rowid, text) values ('delete', old.seq, csmd_indexed(old.text, old.at));
+  insert into digests_fts (rowid, text) values (new.seq, csmd_indexed(new.text, new.at));
 end;
 
 -- How a session builds on an earlier one; from_seq is 0 where that was not captured (a gap).
