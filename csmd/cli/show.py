@@ -1,4 +1,4 @@
-"""What people see: status, hits, memories and progress, at 80 columns; values in, text on a console."""
+"""What people see: status, memories and progress, at 80 columns; values in, text on a console."""
 
 from __future__ import annotations
 
@@ -7,7 +7,6 @@ from contextlib import contextmanager
 from datetime import datetime
 from typing import TYPE_CHECKING, Any
 
-from csmd import text as texts
 from csmd.text import amount
 
 if TYPE_CHECKING:
@@ -70,32 +69,6 @@ def shorten(path: str, width: int) -> str:
     return path if len(path) <= width else "…" + path[-(width - 1) :]
 
 
-def hits(value: dict[str, Any], *, explain: bool) -> None:
-    """Search results: what was said, by whom, when and where."""
-    out = console()
-    if not value["hits"]:
-        print_text(out, f"nothing found for {value['query']!r}")
-    terms = texts.query_terms(value["query"])
-    for number, hit in enumerate(value["hits"], 1):
-        session = f"session {hit['session_id'][:8]}" if hit["kind"] == "turn" else ""
-        about = [
-            hit["kind"],
-            hit["gate"],
-            hit["authority"],
-            hit["at"][:10],
-            hit["id"][:11],
-            session,
-            f"{hit['score']:.2f}",
-        ]
-        out.print(f"{number:>2}  {'  '.join(part for part in about if part)}", style="bold")
-        print_text(out, texts.passage(hit["text"], terms, limit=300), indent=4, most=5)
-        if explain:
-            factors = ", ".join(f"{name} {amount}" for name, amount in hit.get("factors", {}).items())
-            print_text(out, factors, indent=4, style="dim")
-    _degraded(out, value["degraded"])
-    out.print(f"{value['took_ms']:.0f} ms", style="dim")
-
-
 def remembered(value: dict[str, Any], *, by_person: bool) -> None:
     """What was remembered, and where it holds."""
     known = "confirmed" if by_person else "known already"
@@ -117,7 +90,7 @@ def injection(value: dict[str, Any], *, nothing: str) -> None:
         out.print()
         told = f"{amount(value['tokens'], 'token')}, {amount(len(value['items']), 'memory')}"
         print_text(out, told, style="dim")
-    _degraded(out, value["degraded"])
+    degraded(out, value["degraded"])
 
 
 def imported(value: dict[str, Any]) -> None:
@@ -145,7 +118,7 @@ def told_beside(out: Console, value: dict[str, Any]) -> None:
         print_text(out, f"{amount(value['bad_lines'], 'line')} {noted}", style="yellow")
     if value["redactions"]:
         print_text(out, f"{amount(value['redactions'], 'secret')} kept out", style="dim")
-    _degraded(out, value["degraded"])
+    degraded(out, value["degraded"])
     if value.get("left"):
         print_text(out, f"the rest, {backfill(value['left'])}, goes on in the background")
 
@@ -222,7 +195,7 @@ def labelled(out: Console, name: str, text: str, *, style: str = "") -> None:
     print_text(out, text, head=f"{name:<{LABEL}}", style=style)
 
 
-def _degraded(out: Console, reasons: list[str]) -> None:
+def degraded(out: Console, reasons: list[str]) -> None:
     for reason in reasons:
         print_text(out, reason, head="degraded: ", style="yellow")
 

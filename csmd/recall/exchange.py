@@ -10,6 +10,8 @@ from dataclasses import dataclass
 
 #: What the passage that matched gets of the room when others stand beside it and it needs so much.
 MATCHED_SHARE = 0.5
+#: How many turns stand beside the one that matched: the one before and the one after.
+MOST_BESIDE = 2
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -56,7 +58,7 @@ def groups(
         if seq in used:
             continue
         beside = [one for one in dict.fromkeys(near.get(seq, ())) if one and one not in used]
-        group = [seq, *sorted(beside, key=lambda one: -scores.get(one, 0.0))]
+        group = [seq, *sorted(beside, key=lambda one: -scores.get(one, 0.0))[:MOST_BESIDE]]
         used.update(group)
         found.append(group)
         if len(found) >= most:

@@ -58,7 +58,9 @@ WANTS: tuple[tuple[str, re.Pattern[str], tuple[Category, ...]], ...] = (
     ),
     (
         "preference",
-        re.compile(r"\bprefer\w*|\bstyle\b|\bconventions?\b|\bshould (?:we|i|it)\b|\b(?:do|did) (?:i|we) (?:want|like)\b"),
+        re.compile(
+            r"\bprefer\w*|\bstyle\b|\bconventions?\b|\bshould (?:we|i|it)\b|\b(?:do|did) (?:i|we) (?:want|like)\b"
+        ),
         ("preference", "convention"),
     ),
     ("person", re.compile(r"^\s*who\b|\bwhose\b|\bwhom\b"), ("person",)),
@@ -79,7 +81,7 @@ DAYS = ("monday", "tuesday", "wednesday", "thursday", "friday", "saturday", "sun
 _NUMBERS = {"a": 1, "an": 1, "one": 1, "two": 2, "three": 3, "four": 4, "five": 5, "six": 6, "couple": 2, "few": 3}
 _N = rf"(?P<n>\d{{1,3}}|{'|'.join(_NUMBERS)})(?: of)?"
 _UNIT = r"(?P<unit>hour|day|week|month|year)s?"
-_MONTH = rf"(?P<month>{'|'.join(f'{name[:3]}(?:{name[3:]})?' if len(name) > 3 else name for name in MONTHS)})\.?"
+_MONTH = rf"(?P<month>{'|'.join(f'{name[:3]}(?:{name[3:]}|t)?' for name in MONTHS)})\.?"
 _UNIT_DAYS = {"day": 1, "week": 7, "month": 30, "year": 365}
 Span = tuple[datetime, datetime]
 
@@ -255,7 +257,9 @@ def _limit(name: str, said: str, now: datetime) -> Span | None:
     short = _SHORT.fullmatch(said)
     if short:
         unit = _UNITS[short["unit"]]
-        back = timedelta(hours=int(short["n"])) if unit == "hour" else timedelta(days=_UNIT_DAYS[unit] * int(short["n"]))
+        back = (
+            timedelta(hours=int(short["n"])) if unit == "hour" else timedelta(days=_UNIT_DAYS[unit] * int(short["n"]))
+        )
         return now - back, now - back
     for pattern, reading in TIMES:
         found = pattern.fullmatch(said) or pattern.fullmatch(f"in {said}") or pattern.fullmatch(f"last {said}")

@@ -62,7 +62,7 @@ ONE_SUBJECT = 0.35
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Scored:
-    """One row's score and how it came about."""
+    """One row's score and what it is the sum of."""
 
     seq: int
     score: float
@@ -91,7 +91,7 @@ def fuse(lexical: Mapping[int, float], vector: Mapping[int, float]) -> dict[int,
     total = sum(weight for scores, weight, _ in parts if scores) or 1.0
     fused: dict[int, Scored] = {}
     for seq in {*words, *sense}:
-        factors = {name: round(scores[seq], 4) for scores, _, name in parts if seq in scores}
+        factors = {name: round(scores[seq] * weight / total, 4) for scores, weight, name in parts if seq in scores}
         score = sum(scores.get(seq, 0.0) * weight for scores, weight, _ in parts) / total
         fused[seq] = Scored(seq=seq, score=score, factors=factors)
     return fused
@@ -175,12 +175,12 @@ def _gives_way(earlier: Place, later: Place) -> bool:
 
 def own_match(factors: Mapping[str, float]) -> float:
     """How well a row answers by its own words and sense, without what speaks for it from beside."""
-    return LEXICAL_WEIGHT * factors.get("words", 0.0) + VECTOR_WEIGHT * factors.get("sense", 0.0)
+    return factors.get("words", 0.0) + factors.get("sense", 0.0)
 
 
 def recency(days_behind: float) -> float:
     """What a row gains that is so many days older than the newest of what was found, 0-1."""
-    return 3.0 ** -(max(0.0, days_behind) / RECENCY_DAYS)
+    return math.pow(3.0, -max(0.0, days_behind) / RECENCY_DAYS)
 
 
 def memory_weight(memory: Memory, *, sure: float | None = None) -> float:

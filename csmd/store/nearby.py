@@ -54,7 +54,9 @@ def statements(rows: Rows, memory_seqs: Sequence[int], *, projects: Sequence[int
     return [(int(memory), int(turn)) for memory, turn in found]
 
 
-def linked(rows: Rows, memory_seqs: Sequence[int], *, projects: Sequence[int] | None) -> list[tuple[int, int, str, float]]:
+def linked(
+    rows: Rows, memory_seqs: Sequence[int], *, projects: Sequence[int] | None
+) -> list[tuple[int, int, str, float]]:
     """(memory asked about, memory of these projects linked with it, relationship, weight), whichever of the two begins."""
     keys = _keys(memory_seqs)
     among = "" if projects is None else f"and m.project_seq in ({_keys(projects)})"
