@@ -1,6 +1,6 @@
 """What stands beside what was found: a turn's session and neighbours, the turns that state a memory, linked memories.
 
-Each answer is one statement for all the rows asked about, so that a search costs as many however much it finds.
+Each answer is one statement (of links two) for all the rows asked about, so that a search costs as many however much it finds.
 """
 
 from __future__ import annotations
@@ -62,8 +62,10 @@ def linked(
     among = "" if projects is None else f"and m.project_seq in ({_keys(projects)})"
     found = rows.all(
         "select l.from_seq, m.seq, l.relationship, l.weight from links l join memories m on m.seq = l.to_seq "  # noqa: S608
-        f"where l.from_seq in ({keys}) {among} union "
-        "select l.to_seq, m.seq, l.relationship, l.weight from links l join memories m on m.seq = l.from_seq "
+        f"where l.from_seq in ({keys}) {among}"
+    )
+    found += rows.all(
+        "select l.to_seq, m.seq, l.relationship, l.weight from links l join memories m on m.seq = l.from_seq "  # noqa: S608
         f"where l.to_seq in ({keys}) {among}"
     )
     return [(int(one), int(other), str(name), float(weight)) for one, other, name, weight in found]

@@ -1,4 +1,4 @@
-"""What search reads: scored rows by words and by vector, their texts and their neighbours."""
+"""What search reads: scored rows by words and by vector, and their texts; nearby.py what stands beside them."""
 
 from __future__ import annotations
 
@@ -15,7 +15,6 @@ __all__ = [
     "memories_of_turn",
     "memories_with",
     "memory_count",
-    "neighbours",
     "text_hits",
     "turns_by_seq",
     "turns_like",
@@ -50,24 +49,6 @@ def turns_by_seq(rows: Rows, seqs: Sequence[int]) -> dict[int, TurnRow]:
             f"join sessions s on s.seq = t.session_seq join projects p on p.seq = t.project_seq where t.seq in ({keys})"
         )
     }
-
-
-def neighbours(rows: Rows, seqs: Sequence[int]) -> dict[int, list[int]]:
-    """For each turn the searchable turns just before and after it in its own session."""
-    found: dict[int, list[int]] = {}
-    for seq in seqs:
-        for operator, order in (("<", "desc"), (">", "asc")):
-            near = rows.value(
-                "select n.turn_seq from turns own join session_turn me "  # noqa: S608
-                "on me.turn_seq = own.seq and me.session_seq = own.session_seq "
-                f"join session_turn n on n.session_seq = me.session_seq and n.ordinal {operator} me.ordinal "
-                "join turns t on t.seq = n.turn_seq and t.searchable = 1 "
-                f"where own.seq = :seq order by n.ordinal {order} limit 1",
-                seq=seq,
-            )
-            if near is not None:
-                found.setdefault(seq, []).append(int(near))
-    return found
 
 
 def kind_of(rows: Rows, uuid: str) -> str:

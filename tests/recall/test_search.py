@@ -120,7 +120,7 @@ def test_factors_add_up_to_the_score(shelf: Shelf) -> None:
 
 def test_a_named_time_prefers_and_does_not_leave_out(shelf: Shelf) -> None:
     then = shelf.say("the gateway was moved", session="s1", on="2026-01-05")
-    later = shelf.say("the gateway was moved again", session="s2", on="2026-03-10")
+    later = shelf.say("the gateway was moved to Oslo", session="s2", on="2026-03-10")
     shelf.say("somebody said gateway in passing, between a great many other words", session="s3", on="2025-05-05")
     assert shelf.find("gateway moved in january", kind="turn")[0].source_uuids[0] == then
     assert shelf.find("gateway moved last week", kind="turn")[0].source_uuids[0] == later
