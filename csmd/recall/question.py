@@ -14,6 +14,8 @@ from datetime import UTC, datetime, timedelta
 from csmd.errors import BadInput
 from csmd.model import Category
 
+#: So much of a question is read: the patterns look from many places at what follows.
+READ = 1000
 #: Of what is quoted or written as code so much is looked for as it stands, and each so long.
 MOST_LITERALS, LEAST_LITERAL, LONGEST_LITERAL = 5, 3, 80
 
@@ -88,6 +90,7 @@ Span = tuple[datetime, datetime]
 
 def read(query: str, *, now: datetime | None = None) -> Question:
     """How a question is understood; `now` is the moment it is asked in, with the zone that its days are of."""
+    query = query[:READ]
     said = query.casefold()
     wants = [(name, categories) for name, pattern, categories in WANTS if pattern.search(said)]
     return Question(
