@@ -57,6 +57,7 @@ def groups(
     for seq in ranked:
         if seq in used:
             continue
+        used.add(seq)
         beside = [one for one in dict.fromkeys(near.get(seq, ())) if one and one not in used]
         group = [seq, *sorted(beside, key=lambda one: -scores.get(one, 0.0))[:MOST_BESIDE]]
         used.update(group)
