@@ -371,6 +371,18 @@ class Link:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
+class Quote:
+    """A turn as it is quoted to another session, or the part of it that is."""
+
+    uuid: str
+    kind: TurnKind
+    text: str
+    at: str
+    session_id: str
+    project_seq: int
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
 class Hit:
     """One search result, best first in its list; `factors` says how the score came about."""
 

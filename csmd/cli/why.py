@@ -16,7 +16,7 @@ if TYPE_CHECKING:
 
 EVENTS = {"session_start": "at its start", "prompt": "with a prompt"}
 STATES = {
-    "gone": "a memory that was forgotten since",
+    "gone": "something that was forgotten since",
     "hidden": "a memory behind a wall: ask from its own directory",
 }
 
@@ -44,7 +44,7 @@ def shown(value: dict[str, Any]) -> None:
     show.print_text(console, f"session {value['session_id']}")
     for injection in value["injections"]:
         console.print()
-        about = f"{EVENTS.get(injection['event'], injection['event'])}: {amount(len(injection['items']), 'memory')}, "
+        about = f"{EVENTS.get(injection['event'], injection['event'])}: {amount(len(injection['items']), 'note')}, "
         show.print_text(
             console,
             f"{about}{amount(injection['tokens'], 'token')}",
@@ -84,6 +84,8 @@ def _reason(item: dict[str, Any], event: str) -> str:
 def _source(item: dict[str, Any]) -> str:
     """Where it was said, by whom, and how sure it is."""
     parts = [f"said by the {item['authority']} on {item['said_at'][:10]} in {item['said_in'][:8] or 'a terminal'}"]
+    if item["state"] == "quoted":
+        return f"{parts[0]}, quoted"
     if item["times"] > 1:
         parts.append(f"{item['times']} times in all")
     parts.append(f"{item['confidence'] * 100:.0f} % sure")

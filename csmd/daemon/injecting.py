@@ -41,6 +41,7 @@ def compose(rows: Rows, config: Config, tools: Tools, event: Event, left_s: floa
         max_tokens=settings.recall_max_tokens,
         max_items=settings.recall_max_items,
         embed=tools.query_vector(deadline_s=patience, start=False),
+        key=tools.store.hash_key,
     )
     return brief, places[0]
 

@@ -229,6 +229,17 @@ def memories_with(rows: Rows, term: str) -> int:
     )
 
 
+def held(rows: Rows, kind: str, term: str, *, projects: Sequence[int] | None, most: int) -> int:
+    """How many rows of these projects hold a term (stemmed), counted up to `most`."""
+    expression = match_expression([term])
+    if not expression:
+        return 0
+    table, base = FULL_TEXT[kind]
+    scope = "" if projects is None else f"and b.project_seq in ({', '.join(str(int(p)) for p in projects)})"
+    one = f"select 1 from {table} join {base} where {table} match :expression {scope} limit :most"  # noqa: S608
+    return int(rows.value(f"select count(*) from ({one})", expression=expression, most=most))  # noqa: S608
+
+
 def vector_table(kind: str, model_seq: int) -> str:
     """The vec0 table of one model's vectors for turns or memories."""
     if kind not in VECTOR_KINDS:

@@ -8,7 +8,7 @@ from csmd import text
 from csmd.daemon.tool import ASKING, PLACE, Params, Tool, places
 from csmd.errors import BadInput
 from csmd.recall import stage as recall
-from csmd.store import memories, receipts
+from csmd.store import memories, quotes, receipts
 from csmd.store.receipts import Receipt
 from csmd.store.sqlite import Rows
 
@@ -16,6 +16,8 @@ if TYPE_CHECKING:
     from csmd.daemon.tools import Tools
 
 MOST = 100
+#: What is shown of a turn of which a passage was told.
+QUOTED_CHARACTERS = 300
 
 
 def _show(tools: Tools, rows: Rows, params: Params) -> dict[str, Any]:
@@ -69,9 +71,15 @@ def _shown(rows: Rows, receipt: Receipt, seen: list[int] | None) -> dict[str, An
 
 
 def _item(rows: Rows, ident: str, score: float, reason: str, seen: list[int] | None) -> dict[str, Any]:
-    """One memory that was told, as it is now; `state` is gone when it was forgotten since, hidden behind a wall."""
+    """What was told, as it is now: a memory or a turn; `state` is gone when it was forgotten since, hidden behind a wall."""
     memory = memories.by_id(rows, ident)
     base = {"id": ident, "score": score, "reason": reason}
+    if memory is None and (quote := quotes.quote_of(rows, ident)) is not None:
+        if seen is not None and quote.project_seq not in seen:
+            return {**base, "state": "hidden", "text": ""}
+        said = text.cut(text.squeeze(quote.text), QUOTED_CHARACTERS)
+        who = {"authority": quote.kind, "said_at": quote.at, "said_in": quote.session_id}
+        return {**base, "state": "quoted", "text": said, **who}
     if memory is None or (seen is not None and memory.project_seq not in seen):
         return {**base, "state": "gone" if memory is None else "hidden", "text": ""}
     source = memory.provenance[0]
