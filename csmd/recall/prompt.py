@@ -10,8 +10,7 @@ from collections.abc import Callable, Sequence
 
 from csmd import text
 from csmd.model import Brief, Memory, Quote
-from csmd.recall.brief import injectable as injectable
-from csmd.recall.brief import never
+from csmd.recall.brief import injectable, never
 from csmd.recall.compose import Block, Note, fenced
 
 TAG = "csmd-recall"

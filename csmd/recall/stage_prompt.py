@@ -8,6 +8,7 @@ from dataclasses import dataclass, replace
 from csmd import text
 from csmd.errors import DeadlineExceeded
 from csmd.model import Authority, Brief, Memory, Quote
+from csmd.recall import brief as briefs
 from csmd.recall import prompt as prompts
 from csmd.recall import rank, relevance, stage, stage_hits, tiers
 from csmd.recall.stage_hits import Embed
@@ -20,13 +21,15 @@ FUSED = 40
 #: Words that are searched for, the rarest first; a prompt that pastes a page has thousands.
 TERMS = 12
 PASSAGE_CHARACTERS = 290
+#: How many of the best matches are looked at more closely.
+LOOKED_AT = 40
 #: What has less of the best match's score is not told beside it.
 AS_GOOD = 0.4
 #: A passage states what was overturned when it holds so many of its words.
 HOLDS = 0.8
 #: How often what replaced something was replaced itself, at most.
 HEIRS = 8
-COUNTING_S = 0.05
+COUNTING_S = 0.5
 
 
 @dataclass(frozen=True, slots=True)
@@ -57,16 +60,17 @@ def prompt_recall(
     ranked: list[tuple[Memory | Quote, float]] = []
     if relevance.grounded(matching.ground) >= floor:
         told = context.told(rows, session_id) if session_id else frozenset[str]()
-        best = max((score for _, score in matching.matches), default=0.0)
         attention, near = stage.attention(rows, places), context.near(rows, places, session_id)
 
         def may(memory: Memory) -> bool:
             reached = tiers.reaches(memory, attention(memory), at="match", near=near)
             fresh = memory.id not in told and memory.project_seq in places
-            return fresh and reached and prompts.injectable(memory)
+            return fresh and reached and briefs.injectable(memory)
 
-        good = [(one, score) for one, score in matching.matches if score >= AS_GOOD * best and _key(one) not in told]
-        ranked = [(one, score) for one, score in _that_hold(rows, good, may, key) if _key(one) not in told]
+        holding = _that_hold(rows, matching.matches[:LOOKED_AT], may, key)
+        new = [(one, score) for one, score in holding if _key(one) not in told]
+        best = max((score for _, score in new), default=0.0)
+        ranked = [(one, score) for one, score in new if score >= AS_GOOD * best]
     made = prompts.compose_recall(
         ranked, prompt=prompt, max_tokens=max_tokens, max_items=max_items, known=stage.told_anyway(rows, places)
     )

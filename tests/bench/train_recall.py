@@ -57,7 +57,7 @@ def main() -> int:
         if args.fit:
             _fit(prompts)
         settings = Settings()
-        for way, hand in (("turn", True), ("words", False)):
+        for hand in (True, False):
             for one in prompts:
                 places = stage.scopes(rows, one["cwd"])
                 embed = (lambda asked: (vectors[asked], name)) if hand else None
