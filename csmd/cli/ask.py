@@ -160,7 +160,13 @@ def _switched_off(project: str | None, as_json: bool) -> None:
 def recall(project: str | None, prompt: str, as_json: bool) -> None:
     """Show what would be added to a prompt."""
     found = ask("csm_memory_recall", **looking(project), prompt=prompt)
-    out(found, as_json, lambda value: show.injection(value, nothing="nothing: no memory is relevant enough"))
+    out(
+        found,
+        as_json,
+        lambda value: show.injection(
+            value, nothing="nothing: it does not ask for what was said, or nothing said is near enough"
+        ),
+    )
 
 
 @click.command()

@@ -115,7 +115,7 @@ def injection(value: dict[str, Any], *, nothing: str) -> None:
         print_text(out, line[2:] if item else line, head="- " if item else "")
     if value["text"]:
         out.print()
-        told = f"{amount(value['tokens'], 'token')}, {amount(len(value['items']), 'memory')}"
+        told = f"{amount(value['tokens'], 'token')}, {amount(len(value['items']), 'note')}"
         print_text(out, told, style="dim")
     _degraded(out, value["degraded"])
 

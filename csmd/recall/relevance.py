@@ -69,7 +69,7 @@ class Ground:
 
 #: What each feature of the best matches adds, with a vector and by words alone.
 GROUND_WEIGHTS = {"": -6.33, "covered": 3.31, "unknown": -2.53, "turn": 7.26, "memory": 7.14}
-WORDS_WEIGHTS = {"": -2.11, "covered": 5.28, "unknown": -3.97}
+WORDS_WEIGHTS = {"": -1.8, "covered": 5.28, "unknown": -3.97}
 
 
 def form(prompt: str) -> dict[str, float]:
@@ -133,5 +133,5 @@ def covered(weights: Mapping[str, float], said: str) -> float:
     total = sum(weights.values())
     if total <= 0:
         return 0.0
-    stems = {text.stem(word) for word in (*text.query_terms(said), *text.content_words(said))}
+    stems = {text.stem(word) for word in text.query_terms(said)}
     return sum(weight for word, weight in weights.items() if text.stem(word) in stems) / total

@@ -15,7 +15,7 @@ from csmd.recall.stage_hits import Embed
 from csmd.store import context, memories, quotes, search, sqlite, tombstones
 from csmd.store.sqlite import Rows
 
-#: How many of the best turns are read, and how many get a share of their neighbours' scores.
+#: How many of the best turns are read, and how many of each kind are fused.
 TURNS = 14
 FUSED = 40
 #: Words that are searched for, the rarest first; a prompt that pastes a page has thousands.
@@ -63,9 +63,9 @@ def prompt_recall(
         attention, near = stage.attention(rows, places), context.near(rows, places, session_id)
 
         def may(memory: Memory) -> bool:
-            reached = tiers.reaches(memory, attention(memory), at="match", near=near)
-            fresh = memory.id not in told and memory.project_seq in places
-            return fresh and reached and briefs.injectable(memory)
+            if memory.project_seq not in places or memory.id in told or not briefs.injectable(memory):
+                return False
+            return tiers.reaches(memory, attention(memory), at="match", near=near)
 
         holding = _that_hold(rows, matching.matches[:LOOKED_AT], may, key)
         new = [(one, score) for one, score in holding if _key(one) not in told]
@@ -97,7 +97,8 @@ def found(
             sense[seq] = max(sense.get(seq, (-1.0, 0, 0)), (rank.cosine(distance), start, end))
         fused[kind] = rank.fuse(lexical, {seq: cosine for seq, (cosine, _, _) in sense.items()})
     passages = _passages(rows, fused["turn"], closest["turn"], terms, session_id, prompt)
-    remembered = memories.by_seqs(rows, [*fused["memory"]])
+    nearest = sorted(fused["memory"].values(), key=lambda row: (-row.score, row.seq))[:FUSED]
+    remembered = memories.by_seqs(rows, [row.seq for row in nearest])
     known = {seq: memory for seq, memory in remembered.items() if memory.authority != "external"}
     bodies = [quote.text for quote, _, _ in passages] + [memory.text for memory in known.values()]
     cosines = [cosine for _, _, cosine in passages]
