@@ -387,6 +387,18 @@ MULTIPLIES: frozenset[str] = frozenset({"standing", "scope", "summary", "superse
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
+class Quote:
+    """A turn as it is quoted to another session, or the part of it that is."""
+
+    uuid: str
+    kind: TurnKind
+    text: str
+    at: str
+    session_id: str
+    project_seq: int
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
 class Hit:
     """One search result, best first in its list; `factors` add up to its score, and what MULTIPLIES multiplies the sum."""
 

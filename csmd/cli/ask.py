@@ -185,10 +185,8 @@ def recall(project: str | None, prompt: str | None, path: str | None, as_json: b
     if path is not None:
         found, nothing = ask("csm_memory_file_recall", **looking(project), file=path), f"nothing is known of {path}"
     else:
-        found, nothing = (
-            ask("csm_memory_recall", **looking(project), prompt=prompt),
-            "nothing: no memory is relevant enough",
-        )
+        found = ask("csm_memory_recall", **looking(project), prompt=prompt)
+        nothing = "nothing: it does not ask for what was said, or nothing said is near enough"
     out(found, as_json, lambda value: show.injection(value, nothing=nothing))
 
 

@@ -1,4 +1,4 @@
-"""How search results are scored and when a memory is relevant to a prompt; pure arithmetic.
+"""How search results are scored; pure arithmetic.
 
 Each list is normalised to 0-1 before it is fused: plain rank fusion lost to the better single list on both measured
 sets (facts: retrieval). What speaks for a row beside its own words and sense is added to that, each by one weight, and
@@ -11,7 +11,6 @@ import math
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
-from csmd import text
 from csmd.model import AUTHORITY_RANK, GATE_PRIORITY, Memory
 
 LEXICAL_WEIGHT = 0.6
@@ -47,12 +46,6 @@ SYMPTOM_SHARE = 0.9
 POOL = 100
 PASSAGE_CHARACTERS = 1200
 TWIN_OVERLAP = 0.9
-#: Relevance to a prompt: the vector's share, the rarity that shared words and the prompt itself need to count whole.
-#: Chosen on the labelled questions and turns (docs/benchmarks.md); one of each few values tried, none is critical.
-COSINE_SHARE = 0.7
-SHARED_ENOUGH = 20.0
-ASKED_ENOUGH = 15.0
-YOUNG_STORE = 300
 #: Of a thread's hits a later one comes first when it has this share of the earlier one's score and of its asked words,
 #: and this share of the shorter one's words is in both. Chosen on the labelled questions (docs/benchmarks.md).
 AS_GOOD = 0.9
@@ -192,28 +185,3 @@ def memory_weight(memory: Memory, *, sure: float | None = None) -> float:
     weight = 0.8 + 0.15 * (memory.confidence if sure is None else sure)
     weight += 0.025 * GATE_PRIORITY[memory.gate] + 0.025 * AUTHORITY_RANK[memory.authority]
     return MEMORY_SHARE * weight * (SUPERSEDED_SHARE if memory.superseded_by else 1.0)
-
-
-def rarity(count: int, total: int) -> float:
-    """How much a word says when `count` of `total` memories hold it: the logarithm of its rarity.
-
-    A young store is treated as a larger one, or its few words would all look common.
-    """
-    return math.log((max(total, YOUNG_STORE) + 1) / (count + 0.5))
-
-
-def relevance(weights: Mapping[str, float], memory: str, *, cosine_to_prompt: float | None) -> float:
-    """How relevant a memory is to a prompt, 0-1; `weights` are the prompt's terms with their rarity.
-
-    Meaning counts more than shared words, and a prompt that says little ("yes, do that") makes
-    everything less relevant. Without a vector the shared words stand alone.
-    """
-    said = {text.stem(word) for word in text.query_terms(memory)}
-    asked: dict[str, float] = {}
-    for word, weight in weights.items():
-        asked[text.stem(word)] = max(weight, asked.get(text.stem(word), 0.0))
-    shared = min(1.0, sum(weight for stem, weight in asked.items() if stem in said) / SHARED_ENOUGH)
-    substance = min(1.0, sum(asked.values()) / ASKED_ENOUGH)
-    if cosine_to_prompt is None:
-        return shared * substance
-    return (COSINE_SHARE * max(0.0, cosine_to_prompt) + (1 - COSINE_SHARE) * shared) * substance

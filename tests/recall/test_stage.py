@@ -218,10 +218,11 @@ def recall(store: Store, prompt: str, session: str = "s9") -> list[BriefItem]:
             places=stage.scopes(rows, HERE),
             session_id=session,
             prompt=prompt,
-            floor=0.38,
+            floor=0.5,
             max_tokens=350,
             max_items=4,
             embed=None,
+            key=store.hash_key,
         )
     )
     assert bool(made.text) is bool(made.items)

@@ -210,6 +210,7 @@ def _recall(tools: Tools, rows: Rows, params: Params) -> dict[str, Any]:
         max_tokens=settings.recall_max_tokens,
         max_items=settings.recall_max_items,
         embed=tools.query_vector(deadline_s=QUERY_VECTOR_S, start=True),
+        key=tools.store.hash_key,
     )
     return brief_json(tools, made)
 

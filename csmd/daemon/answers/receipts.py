@@ -9,7 +9,7 @@ from csmd.daemon.tool import ASKING, PLACE, Params, Tool, places
 from csmd.errors import BadInput
 from csmd.recall import outcome
 from csmd.recall import stage as recall
-from csmd.store import failures, memories, receipts
+from csmd.store import failures, memories, quotes, receipts
 from csmd.store.receipts import Receipt
 from csmd.store.sqlite import Rows
 
@@ -21,6 +21,8 @@ MOST = 100
 BESIDE_MEMORIES = {"": "checkpoint", "k": "checkpoint", "g": "goal"}
 #: Reasons of what a start is told that is no memory, but what a session came to.
 OF_NO_MEMORY = frozenset({outcome.ENDED, outcome.LEFT})
+#: What is shown of a turn of which a passage was told.
+QUOTED_CHARACTERS = 300
 
 
 def _show(tools: Tools, rows: Rows, params: Params) -> dict[str, Any]:
@@ -85,6 +87,12 @@ def _item(rows: Rows, ident: str, score: float, reason: str, seen: list[int] | N
     if error is not None:
         said = f"{error.command}: {error.message}"
         return {**base, "state": "error", "text": said, "times": error.times, "said_at": error.last_at}
+    if memory is None and (quote := quotes.quote_of(rows, ident)) is not None:
+        if seen is not None and quote.project_seq not in seen:
+            return {**base, "state": "hidden", "text": ""}
+        said = text.cut(text.squeeze(quote.text), QUOTED_CHARACTERS)
+        who = {"authority": quote.kind, "said_at": quote.at, "said_in": quote.session_id}
+        return {**base, "state": "quoted", "text": said, **who}
     if memory is None or (seen is not None and memory.project_seq not in seen):
         return {**base, "state": "gone" if memory is None else "hidden", "text": ""}
     source = memory.provenance[0]
