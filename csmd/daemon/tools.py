@@ -13,6 +13,7 @@ from csmd.config import Config
 from csmd.daemon.answers import (
     beliefs,
     errors,
+    graph,
     habits,
     instructions,
     looking_on,
@@ -94,6 +95,7 @@ TOOLS: dict[str, Tool] = {
     **memory.TOOLS,
     **beliefs.TOOLS,
     **superseding.TOOLS,
+    **graph.TOOLS,
     **habits.TOOLS,
     **showing.TOOLS,
     **review.TOOLS,

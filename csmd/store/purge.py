@@ -40,6 +40,7 @@ WAYS: dict[tuple[str, str], tuple[Way, str]] = {
     ("digest_items", "text"): ("rewrite", "seq"),
     ("session_links", "about"): ("rewrite", "seq"),
     ("self_capabilities", "why"): ("rewrite", "seq"),
+    ("topics", "name"): ("drop", "seq"),
     ("packets", "subject"): ("drop", "seq"),
     ("belief_changes", "before"): ("rewrite", "seq"),
     ("belief_changes", "after"): ("rewrite", "seq"),

@@ -119,7 +119,7 @@ def one(rows: Rows, ident: str, *, asking: str) -> Memory:
     return memory
 
 
-def _refuse_where_left_out(tools: Tools, params: Params) -> None:
+def refuse_where_left_out(tools: Tools, params: Params) -> None:
     """CsmdError where the user has csmd look away: what a model saves there is no more to be kept than what is said."""
     if tools.steward.pauses().current(now_iso()):
         raise CsmdError("csmd is paused: nothing is kept that no person states", hint="`csmd resume` in a terminal")
@@ -144,7 +144,7 @@ def worded(said: str) -> str:
 def _remember(tools: Tools, rows: Rows, params: Params) -> dict[str, Any]:
     body = worded(params["text"])
     if not params["by_person"]:
-        _refuse_where_left_out(tools, params)
+        refuse_where_left_out(tools, params)
     by_person = params["by_person"]
     found = classify(body, kind="user")
     statement = Statement(

@@ -1,0 +1,25 @@
+"""One hop over the graph: what lies beside some memories, by links, supersession, shared topics and shared sessions."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from csmd.recall import graph
+from csmd.store import graph as stored
+from csmd.store.sqlite import Rows
+
+
+def near(
+    rows: Rows, memory_seqs: Sequence[int], *, projects: Sequence[int] | None = None
+) -> dict[int, list[graph.Near]]:
+    """Memory -> its neighbours as (memory, relation, worth 0-1), the nearest first and at most `graph.MOST` of each.
+
+    Only of `projects`, None for all: a link may lead to another scope. Two statements, however many memories.
+    """
+    edges: dict[int, list[graph.Near]] = {seq: [] for seq in memory_seqs}
+    for one, other, relationship, weight, outwards in stored.links(rows, memory_seqs, projects=projects):
+        edges[one].append((other, relationship, graph.of_link(relationship, weight, outwards=outwards)))
+    for one, other, kind, members in stored.shared(rows, memory_seqs, projects=projects, widest=graph.WIDEST):
+        tie = (graph.TAGGED, graph.of_topic(members)) if kind == "topic" else (graph.PRODUCED, graph.SESSION)
+        edges[one].append((other, *tie))
+    return {seq: found for seq, some in edges.items() if (found := graph.nearest(some))}
