@@ -6,7 +6,9 @@ from csmd.believe.phrases import WEAK
 from csmd.text import STOP_WORDS, TURNING_WORDS
 
 #: Names with a capital inside that are one word all the same.
-ONE_WORD = frozenset("github gitlab javascript typescript postgresql mysql sqlite youtube macos ios graphql openai".split())
+ONE_WORD = frozenset(
+    "github gitlab javascript typescript postgresql mysql sqlite youtube macos ios graphql openai".split()
+)
 #: What stands before a noun, or before the adjectives before it.
 DETERMINERS = frozenset(
     "the a an this that these those my our your its their each every any no some all both another same which existing "

@@ -158,7 +158,11 @@ def subjects(said: str) -> list[tuple[Key, str, bool, bool]]:
                 end()
                 led = False
             else:
-                named = any(mark in value for mark in "_-") or value[1:] != value[1:].lower() or (value[0].isupper() and not opens)
+                named = (
+                    any(mark in value for mark in "_-")
+                    or value[1:] != value[1:].lower()
+                    or (value[0].isupper() and not opens)
+                )
                 run.extend((part, named) for part in _parts(value))
         else:
             end()

@@ -85,6 +85,10 @@ def remove_link(rows: Rows, one: int, other: int, relationship: str) -> bool:
 def counts(rows: Rows, projects: Sequence[int] | None) -> dict[str, int]:
     """How many memories, topics, sessions and edges (RELATES_TO, TAGGED, PRODUCED) there are in some places, None: all."""
     memories = f"select seq from memories where twin_of = 0 {_among('project_seq', projects)}"  # noqa: S608
+    produced = (
+        "select distinct session_id, memory_seq from provenance where session_id <> '' and role <> 'beside' "  # noqa: S608
+        f"and memory_seq in ({memories})"
+    )
     return {
         name: int(rows.value(sql))
         for name, sql in (
@@ -93,11 +97,7 @@ def counts(rows: Rows, projects: Sequence[int] | None) -> dict[str, int]:
             ("sessions", f"select count(*) from sessions where parent = '' and host <> 'probe' {_among('project_seq', projects)}"),  # noqa: S608
             ("relates_to", f"select count(*) from links where from_seq in ({memories}) and to_seq in ({memories})"),  # noqa: S608
             ("tagged", f"select count(*) from memory_topics where weight > 0 and memory_seq in ({memories})"),  # noqa: S608
-            (
-                "produced",
-                "select count(*) from (select distinct session_id, memory_seq from provenance where session_id <> '' "  # noqa: S608
-                f"and role <> 'beside' and memory_seq in ({memories})) p",
-            ),
+            ("produced", f"select count(*) from ({produced}) p"),  # noqa: S608
         )
     }  # fmt: skip
 

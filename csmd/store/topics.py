@@ -118,7 +118,9 @@ def _put(rows: Rows, memory_seq: int, topic: int, by: str, weight: float) -> Non
 
 
 def _take(rows: Rows, memory_seq: int, topic: int) -> None:
-    rows.run("delete from memory_topics where memory_seq = :memory and topic_seq = :topic", memory=memory_seq, topic=topic)
+    rows.run(
+        "delete from memory_topics where memory_seq = :memory and topic_seq = :topic", memory=memory_seq, topic=topic
+    )
 
 
 def move_to(rows: Rows, memory_seq: int, project: int) -> None:

@@ -63,7 +63,8 @@ def _tagged(tools: Tools, rows: Rows, params: Params, *, weight: float) -> dict[
             raise CsmdError("a part of that topic was purged", hint="`csmd forget --lift` lets purged text in again")
         if not topics.tag(writing, memory.seq, name, by=_said_by(params), weight=weight):
             raise CsmdError(
-                f"a person has said otherwise of {memory.id} and {name!r}", hint="only a person at a terminal can change that"
+                f"a person has said otherwise of {memory.id} and {name!r}",
+                hint="only a person at a terminal can change that",
             )
         tagged = topics.of_memories(writing, [memory.seq]).get(memory.seq, [])
         return {"id": memory.id, "text": memory.text, "topic": name, "topics": [asdict(one) for one in tagged]}
@@ -78,7 +79,10 @@ def _link(tools: Tools, rows: Rows, params: Params) -> dict[str, Any]:
     if origin.id == target.id:
         raise BadInput(f"{origin.id} is one memory, and a link is between two", hint="name another one")
     if relationship not in graph.DRAWN:
-        verb = {"superseded_by": "; `csmd supersede OLD NEW` has one take another's place", "merged_into": "; `csmd merge` merges two"}
+        verb = {
+            "superseded_by": "; `csmd supersede OLD NEW` has one take another's place",
+            "merged_into": "; `csmd merge` merges two",
+        }
         raise BadInput(f"{relationship!r} is no relationship that can be drawn", hint=f"one of {', '.join(graph.DRAWN)}{verb.get(relationship, '')}")  # fmt: skip
     weight = _weight(params["weight"])
     if not params["by_person"]:
@@ -137,7 +141,11 @@ def _by_type(tools: Tools, rows: Rows, params: Params) -> dict[str, Any]:
     if params["type"] not in get_args(MemoryType):
         raise BadInput(f"{params['type']!r} is no type of memory", hint=f"one of {', '.join(get_args(MemoryType))}")
     found = [m for m in memories.listing(rows, projects=places(rows, params)) if m.type == params["type"]]
-    return {"type": params["type"], "memories": _shown(rows, found[: min(max(params["limit"], 1), MOST)]), "of": len(found)}
+    return {
+        "type": params["type"],
+        "memories": _shown(rows, found[: min(max(params["limit"], 1), MOST)]),
+        "of": len(found),
+    }
 
 
 def _topics(tools: Tools, rows: Rows, params: Params) -> dict[str, Any]:
