@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any
 
 from csmd import text as texts
 from csmd.cli.lines import many
-from csmd.cli.show import console, labelled, print_text, shorten, when
+from csmd.cli.show import MIN_WIDTH, console, labelled, print_text, shorten, when
 from csmd.model import AUTHORITY_RANK, GATE_PRIORITY
 
 if TYPE_CHECKING:
@@ -242,7 +242,10 @@ def _beside_it(out: Console, beside: list[dict[str, Any]]) -> None:
     if beside:
         _head(out, "About the same")
     for one in beside:
-        print_text(out, texts.cut(" ".join(one["text"].split()), BESIDE), head=f"  {one['id']}  ", most=1, style="dim")
+        head = f"  {one['id']}  "
+        print_text(
+            out, texts.cut(texts.squeeze(one["text"]), max(out.width - len(head), MIN_WIDTH)), head=head, style="dim"
+        )
 
 
 def _head(out: Console, title: str) -> None:
