@@ -18,6 +18,7 @@ from csmd.store import (
     events,
     failures,
     gotchas,
+    graph,
     instructions,
     journal,
     memories,
@@ -30,6 +31,7 @@ from csmd.store import (
     sizes,
     stream,
     tombstones,
+    topics,
     unheard,
     upkeep,
     vectors,
@@ -156,6 +158,18 @@ def _gotchas(rows: Rows, given: Given) -> None:
     gotchas.forget_turn(rows, 1, "l1")
 
 
+def _topics(rows: Rows, given: Given) -> None:
+    memories.insert(rows, given.memory("m2", "tabs again", project=1), text_hash="h2")
+    topics.tag(rows, 1, "tabs", by=topics.PERSON)
+    topics.put(rows, topics.Due(project_seq=1, changes=9, memories=2), [(2, "tabs", 0.5)])
+    topics.told(rows, 1)
+    topics.of_memories(rows, [1, 2])
+    topics.members(rows, "tabs", [1])
+    topics.move_to(rows, 2, 0)
+    graph.links(rows, [1, 2], projects=[1])
+    graph.shared(rows, [1, 2], projects=[1], widest=9)
+
+
 INSTRUCTED = [instructions.Instruction(path="/p/CLAUDE.md", kind="Project", root="/p", text="t", text_hash="h")]
 #: What runs for every hook, step of the steward, brief, search and forgetting.
 HOT: dict[str, Any] = {
@@ -220,6 +234,7 @@ HOT: dict[str, Any] = {
     "stream positions": lambda rows, _: stream.positions(rows),
     "stream": lambda rows, _: [stream.after(rows, kind, 0, projects=[1], limit=9) for kind in stream.KINDS],
     "gotchas": _gotchas,
+    "topics": _topics,
     "stream of all": lambda rows, _: [stream.latest(rows, kind, projects=None, limit=9) for kind in stream.KINDS],
 }
 
