@@ -22,13 +22,14 @@ WORTH: dict[str, tuple[float, float]] = {
 }
 #: Relationships that somebody may draw by hand; the others have verbs of their own, which see to what follows from them.
 DRAWN = tuple(sorted(set(WORTH) - {"superseded_by", "merged_into"}))
-#: A shared topic of two memories, which is worth the less the more memories share it; the same session.
-TOPIC, SESSION = 0.4, 0.05
+#: A shared topic of two memories, which is worth the less the more memories share it; the same session. Both are weak
+#: ties: of what lies beside a hit an answer stands five times as often as by chance in its session, twice in its topics.
+TOPIC, SESSION = 0.1, 0.1
 TAGGED, PRODUCED = "same_topic", "same_session"
 #: Neighbours of one memory that are told, at most.
 MOST = 12
 #: Topics and sessions of more memories than that tie nothing together.
-WIDEST = 40
+WIDEST_TOPIC, WIDEST_SESSION = 20, 60
 
 #: A neighbour: its row key, how it is related, the worth of that, 0-1.
 Near = tuple[int, str, float]

@@ -19,7 +19,19 @@ def near(
     edges: dict[int, list[graph.Near]] = {seq: [] for seq in memory_seqs}
     for one, other, relationship, weight, outwards in stored.links(rows, memory_seqs, projects=projects):
         edges[one].append((other, relationship, graph.of_link(relationship, weight, outwards=outwards)))
-    for one, other, kind, members in stored.shared(rows, memory_seqs, projects=projects, widest=graph.WIDEST):
+    for one, other, kind, members in _shared(rows, memory_seqs, projects):
         tie = (graph.TAGGED, graph.of_topic(members)) if kind == "topic" else (graph.PRODUCED, graph.SESSION)
         edges[one].append((other, *tie))
     return {seq: found for seq, some in edges.items() if (found := graph.nearest(some))}
+
+
+def about_the_same(rows: Rows, memory_seq: int, *, projects: Sequence[int] | None) -> list[int]:
+    """The memories that share topics with one, those that share most and rarest first."""
+    found = [one for one in _shared(rows, [memory_seq], projects) if one[2] == "topic"]
+    return [seq for seq, *_ in graph.nearest((other, graph.TAGGED, graph.of_topic(n)) for _, other, _, n in found)]
+
+
+def _shared(rows: Rows, memory_seqs: Sequence[int], projects: Sequence[int] | None) -> list[tuple[int, int, str, int]]:
+    return stored.shared(
+        rows, memory_seqs, projects=projects, widest_topic=graph.WIDEST_TOPIC, widest_session=graph.WIDEST_SESSION
+    )

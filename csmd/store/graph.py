@@ -43,9 +43,9 @@ def links(
 
 
 def shared(
-    rows: Rows, seqs: Sequence[int], *, projects: Sequence[int] | None, widest: int
+    rows: Rows, seqs: Sequence[int], *, projects: Sequence[int] | None, widest_topic: int, widest_session: int
 ) -> list[tuple[int, int, str, int]]:
-    """(memory, other one, topic or session, how many memories share it) of what some memories share with at most `widest`."""
+    """(memory, other one, topic or session, how many memories share it) of what some memories share with not too many."""
     if not seqs:
         return []
     keys, among = _keys(seqs), _among("o.project_seq", projects)
@@ -59,13 +59,14 @@ def shared(
             "select x.memory_seq, y.memory_seq, 'topic', t.members from memory_topics x "
             "join t on t.topic_seq = x.topic_seq join memory_topics y on y.topic_seq = x.topic_seq "
             f"join memories o on o.seq = y.memory_seq where x.memory_seq in ({keys}) and x.weight > 0 and y.weight > 0 "
-            f"and y.memory_seq <> x.memory_seq and t.members <= :widest and o.twin_of = 0 {among} "
+            f"and y.memory_seq <> x.memory_seq and t.members <= :widest_topic and o.twin_of = 0 {among} "
             "union all select x.memory_seq, y.memory_seq, 'session', s.members from provenance x "
             "join s on s.session_id = x.session_id join provenance y on y.session_id = x.session_id "
             f"join memories o on o.seq = y.memory_seq where x.memory_seq in ({keys}) and y.memory_seq <> x.memory_seq "
-            f"and x.role = 'states' and y.role = 'states' and s.members <= :widest and o.twin_of = 0 {among} "
+            f"and x.role = 'states' and y.role = 'states' and s.members <= :widest_session and o.twin_of = 0 {among} "
             "order by 1, 2, 3",
-            widest=widest,
+            widest_topic=widest_topic,
+            widest_session=widest_session,
         )
     ]
 

@@ -177,5 +177,7 @@ def test_the_nearest_come_first_and_a_further_edge_counts_a_little() -> None:
     assert 0.4 < found[1][2] < 0.45
 
 
-def test_a_topic_of_many_is_worth_less_than_one_of_two_and_a_session_least() -> None:
-    assert graph.of_topic(2) > graph.of_topic(20) > graph.SESSION
+def test_a_topic_of_many_is_worth_less_than_one_of_two_and_both_less_than_any_link() -> None:
+    weakest = min(worth for ends in graph.WORTH.values() for worth in ends if worth)
+    assert weakest > graph.of_topic(2) > graph.of_topic(20) > 0
+    assert weakest > graph.SESSION

@@ -167,7 +167,7 @@ def _topics(rows: Rows, given: Given) -> None:
     topics.members(rows, "tabs", [1])
     topics.move_to(rows, 2, 0)
     graph.links(rows, [1, 2], projects=[1])
-    graph.shared(rows, [1, 2], projects=[1], widest=9)
+    graph.shared(rows, [1, 2], projects=[1], widest_topic=9, widest_session=9)
 
 
 INSTRUCTED = [instructions.Instruction(path="/p/CLAUDE.md", kind="Project", root="/p", text="t", text_hash="h")]
