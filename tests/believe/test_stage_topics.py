@@ -9,7 +9,7 @@ import pytest
 
 from csmd.believe import stage_topics
 from csmd.model import Link, Memory, Project, Provenance
-from csmd.recall import graph, stage_graph
+from csmd.recall import graph, stage_related
 from csmd.store import before, memories, merges, projects, purge, tombstones, topics
 from csmd.store.core import Store
 from csmd.store.sqlite import Rows
@@ -149,7 +149,7 @@ def test_a_large_project_waits_until_enough_of_it_is_new(store: Store) -> None:
 def near(store: Store, *idents: str, projects: list[int] | None = None) -> dict[str, dict[str, str]]:
     """Memory -> neighbour -> relation."""
     seqs = [read(store, ident).seq for ident in idents]
-    found = store.read(lambda rows: stage_graph.near(rows, seqs, projects=projects))
+    found = store.read(lambda rows: stage_related.near(rows, seqs, projects=projects))
     named = {one.seq: one.id for one in store.read(lambda rows: memories.listing(rows, projects=None))}
     return {named[seq]: {named[other]: relation for other, relation, _ in some} for seq, some in found.items()}
 
