@@ -49,16 +49,19 @@ def _since(_context: click.Context, _parameter: click.Parameter, typed: str) -> 
 @click.option(
     "--since", metavar="DAY", default="", callback=_since, help="Only what was said since: 2026-05-04, 30d, 6w."
 )
+@click.option("--topic", metavar="NAME", default="", help="Only what is about it; `csmd topics` lists them.")
 @click.option("--superseded", is_flag=True, help="Only what something else has taken the place of.")
 @click.option("--limit", type=click.IntRange(1), help="How many of each gate; 8 of one project, 3 of several.")
 @click.option("--all", "everything", is_flag=True, help="List every one.")
 @json_option
 def memories(
-    project: str | None, all_projects: bool, since: str, superseded: bool, limit: int | None, everything: bool, as_json: bool,
+    project: str | None, all_projects: bool, since: str, topic: str, superseded: bool, limit: int | None, everything: bool, as_json: bool,
     **wanted: str | None,
 ) -> None:  # fmt: skip
     """List what is remembered here."""
-    found = ask("csm_memory_list", **looking(project, all_projects))["memories"]
+    place = looking(project, all_projects)
+    listed = ask("csm_memory_by_topic", topic=topic, **place) if topic else ask("csm_memory_list", **place)
+    found = listed["memories"]
     rows = [row for row in found if _fits(row, since=since, superseded=superseded, wanted=wanted)]
     if as_json:
         out({"memories": rows if limit is None else rows[:limit]}, True, show_memory.listed)

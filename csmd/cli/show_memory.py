@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any
 
 from csmd import text as texts
 from csmd.cli.lines import many
-from csmd.cli.show import console, labelled, print_text, shorten, when
+from csmd.cli.show import MIN_WIDTH, console, labelled, print_text, shorten, when
 from csmd.model import AUTHORITY_RANK, GATE_PRIORITY
 
 if TYPE_CHECKING:
@@ -25,12 +25,17 @@ RELATIONS: dict[str, tuple[str, str]] = {
     "renamed_to": ("now called", "was called"),
     "confirmed_by": ("confirmed by", "confirms"),
     "caused": ("caused", "caused by"),
+    "depends_on": ("depends on", "needed by"),
+    "relates_to": ("related to", "related to"),
+    "merged_into": ("merged into", "took in"),
 }
 #: What stands against a memory, by relationship and end: (relationship, whether the memory is its beginning).
 AGAINST = {("superseded_by", True), ("contradicts", False), ("contradicts", True), ("refuted_by", True)}
 EVENTS = {"session_start": "at its start", "prompt": "with a prompt", "tool_failure": "when a tool failed"}
 #: Confirmations and links that are shown; --json has all.
 MOST = 6
+#: Memories of a gate that are listed of one topic.
+MOST_OF_TOPIC = 12
 #: Characters of a turn that stands beside the one that matters.
 BESIDE = 150
 
@@ -111,10 +116,13 @@ def memory(value: dict[str, Any]) -> None:
         labelled(out, "refuted", f"{one['reason']} ({when(one['at'])})")
     for one in value["symptoms"][:3]:
         labelled(out, "reported", one["text"])
+    if value["topics"]:
+        labelled(out, "topics", ", ".join(one["name"] for one in value["topics"]))
     labelled(out, "fades", _fades(value))
     labelled(out, "told", _told(value["told"]))
     _sources(out, value["sources"])
     _links(out, value)
+    _beside_it(out, value["beside"])
     if value["changes"]:
         _head(out, "What was done to it")
     for change in value["changes"]:
@@ -227,6 +235,17 @@ def _links(out: Console, value: dict[str, Any]) -> None:
             print_text(out, other["text"], indent=4, most=3, style="dim")
         if len(links) > MOST:
             print_text(out, f"... and {len(links) - MOST} more (--json)", indent=2, style="dim")
+
+
+def _beside_it(out: Console, beside: list[dict[str, Any]]) -> None:
+    """What shares its topics, a line each."""
+    if beside:
+        _head(out, "About the same")
+    for one in beside:
+        head = f"  {one['id']}  "
+        print_text(
+            out, texts.cut(texts.squeeze(one["text"]), max(out.width - len(head), MIN_WIDTH)), head=head, style="dim"
+        )
 
 
 def _head(out: Console, title: str) -> None:

@@ -11,7 +11,7 @@ from datetime import UTC, datetime, timedelta
 from typing import TYPE_CHECKING
 
 from csmd.believe import stage as believe
-from csmd.believe import stage_gotchas, stage_habits, stage_self, stage_upkeep
+from csmd.believe import stage_gotchas, stage_habits, stage_self, stage_topics, stage_upkeep
 from csmd.daemon import easing, embedding
 from csmd.daemon.now import iso
 from csmd.distill import stage as distill
@@ -83,6 +83,10 @@ def _upkeep(steward: Steward, _: bool) -> int:
     return stage_upkeep.step(steward.store, now=iso(datetime.now(UTC)))
 
 
+def _topics(steward: Steward, force: bool) -> int:
+    return stage_topics.step(steward.store, force=force, reading=bool(steward.backlog))
+
+
 #: What follows distillation, in this order: each reads what those before it have written.
 AFTER_DISTILLING: Mapping[str, Step] = {
     # First, for it is asked for while a compaction is under way.
@@ -92,6 +96,7 @@ AFTER_DISTILLING: Mapping[str, Step] = {
     "habits": _habits,
     "digests": _digests,
     "upkeep": _upkeep,
+    "topics": _topics,
 }
 GUARDED = ("distill", *AFTER_DISTILLING, "embed")
 

@@ -30,6 +30,16 @@ BESIDE = {
             "on conflict (memory_seq, uuid) do nothing"
         ),
     ),
+    "tags": (
+        (
+            "select t.name, x.by_whom, x.weight, t.project_seq from memory_topics x join topics t on t.seq = x.topic_seq "
+            "where x.memory_seq = :seq order by t.name"
+        ),
+        (
+            "insert into memory_topics (memory_seq, topic_seq, by_whom, weight) select :seq, t.seq, :b, :c from topics t "
+            "where t.name = :a and t.project_seq = :d on conflict (memory_seq, topic_seq) do nothing"
+        ),
+    ),
     "refutations": (
         "select uuid, at, reason, lowered from refutations where memory_seq = :seq order by uuid",
         (

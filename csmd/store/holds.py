@@ -21,6 +21,7 @@ TEXT_COLUMNS: frozenset[tuple[str, str]] = frozenset(
         ("turns", "text"),
         ("statements", "text"),
         ("memories", "text"),
+        ("topics", "name"),
         ("packets", "subject"),
         ("candidates", "text"),
         ("candidates", "reason"),
@@ -95,6 +96,7 @@ STRUCTURE: dict[str, frozenset[str]] = {
     ),
     "provenance": frozenset({"uuid", "session_id", "at", "role"}),
     "links": frozenset({"relationship", "created_at"}),
+    "memory_topics": frozenset({"by_whom"}),
     "belief_changes": frozenset({"memory_id", "change", "by_whom", "at", "undone_at"}),
     "packets": frozenset({"uuid", "kind", "outcome", "at", "stance"}),
     "candidates": frozenset(

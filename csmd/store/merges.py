@@ -11,7 +11,7 @@ import hashlib
 from dataclasses import dataclass, replace
 
 from csmd.model import AUTHORITY_RANK, NEVER, Memory, Provenance
-from csmd.store import digests, goals, memories, packets, projects, vectors
+from csmd.store import digests, goals, memories, packets, projects, topics, vectors
 from csmd.store.sqlite import Rows
 
 
@@ -199,6 +199,7 @@ def _move_memory(rows: Rows, memory: Memory, to: int, *, base: int) -> None:
         seq=memory.seq,
     )
     vectors.move_to(rows, "memory", memory.seq, to)
+    topics.move_to(rows, memory.seq, to)
 
 
 def _set_aside(rows: Rows, memory: Memory, *, twin_of: Memory, now_in: int, origin: int) -> None:

@@ -44,6 +44,7 @@ WAYS: dict[tuple[str, str], tuple[Way, str]] = {
     ("checkpoint_raw_captures", "text"): ("drop", "seq"),
     ("goals", "text"): ("rewrite", "seq"),
     ("self_capabilities", "why"): ("rewrite", "seq"),
+    ("topics", "name"): ("drop", "seq"),
     ("packets", "subject"): ("drop", "seq"),
     ("belief_changes", "before"): ("rewrite", "seq"),
     ("belief_changes", "after"): ("rewrite", "seq"),

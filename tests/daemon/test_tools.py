@@ -14,7 +14,8 @@ from csmd.store import models
 
 GIVEN = {"query": "pathlib", "id": "m1", "text": "We use tabs.", "project": "/p", "prompt": "pathlib?", "path": "/p",
          "uuid": "u1", "what": "a text to purge", "place": "/p", "source": "a", "into": "b", "whole": "a",
-         "name": "acme", "places": "/p", "file": "a.md", "verb": "keep", "old": "m1"}  # fmt: skip
+         "name": "acme", "places": "/p", "file": "a.md", "verb": "keep", "old": "m1",
+         "topic": "tabs", "type": "concept", "from": "m1", "to": "m2"}  # fmt: skip
 
 
 def texts(parts: Any) -> list[str]:
@@ -61,6 +62,7 @@ def test_the_list_of_tools_is_the_registry(parts: Any) -> None:
         "csm_backup_make", "csm_probe_take", "csm_checkpoint_create",
         "csm_checkpoint_restore", "csm_goal_set", "csm_goal_done",
         "csm_memory_candidate_generate", "csm_memory_merge", "csm_memory_archive", "csm_memory_backfill_embeddings",
+        "csm_memory_tag", "csm_memory_untag", "csm_memory_link",
     }  # fmt: skip
     with pytest.raises(BadInput, match="unknown tool 'csm_nothing'"):
         parts.call("csm_nothing")

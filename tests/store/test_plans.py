@@ -21,6 +21,7 @@ from csmd.store import (
     failures,
     goals,
     gotchas,
+    graph,
     instructions,
     journal,
     memories,
@@ -37,6 +38,7 @@ from csmd.store import (
     stream,
     told,
     tombstones,
+    topics,
     touched,
     unheard,
     upkeep,
@@ -197,6 +199,18 @@ def _checkpoints(rows: Rows, given: Given) -> None:
     checkpoints.clear(rows, session)
 
 
+def _topics(rows: Rows, given: Given) -> None:
+    memories.insert(rows, given.memory("m2", "tabs again", project=1), text_hash="h2")
+    topics.tag(rows, 1, "tabs", by=topics.PERSON)
+    topics.put(rows, topics.Due(project_seq=1, changes=9, memories=2), [(2, "tabs", 0.5)])
+    topics.told(rows, 1)
+    topics.of_memories(rows, [1, 2])
+    topics.members(rows, "tabs", [1])
+    topics.move_to(rows, 2, 0)
+    graph.links(rows, [1, 2], projects=[1])
+    graph.shared(rows, [1, 2], projects=[1], widest_topic=9, widest_session=9)
+
+
 LIMITED = narrow.Narrow(since="2026", session="s1")
 INSTRUCTED = [instructions.Instruction(path="/p/CLAUDE.md", kind="Project", root="/p", text="t", text_hash="h")]
 #: What runs for every hook, step of the steward, brief, search and forgetting.
@@ -273,6 +287,7 @@ HOT: dict[str, Any] = {
     "stream": lambda rows, _: [stream.after(rows, kind, 0, projects=[1], limit=9) for kind in stream.KINDS],
     "gotchas": _gotchas,
     "checkpoints": _checkpoints,
+    "topics": _topics,
     "stream of all": lambda rows, _: [stream.latest(rows, kind, projects=None, limit=9) for kind in stream.KINDS],
 }
 

@@ -67,6 +67,9 @@ PLACEHOLDERS = {
     "columns": "t.at, t.text",
     "key": "t.seq",
     "keys": "1, 2",
+    "memories": "select seq from memories where twin_of = 0 and project_seq in (1, 2)",
+    "produced": "select distinct session_id, memory_seq from provenance",
+    "_among('project_seq', projects)": "and project_seq in (1, 2)",
     "marks": "'startup', 'clear'",
     "operator": "<",
     "order": "asc",
@@ -157,7 +160,7 @@ def complaint(sql: str) -> str:
             trees = sqlglot.parse(sql, dialect=dialect)
         except (ParseError, sqlglot.errors.TokenError) as error:
             return f"{dialect}: {error}"
-        if len(trees) != 1 or not isinstance(trees[0], exp.Select | exp.Insert | exp.Update | exp.Delete):
+        if len(trees) != 1 or not isinstance(trees[0], exp.Select | exp.Union | exp.Insert | exp.Update | exp.Delete):
             return f"{dialect}: not one select, insert, update or delete"
         for function in trees[0].find_all(exp.Func):
             if isinstance(function, exp.If) and isinstance(function.parent, exp.Case):

@@ -16,7 +16,8 @@ from csmd.daemon.tool import ASKING, REQUIRED, Params, Tool
 from csmd.errors import BadInput
 from csmd.model import NEVER, Candidate, Link, Memory
 from csmd.recall import stage as recall
-from csmd.store import beliefs, candidates, memories, projects, receipts, search
+from csmd.recall import stage_related
+from csmd.store import beliefs, candidates, memories, projects, receipts, search, topics
 from csmd.store.search import TurnRow
 from csmd.store.sqlite import Rows
 
@@ -27,6 +28,8 @@ if TYPE_CHECKING:
 AROUND, AROUND_CHARACTERS = 2, 240
 PASSAGE = 600
 TELLINGS = 3
+#: Memories about the same that are shown beside one.
+BESIDE = 3
 
 
 def _memory(tools: Tools, rows: Rows, params: Params) -> dict[str, Any]:
@@ -42,6 +45,8 @@ def _memory(tools: Tools, rows: Rows, params: Params) -> dict[str, Any]:
         **memory_json(memory, today=today, root=roots(rows).get(memory.project_seq, "")),
         "version": memory.version,
         "sources": sources(rows, memory, asking=asking),
+        "topics": [asdict(one) for one in topics.of_memories(rows, [memory.seq]).get(memory.seq, [])],
+        "beside": _beside(rows, memory, asking=asking),
         "links": [found for link in memories.links_of(rows, memory.id) if (found := _link(rows, link, memory, asking))],
         "sure": {
             "today": round(sum(one.effect for one in factors), 4),
@@ -70,6 +75,13 @@ def _memory(tools: Tools, rows: Rows, params: Params) -> dict[str, Any]:
         "changes": [_change(change) for change in changes],
         **errors.gotcha_json(rows, memory, asking=asking),
     }
+
+
+def _beside(rows: Rows, memory: Memory, *, asking: str) -> list[dict[str, Any]]:
+    """The memories nearest by their topics that hold and may be seen; what is linked is told with its link."""
+    seqs = stage_related.about_the_same(rows, memory.seq, projects=recall.seen(rows, asking=asking))
+    others = memories.by_seqs(rows, seqs)
+    return [brief(others[seq]) for seq in seqs if not others[seq].superseded_by][:BESIDE]
 
 
 def _lowered(changes: list[beliefs.Change]) -> float:

@@ -222,6 +222,25 @@ create table links (
 ) without rowid;
 create index links_by_to on links (to_seq);
 
+-- What memories of a project are about: found among them, or said by somebody (`by_whom`). A weight of 0 keeps a topic off.
+create table topics (
+  seq integer primary key autoincrement,
+  project_seq integer not null references projects (seq),
+  name text not null,
+  unique (project_seq, name)
+);
+create index topics_by_name on topics (name);
+create table memory_topics (
+  memory_seq integer not null references memories (seq) on delete cascade,
+  topic_seq integer not null references topics (seq) on delete cascade,
+  by_whom text not null,
+  weight real not null,
+  primary key (memory_seq, topic_seq)
+) without rowid;
+create index memory_topics_by_topic on memory_topics (topic_seq);
+-- Projects whose memories have changed since their topics were looked for, and how often.
+create table topics_due (project_seq integer primary key, changes integer not null);
+
 -- Why a belief is no longer what it was: merged, archived, superseded, edited; undone or in force.
 create table belief_changes (
   seq integer primary key autoincrement,
@@ -553,6 +572,28 @@ end;
 create trigger symptoms_fts_update after update of text, fingerprint, at on symptoms begin
   insert into symptoms_fts (symptoms_fts, rowid, text) values ('delete', old.seq, csmd_indexed(old.text || ' ' || old.fingerprint, old.at));
   insert into symptoms_fts (rowid, text) values (new.seq, csmd_indexed(new.text || ' ' || new.fingerprint, new.at));
+end;
+
+-- A topic's name is made of what memories say: it goes with the last of them.
+create trigger topics_last after delete on memory_topics begin
+  delete from topics where seq = old.topic_seq
+    and not exists (select 1 from memory_topics t where t.topic_seq = old.topic_seq);
+end;
+create trigger topics_due_insert after insert on memories begin
+  insert into topics_due (project_seq, changes) values (new.project_seq, 1)
+    on conflict (project_seq) do update set changes = changes + 1;
+end;
+create trigger topics_due_delete after delete on memories begin
+  insert into topics_due (project_seq, changes) values (old.project_seq, 1)
+    on conflict (project_seq) do update set changes = changes + 1;
+end;
+create trigger topics_due_update after update of text, project_seq, session_id, twin_of, tier on memories
+when new.text <> old.text or new.project_seq <> old.project_seq or new.session_id <> old.session_id
+  or new.twin_of <> old.twin_of or (new.tier = 'archive') <> (old.tier = 'archive') begin
+  insert into topics_due (project_seq, changes) values (old.project_seq, 1)
+    on conflict (project_seq) do update set changes = changes + 1;
+  insert into topics_due (project_seq, changes) values (new.project_seq, 1)
+    on conflict (project_seq) do update set changes = changes + 1;
 end;
 
 create trigger belief_changes_delete after delete on memories begin

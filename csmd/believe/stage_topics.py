@@ -1,0 +1,39 @@
+"""Topics' hands: looks for what a project's memories are about when they have changed, and writes what is other than before.
+
+All of a project is looked at, for what is shared is told by all of it; so a large one waits until enough has changed.
+"""
+
+from __future__ import annotations
+
+from csmd.believe import topics
+from csmd.store import topics as stored
+from csmd.store.core import Store
+from csmd.store.sqlite import Rows
+
+#: Unasked, a project is looked at again when one of so many memories is new; while more is on its way, of so many.
+WHEN_AT_REST, WHEN_READING = 200, 4
+
+
+def step(store: Store, *, force: bool, reading: bool) -> int:
+    """Tags the memories of the next project that has changed enough, with `force` at all; how many, 0 for none is left.
+
+    Looking takes a reader's time only; `reading` is whether more of the past is being read in.
+    """
+    found = store.read(lambda rows: _look(rows, force=force, reading=reading))
+    if found is None:
+        return 0
+    project, tags = found
+    store.write(lambda rows: stored.put(rows, project, tags))
+    return max(1, project.memories)
+
+
+def _look(rows: Rows, *, force: bool, reading: bool) -> tuple[stored.Due, list[tuple[int, str, float]]] | None:
+    share = WHEN_READING if reading else WHEN_AT_REST
+    for project in stored.due(rows):
+        if force or project.changes * share >= project.memories:
+            told = [
+                topics.Told(seq=seq, text=said, session_id=session)
+                for seq, said, session in stored.told(rows, project.project_seq)
+            ]
+            return project, [(tag.seq, tag.topic, tag.weight) for tag in topics.tags(told)]
+    return None

@@ -1,0 +1,282 @@
+"""What memories of one project are about, in words that several of them share; pure: memories in, tags with reasons out.
+
+A subject is a name or a phrase: identifiers are split into their words, so that `AgentType`, `agent_type` and "agent
+type" are one. What all share says nothing, and what stands in one session alone heads nothing: between the two a
+subject is the better, the nearer it is to the middle and the more words it has. The outcome follows from which memories
+there are, not from the order in which they came.
+"""
+
+from __future__ import annotations
+
+import math
+import re
+from collections import Counter
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass
+
+from csmd import text
+from csmd.believe.topic_words import BREAKS, DETERMINERS, GENERIC, GENERIC_HEADS, ONE_WORD
+
+#: Tags of one memory, and words of a subject.
+MOST_TAGS, MOST_WORDS = 3, 3
+#: A subject of fewer memories, or of one session, heads nothing; one of more than this share separates nothing.
+LEAST_MEMORIES, LEAST_SESSIONS, MOST_SHARE = 2, 2, 0.2
+#: In fewer memories nothing can be told to be shared.
+LEAST_KNOWN = 5
+#: A shorter subject whose memories mostly say the longer one is left to it.
+SAID_LONGER = 0.6
+#: Of what is looked at of one memory.
+MOST_CHARACTERS, MOST_SUBJECTS = 1200, 120
+#: How far a longer subject goes before a shorter one that is as well spread.
+WORDS_WEIGHT = {1: 1.0, 2: 1.5, 3: 1.6}
+#: A noun closes what an article led, or stands as a name alone, at least so often; what never does is an adjective or verb.
+LEAST_LED = 0.3
+#: And what was written as code or as a file before what was only said.
+NAMED_WEIGHT = 1.15
+
+_TOKEN = re.compile(
+    r"`(?P<code>[^`\n]{2,80})`|(?P<url>https?://\S+)|(?P<file>(?:[\w.~-]*/)*[\w-]{1,60}\.(?P<ending>[A-Za-z][a-z0-9]{0,4}))(?![\w(])(?:[:#]\d[\d-]*)?"
+    r"|(?P<path>(?:[\w.~@-]+/)+[\w.-]*)|(?P<word>--?[A-Za-z][\w-]*|[^\W\d_][\w]*(?:['\u2019-][^\W_]+)*)|(?P<mark>[^\s\w])"
+)
+#: What ends a name of a file; `metadata.json` is one, `state.AgentType` and `e.g` are none.
+_ENDINGS = frozenset(
+    "py go ts tsx js jsx mjs rs md rst txt yml yaml json jsonl toml ini cfg conf sh bash zsh fish sql java kt rb c h cc cpp "
+    "hpp cs swift php html css scss vue svelte lock mod sum env xml proto tf dart lua ex exs scala gradle csv ipynb".split()
+)
+_PART = re.compile(r"[A-Z]+(?=[A-Z][a-z])|[A-Z]?[a-z]+|[A-Z]+|[^\W\d_]+")
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Told:
+    """A memory as its subjects are looked for."""
+
+    seq: int
+    text: str
+    session_id: str
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Tag:
+    """A memory and what it is about; `weight` is 0-1, `reason` says how many memories share it."""
+
+    seq: int
+    topic: str
+    weight: float
+    reason: str
+
+
+@dataclass(slots=True)
+class _Subject:
+    """What is known of a subject: whose it is, how it was written, how it stood in its sentences."""
+
+    memories: set[int]
+    sessions: set[str]
+    written: Counter[str]
+    named: int = 0
+    led: int = 0
+
+
+#: A subject's words, by their stems; a file is one word with its dot.
+Key = tuple[str, ...]
+
+
+def tags(told: Sequence[Told]) -> list[Tag]:
+    """At most three tags for each of the memories of one project, the most telling first, by memory."""
+    if len(told) < LEAST_KNOWN:
+        return []
+    found: dict[Key, _Subject] = {}
+    of: dict[int, list[Key]] = {}
+    for memory in sorted(told, key=lambda one: one.seq):
+        said = subjects(memory.text)
+        of[memory.seq] = sorted({key for key, *_ in said})
+        for key, written, named, led in said:
+            one = found.setdefault(key, _Subject(set(), set(), Counter()))
+            one.memories.add(memory.seq)
+            one.sessions.add(memory.session_id)
+            one.written[written] += 1
+            one.named += named
+            one.led += led
+    kept = {key: one for key, one in found.items() if _heads(one, len(told))}
+    score = {key: _score(key, one, len(told)) for key, one in kept.items()}
+    score = {key: score[key] for key in _distinct(kept, score)}
+    for _ in range(3):  # what too few memories chose is no heading: those choose again
+        chosen = {seq: _best(keys, score) for seq, keys in of.items()}
+        members = Counter(key for keys in chosen.values() for key in keys)
+        few = [key for key in score if members[key] < _least(len(told))]
+        if not few:
+            break
+        for key in few:
+            del score[key]
+    chosen = {seq: _best(keys, score) for seq, keys in of.items()}
+    names = _names({key: kept[key] for key in score})
+    top = max(score.values(), default=1.0)
+    return [
+        Tag(
+            seq=seq, topic=names[key], weight=round(score[key] / top, 3),
+            reason=f"shared by {len(kept[key].memories)} of {len(told)} memories, in {len(kept[key].sessions)} sessions",
+        )
+        for seq, keys in sorted(chosen.items())
+        for key in keys
+    ]  # fmt: skip
+
+
+def name_of(typed: str) -> str:
+    """A topic's name as it is kept: on one line, small, without marks around it; "" for nothing."""
+    return text.cut(text.normalise(typed), 60)
+
+
+# --- what a text speaks of
+
+
+def subjects(said: str) -> list[tuple[Key, str, bool, bool]]:
+    """(key, as written, whether it was a name, whether an article led it) of what a text may be about, in order."""
+    found: list[tuple[Key, str, bool, bool]] = []
+    run: list[tuple[str, bool]] = []
+    led, opens = False, True
+
+    def end() -> None:
+        found.extend(_phrases(run, led))
+        run.clear()
+
+    for token in _TOKEN.finditer(said[:MOST_CHARACTERS]):
+        kind, value = token.lastgroup, token.group()
+        if kind in ("file", "ending") and token["ending"].casefold() in _ENDINGS:
+            end()
+            led = False
+            name = token["file"].rsplit("/", 1)[-1].casefold()
+            found.append(((name,), name, True, True))
+        elif kind == "code":
+            end()
+            led = False
+            found.extend(_of_code(token["code"]))
+        elif kind == "word":
+            small = value.casefold().replace("\u2019", "'")
+            if small in DETERMINERS:
+                end()
+                led = True
+            elif small in BREAKS or "'" in small:
+                end()
+                led = False
+            else:
+                named = (
+                    any(mark in value for mark in "_-")
+                    or value[1:] != value[1:].lower()
+                    or (value[0].isupper() and not opens)
+                )
+                run.extend((part, named) for part in _parts(value))
+        else:
+            end()
+            led = False
+        opens = kind == "mark" and value not in "(/'\""
+    end()
+    return found[:MOST_SUBJECTS]
+
+
+def _of_code(code: str) -> list[tuple[Key, str, bool, bool]]:
+    """What a code span names: a file, a path's last part, an identifier, the beginning of a command."""
+    found: list[tuple[Key, str, bool, bool]] = []
+    words = code.split()
+    if not words:
+        return found
+    last = words[0].rstrip("/,;").rsplit("/", 1)[-1]
+    stem, dot, ending = last.partition(":")[0].rpartition(".")
+    if len(words) == 1 and dot and ending.casefold() in _ENDINGS:
+        return [((name := f"{stem}.{ending}".casefold(),), name, True, True)]
+    run = [(part, True) for word in words[:MOST_WORDS] for part in _parts(word.partition("(")[0].rsplit(".", 1)[-1])]
+    return list(_phrases(run, led=False))
+
+
+def _parts(value: str) -> list[str]:
+    if value.casefold() in ONE_WORD:
+        return [value.casefold()]
+    return [part.casefold() for part in _PART.findall(value) if len(part) > 1]
+
+
+def _phrases(run: Sequence[tuple[str, bool]], led: bool) -> Iterable[tuple[Key, str, bool, bool]]:
+    """The phrases of up to three words in a run of words that nothing breaks."""
+    for start in range(len(run)):
+        for size in range(1, MOST_WORDS + 1):
+            part = run[start : start + size]
+            if len(part) < size or len({word for word, _ in part}) < size:
+                break
+            said = [word for word, _ in part]
+            named = all(name for _, name in part)
+            if _is_generic(said, named=named):
+                continue
+            ends = start + size == len(run)  # there the noun stands of which the rest is told
+            key = tuple(_stem(word) for word in said)
+            yield key, " ".join(said), named, ends and (led or (named and start == 0) or (size == 1 and start > 0))
+
+
+def _is_generic(said: Sequence[str], *, named: bool) -> bool:
+    """Whether words head nothing; several that are written as one name do, however common each is."""
+    if said[0] in GENERIC_HEADS or said[-1] in GENERIC_HEADS:
+        return True
+    if named and len(said) > 1:
+        return False
+    return all(word in GENERIC or _stem(word) in GENERIC or len(word) < 3 for word in said)
+
+
+def _stem(word: str) -> str:
+    """The singular, roughly: other endings make other words."""
+    if len(word) > 4 and word.endswith("ies"):
+        return word[:-3] + "y"
+    if len(word) > 4 and word.endswith(("sses", "shes", "ches", "xes")):
+        return word[:-2]
+    return word[:-1] if len(word) > 3 and word.endswith("s") and not word.endswith(("ss", "us", "is")) else word
+
+
+# --- which of them are headings
+
+
+def _least(known: int) -> int:
+    """How many memories a heading has at least: more, where there are many."""
+    return max(LEAST_MEMORIES, math.ceil(math.log2(known) / 3))
+
+
+def _heads(one: _Subject, known: int) -> bool:
+    number = len(one.memories)
+    if not _least(known) <= number <= max(LEAST_MEMORIES + 1, MOST_SHARE * known):
+        return False
+    return len(one.sessions) >= LEAST_SESSIONS and one.led >= LEAST_LED * number
+
+
+def _distinct(found: dict[Key, _Subject], score: Mapping[Key, float]) -> list[Key]:
+    """Without what is mostly another one, longer or better, that shares a word with it."""
+    kept: list[Key] = []
+    by_word: dict[str, list[Key]] = {}
+    for key in sorted(score, key=lambda key: (-score[key], key)):
+        own = found[key].memories
+        rivals = {other for word in key for other in by_word.get(word, ())}
+        if any(_is_of(own, found[other].memories, part=set(key) < set(other)) for other in rivals):
+            continue
+        kept.append(key)
+        for word in key:
+            by_word.setdefault(word, []).append(key)
+    return kept
+
+
+def _is_of(own: set[int], others: set[int], *, part: bool) -> bool:
+    """Whether memories are mostly those of another subject; of a longer one, whether most of these say it."""
+    return len(own & others) >= SAID_LONGER * (len(own) if part else len(own | others))
+
+
+def _score(key: Key, one: _Subject, known: int) -> float:
+    number = len(one.memories)
+    spread = math.log(1 + number) * math.log(1 + known / number)
+    named = NAMED_WEIGHT if one.named * 2 >= number else 1.0
+    return spread * WORDS_WEIGHT[len(key)] * named
+
+
+def _best(keys: Sequence[Key], score: Mapping[Key, float]) -> list[Key]:
+    """The best subjects of one memory, none a part of another."""
+    best: list[Key] = []
+    for key in sorted((key for key in keys if key in score), key=lambda key: (-score[key], key)):
+        if len(best) < MOST_TAGS and not any(set(key) <= set(other) or set(other) <= set(key) for other in best):
+            best.append(key)
+    return best
+
+
+def _names(found: Mapping[Key, _Subject]) -> dict[Key, str]:
+    """What each subject is called: the shortest of the ways it was written, which more memories seldom change."""
+    return {key: min(one.written, key=lambda written: (len(written), written)) for key, one in found.items()}

@@ -1,0 +1,128 @@
+"""Topics, tags and links at the command line and as tools: in 80 columns, and nothing of what is behind a wall."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+from typing import Any, get_args
+
+import pytest
+from machine import Machine, ask, call_frames
+
+from csmd.model import MemoryType
+
+CART = "The order cache of the cart lives in Redis"
+SPEED = "Checkout was slow because every request asked Redis twice"
+SECRET = "Bolt pays by the hour for Redis and the order cache"
+
+
+@pytest.fixture(scope="module")
+def held(shared_machine: Machine) -> Machine:
+    """A machine on which a person has stated two things here and one behind a wall."""
+    shared_machine.start()
+    walled = shared_machine.project.parent / "bolt"
+    walled.mkdir()
+    shared_machine.call("csm_project_workspace", name="bolt", places=str(walled), by_person=True)
+    for said, place in ((CART, shared_machine.project), (SPEED, shared_machine.project), (SECRET, walled)):
+        shared_machine.call("csm_memory_save", text=said, project=str(place), asking=str(place), by_person=True)
+    return shared_machine
+
+
+def ids(machine: Machine, place: Path) -> dict[str, str]:
+    found = machine.call("csm_memory_list", project=str(place), asking=str(place))["memories"]
+    return {row["text"]: row["id"] for row in found}
+
+
+def asked(machine: Machine, tool: str, **params: Any) -> Any:
+    """What a tool answers to somebody who stands in the project."""
+    return machine.call(tool, asking=str(machine.project), **params)
+
+
+def refused(machine: Machine, tool: str, **params: Any) -> str:
+    status, body = ask(machine.socket, call_frames(tool, {"asking": str(machine.project), **params}))
+    assert status != b"ok", body
+    return str(json.loads(body))
+
+
+def fits(shown: str) -> str:
+    assert all(len(line) <= 80 for line in shown.splitlines()), shown
+    return shown
+
+
+def test_a_topic_is_tagged_listed_shown_and_taken_off(held: Machine) -> None:
+    ident = ids(held, held.project)[CART]
+    found = asked(held, "csm_memory_tag", id=ident, topic=" Order Cache. ", by_person=True)
+    assert found["topic"] == "order cache"
+    assert "order cache         1" in fits(held.csmd("topics"))
+    (row,) = held.csmd("topics", "order cache", "--json")["memories"]
+    assert (row["id"], row["tagged_by"], row["text"]) == (ident, "person", CART)
+    assert ident in fits(held.csmd("memories", "--topic", "order cache"))
+    assert "topics   order cache" in fits(held.csmd("show", ident))
+    asked(held, "csm_memory_untag", id=ident, topic="order cache", by_person=True)
+    assert "nothing here is about" in fits(held.csmd("topics", "order cache"))
+
+
+def test_what_no_person_types_is_an_assistants_tag_and_overrules_nobody(held: Machine) -> None:
+    ident = ids(held, held.project)[SPEED]
+    assert "it is about redis" in fits(held.csmd("tag", ident, "redis"))
+    (row,) = asked(held, "csm_memory_by_topic", topic="redis")["memories"]
+    assert row["tagged_by"] == "assistant"
+    asked(held, "csm_memory_untag", id=ident, topic="redis", by_person=True)
+    assert "only a person" in refused(held, "csm_memory_tag", id=ident, topic="redis")
+
+
+def test_a_link_is_drawn_with_a_known_word_and_is_seen_from_both_ends(held: Machine) -> None:
+    known = ids(held, held.project)
+    one, other = known[CART], known[SPEED]
+    ends = {"from": one, "to": other}
+    assert "is no relationship" in refused(held, "csm_memory_link", **ends, relationship="hates")
+    assert "csmd supersede" in refused(held, "csm_memory_link", **ends, relationship="superseded_by")
+    assert "is one memory" in refused(held, "csm_memory_link", **{"from": one, "to": one})
+    assert "above 0" in refused(held, "csm_memory_link", **ends, weight="2")
+    assert asked(held, "csm_memory_link", **ends, relationship="caused", weight="0.8", by_person=True)["weight"] == 0.8
+    assert "only a person" in refused(held, "csm_memory_link", **ends, relationship="caused"), "it is there"
+    for ident, beside, direction in ((one, other, "to"), (other, one, "from")):
+        (near,) = asked(held, "csm_memory_related", id=ident)["related"]
+        assert (near["id"], near["relation"]) == (beside, "caused")
+        assert near["links"] == [{"relationship": "caused", "weight": 0.8, "direction": direction}]
+    assert f"caused {other}" in fits(held.csmd("show", one))
+    asked(held, "csm_memory_link", **ends, relationship="caused", undo=True, by_person=True)
+    assert asked(held, "csm_memory_related", id=one)["related"] == []
+
+
+def test_a_link_of_an_assistant_weighs_half_at_most(held: Machine) -> None:
+    known = ids(held, held.project)
+    assert "linked: " in fits(held.csmd("link", known[SPEED], known[CART], "--as", "depends on"))
+    (near,) = asked(held, "csm_memory_related", id=known[CART])["related"]
+    assert near["links"] == [{"relationship": "depends_on", "weight": 0.5, "direction": "from"}]
+
+
+def test_the_graph_is_counted_and_memories_are_listed_by_type(held: Machine) -> None:
+    here = str(held.project)
+    found = asked(held, "csm_graph_stats", project=here)
+    assert found["memories"] == 2
+    assert found["relationships"] == sum(found["edges"].values()) >= found["edges"]["tagged"]
+    every = [
+        row["id"]
+        for name in get_args(MemoryType)
+        for row in asked(held, "csm_memory_by_type", type=name, project=here)["memories"]
+    ]
+    assert sorted(every) == sorted(ids(held, held.project).values())
+    assert "is no type" in refused(held, "csm_memory_by_type", type="opinion")
+
+
+def test_nothing_behind_a_wall_is_in_any_answer(held: Machine) -> None:
+    walled = held.project.parent / "bolt"
+    ident = ids(held, walled)[SECRET]
+    held.call("csm_memory_tag", id=ident, topic="wages", asking=str(walled), by_person=True)
+    inside = held.call("csm_memory_by_topic", topic="wages", project="", asking=str(walled))
+    assert [row["id"] for row in inside["memories"]] == [ident]
+    assert asked(held, "csm_memory_by_topic", topic="wages", project="")["memories"] == []
+    assert "wages" not in str(asked(held, "csm_memory_topics", project=""))
+    assert asked(held, "csm_graph_stats", project="")["memories"] == 2
+    for tool, params in (
+        ("csm_memory_tag", {"id": ident, "topic": "seen"}),
+        ("csm_memory_related", {"id": ident}),
+        ("csm_memory_link", {"from": ident, "to": ids(held, held.project)[CART]}),
+    ):
+        assert "there is no memory" in refused(held, tool, **params)
