@@ -33,6 +33,7 @@ SUBJECTS: dict[str, str] = {
     "memory": "memories show edit",
     "review": "review",
     "why": "why",
+    "receipts": "receipts",
     "beliefs": "beliefs duplicates merge archive governance",
     "errors": "errors",
     "believing": "supersede",

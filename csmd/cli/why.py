@@ -15,9 +15,15 @@ if TYPE_CHECKING:
     from rich.console import Console
 
 EVENTS = {"session_start": "at its start", "prompt": "with a prompt"}
+USED_BY = {
+    "command": "the assistant ran its command",
+    "path": "the assistant named its file",
+    "name": "the assistant said its name for something",
+    "words": "the assistant used its words",
+}
 STATES = {
-    "gone": "a memory that was forgotten since",
-    "hidden": "a memory behind a wall: ask from its own directory",
+    "gone": "something that was forgotten since",
+    "hidden": "something behind a wall: ask from its own directory",
 }
 
 
@@ -71,7 +77,21 @@ def _item(console: Console, item: dict[str, Any], event: str) -> None:
         show.print_text(console, f"{STATES[item['state']]} ({item['id']})", indent=2, style="dim")
         return
     show.print_text(console, texts.squeeze(item["text"]), indent=2, most=4)
-    show.print_text(console, f"{_reason(item, event)}; {_source(item)}", head=f"  {item['id']}  ", style="dim")
+    if item["state"] == "turn":
+        about = f"{_reason(item, event)}; said on {item['said_at'][:10]} in {item['said_in'][:8]}"
+    else:
+        about = f"{_reason(item, event)}; {_source(item)}"
+    show.print_text(console, about + _use(item), head=f"  {item['id']}  ", style="dim")
+
+
+def _use(item: dict[str, Any]) -> str:
+    """Whether the session made use of it, as far as that can be said."""
+    if item["used"] is None:
+        return ""
+    if not item["used"]:
+        return "; not used"
+    marks = ", ".join(item.get("marks", ()))
+    return f"; used: {USED_BY.get(item['used_by'], item['used_by'])}{f' ({texts.cut(marks, 100)})' if marks else ''}"
 
 
 def _reason(item: dict[str, Any], event: str) -> str:

@@ -122,7 +122,7 @@ def _verdict(item: Followed, one: Piece, stems: frozenset[str], is_common: Calla
     found = [mark for mark in item.marks if _holds(one.folded, mark)]
     for by in ("command", "path", "name"):
         if some := tuple(mark for mark in found if item.marks[mark] == by):
-            return Verdict(used=True, by=by, marks=some)  # type: ignore[arg-type]
+            return Verdict(used=True, by=by, marks=some)
     if not item.words.keys() & stems:
         return NOT_USED
     own = {stem for stem, word in item.words.items() if not is_common(word)}

@@ -11,6 +11,15 @@ from csmd.store.sqlite import Rows
 _FRESH = ", ".join(f"'{source}'" for source in FRESH_CONTEXT)
 
 
+#: In the order of Waiting's fields.
+_COLUMNS = (
+    "n.seq, n.session_id, coalesce(s.seq, 0), n.event, n.at, coalesce((select max(t.seq) from events e "
+    "join turns t on t.text_hash = e.text_hash and t.session_seq = s.seq "
+    "where n.event = 'prompt' and 'r' || e.id = n.id and e.session_id = n.session_id and e.text_hash <> ''), 0) "
+    "from injections n left join sessions s on s.id = n.session_id"
+)
+
+
 @dataclass(frozen=True, slots=True)
 class Waiting:
     """A receipt that can be judged; `prompt_seq` is the row of the prompt that it answered, 0 where none is stored."""
@@ -41,10 +50,7 @@ def waiting(rows: Rows, *, answered: str, still: str, over: str, limit: int) -> 
     before `answered`; or when nothing was said in the session since `still`, for a start since `over`.
     """
     found = rows.all(
-        "select n.seq, n.session_id, coalesce(s.seq, 0), n.event, n.at, coalesce((select max(t.seq) from events e "  # noqa: S608
-        "join turns t on t.text_hash = e.text_hash and t.session_seq = s.seq "
-        "where n.event = 'prompt' and 'r' || e.id = n.id and e.session_id = n.session_id and e.text_hash <> ''), 0) "
-        "from injections n left join sessions s on s.id = n.session_id where n.judged = 0 and ("
+        f"select {_COLUMNS} where n.judged = 0 and ("  # noqa: S608
         "s.seq is null and n.at < :over "
         "or s.last_at < case when n.event = 'session_start' then :over else :still end and n.at < :still "
         "or exists (select 1 from events e where e.session_id = n.session_id and e.at > n.at and e.at < :answered and ("
@@ -56,6 +62,12 @@ def waiting(rows: Rows, *, answered: str, still: str, over: str, limit: int) -> 
         limit=limit,
     )
     return [Waiting(*row) for row in found]
+
+
+def receipt(rows: Rows, seq: int) -> Waiting | None:
+    """One receipt as it is judged, whether its time is over or not."""
+    row = rows.one(f"select {_COLUMNS} where n.seq = :seq", seq=seq)
+    return None if row is None else Waiting(*row)
 
 
 def items(rows: Rows, seq: int) -> list[tuple[str, str]]:

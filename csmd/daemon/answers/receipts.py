@@ -5,17 +5,52 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any
 
 from csmd import text
+from csmd.daemon.now import iso_before
 from csmd.daemon.tool import ASKING, PLACE, Params, Tool, places
 from csmd.errors import BadInput
 from csmd.recall import stage as recall
-from csmd.store import memories, receipts
-from csmd.store.receipts import Receipt
+from csmd.recall import stage_used
+from csmd.store import memories, receipts, search, uses
+from csmd.store.receipts import Item, Receipt
 from csmd.store.sqlite import Rows
 
 if TYPE_CHECKING:
     from csmd.daemon.tools import Tools
 
-MOST = 100
+MOST, MOST_LISTED = 100, 1000
+WEEK_S = 7 * 86_400
+
+
+def _list(tools: Tools, rows: Rows, params: Params) -> dict[str, Any]:
+    where, session = places(rows, params), _session(rows, params["session"])
+    limit = min(max(params["limit"], 1), MOST_LISTED)
+    found = receipts.listing(rows, projects=where, session_id=session, limit=limit) if session is not None else []
+    return {"receipts": [_listed(one) for one in found], "week": week(rows, where)}
+
+
+def _listed(one: receipts.Listed) -> dict[str, Any]:
+    receipt = one.receipt
+    return {
+        "id": receipt.id, "session_id": receipt.session_id, "event": receipt.event, "at": receipt.at,
+        "tokens": receipt.tokens, "items": one.items, "judged": one.judged, "used": one.used,
+    }  # fmt: skip
+
+
+def week(rows: Rows, where: list[int] | None = None) -> dict[str, int]:
+    """What was told in the last seven days, and how much of it was used as far as that could be judged."""
+    told = uses.told_since(rows, iso_before(WEEK_S), projects=where)
+    return {
+        "injections": told.injections, "tokens": told.tokens, "items": told.items, "judged": told.judged,
+        "used": told.used,
+    }  # fmt: skip
+
+
+def _session(rows: Rows, typed: str) -> str | None:
+    """The session that was typed, "" for any, None for one that was told nothing."""
+    if not typed:
+        return ""
+    found = _only(receipts.sessions_like(rows, typed), typed, str)
+    return found[0] if found else None
 
 
 def _show(tools: Tools, rows: Rows, params: Params) -> dict[str, Any]:
@@ -29,7 +64,7 @@ def _show(tools: Tools, rows: Rows, params: Params) -> dict[str, Any]:
     return {
         "session_id": found[0].session_id if found else "",
         "floor": tools.config.settings.recall_floor,
-        "injections": [_shown(rows, one, seen) for one in found],
+        "injections": [_shown(rows, one, seen, marks=_marks(rows, one) if params["id"] else {}) for one in found],
     }
 
 
@@ -37,12 +72,8 @@ def _found(rows: Rows, params: Params) -> list[Receipt]:
     limit = min(max(params["limit"], 1), MOST)
     if params["id"]:
         return _only(receipts.like(rows, params["id"]), params["id"], lambda one: one.id)
-    session = params["session"]
-    if session:
-        known = receipts.sessions_like(rows, session)
-        found = _only(known, session, str)
-        session = found[0] if found else ""
-    else:
+    session = _session(rows, params["session"])
+    if session == "":
         session = receipts.last_session(rows, places(rows, params))
     return receipts.of_session(rows, session, limit=limit) if session else []
 
@@ -54,7 +85,16 @@ def _only(found: list[Any], typed: str, ident: Any) -> list[Any]:
     return exact or found
 
 
-def _shown(rows: Rows, receipt: Receipt, seen: list[int] | None) -> dict[str, Any]:
+def _marks(rows: Rows, receipt: Receipt) -> dict[str, tuple[str, ...]]:
+    """By which words use was told, found anew: they are not kept."""
+    judged = uses.receipt(rows, receipt.seq)
+    told = stage_used.judged(rows, [judged]) if judged else []
+    return {ident: verdict.marks for one in told for ident, verdict in stage_used.said_of(one).items()}
+
+
+def _shown(
+    rows: Rows, receipt: Receipt, seen: list[int] | None, *, marks: dict[str, tuple[str, ...]]
+) -> dict[str, Any]:
     asked = receipts.prompt(rows, receipt) if receipt.event == "prompt" else None
     may = asked is not None and (seen is None or asked[1] in seen)
     return {
@@ -64,16 +104,19 @@ def _shown(rows: Rows, receipt: Receipt, seen: list[int] | None) -> dict[str, An
         "at": receipt.at,
         "tokens": receipt.tokens,
         "prompt": text.cut(text.squeeze(asked[0]), 200) if asked and may else "",
-        "items": [_item(rows, *item, seen) for item in receipts.items(rows, receipt)],
+        "items": [_item(rows, item, seen, marks.get(item.id, ())) for item in receipts.items(rows, receipt)],
     }
 
 
-def _item(rows: Rows, ident: str, score: float, reason: str, seen: list[int] | None) -> dict[str, Any]:
-    """One memory that was told, as it is now; `state` is gone when it was forgotten since, hidden behind a wall."""
-    memory = memories.by_id(rows, ident)
-    base = {"id": ident, "score": score, "reason": reason}
-    if memory is None or (seen is not None and memory.project_seq not in seen):
-        return {**base, "state": "gone" if memory is None else "hidden", "text": ""}
+def _item(rows: Rows, item: Item, seen: list[int] | None, marks: tuple[str, ...]) -> dict[str, Any]:
+    """One thing that was told, as it is now; `state` is gone when it was forgotten since, hidden behind a wall."""
+    memory = memories.by_id(rows, item.id)
+    base = {"id": item.id, "score": item.score, "reason": item.reason, "used": item.used, "used_by": item.used_by}
+    if memory is None:
+        return {**base, **_turn(rows, item.id, seen)}
+    if seen is not None and memory.project_seq not in seen:
+        return {**base, "state": "hidden", "text": ""}
+    base["marks"] = list(marks) if item.used else []
     source = memory.provenance[0]
     return {
         **base,
@@ -90,7 +133,21 @@ def _item(rows: Rows, ident: str, score: float, reason: str, seen: list[int] | N
     }
 
 
+def _turn(rows: Rows, ident: str, seen: list[int] | None) -> dict[str, Any]:
+    """What was told that is no memory: a turn, or what is gone."""
+    turns = search.turns_by_seq(rows, list(search.turns_of_uuids(rows, [ident]).values()))
+    for turn in turns.values():
+        if seen is not None and turn.project_seq not in seen:
+            return {"state": "hidden", "text": ""}
+        return {"state": "turn", "text": turn.text, "said_at": turn.at, "said_in": turn.session_id}
+    return {"state": "gone", "text": ""}
+
+
 TOOLS: dict[str, Tool] = {
+    "csm_receipts": Tool(
+        summary="What was injected, when, into which session, and how much of it was used", mutates=False, run=_list,
+        parameters={"session": (str, ""), **PLACE, "limit": (int, 20)},
+    ),
     "csm_receipt_show": Tool(
         summary="Show what a session was told, and why", mutates=False, run=_show,
         parameters={"id": (str, ""), "session": (str, ""), **PLACE, "limit": (int, 5)},
