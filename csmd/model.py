@@ -25,8 +25,9 @@ MemoryType = Literal[
 ]  # fmt: skip
 MemdirType = Literal["user", "feedback", "project", "reference"]
 EventName = Literal[
-    "session_start", "prompt", "stop", "subagent_stop", "pre_compact", "session_end", "post_compact", "stop_failure"
-]
+    "session_start", "prompt", "stop", "subagent_stop", "pre_compact", "session_end", "post_compact", "stop_failure",
+    "tool_failure",
+]  # fmt: skip
 TurnKind = Literal["user", "assistant", "summary", "tool_call", "tool_result", "command", "notification", "relayed"]
 Source = Literal["hook", "transcript"]
 Form = Literal["line", "queued", "absorbed"]
@@ -102,10 +103,20 @@ CATEGORIES: dict[Category, CategoryRule] = {
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
+class Failure:
+    """A tool that failed: its name, the shell line it was given ("" for none) and what it answered, both redacted."""
+
+    tool: str
+    command: str
+    said: str
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
 class Event:
     """One hook event, reduced from a host's payload; `text` is the prompt or the final message, already redacted.
 
-    `payload` is the digest of the host's bytes: two commands that report one event send the same.
+    `payload` is the digest of the host's bytes: two commands that report one event send the same. `failure` is only
+    looked up: the transcript holds it.
     """
 
     id: str
@@ -120,6 +131,7 @@ class Event:
     agent_id: str = ""
     by_user: bool = True
     payload: str = ""
+    failure: Failure | None = None
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

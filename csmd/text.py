@@ -6,6 +6,7 @@ import hashlib
 import hmac
 import re
 import unicodedata
+from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import lru_cache
 
@@ -152,6 +153,11 @@ def amount(number: int, one: str) -> str:
     """So many of something in words: `1 memory`, `2 memories`, `3 days`, `0 new turns`."""
     many = one[:-1] + "ies" if one.endswith("y") and one[-2:-1] not in "aeou" else one + "s"
     return f"{number} {one if number == 1 else many}"
+
+
+def listed(names: Sequence[str]) -> str:
+    """Names in a sentence: `a`, `a and b`, `a, b and c`."""
+    return " and ".join(part for part in (", ".join(names[:-1]), *names[-1:]) if part)
 
 
 def squeeze(text: str) -> str:

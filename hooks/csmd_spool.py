@@ -16,6 +16,8 @@ HUNG_FOR_S = 30
 DAY_S = 86_400
 #: Days for which it is known that somebody was told: the clock may be set back meanwhile.
 DAYS_KNOWN = 7
+#: Events that only ask: what they report stands in the transcript, and nobody waits for an answer later.
+ONLY_ASKS = ("PostToolUseFailure",)
 #: What a user is told, by the daemon's answer: b"" for none, b"hung" for none twice in a row. Constant: it goes where
 #: transcripts go. A daemon that says `retry` is being restarted, which is no news.
 NEWS = {
@@ -78,7 +80,7 @@ def keep(home, ident, event, body, hung=False, status=b""):
     posix.umask(0o077)
     if hung:
         _mark(home)
-    if not body or not posix.access(home, posix.F_OK):
+    if not body or event in ONLY_ASKS or not posix.access(home, posix.F_OK):
         return  # nothing to say, or no csmd here that would ever take a spooled payload away again
     head = f"csmd-spool 1 {ident} claude {event} {time.time_ns()}\n"
     if len(head.split()) != 6:

@@ -155,12 +155,21 @@ def _switched_off(project: str | None, as_json: bool) -> None:
 
 @click.command()
 @click.option("--project", metavar="PATH", help="This directory's by default.")
-@click.option("--prompt", required=True, help="What the user would type.")
+@click.option("--prompt", help="What the user would type.")
+@click.option("--file", "path", metavar="PATH", help="A file that a prompt names, or that the session is at.")
 @json_option
-def recall(project: str | None, prompt: str, as_json: bool) -> None:
-    """Show what would be added to a prompt."""
-    found = ask("csm_memory_recall", **looking(project), prompt=prompt)
-    out(found, as_json, lambda value: show.injection(value, nothing="nothing: no memory is relevant enough"))
+def recall(project: str | None, prompt: str | None, path: str | None, as_json: bool) -> None:
+    """Show what would be added to a prompt, or is known of a file."""
+    if (prompt is None) == (path is None):
+        raise click.UsageError("give either --prompt TEXT or --file PATH")
+    if path is not None:
+        found, nothing = ask("csm_memory_file_recall", **looking(project), file=path), f"nothing is known of {path}"
+    else:
+        found, nothing = (
+            ask("csm_memory_recall", **looking(project), prompt=prompt),
+            "nothing: no memory is relevant enough",
+        )
+    out(found, as_json, lambda value: show.injection(value, nothing=nothing))
 
 
 @click.command()

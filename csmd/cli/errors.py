@@ -30,13 +30,14 @@ def shown(value: dict[str, Any]) -> None:
     for number, one in enumerate(value["errors"]):
         if number:
             console.print()
-        times = f"{amount(one['times'], 'time')} in {amount(one['sessions'], 'session')}"
+        times = f"seen {amount(one['times'], 'time')} in {amount(one['sessions'], 'session')}"
         code = f", exit code {one['exit_code']}" if one["exit_code"] > 0 else ""
         command = f"{one['command']}{code}" if one["command"] else "pasted"
-        show.print_text(console, f"{command}: {times}, last on {one['last_at'][:10]}", style="bold")
+        told = f"{command}: {times}, last on {one['last_at'][:10]} ({one['id']})"
+        show.print_text(console, told, style="bold")
         show.print_text(console, one["message"], indent=2, most=3)
         for line in _mended(one):
-            show.print_text(console, line, head="  mended by  ", most=3, style="dim")
+            show.print_text(console, line, head="  last fixed by  ", most=3, style="dim")
         if one["memory_id"]:
             show.print_text(console, texts.squeeze(one["memory"]), head=f"  {one['memory_id']}  ", most=4, style="dim")
 

@@ -8,7 +8,7 @@ from typing import Any, get_args
 
 import click
 
-from csmd.cli import show_memory, show_review
+from csmd.cli import errors, show_memory, show_review
 from csmd.cli.ask import ask, here, json_option, looking, out, person_is_there, project_options
 from csmd.errors import CsmdError
 from csmd.model import CATEGORIES, Authority, Gate, Tier
@@ -18,6 +18,7 @@ MOST_HERE, MOST_ANYWHERE = 8, 3
 #: The beginning of a memory's id, of a candidate's; turns have the uuids of their lines, which may begin like a candidate.
 _MEMORY_ID = re.compile(r"m[0-9a-f]*")
 _CANDIDATE_ID = re.compile(r"c[0-9a-f]*")
+_ERROR_ID = re.compile(r"x[0-9a-f]+")
 _SPAN = re.compile(r"(\d+)\s*(d|w)")
 _DAYS = {"d": 1, "w": 7}
 
@@ -83,12 +84,15 @@ def _fits(row: dict[str, Any], *, since: str, superseded: bool, wanted: dict[str
 @click.argument("ident", metavar="ID")
 @json_option
 def show_one(ident: str, as_json: bool) -> None:
-    """Show a memory, a turn or a candidate in full."""
+    """Show a memory, a turn, an error or a candidate in full."""
     typed, asking = ident.strip(), here(None)
     if typed.startswith("cli:"):
         raise CsmdError(f"{typed} was typed in a terminal, and no session has it", hint="csmd memories")
     if _MEMORY_ID.fullmatch(typed):
         out(ask("csm_memory_show", id=typed, asking=asking), as_json, show_memory.memory)
+        return
+    if _ERROR_ID.fullmatch(typed):
+        out(ask("csm_error_list", id=typed, asking=asking), as_json, errors.shown)
         return
     if _CANDIDATE_ID.fullmatch(typed):
         try:

@@ -18,7 +18,7 @@ from csmd.cli import edited, json_text
 from csmd.cli.json_text import Edit, Item
 from csmd.errors import ConfigError
 
-#: Event -> seconds that the assistant grants the hook; known to every version since 1.0.85, none has a matcher.
+#: Event -> seconds that the assistant grants the hook; known to every version since 1.0.85.
 EVENTS: Mapping[str, int] = {
     "SessionStart": 10,
     "UserPromptSubmit": 5,
@@ -30,8 +30,11 @@ EVENTS: Mapping[str, int] = {
 #: Event -> the first version of the assistant that knows it; registered where every client in use does (clients.py).
 #: StopFailure: a turn that ended in an error ends no less, and the hint reads what was said before it. PostCompact: the
 #: summary that goes on in the user's place is read at once, not at the next sweep.
-NEWER: Mapping[str, str] = {"PostCompact": "2.1.76", "StopFailure": "2.1.78"}
+#: PostToolUseFailure: a failure that was solved before is answered with what solved it. (2.0.77 knows it at the latest.)
+NEWER: Mapping[str, str] = {"PostCompact": "2.1.76", "StopFailure": "2.1.78", "PostToolUseFailure": "2.0.77"}
 TIMEOUTS: Mapping[str, int] = {**EVENTS, **dict.fromkeys(NEWER, 5)}
+#: Event -> for which tools it runs: no process is started where csmd has nothing to say. The others have none.
+MATCHERS: Mapping[str, str] = {"PostToolUseFailure": "^(Bash$|mcp__)"}
 
 
 def hook_command(interpreter: str, home: Path, event: str) -> str:
@@ -95,7 +98,8 @@ def plan_removal(current: bytes, home: Path, where: str = "settings.json") -> by
 
 
 def _group(interpreter: str, home: Path, event: str) -> dict[str, Any]:
-    return {"hooks": [_handler(interpreter, home, event)]}
+    matcher = {"matcher": MATCHERS[event]} if event in MATCHERS else {}
+    return {**matcher, "hooks": [_handler(interpreter, home, event)]}
 
 
 def _handler(interpreter: str, home: Path, event: str) -> dict[str, Any]:

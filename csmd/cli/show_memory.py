@@ -28,7 +28,7 @@ RELATIONS: dict[str, tuple[str, str]] = {
 }
 #: What stands against a memory, by relationship and end: (relationship, whether the memory is its beginning).
 AGAINST = {("superseded_by", True), ("contradicts", False), ("contradicts", True), ("refuted_by", True)}
-EVENTS = {"session_start": "at its start", "prompt": "with a prompt"}
+EVENTS = {"session_start": "at its start", "prompt": "with a prompt", "tool_failure": "when a tool failed"}
 #: Confirmations and links that are shown; --json has all.
 MOST = 6
 #: Characters of a turn that stands beside the one that matters.

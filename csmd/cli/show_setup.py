@@ -30,7 +30,7 @@ def plan(config: Config, planned: Sequence[Change], seen: Sequence[Path], choice
         click.echo(f"  {change.path}{_link(change.path)}")
     _seen(seen)
     if choice is None:
-        click.echo(f"  (later with {' and '.join(settings.NEWER)}, if every Claude Code in use knows them)")
+        click.echo(f"  (later with {text.listed(tuple(settings.NEWER))}, if every Claude Code in use knows them)")
     else:
         events(choice, ())
     differences(planned)
@@ -68,12 +68,12 @@ def _out(reasons: Sequence[str]) -> None:
 def events(choice: Choice, before: Sequence[str]) -> None:
     """Which of the newer events came, went or stayed out, as far as that is news."""
     if new := [event for event in choice.events if event not in before]:
-        click.echo(f"with {' and '.join(new)}, which every Claude Code in use knows")
+        click.echo(f"with {text.listed(new)}, which every Claude Code in use knows")
     if gone := [event for event in before if event not in choice.events]:
         click.echo(f"taken out again: {', '.join(gone)}; {_why(choice)}")
     out = [event for event in settings.NEWER if event not in choice.events and event not in gone]
     if out:
-        click.echo(f"{' and '.join(out)} stay out: {_why(choice)}")
+        click.echo(f"{text.listed(out)} stay out: {_why(choice)}")
 
 
 def settled(choice: Choice, gone: Sequence[str], outcomes: Sequence[Outcome]) -> None:

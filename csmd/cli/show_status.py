@@ -121,7 +121,7 @@ def _coming_in(value: dict[str, Any]) -> Iterator[Row]:
         yield "spool", f"{many(spool['files'], 'event')} {waiting} to be taken in{since}", AMISS
     old = (value["clients"] or {}).get("kept_out_by", "")
     if texts.version_of(old):
-        yield "clients", f"Claude Code {old} is in use, which does not know {' and '.join(settings.NEWER)}", ""
+        yield "clients", f"Claude Code {old} is in use, which does not know {texts.listed(tuple(settings.NEWER))}", ""
     if value["backfill"]:
         yield "back-fill", _backfill(value["backfill"]), ""
     for job in value["jobs"]:

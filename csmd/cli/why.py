@@ -14,7 +14,7 @@ from csmd.text import amount
 if TYPE_CHECKING:
     from rich.console import Console
 
-EVENTS = {"session_start": "at its start", "prompt": "with a prompt"}
+EVENTS = {"session_start": "at its start", "prompt": "with a prompt", "tool_failure": "when a tool failed"}
 USED_BY = {
     "command": "the assistant ran its command",
     "path": "the assistant named its file",
@@ -22,7 +22,7 @@ USED_BY = {
     "words": "the assistant used its words",
 }
 STATES = {
-    "gone": "something that was forgotten since",
+    "gone": "what was forgotten since",
     "hidden": "something behind a wall: ask from its own directory",
 }
 
@@ -50,7 +50,8 @@ def shown(value: dict[str, Any]) -> None:
     show.print_text(console, f"session {value['session_id']}")
     for injection in value["injections"]:
         console.print()
-        about = f"{EVENTS.get(injection['event'], injection['event'])}: {amount(len(injection['items']), 'memory')}, "
+        kind = "note" if any(item["state"] == "error" for item in injection["items"]) else "memory"
+        about = f"{EVENTS.get(injection['event'], injection['event'])}: {amount(len(injection['items']), kind)}, "
         show.print_text(
             console,
             f"{about}{amount(injection['tokens'], 'token')}",
@@ -77,11 +78,8 @@ def _item(console: Console, item: dict[str, Any], event: str) -> None:
         show.print_text(console, f"{STATES[item['state']]} ({item['id']})", indent=2, style="dim")
         return
     show.print_text(console, texts.squeeze(item["text"]), indent=2, most=4)
-    if item["state"] == "turn":
-        about = f"{_reason(item, event)}; said on {item['said_at'][:10]} in {item['said_in'][:8]}"
-    else:
-        about = f"{_reason(item, event)}; {_source(item)}"
-    show.print_text(console, about + _use(item), head=f"  {item['id']}  ", style="dim")
+    about = f"{_reason(item, event)}; {_source(item)}{_use(item)}"
+    show.print_text(console, about, head=f"  {item['id']}  ", style="dim")
 
 
 def _use(item: dict[str, Any]) -> str:
@@ -96,13 +94,19 @@ def _use(item: dict[str, Any]) -> str:
 
 def _reason(item: dict[str, Any], event: str) -> str:
     """Why it was told, in words."""
+    if event == "tool_failure":
+        return str(item["reason"])
     if event == "prompt":
         return f"{item['reason']}, score {item['score']:.2f}"
     return f"under {item['reason']!r}, score {item['score']:.2f}"
 
 
 def _source(item: dict[str, Any]) -> str:
-    """Where it was said, by whom, and how sure it is."""
+    """Where it was said, by whom, and how sure it is; of an error how often it was seen."""
+    if item["state"] == "turn":
+        return f"said on {item['said_at'][:10]} in {item['said_in'][:8]}"
+    if item["state"] == "error":
+        return f"seen {amount(item['times'], 'time')}, last on {item['said_at'][:10]}"
     parts = [f"said by the {item['authority']} on {item['said_at'][:10]} in {item['said_in'][:8] or 'a terminal'}"]
     if item["times"] > 1:
         parts.append(f"{item['times']} times in all")

@@ -10,7 +10,7 @@ from csmd.capture import stage as capture
 from csmd.config import Config
 from csmd.model import Brief, Event
 from csmd.recall import stage as recall
-from csmd.recall import stage_brief, stage_prompt
+from csmd.recall import stage_brief, stage_failure, stage_file, stage_prompt
 from csmd.store import context
 from csmd.store.sqlite import Rows
 
@@ -22,7 +22,7 @@ QUERY_VECTOR_S = 0.12
 
 
 def compose(rows: Rows, config: Config, tools: Tools, event: Event, left_s: float) -> tuple[Brief, int]:
-    """What a session's start or a prompt is told, and the project whose row it is; `left_s` until nobody waits."""
+    """What a session's start, a prompt or a failure is told, and the project whose row it is; `left_s` until nobody waits."""
     settings = config.settings
     start = capture.started_in(Path(event.transcript_path)) if event.transcript_path else ""
     places = recall.scopes(rows, event.cwd, start=start)
@@ -30,7 +30,18 @@ def compose(rows: Rows, config: Config, tools: Tools, event: Event, left_s: floa
         brief = stage_brief.session_brief(
             rows, places=places, session_id=event.session_id, max_tokens=settings.brief_max_tokens
         )
-        return brief, places[0]
+        # After a compaction, and on resume: what is known of the files that it was at.
+        files = stage_file.block(rows, places=places, session_id=event.session_id, named="")
+        return stage_file.together(brief, files, max_tokens=settings.brief_max_tokens), places[0]
+    if event.failure is not None:
+        failed = stage_failure.failure_recall(
+            rows,
+            places=places,
+            session_id=event.session_id,
+            failed=event.failure,
+            kept_bytes=settings.capture_tool_output_bytes,
+        )
+        return failed, places[0]
     patience = min(QUERY_VECTOR_S, left_s / 2)
     brief = stage_prompt.prompt_recall(
         rows,
@@ -42,7 +53,8 @@ def compose(rows: Rows, config: Config, tools: Tools, event: Event, left_s: floa
         max_items=settings.recall_max_items,
         embed=tools.query_vector(deadline_s=patience, start=False),
     )
-    return brief, places[0]
+    files = stage_file.block(rows, places=places, session_id=event.session_id, named=event.text)
+    return stage_file.together(brief, files, max_tokens=settings.recall_max_tokens), places[0]
 
 
 def note(rows: Rows, receipt: str, event: Event, brief: Brief, project: int, *, key: bytes) -> None:

@@ -247,8 +247,8 @@ class Server(threading.Thread):
 
         # Whose project a directory is, a disk tells that may be far away: neither this thread nor the writer waits.
         placed = self.store.submit_read(lambda rows: capture.place_of(rows, event), lane="hook") if event.text else None
-        # A prompt's answer does not depend on its own event: it is looked up while that is written.
-        early = self._look_up(waiting, event) if event.name == "prompt" else None
+        # These answers do not depend on their own event: they are looked up while that is written.
+        early = self._look_up(waiting, event) if event.name in ("prompt", "tool_failure") else None
         if placed is None:
             record(None)
         else:
@@ -279,7 +279,7 @@ class Server(threading.Thread):
     def _recorded(self, waiting: Waiting, event: Event, new: bool, early: Future[tuple[Brief, int]] | None) -> None:
         """The event is on the disk: now it may be answered."""
         self.steward.hint_of_hook(event.transcript_path)
-        if event.name in claude.INJECTING:
+        if event.name in claude.INJECTING and event.failure is None:
             self._warm()
             self.steward.instructed.visit(event.cwd)
         # A start, a clearing or a compaction changes what the session has been told: composed after its commit.

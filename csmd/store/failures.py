@@ -29,6 +29,16 @@ class Open(NamedTuple):
     fingerprint: str
 
 
+class Told(NamedTuple):
+    """A session's present context: what it shows since it began (`since`, "" when unknown: all of it) needs no telling."""
+
+    session: str
+    since: str = ""
+
+
+NOWHERE = Told("")
+
+
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Seen:
     """What is known of an error in some projects; `fixed_by` is what mended it last, `memory_id` what tells why."""
@@ -47,6 +57,28 @@ class Seen:
     fixed_by: str = ""
     fixed_uuid: str = ""
     memory_id: str = ""
+
+    @property
+    def id(self) -> str:
+        """What an error is called where it is told or asked for."""
+        return called(self.fingerprint)
+
+
+def called(fingerprint: str) -> str:
+    """The id of an error by its fingerprint: an x and ten hex digits."""
+    return f"x{fingerprint[:10]}"
+
+
+def by_id(rows: Rows, ident: str, projects: Sequence[int] | None) -> Seen | None:
+    """What is known of the error that is called so, None for none."""
+    if not ident.startswith("x") or len(ident) < 2:
+        return None
+    found = rows.value(
+        "select fingerprint from errors where fingerprint >= :prefix and fingerprint < :prefix || 'g' "
+        "order by fingerprint limit 1",
+        prefix=ident[1:],
+    )
+    return None if found is None else seen(rows, str(found), projects)
 
 
 def add_error(
@@ -128,26 +160,52 @@ def listing(rows: Rows, projects: Sequence[int] | None, *, limit: int) -> list[S
     return [_seen(rows, row, among) for row in found]
 
 
-def seen(rows: Rows, fingerprint: str, projects: Sequence[int] | None) -> Seen | None:
-    """What is known of one error in some projects (None: all), None for one that was never seen there."""
-    among = _among(projects)
+def seen(rows: Rows, fingerprint: str, projects: Sequence[int] | None, *, but_in: Told = NOWHERE) -> Seen | None:
+    """What is known of one error in some projects (None: all), None for one that was never seen there.
+
+    What the context `but_in` shows itself is left out.
+    """
+    among, apart = _among(projects), _elsewhere("x")
     found = rows.all(
         f"select {_COUNTED} from errors e join error_seen x on x.error_seq = e.seq "  # noqa: S608
-        f"join turns t on t.seq = x.turn_seq where e.fingerprint = :fingerprint {among} group by e.seq",
+        f"join turns t on t.seq = x.turn_seq where e.fingerprint = :fingerprint {among} {apart} group by e.seq",
         fingerprint=fingerprint,
+        session=but_in.session,
+        since=but_in.since,
     )
-    return _seen(rows, found[0], among) if found else None
+    return _seen(rows, found[0], among, but_in) if found else None
+
+
+def saying(rows: Rows, message: str, *, other_than: str, limit: int) -> list[str]:
+    """The fingerprints of the other failures of commands with the same message, the latest known first."""
+    found = rows.all(
+        "select fingerprint from errors where message = :message and command <> '' and fingerprint <> :own "
+        "order by seq desc limit :limit",
+        message=message,
+        own=other_than,
+        limit=limit,
+    )
+    return [str(fingerprint) for (fingerprint,) in found]
+
+
+def _elsewhere(alias: str) -> str:
+    """That something was in another session than `:session` ("" for none) and its agents' ones, or there before `:since`."""
+    own = f"exists (select 1 from sessions o where o.seq = {alias}.session_seq and :session in (o.id, o.parent))"  # noqa: S608
+    return f"and (cast(:session as text) = '' or {alias}.at < :since or not {own})"
 
 
 def _among(projects: Sequence[int] | None) -> str:
     return "" if projects is None else f"and t.project_seq in ({', '.join(str(int(p)) for p in projects)})"
 
 
-def _seen(rows: Rows, row: Sequence[object], among: str) -> Seen:
+def _seen(rows: Rows, row: Sequence[object], among: str, but_in: Told = NOWHERE) -> Seen:
+    apart = _elsewhere("f")
     fix = rows.one(
         "select f.at, f.files, f.text, f.uuid from error_fixes f join turns t on t.seq = f.turn_seq "  # noqa: S608
-        f"where f.error_seq = :error {among} order by f.at desc, f.seq desc limit 1",
+        f"where f.error_seq = :error {among} {apart} order by f.at desc, f.seq desc limit 1",
         error=row[0],
+        session=but_in.session,
+        since=but_in.since,
     ) or ("", "", "", "")
     told = rows.one(
         "select m.id from symptoms y join memories m on m.seq = y.memory_seq join provenance p on p.memory_seq = m.seq "  # noqa: S608
@@ -200,7 +258,10 @@ def forget_turn(rows: Rows, seq: int, uuid: str) -> None:
     shown = rows.all("delete from error_seen where turn_seq = :seq returning error_seq", seq=seq)
     rows.run("delete from error_fixes where turn_seq = :seq or uuid = :uuid", seq=seq, uuid=uuid)
     for (error,) in shown:
-        rows.run(
-            "delete from errors where seq = :seq and not exists (select 1 from error_seen x where x.error_seq = :seq)",
+        gone = rows.value(
+            "delete from errors where seq = :seq and not exists (select 1 from error_seen x where x.error_seq = :seq) "
+            "returning fingerprint",
             seq=error,
         )
+        if gone is not None:
+            rows.run("delete from injection_items where memory_id = :id", id=called(str(gone)))

@@ -7,18 +7,16 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from talked import NOW, Talk, go_through
 
-from csmd import text, wire
+from csmd import text
 from csmd.believe import stage as believe
 from csmd.believe import stage_gotchas as stage
-from csmd.distill import stage as distill
-from csmd.model import Project, Turn
 from csmd.recall import stage_search
-from csmd.store import beliefs, failures, gotchas, journal, memories, merges, projects, purge_whole, search, tampered
+from csmd.store import beliefs, failures, gotchas, memories, merges, purge_whole, search, tampered
 from csmd.store.core import Store
 from csmd.store.sqlite import Rows
 
-NOW = "2026-03-01T10:00:00.000Z"
 FAILS = "Exit code 1\n# shop/till\ntill/tree.go:42:24: undefined: load_settings"
 CAUSE = (
     "The root cause: `load_settings` was moved to the settings package, so the till's build fails because the import "
@@ -37,55 +35,6 @@ def store(tmp_path: Path) -> Iterator[Store]:
     opened = Store(tmp_path / "csmd.db", now=NOW)
     yield opened
     opened.close()
-
-
-class Talk:
-    """Writes the turns of a session as its transcript would bring them."""
-
-    def __init__(self, store: Store, session: str = "s1", *, project: str = "alpha", day: int = 1) -> None:
-        self.store, self.session, self.project, self.day, self.number = store, session, project, day, 0
-
-    def say(self, kind: str, body: str, **more: Any) -> str:
-        self.number += 1
-        turn = Turn(
-            uuid=f"{self.session}-{self.number}", session_id=self.session, kind=kind, text=body,  # type: ignore[arg-type]
-            at=f"2026-03-{self.day:02d}T10:{self.number:02d}:00.000Z", cwd=f"/p/{self.project}", **more,
-        )  # fmt: skip
-
-        def write(rows: Rows) -> None:
-            name = self.project
-            place = projects.ensure(rows, Project(key=name, root=f"/p/{name}", name=name, kind="path"), now=NOW)
-            hashed = text.keyed_hash(f"{body} {turn.uuid}", self.store.hash_key)
-            path = f"/{self.session}.jsonl"
-            journal.add_turn(rows, turn, text_hash=hashed, host="claude", project=place, path=path)
-
-        self.store.write(write)
-        return turn.uuid
-
-    def call(self, tool: str, answer: str, **given: str) -> str:
-        ident = f"{self.session}-t{self.number}"
-        self.say("tool_call", wire.dumps(given), tool_name=tool, tool_id=ident)
-        return self.say("tool_result", answer, tool_id=ident)
-
-    def run(self, line: str, answer: str) -> str:
-        return self.call("Bash", answer, command=line)
-
-    def mend(self, path: str = "/p/alpha/till/tree.go") -> None:
-        self.call("Edit", "done", file_path=path, old_string="a", new_string="b")
-
-
-def go_through(store: Store) -> int:
-    """Distils, believes and goes through everything; how much the last of the three looked at."""
-    for session in distill.behind(store):
-        distill.distill(store, session, settled=True)
-    while believe.believe(store)[0]:
-        pass
-    total = 0
-    for session in stage.waiting(store):
-        total += stage.go_through(store, session, now=NOW)
-    while looked := stage.look_again(store, now=NOW):
-        total += looked
-    return total
 
 
 def listed(store: Store) -> list[failures.Seen]:
@@ -360,7 +309,8 @@ def test_csmd_sync_ends_with_it_done_and_csmd_errors_tells_it(shared_machine: An
     (found,) = machine.call("csm_error_list", project=place)["errors"]
     assert (found["command"], found["times"], found["fixed_files"]) == ("go build", 1, ["tree.go"])
     shown = machine.csmd("errors")
-    assert "go build, exit code 1: 1 time in 1 session" in shown and "mended by  an edit of tree.go" in shown
+    assert "go build, exit code 1: seen 1 time in 1 session" in shown and "last fixed by  an edit of tree.go" in shown
+    assert machine.csmd("show", found["id"]) == shown and found["id"] in shown
     assert all(len(line) <= 80 for line in shown.splitlines())
     memory = machine.csmd("show", found["memory_id"], "--json")
     assert memory["symptoms"] and memory["refuted"] == []

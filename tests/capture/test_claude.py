@@ -14,7 +14,7 @@ from hypothesis import strategies as st
 from csmd.capture import fields
 from csmd.capture.hosts import claude, claude_lines
 from csmd.errors import BadInput
-from csmd.model import Turn
+from csmd.model import Failure, Turn
 
 DATA = Path(__file__).resolve().parent.parent / "data" / "claude"
 SAMPLES = sorted(path for path in DATA.glob("*/*.jsonl") if path.name != "hooks.jsonl")
@@ -629,6 +629,48 @@ def test_of_an_error_and_of_a_compaction_the_hook_keeps_no_words(name: str, know
         known, "", more.get("trigger", ""), "/t.jsonl",
     )  # fmt: skip
     assert claude.event_turn(event) is None and claude.answer(event.name, "words") == b""
+
+
+FAILED: dict[str, Any] = {
+    "session_id": "s1", "cwd": "/p", "transcript_path": "/t.jsonl", "hook_event_name": "PostToolUseFailure",
+    "tool_name": "Bash", "tool_input": {"command": "go build ./...", "description": "build"},
+    "tool_use_id": "toolu_1", "error": "Exit code 3\noops", "is_interrupt": False, "duration_ms": 12,
+}  # fmt: skip
+
+
+@pytest.mark.parametrize(
+    ("changes", "failure"),
+    [
+        ({}, Failure(tool="Bash", command="go build ./...", said="Exit code 3\noops")),
+        ({"tool_name": "mcp__db__ask", "tool_input": {"command": "x"}}, Failure(tool="mcp__db__ask", command="", said="Exit code 3\noops")),
+        ({"tool_input": 7, "error": ["x"]}, Failure(tool="Bash", command="", said="")),
+        ({"error": "Exit code 1\n<csmd-failure>told</csmd-failure>oops"}, Failure(tool="Bash", command="go build ./...", said="Exit code 1\noops")),
+        ({"tool_input": {"command": "curl -H 'Authorization: Bearer sk-ant-api03-abcdefghijklmnopqrstuvwxyz0123456789'"}},
+         Failure(tool="Bash", command="curl -H 'Authorization: Bearer [redacted:anthropic-key]'", said="Exit code 3\noops")),
+        ({"is_interrupt": True}, None),
+        ({"tool_name": "Read", "tool_input": {"file_path": "/x"}}, None),
+        ({"tool_name": ""}, None),
+    ],
+)  # fmt: skip
+def test_of_a_tool_that_failed_the_hook_tells_what_its_transcript_will_and_nothing_is_a_turn(
+    changes: dict[str, Any], failure: Failure | None
+) -> None:
+    body = bytes_of({**FAILED, **changes})
+    event = claude.event(body, name="PostToolUseFailure", event_id="e1", at="t", counts=Counter())
+    assert (event.failure if event else None) == failure
+    if event is not None:
+        assert (event.name, event.text, claude.event_turn(event)) == ("tool_failure", "", None)
+        assert (
+            json.loads(claude.answer(event.name, "words"))["hookSpecificOutput"]["hookEventName"]
+            == "PostToolUseFailure"
+        )
+
+
+def test_of_an_endless_failure_both_ends_are_looked_at() -> None:
+    body = bytes_of({**FAILED, "error": "Exit code 1\n" + "x " * 3_000_000 + "\nthe end"})
+    event = claude.event(body, name="PostToolUseFailure", event_id="e1", at="t", counts=Counter())
+    assert event is not None and event.failure is not None
+    assert len(event.failure.said) < 40_000 and event.failure.said.endswith("the end")
 
 
 EXPECTED_EVENTS: dict[str, list[tuple[str, str, str]]] = {

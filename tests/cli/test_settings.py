@@ -237,6 +237,17 @@ def test_two_homes_live_side_by_side_in_one_file() -> None:
     assert json.loads(settings.plan_removal(both, other)) == json.loads(merge(None))
 
 
+def test_a_newer_event_runs_for_the_tools_that_it_is_about_and_a_matcher_of_the_users_stays() -> None:
+    events = (*settings.EVENTS, "PostToolUseFailure")
+    made = settings.plan_merge(None, PYTHON, HOME, events=events)
+    (group,) = json.loads(made)["hooks"]["PostToolUseFailure"]
+    assert group["matcher"] == "^(Bash$|mcp__)" and len(group["hooks"]) == 1
+    assert all("matcher" not in json.loads(made)["hooks"][event][0] for event in settings.EVENTS)
+    by_user = made.replace(b"^(Bash$|mcp__)", b"Bash")
+    assert settings.plan_merge(by_user, PYTHON, HOME, events=events) == by_user
+    assert json.loads(settings.plan_removal(by_user, HOME)) == {}
+
+
 def test_odd_groups_of_others_are_left_alone() -> None:
     odd = {
         "hooks": {

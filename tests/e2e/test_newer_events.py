@@ -8,7 +8,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 import pytest
-from e2e import client
+from e2e import client, scripted_api
 from machine import eventually
 
 from csmd.cli import settings
@@ -82,3 +82,39 @@ def test_an_old_client_that_appears_has_them_taken_out_and_its_hooks_work(
     assert {"session_start", "prompt", "stop"} <= set(csmd("status", "--json")["last_event"])
     assert csmd("install", "--json")["kept_out_by"] == OLD and registered(csmd) == []
     assert list(json.loads(sandbox.settings_file.read_text())["hooks"]) == list(settings.EVENTS)
+
+
+MARK = "<csmd-failure"
+CHECK = 'test -f settings.txt || { echo "fatal: load_settings found no settings.txt" >&2; exit 3; }\n'
+WHY = "The check failed because `load_settings` needs settings.txt, which nobody had written, so I write it now."
+
+
+@pytest.mark.parametrize("claude_build", [NEW], indirect=True)
+def test_a_failure_that_an_earlier_session_solved_is_answered_with_what_solved_it(
+    claude: Claude, csmd: Csmd, sandbox: Sandbox
+) -> None:
+    put_on_the_machine(claude.command, sandbox.home)
+    install(csmd, NEW)
+    (sandbox.project / "check.sh").write_text(CHECK)
+    check = {"tool": "Bash", "input": {"command": "sh check.sh", "description": "Check"}}
+    write = {"tool": "Write", "input": {"file_path": str(sandbox.project / "settings.txt"), "content": "x"}}
+    edits = ("--permission-mode", "acceptEdits")
+    first = claude.run("Make the check pass.", check, {"text": WHY, **write}, check, "It passes now.", options=edits)
+    assert len(first.main) == 4 and MARK not in scripted_api.seen_by_model(first.main[-1]), "it was never seen before"
+    csmd("sync", "--no-vectors")
+
+    (sandbox.project / "settings.txt").unlink()
+    second = claude.run("Run the check, please.", check, {"text": "Once more.", **check}, "It fails.")
+    answered, again = (scripted_api.seen_by_model(body) for body in second.main[1:])
+    assert "PostToolUseFailure:Bash hook additional context" in answered
+    assert f'last fixed on {first_day(csmd)} by an edit of settings.txt; the assistant said: "{WHY}"' in answered
+    assert (answered.count(MARK), again.count(MARK)) == (1, 1), "told once"
+    assert (first.hook_failures(), second.hook_failures(), client.hook_failures(sandbox.home)) == ([], [], [])
+    (receipt,) = csmd("why", "--session", second.session_id, "--json")["injections"]
+    assert (receipt["event"], [item["reason"] for item in receipt["items"]]) == ("tool_failure", ["solved before"])
+
+
+def first_day(csmd: Csmd) -> str:
+    """The day of the one fix that is known."""
+    (error,) = csmd("errors", "--json")["errors"]
+    return str(error["fixed_at"][:10])

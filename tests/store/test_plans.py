@@ -30,6 +30,7 @@ from csmd.store import (
     sizes,
     stream,
     tombstones,
+    touched,
     unheard,
     upkeep,
     vectors,
@@ -153,6 +154,10 @@ def _gotchas(rows: Rows, given: Given) -> None:
     gotchas.lowered(rows, 1)
     gotchas.refutations_of(rows, 1)
     failures.seen(rows, "f", [1])
+    failures.seen(rows, "f", [1], but_in=failures.Told("s1", given.now))
+    failures.by_id(rows, failures.called("f"), None)
+    failures.saying(rows, "m", other_than="g", limit=5)
+    touched.given(rows, "s1", {"Edit"}, back=100, limit=20)
     gotchas.forget_turn(rows, 1, "l1")
 
 

@@ -50,6 +50,7 @@ PLACEHOLDERS = {
     "_NAMES": "gate, tier",
     "_PAIRS": "gate = :gate, tier = :tier",
     "_READ": "m.gate, m.tier",
+    "apart": "and (cast(:session as text) = '' or t.at < :since)",
     "among": "and t.project_seq in (1, 2)",
     "column": "text",
     "columns": "t.at, t.text",

@@ -22,6 +22,7 @@ from csmd import wire
 from csmd.capture.exclude import Withheld
 from csmd.capture.fields import label, moment, string
 from csmd.capture.hosts import claude_lines as lines
+from csmd.capture.hosts.claude_failure import failure
 from csmd.capture.redact import redact
 from csmd.errors import BadInput
 from csmd.model import Event, EventName, Turn
@@ -37,9 +38,14 @@ EVENTS: dict[str, EventName] = {
     "SessionEnd": "session_end",
     "PostCompact": "post_compact",
     "StopFailure": "stop_failure",
+    "PostToolUseFailure": "tool_failure",
 }
 #: Events whose answer the assistant reads; the others must print nothing (facts: claude-code 1.6).
-INJECTING: dict[EventName, str] = {"session_start": "SessionStart", "prompt": "UserPromptSubmit"}
+INJECTING: dict[EventName, str] = {
+    "session_start": "SessionStart",
+    "prompt": "UserPromptSubmit",
+    "tool_failure": "PostToolUseFailure",
+}
 #: Longest answer in UTF-16 units: the host cuts at 10,000 (facts: claude-code 1.7).
 ANSWER_LIMIT_UNITS = 9_000
 
@@ -119,6 +125,9 @@ def event(body: bytes, *, name: str, event_id: str, at: str, counts: Counter[str
         raise BadInput("a hook's payload has no session_id")
     if known == "subagent_stop" and value.get("agent_type") == "":
         return None  # a compaction reports its own summariser this way
+    failed = failure(value, counts) if known == "tool_failure" else None
+    if known == "tool_failure" and failed is None:
+        return None
     agent = label(value, "agent_id", 200) if known == "subagent_stop" else ""
     if known == "subagent_stop" and not agent and string(value, "agent_id"):
         raise BadInput("a hook's payload has no agent_id")  # what it said is not the session's
@@ -140,6 +149,7 @@ def event(body: bytes, *, name: str, event_id: str, at: str, counts: Counter[str
         agent_id=agent,
         payload=hashlib.sha256(body).hexdigest(),
         by_user=known == "prompt" and lines.prompt_kind(said) == "user",
+        failure=failed,
     )
 
 

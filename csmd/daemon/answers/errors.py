@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any
 
 from csmd.daemon.tool import PLACE, Params, Tool, places
+from csmd.errors import BadInput
 from csmd.model import Memory
 from csmd.recall import stage as recall
 from csmd.store import failures, gotchas, memories, search
@@ -17,13 +18,19 @@ MOST = 200
 
 
 def _list(tools: Tools, rows: Rows, params: Params) -> dict[str, Any]:
-    found = failures.listing(rows, places(rows, params), limit=min(max(params["limit"], 1), MOST))
-    return {"errors": [_shown(rows, one) for one in found]}
+    if not params["id"]:
+        found = failures.listing(rows, places(rows, params), limit=min(max(params["limit"], 1), MOST))
+        return {"errors": [_shown(rows, one) for one in found]}
+    named = failures.by_id(rows, params["id"], places(rows, params))
+    if named is None:
+        raise BadInput(f"there is no error {params['id']!r}", hint="`csmd errors` lists them with their ids")
+    return {"errors": [_shown(rows, named)]}
 
 
 def _shown(rows: Rows, one: failures.Seen) -> dict[str, Any]:
     memory = memories.by_id(rows, one.memory_id) if one.memory_id else None
     return {
+        "id": one.id,
         "fingerprint": one.fingerprint,
         "command": one.command,
         "exit_code": one.exit_code,
@@ -58,6 +65,6 @@ def gotcha_json(rows: Rows, memory: Memory, *, asking: str) -> dict[str, Any]:
 TOOLS: dict[str, Tool] = {
     "csm_error_list": Tool(
         summary="List what failed, how often, and what mended it", mutates=False, run=_list,
-        parameters={**PLACE, "limit": (int, 20)},
+        parameters={"id": (str, ""), **PLACE, "limit": (int, 20)},
     ),
 }  # fmt: skip

@@ -22,7 +22,7 @@ from csmd.distill.units import MAX_CHARACTERS
 from csmd.errors import BadInput, CsmdError
 from csmd.model import Brief, Hit, Memory, Provenance, Statement
 from csmd.recall import stage as recall
-from csmd.recall import stage_brief, stage_prompt, stage_search
+from csmd.recall import stage_brief, stage_file, stage_prompt, stage_search
 from csmd.store import counts, memories, projects
 from csmd.store.sqlite import Rows
 
@@ -235,6 +235,16 @@ def _recall(tools: Tools, rows: Rows, params: Params) -> dict[str, Any]:
     return brief_json(tools, made)
 
 
+def _file_recall(tools: Tools, rows: Rows, params: Params) -> dict[str, Any]:
+    made = stage_file.file_recall(
+        rows,
+        params["file"],
+        places=recall.asked(rows, params["project"] or "/", asking=params[ASKING]) or [0],
+        max_tokens=tools.config.settings.recall_max_tokens,
+    )
+    return brief_json(tools, made)
+
+
 def brief_json(tools: Tools, made: Brief) -> dict[str, Any]:
     """An injection as `--json` shows it; its tokens counted exactly where the tokenizer's data is there."""
     exact = tools.embedder.count_tokens([made.text]) if made.text and tools.embedder.ready else None
@@ -268,5 +278,9 @@ TOOLS: dict[str, Tool] = {
     "csm_memory_recall": Tool(
         summary="What would be added to a prompt", mutates=False, run=_recall,
         parameters={"project": (str, REQUIRED), ASKING: (str, ""), "prompt": (str, REQUIRED)},
+    ),
+    "csm_memory_file_recall": Tool(
+        summary="What is known of a file", mutates=False, run=_file_recall,
+        parameters={"project": (str, REQUIRED), ASKING: (str, ""), "file": (str, REQUIRED)},
     ),
 }  # fmt: skip

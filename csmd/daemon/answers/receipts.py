@@ -10,7 +10,7 @@ from csmd.daemon.tool import ASKING, PLACE, Params, Tool, places
 from csmd.errors import BadInput
 from csmd.recall import stage as recall
 from csmd.recall import stage_used
-from csmd.store import memories, receipts, search, uses
+from csmd.store import failures, memories, receipts, search, uses
 from csmd.store.receipts import Item, Receipt
 from csmd.store.sqlite import Rows
 
@@ -112,6 +112,10 @@ def _item(rows: Rows, item: Item, seen: list[int] | None, marks: tuple[str, ...]
     """One thing that was told, as it is now; `state` is gone when it was forgotten since, hidden behind a wall."""
     memory = memories.by_id(rows, item.id)
     base = {"id": item.id, "score": item.score, "reason": item.reason, "used": item.used, "used_by": item.used_by}
+    error = failures.by_id(rows, item.id, seen) if memory is None else None
+    if error is not None:
+        said = f"{error.command}: {error.message}"
+        return {**base, "state": "error", "text": said, "times": error.times, "said_at": error.last_at}
     if memory is None:
         return {**base, **_turn(rows, item.id, seen)}
     if seen is not None and memory.project_seq not in seen:
