@@ -67,7 +67,8 @@ def _purge_session(rows: Rows, seq: int, ident: str, key: bytes) -> tuple[int, b
         "delete from injection_items where injection_seq in (select seq from injections where session_id = :id)",
         id=ident,
     )
-    for table in ("injections", "events", "unheard"):
+    changed += rows.run("delete from usage where session_seq = :seq", seq=seq)
+    for table in ("injections", "events", "unheard", "context_log"):
         changed += rows.run(f"delete from {table} where session_id = :id", id=ident)  # noqa: S608
     told = rows.all("select distinct memory_seq from provenance where session_id = :id", id=ident)
     rows.run("delete from provenance where session_id = :id", id=ident)

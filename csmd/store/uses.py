@@ -8,7 +8,6 @@ from dataclasses import dataclass
 from csmd.store.context import FRESH_CONTEXT
 from csmd.store.sqlite import Rows
 
-_FRESH = ", ".join(f"'{source}'" for source in FRESH_CONTEXT)
 
 
 #: In the order of Waiting's fields.
@@ -49,12 +48,13 @@ def waiting(rows: Rows, *, answered: str, still: str, over: str, limit: int) -> 
     A prompt's is over with the next prompt, a start's with the session's end or its next fresh context, when that was
     before `answered`; or when nothing was said in the session since `still`, for a start since `over`.
     """
+    marks = ", ".join(f"'{source}'" for source in FRESH_CONTEXT)
     found = rows.all(
         f"select {_COLUMNS} where n.judged = 0 and ("  # noqa: S608
         "s.seq is null and n.at < :over "
         "or s.last_at < case when n.event = 'session_start' then :over else :still end and n.at < :still "
         "or exists (select 1 from events e where e.session_id = n.session_id and e.at > n.at and e.at < :answered and ("
-        f"e.name = 'session_end' or (e.name = 'session_start' and e.source in ({_FRESH})) "
+        f"e.name = 'session_end' or (e.name = 'session_start' and e.source in ({marks})) "
         "or (e.name = 'prompt' and n.event <> 'session_start')))) order by n.session_id, n.at limit :limit",
         answered=answered,
         still=still,

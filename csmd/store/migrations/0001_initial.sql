@@ -426,7 +426,7 @@ create index injection_items_by_memory on injection_items (memory_id);
 
 -- What a model's messages took, each once for each session whose transcript has it; a line that comes again says the latest.
 create table usage (
-  session_seq integer not null references sessions (seq) on delete cascade,
+  session_seq integer not null,
   message_id text not null,
   input integer not null,
   output integer not null,

@@ -1,0 +1,35 @@
+"""What a message of a model took, by a transcript's line: every line of a message repeats it, the last one is right."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any
+
+from csmd.capture.fields import label
+from csmd.model import Spent
+
+#: The host's names of what Spent calls `input`, `output`, `cache_read` and `cache_write`.
+NAMES = ("input_tokens", "output_tokens", "cache_read_input_tokens", "cache_creation_input_tokens")
+
+
+def spent(value: Mapping[str, Any]) -> Spent | None:
+    """The tokens that an `assistant` line tells of its message; None for one that tells none.
+
+    A sub-agent's are its own stream's.
+    """
+    message = value.get("message")
+    usage = message.get("usage") if isinstance(message, dict) else None
+    if value.get("type") != "assistant" or not isinstance(message, dict) or not isinstance(usage, dict):
+        return None
+    session, ident = label(value, "sessionId", 200), label(message, "id", 200)
+    agent = label(value, "agentId", 200) if value.get("isSidechain") else ""
+    amounts = [tokens(usage, name) for name in NAMES]
+    if not session or not ident or not any(amounts):
+        return None
+    return Spent(f"{session}/{agent}" if agent else session, ident, *amounts)
+
+
+def tokens(usage: Any, name: str) -> int:
+    """An amount of tokens; 0 for what is none."""
+    amount = usage.get(name) if isinstance(usage, dict) else 0
+    return amount if type(amount) is int and 0 <= amount < 2**40 else 0
