@@ -1,4 +1,4 @@
-"""The verbs that show what a session is given by files: its instructions and the assistant's own memory."""
+"""The verbs that show what a session is given: its instructions, the assistant's own memory, what csmd told it whole."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ from typing import Any
 import click
 
 from csmd.cli import show
-from csmd.cli.ask import ask, json_option, looking, out
+from csmd.cli.ask import ask, here, json_option, looking, out
 from csmd.text import amount
 
 project_option = click.option("--project", metavar="PATH", help="This directory's by default.")
@@ -15,7 +15,7 @@ project_option = click.option("--project", metavar="PATH", help="This directory'
 
 @click.group()
 def context() -> None:
-    """Show the instructions that a session is given."""
+    """Show what a session is given: its instructions, and what csmd told it in full."""
 
 
 @context.command()
@@ -31,6 +31,14 @@ def context() -> None:
 def build(project: str | None, mode: str, as_json: bool) -> None:
     """Show the instructions that a session here is given."""
     out(ask("csm_context_build", **looking(project), mode=mode), as_json, show_context)
+
+
+@context.command()
+@click.argument("ident", metavar="ID")
+@json_option
+def get(ident: str, as_json: bool) -> None:
+    """Show the whole of what a session was told. ID is a memory's, a turn's or a receipt's."""
+    out(ask("csm_context_get", id=ident, asking=here(None)), as_json, show_whole)
 
 
 @click.group()
@@ -54,6 +62,15 @@ def load_memo(file: str, project: str | None, as_json: bool) -> None:
     """Show one of them without its head."""
     found = ask("csm_memdir_load", **looking(project), file=file)
     out(found, as_json, lambda value: click.echo(value["text"]))
+
+
+def show_whole(value: dict[str, Any]) -> None:
+    """Texts as they are kept, each behind its id."""
+    for number, item in enumerate(value["items"]):
+        about = item["said_at"][:10] if item.get("said_at") else {"gone": "forgotten since"}.get(item["state"], "")
+        click.echo(f"{chr(10) if number else ''}{item['id']}  {about or item['state']}")
+        if item["text"]:
+            click.echo(item["text"])
 
 
 def show_context(value: dict[str, Any]) -> None:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from dataclasses import replace
 
 from csmd import text
 from csmd.model import Brief, Memory
@@ -46,7 +47,7 @@ def prompt_recall(
     made = briefs.compose_recall(
         ranked, prompt=prompt, max_tokens=max_tokens, max_items=max_items, known=stage.told_anyway(rows, places)
     )
-    return Brief(text=made.text, tokens=made.tokens, items=made.items, degraded=tuple(sorted(set(degraded))))
+    return replace(made, degraded=tuple(sorted(set(degraded))))
 
 
 def _weights(rows: Rows, terms: Sequence[str]) -> dict[str, float]:

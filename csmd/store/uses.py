@@ -8,8 +8,6 @@ from dataclasses import dataclass
 from csmd.store.context import FRESH_CONTEXT
 from csmd.store.sqlite import Rows
 
-
-
 #: In the order of Waiting's fields.
 _COLUMNS = (
     "n.seq, n.session_id, coalesce(s.seq, 0), n.event, n.at, coalesce((select max(t.seq) from events e "

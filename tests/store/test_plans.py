@@ -10,6 +10,7 @@ from typing import Any
 
 import pytest
 
+from csmd.model import Spent
 from csmd.store import (
     beliefs,
     context,
@@ -21,6 +22,7 @@ from csmd.store import (
     instructions,
     journal,
     memories,
+    noted,
     probes,
     projects,
     reports,
@@ -33,6 +35,8 @@ from csmd.store import (
     touched,
     unheard,
     upkeep,
+    usage,
+    uses,
     vectors,
 )
 from csmd.store.core import Store
@@ -161,6 +165,33 @@ def _gotchas(rows: Rows, given: Given) -> None:
     gotchas.forget_turn(rows, 1, "l1")
 
 
+def _uses(rows: Rows, given: Given) -> None:
+    _receipt(rows, given)
+    late = given.at(900)
+    assert uses.waiting(rows, answered=late, still=late, over=late, limit=9)
+    uses.items(rows, 1)
+    uses.around(rows, 1, late)
+    uses.note(rows, 1, {"m1": (True, "words")})
+    uses.told_since(rows, given.at(0))
+    uses.told_since(rows, given.at(0), projects=[1])
+
+
+def _usage(rows: Rows) -> None:
+    usage.note(rows, [Spent("s1", "m1", 1, 1, 1, 1)])
+    usage.of_session(rows, 1)
+    usage.of_agents(rows, "s1")
+    usage.injected(rows, "s1")
+
+
+def _noted(rows: Rows, given: Given) -> None:
+    one = noted.Composed(at="", session_id="s1", event="prompt", chosen=0, cut=0, tokens=0, degraded=0, ms=0)
+    asked = noted.Recalled(at="", kind="search", query_hash="h", results=0, top=0, ms=0)
+    noted.add(rows, [one], [asked], before=given.at(0), key=b"k")
+    noted.composed_since(rows, given.at(0))
+    noted.recalled_since(rows, given.at(0))
+    rows.run("delete from context_log where session_id = :id", id="s1")
+
+
 INSTRUCTED = [instructions.Instruction(path="/p/CLAUDE.md", kind="Project", root="/p", text="t", text_hash="h")]
 #: What runs for every hook, step of the steward, brief, search and forgetting.
 HOT: dict[str, Any] = {
@@ -182,6 +213,9 @@ HOT: dict[str, Any] = {
     "injected": lambda rows, _: context.injected(rows, "s1"),
     "was_told": lambda rows, _: context.was_told(rows, "s1", "m1"),
     "add_receipt": _receipt,
+    "receipts to judge": lambda rows, given: _uses(rows, given),
+    "what a session took": lambda rows, _: _usage(rows),
+    "what was noted": lambda rows, given: _noted(rows, given),
     "near": lambda rows, _: context.near(rows, [0, 1], "s1"),
     "kind_of": lambda rows, _: search.kind_of(rows, "l1"),
     "upkeep of new memories": lambda rows, _: (upkeep.after(rows, 0, limit=9), upkeep.dropped(rows)),

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
 from typing import Any
 
 from csmd.capture.fields import label
@@ -12,7 +11,7 @@ from csmd.model import Spent
 NAMES = ("input_tokens", "output_tokens", "cache_read_input_tokens", "cache_creation_input_tokens")
 
 
-def spent(value: Mapping[str, Any]) -> Spent | None:
+def spent(value: dict[str, Any]) -> Spent | None:
     """The tokens that an `assistant` line tells of its message; None for one that tells none.
 
     A sub-agent's are its own stream's.

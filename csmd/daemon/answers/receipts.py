@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING, Any
 
 from csmd import text
 from csmd.daemon.now import iso_before
-from csmd.daemon.tool import ASKING, PLACE, Params, Tool, places
+from csmd.daemon.tool import ASKING, PLACE, REQUIRED, Params, Tool, places
 from csmd.errors import BadInput
 from csmd.recall import stage as recall
 from csmd.recall import stage_used
@@ -19,6 +19,8 @@ if TYPE_CHECKING:
 
 MOST, MOST_LISTED = 100, 1000
 WEEK_S = 7 * 86_400
+#: What a thing's state says where its text is not told.
+UNSEEN = ("gone", "hidden")
 
 
 def _list(tools: Tools, rows: Rows, params: Params) -> dict[str, Any]:
@@ -109,21 +111,24 @@ def _shown(
 
 
 def _item(rows: Rows, item: Item, seen: list[int] | None, marks: tuple[str, ...]) -> dict[str, Any]:
-    """One thing that was told, as it is now; `state` is gone when it was forgotten since, hidden behind a wall."""
-    memory = memories.by_id(rows, item.id)
-    base = {"id": item.id, "score": item.score, "reason": item.reason, "used": item.used, "used_by": item.used_by}
-    error = failures.by_id(rows, item.id, seen) if memory is None else None
-    if error is not None:
-        said = f"{error.command}: {error.message}"
-        return {**base, "state": "error", "text": said, "times": error.times, "said_at": error.last_at}
+    """One thing that was told, why, and whether it was used."""
+    found = thing(rows, item.id, seen)
+    shown = list(marks) if item.used and found["state"] not in UNSEEN else []
+    return {
+        "id": item.id, "score": item.score, "reason": item.reason, "used": item.used, "used_by": item.used_by,
+        "marks": shown, **found,
+    }  # fmt: skip
+
+
+def thing(rows: Rows, ident: str, seen: list[int] | None) -> dict[str, Any]:
+    """What can be told, as it is now; `state` is gone when it was forgotten since, hidden behind a wall."""
+    memory = memories.by_id(rows, ident)
     if memory is None:
-        return {**base, **_turn(rows, item.id, seen)}
+        return _no_memory(rows, ident, seen)
     if seen is not None and memory.project_seq not in seen:
-        return {**base, "state": "hidden", "text": ""}
-    base["marks"] = list(marks) if item.used else []
+        return {"state": "hidden", "text": ""}
     source = memory.provenance[0]
     return {
-        **base,
         "state": "superseded" if memory.superseded_by else "there",
         "text": memory.text,
         "gate": memory.gate,
@@ -137,8 +142,12 @@ def _item(rows: Rows, item: Item, seen: list[int] | None, marks: tuple[str, ...]
     }
 
 
-def _turn(rows: Rows, ident: str, seen: list[int] | None) -> dict[str, Any]:
-    """What was told that is no memory: a turn, or what is gone."""
+def _no_memory(rows: Rows, ident: str, seen: list[int] | None) -> dict[str, Any]:
+    """What was told that is no memory: an error, a turn, or what is gone."""
+    error = failures.by_id(rows, ident, seen)
+    if error is not None:
+        said = f"{error.command}: {error.message}"
+        return {"state": "error", "text": said, "times": error.times, "said_at": error.last_at}
     turns = search.turns_by_seq(rows, list(search.turns_of_uuids(rows, [ident]).values()))
     for turn in turns.values():
         if seen is not None and turn.project_seq not in seen:
@@ -147,10 +156,30 @@ def _turn(rows: Rows, ident: str, seen: list[int] | None) -> dict[str, Any]:
     return {"state": "gone", "text": ""}
 
 
+def _get(tools: Tools, rows: Rows, params: Params) -> dict[str, Any]:
+    """The whole text of what was shown cut: of a memory, an error, a turn, or all that one injection told."""
+    ident, seen = params["id"].strip(), recall.seen(rows, asking=params[ASKING])
+    found = thing(rows, ident, seen) if ident else {"state": "gone"}
+    if found["state"] not in UNSEEN:
+        return {"id": ident, "items": [{"id": ident, **found}]}
+    told = _only(receipts.like(rows, ident), ident, lambda one: one.id) if ident else []
+    told = [one for one in told if seen is None or one.project_seq in seen]
+    if not told:
+        raise BadInput(
+            f"nothing is kept as {ident!r}", hint="give the id of a memory, a turn or a receipt (`csmd receipts`)"
+        )
+    items = receipts.items(rows, told[0])
+    return {"id": told[0].id, "items": [{"id": item.id, **thing(rows, item.id, seen)} for item in items]}
+
+
 TOOLS: dict[str, Tool] = {
     "csm_receipts": Tool(
         summary="What was injected, when, into which session, and how much of it was used", mutates=False, run=_list,
         parameters={"session": (str, ""), **PLACE, "limit": (int, 20)},
+    ),
+    "csm_context_get": Tool(
+        summary="The whole text of what a session was told", mutates=False, run=_get,
+        parameters={"id": (str, REQUIRED), ASKING: (str, "")},
     ),
     "csm_receipt_show": Tool(
         summary="Show what a session was told, and why", mutates=False, run=_show,

@@ -442,9 +442,8 @@ create table context_log (
   session_id text not null,
   event text not null,
   chosen integer not null,
-  tokens integer not null,
-  looked integer not null,
   cut integer not null,
+  tokens integer not null,
   degraded integer not null,
   ms integer not null
 );
