@@ -6,11 +6,10 @@ result. So a told thing is followed turn by turn, and loses every mark that anot
 
 from __future__ import annotations
 
-import json
 import re
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Iterable
 from dataclasses import dataclass, field
-from typing import Any, Literal
+from typing import Literal
 
 from csmd import text as texts
 
@@ -19,8 +18,8 @@ By = Literal["command", "path", "name", "words", ""]
 #: Who says a piece: the assistant in words, the assistant in a call of a tool, anybody else.
 Voice = Literal["said", "called", "other"]
 
-#: So much of what a told thing has of its own must stand in one passage, at least two words of it or all.
-SHARE, FEW = 0.4, 2
+#: So much of what a told thing has of its own must stand in one passage: two words of it, or one of a text of three.
+SHARE, FEW, SHORT = 0.4, 2, 3
 #: Of one turn so many characters are looked at: the rest of a longer one is a file or a log.
 LOOKED_AT = 20_000
 
@@ -31,6 +30,8 @@ _PATH = re.compile(
 _NAME = re.compile(
     r"(?<![\w-])(?:--[a-z][\w-]+|[A-Za-z]\w*_\w+|[a-z]+[A-Z]\w*|[A-Z][a-z]+[A-Z]\w*|[A-Z]{2,}\d+|[a-z]+-[a-z]+-[\w-]+)(?![\w-])"
 )
+_STRING = re.compile(r'"((?:[^"\\]|\\.)*+)(?:"(\s{0,3}:)?|$)', re.DOTALL)
+_ESCAPED = re.compile(r"\\(.)", re.DOTALL)
 _ABBREVIATED = re.compile(r"(?:[a-z]\.)+[a-z]", re.IGNORECASE)
 
 
@@ -62,10 +63,11 @@ class Piece:
 
 @dataclass(slots=True)
 class Followed:
-    """A told thing with the marks that nobody else has brought yet; `words` are stems and a word of each."""
+    """A told thing with the marks that nobody else has brought yet; `words` are stems and a word of each, once `size`."""
 
     marks: dict[str, By]
     words: dict[str, str]
+    size: int
     verdict: Verdict = field(default=NOT_USED)
 
 
@@ -87,7 +89,7 @@ def followed(said: str) -> Followed:
     for word in texts.content_words(rest):
         if not texts.turns_round(word):
             words.setdefault(texts.stem(word), word)
-    return Followed(marks=marks, words=words)
+    return Followed(marks=marks, words=words, size=len(words))
 
 
 def _unless_a_word(span: re.Match[str]) -> str:
@@ -128,9 +130,9 @@ def _verdict(item: Followed, one: Piece, stems: frozenset[str], is_common: Calla
     own = {stem for stem, word in item.words.items() if not is_common(word)}
     for passage in one.passages:
         there = own & passage
-        # A call says little, and what it says is done.
-        enough = FEW if one.voice == "said" else 1
-        if there and len(there) >= SHARE * len(own) and (len(there) >= enough or there == own):
+        # A call says little, and what it says is done; but the last word that is left of a long text is nobody's.
+        alone = (one.voice == "called" or there == own) and len(there) * SHORT >= item.size
+        if there and len(there) >= SHARE * len(own) and (len(there) >= FEW or alone):
             return Verdict(used=True, by="words", marks=tuple(sorted(item.words[stem] for stem in there)))
     return NOT_USED
 
@@ -152,20 +154,9 @@ def _folded(said: str) -> str:
 
 
 def _arguments(call: str) -> str:
-    """The values of a call's input, a line each; the text as it is where it is no JSON (it may be cut in its middle)."""
-    try:
-        value = json.loads(call)
-    except (ValueError, RecursionError):
-        return call
-    return "\n".join(_values(value)) if isinstance(value, Mapping | list) else str(value)
+    """The strings of a call's input but its keys, a line each; it may be cut in its middle and is no JSON then."""
+    return "\n".join(_ESCAPED.sub(_plain, said) for said, key in _STRING.findall(call) if not key)
 
 
-def _values(value: Any) -> Iterable[str]:
-    if isinstance(value, Mapping):
-        for part in value.values():
-            yield from _values(part)
-    elif isinstance(value, list):
-        for part in value:
-            yield from _values(part)
-    elif isinstance(value, str):
-        yield value
+def _plain(escape: re.Match[str]) -> str:
+    return {"n": "\n", "t": "\t", "r": "\n"}.get(escape[1], escape[1])

@@ -63,6 +63,13 @@ CASES: dict[str, Case] = {
         "",
     ),
     "one word of many is no use": Case(RETRY, [("said", "I opened the bank's page.")], ""),
+    "the last word that is left of a long text is no use": Case(
+        RETRY,
+        [("other", "payments are retried with exponential backoff three times, the bank"), ("said", "It throttles.")], "",
+    ),
+    "one word is enough of a text of three": Case(
+        "Tests run with tox.", [("other", "run the tests"), ("said", "I use tox for that.")], "words"
+    ),
     "common words are no use": Case("Tests run before every commit.", [("said", "The tests run before the commit.")], ""),
     "one word is enough where it is called": Case(
         PNPM, [("other", "install the dependencies"), ("called", call(command="pnpm install"))], "words"

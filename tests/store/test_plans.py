@@ -43,9 +43,9 @@ from csmd.store.core import Store
 from csmd.store.sqlite import Rows
 
 Given = Any
-#: A scan of these is of a handful of rows (`u`: of the notes on unheard sessions), or of what the full-text index found.
+#: A scan of these is of a handful of rows (`u`: of the notes on unheard sessions; receipts not judged yet), or of what the full-text index found.
 SMALL = re.compile(
-    r"SCAN (?:CONSTANT ROW|vector_models|sessions USING INDEX sessions_of_probes|u(?: USING INDEX \S+)?|\w+ VIRTUAL TABLE INDEX .*)"
+    r"SCAN (?:CONSTANT ROW|vector_models|sessions USING INDEX sessions_of_probes|u(?: USING INDEX \S+)?|n USING INDEX injections_unjudged|\w+ VIRTUAL TABLE INDEX .*)"
 )
 
 
