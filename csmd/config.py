@@ -138,6 +138,8 @@ class Settings:
     """Make memories of candidates that are sure enough; off: they wait, and `csmd promote` makes them on demand."""
     stages_inject: bool = True
     """Print the brief and recalls into sessions; off: capture and search go on."""
+    stages_advisory: bool = False
+    """Add the living state to briefs: what was counted lately and is not settled, labelled as a preview."""
     embed_model: str = "sentence-transformers/all-MiniLM-L6-v2"
     """Which installed embedding model to use; `csmd model fetch` or `csmd model add` installs one."""
     embed_idle_s: int = 300
@@ -154,6 +156,8 @@ class Settings:
     """Words of your own that are taken out like secrets, written as they stand; at least four characters each."""
     storage_tool_output_days: int = 90
     """Days after which the text of tool calls and results is dropped; 0 keeps it. Conversation is never dropped."""
+    checkpoint_keep_days: int = 180
+    """Days after which a checkpoint goes with the turns that it has copied; 0 keeps them."""
     storage_max_mb: int = 2000
     """Megabytes that the database may use before the oldest tool output is dropped; 0 for no limit."""
     backup_keep: int = 5
@@ -195,8 +199,7 @@ def default_paths(env: Mapping[str, str] | None = None) -> Paths:
     """Where csmd lives: all under CSMD_HOME when set, else in the platform's own places."""
     import platformdirs
 
-    env = os.environ if env is None else env
-    chosen = env.get("CSMD_HOME")
+    chosen = (os.environ if env is None else env).get("CSMD_HOME")
     if chosen:
         home = _absolute(chosen, "CSMD_HOME")
         return Paths(home=home, config_file=home / "config.yaml", log_dir=home / "log")
@@ -210,8 +213,7 @@ def default_paths(env: Mapping[str, str] | None = None) -> Paths:
 
 def assistant_dir(env: Mapping[str, str] | None = None) -> Path:
     """The assistant's configuration directory in force in this environment."""
-    env = os.environ if env is None else env
-    chosen = env.get("CLAUDE_CONFIG_DIR")
+    chosen = (os.environ if env is None else env).get("CLAUDE_CONFIG_DIR")
     return _absolute(chosen, "CLAUDE_CONFIG_DIR") if chosen else Path.home() / ".claude"
 
 
@@ -379,16 +381,14 @@ def lasting_interpreter(base: str, *, venv: str) -> str:
     return os.path.realpath(base)
 
 
-#: onnxruntime reports its starts to its maker, and keeps a device id in the user's cache, unless it is told not to;
-#: the hub's client counts downloads.
+#: onnxruntime reports its starts and keeps a device id, the hub's client counts downloads, unless they are told not to.
 SILENT = {"ORT_DISABLE_TELEMETRY": "1", "HF_HUB_DISABLE_TELEMETRY": "1", "DO_NOT_TRACK": "1"}
 
 
 def has_desktop(env: Mapping[str, str] | None = None) -> bool:
     """Whether somebody sits before a desktop to whom a notice could be shown."""
     env = os.environ if env is None else env
-    marks = ("DISPLAY", "WAYLAND_DISPLAY", "DBUS_SESSION_BUS_ADDRESS")
-    return sys.platform == "darwin" or any(env.get(name) for name in marks)
+    return sys.platform == "darwin" or any(map(env.get, ("DISPLAY", "WAYLAND_DISPLAY", "DBUS_SESSION_BUS_ADDRESS")))
 
 
 def child_environment() -> dict[str, str]:

@@ -31,7 +31,7 @@ EventName = Literal[
 TurnKind = Literal["user", "assistant", "summary", "tool_call", "tool_result", "command", "notification", "relayed"]
 Source = Literal["hook", "transcript"]
 Form = Literal["line", "queued", "absorbed"]
-HitKind = Literal["memory", "turn"]
+HitKind = Literal["memory", "turn", "session"]
 CandidateKind = Literal[
     "belief", "preference", "worldview", "drift_warning", "opinion",
     "duplicate", "near_duplicate", "stale", "missing_embedding", "orphan",

@@ -10,6 +10,8 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import lru_cache
 
+from csmd import languages
+
 #: Words that say nothing about a text's subject; dropped from queries and overlaps (facts: retrieval).
 STOP_WORDS = frozenset(
     """a an and any are as at be been being but by can could did do does doing done for from get gets got had has
@@ -72,10 +74,13 @@ def content_words(text: str) -> list[str]:
 
 
 def query_terms(text: str) -> list[str]:
-    """The distinct terms to search for: content words, and the parts of identifiers; at most 40."""
+    """The distinct terms to search for: content words, parts of identifiers, pairs of Chinese letters; at most 40."""
     terms: dict[str, None] = {}
     for word in _WORD.findall(text):
         folded = word.lower()  # as the full-text index has it: ß stays ß
+        if parts := languages.in_pairs(folded):
+            terms.update((part, None) for part in parts)
+            continue
         if len(folded) > 1 and folded not in STOP_WORDS:
             terms[folded] = None
         parts = [part.casefold() for part in _CAMEL.findall(word)]
@@ -276,14 +281,14 @@ def chunks(text: str, *, limit: int) -> list[tuple[int, int]]:
 
 
 def passage(text: str, terms: list[str], *, limit: int) -> str:
-    """The part of `text` of at most `limit` characters that holds most of `terms`."""
+    """The part of `text` of at most `limit` characters that holds most of `terms`; `word*` is the beginning of one."""
     if len(text) <= limit:
         return text
     folded = text.casefold()
     if len(folded) != len(text):  # some letters fold to two: offsets must stay the text's own
         folded = "".join(one if len(one := char.casefold()) == 1 else char for char in text)
     lead = min(80, limit // 3)
-    spots = sorted({match for term in terms for match in _spots(folded, term)})
+    spots = sorted({match for term in terms for match in _spots(folded, term.removesuffix("*"))})
     if not spots:
         return cut(text, limit)
     best, best_count, left = 0, 0, 0
@@ -309,9 +314,14 @@ def _spots(folded: str, term: str) -> list[int]:
     return found
 
 
+def visible(text: str) -> str:
+    """`text` without what a reader does not see: control characters that steer a terminal, marks that turn a line around."""
+    return _UNSEEN.sub("", text)
+
+
 def defuse(text: str) -> str:
     """`text` as it may stand inside csmd's fence: no tag that csmd or its host would take for its own, nothing unseen."""
-    return _TAG.sub(_defused, _UNSEEN.sub("", text))
+    return _TAG.sub(_defused, visible(text))
 
 
 def _defused(tag: re.Match[str]) -> str:

@@ -55,7 +55,8 @@ def ask(path, ident, event, body, patience, deadline):
 
 
 def main(_, home, event):
-    body, injecting, status = read_input(), event in ("SessionStart", "UserPromptSubmit", "PostToolUseFailure"), b""
+    injecting = event in ("SessionStart", "UserPromptSubmit", "PreCompact", "PostToolUseFailure")
+    body, status = read_input(), b""
     ident = f"{time.time_ns():016x}{posix.urandom(8).hex()}"
     patience = (deadline := STARTED + (INJECTING_PATIENCE_S if injecting else PATIENCE_S)) - time.monotonic()
     try:

@@ -12,6 +12,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from csmd import terms
 from csmd import text as texts
 
 ANY = st.text(st.characters() | st.sampled_from(list(" \n\t.,`<>-'\"AaßİﬁΣ\ud800\0\u2028")), max_size=200)
@@ -64,7 +65,7 @@ def test_words_keep_identifiers_whole_and_queries_take_them_apart() -> None:
         "module",
     ]
     assert texts.query_terms("the is of") == []
-    assert texts.query_terms("数据库 базы naïve") == ["数据库", "базы", "naïve"]
+    assert texts.query_terms("数据库 базы naïve 用MySQL") == ["数据", "据库", "базы", "naïve", "用", "mysql"]
 
 
 @given(ANY)
@@ -277,11 +278,11 @@ def test_spans_are_taken_out_with_their_ends() -> None:
 
 
 HOSTILE = ["words that wrap ", "words that wrap and wrap and wrap and wrap and wrap and wrap and wrap\n", "- ", "e.g. A ", "A. ", ". ", '"Q. A', "```\n",
-           "<csmd-a ", "<csmd-a>", "</csmd-a>", "Aa", "A", "a_", "'", "  \n", "1. ", "。", "<r>"]  # fmt: skip
+           "<csmd-a ", "<csmd-a>", "</csmd-a>", "Aa", "A", "a_", "aB", "连", "Aaaaaaaaaaa ", "a.", "May 3 ", "'", "  \n", "1. ", "。", "<r>"]  # fmt: skip
 WORK: list[Callable[[str], Any]] = [
     texts.lines_of_prose, texts.sentences, texts.without_code, texts.query_terms, texts.strip_fenced, texts.defuse, texts.normalise,
     lambda text: texts.chunks(text, limit=1000), lambda text: texts.passage(text, ["words", "a"], limit=300),
-    lambda text: texts.without_spans(text, "<r>", "</r>"),
+    lambda text: texts.without_spans(text, "<r>", "</r>"), terms.asked, lambda text: terms.indexed(text, "2026-02-03"),
 ]  # fmt: skip
 
 

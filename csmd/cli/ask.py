@@ -102,7 +102,7 @@ def project_options(command: Callable[..., Any]) -> Callable[..., Any]:
 @click.argument("query")
 @project_options
 @click.option("--limit", default=10, show_default=True, type=click.IntRange(1, 200))
-@click.option("--kind", type=click.Choice(["memory", "turn", "all"]), default="all", show_default=True)
+@click.option("--kind", type=click.Choice(["memory", "turn", "session", "all"]), default="all", show_default=True)
 @click.option("--explain", is_flag=True, help="Show how each score came about.")
 @json_option
 def search(

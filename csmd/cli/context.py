@@ -7,15 +7,28 @@ from typing import Any
 import click
 
 from csmd.cli import show
-from csmd.cli.ask import ask, here, json_option, looking, out
+from csmd.cli.ask import ask, here, json_option, looking, out, project_options
+from csmd.cli.lines import cells, fitted, plain
+from csmd.cli.why import STATES
 from csmd.text import amount
 
+#: Columns that a project's name takes at most.
+NAME = 28
 project_option = click.option("--project", metavar="PATH", help="This directory's by default.")
 
 
 @click.group()
 def context() -> None:
-    """Show what a session is given: its instructions, and what csmd told it in full."""
+    """Show what a session is given, whole, and how full it is."""
+
+
+@context.command()
+@project_options
+@json_option
+def status(project: str | None, all_projects: bool, as_json: bool) -> None:
+    """Show how full the contexts of live sessions are."""
+    everywhere = all_projects or project is None
+    out(ask("csm_context_status", **looking(project, everywhere)), as_json, show_filled)
 
 
 @context.command()
@@ -67,8 +80,8 @@ def load_memo(file: str, project: str | None, as_json: bool) -> None:
 def show_whole(value: dict[str, Any]) -> None:
     """Texts as they are kept, each behind its id."""
     for number, item in enumerate(value["items"]):
-        about = item["said_at"][:10] if item.get("said_at") else {"gone": "forgotten since"}.get(item["state"], "")
-        click.echo(f"{chr(10) if number else ''}{item['id']}  {about or item['state']}")
+        about = item["said_at"][:10] if item.get("said_at") else STATES.get(item["state"], item["state"])
+        click.echo(f"{chr(10) if number else ''}{item['id']}  {about}")
         if item["text"]:
             click.echo(item["text"])
 
@@ -86,6 +99,27 @@ def show_context(value: dict[str, Any]) -> None:
         click.echo(f"  {one['scope']:<8} {one['tokens']:>6}  {one['path']}", err=True)
     for problem in value["problems"]:
         click.echo(f"  ! {problem}", err=True)
+
+
+def show_filled(value: dict[str, Any]) -> None:
+    """The live sessions, one a line, then what csmd adds in each bracket."""
+    console = show.console()
+    names = [plain(one["project"].rstrip("/").rpartition("/")[2]) or "-" for one in value["sessions"]]
+    room = min(max(map(cells, names), default=0), NAME)
+    for one, name in zip(value["sessions"], names, strict=True):
+        used, window = one["tokens"], max(one["window"], 1)
+        full = (
+            f"{used * 100 // window:>3} %  {one['bracket']:<8}  {used:,} of {window:,}" if used else "  not known yet"
+        )
+        shown = fitted(name, room, end=True)
+        show.print_text(console, f"{one['session'][:8]:<8}  {shown}{' ' * (room - cells(shown))}  {full}")
+    if not value["sessions"]:
+        show.print_text(console, "no session is live")
+    console.print()
+    for one in value["brackets"]:
+        begins = f"from {one['from_percent']} %"
+        added = f"a prompt gets up to {one['recall_tokens']} tokens, a compaction {one['restored_tokens']}"
+        show.print_text(console, f"{one['bracket']:<8}  {begins:<9}  {added}", style="dim")
 
 
 def show_memos(value: dict[str, Any]) -> None:

@@ -42,19 +42,28 @@ def model() -> None:
     """The embedding model: search by meaning needs one."""
 
 
+#: What can be asked for by a name of one word.
+NAMED = {"multilingual": "sentence-transformers/paraphrase-multilingual-MiniLM-L12-v2"}
+
+
 @model.command("fetch")
+@click.argument("which", type=click.Choice([*NAMED]), required=False)
 @json_option
-def model_fetch(as_json: bool) -> None:
-    """Download the embedding model (90 MB, once) and use it. No other command touches the network."""
+def model_fetch(which: str | None, as_json: bool) -> None:
+    """Download an embedding model and use it.
+
+    It is one for English (90 MB), or `multilingual`, for fifty languages (240 MB). No other command touches the network.
+    """
     config = installing.configuration()
-    asking.ask("csm_tools")  # before 90 MB are fetched: is there a daemon to give them to
+    asking.ask("csm_tools")  # before megabytes are fetched: is there a daemon to give them to
     folder = config.paths.models / ".fetched"
+    chosen = NAMED[which] if which else ""
     try:
-        command = _fetch_command(folder, config.settings.embed_model)
+        command = _fetch_command(folder, chosen or config.settings.embed_model)
         code = subprocess.run(command, env=child_environment(), check=False).returncode
         if code:
             raise CsmdError("the model was not fetched", hint="without a network: csmd model add DIR")
-        work("csm_model_add", {"path": str(folder)}, as_json, _model_shown)
+        work("csm_model_add", {"path": str(folder), "name": chosen}, as_json, _model_shown)
     finally:
         shutil.rmtree(folder, ignore_errors=True)  # the daemon has its own copy, or nobody wants this one
 
@@ -65,10 +74,12 @@ def _fetch_command(folder: Path, name: str) -> list[str]:
 
 @model.command("add")
 @click.argument("folder", metavar="DIR", type=click.Path(exists=True, file_okay=False, path_type=Path))
+@click.option("--as", "which", type=click.Choice([*NAMED]), help="Which model it is, if not the configuration's.")
 @json_option
-def model_add(folder: Path, as_json: bool) -> None:
+def model_add(folder: Path, which: str | None, as_json: bool) -> None:
     """Use the embedding model in DIR. It holds model.onnx and its tokenizer's files."""
-    work("csm_model_add", {"path": str(folder.resolve())}, as_json, _model_shown)
+    order = {"path": str(folder.resolve()), "name": NAMED[which] if which else ""}
+    work("csm_model_add", order, as_json, _model_shown)
 
 
 def _model_shown(value: dict[str, Any]) -> None:

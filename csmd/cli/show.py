@@ -7,6 +7,7 @@ from contextlib import contextmanager
 from datetime import datetime
 from typing import TYPE_CHECKING, Any
 
+from csmd import terms
 from csmd import text as texts
 from csmd.text import amount
 
@@ -75,20 +76,21 @@ def hits(value: dict[str, Any], *, explain: bool) -> None:
     out = console()
     if not value["hits"]:
         print_text(out, f"nothing found for {value['query']!r}")
-    terms = texts.query_terms(value["query"])
+    asked = terms.asked(value["query"])
     for number, hit in enumerate(value["hits"], 1):
         session = f"session {hit['session_id'][:8]}" if hit["kind"] == "turn" else ""
+        ident = hit["id"][:8] if hit["kind"] == "session" else hit["id"][:11]
         about = [
             hit["kind"],
             hit["gate"],
             hit["authority"],
             hit["at"][:10],
-            hit["id"][:11],
+            ident,
             session,
             f"{hit['score']:.2f}",
         ]
         out.print(f"{number:>2}  {'  '.join(part for part in about if part)}", style="bold")
-        print_text(out, texts.passage(hit["text"], terms, limit=300), indent=4, most=5)
+        print_text(out, texts.passage(hit["text"], asked, limit=300), indent=4, most=5)
         if explain:
             factors = ", ".join(f"{name} {amount}" for name, amount in hit.get("factors", {}).items())
             print_text(out, factors, indent=4, style="dim")
@@ -115,7 +117,7 @@ def injection(value: dict[str, Any], *, nothing: str) -> None:
         print_text(out, line[2:] if item else line, head="- " if item else "")
     if value["text"]:
         out.print()
-        told = f"{amount(value['tokens'], 'token')}, {amount(len(value['items']), 'memory')}"
+        told = f"{amount(value['tokens'], 'token')}, {amount(len(value['items']), 'note')}"
         print_text(out, told, style="dim")
     _degraded(out, value["degraded"])
 
@@ -208,7 +210,7 @@ def print_text(out: Console, text: str, *, head: str = "", indent: int = 0, most
 
     beside = " " * indent + head
     width = max(out.width - cell_len(beside), MIN_WIDTH)
-    found = [part.plain.rstrip() for line in text.splitlines() for part in Text(line).wrap(out, width)]
+    found = [part.plain.rstrip() for line in texts.visible(text).splitlines() for part in Text(line).wrap(out, width)]
     lines = [line for line in found if line]
     if most and len(lines) > most:
         lines = [*lines[: most - 1], "…"]

@@ -220,7 +220,7 @@ def _live(value: dict[str, Any], width: int) -> list[Text]:
     for one in value["live"]:
         used, window = one["tokens"], max(one["window"], 1)
         part = min(used / window, 1.0)
-        bar = f"[{'=' * round(part * BAR):.<{BAR}}]" if used else ""
+        bar = f"[{'=' * round(part * BAR):.<{BAR}}] {one['bracket']}" if used else ""
         share = f"{part * 100:.0f} %" if used else ""
         told = f"{used:,} of {window:,}" if used else "not known yet"
         name = one["project"].rstrip("/").rpartition("/")[2]

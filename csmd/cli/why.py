@@ -14,7 +14,12 @@ from csmd.text import amount
 if TYPE_CHECKING:
     from rich.console import Console
 
-EVENTS = {"session_start": "at its start", "prompt": "with a prompt", "tool_failure": "when a tool failed"}
+EVENTS = {
+    "session_start": "at its start",
+    "prompt": "with a prompt",
+    "tool_failure": "when a tool failed",
+    "pre_compact": "before its compaction",
+}
 USED_BY = {
     "command": "the assistant ran its command",
     "path": "the assistant named its file",
@@ -22,8 +27,11 @@ USED_BY = {
     "words": "the assistant used its words",
 }
 STATES = {
+    "checkpoint": "what the session stood at: `csmd checkpoint show ID` tells more",
+    "goal": "a goal: `csmd goal list` tells more",
     "gone": "what was forgotten since",
     "hidden": "something behind a wall: ask from its own directory",
+    "session": "what an earlier session came to: csmd session digest",
 }
 
 
@@ -75,7 +83,10 @@ def shown(value: dict[str, Any]) -> None:
 
 def _item(console: Console, item: dict[str, Any], event: str) -> None:
     if item["state"] in STATES:
-        show.print_text(console, f"{STATES[item['state']]} ({item['id']})", indent=2, style="dim")
+        between = " " if item["state"] == "session" else " ("
+        show.print_text(
+            console, f"{STATES[item['state']]}{between}{item['id']}{')' * (between != ' ')}", indent=2, style="dim"
+        )
         return
     show.print_text(console, texts.squeeze(item["text"]), indent=2, most=4)
     about = f"{_reason(item, event)}; {_source(item)}{_use(item)}"

@@ -42,7 +42,7 @@ class Job:
     recent: int = 0
     """So many sessions of each project, the newest, and the rest in the background; 0: all."""
     order: dict[str, Any] = field(default_factory=dict)
-    """What a purge or a scan is about; never shown and never logged."""
+    """What a purge or a scan is about, the name of a model; never shown and never logged."""
     state: Literal["waiting", "running", "done", "failed"] = "waiting"
     progress: dict[str, Any] = field(default_factory=dict)
     result: dict[str, Any] = field(default_factory=dict)
@@ -195,7 +195,9 @@ def _use_model(steward: Steward, job: Job) -> None:
     """Copies a model in and works with it; here, so that no batch of the steward's is under way with the old one."""
     config = steward.config
     job.progress.update(step="copying")
-    directory = models.add_model(Path(job.path), config.paths.models, name=config.settings.embed_model)
+    chosen = str(job.order.get("name", ""))
+    directory = models.add_model(Path(job.path), config.paths.models, name=chosen or config.settings.embed_model)
+    models.choose(config.paths.models, chosen)
     steward.embedder.use(directory)
     job.progress.update(step="loading")
     try:

@@ -1,4 +1,4 @@
-"""When tool output goes: what is older than the user wants it kept, then, when room is short, the oldest.
+"""When tool output and checkpoints go: what is older than the user wants it kept, then, when room is short, the oldest.
 
 A batch is one transaction; what remains is done in the steward's next steps, so that nothing waits behind it.
 """
@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any
 
 from csmd.config import Settings
 from csmd.daemon.now import iso
-from csmd.store import probes, retention
+from csmd.store import checkpoints, probes, retention
 from csmd.store.core import Store
 from csmd.store.sqlite import Rows
 
@@ -47,6 +47,8 @@ def drop_some(store: Store, settings: Settings, *, now: datetime) -> bool:
         probes.remove(rows, before=iso(now - timedelta(seconds=PROBE_S)))
         before = iso(now - timedelta(days=days))
         dropped = retention.drop_old(rows, before=before, days=days, limit=BATCH_TURNS) if days else 0
+        if not dropped and (kept_days := settings.checkpoint_keep_days):
+            dropped = checkpoints.drop_old(rows, before=iso(now - timedelta(days=kept_days)), limit=BATCH_TURNS)
         if not dropped and retention.room(rows, limit=limit).is_over:
             dropped = retention.drop_oldest(rows, limit=BATCH_TURNS)
         return dropped

@@ -16,7 +16,7 @@ from csmd.daemon import easing, embedding
 from csmd.daemon.now import iso
 from csmd.distill import stage as distill
 from csmd.distill import stage_digest, stage_packets
-from csmd.recall import stage_used
+from csmd.recall import stage_checkpoint, stage_used
 from csmd.store.cursors import Behind
 
 if TYPE_CHECKING:
@@ -33,6 +33,13 @@ EMBED_TEXTS = 8
 
 #: A part of what a stage has left, with whether what is still going on is to be looked at, too; how much was looked at.
 Step = Callable[["Steward", bool], int]
+
+
+def _checkpoints(steward: Steward, _: bool) -> int:
+    settings = steward.config.settings
+    days = settings.checkpoint_keep_days
+    since = iso(datetime.now(UTC) - timedelta(days=days)) if days else ""
+    return stage_checkpoint.step(steward.store, since=since, distilling=settings.stages_distill)
 
 
 def _believe(steward: Steward, _: bool) -> int:
@@ -87,6 +94,8 @@ def _upkeep(steward: Steward, _: bool) -> int:
 
 #: What follows distillation, in this order: each reads what those before it have written.
 AFTER_DISTILLING: Mapping[str, Step] = {
+    # First, for it is asked for while a compaction is under way.
+    "checkpoints": _checkpoints,
     "believe": _believe,
     "gotchas": _gotchas,
     "habits": _habits,

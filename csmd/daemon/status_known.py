@@ -11,6 +11,7 @@ from csmd.capture.hosts import claude_windows
 from csmd.config import Config
 from csmd.daemon import clients, growth, kept, retention
 from csmd.daemon.now import iso
+from csmd.recall import bracket
 from csmd.store import counts, sessions, sizes, uses, vectors
 from csmd.store.sqlite import Rows
 
@@ -31,7 +32,7 @@ def known(rows: Rows, config: Config, model: str | None, *, now: datetime) -> di
         "counters": counters,
         "last_event": counts.last_event(rows),
         "last_read": counts.last_read(rows),
-        "live": [_live(*row) for row in sessions.live(rows, since=iso(now - LIVE), limit=MOST_LIVE)],
+        "live": live(rows, now=now, limit=MOST_LIVE),
         "projects": [
             {"root": root, "name": title, "sessions": number, "memories": count, "last": last}
             for _, root, title, number, count, last in counts.projects(rows)
@@ -66,6 +67,11 @@ def nothing() -> dict[str, Any]:
     }
 
 
+def live(rows: Rows, *, now: datetime, limit: int, among: list[int] | None = None) -> list[dict[str, Any]]:
+    """The sessions that go on, the latest first: how many tokens each has in its context, of how many, and its bracket."""
+    return [_live(*row) for row in sessions.live(rows, since=iso(now - LIVE), limit=limit, projects=among)]
+
+
 def _memories(found: list[tuple[str, str, int]]) -> dict[str, dict[str, int]]:
     gates: Counter[str] = Counter()
     tiers: Counter[str] = Counter()
@@ -76,11 +82,13 @@ def _memories(found: list[tuple[str, str, int]]) -> dict[str, dict[str, int]]:
 
 
 def _live(session: str, project: str, model: str, last: str, tokens: int) -> dict[str, Any]:
+    window = claude_windows.window(model, tokens)
     return {
         "session": session,
         "project": project,
         "model": model,
         "last": last,
         "tokens": tokens,
-        "window": claude_windows.window(model, tokens),
+        "window": window,
+        "bracket": bracket.of(tokens, window),
     }

@@ -140,7 +140,13 @@ CUES: tuple[Cue, ...] = (
         r"\b(?:should(?:n['’]t)?|needs? to|(?:we|i)(?:['’]d| would)? (?:need|want|like)|i['’]d (?:like|want"
         r"|expect)|would have expected|has to|have to|supposed to)\b")),
     Cue("consider", "epistemic", "decision", 0.62, "u", _re(r"\bconsider \w+ing\b|^consider\b")),
+    Cue("will_change", "promissory", "plan", 0.80, "u", _re(
+        r"\b(?:we|i)(?:['’]ll| will| plan to| are going to|['’]re going to) (?:switch|move|migrate|replace|drop|deprecate|rename|release"
+        r"|ship|retire|introduce|upgrade|launch|sunset)\b.{8,}")),
     # What is so.
+    Cue("have_to", "epistemic", "constraint", 0.80, "u", _re(
+        r"\b(?:is|are) not (?:unique|stable|sorted|atomic|idempotent|thread-safe|safe|reliable|guaranteed|supported|allowed|available)\b"
+        r"|, (?:so )?(?:you|we|one) (?:always )?(?:have to|must)\b")),
     Cue("only", "epistemic", "constraint", 0.66, "ua", _re(
         r"\b(?:only (?:reachable|works?|available|supports?|runs?|allowed|possible|valid|applies|happens)"
         r"|at most|at least|limited to|requires?"

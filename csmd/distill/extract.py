@@ -14,7 +14,7 @@ from dataclasses import replace
 from functools import lru_cache
 from typing import NamedTuple
 
-from csmd.distill import features, kind, resolve, units, worth
+from csmd.distill import features, kind, resolve, standing, telling, units, worth
 from csmd.distill.classify import Classification, weigh
 from csmd.distill.features import Around, Features
 from csmd.distill.refused import Speaker
@@ -35,10 +35,16 @@ SHORT_CLARITY, SHORT_VALUE, SHORT_WORDS = 0.72, 0.60, 8
 SAME = 0.4
 #: A statement cites the other half of its exchange, too, when it has this share of its words from there.
 CITES = {"prompt": 0.15, "reply": 0.05}
-#: How much of the other half of an exchange is compared with.
-COMPARED = 20_000
-#: And of a prompt to tell how long it is.
-PROMPT_CHARACTERS = 3_000
+#: How much of the other half of an exchange is compared with, and of a prompt to tell how long it is.
+COMPARED, PROMPT_CHARACTERS = 20_000, 3_000
+#: What the work says in words: how many of its statements are told at most, and by which bar the first of them is. A commit is
+#: a reply that was thought over, a plan is told at length; reports and summaries repeat what was said elsewhere.
+WORKED: dict[Role, tuple[int, str]] = {
+    "plan": (3, "midway"),
+    "commit": (1, "reply"),
+    "report": (2, "reply_too"),
+    "summary": (2, "reply_too"),
+}
 #: Cues that mean the author in speech and nobody in particular in a document.
 LOUD = frozenset({"always", "do_not", "before_after", "should", "from_now_on"})
 
@@ -60,11 +66,12 @@ class Chosen(NamedTuple):
 
 
 class Option(NamedTuple):
-    """A unit that could be chosen: its features, and whether the tables find it plain whatever its form."""
+    """A unit that could be chosen: its features, whether the tables find it plain whatever its form, and what it leans on."""
 
     unit: Unit
     features: Features
     plain: bool
+    leans: str = ""
 
 
 def from_prompt(
@@ -96,10 +103,19 @@ def from_reply(
     model = model or worth.shipped()
     options = of_reply(source, prompt) if options is None else options
     bars = model.bars
-    first = bars.midway if source.role == "midway" else bars.reply_too if given else bars.reply
+    most, bar = WORKED.get(source.role, (MAX_STATEMENTS, "reply_too" if given else "reply"))
+    first = bars.midway if source.role == "midway" else float(getattr(bars, bar))
     before = prompt.text if prompt is not None else ""
     return _choose(
-        source.turn, options, model, first=first, authority="assistant", given=given, prompt=prompt, before=before
+        source.turn,
+        options,
+        model,
+        first=first,
+        authority="assistant",
+        given=given,
+        prompt=prompt,
+        before=before,
+        most=most,
     )
 
 
@@ -116,7 +132,8 @@ def chosen(found: Sequence[Source], *, model: Worth | None = None, before: str =
             prompt = source.turn
             told += (given := from_prompt(prompt, model, before=before))
             continue
-        before = source.turn.text
+        if source.role not in WORKED:
+            before = source.turn.text
         more = from_reply(source, prompt, given=given, model=model)
         if source.role == "reply":
             told = [_with(one, source.turn) if one.turn is prompt else one for one in told]
@@ -149,6 +166,7 @@ def of_reply(source: Source, prompt: StoredTurn | None) -> list[Option]:
         "reply",
         prompt=_content(prompt),
         prompt_words=_length(prompt),
+        document=source.role == "plan",
         tools=source.tools,
     )
 
@@ -177,7 +195,12 @@ def _options(
     speech = role == "prompt" and not document
     plain = [speech and _is_plain(piece, one) for piece, one in zip(found, judged, strict=True)]
     return [
-        Option(unit, features.features(unit, around), unit.first == unit.last and plain[unit.first])
+        Option(
+            unit,
+            features.features(unit, around),
+            unit.first == unit.last and plain[unit.first],
+            standing.leaning(telling.told(unit.text), speaker),
+        )
         for unit in units.units(found)
         if not any(plain[unit.first : unit.last + 1]) or _adds(unit, plain, around.tables)
     ]
@@ -208,19 +231,27 @@ def _choose(
     given: Sequence[Chosen] = (),
     prompt: StoredTurn | None = None,
     before: str = "",
+    most: int = MAX_STATEMENTS,
 ) -> list[Chosen]:
-    """The best units that reach their bar and say something that none before them says."""
+    """The best units that stand, reach their bar and say something that none before them says.
+
+    What stands in for a better one that leans is worth as much as a further one.
+    """
     found: list[Chosen] = []
-    further = max(first, model.bars.further)
-    for value, unit, plain in sorted((-model.of(option.features), option.unit, option.plain) for option in options):
-        if len(found) == MAX_STATEMENTS:
+    bar, further = first, max(first, model.bars.further)
+    for value, unit, plain, leans in sorted((-model.of(one.features), *one[:1], *one[2:]) for one in options):
+        if len(found) == most:
             break
-        if -value < (further if found else first) and not plain:
+        if -value < bar and not plain:
             continue
         if any(unit.meets(one.unit) for one in found) or any(_same(unit, one.unit) for one in (*given, *found)):
             continue
+        if leans:
+            bar = further
+            continue
         if statement := _statement(turn, unit, authority, prompt, before):
             found.append(Chosen(turn, unit, statement))
+            bar = further
     return found
 
 
@@ -253,7 +284,7 @@ def _with(one: Chosen, reply: StoredTurn) -> Chosen:
 def _statement(
     turn: StoredTurn, unit: Unit, authority: Authority, prompt: StoredTurn | None, before: str
 ) -> Statement | None:
-    told = resolve.told(unit.text)
+    told = telling.told(unit.text)
     if not told:
         return None
     speaker: Speaker = "user" if authority == "user" else "assistant"

@@ -170,7 +170,8 @@ def refusal(said: str, speaker: Speaker, *, leads: bool = False) -> str:
 #: What does something without saying who: an item of a list whose beginning is not there.
 _HEADLESS = re.compile(
     r"^(?:Takes|Parses|Resolves|Compares|Returns|Reads|Writes|Creates|Checks|Shows|Prints|Runs|Calls|Sets|Documents"
-    r"|Verifies|Builds|Handles|Handled|Stores|Explains|Adds|Removes|Updates|Uses|used in)\b"
+    r"|Verifies|Builds|Handles|Handled|Stores|Explains|Adds|Removes|Updates|Uses|used in|Makes|Keeps|Ensures|Allows|Prevents"
+    r"|Provides|Improves|Converts|Detects|Extracts|Supports)\b"
 )
 
 

@@ -1,4 +1,4 @@
-"""How a chosen sentence is told once it stands alone: without what leads into it, and with what it speaks of; pure.
+"""What a chosen sentence speaks of, put in its place once it stands alone; pure.
 
 What is unclear stays as it was said: a wrong name does more harm than a missing one. "It" is replaced only where the
 sentence before has one name and that name is its subject; whatever else points outside ("this means", "returns nil")
@@ -18,44 +18,19 @@ MAX_SUBJECT_WORDS, MAX_SUBJECT = 8, 70
 MAX_LOOKED_AT = 20_000
 #: By how many of its words a sentence is found again.
 FIRST_WORDS = 8
-#: What is left of a statement once a leading question is cut must still say something.
-LEAST_WORDS = 4
 #: A name in a title is its subject when it stands at most behind so many words.
 MOST_BEFORE_NAME = 3
-#: A question of more words says something itself.
-MOST_ASKED = 8
 
 
 def _re(pattern: str) -> re.Pattern[str]:
     return re.compile(pattern, re.IGNORECASE)
 
 
-#: What opens a sentence and says nothing once it stands alone; taken off one after the other.
-LEAD_INS = _re(
-    r"^\W{0,2}(?:(?:ok(?:ay)?|yes|yeah|no|nope|sorry|well|wait|again|btw|by the way|fyi|for the record"
-    r"|done|great|thanks|perfect|nice|cool|right|exactly|sure)\b[,.!:;-]{1,3} "
-    r"|(?:ok(?:ay)?|yeah|hmm{0,8}|ah|oh|so|and|but|also|then|actually|plus)\b,? (?!(?:called|far|that|many|much|long)\b)"
-    r"|(?:that['’]s|this is|that is) (?:wrong|not (?:quite )?(?:correct|right|true)|incorrect)[:,;.!–—-]{1,2} "
-    r"|(?:my point (?:is|was)|what i meant (?:is|was)|i meant):? )"
-)
-#: What is said in passing: the statement begins behind it.
-ASIDE = _re(r"^.{3,200}?[,;.–-] ?(?:and |but |also |oh )?(?:by the way|btw|fyi|for the record),? (?=\S)")
-#: An explicit request to keep it.
-REMEMBER = _re(
-    r"^(?:please |pls )?(?:always )?(?:remember(?! (?:when|how|what|why|if)\b)|keep in mind|bear in mind"
-    r"|(?:please )?note(?= that\b)|make a note|memori[sz]e|(?:do not|don['’]t|never) forget)"
-    r"(?:,|:| that\b| this:?| to\b| the fact that\b)? ?(?=\S)"
-)
-#: An order put as a question: what is asked for is told.
-ASKED_FOR = _re(
-    r"^(?:can|could|would|will) you (?:(?:please|also|just|maybe|again|quickly) ){0,2}"
-    r"(?!(?:please|also|just|maybe|again|quickly|check|explain|show|tell|see|remember|think|know|imagine|confirm|elaborate|describe)\b)(?=[a-z]{2,} )"
-)
-
 _NAME = re.compile(
     r"`([^`\n]{2,60})`|((?<![\w/])(?:[\w.-]{1,40}/){1,12}+[\w.-]{0,60}\w|\b[\w-]{1,40}\.(?:py|go|tsx?|jsx?|rs|md|ya?ml|json|toml|sh|sql|java|rb)\b)"
 )
-_VERB = (
+#: Words that make a sentence of what stands before them, as far as a list can tell.
+VERB = (
     r"(?:is|was|are|were|has|have|had|does|do|did|will|would|should|must|can|cannot|could|may|might|needs?|isn['’]t"
     r"|wasn['’]t|doesn['’]t|didn['’]t|won['’]t|can['’]t|shouldn['’]t|aren['’]t|gets?|only|also|now|never|always|still"
     r"|already|then|returns?|runs?|uses?|fails?|works?|takes?|writes?|reads?|creates?|stores?|calls?|means|happens?"
@@ -64,7 +39,7 @@ _VERB = (
     r"|removes?|supports?|defaults?|comes?|goes|depends?|exists?|includes?|tracks?|loads?|saves?|sends?|prints?)"
 )
 #: A sentence whose subject stands outside of it.
-_POINTS_OUT = _re(rf"^(?:it|this|that|they|these|those)(?:['’](?:s|re|ll|d))?(?: {_VERB}\b|(?<=['’]s) |(?<=['’]re) )")
+_POINTS_OUT = _re(rf"^(?:it|this|that|they|these|those)(?:['’](?:s|re|ll|d))?(?: {VERB}\b|(?<=['’]s) |(?<=['’]re) )")
 #: A sentence that speaks of a part of something it does not name.
 _PART_OF = _re(
     r"\bhere\b(?! (?:is|are)\b)|^(?:this|the) (?:function|method|file|test|field|struct|class|module|check|code|regex"
@@ -77,14 +52,10 @@ _WITHOUT = re.compile(
     r"|[Ee]nsures|[Pp]reserves|[Dd]etects|[Mm]igrates|[Ii]gnores|[Rr]equires|[Vv]alidates|[Cc]onverts|[Ww]raps"
     r"|[Rr]uns|[Tt]riggers|[Dd]efaults|[Pp]rovides|[Tt]akes|[Ss]hows|[Aa]dds|[Rr]emoves|[Cc]ontains)\b"
 )
-#: What goes on about the subject of the sentence before it.
-_SPEAKS_ON = _re(r"(?:it|this|that|they|these|those|he|she|then|otherwise|because|since)\b")
-_SPEAKS_OF = _re(r"\b(?:it|them|they|these|those)\b")
-_ABOUT = _re(r"(?:and )?(?:what|how) about (.{2,60})\?$")
 _PLURAL = _re(r"(?:they|these|those)\b")
 #: "It" as the subject of what follows, in no set phrase ("it seems that", "it is not possible to").
 _IT = re.compile(
-    rf"^It (?={_VERB}\b)(?!(?:is|was|would be|will be) (?:not )?(?:\w+ )?(?:that|to|worth|possible|important)\b)"
+    rf"^It (?={VERB}\b)(?!(?:is|was|would be|will be) (?:not )?(?:\w+ )?(?:that|to|worth|possible|important)\b)"
 )
 _HEADING = re.compile(r"^ {0,3}#{1,6}[ \t]+(.{1,200}?)[ \t#]*$|^ {0,3}\*\*([^*\n]{2,80})\*\*:?[ \t]*$")
 _LABEL = re.compile(r"^\s{0,8}(?:[-*+]|\d{1,2}[.)])?\s{0,3}(.{2,80}):\s*$")
@@ -115,33 +86,6 @@ _NO_SUBJECT = _re(
     r"|considerations?|scenarios?|status|update|answer|yes|no|note|so|current state|in short|key \w+|implementation"
     r"|architecture|design|scope|pros|cons|here(?:'s| is| are)\b.*|the \w+|this \w+|.*\b(?:i|you|we|this|that|these|it|following)\b.*))\W*$"
 )
-
-
-def told(text: str) -> str:
-    """`text` as it is told alone: without greetings, asides, questions before it, and the request to keep it."""
-    aside = ASIDE.match(text)
-    said = (text[aside.end() :] if aside else text).strip()
-    for _ in range(4):
-        shorter = REMEMBER.sub("", LEAD_INS.sub("", said, count=1), count=1).strip()
-        if shorter == said or not content_words(shorter):
-            break
-        said = shorter
-    parts = sentences(said)
-    if len(parts) > 1 and parts[0].endswith("?") and len(words(parts[0])) <= MOST_ASKED:
-        rest = LEAD_INS.sub("", said[len(parts[0]) :].strip(), count=1)
-        if (
-            len(words(rest)) >= LEAST_WORDS
-            and content_words(rest)
-            and not rest.endswith("?")
-            and not _SPEAKS_ON.match(rest)
-        ):
-            asked = _ABOUT.match(parts[0])
-            said = f"{asked[1]}: {rest}" if asked and _SPEAKS_OF.search(rest) else rest
-    if ASKED_FOR.match(said) and "?" not in said[:-1]:
-        order = ASKED_FOR.sub("", said, count=1).rstrip("?! ")
-        if len(words(order)) >= LEAST_WORDS and content_words(order):
-            said = order
-    return said
 
 
 def standalone(text: str, *, before: str = "", subject: str = "") -> str:
@@ -180,7 +124,7 @@ def antecedent(before: str) -> str:
     if len({match[0] for match in found}) != 1 or len(words(last[: found[0].start()])) > 1:
         return ""
     behind = last[found[0].end() :].lstrip()
-    return found[0][0] if re.match(rf"(?:\w+ )?{_VERB}\b", behind) else ""
+    return found[0][0] if re.match(rf"(?:\w+ )?{VERB}\b", behind) else ""
 
 
 def subject_of(before: str) -> str:

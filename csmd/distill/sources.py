@@ -1,18 +1,22 @@
-"""Which turns of a conversation are sources: every prompt at once, the reply when it is over, and long work in between.
+"""Which turns of a conversation are sources: every prompt at once, the reply when it is over, and what stands between.
 
 Work in between is looked at when it has grown by a table's amount since the last source (seed 003): a diagnosis made
-in the middle of two hours of work is not in the last message. Where the sources of an exchange lie depends on its
-turns alone, not on when somebody looked.
+in the middle of two hours of work is not in the last message. So is what the work says in words: a plan that was
+taken, a commit's message, an agent's report, a compaction's summary. Where the sources of an exchange lie depends on
+its turns alone, not on when somebody looked.
 """
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Iterable, Sequence
+from dataclasses import replace
+from heapq import merge
 from typing import Literal, NamedTuple
 
-from csmd.model import PROMPTS, StoredTurn
+from csmd.capture.hosts import claude_said
+from csmd.model import PROMPTS, StoredTurn, TurnKind
 
-Role = Literal["prompt", "midway", "reply"]
+Role = Literal["prompt", "midway", "reply", "plan", "commit", "report", "summary"]
 
 #: So many messages and calls of tools since the last source make the assistant's latest words one.
 MESSAGES, TOOL_CALLS = 20, 3
@@ -21,18 +25,21 @@ MESSAGES_PER_CALL = 2
 
 
 class Source(NamedTuple):
-    """A turn that statements may come from; `tools` is about how many tools were called since its exchange began."""
+    """A turn that statements may come from; `tools` is about how many tools were called since its exchange began.
+
+    What is no prompt is the assistant's own word, whoever it quotes: its turn says so.
+    """
 
     turn: StoredTurn
     role: Role
     tools: int = 0
 
 
-def sources(turns: Sequence[StoredTurn], *, settled: bool) -> list[Source]:
-    """The sources among what was spoken in one conversation, in order.
+def sources(turns: Sequence[StoredTurn], *, settled: bool, worked: Iterable[Source] = ()) -> list[Source]:
+    """The sources among what was spoken in one conversation, in order, with what the work between said in words.
 
     A trailing assistant text is the reply when `settled`; otherwise more of the same message may still come.
-    Notifications, commands, summaries and tool traffic are no sources and end nothing.
+    Notifications, commands, summaries and tool traffic end nothing.
     """
     found: list[Source] = []
     last: Source | None = None
@@ -53,7 +60,44 @@ def sources(turns: Sequence[StoredTurn], *, settled: bool) -> list[Source]:
             last = Source(turn, "reply", hidden // MESSAGES_PER_CALL)
     if settled and last is not None:
         found.append(last)
+    return list(merge(found, sorted(worked, key=_place), key=_place))
+
+
+def told_beside(turns: Iterable[StoredTurn]) -> list[Source]:
+    """The sources among what nobody says to anybody: notifications that report, and summaries."""
+    found = []
+    for turn in turns:
+        if turn.kind in _BESIDE:
+            role, said = _BESIDE[turn.kind]
+            if text := said(turn.text):
+                found.append(_source(turn, role, text))
     return found
+
+
+def called(turn: StoredTurn, tool: str, result: StoredTurn | None) -> Source | None:
+    """What a call of a tool says, once its result is there; None for nothing. It stands where its result does.
+
+    The turn is the one in which the words are.
+    """
+    if result is None or tool not in claude_said.CALLS:
+        return None
+    role, said = claude_said.CALLS[tool]
+    text = said(turn.text, result.text)
+    return _source(result if role == "report" else replace(turn, ordinal=result.ordinal), role, text) if text else None
+
+
+_BESIDE: dict[TurnKind, tuple[Role, Callable[[str], str]]] = {
+    "notification": ("report", claude_said.notified),
+    "summary": ("summary", claude_said.summary),
+}
+
+
+def _source(turn: StoredTurn, role: Role, text: str) -> Source:
+    return Source(replace(turn, kind="assistant", text=text), role)
+
+
+def _place(source: Source) -> int:
+    return source.turn.ordinal
 
 
 def _is_long(messages: int, calls: int) -> bool:

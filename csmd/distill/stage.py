@@ -5,10 +5,13 @@ from __future__ import annotations
 from pathlib import PurePath
 
 from csmd import text
+from csmd.capture.hosts import claude_said
 from csmd.distill import extract, sources
+from csmd.distill.sources import Source
 from csmd.model import StoredTurn, TurnKind
 from csmd.store import beside as beside_of
 from csmd.store import cursors, journal, memories, tampered
+from csmd.store import told as told_of
 from csmd.store.core import Store
 from csmd.store.cursors import Behind
 from csmd.store.sqlite import Rows
@@ -16,6 +19,8 @@ from csmd.store.sqlite import Rows
 STAGE = "distill"
 #: Kinds that somebody speaks in; between them tools work.
 SPOKEN: tuple[TurnKind, ...] = ("user", "relayed", "assistant", "summary")
+#: And those in which somebody is told something besides.
+BESIDE: tuple[TurnKind, ...] = ("notification",)
 
 
 def behind(store: Store) -> list[Behind]:
@@ -39,17 +44,27 @@ def distill(store: Store, session: Behind, *, settled: bool) -> int:
     a tool has written.
     """
 
-    def look(rows: Rows) -> tuple[list[StoredTurn], int]:
+    def look(rows: Rows) -> tuple[list[StoredTurn], list[Source], int]:
         if tampered.is_noted(rows, text.keyed_hash(PurePath(session.path).name, store.hash_key)):
-            return [], 0
+            return [], [], 0
         begun = cursors.exchange_begun(rows, session.session_seq, at=session.position)
         earlier = cursors.exchange_begun(rows, session.session_seq, at=max(0, begun - 1))
-        found = journal.stream_turns(rows, session.session_seq, after=max(0, earlier - 1), kinds=SPOKEN, written=True)
-        return [turn for turn in found if turn.ordinal <= session.turns], begun
+        after = max(0, earlier - 1)
+        found = journal.stream_turns(rows, session.session_seq, after=after, kinds=(*SPOKEN, *BESIDE), written=True)
+        turns = [turn for turn in found if turn.ordinal <= session.turns]
+        worked = sources.told_beside(turns)
+        for call in told_of.calls(
+            rows, session.session_seq, after=after, tools=claude_said.CALLS, holding=claude_said.HOLDING
+        ):
+            said = sources.called(call.turn, call.tool, call.result)
+            if said is not None and begun <= said.turn.ordinal <= session.turns:
+                worked.append(said)
+        return [turn for turn in turns if turn.kind in SPOKEN], worked, begun
 
-    turns, begun = store.read(look)
+    turns, worked, begun = store.read(look)
     before = [turn.text for turn in turns if turn.ordinal < begun and turn.kind == "assistant"]
-    found = sources.sources([turn for turn in turns if turn.ordinal >= begun], settled=settled)
+    spoken = [turn for turn in turns if turn.ordinal >= begun]
+    found = sources.sources(spoken, settled=settled, worked=[one for one in worked if one.turn.ordinal >= begun])
     told = extract.chosen(found, before=before[-1] if before else "")
     fresh = [one for one in told if one.turn.ordinal > session.position]
     beside = {one.uuid: one for one in (source.turn for source in found) if one.ordinal > session.position}

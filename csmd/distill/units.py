@@ -94,7 +94,10 @@ def pieces(text: str, speaker: Speaker) -> list[Piece]:
 
 
 def units(found: Sequence[Piece]) -> list[Unit]:
-    """Every run of at most MAX_PIECES pieces that stand, or are led into, within the limits."""
+    """Every run of at most MAX_PIECES pieces that stand, or are led into, within the limits.
+
+    A row that leads into something begins a unit: behind another row it would end what is said before it.
+    """
     return [unit for start in range(len(found)) for unit in _from(found, start)]
 
 
@@ -107,6 +110,8 @@ def _from(found: Sequence[Piece], start: int) -> list[Unit]:
     for last in range(start, min(start + MAX_PIECES, len(found))):
         piece = found[last]
         if not (piece.stands or piece.leads) or piece.part != found[start].part:
+            break
+        if piece.leads and last > start and piece.row != found[last - 1].row:
             break
         text = _joined(text, piece, new_row=last > start and found[last - 1].row != piece.row)
         content |= piece.content

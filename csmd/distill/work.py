@@ -67,6 +67,8 @@ class Work:
 
     files: dict[str, list[str]] = field(default_factory=dict)
     """Path -> the uuids of the calls that changed it."""
+    read: dict[str, list[str]] = field(default_factory=dict)
+    """Path -> the uuids of the calls that read it."""
     ran: dict[str, Ran] = field(default_factory=dict)
     commits: list[Commit] = field(default_factory=list)
     plans: list[tuple[str, str]] = field(default_factory=list)
@@ -75,6 +77,8 @@ class Work:
     """Branches that were begun here -> uuid."""
     open: list[tuple[str, str]] = field(default_factory=list)
     """(entry, uuid) of the last to-do list that were not done."""
+    todo: list[tuple[str, claude_work.Progress, str]] = field(default_factory=list)
+    """(entry, how far it is, uuid) of the whole of it, and of the tasks."""
     todos: int = 0
     calls: int = 0
     rejections: list[str] = field(default_factory=list)
@@ -185,7 +189,8 @@ def fold(entries: Sequence[Entry], *, cwd: str = "") -> Work:
     """What was done in these entries of one conversation, in their order; a commit elsewhere than below `cwd` is none."""
     work = Work()
     results = {entry.tool_id: entry for entry in entries if entry.kind == "tool_result" and entry.tool_id}
-    tasks: dict[str, tuple[str, str, bool]] = {}
+    tasks: dict[str, tuple[str, claude_work.Progress, str]] = {}
+    todo: list[tuple[str, claude_work.Progress, str]] = []
     for entry in entries:
         if entry.kind != "tool_call":
             continue
@@ -195,7 +200,10 @@ def fold(entries: Sequence[Entry], *, cwd: str = "") -> Work:
         if answer is None or done is None:
             continue
         how = claude_work.result(answer.text)
-        if how == "rejected":
+        if done.kind == "look":
+            if how == "passed":
+                work.read.setdefault(done.subject, []).append(entry.uuid)
+        elif how == "rejected":
             work.rejections.append(entry.uuid)
             if done.kind == "change":
                 work.turned_down.append(answer.ordinal)
@@ -205,17 +213,17 @@ def fold(entries: Sequence[Entry], *, cwd: str = "") -> Work:
             work.files.setdefault(done.subject, []).append(entry.uuid)
             work.changed_at = answer.ordinal
         elif how == "passed" and done.kind == "todo":
-            work.todos = len(done.items)
-            work.open = [(body, entry.uuid) for body, is_done in done.items if not is_done]
+            todo = [(body, progress, entry.uuid) for body, progress in done.items]
         elif how == "passed" and done.kind == "task":
-            tasks[claude_work.task_number(answer.text) or str(len(tasks) + 1)] = (done.subject, entry.uuid, False)
+            tasks[claude_work.task_number(answer.text) or str(len(tasks) + 1)] = (done.subject, "open", entry.uuid)
         elif how == "passed" and done.kind == "task_state" and done.subject in tasks:
-            body, uuid, was_done = tasks[done.subject]
-            tasks[done.subject] = (body, uuid, done.items[0][1] or was_done)
+            body, was, uuid = tasks[done.subject]
+            tasks[done.subject] = (body, done.items[0][1] or was, uuid)
         elif how == "passed" and done.kind == "plan":
             work.plans.append((done.subject, entry.uuid))
-    work.open += [(body, uuid) for body, uuid, is_done in tasks.values() if not is_done]
-    work.todos += len(tasks)
+    work.todo = [*todo, *tasks.values()]
+    work.todos = len(work.todo)
+    work.open = [(body, uuid) for body, progress, uuid in work.todo if progress != "done"]
     return work
 
 

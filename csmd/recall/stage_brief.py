@@ -1,26 +1,96 @@
-"""What a session is told at its start: the memories that its place sees, but for what its context holds already."""
+"""What a session is told at its start: the memories that its place sees, but for what its context holds already.
+
+Beside them stands what the last sessions came to, and once, of a promise that is about to fade, whether it is open.
+"""
 
 from __future__ import annotations
 
 from collections.abc import Sequence
 
-from csmd.model import Brief
+from csmd.model import Brief, Memory
 from csmd.recall import brief as briefs
-from csmd.recall import stage, tiers
-from csmd.store import context, memories
+from csmd.recall import outcome, stage, tiers
+from csmd.recall.compose import Block, Note
+from csmd.recall.outcome import Ended
+from csmd.store import context, digests, memories, projects, sessions
 from csmd.store.sqlite import Rows
 
 #: How many of a scope's surest memories a brief is chosen from.
 PRELOADED = 1000
+#: A promise that is WARM for no more than so many active days is about to fade; so many are asked about in one brief.
+FADES_WITHIN, ASKED_AT_ONCE = 2, 1
 
 
-def session_brief(rows: Rows, *, places: Sequence[int], session_id: str, max_tokens: int) -> Brief:
-    """The brief for a session that starts where `places` are seen; nothing that its context holds already."""
+def session_brief(
+    rows: Rows,
+    *,
+    places: Sequence[int],
+    session_id: str,
+    max_tokens: int,
+    goals: Sequence[Note] = (),
+    blocks: Sequence[Block] = (),
+) -> Brief:
+    """The brief for a session that starts where `places` are seen; nothing that its context holds already.
+
+    `goals` stand before everything else, `blocks` behind it.
+    """
     told = context.told(rows, session_id) if session_id else frozenset[str]()
     attention, near = stage.attention(rows, places), context.near(rows, places, session_id)
+    listed = [one for one in memories.listing(rows, projects=places, limit=PRELOADED) if one.id not in told]
+    fading, over = _fading(rows, listed, places=places, session_id=session_id)
     candidates = [
         (memory, attention(memory))
-        for memory in memories.listing(rows, projects=places, limit=PRELOADED)
-        if memory.id not in told and tiers.reaches(memory, attention(memory), at="start", near=near)
+        for memory in listed
+        if memory.id not in over and tiers.reaches(memory, attention(memory), at="start", near=near)
     ]
-    return briefs.compose(candidates, max_tokens=max_tokens, known=stage.told_anyway(rows, places))
+    found = [one for one in ended(rows, places=places, session_id=session_id) if one.session_id not in told]
+    beside = briefs.Beside(
+        goals=tuple(one for one in goals if one.id not in told),
+        ended=outcome.notes(found),
+        left=outcome.open_ends(found),
+        blocks=tuple(blocks),
+    )
+    return briefs.compose(
+        candidates, max_tokens=max_tokens, known=stage.told_anyway(rows, places), beside=beside, fading=fading
+    )
+
+
+def ended(rows: Rows, *, places: Sequence[int], session_id: str) -> list[Ended]:
+    """The latest sessions of these places but this one, as their digests tell them, the latest first."""
+    own = [place for place in places if place]
+    latest = digests.latest(rows, projects=own, limit=outcome.LOOKED_AT + 1) if own else []
+    named = sessions.named(rows, [row.session_seq for row in latest])
+    return [
+        Ended(
+            session_id=named[row.session_seq],
+            at=row.at,
+            outcome=row.outcome,
+            items=tuple(
+                (kind, said)
+                for kind, said, by in digests.headlines(rows, row.seq)
+                # What was put in the user's place is nobody's word: a session is not called by it.
+                if kind != "goal" or by == "user"
+            ),
+        )
+        for row in latest
+        if named[row.session_seq] != session_id
+    ]
+
+
+def _fading(
+    rows: Rows, listed: Sequence[Memory], *, places: Sequence[int], session_id: str
+) -> tuple[list[Memory], frozenset[str]]:
+    """(promises to ask about now, ids of those that another session was asked about since they were told last)."""
+    days = {place: projects.active_day(rows, place) for place in places}
+    promised = [
+        one
+        for one in listed
+        if one.gate == "promissory"
+        and not (one.pinned or one.tier == "archive")
+        and briefs.injectable(one)
+        and one.warm_until >= days[one.project_seq]
+    ]
+    asked = {one.id: context.asked(rows, one.id, briefs.FADING[0], session_id=session_id) for one in promised}
+    over = frozenset(one.id for one in promised if asked[one.id] > one.fresh_at)
+    near = [one for one in promised if one.id not in over and one.warm_until - days[one.project_seq] < FADES_WITHIN]
+    return near[:ASKED_AT_ONCE], over

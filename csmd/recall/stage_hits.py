@@ -35,7 +35,7 @@ def lexical(
     rows: Rows, kind: str, terms: Sequence[str], projects: Sequence[int] | None, degraded: list[str]
 ) -> dict[int, float]:
     try:
-        with rows.within(LEXICAL_S):
+        with rows.within(rows.share(LEXICAL_S)):
             found = search.text_hits(rows, kind, terms, projects=projects, limit=rank.POOL)
             asked_as = (
                 search.text_hits(rows, "symptom", terms, projects=projects, limit=rank.POOL) if kind == "memory" else []
@@ -53,7 +53,7 @@ def nearest(
     rows: Rows, kind: str, vector: tuple[bytes, int], projects: Sequence[int] | None, degraded: list[str]
 ) -> list[tuple[int, int, int, float]]:
     try:
-        with rows.within(VECTOR_S):
+        with rows.within(rows.share(VECTOR_S)):
             found = search.vector_hits(rows, kind, vector[1], vector[0], projects=projects, limit=rank.POOL)
     except DeadlineExceeded:
         degraded.append(f"vectors: {kind} search stopped at its deadline")

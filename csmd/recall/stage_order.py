@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import replace
 
+from csmd import terms as derived
 from csmd import text
 from csmd.believe import stage_supersede, supersede
 from csmd.model import Hit
@@ -18,7 +19,7 @@ HOLDS = 0.8
 
 def by_all_names(rows: Rows, query: str, *, projects: Sequence[int] | None) -> list[str]:
     """The terms to search for: the query's own, then the other names, old and new, of what it names."""
-    terms = text.query_terms(query)
+    terms = derived.asked(query)
     renames = stage_supersede.renamed(rows, None if projects is None else list(projects))
     for old, new in renames.items():
         for one, other in ((new, old), (old, new)):

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import replace
 
-from csmd import text
+from csmd import terms, text
 from csmd.model import Brief, Memory
 from csmd.recall import brief as briefs
 from csmd.recall import rank, stage, stage_hits, tiers
@@ -29,7 +29,7 @@ def prompt_recall(
     degraded: list[str] = []
     told = context.told(rows, session_id) if session_id else frozenset[str]()
     vector = stage_hits.vector_of(rows, prompt, embed, degraded)
-    lexical = stage_hits.lexical(rows, "memory", text.query_terms(prompt), places, degraded)
+    lexical = stage_hits.lexical(rows, "memory", terms.asked(prompt), places, degraded)
     sense: dict[int, float] = {}
     if vector is not None:
         for seq, _, _, distance in stage_hits.nearest(rows, "memory", vector, places, degraded):
@@ -50,7 +50,7 @@ def prompt_recall(
     return replace(made, degraded=tuple(sorted(set(degraded))))
 
 
-def _weights(rows: Rows, terms: Sequence[str]) -> dict[str, float]:
+def _weights(rows: Rows, asked: Sequence[str]) -> dict[str, float]:
     """A prompt's terms and how much each says among the memories."""
     total = search.memory_count(rows)
-    return {term: rank.rarity(search.memories_with(rows, term), total) for term in terms}
+    return {term: rank.rarity(search.memories_with(rows, term), total) for term in asked}

@@ -1,4 +1,4 @@
-"""Search: the best hits for a question among memories and turns, each with how its score came about."""
+"""Search: the best hits for a question among memories, turns and session summaries, each with how its score came about."""
 
 from __future__ import annotations
 
@@ -6,9 +6,9 @@ from collections.abc import Sequence
 
 from csmd import text
 from csmd.model import Hit
-from csmd.recall import rank, stage_hits, stage_order
+from csmd.recall import rank, stage_hits, stage_order, stage_sessions
 from csmd.recall.stage_hits import Embed
-from csmd.store import counts, memories, search
+from csmd.store import memories, search
 from csmd.store.sqlite import Rows
 
 
@@ -21,11 +21,11 @@ def find(
     limit: int,
     embed: Embed | None,
 ) -> tuple[list[Hit], list[str]]:
-    """The best hits for a query among memories and turns, and what was degraded."""
+    """The best hits for a query among memories, turns and session summaries, and what was degraded."""
     degraded: list[str] = []
-    kinds = ("memory", "turn") if kind == "all" else (kind,)
+    kinds = ("memory", "turn") if kind == "all" else (kind,) if kind != "session" else ()
     terms = stage_order.by_all_names(rows, query, projects=projects)
-    vector = stage_hits.vector_of(rows, query, embed, degraded)
+    vector = stage_hits.vector_of(rows, query, embed, degraded) if kinds else None
     fused: dict[str, dict[int, rank.Scored]] = {}
     spans: dict[int, tuple[int, int]] = {}
     for one in kinds:
@@ -44,7 +44,10 @@ def find(
     hits = _turn_hits(rows, fused.get("turn", {}), terms, spans, limit * 3)
     hits += _memory_hits(rows, fused.get("memory", {}), {hit.source_uuids[0]: hit.score for hit in hits})
     hits.sort(key=lambda hit: (-hit.score, hit.at, hit.id))
-    return stage_order.newest_first(rows, _distinct(hits, limit * 3), terms)[:limit], sorted(set(degraded))
+    ordered = stage_order.newest_first(rows, _distinct(hits, limit * 3), terms)
+    if kind in ("all", "session"):
+        ordered = stage_sessions.among(ordered, stage_sessions.find(rows, terms, projects, degraded))
+    return ordered[:limit], sorted(set(degraded))
 
 
 def _turn_hits(
@@ -78,7 +81,7 @@ def _span(body: str, span: tuple[int, int] | None) -> str:
 
 def _memory_hits(rows: Rows, fused: dict[int, rank.Scored], turns: dict[str, float]) -> list[Hit]:
     found = memories.by_seqs(rows, list(fused))
-    roots = {seq: root for seq, root, *_ in counts.projects(rows)}
+    roots = search.roots(rows)
     hits: list[Hit] = []
     for seq, memory in found.items():
         row = fused[seq]

@@ -67,6 +67,27 @@ def fresh_since(rows: Rows, session_id: str) -> str:
     return str(since or "")
 
 
+def filled(rows: Rows, session_id: str) -> tuple[str, int]:
+    """(model, tokens that its latest message was made from) of a session; 0 where none is known since its context began."""
+    found = rows.one("select seq, model, context from sessions where id = :id", id=session_id)
+    if found is None:
+        return "", 0
+    seq, model, used = int(found[0]), str(found[1]), int(found[2])
+    since = fresh_since(rows, session_id) if used else ""
+    answered = since and rows.value(
+        "select t.at from session_turn st join turns t on t.seq = st.turn_seq where st.session_seq = :session "
+        "and t.kind = 'assistant' order by st.ordinal desc limit 1",
+        session=seq,
+    )
+    return model, 0 if since and str(answered or "") < since else used
+
+
+def before(rows: Rows, session_id: str) -> tuple[str, int]:
+    """As `filled`, of the context that a session had last, whether it was compacted since or not."""
+    found = rows.one("select model, context from sessions where id = :id", id=session_id)
+    return ("", 0) if found is None else (str(found[0]), int(found[1]))
+
+
 def told(rows: Rows, session_id: str) -> frozenset[str]:
     """The ids of the memories that a session has in its context: told to it, or said in it, since that began."""
     since = fresh_since(rows, session_id)
@@ -83,6 +104,18 @@ def told(rows: Rows, session_id: str) -> frozenset[str]:
         since=since,
     )
     return frozenset(str(memory) for (memory,) in (*injected, *said))
+
+
+def asked(rows: Rows, memory_id: str, reason: str, *, session_id: str) -> str:
+    """When a memory was last told for a reason to another session than this one; "" when it never was."""
+    at = rows.value(
+        "select max(n.at) from injection_items i join injections n on n.seq = i.injection_seq "
+        "where i.memory_id = :memory and i.reason = :reason and n.session_id <> :session",
+        memory=memory_id,
+        reason=reason,
+        session=session_id,
+    )
+    return str(at or "")
 
 
 def near(rows: Rows, places: Sequence[int], session_id: str) -> frozenset[str]:
@@ -105,7 +138,7 @@ def injected(rows: Rows, session_id: str) -> tuple[int, int]:
     since = fresh_since(rows, session_id)
     items = rows.value(
         "select count(distinct i.memory_id) from injections n join injection_items i on i.injection_seq = n.seq "
-        "where n.session_id = :session and n.at >= :since",
+        "join memories m on m.id = i.memory_id where n.session_id = :session and n.at >= :since",
         session=session_id,
         since=since,
     )

@@ -140,6 +140,16 @@ def items(rows: Rows, digest_seq: int) -> list[ItemRow]:
     return [ItemRow(*row) for row in found]
 
 
+def headlines(rows: Rows, digest_seq: int) -> list[tuple[str, str, str]]:
+    """(kind, text, kind of the turn it came from) of what a digest says in a line: goal, files, commits, open ends."""
+    found = rows.all(
+        "select i.kind, i.text, coalesce(t.kind, '') from digest_items i left join turns t on t.uuid = i.uuid "
+        "where i.digest_seq = :digest and i.kind in ('goal', 'file', 'commit', 'open') order by i.seq",
+        digest=digest_seq,
+    )
+    return [(str(kind), str(said), str(by)) for kind, said, by in found]
+
+
 def latest(rows: Rows, *, projects: Sequence[int] | None, limit: int) -> list[Row]:
     """The last version of the digests of sessions in these projects (None: in all), the latest session first."""
     among = "" if projects is None else f"and s.project_seq in ({', '.join(str(int(p)) for p in projects)})"

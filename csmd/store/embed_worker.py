@@ -50,6 +50,7 @@ INT8_SCALE = 127 / 0.25
 MODEL_FILES = ("model.onnx", "tokenizer.json", "tokenizer_config.json", "special_tokens_map.json", "config.json")
 FETCHABLE = (
     "sentence-transformers/all-MiniLM-L6-v2",
+    "sentence-transformers/paraphrase-multilingual-MiniLM-L12-v2",
     "thenlper/gte-base",
     "jinaai/jina-embeddings-v2-small-en",
     "jinaai/jina-embeddings-v2-base-code",

@@ -28,6 +28,10 @@ TEXT_COLUMNS: frozenset[tuple[str, str]] = frozenset(
         ("digests", "text"),
         ("digest_items", "text"),
         ("session_links", "about"),
+        ("checkpoints", "note"),
+        ("checkpoint_items", "text"),
+        ("checkpoint_raw_captures", "text"),
+        ("goals", "text"),
         ("self_capabilities", "why"),
         ("belief_changes", "before"),
         ("belief_changes", "after"),
@@ -51,7 +55,19 @@ TEXT_COLUMNS: frozenset[tuple[str, str]] = frozenset(
 )
 
 #: Tables that derive their content from TEXT_COLUMNS and must be purged with them.
-DERIVED_TABLES: frozenset[str] = frozenset({"turns_fts", "memories_fts", "digests_fts", "symptoms_fts", "turn_text"})
+DERIVED_TABLES: frozenset[str] = frozenset(
+    {
+        "turns_fts",
+        "memories_fts",
+        "digests_fts",
+        "symptoms_fts",
+        "turn_text",
+        "memory_text",
+        "digest_text",
+        "symptom_text",
+        "vector_codes",
+    }
+)
 DERIVED_PREFIXES: tuple[str, ...] = (
     "turns_fts_",
     "memories_fts_",
@@ -89,6 +105,12 @@ STRUCTURE: dict[str, frozenset[str]] = {
     "digest_items": frozenset({"kind", "uuid", "state"}),
     "session_links": frozenset({"kind", "rule"}),
     "session_link_evidence": frozenset({"uuid"}),
+    "checkpoints": frozenset(
+        {"id", "why", "summary_uuid", "asked_at", "at", "awaits", "restored_at", "restored_for"}
+    ),
+    "checkpoint_items": frozenset({"kind", "uuid", "state"}),
+    "checkpoint_raw_captures": frozenset({"uuid", "kind", "tool", "at"}),
+    "goals": frozenset({"id", "session_id", "authority", "created_at", "done_at"}),
     "self_capabilities": frozenset({"capability", "outcome", "uuid", "at"}),
     "self_continuity": frozenset({"host", "version", "model", "since", "until"}),
     "answers": frozenset({"id", "item", "answer", "made", "was", "at", "undone_at"}),

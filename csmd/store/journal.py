@@ -11,7 +11,7 @@ from collections.abc import Sequence
 from typing import NamedTuple
 
 from csmd.model import SEARCHABLE, StoredTurn, Turn, TurnKind
-from csmd.store import digests, memories, packets, projects, queue, vectors
+from csmd.store import checkpoints, digests, memories, packets, projects, queue, vectors
 from csmd.store import room as room_of
 from csmd.store.purged import PURGED
 from csmd.store.sqlite import Rows
@@ -160,6 +160,7 @@ def _rewrite(rows: Rows, seq: int, turn: Turn, session: Session, *, text_hash: s
         seq=session.seq,
     )
     digests.take_back(rows, seq)
+    checkpoints.take_back(rows, seq)
     (vectors.again if _is_searchable(turn) else vectors.delete_for)(rows, "turn", seq)
 
 

@@ -11,7 +11,7 @@ import hashlib
 from dataclasses import dataclass, replace
 
 from csmd.model import AUTHORITY_RANK, NEVER, Memory, Provenance
-from csmd.store import digests, memories, packets, projects, vectors
+from csmd.store import digests, goals, memories, packets, projects, vectors
 from csmd.store.sqlite import Rows
 
 
@@ -52,6 +52,7 @@ def merge(rows: Rows, source: int, into: int) -> Moved:
             seq=memory.seq,
         )
         moved += 1
+    goals.merge(rows, source, into)
     digests.compare_again(rows, [source, into])
     return Moved(sessions=sessions, turns=turns, memories=moved, twins=twins)
 
@@ -90,6 +91,7 @@ def split(rows: Rows, source: int, part: int) -> Moved:
             )
             moved += 1
     _give_back_days(rows, source, part, tree)
+    goals.split(rows, source, part, tree=tree)
     digests.compare_again(rows, [source, part])
     return Moved(sessions=sessions, turns=turns, memories=moved, twins=twins)
 

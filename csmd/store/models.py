@@ -13,6 +13,8 @@ from csmd.errors import ConfigError
 from csmd.store.embed_worker import MODEL_FILES, put_in_place
 
 IDENTITY_FILE = "csmd-model.txt"
+#: Beside the models' folders: the name of the one that was chosen instead of the configuration's.
+CHOSEN_FILE = "chosen"
 
 
 def check_model_dir(folder: Path) -> None:
@@ -23,9 +25,32 @@ def check_model_dir(folder: Path) -> None:
 
 
 def installed(models: Path, name: str) -> Path | None:
-    """The folder of the model `name` under `models`, or None when it is not there or not complete."""
-    folder = models / _folder_name(name)
-    return folder if all((folder / file).is_file() for file in MODEL_FILES) else None
+    """The folder of the model that is used: the chosen one, else `name`; None when it is not there or not complete."""
+    for one in (chosen(models), name):
+        folder = models / _folder_name(one) if one else None
+        if folder is not None and all((folder / file).is_file() for file in MODEL_FILES):
+            return folder
+    return None
+
+
+def chosen(models: Path) -> str:
+    """The name of the model that was chosen instead of the configuration's; "" for none."""
+    try:
+        return (models / CHOSEN_FILE).read_text(encoding="utf-8").strip()
+    except (OSError, UnicodeDecodeError):
+        return ""
+
+
+def choose(models: Path, name: str) -> None:
+    """Has the model `name` used instead of the configuration's, or with "" that one again."""
+    if not name:
+        (models / CHOSEN_FILE).unlink(missing_ok=True)
+        return
+    _folder_name(name)
+    part = models / f".{CHOSEN_FILE}"
+    part.write_text(f"{name}\n", encoding="utf-8")
+    part.chmod(0o600)
+    part.replace(models / CHOSEN_FILE)
 
 
 def add_model(source: Path, models: Path, *, name: str) -> Path:

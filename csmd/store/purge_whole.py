@@ -8,7 +8,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from csmd import text as texts
-from csmd.store import digests, gotchas, memories, packets, tombstones, vectors
+from csmd.store import checkpoints, digests, goals, gotchas, memories, packets, tombstones, vectors
 from csmd.store.purged import PURGED
 from csmd.store.sqlite import Rows
 
@@ -64,10 +64,12 @@ def _purge_session(rows: Rows, seq: int, ident: str, key: bytes) -> tuple[int, b
         seq=seq,
     )
     rows.run(
-        "delete from injection_items where injection_seq in (select seq from injections where session_id = :id)",
+        "delete from injection_items where memory_id = :id or injection_seq in "
+        "(select seq from injections where session_id = :id)",
         id=ident,
     )
     changed += rows.run("delete from usage where session_seq = :seq", seq=seq)
+    changed += checkpoints.clear(rows, seq) + goals.clear_session(rows, ident)
     for table in ("injections", "events", "unheard", "context_log"):
         changed += rows.run(f"delete from {table} where session_id = :id", id=ident)  # noqa: S608
     told = rows.all("select distinct memory_seq from provenance where session_id = :id", id=ident)
@@ -123,6 +125,7 @@ def rewrite_turn(rows: Rows, seq: int, said: str, key: bytes) -> None:
         old=old,
     )
     digests.take_back(rows, seq)
+    checkpoints.take_back(rows, seq)
     if rows.value("select searchable from turns where seq = :seq", seq=seq):
         vectors.again(rows, "turn", seq)
     else:
@@ -168,7 +171,7 @@ def projects(rows: Rows, key: bytes, after: int) -> tuple[int | None, int]:
         )
         for memory in memories.by_seqs(rows, [int(memory) for (memory,) in found]).values():
             memories.delete(rows, memory)
-        total += len(found)
+        total += len(found) + goals.clear(rows, project=seq, until=since)
         if len(found) == CHANGED:
             return after, total
         total += _purge_name(rows, seq, since, key)

@@ -6,17 +6,23 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 
 from csmd.model import TurnKind
-from csmd.store.sqlite import Rows, memories_with, text_hits, vector_hits
+from csmd.store.fulltext import rows_with, text_hits
+from csmd.store.sqlite import Rows
+from csmd.store.vector_tables import vector_hits
 
 __all__ = [
+    "DigestRow",
     "TurnRow",
     "around",
+    "digests_by_seq",
     "kind_of",
     "memories_of_turn",
     "memories_told",
     "memories_with",
     "memory_count",
     "neighbours",
+    "roots",
+    "rows_with",
     "text_hits",
     "turns_by_seq",
     "turns_like",
@@ -39,6 +45,18 @@ class TurnRow:
     project_seq: int
 
 
+@dataclass(frozen=True, slots=True, kw_only=True)
+class DigestRow:
+    """A version of a session's digest as a search result shows it; `items` are (text, uuid) of what it was made of."""
+
+    seq: int
+    session_id: str
+    text: str
+    at: str
+    project: str
+    items: tuple[tuple[str, str], ...]
+
+
 def turns_by_seq(rows: Rows, seqs: Sequence[int]) -> dict[int, TurnRow]:
     """Turns by row key, with their session and project root."""
     if not seqs:
@@ -53,22 +71,50 @@ def turns_by_seq(rows: Rows, seqs: Sequence[int]) -> dict[int, TurnRow]:
     }
 
 
+def digests_by_seq(rows: Rows, seqs: Sequence[int]) -> dict[int, DigestRow]:
+    """Digests by row key, with their session, its project's root and the turns that they tell of."""
+    if not seqs:
+        return {}
+    keys = ", ".join(str(int(seq)) for seq in seqs)
+    items: dict[int, list[tuple[str, str]]] = {}
+    for digest, said, uuid in rows.all(
+        "select digest_seq, text, uuid from digest_items "  # noqa: S608
+        f"where digest_seq in ({keys}) and kind <> 'word' and uuid <> '' order by seq"
+    ):
+        items.setdefault(int(digest), []).append((str(said), str(uuid)))
+    found = rows.all(
+        "select d.seq, s.id, d.text, d.at, p.root from digests d join sessions s on s.seq = d.session_seq "  # noqa: S608
+        f"join projects p on p.seq = s.project_seq where d.seq in ({keys})"
+    )
+    return {
+        int(seq): DigestRow(
+            seq=seq, session_id=session, text=said, at=at, project=root, items=tuple(items.get(seq, ()))
+        )
+        for seq, session, said, at, root in found
+    }
+
+
 def neighbours(rows: Rows, seqs: Sequence[int]) -> dict[int, list[int]]:
     """For each turn the searchable turns just before and after it in its own session."""
-    found: dict[int, list[int]] = {}
-    for seq in seqs:
-        for operator, order in (("<", "desc"), (">", "asc")):
-            near = rows.value(
-                "select n.turn_seq from turns own join session_turn me "  # noqa: S608
-                "on me.turn_seq = own.seq and me.session_seq = own.session_seq "
-                f"join session_turn n on n.session_seq = me.session_seq and n.ordinal {operator} me.ordinal "
-                "join turns t on t.seq = n.turn_seq and t.searchable = 1 "
-                f"where own.seq = :seq order by n.ordinal {order} limit 1",
-                seq=seq,
-            )
-            if near is not None:
-                found.setdefault(seq, []).append(int(near))
-    return found
+    if not seqs:
+        return {}
+    keys = ", ".join(str(int(seq)) for seq in seqs)
+    found = rows.all(
+        "select own.seq, (select n.turn_seq from session_turn n "  # noqa: S608
+        "join turns t on t.seq = n.turn_seq and t.searchable = 1 where n.session_seq = me.session_seq "
+        "and n.ordinal < me.ordinal order by n.ordinal desc limit 1), (select n.turn_seq from session_turn n "
+        "join turns t on t.seq = n.turn_seq and t.searchable = 1 where n.session_seq = me.session_seq "
+        "and n.ordinal > me.ordinal order by n.ordinal limit 1) from turns own join session_turn me "
+        f"on me.turn_seq = own.seq and me.session_seq = own.session_seq where own.seq in ({keys})"
+    )
+    near = {int(seq): [int(one) for one in both if one is not None] for seq, *both in found}
+    return {seq: near[seq] for seq in seqs if near.get(seq)}
+
+
+def roots(rows: Rows) -> dict[int, str]:
+    """The directory of each project by its row key."""
+    found = rows.all("select seq, root from projects where seq > 0 and kind <> 'workspace' and merged_into = 0")
+    return {int(seq): str(root) for seq, root in found}
 
 
 def kind_of(rows: Rows, uuid: str) -> str:
@@ -127,6 +173,11 @@ def memories_told(rows: Rows, seqs: Sequence[int]) -> list[str]:
         f"select text from memories where seq in ({keys}) and authority <> 'external' order by created_at, id"  # noqa: S608
     )
     return [str(text) for (text,) in found]
+
+
+def memories_with(rows: Rows, term: str) -> int:
+    """How many memories hold a term (stemmed), as far as they are counted."""
+    return rows_with(rows, "memory", term)
 
 
 def memory_count(rows: Rows) -> int:

@@ -9,7 +9,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 
 from csmd.model import SaidTurn
-from csmd.store import digests, vectors
+from csmd.store import checkpoints, digests, vectors
 from csmd.store.sqlite import Rows
 
 #: In the order of Session's fields.
@@ -198,17 +198,21 @@ def read_among(rows: Rows, sessions: Sequence[int]) -> int:
     return found
 
 
-def live(rows: Rows, *, since: str, limit: int) -> list[tuple[str, str, str, str, int]]:
+def live(
+    rows: Rows, *, since: str, limit: int, projects: Sequence[int] | None = None
+) -> list[tuple[str, str, str, str, int]]:
     """(id, project's root, model, last turn, tokens in its context) of people's sessions that go on, the latest first.
 
-    Those with a turn at or after `since` that no event has ended since.
+    Those with a turn at or after `since` that no event has ended since; in these projects (None: in all).
     """
+    wanted = _among("s", projects)
     return [
         (str(a), str(b), str(c), str(d), int(e))
         for a, b, c, d, e in rows.all(
-            "select s.id, p.root, s.model, s.last_at, s.context from sessions s join projects p on p.seq = s.project_seq "
-            "where s.parent = '' and s.host <> 'probe' and s.last_at >= :since and not exists (select 1 from events e where "
-            "e.session_id = s.id and e.name = 'session_end' and e.at >= s.last_at) order by s.last_at desc limit :limit",
+            "select s.id, p.root, s.model, s.last_at, s.context from sessions s join projects p on p.seq = s.project_seq "  # noqa: S608
+            f"where s.parent = '' and s.host <> 'probe' {wanted} and s.last_at >= :since "
+            "and not exists (select 1 from events e where e.session_id = s.id and e.name = 'session_end' "
+            "and e.at >= s.last_at) order by s.last_at desc limit :limit",
             since=since,
             limit=limit,
         )
@@ -228,6 +232,7 @@ def withdraw(rows: Rows, path: str, uuid: str) -> bool:
     if seq is None:
         return False
     digests.take_back(rows, int(seq))
+    checkpoints.take_back(rows, int(seq))
     vectors.delete_for(rows, "turn", int(seq))
     rows.run("delete from turns where seq = :seq", seq=seq)
     return True

@@ -81,6 +81,8 @@ def indexes(rows: Rows) -> list[str]:
             rows.run(f"insert into {table} ({table}, rank) values ('integrity-check', 1)")  # noqa: S608
         except StoreError as error:
             problems.append(f"{table}: {error.what}")
+        except UnicodeDecodeError:
+            problems.append(f"{table}: a row holds what is no text")
     try:
         return problems + vectors.problems(rows)
     except StoreError as error:

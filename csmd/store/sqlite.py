@@ -1,7 +1,7 @@
-"""Everything that is SQLite's own: opening, extensions, pragmas, full text and vectors.
+"""Everything that is SQLite's own: opening, extensions, pragmas, rows and deadlines.
 
-Portable SQL lives beside the functions that run it; only this module, the migrations and
-`text_hits` / `vector_hits` here would have a twin for another backend (design section 6).
+Portable SQL lives beside the functions that run it; only this module, fulltext.py, vector_tables.py and the
+migrations would have a twin for another backend (design section 6).
 """
 
 from __future__ import annotations
@@ -16,18 +16,10 @@ from typing import Any
 
 import apsw
 
+from csmd import terms as derived
 from csmd.errors import Damaged, DeadlineExceeded, IndexDamaged, StoreError
 
 BUSY_TIMEOUT_MS = 5000
-#: vec0 allocates a whole chunk for each partition: 64 keeps a hundred projects at 10 MB, not 158 (facts: dependencies).
-VECTOR_CHUNK_ROWS = 64
-VECTOR_KINDS = ("turn", "memory")
-#: What words are looked for in, and whose row it is: a symptom's is the memory that explains it.
-FULL_TEXT = {
-    "turn": ("turns_fts", "turns b on b.seq = turns_fts.rowid"),
-    "memory": ("memories_fts", "memories b on b.seq = memories_fts.rowid"),
-    "symptom": ("symptoms_fts", "symptoms y on y.seq = symptoms_fts.rowid join memories b on b.seq = y.memory_seq"),
-}
 #: An interrupt between two statements stops neither: after a deadline it is repeated this often.
 INTERRUPT_AGAIN_S = 0.01
 Row = tuple[Any, ...]
@@ -60,6 +52,8 @@ def connect(
         connection.enable_load_extension(True)
         connection.load_extension(extension)
         connection.enable_load_extension(False)
+        # The full-text indexes' views and triggers call it: what derives from a row is nowhere stored but in them.
+        connection.create_scalar_function("csmd_indexed", _indexed, 2, deterministic=True, flags=apsw.SQLITE_INNOCUOUS)
         connection.set_busy_timeout(BUSY_TIMEOUT_MS)
         # Small caches and no mapping: the daemon's memory must not grow with the database (design section 1, 6).
         pragmas = ["foreign_keys = on", "temp_store = memory", "mmap_size = 0", "cache_size = -4096"]
@@ -72,6 +66,11 @@ def connect(
         shut(connection)
         raise explained(error, path) from error
     return connection
+
+
+def _indexed(*values: Any) -> str:
+    said, at = values  # what is no text is not indexed: a damaged row
+    return derived.indexed(said, str(at)) if isinstance(said, str) else ""
 
 
 def shut(connection: apsw.Connection) -> None:
@@ -126,8 +125,17 @@ class Rows:
             raise DeadlineExceeded("a read was stopped at its deadline")
         try:
             return list(self.connection.execute(sql, values))
+        except apsw.SQLError as error:
+            # A vector table that is interrupted between two of its own reads says only that one failed.
+            if self._until is not None and time.monotonic() >= self._until:
+                raise DeadlineExceeded("a read was stopped at its deadline") from error
+            raise explained(error) from error
         except apsw.Error as error:
             raise explained(error) from error
+
+    def share(self, most: float) -> float:
+        """Seconds that one of several reads may take: at most `most`, and half of what is left until the deadline."""
+        return most if self._until is None else min(most, (self._until - time.monotonic()) / 2)
 
     def one(self, sql: str, **values: Any) -> Row | None:
         """The first row, or None."""
@@ -202,99 +210,3 @@ class Rows:
             if self.connection.in_transaction:
                 self.connection.execute("rollback")
             raise explained(error) from error
-
-
-def match_expression(terms: Sequence[str]) -> str:
-    """An FTS5 query that any of `terms` satisfies; each is a quoted phrase, so no input is syntax."""
-    # FTS5 reads an expression up to its first NUL: a phrase would never end.
-    plain = (term.replace("\0", " ") for term in terms)
-    return " OR ".join('"' + term.replace('"', '""') + '"' for term in plain if term.strip())
-
-
-def text_hits(rows: Rows, kind: str, terms: Sequence[str], *, projects: Sequence[int] | None, limit: int) -> list[Row]:
-    """(row seq, bm25 score with higher better) of the rows that hold any of `terms`; `projects` None is all."""
-    expression = match_expression(terms)
-    if not expression:
-        return []
-    table, base = FULL_TEXT[kind]
-    scope = "" if projects is None else f"and b.project_seq in ({', '.join(str(int(p)) for p in projects)})"
-    sql = f"select b.seq, -bm25({table}) as score from {table} join {base} where {table} match :expression {scope} "  # noqa: S608
-    return rows.all(f"{sql} order by score desc, b.seq limit :limit", expression=expression, limit=limit)
-
-
-def memories_with(rows: Rows, term: str) -> int:
-    """How many memories hold a term (stemmed)."""
-    return int(
-        rows.value("select count(*) from memories_fts where memories_fts match :term", term=match_expression([term]))
-    )
-
-
-def vector_table(kind: str, model_seq: int) -> str:
-    """The vec0 table of one model's vectors for turns or memories."""
-    if kind not in VECTOR_KINDS:
-        raise StoreError(f"no vectors are kept for {kind!r}")
-    return f"vec_{kind}_{int(model_seq)}"
-
-
-def create_vector_tables(rows: Rows, model_seq: int, dim: int) -> None:
-    """Makes the tables for a model's vectors; int8, partitioned by project."""
-    for kind in VECTOR_KINDS:
-        rows.run(
-            f"create virtual table if not exists {vector_table(kind, model_seq)} using vec0("
-            f"project_seq integer partition key, embedding int8[{int(dim)}], chunk_size={VECTOR_CHUNK_ROWS})"
-        )
-
-
-def insert_vector(rows: Rows, kind: str, model_seq: int, seq: int, project_seq: int, vector: bytes) -> None:
-    """Stores one vector under its row in `vectors`."""
-    rows.run(
-        f"insert into {vector_table(kind, model_seq)} (rowid, project_seq, embedding) "  # noqa: S608
-        "values (:seq, :project, vec_int8(:vector))",
-        seq=seq,
-        project=project_seq,
-        vector=vector,
-    )
-
-
-def delete_vectors(rows: Rows, kind: str, model_seq: int, seqs: Sequence[int]) -> None:
-    """Removes vectors by their rows in `vectors`."""
-    for seq in seqs:
-        rows.run(f"delete from {vector_table(kind, model_seq)} where rowid = :seq", seq=seq)  # noqa: S608
-
-
-def stored_vectors(rows: Rows, kind: str, model_seq: int) -> dict[int, int]:
-    """The rows in `vectors` that have a vector here, each with the project in whose partition it stands."""
-    table = vector_table(kind, model_seq)
-    return {int(seq): int(project) for seq, project in rows.all(f"select rowid, project_seq from {table}")}  # noqa: S608
-
-
-def drop_vector_tables(rows: Rows, model_seq: int) -> None:
-    """Removes the tables of a model's vectors."""
-    for kind in VECTOR_KINDS:
-        rows.run(f"drop table if exists {vector_table(kind, model_seq)}")
-
-
-def move_vector(rows: Rows, kind: str, model_seq: int, seq: int, project_seq: int) -> None:
-    """Puts one vector into another project's partition."""
-    table = vector_table(kind, model_seq)
-    vector = rows.value(f"select embedding from {table} where rowid = :seq", seq=seq)  # noqa: S608
-    delete_vectors(rows, kind, model_seq, [seq])
-    insert_vector(rows, kind, model_seq, seq, project_seq, vector)
-
-
-def vector_hits(
-    rows: Rows, kind: str, model_seq: int, vector: bytes, *, projects: Sequence[int] | None, limit: int
-) -> list[Row]:
-    """(row seq, start, end, squared distance) of the passages nearest to `vector`; `projects` None is all."""
-    found: list[Row] = []
-    for project in [None] if projects is None else projects:
-        scope = "" if project is None else "and project_seq = :project"
-        values = {"vector": vector, "limit": limit} | ({} if project is None else {"project": project})
-        found += rows.all(
-            f"select v.row_seq, v.start_at, v.end_at, near.distance * near.distance from ("  # noqa: S608
-            f"select rowid, distance from {vector_table(kind, model_seq)} "
-            f"where embedding match vec_int8(:vector) and k = :limit {scope}) near "
-            "join vectors v on v.seq = near.rowid",
-            **values,
-        )
-    return sorted(found, key=lambda row: (row[3], row[0]))[:limit]

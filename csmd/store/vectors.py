@@ -8,7 +8,7 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 
 from csmd.errors import StoreError
-from csmd.store import cursors, sqlite
+from csmd.store import cursors, vector_tables
 from csmd.store.sqlite import Rows
 
 #: Kind -> the rows that deserve a vector, past a cursor.
@@ -62,7 +62,7 @@ def ensure_model(rows: Rows, name: str, dim: int, *, now: str) -> int:
             dim=dim,
             now=now,
         )
-        sqlite.create_vector_tables(rows, int(made), dim)
+        vector_tables.create_vector_tables(rows, int(made), dim)
         return int(made)
     if int(known[1]) != dim:
         raise StoreError(
@@ -136,7 +136,7 @@ def add(
             end=end,
         )
         if seq is not None:
-            sqlite.insert_vector(rows, kind, model, int(seq), project, vector)
+            vector_tables.insert_vector(rows, kind, model, int(seq), project, vector)
             added += 1
     if reached > cursors.cursor(rows, f"embed-{kind}", str(model)):
         cursors.move_cursor(rows, f"embed-{kind}", str(model), reached)
@@ -146,7 +146,7 @@ def add(
 def move_to(rows: Rows, kind: str, row_seq: int, project: int) -> None:
     """Takes every vector of a row into the partition of the row's new project."""
     for seq, model in _of_row(rows, kind, row_seq):
-        sqlite.move_vector(rows, kind, model, seq, project)
+        vector_tables.move_vector(rows, kind, model, seq, project)
 
 
 def _of_row(rows: Rows, kind: str, row_seq: int) -> list[tuple[int, int]]:
@@ -158,7 +158,7 @@ def _of_row(rows: Rows, kind: str, row_seq: int) -> list[tuple[int, int]]:
 def delete_for(rows: Rows, kind: str, row_seq: int) -> None:
     """Removes every vector of a row, of every model."""
     for seq, model in _of_row(rows, kind, row_seq):
-        sqlite.delete_vectors(rows, kind, model, [seq])
+        vector_tables.delete_vectors(rows, kind, model, [seq])
         rows.run("delete from vectors where seq = :seq", seq=seq)
     rows.run("delete from embed_again where kind = :kind and row_seq = :row", kind=kind, row=row_seq)
 
@@ -179,8 +179,8 @@ def again(rows: Rows, kind: str, row_seq: int) -> None:
 def begin_anew(rows: Rows) -> None:
     """Removes every vector of every model; what is stored waits to be embedded again."""
     for model, dim in rows.all("select seq, dim from vector_models order by seq"):
-        sqlite.drop_vector_tables(rows, int(model))
-        sqlite.create_vector_tables(rows, int(model), int(dim))
+        vector_tables.drop_vector_tables(rows, int(model))
+        vector_tables.create_vector_tables(rows, int(model), int(dim))
         for kind in KINDS:
             cursors.move_cursor(rows, f"embed-{kind}", str(model), 0)
     rows.run("delete from vectors")
@@ -207,8 +207,9 @@ def _problems(rows: Rows, kind: str, model: int) -> list[str]:
             model=model,
         )
     }
-    stored = sqlite.stored_vectors(rows, kind, model)
+    stored = vector_tables.stored_vectors(rows, kind, model)
     orphans = sum(project is None for project in listed.values())
+    coded = vector_tables.stored_signs(rows, kind, model)
     astray = sum(listed[seq] not in (None, stored[seq]) for seq in listed.keys() & stored.keys())
     skipped = rows.value(
         _SKIPPED[kind], kind=kind, model=model, reached=cursors.cursor(rows, f"embed-{kind}", str(model))
@@ -220,6 +221,10 @@ def _problems(rows: Rows, kind: str, model: int) -> list[str]:
             (
                 len(listed.keys() ^ stored.keys()),
                 f"vectors: {len(listed.keys() ^ stored.keys())} of model {model} stand in one of two {kind} tables only",
+            ),
+            (
+                len(coded ^ stored.items()),
+                f"vectors: {len(coded ^ stored.items())} of model {model} lack their signs, or have no more of a {kind}",
             ),
             (astray, f"vectors: {astray} of model {model} stand with another project than their {kind}"),
             (skipped, f"vectors: {skipped} of kind {kind} were passed by and have none of model {model}"),

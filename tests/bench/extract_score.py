@@ -18,10 +18,10 @@ from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
-from labelled import Session, folder_of, line_of, score, scorer_of, sessions_of, split, spoken
+from labelled import Session, folder_of, line_of, score, scorer_of, sessions_of, sources_of, split
 
 from csmd import text
-from csmd.distill import extract, sources, units, worth
+from csmd.distill import extract, standing, units, worth
 from csmd.distill.worth import Worth
 from csmd.model import Statement, StoredTurn
 
@@ -43,7 +43,7 @@ def chosen(sessions: list[Session], model: Worth, *, replies: bool = True) -> li
     known: set[str] = set()
     found: list[tuple[StoredTurn, Statement]] = []
     for session in sessions:
-        taken = [one for one in sources.sources(spoken(session), settled=True) if replies or one.role == "prompt"]
+        taken = [one for one in sources_of(session) if replies or one.role == "prompt"]
         for one in extract.chosen(taken, model=model):
             key = text.normalise(one.statement.text)
             if key not in known:
@@ -98,6 +98,10 @@ def levers(sessions: list[Session], model: Worth) -> Iterator[tuple[str, list[di
     yield "at most one of a turn", as_memories(chosen(sessions, without(model, further=1.1)))
     with setting(extract, "PLAIN_VALUE", 9.0):
         yield "short plain sentences by the model only", as_memories(chosen(sessions, model))
+    with setting(standing, "leaning", lambda said, speaker: ""):
+        yield "units that lean are weighed as others", as_memories(chosen(sessions, model))
+    with setting(extract, "WORKED", dict.fromkeys(extract.WORKED, (0, "further"))):
+        yield "no plans, commits, reports and summaries", as_memories(chosen(sessions, model))
     for pieces in (1, 2):
         with setting(units, "MAX_PIECES", pieces):
             yield f"units of at most {pieces} piece{'s' * (pieces > 1)}", as_memories(chosen(sessions, model))

@@ -15,6 +15,8 @@ ROOT = Path(__file__).resolve().parent.parent.parent
 sys.path.insert(0, str(ROOT))
 
 from csmd.capture.hosts import claude  # noqa: E402
+from csmd.distill import sources  # noqa: E402
+from csmd.distill.sources import Source  # noqa: E402
 from csmd.distill.stage import SPOKEN  # noqa: E402
 from csmd.errors import BadInput  # noqa: E402
 from csmd.model import StoredTurn, Turn  # noqa: E402
@@ -32,6 +34,8 @@ class Session:
     turns: list[StoredTurn]
     started: str
     cwd: str
+    worked: list[Source]
+    """What its work says in words: plans, commits, reports, summaries."""
 
 
 def folder_of(asked: str) -> Path:
@@ -59,9 +63,14 @@ def _session(path: Path) -> Session:
     turns = {turn.uuid: turn for turn in reading.turns if turn.form != "queued"}
     main = [turn for turn in turns.values() if not turn.agent_id]
     ids = Counter(turn.session_id for turn in main)
+    stored = [_stored(turn, place) for place, turn in enumerate(main, 1)]
+    results = {turn.tool_id: one for turn, one in zip(main, stored, strict=True) if turn.kind == "tool_result"}
+    calls = [(turn, one) for turn, one in zip(main, stored, strict=True) if turn.kind == "tool_call"]
+    said = [sources.called(one, turn.tool_name, results.get(turn.tool_id)) for turn, one in calls]
     return Session(
         id=ids.most_common(1)[0][0] if ids else path.stem,
-        turns=[_stored(turn, place) for place, turn in enumerate(main, 1)],
+        turns=stored,
+        worked=[*sources.told_beside(stored), *(one for one in said if one is not None)],
         started=next((turn.at for turn in reading.turns), ""),
         cwd=next((turn.cwd for turn in reading.turns if turn.cwd), ""),
     )
@@ -72,6 +81,11 @@ def _stored(turn: Turn, place: int) -> StoredTurn:
         seq=place, uuid=turn.uuid, session_id=turn.session_id, project_seq=1, kind=turn.kind, text=turn.text,
         at=turn.at, ordinal=place,
     )  # fmt: skip
+
+
+def sources_of(session: Session) -> list[Source]:
+    """The sources of a session that is over, as distillation sees them."""
+    return sources.sources(spoken(session), settled=True, worked=session.worked)
 
 
 def spoken(session: Session) -> list[StoredTurn]:

@@ -19,9 +19,9 @@ from dataclasses import dataclass, field
 from pathlib import Path
 
 import numpy as np
-from labelled import Session, folder_of, found_by, line_of, scorer_of, sessions_of, split, spoken
+from labelled import Session, folder_of, found_by, line_of, scorer_of, sessions_of, sources_of, split
 
-from csmd.distill import extract, sources, worth
+from csmd.distill import extract, worth
 from csmd.distill.extract import Chosen, Option
 from csmd.distill.features import Features
 from csmd.distill.sources import Source
@@ -61,7 +61,7 @@ class Case:
     def learned(self) -> list[Option]:
         """The options that weights are fitted to: of the prompt and the reply."""
         pairs = zip(self.sources, self.by_source, strict=True)
-        return [option for source, options in pairs if source.role != "midway" for option in options]
+        return [option for source, options in pairs if source.role in ("prompt", "reply") for option in options]
 
 
 class Told(Worth):
@@ -77,7 +77,7 @@ def cases_of(
 ) -> list[Case]:
     """What could be chosen from a session, exchange by exchange, labelled; `importance` is each label's."""
     cases: list[Case] = []
-    for source in sources.sources(spoken(session), settled=True):
+    for source in sources_of(session):
         if source.role == "prompt" or not cases:
             cases.append(Case(session.id))
         case = cases[-1]

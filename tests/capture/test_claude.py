@@ -766,10 +766,12 @@ def test_a_turn_is_reported_only_by_events_with_words() -> None:
         assert claude.event_turn(silent) is None
 
 
-def test_only_the_two_injecting_events_are_answered() -> None:
+def test_only_events_that_inject_are_answered() -> None:
     for name in claude.EVENTS.values():
         found = claude.answer(name, "remember")
         assert bool(found) == (name in claude.INJECTING)
         assert claude.answer(name, "") == b""
-        if found:
+        if name in claude.PLAIN:
+            assert found == b"remember\n"
+        elif found:
             assert json.loads(found)["hookSpecificOutput"]["additionalContext"] == "remember"

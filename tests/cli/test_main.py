@@ -444,8 +444,8 @@ def test_a_forgotten_memory_stays_away_from_another_import(machine: Machine) -> 
     assert "database_url" not in machine.csmd("brief")
 
 
-@pytest.mark.parametrize("works", [True, False])
-def test_a_fetched_model_is_kept_once(machine: Machine, tiny_model: Path, works: bool) -> None:
+@pytest.mark.parametrize(("works", "which"), [(True, ""), (True, "multilingual"), (False, "")])
+def test_a_fetched_model_is_kept_once(machine: Machine, tiny_model: Path, works: bool, which: str) -> None:
     machine.start()
     left = machine.paths.models / ".fetched"
     if not works:
@@ -454,18 +454,34 @@ def test_a_fetched_model_is_kept_once(machine: Machine, tiny_model: Path, works:
     command = ["cp", "-r", str(tiny_model)] if works else ["false"]
     program = (
         "from csmd.cli import intake, main\n"
-        f"intake._fetch_command = lambda folder, name: [*{command!r}, str(folder)]\n"
+        f"intake._fetch_command = lambda folder, name: ['sh', '-c', 'printf %s \"$1\" >&2; shift; exec \"$@\"', 'sh', name, *{command!r}, str(folder)]\n"
         "main.entry()\n"
     )
     machine.paths.models.mkdir(mode=0o700, exist_ok=True)
     done = subprocess.run(
-        [sys.executable, "-c", program, "model", "fetch", "--json"], env=machine.environment(), capture_output=True,
-        text=True, check=False,
+        [sys.executable, "-c", program, "model", "fetch", *which.split(), "--json"], env=machine.environment(),
+        capture_output=True, text=True, check=False,
     )  # fmt: skip
+    assert ("paraphrase-multilingual-MiniLM-L12-v2" if which else "all-MiniLM-L6-v2") in done.stderr
     assert done.returncode == (0 if works else 1), done
     assert not left.exists()
     assert len(list(machine.paths.models.rglob("model.onnx"))) == works
     assert bool(machine.status()["model"]["name"]) == works
+
+
+def test_a_model_asked_for_by_name_is_used_until_another_one_is_added(machine: Machine, tiny_model: Path) -> None:
+    multilingual = "sentence-transformers/paraphrase-multilingual-MiniLM-L12-v2"
+    child = machine.start()
+    first = machine.csmd("model", "add", str(tiny_model), "--as", "multilingual", "--json")["model"]
+    assert first.split("@")[0] == multilingual
+    machine.stop(child)
+    machine.start()
+    assert machine.status()["model"]["name"] == first
+    assert "paraphrase-multilingual-MiniLM-L12-v2" in machine.csmd("status")
+    again = machine.csmd("model", "add", str(tiny_model), "--json")["model"]
+    assert (
+        again.split("@")[0] == machine.config().settings.embed_model == machine.status()["model"]["name"].split("@")[0]
+    )
 
 
 def test_a_model_is_added_and_what_is_known_gets_its_vectors(machine: Machine, tiny_model: Path) -> None:

@@ -209,7 +209,7 @@ def test_a_prompt_gets_what_bears_on_it_and_only_that(machine: Machine) -> None:
     assert len(told(machine)) == 1
 
 
-def test_only_the_two_injecting_events_are_ever_answered_with_words(machine: Machine) -> None:
+def test_only_the_injecting_events_are_ever_answered_with_words(machine: Machine) -> None:
     machine.conversation("old")
     machine.start()
     machine.sync()
@@ -218,7 +218,7 @@ def test_only_the_two_injecting_events_are_ever_answered_with_words(machine: Mac
             event, f"s-{event}", prompt=CORRECTION, last_assistant_message=PREFERENCE, source="startup"
         )
         assert answer[0] == "ok"
-        assert bool(answer[1]) == (event in ("SessionStart", "UserPromptSubmit")), event
+        assert bool(answer[1]) == (event in ("SessionStart", "UserPromptSubmit", "PreCompact")), event
 
 
 def test_the_hook_prints_what_the_daemon_answers(machine: Machine) -> None:

@@ -58,7 +58,8 @@ def test_the_list_of_tools_is_the_registry(parts: Any) -> None:
         "csm_session_write_user", "csm_session_write_assistant", "csm_session_write_system", "csm_session_write_summary",
         "csm_session_tombstone",
         "csm_privacy_purge", "csm_privacy_lift", "csm_privacy_scan",
-        "csm_backup_make", "csm_probe_take",
+        "csm_backup_make", "csm_probe_take", "csm_checkpoint_create",
+        "csm_checkpoint_restore", "csm_goal_set", "csm_goal_done",
         "csm_memory_candidate_generate", "csm_memory_merge", "csm_memory_archive", "csm_memory_backfill_embeddings",
     }  # fmt: skip
     with pytest.raises(BadInput, match="unknown tool 'csm_nothing'"):
@@ -71,7 +72,7 @@ def test_numbers_and_truth_values_may_be_given_as_text(filled: Any) -> None:
     assert len(filled.call("csm_memory_search", query="the", limit=-5)["hits"]) <= 1
     with pytest.raises(BadInput, match="limit must be int"):
         filled.call("csm_memory_search", query="x", limit="many")
-    with pytest.raises(BadInput, match="kind is memory, turn or all"):
+    with pytest.raises(BadInput, match="kind is memory, turn, session or all"):
         filled.call("csm_memory_search", query="x", kind="other")
 
 

@@ -9,7 +9,8 @@ from hypothesis import example, given
 from hypothesis import strategies as st
 
 from csmd.distill import resolve
-from csmd.distill.resolve import MAX_CONTENT_WORDS, before_in, standalone, subject_of, told
+from csmd.distill.resolve import MAX_CONTENT_WORDS, before_in, standalone, subject_of
+from csmd.distill.telling import told
 from csmd.text import content_words
 
 TOLD = [
@@ -124,6 +125,7 @@ def test_a_statement_never_grows_beyond_its_limit_and_keeps_its_words(said: str,
 
 
 @example("0? A:A:A:A")
+@example("WHAT ABOUT : ? 0:0:IT:0")
 @given(texts)
 def test_telling_cuts_only_from_the_front_and_the_marks_at_the_end_and_never_everything(said: str) -> None:
     found = told(said)

@@ -5,8 +5,8 @@ turn is still waiting. Only the requests of the main conversation take replies f
 warm-ups and token counts get a constant answer and never use up a reply.
 
     Scenario  {"prompt": text that marks the main conversation, "replies": [Reply, ...], "log": directory}
-    Reply     "text" or {"text": "...", "tool": "Bash", "input": {...}, "hold": path}
-              hold: the answer waits until that file exists
+    Reply     "text" or {"text": "...", "tool": "Bash", "input": {...}, "hold": path, "context": 195000}
+              hold: the answer waits until that file exists; context: the tokens that it says it was made from
     Log file  NNNN-KIND.json with the request's body; KIND is main, other, count or unknown
 """
 
@@ -90,7 +90,7 @@ def message_for(reply: str | dict[str, Any], number: int, model: str) -> dict[st
     return {
         "id": f"msg_{os.getpid()}_{number:04d}", "type": "message", "role": "assistant", "model": model,
         "content": content, "stop_reason": "tool_use" if reply.get("tool") else "end_turn", "stop_sequence": None,
-        "usage": USAGE,
+        "usage": {**USAGE, "input_tokens": reply.get("context", USAGE["input_tokens"])},
     }  # fmt: skip
 
 

@@ -13,6 +13,7 @@ from typing import Any
 import pytest
 from machine import Machine, eventually
 
+from csmd.store import sqlite
 from csmd.store.leftover import in_bytes
 from csmd.store.purged import Needle
 
@@ -217,12 +218,9 @@ def test_a_scan_finds_what_older_rules_let_through_and_never_shows_it(machine: M
     assert machine.work("csm_privacy_scan")["secrets"] == 0  # it was kept out when it came
     machine.stop(child)
     # As an older csmd, that did not know this kind, would have left it.
-    import apsw
-
-    with apsw.Connection(str(machine.paths.database)) as connection:
-        connection.execute("update turns set text = ? where uuid = 'u-t'", (f"the token is {token} twice {token}",))
-        connection.execute("update sessions set title = ?", (token,))
-    connection.close()
+    with sqlite.opened(machine.paths.database, readonly=False) as rows:
+        rows.run("update turns set text = :said where uuid = 'u-t'", said=f"the token is {token} twice {token}")
+        rows.run("update sessions set title = :token", token=token)
     machine.paths.log_file.with_name("csmd.log.1").write_text(f"{token}\n")
     child = machine.start()
     found = machine.work("csm_privacy_scan", transcripts=True)

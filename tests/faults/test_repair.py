@@ -30,7 +30,7 @@ from csmd.daemon.now import now_iso
 from csmd.daemon.steward import Steward
 from csmd.errors import BadInput, Damaged, SchemaTooNew
 from csmd.model import Project, Provenance, Statement
-from csmd.store import backup, files, memories, projects, queue, rebuild, salvage, sqlite, vectors
+from csmd.store import backup, files, fulltext, memories, projects, queue, rebuild, salvage, sqlite, vectors
 from csmd.store.core import Store, integrity
 from csmd.store.embed import Embedder
 from csmd.store.sqlite import Rows
@@ -311,7 +311,7 @@ def check(case: Case, used: Used, config: Config, seed: int) -> None:
 
 
 def search_words(rows: Rows, word: str) -> list[Any]:
-    return sqlite.text_hits(rows, "turn", [word], projects=None, limit=9)
+    return fulltext.text_hits(rows, "turn", [word], projects=None, limit=9)
 
 
 @pytest.mark.parametrize(

@@ -38,8 +38,8 @@ SHELL_SCRIPTS = {
     "prompt": "UserPromptSubmit",
     "session-end": "SessionEnd",
 }
-SILENT = ("Stop", "SubagentStop", "PreCompact", "SessionEnd")
-INJECTING = ("SessionStart", "UserPromptSubmit", "PostToolUseFailure")
+SILENT = ("Stop", "SubagentStop", "SessionEnd")
+INJECTING = ("SessionStart", "UserPromptSubmit", "PreCompact", "PostToolUseFailure")
 #: What it reports stands in the transcript: it is never spooled.
 ONLY_ASKS = "PostToolUseFailure"
 #: Of a session that was compacted: there no hook tells the user anything (tests/hooks/test_telling.py).

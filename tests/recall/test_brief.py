@@ -6,23 +6,14 @@ import random
 
 from hypothesis import given, settings
 from hypothesis import strategies as st
+from recalled import memory
 
 from csmd import text
-from csmd.model import CATEGORIES, Memory, Provenance
+from csmd.model import CATEGORIES
 from csmd.recall import brief
+from csmd.recall.compose import Block, Note
 
 words = st.text(st.sampled_from("abcdefghij ÄßЖ文😀<>/`-"), min_size=1, max_size=300)
-
-
-def memory(body: str, number: int = 1, **changes: object) -> Memory:
-    values: dict[str, object] = {
-        "id": f"m{number:09d}", "text": body, "gate": "epistemic", "category": "decision", "type": "concept",
-        "tier": "durable", "decay": "durable", "authority": "user", "origin": "stated", "confidence": 0.85,
-        "scope": "project", "project_seq": 1, "session_id": "s", "created_at": f"2026-01-{number % 28 + 1:02d}T00:00:00.000Z",
-        "confirmed_at": f"2026-01-{number % 28 + 1:02d}T00:00:00.000Z", "hot_until": 9, "warm_until": 9, "archive_at": 9,
-        "provenance": (Provenance(uuid="u", session_id="s", at=""),), **changes,
-    }  # fmt: skip
-    return Memory(**values)  # type: ignore[arg-type]
 
 
 @settings(max_examples=150)
@@ -80,11 +71,57 @@ def test_in_a_small_budget_corrections_stay_and_plans_go() -> None:
     assert "cron jobs" not in made.text
 
 
-def test_a_question_is_told_after_the_statements() -> None:
+def test_a_question_has_no_place_in_a_brief() -> None:
     asked = memory("why couldn't we set the agent in session b?", 1)
     said = memory("the agent is set when the first hook arrives", 2)
     made = brief.compose([(asked, "HOT"), (said, "HOT")], max_tokens=900)
-    assert [item.id for item in made.items] == [said.id, asked.id]
+    assert [item.id for item in made.items] == [said.id]
+
+
+def full(max_tokens: int) -> list[str]:
+    """What is left of a brief that has one of each, in the order in which it is shown."""
+    told = [
+        (memory("the config key is database_url, not db_url", 1, gate="correction", category="fact"), "HOT"),
+        (memory("I prefer pathlib over os.path in scripts", 2, gate="behavioral", category="preference"), "HOT"),
+        (memory("Asks for tests: in 12 of 72 sessions.", 3, gate="behavioral", category="preference", origin="inferred"), "HOT"),
+        (memory("the job queue lives in Postgres because of LISTEN/NOTIFY", 4), "HOT"),
+        (memory("the worker hung since its socket had no timeout", 5, category="gotcha"), "HOT"),
+        (memory("the users table has an index on organisation", 6, category="fact"), "HOT"),
+        (memory("Ada owns the release scripts", 7, gate="relational", category="person"), "HOT"),
+        (memory("the cron jobs move to the new scheduler next sprint", 8, gate="promissory", category="plan"), "HOT"),
+    ]  # fmt: skip
+    note = Note(id="s1", text="moved the settings: committed", tail="2026-01-02, session s1")
+    beside = brief.Beside(
+        goals=(Note(id="g1", text="ship the export"),), ended=(note,),
+        left=(Note(id="s1", text="The Windows build is missing."),),
+        blocks=(Block(heading="What is held (preview)", notes=(Note(id="b1", text="opinion"),), weight=0.1),),
+    )  # fmt: skip
+    fading = [memory("the mail templates get translated in spring", 9, gate="promissory", category="plan")]
+    made = brief.compose(told, max_tokens=max_tokens, beside=beside, fading=fading)
+    return [line[:-1] for line in made.text.splitlines() if line.endswith(":")]
+
+
+ALL = [
+    "Goals", "Corrections the user made", "How the user works", "Habits, counted over sessions", "Decisions and conventions",
+    "The last sessions", "Still open? Asked once, it fades", "Still open", "Left open", "Known gotchas", "Facts", "People",
+    "What is held (preview)",
+]  # fmt: skip
+
+
+def test_a_brief_has_its_parts_in_one_order() -> None:
+    assert full(900) == ALL
+
+
+def test_what_does_not_fit_goes_in_one_order_corrections_last() -> None:
+    lost: list[str] = []
+    for budget in range(600, 20, -3):
+        there = full(budget)
+        lost += [heading for heading in ALL if heading not in there and heading not in lost]
+    place = {heading: number for number, heading in enumerate(lost)}
+    assert place["What is held (preview)"] < place["The last sessions"] < place["Known gotchas"]
+    assert place["The last sessions"] < place["Decisions and conventions"]
+    assert place["People"] < place["Corrections the user made"]
+    assert lost[-1] == "Corrections the user made"
 
 
 def test_a_recall_repeats_neither_itself_nor_the_prompt() -> None:

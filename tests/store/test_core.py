@@ -18,7 +18,7 @@ import pytest
 
 import csmd
 from csmd.errors import DeadlineExceeded, Refused, StoreError
-from csmd.store import core, counts, sqlite, vectors
+from csmd.store import core, counts, fulltext, sqlite, vector_tables, vectors
 from csmd.store.core import Store, integrity
 from csmd.store.sqlite import Rows
 
@@ -495,7 +495,7 @@ def test_integrity_tells_of_an_index_or_a_vector_that_has_lost_its_row(store: St
     def plant(rows: Rows) -> None:
         model = vectors.ensure_model(rows, "m", 4, now="")
         rows.run("insert into vectors (model_seq, kind, row_seq, start_at, end_at) values (1, 'turn', 9, 0, 1)")
-        sqlite.insert_vector(rows, "memory", model, 77, 0, b"\1\2\3\4")
+        vector_tables.insert_vector(rows, "memory", model, 77, 0, b"\1\2\3\4")
 
     store.write(plant)
     assert len(store.write(integrity)) == 3
@@ -553,7 +553,7 @@ def test_a_writer_killed_at_any_point_loses_nothing_that_it_acknowledged(path: P
         stored = {int(uuid[1:]) for (uuid,) in store.read(lambda rows: rows.all("select uuid from turns"))}
         assert acknowledged <= stored
         reader = Rows(sqlite.connect(path, readonly=True))
-        assert len(sqlite.text_hits(reader, "turn", [f"word{said[-1]}"], projects=None, limit=3)) == 1
+        assert len(fulltext.text_hits(reader, "turn", [f"word{said[-1]}"], projects=None, limit=3)) == 1
         reader.connection.close()
         store.close()
     assert len(acknowledged) > 100

@@ -686,6 +686,17 @@ def test_a_fetched_model_is_complete_and_each_file_is_announced(
     assert result.stdout == ""
 
 
+def test_the_multilingual_model_is_fetched_from_its_own_place(
+    hub: tuple[str, dict[str, bytes]], tmp_path: Path
+) -> None:
+    hub[1]["model_optimized.onnx"] = hub[1].pop("model.onnx")
+    dest = tmp_path / "models" / "m"
+    name = "sentence-transformers/paraphrase-multilingual-MiniLM-L12-v2"
+    result = run_fetch(dest, hub[0], "--model", name)
+    assert result.returncode == 0, result.stderr
+    assert (dest / "model.onnx").read_bytes() == hub[1]["model_optimized.onnx"]
+
+
 def test_a_fetch_that_breaks_off_leaves_nothing(hub: tuple[str, dict[str, bytes]], tmp_path: Path) -> None:
     del hub[1]["tokenizer.json"]
     result = run_fetch(tmp_path / "models" / "m", hub[0])

@@ -13,11 +13,14 @@ import pytest
 from csmd.model import Spent
 from csmd.store import (
     beliefs,
+    checkpoint_due,
+    checkpoints,
     context,
     counts,
     cursors,
     events,
     failures,
+    goals,
     gotchas,
     instructions,
     journal,
@@ -31,6 +34,7 @@ from csmd.store import (
     sessions,
     sizes,
     stream,
+    told,
     tombstones,
     touched,
     unheard,
@@ -43,9 +47,10 @@ from csmd.store.core import Store
 from csmd.store.sqlite import Rows
 
 Given = Any
-#: A scan of these is of a handful of rows (`u`: of the notes on unheard sessions; receipts not judged yet), or of what the full-text index found.
+#: A scan of these is of a handful of rows (`u`: of the notes on unheard sessions, `n`: of receipts not judged yet), of what the full-text index found, or
+#: of what a statement within this one found (its own steps are looked at).
 SMALL = re.compile(
-    r"SCAN (?:CONSTANT ROW|vector_models|sessions USING INDEX sessions_of_probes|u(?: USING INDEX \S+)?|n USING INDEX injections_unjudged|\w+ VIRTUAL TABLE INDEX .*)"
+    r"SCAN (?:CONSTANT ROW|\(subquery-\d+\)|vector_models|sessions USING INDEX sessions_of_probes|u(?: USING INDEX \S+)?|n USING INDEX injections_unjudged|\w+ VIRTUAL TABLE INDEX .*)"
 )
 
 
@@ -192,6 +197,32 @@ def _noted(rows: Rows, given: Given) -> None:
     rows.run("delete from context_log where session_id = :id", id="s1")
 
 
+def _checkpoints(rows: Rows, given: Given) -> None:
+    session = rows.value("select min(seq) from sessions")
+    row = checkpoints.Row(0, "k1", session, "s1", 1, "compaction", "", given.now, 1, given.now, "1:0", "", "", "")
+    checkpoints.put(rows, row, [("goal", "t", "l1", "", 1)], [("l1", "user", "", given.now, "yes")])
+    checkpoints.restore(rows, 1, at=given.now, session_id="")
+    checkpoint_due.heard(rows, after=0, limit=9)
+    checkpoint_due.summaries(rows, after=0, limit=9)
+    checkpoint_due.is_summarised(rows, session, since=given.now)
+    checkpoint_due.awaiting(rows)
+    checkpoint_due.about(rows, session)
+    checkpoint_due.by_id(rows, "s1")
+    checkpoint_due.last_turns(rows, session, upto=9)
+    checkpoint_due.later(rows, session, upto=0, until=given.at(400))
+    checkpoints.of_summary(rows, session, "l1")
+    checkpoints.pending(rows, session)
+    checkpoints.latest(rows, "s1")
+    checkpoints.to_tell(rows, project=1, session_id="s1")
+    checkpoints.pieces(rows, 1)
+    checkpoints.raw(rows, 1)
+    goals.add(rows, project=1, session_id="s1", text="t", authority="user", now=given.now)
+    goals.open_ones(rows, projects=[0, 1], session_id="s1")
+    checkpoints.take_back(rows, 1)
+    goals.clear_session(rows, "s1")
+    checkpoints.clear(rows, session)
+
+
 INSTRUCTED = [instructions.Instruction(path="/p/CLAUDE.md", kind="Project", root="/p", text="t", text_hash="h")]
 #: What runs for every hook, step of the steward, brief, search and forgetting.
 HOT: dict[str, Any] = {
@@ -203,6 +234,9 @@ HOT: dict[str, Any] = {
     "positions_written_since": lambda rows, _: cursors.positions_written_since(rows, 1, most=9),
     "close_provisional": lambda rows, given: reports.close_provisional(rows, before=given.at(400)),
     "stream_turns": lambda rows, _: journal.stream_turns(rows, 1, after=0, kinds=("user", "assistant")),
+    "calls that say something": lambda rows, _: told.calls(
+        rows, 1, after=0, tools=("Bash", "Task"), holding={"Bash": "git"}
+    ),
     "settle a place": lambda rows, given: projects.settle(rows, given.project(), now=""),
     "a place that is new": lambda rows, given: projects.recognised(rows, given.project("new")),
     "wall_around": lambda rows, _: projects.wall_around(rows, "/home/me/shop"),
@@ -259,6 +293,7 @@ HOT: dict[str, Any] = {
     "stream positions": lambda rows, _: stream.positions(rows),
     "stream": lambda rows, _: [stream.after(rows, kind, 0, projects=[1], limit=9) for kind in stream.KINDS],
     "gotchas": _gotchas,
+    "checkpoints": _checkpoints,
     "stream of all": lambda rows, _: [stream.latest(rows, kind, projects=None, limit=9) for kind in stream.KINDS],
 }
 

@@ -22,6 +22,8 @@ STORE = Path(csmd.__file__).parent / "store"
 #: These have a twin for another backend, or none of their own SQL to share.
 BACKENDS_OWN = {
     "sqlite.py",
+    "fulltext.py",
+    "vector_tables.py",
     "pages.py",
     "core.py",
     "migrate.py",
@@ -40,9 +42,17 @@ BEGINNING = re.compile(
 #: What stands for the placeholders of f-strings; one that is missing here fails the test.
 PLACEHOLDERS = {
     "_AROUND": "root = :place or substr(:place, 1, length(root) + 1) = root || '/'",
+    "_ABOUT": "select s.seq from sessions s",
     "_COUNTED": "e.seq, count(*)",
     "_COLUMNS": "m.id, m.text",
     "_SESSION": "s.seq, s.id",
+    "_TURNS": "select t.seq, t.text from turns t where t.seq = 1",
+    "tool_names": ":tool0, :tool1",
+    "only_holding": "and t.text like :words0",
+    "tool_ids": ":id0",
+    "_SPOKEN": "('user', 'assistant')",
+    "COLUMNS": "k.seq, k.id",
+    "by": "k.at",
     "_case('high')": "case m.category when 'fact' then 1.0 else 0 end",
     "_case('low')": "case m.category when 'fact' then 0.8 else 0 end",
     "chosen": "and project_seq in (1, 2)",
@@ -62,6 +72,7 @@ PLACEHOLDERS = {
     "source": "turns t join sessions s on s.seq = t.session_seq",
     "scope": "where m.project_seq in (1, 2)",
     "table": "turns",
+    "where": "k.id = :id",
     "wanted": "and t.kind in ('user', 'assistant')",
 }
 

@@ -19,6 +19,7 @@ from csmd.store import (
     before,
     beliefs,
     candidates,
+    checkpoints,
     context,
     counts,
     cursors,
@@ -26,6 +27,7 @@ from csmd.store import (
     events,
     failures,
     files,
+    goals,
     gotchas,
     holds,
     instructions,
@@ -122,6 +124,10 @@ def filled(store: Store, given: Given) -> Iterator[Store]:
         told = [instructions.Instruction(path="/p/CLAUDE.md", kind="Project", root="/p", text="t", text_hash="h")]
         instructions.replace(rows, one, told, now=given.now)
         candidates.put(rows, CANDIDATE)
+        row = checkpoints.Row(0, "k1", 1, "", 0, "asked", "", given.now, 1, given.now, "", "a note", "", "")
+        said = rows.value("select text from turns where uuid = 'u00'")
+        checkpoints.put(rows, row, [("goal", "a goal", "u00", "", 1)], [("u00", "user", "", given.now, said)])
+        goals.add(rows, project=one, session_id="", text="a goal", authority="user", now=given.now)
         session = int(rows.value("select max(seq) from sessions"))
         item = harvest.Item("goal", "a goal", "u20")
         told_of = digest.Digest("end", 4, given.now, "Goal: a goal", "answered", 1, 0, 0, (item,))

@@ -8,7 +8,7 @@ from hypothesis import HealthCheck, settings
 from hypothesis import given as hypothesis_given
 from hypothesis import strategies as st
 
-from csmd.store import journal, memories, projects, search, sqlite
+from csmd.store import fulltext, journal, memories, projects, search
 from csmd.store.core import Store, integrity
 from csmd.store.sqlite import Rows
 
@@ -100,8 +100,8 @@ def test_the_neighbours_of_a_turn_are_the_searchable_ones_of_its_own_session_and
 def test_no_text_is_syntax_for_the_full_text_index(store: Store, terms: list[str]) -> None:
     def search_both(rows: Rows) -> list[Any]:
         return [
-            *sqlite.text_hits(rows, "turn", terms, projects=None, limit=5),
-            *sqlite.text_hits(rows, "memory", terms, projects=None, limit=5),
+            *fulltext.text_hits(rows, "turn", terms, projects=None, limit=5),
+            *fulltext.text_hits(rows, "memory", terms, projects=None, limit=5),
         ]
 
     assert store.read(search_both) == []

@@ -7,7 +7,7 @@ from typing import Any
 import pytest
 
 from csmd.model import Turn
-from csmd.store import cursors, journal, memories, projects, sqlite, vectors
+from csmd.store import cursors, journal, memories, projects, vector_tables, vectors
 from csmd.store.core import Store
 from csmd.store.soundness import integrity
 from csmd.store.sqlite import Rows
@@ -37,6 +37,8 @@ BROKEN: dict[str, str] = {
     "update cursors set position = -1 where stage = 'distill'": "below zero",
     "delete from vectors where kind = 'turn' and row_seq = 1": "one of two turn tables",
     "delete from vec_memory_1": "one of two memory tables",
+    "delete from vector_codes where kind = 'turn'": "lack their signs",
+    "update vector_codes set project_seq = 77": "lack their signs",
     "update vectors set row_seq = 77 where kind = 'memory'": "a memory that is gone",
     "update memories set project_seq = 0": "another project",
     "delete from vectors": "passed by",
@@ -57,7 +59,7 @@ def test_each_thing_that_must_hold_is_looked_at(store: Store, given: Any, broken
 def test_vectors_begun_anew_wait_to_be_made(store: Store, given: Any) -> None:
     def begin_anew(rows: Rows) -> int:
         story(rows, given)
-        sqlite.delete_vectors(rows, "turn", 1, [1])
+        vector_tables.delete_vectors(rows, "turn", 1, [1])
         vectors.begin_anew(rows)
         return vectors.left(rows, 1)
 

@@ -10,7 +10,7 @@ import apsw
 import pytest
 
 from csmd.errors import DeadlineExceeded, StoreError
-from csmd.store import sqlite
+from csmd.store import fulltext, sqlite
 from csmd.store.sqlite import Rows
 
 
@@ -83,6 +83,28 @@ def test_a_transaction_is_undone_when_anything_is_raised_or_its_commit_fails(row
     assert rows.all("select a from t") == [(1,)]
 
 
+def test_one_of_several_reads_has_half_of_what_is_left(rows: Rows) -> None:
+    assert rows.share(1.5) == 1.5
+    with rows.within(0.2):
+        assert 0 < rows.share(1.5) <= 0.1
+        assert rows.share(0.05) == 0.05
+
+
+def test_a_vector_table_that_is_stopped_at_a_deadline_says_so(rows: Rows) -> None:
+    """Interrupted between two of its own reads it says only that one failed."""
+
+    def stopped() -> None:
+        while rows.share(1.0) > 0:
+            pass
+        raise apsw.SQLError("chunks iter error")
+
+    rows.connection.create_scalar_function("stopped", stopped, 0)
+    with pytest.raises(DeadlineExceeded), rows.within(0.02):
+        rows.all("select stopped()")
+    with pytest.raises(StoreError, match="no such table"), rows.within(5):
+        rows.all("select * from nowhere")
+
+
 def test_phrases_are_quoted_and_blank_ones_left_out() -> None:
-    assert sqlite.match_expression(['say "hi"', " ", "", "a\0b", "x OR y"]) == '"say ""hi""" OR "a b" OR "x OR y"'
-    assert sqlite.match_expression([]) == sqlite.match_expression(["", "\0"]) == ""
+    assert fulltext.match_expression(['say "hi"', " ", "", "a\0b", "x OR y"]) == '"say ""hi""" OR "a b" OR "x OR y"'
+    assert fulltext.match_expression([]) == fulltext.match_expression(["", "\0"]) == ""

@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
+import random
 from typing import Any
 
 import pytest
 
 from csmd.errors import StoreError
-from csmd.store import counts, journal, memories, projects, search, sqlite, vectors
+from csmd.store import counts, journal, memories, projects, search, vector_tables, vectors
 from csmd.store.core import Store, integrity
 from csmd.store.sqlite import Rows
 
@@ -113,7 +114,37 @@ def test_the_nearest_come_first_within_the_projects_that_are_asked_for(store: St
         assert search.vector_hits(rows, "memory", model, bytes(4), projects=[0], limit=9) == []
         assert len(search.vector_hits(rows, "memory", model, bytes(4), projects=[shop], limit=9)) == 3
         with pytest.raises(StoreError, match="no vectors"):
-            sqlite.vector_table("statements; drop", model)
+            vector_tables.vector_table("statements; drop", model)
 
     store.write(story)
     assert store.write(integrity) == []
+
+
+def test_of_many_vectors_those_of_the_nearest_signs_are_compared_whole(
+    store: Store, given: Any, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def story(rows: Rows) -> None:
+        model = vectors.ensure_model(rows, "m", 8, now="")
+        shop = projects.ensure(rows, given.project(), now="")
+        generator = random.Random(1)
+        made = [bytes(generator.randrange(256) for _ in range(8)) for _ in range(60)]
+        for number, vector in enumerate(made):
+            seq = memory(rows, given, f"m{number}", shop if number % 2 else 0)
+            vectors.add(rows, "memory", model, [(seq, 0, 0, 4, vector)], reached=seq)
+        for where in (None, [shop], [0, shop]):
+            whole = [search.vector_hits(rows, "memory", model, asked, projects=where, limit=3) for asked in made]
+            monkeypatch.setattr(vector_tables, "WHOLE", 10)
+            few = [search.vector_hits(rows, "memory", model, asked, projects=where, limit=3) for asked in made]
+            monkeypatch.setattr(vector_tables, "WHOLE", 50_000)
+            assert [len(hits) for hits in few] == [3] * 60
+            same = sum(
+                len({row[0] for row in one} & {row[0] for row in other}) for one, other in zip(whole, few, strict=True)
+            )
+            assert same >= 0.95 * 180, same
+            assert [hits[0][3] for hits in few] == [hits[0][3] for hits in whole], "a vector is the nearest to itself"
+
+    store.write(story)
+
+
+def test_a_vectors_signs_are_one_bit_for_each_number_above_zero() -> None:
+    assert vector_tables.signs(bytes([1, 0, 127, 128, 255, 0, 0, 5, 9])) == bytes([0b10000101, 0b1])

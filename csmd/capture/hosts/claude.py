@@ -46,7 +46,10 @@ INJECTING: dict[EventName, str] = {
     "session_start": "SessionStart",
     "prompt": "UserPromptSubmit",
     "tool_failure": "PostToolUseFailure",
+    "pre_compact": "PreCompact",
 }
+#: Of these plain text is read: what PreCompact prints stands behind the summariser's own instructions (1.10).
+PLAIN: frozenset[EventName] = frozenset({"pre_compact"})
 #: Longest answer in UTF-16 units: the host cuts at 10,000 (facts: claude-code 1.7).
 ANSWER_LIMIT_UNITS = 9_000
 
@@ -163,6 +166,8 @@ def answer(name: EventName, text: str) -> bytes:
     """What the hook prints so that the assistant reads `text`; b"" for nothing."""
     if not text or name not in INJECTING:
         return b""
+    if name in PLAIN:
+        return text.encode("utf-8", "replace") + b"\n"
     return wire.dumps({"hookSpecificOutput": {"hookEventName": INJECTING[name], "additionalContext": text}}).encode()
 
 

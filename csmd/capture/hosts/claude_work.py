@@ -12,16 +12,19 @@ from typing import Any, Literal, NamedTuple
 from csmd import wire
 from csmd.errors import BadInput
 
-DeedKind = Literal["run", "change", "todo", "task", "task_state", "plan", "ask"]
+DeedKind = Literal["run", "change", "look", "todo", "task", "task_state", "plan", "ask"]
+#: How far an entry of a to-do list is; "" where a call does not say.
+Progress = Literal["done", "doing", "open", ""]
 Result = Literal["passed", "failed", "rejected"]
 
-#: Tools that do something, what kind of thing, and the field that says to what.
+#: Tools that do something or look at a file, what kind of thing, and the field that says to what.
 DEEDS: dict[str, tuple[DeedKind, str]] = {
     "Bash": ("run", "command"),
     "Edit": ("change", "file_path"),
     "Write": ("change", "file_path"),
     "MultiEdit": ("change", "file_path"),
     "NotebookEdit": ("change", "notebook_path"),
+    "Read": ("look", "file_path"),
     "TodoWrite": ("todo", "todos"),
     "TaskCreate": ("task", "subject"),
     "TaskUpdate": ("task_state", "taskId"),
@@ -42,23 +45,23 @@ DONE = ("completed", "deleted", "cancelled")
 
 
 class Deed(NamedTuple):
-    """One call: what it did to what; `items` are the entries of a to-do list, each with whether it is done."""
+    """One call: what it did to what; `items` are the entries of a to-do list, each with how far it is."""
 
     kind: DeedKind
     subject: str
-    items: tuple[tuple[str, bool], ...] = ()
+    items: tuple[tuple[str, Progress], ...] = ()
 
 
 def deed(tool: str, given: str) -> Deed | None:
-    """What a call did, by its tool and its stored input; None for one that only looks."""
+    """What a call did, by its tool and its stored input; None for one that nobody counts."""
     if tool not in DEEDS:
         return None
     kind, name = DEEDS[tool]
     if kind == "todo":
         return Deed(kind, "", _entries(given))
     if kind == "task_state":
-        return Deed(kind, _field(given, name), (("", _field(given, "status") in DONE),))
-    subject = _field(given, name)
+        return Deed(kind, field(given, name), (("", _progress(field(given, "status"))),))
+    subject = field(given, name)
     return Deed(kind, subject) if subject else None
 
 
@@ -90,7 +93,7 @@ def is_continued(summary: str) -> bool:
     return bool(_CONTINUED.match(summary))
 
 
-def _field(given: str, name: str) -> str:
+def field(given: str, name: str) -> str:
     """A string field of a stored input, also of one that was cut."""
     found = re.search(rf'"{name}":"((?:[^"\\\n]|\\.)*)', given)
     if not found:
@@ -103,14 +106,21 @@ def _field(given: str, name: str) -> str:
     return str(value)
 
 
-def _entries(given: str) -> tuple[tuple[str, bool], ...]:
+def _progress(status: str) -> Progress:
+    """How far an entry is, by the host's word for it."""
+    if status in DONE:
+        return "done"
+    return "doing" if status == "in_progress" else "open" if status else ""
+
+
+def _entries(given: str) -> tuple[tuple[str, Progress], ...]:
     try:
         value: Any = wire.loads(given)
     except BadInput:
         return ()
     todos = value.get("todos") if isinstance(value, dict) else None
     return tuple(
-        (todo["content"], todo.get("status") in DONE)
+        (todo["content"], _progress(str(todo.get("status") or "pending")))
         for todo in (todos if isinstance(todos, list) else ())
         if isinstance(todo, dict) and isinstance(todo.get("content"), str)
     )

@@ -9,9 +9,11 @@ from pathlib import PurePath
 from typing import TYPE_CHECKING, Any
 
 from csmd import text
+from csmd.capture.hosts import claude_windows
 from csmd.daemon.now import now_iso
 from csmd.daemon.tool import PLACE, REQUIRED, Params, Tool, places
 from csmd.errors import BadInput
+from csmd.recall import bracket
 from csmd.store import context, stream
 from csmd.store.sqlite import Rows
 from csmd.store.stream import Happening
@@ -78,29 +80,37 @@ def _item(one: Happening) -> dict[str, Any]:
 
 def _line(tools: Tools, rows: Rows, params: Params) -> dict[str, Any]:
     memories, tokens = context.injected(rows, params["id"])
+    model, used = context.filled(rows, params["id"])
+    window = claude_windows.window(model, used)
     return {
         "memories": memories,
         "tokens": tokens,
+        "bracket": bracket.of(used, window),
         "line": line(
             memories,
             tokens,
             is_recording=not (tools.store.refuses or tools.store.refusing),
             is_paused=tools.steward.pauses().current(now_iso()) is not None,
+            filled=filled(used, window),
         ),
     }
 
 
-def line(memories: int, tokens: int, *, is_recording: bool, is_paused: bool = False) -> str:
-    """What stands below a session, "" for nothing: what it was told, or why csmd does not work for it."""
+def filled(used: int, window: int) -> str:
+    """How full a context is, in words; "" while that is nothing to look at."""
+    found = bracket.of(used, window)
+    return "" if found == "FRESH" else f"context {used * 100 // window} % ({found})"
+
+
+def line(memories: int, tokens: int, *, is_recording: bool, is_paused: bool = False, filled: str = "") -> str:
+    """What stands below a session, "" for nothing: what it was told and how full it is, or why csmd does not work for it."""
     if not is_recording:
         return "csmd: not recording"
     if is_paused:
         return "csmd: paused"
-    if not memories:
-        return ""
-    return (
-        f"csmd: {memories} {'memory' if memories == 1 else 'memories'}, {tokens} {'token' if tokens == 1 else 'tokens'}"
-    )
+    said = [text.amount(memories, "memory"), text.amount(tokens, "token")] if memories else []
+    said += [filled] if filled else []
+    return f"csmd: {', '.join(said)}" if said else ""
 
 
 TOOLS: dict[str, Tool] = {

@@ -22,7 +22,7 @@ from csmd.distill.units import MAX_CHARACTERS
 from csmd.errors import BadInput, CsmdError
 from csmd.model import Brief, Hit, Memory, Provenance, Statement
 from csmd.recall import stage as recall
-from csmd.recall import stage_brief, stage_file, stage_prompt, stage_search
+from csmd.recall import stage_advisory, stage_brief, stage_checkpoint, stage_file, stage_prompt, stage_search
 from csmd.store import counts, memories, projects
 from csmd.store.sqlite import Rows
 
@@ -35,8 +35,8 @@ _REDACTED = re.compile(r"\[redacted:[a-z-]+\]")
 
 
 def _search(tools: Tools, rows: Rows, params: Params) -> dict[str, Any]:
-    if params["kind"] not in ("all", "memory", "turn"):
-        raise BadInput(f"kind is memory, turn or all, not {params['kind']!r}")
+    if params["kind"] not in ("all", "memory", "turn", "session"):
+        raise BadInput(f"kind is memory, turn, session or all, not {params['kind']!r}")
     hits, degraded = stage_search.find(
         rows,
         params["query"],
@@ -119,7 +119,7 @@ def one(rows: Rows, ident: str, *, asking: str) -> Memory:
     return memory
 
 
-def _refuse_where_left_out(tools: Tools, params: Params) -> None:
+def refuse_where_left_out(tools: Tools, params: Params) -> None:
     """CsmdError where the user has csmd look away: what a model saves there is no more to be kept than what is said."""
     if tools.steward.pauses().current(now_iso()):
         raise CsmdError("csmd is paused: nothing is kept that no person states", hint="`csmd resume` in a terminal")
@@ -144,7 +144,7 @@ def worded(said: str) -> str:
 def _remember(tools: Tools, rows: Rows, params: Params) -> dict[str, Any]:
     body = worded(params["text"])
     if not params["by_person"]:
-        _refuse_where_left_out(tools, params)
+        refuse_where_left_out(tools, params)
     by_person = params["by_person"]
     found = classify(body, kind="user")
     statement = Statement(
@@ -211,11 +211,16 @@ def _forget(tools: Tools, rows: Rows, params: Params) -> dict[str, Any]:
 
 
 def _brief(tools: Tools, rows: Rows, params: Params) -> dict[str, Any]:
+    settings = tools.config.settings
+    seen = recall.asked(rows, params["project"] or "/", asking=params[ASKING]) or [0]
+    goals = stage_checkpoint.goals_block(rows, seen, "")
     made = stage_brief.session_brief(
         rows,
-        places=recall.asked(rows, params["project"] or "/", asking=params[ASKING]) or [0],
+        places=seen,
         session_id="",
-        max_tokens=tools.config.settings.brief_max_tokens,
+        max_tokens=settings.brief_max_tokens,
+        goals=goals.notes if goals else (),
+        blocks=stage_advisory.blocks(rows, places=seen) if settings.stages_advisory else (),
     )
     return brief_json(tools, made)
 

@@ -8,8 +8,8 @@ from csmd import text
 from csmd.daemon.now import iso_before
 from csmd.daemon.tool import ASKING, PLACE, REQUIRED, Params, Tool, places
 from csmd.errors import BadInput
+from csmd.recall import outcome, stage_used
 from csmd.recall import stage as recall
-from csmd.recall import stage_used
 from csmd.store import failures, memories, receipts, search, uses
 from csmd.store.receipts import Item, Receipt
 from csmd.store.sqlite import Rows
@@ -17,6 +17,10 @@ from csmd.store.sqlite import Rows
 if TYPE_CHECKING:
     from csmd.daemon.tools import Tools
 
+#: What is told besides memories, by how its id begins; one of "" is of a checkpoint that was not stored yet.
+BESIDE_MEMORIES = {"": "checkpoint", "k": "checkpoint", "g": "goal"}
+#: Reasons of what a start is told that is no memory, but what a session came to.
+OF_NO_MEMORY = frozenset({outcome.ENDED, outcome.LEFT})
 MOST, MOST_LISTED = 100, 1000
 WEEK_S = 7 * 86_400
 #: What a thing's state says where its text is not told.
@@ -112,17 +116,20 @@ def _shown(
 
 def _item(rows: Rows, item: Item, seen: list[int] | None, marks: tuple[str, ...]) -> dict[str, Any]:
     """One thing that was told, why, and whether it was used."""
-    found = thing(rows, item.id, seen)
-    shown = list(marks) if item.used and found["state"] not in UNSEEN else []
+    found = thing(rows, item.id, seen, reason=item.reason)
     return {
         "id": item.id, "score": item.score, "reason": item.reason, "used": item.used, "used_by": item.used_by,
-        "marks": shown, **found,
+        "marks": list(marks) if item.used and found["text"] else [], **found,
     }  # fmt: skip
 
 
-def thing(rows: Rows, ident: str, seen: list[int] | None) -> dict[str, Any]:
+def thing(rows: Rows, ident: str, seen: list[int] | None, *, reason: str = "") -> dict[str, Any]:
     """What can be told, as it is now; `state` is gone when it was forgotten since, hidden behind a wall."""
+    if ident[:1] in BESIDE_MEMORIES:
+        return {"state": BESIDE_MEMORIES[ident[:1]], "text": ""}
     memory = memories.by_id(rows, ident)
+    if memory is None and reason in OF_NO_MEMORY:
+        return {"state": "session", "text": ""}
     if memory is None:
         return _no_memory(rows, ident, seen)
     if seen is not None and memory.project_seq not in seen:
@@ -160,6 +167,8 @@ def _get(tools: Tools, rows: Rows, params: Params) -> dict[str, Any]:
     """The whole text of what was shown cut: of a memory, an error, a turn, or all that one injection told."""
     ident, seen = params["id"].strip(), recall.seen(rows, asking=params[ASKING])
     found = thing(rows, ident, seen) if ident else {"state": "gone"}
+    if found["state"] in BESIDE_MEMORIES.values():
+        raise BadInput(f"{ident!r} is a {found['state']}", hint=f"`csmd {found['state']} show {ident}` shows it whole")
     if found["state"] not in UNSEEN:
         return {"id": ident, "items": [{"id": ident, **found}]}
     told = _only(receipts.like(rows, ident), ident, lambda one: one.id) if ident else []

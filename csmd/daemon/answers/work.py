@@ -49,7 +49,7 @@ def _look_at_job(tools: Tools, rows: None, params: Params) -> dict[str, Any]:
 def _model_add(tools: Tools, rows: Rows, params: Params) -> dict[str, Any]:
     source = Path(params["path"])
     models.check_model_dir(source)
-    return _job(tools, Job(id=secrets.token_hex(8), kind="model", path=str(source)))
+    return _job(tools, Job(id=secrets.token_hex(8), kind="model", path=str(source), order={"name": params["name"]}))
 
 
 TOOLS: dict[str, Tool] = {
@@ -65,6 +65,7 @@ TOOLS: dict[str, Tool] = {
         summary="How far a job is", mutates=False, run=_look_at_job, parameters={"id": (str, REQUIRED)}, lane=None
     ),
     "csm_model_add": Tool(
-        summary="Install an embedding model from a folder; gives a job", mutates=True, run=_model_add, parameters={"path": (str, REQUIRED)}
+        summary="Install an embedding model from a folder, `name` where it is not the configuration's; gives a job",
+        mutates=True, run=_model_add, parameters={"path": (str, REQUIRED), "name": (str, "")},
     ),
 }  # fmt: skip

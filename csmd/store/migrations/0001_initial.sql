@@ -540,48 +540,64 @@ create table embed_again (
   primary key (kind, row_seq, model_seq)
 ) without rowid;
 
--- External content over a view: only what people search for is indexed.
-create view turn_text as select seq, text from turns where searchable = 1;
+-- One bit for each number of a vector: what a large store is looked through by before vectors are compared whole.
+create table vector_codes (
+  model_seq integer not null,
+  kind text not null,
+  project_seq integer not null,
+  seq integer not null,
+  code blob not null,
+  primary key (model_seq, kind, project_seq, seq)
+) without rowid;
+
+-- External content over views: what is indexed of a text is its words and the terms derived from them and from its
+-- time (csmd/terms.py). A change of what is derived needs a migration that rebuilds these four indexes.
+-- Of turns only what people search for is indexed.
+create view turn_text as select seq, csmd_indexed(text, at) as text from turns where searchable = 1;
 create virtual table turns_fts using fts5 (
   text, content = 'turn_text', content_rowid = 'seq', tokenize = 'porter unicode61 remove_diacritics 2'
 );
 create trigger turns_fts_insert after insert on turns when new.searchable = 1 begin
-  insert into turns_fts (rowid, text) values (new.seq, new.text);
+  insert into turns_fts (rowid, text) values (new.seq, csmd_indexed(new.text, new.at));
 end;
 create trigger turns_fts_delete after delete on turns when old.searchable = 1 begin
-  insert into turns_fts (turns_fts, rowid, text) values ('delete', old.seq, old.text);
+  insert into turns_fts (turns_fts, rowid, text) values ('delete', old.seq, csmd_indexed(old.text, old.at));
 end;
-create trigger turns_fts_update after update of text, searchable on turns begin
-  insert into turns_fts (turns_fts, rowid, text) select 'delete', old.seq, old.text where old.searchable = 1;
-  insert into turns_fts (rowid, text) select new.seq, new.text where new.searchable = 1;
+create trigger turns_fts_update after update of text, searchable, at on turns begin
+  insert into turns_fts (turns_fts, rowid, text)
+    select 'delete', old.seq, csmd_indexed(old.text, old.at) where old.searchable = 1;
+  insert into turns_fts (rowid, text) select new.seq, csmd_indexed(new.text, new.at) where new.searchable = 1;
 end;
 
+create view memory_text as select seq, csmd_indexed(text, created_at) as text from memories;
 create virtual table memories_fts using fts5 (
-  text, content = 'memories', content_rowid = 'seq', tokenize = 'porter unicode61 remove_diacritics 2'
+  text, content = 'memory_text', content_rowid = 'seq', tokenize = 'porter unicode61 remove_diacritics 2'
 );
 create trigger memories_fts_insert after insert on memories begin
-  insert into memories_fts (rowid, text) values (new.seq, new.text);
+  insert into memories_fts (rowid, text) values (new.seq, csmd_indexed(new.text, new.created_at));
 end;
 create trigger memories_fts_delete after delete on memories begin
-  insert into memories_fts (memories_fts, rowid, text) values ('delete', old.seq, old.text);
+  insert into memories_fts (memories_fts, rowid, text) values ('delete', old.seq, csmd_indexed(old.text, old.created_at));
 end;
-create trigger memories_fts_update after update of text on memories begin
-  insert into memories_fts (memories_fts, rowid, text) values ('delete', old.seq, old.text);
-  insert into memories_fts (rowid, text) values (new.seq, new.text);
+create trigger memories_fts_update after update of text, created_at on memories begin
+  insert into memories_fts (memories_fts, rowid, text) values ('delete', old.seq, csmd_indexed(old.text, old.created_at));
+  insert into memories_fts (rowid, text) values (new.seq, csmd_indexed(new.text, new.created_at));
 end;
 
+-- The fingerprint too: who has it from `csmd errors` finds what explains it.
+create view symptom_text as select seq, csmd_indexed(text || ' ' || fingerprint, at) as text from symptoms;
 create virtual table symptoms_fts using fts5 (
-  text, content = 'symptoms', content_rowid = 'seq', tokenize = 'porter unicode61 remove_diacritics 2'
+  text, content = 'symptom_text', content_rowid = 'seq', tokenize = 'porter unicode61 remove_diacritics 2'
 );
 create trigger symptoms_fts_insert after insert on symptoms begin
-  insert into symptoms_fts (rowid, text) values (new.seq, new.text);
+  insert into symptoms_fts (rowid, text) values (new.seq, csmd_indexed(new.text || ' ' || new.fingerprint, new.at));
 end;
 create trigger symptoms_fts_delete after delete on symptoms begin
-  insert into symptoms_fts (symptoms_fts, rowid, text) values ('delete', old.seq, old.text);
+  insert into symptoms_fts (symptoms_fts, rowid, text) values ('delete', old.seq, csmd_indexed(old.text || ' ' || old.fingerprint, old.at));
 end;
-create trigger symptoms_fts_update after update of text on symptoms begin
-  insert into symptoms_fts (symptoms_fts, rowid, text) values ('delete', old.seq, old.text);
-  insert into symptoms_fts (rowid, text) values (new.seq, new.text);
+create trigger symptoms_fts_update after update of text, fingerprint, at on symptoms begin
+  insert into symptoms_fts (symptoms_fts, rowid, text) values ('delete', old.seq, csmd_indexed(old.text || ' ' || old.fingerprint, old.at));
+  insert into symptoms_fts (rowid, text) values (new.seq, csmd_indexed(new.text || ' ' || new.fingerprint, new.at));
 end;
 
 create trigger belief_changes_delete after delete on memories begin
@@ -650,18 +666,19 @@ create table digest_items (
 );
 create index digest_items_by_digest on digest_items (digest_seq, kind);
 
+create view digest_text as select seq, csmd_indexed(text, at) as text from digests;
 create virtual table digests_fts using fts5 (
-  text, content = 'digests', content_rowid = 'seq', tokenize = 'porter unicode61 remove_diacritics 2'
+  text, content = 'digest_text', content_rowid = 'seq', tokenize = 'porter unicode61 remove_diacritics 2'
 );
 create trigger digests_fts_insert after insert on digests begin
-  insert into digests_fts (rowid, text) values (new.seq, new.text);
+  insert into digests_fts (rowid, text) values (new.seq, csmd_indexed(new.text, new.at));
 end;
 create trigger digests_fts_delete after delete on digests begin
-  insert into digests_fts (digests_fts, rowid, text) values ('delete', old.seq, old.text);
+  insert into digests_fts (digests_fts, rowid, text) values ('delete', old.seq, csmd_indexed(old.text, old.at));
 end;
-create trigger digests_fts_update after update of text on digests begin
-  insert into digests_fts (digests_fts, rowid, text) values ('delete', old.seq, old.text);
-  insert into digests_fts (rowid, text) values (new.seq, new.text);
+create trigger digests_fts_update after update of text, at on digests begin
+  insert into digests_fts (digests_fts, rowid, text) values ('delete', old.seq, csmd_indexed(old.text, old.at));
+  insert into digests_fts (rowid, text) values (new.seq, csmd_indexed(new.text, new.at));
 end;
 
 -- How a session builds on an earlier one; from_seq is 0 where that was not captured (a gap).
@@ -702,3 +719,68 @@ create table self_continuity (
   since text not null,
   until text not null
 );
+
+-- What a session stood at, before a compaction or when somebody asked for it; its words are copies of its turns'.
+create table checkpoints (
+  seq integer primary key autoincrement,
+  id text not null unique,
+  session_seq integer not null references sessions (seq),
+  -- compaction, or asked for by a person or an assistant.
+  why text not null,
+  -- The turn with the summary of its compaction; '' for none, or while it was not read.
+  summary_uuid text not null default '',
+  -- When a hook or somebody asked for it; '' where only the transcript told of the compaction.
+  asked_at text not null default '',
+  -- How far it goes: the last turn's place and time.
+  upto integer not null,
+  at text not null,
+  -- Turns and distilled turns of its session when it was made, while more may come that belongs to it; '' when whole.
+  awaits text not null default '',
+  note text not null default '',
+  -- When somebody asked that the next session be told it, and which ('' for the next of its project).
+  restored_at text not null default '',
+  restored_for text not null default ''
+);
+create index checkpoints_by_session on checkpoints (session_seq, at);
+create index checkpoints_awaiting on checkpoints (awaits) where awaits <> '';
+create index checkpoints_restored on checkpoints (restored_at) where restored_at <> '';
+create table checkpoint_items (
+  seq integer primary key autoincrement,
+  checkpoint_seq integer not null references checkpoints (seq) on delete cascade,
+  kind text not null,
+  text text not null,
+  uuid text not null,
+  state text not null,
+  amount integer not null
+);
+create index checkpoint_items_by_checkpoint on checkpoint_items (checkpoint_seq);
+create index checkpoint_items_by_uuid on checkpoint_items (uuid);
+-- The last turns before it as they were stored: here they outlive the dropping of tool output.
+create table checkpoint_raw_captures (
+  seq integer primary key autoincrement,
+  checkpoint_seq integer not null references checkpoints (seq) on delete cascade,
+  uuid text not null,
+  kind text not null,
+  tool text not null,
+  at text not null,
+  text text not null
+);
+create index checkpoint_raw_captures_by_checkpoint on checkpoint_raw_captures (checkpoint_seq);
+create index checkpoint_raw_captures_by_uuid on checkpoint_raw_captures (uuid);
+-- Summaries are few among the turns, and each tells of a compaction.
+create index turns_of_summaries on turns (seq) where kind = 'summary';
+
+-- What a person, or an assistant, said a project or one session (session_id) is for; `origin_seq` as in memories.
+create table goals (
+  seq integer primary key autoincrement,
+  id text not null unique,
+  project_seq integer not null references projects (seq),
+  origin_seq integer not null default 0,
+  session_id text not null default '',
+  text text not null,
+  authority text not null,
+  created_at text not null,
+  done_at text not null default ''
+);
+create index goals_by_project on goals (project_seq, done_at);
+create index goals_by_session on goals (session_id);

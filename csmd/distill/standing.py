@@ -1,0 +1,108 @@
+"""What a unit leans on: a table of forms that nobody can follow later, or that hold for the moment only; pure.
+
+A sentence may be prose and still say nothing to a colleague who was not there: it points at a list on somebody's
+screen, asks what only the moment answers, offers what nobody decided, tells what was edited and not why, or begins in
+the middle of something. A unit that leans is no statement, however it is weighed, and what stands in for it must be
+worth more (extract.py). A case that goes wrong is mended in the table. Gaps in the patterns are bounded.
+"""
+
+from __future__ import annotations
+
+import re
+
+from csmd.distill.refused import Speaker
+
+
+def _re(pattern: str) -> re.Pattern[str]:
+    return re.compile(pattern, re.IGNORECASE)
+
+
+#: What is counted off, shown or pasted somewhere.
+_SHOWN = (
+    r"(?:options?|points?|items?|findings?|scenarios?|approach(?:es)?|alternatives?|suggestions?|questions?|comments?"
+    r"|proposals?|ideas?|steps?|sections?|paragraphs?|screenshots?|lists?|drafts?|reviews?|feedback|outputs?|diffs?)"
+)
+#: What tells the reason of what was done, or what follows from it.
+_REASON = _re(
+    r"\b(?:because|since|so that|so (?:it|they|the|we|you|users?|that)\b|otherwise|instead of|rather than|in order to|due to"
+    r"|to (?:avoid|prevent|ensure|make|keep|allow|match|support|preserve|handle)|which (?:means|meant|caused|was|is)"
+    r"|would (?:have|be|break|fail)|no longer|bug|fix(?:es)? for|caused|always|never|only|must|risks?|needs?|behaviou?r|when|follow\w*|matches|helps?)\b"
+)
+_EDITED = (
+    r"(?:added|updated|removed|deleted|renamed|moved|extracted|replaced|changed|simplified|refactored|consolidated"
+    r"|fixed|created|reduced|eliminated|modified|adjusted|converted|introduced|dropped|merged|wired|cleaned)"
+)
+#: Short words that open a sentence and say nothing of its subject.
+_OPENS = r"^\W{0,3}(?:(?:ok|okay|and|so|but|also|now|then|hmm|yes|no|alright),? ){0,2}"
+
+#: (what it is, first letters of whom it holds for, pattern): a unit that any matches leans.
+# fmt: off
+LEANS: tuple[tuple[str, str, re.Pattern[str]], ...] = (
+    # What is pointed at is not there later.
+    ("unseen list", "u", _re(
+        rf"\b(?:for|with|about|on|to|do|take|like|of) (?:the )?(?:option|scenario|point|item|issue|question|step|finding) "
+        rf"(?:#?\d{{1,2}}|[A-D])\b|\b(?:the|these|those|this|that|your) (?:\w+ )?{_SHOWN} (?:above|below|before|earlier|from"
+        rf" (?:above|before))\b|\b(?:these|those|all the) (?:\w+ )?{_SHOWN}\b|\blogic in \d\b")),
+    ("unseen list", "a", _re(rf"\b(?:these|those) (?:\w+ )?{_SHOWN}\b|\boption (?:\d|[a-d])\b.{{1,300}}\boption (?:\d|[a-d])\b")),
+    ("goes back", "u", _re(rf"{_OPENS}(?:going )?back to\b|^\W{{0,3}}(?:regarding|about) (?:the|this|that|your)\b")),
+    ("unseen text", "u", _re(
+        r"\b(?:in|to|of|from|into) (?:this|that) (?:section|paragraph|sentence|part|list|document|summary|text|message|draft|plan)\b"
+        r"|\b(?:still )?reads? (?:like|as|for)\b|\bchange (?:it|this|that) to\b|\bbring (?:it|this|that)(?: part)? back\b"
+        r"|\b(?:this|it) is now (?:repeated|duplicated)\b|\bthose (?:funcs?|functions?|methods?|files?|tests?|places?|lines?)\b")),
+    ("unseen list", "u", _re(r"\byour (?:proposed|suggested|last|previous|first|second|third|other) \w+")),
+    ("printed", "u", _re(r"^[\w.-]{2,40}@[\w.-]{2,60}[ :]+[~/(]|[⎿❯]|\bUsage: \w+ ")),
+    # What only the moment answers.
+    ("asks", "u", _re(
+        r"\bis (?:this|it|that) (?:then )?really an? (?:issue|problem|concern)\b|^\W{0,3}(?:can|could) you (?:please |also )?(?:check|verify|see)\b[^:]{3,200}\?"
+        r" (?:because|since|i|it)\b")),
+    ("asks", "u", _re(
+        r"(?:^|[.!?;,] )(?:(?:and|so|but|also|ok),? )?(?:can|could|would) you (?:(?:please|also|maybe|just|now|again|quickly) ){0,2}"
+        r"(?:check|look|take a look|see|find|figure|explain|compare|review|investigate|verify|summari[sz]e|propose|suggest|describe"
+        r"|help|tell|show|confirm|write|identify)\b[^?]{0,250}\?\W*$")),
+    ("asks", "u", _re(
+        rf"{_OPENS}(?:is|are|was|were|do|does|did|has|have|will|would|isn['’]t|aren['’]t|doesn['’]t|don['’]t|didn['’]t|wasn['’]t|should)"
+        r" (?:it|this|that|they|these|those|there|we|you|i|the)\b[^.?]{0,200}\?(?: [^.]{0,150}\?)?\W*$")),
+    ("asks", "u", _re(
+        r"\b(?:is|are) (?:this|that|it|there) (?:then )?(?:really |actually )?(?:a|an|any|some|possible|easy)\b[^.?]{0,150}\?\W*$"
+        r"|,? (?:or|right|correct|no)\?\W*$|\bultrathink\b|\b(?:i['’]?m |i am |so )?wondering\b[^.]{0,250}$"
+        r"|\bwhat happens\b[^?]{0,100}\?\W*$|\b(?:any|some) (?:other )?(?:ideas?|alternatives?|suggestions?)\b[^.?]{0,60}\?")),
+    ("moment", "u", _re(
+        rf"{_OPENS}(?:let['’]?s|we (?:can|should)) (?:pause|stop|summari[sz]e|continue|wait|start|see|take)\b|^\W{{0,3}}(?:stop|wait|pause|hold on)\b"
+        r"|\b(?:so far|tomorrow|for a second|this time|last time|yesterday)\b|^\W{0,3}i (?:just|was able to)\b")),
+    ("proposes", "a", _re(
+        r"\bwe (?:should probably|could also|can also|might want)\b|\b(?:question|suggestions?|proposal|recommendation): |\bcould be (?:integrated"
+        r"|improved|extracted|simplified|moved)\b|^\W{0,3}(?:optional|minor)\b|\bminor (?:cleanup|potential|issue|nit)\b|\boverall risk\b")),
+    ("muses", "u", _re(r"\blet['’]?s (?:just )?(?:say|assume|imagine)\b|^\W{0,3}(?:can|could) you help me\b|\bcan you (?:check|look|try) again\b")),
+    # What was done to files, and not why.
+    ("examples", "a", _re(
+        r"^\W{0,3}(?:for example|validations?|actions?|permissions?|example|scenario|usage|locations?|files?|sources?|location|hook names|key (?:files?|functions?|differences|changes)|currently|notice|assessment"
+        r"|the commit message|command registration|constants|file changes)\b[^.]{0,40}:")),
+    ("tests", "a", _re(
+        r"\b(?:the|this|each|both|all|new|existing) (?:\w+ ){0,2}(?:tests?|test cases?|subtests?)\b.{0,60}\b(?:verif\w+|covers?|ensures?|asserts?|now"
+        r" (?:passes|uses|checks)|caught|catch\w*)\b|\bhelper functions?: |\btests? (?:updated|added|pass\w*)\b|\bto keep the test\b")),
+)
+# fmt: on
+
+_FIRST_EDIT = _re(rf"^\W{{0,3}}(?:[^.;:]{{2,120}}: )?(?:i(?:['’]ve| have)? (?:also |now )?)?{_EDITED}\b")
+_EDITS = _re(rf"(?:^|; |: |\. |\) - |`? - ){_EDITED}\b")
+#: The items of a list that orders steps: each begins with what to do.
+_STEP = _re(
+    r"^\W{0,3}(?:add|build|call|change|check|commit|compare|configure|convert|copy|create|delete|detect|document|export|extract|fetch|handle|import"
+    r"|initiali[sz]e|insert|keep|load|make|merge|modify|move|override|parse|print|push|read|refactor|remove|rename|replace|return|run|save|search"
+    r"|set|skip|store|update|use|validate|verify|wrap|write)s?\b"
+)
+
+
+def leaning(said: str, speaker: Speaker) -> str:
+    """What makes a unit of what `speaker` said lean on something unseen; "" for one that stands by itself."""
+    for name, speakers, pattern in LEANS:
+        if speaker[0] in speakers and pattern.search(said):
+            return name
+    if speaker == "assistant":
+        edits = _FIRST_EDIT.match(said)
+        if (edits or len(_EDITS.findall(said)) > 1) and not _REASON.search(said):
+            return "edits"
+        rows = said.split("; ")
+        if len(rows) > 1 and all(_STEP.match(row) for row in rows[:2]):
+            return "steps"
+    return ""

@@ -1,0 +1,92 @@
+"""What of a memory has a place where nobody asked: its sentences that tell something; pure.
+
+A memory is told in its speaker's words. A question, an errand and a report of what was just done were said to somebody
+who was there: where a session begins they read like orders, or like nothing. They stay behind what search and a
+matching prompt find; what is left of a memory without them is told, or nothing.
+"""
+
+from __future__ import annotations
+
+import re
+from functools import lru_cache
+
+from csmd import text
+from csmd.model import Memory
+
+#: Fewer content words than this tell nothing.
+LEAST_WORDS = 4
+#: What may stand before the word that counts.
+_LEAD = r"^\W*(?:(?:ok|okay|so|and|also|now|then|but|yes|yeah|no|well|please|hmm|right|alright|just|maybe)\b\W*){0,4}"
+_ASKS = re.compile(
+    r"\?[\"'”’)*_\]`]*\W*$"
+    rf"|{_LEAD}(?:(?:can|could|would|will|should|shall|may|might)(?:n['’]t)? (?:you|we|i)|why|how come|do you|are you|did you)\b"
+    r"|\b(?:can|could|would|will) you (?!not\b)\w+|\bi(?:['’]d| would) like (?:you |us )?to (?:update|add|change|have you)\b",
+    re.IGNORECASE,
+)
+#: Work for the moment: the verb that somebody begins with, unless the sentence says when it always holds.
+_ERRAND = re.compile(
+    rf"{_LEAD}(?:consider|let['’]?s (?:also |now |first )?(?:add|adjust|check|continue|create|discuss|do|look|make|see|start|try|update|write)"
+    r"|add|adjust|change|check|clean up|commit|continue|create|delete|do|document|ensure|explain|extend|find|fix|give|go|handle|implement"
+    r"|integrate|look|mention|merge|move|push|put|read|remote|remove|rename|replace|revert|review|run|see|set|show|take"
+    r"|tell|try|update|write)\b(?!\w*[:=/])",
+    re.IGNORECASE,
+)
+_STANDS = re.compile(
+    r"\b(?:always|never|every|each|whenever|any|before|after|prefer|unless|only (?:when|if|after))\b",
+    re.IGNORECASE,
+)
+#: What leans on a sentence that is left out.
+_LEANS = re.compile(
+    r"^\W*(?:like|so|but|and|also|then|or|this|that|it|these|those|they|there|because|which|if so|otherwise|maybe|e\.g)\b",
+    re.IGNORECASE,
+)
+#: Two ways that somebody could go: nothing was decided.
+_UNDECIDED = re.compile(r"\boption (?:\d|[a-c])\b.{0,400}\boption (?:\d|[a-c])\b", re.IGNORECASE)
+#: A mark that a program's output has.
+_PRINTED = re.compile(r"[⎿│├└❯⏺]")
+
+
+def stated(memory: Memory) -> str:
+    """The sentences of a memory that tell something, on one line; "" where none does.
+
+    What a person pinned, and what csmd counted over sessions, is told as it is.
+    """
+    whole = text.squeeze(memory.text)
+    if memory.pinned or memory.origin == "inferred":
+        return whole
+    return _stated(whole)
+
+
+@lru_cache(maxsize=4096)
+def _stated(whole: str) -> str:
+    if _PRINTED.search(whole) or _UNDECIDED.search(whole):
+        return ""
+    kept: list[str] = []
+    is_cut = False
+    for sentence in text.sentences(whole):
+        if not tells(sentence):
+            is_cut = True
+        elif kept or not is_cut or not _LEANS.match(sentence):
+            kept.append(sentence)
+    told = " ".join(kept)
+    return told if len(text.content_words(told)) >= LEAST_WORDS or not is_cut else ""
+
+
+def tells(sentence: str) -> bool:
+    """Whether a sentence is neither a question nor an errand."""
+    if _ASKS.search(sentence):
+        return False
+    return not _ERRAND.match(sentence) or bool(_STANDS.search(sentence))
+
+
+def shortened(said: str, limit: int) -> str:
+    """`said` within `limit` characters: as many whole sentences as fit, where they are at least half of that."""
+    if len(said) <= limit:
+        return said
+    kept = ""
+    for sentence in text.sentences(said):
+        longer = f"{kept} {sentence}".strip()
+        if len(longer) > limit:
+            break
+        kept = longer
+    return kept if len(kept) >= limit // 2 else text.cut(said, limit)

@@ -1,0 +1,74 @@
+"""Session summaries as search results: what was done in a session, by the digest that was made of it.
+
+A digest says in a few lines what its turns say at length, so it may be a better answer to what a session was about, and
+stands below the very turn that answers: it has a share of what a turn of the same rank has, and keeps out of the order
+of its own session's turns.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from csmd import text
+from csmd.errors import DeadlineExceeded
+from csmd.model import Hit
+from csmd.recall import rank
+from csmd.recall.stage_hits import LEXICAL_S
+from csmd.store import search
+from csmd.store.sqlite import Rows
+
+#: What a summary's score counts beside a turn's. Chosen on the labelled questions (docs/benchmarks.md).
+SHARE = 0.3
+#: As many turns are named as what says it.
+SOURCES = 4
+
+
+def find(rows: Rows, terms: Sequence[str], projects: Sequence[int] | None, degraded: list[str]) -> list[Hit]:
+    """The sessions whose summary holds any of `terms`, best first, each once."""
+    try:
+        with rows.within(rows.share(LEXICAL_S)):
+            found = search.text_hits(rows, "session", terms, projects=projects, limit=rank.POOL)
+    except DeadlineExceeded:
+        degraded.append("words: session search stopped at its deadline")
+        return []
+    scores = rank.normalised({int(seq): float(score) for seq, score in found})
+    digests = search.digests_by_seq(rows, list(scores))
+    hits: dict[str, Hit] = {}
+    for seq, score in sorted(scores.items(), key=lambda one: (-one[1], one[0])):
+        digest = digests[seq]
+        if digest.session_id not in hits:
+            hits[digest.session_id] = Hit(
+                id=digest.session_id,
+                kind="session",
+                text=text.passage(digest.text, list(terms), limit=rank.PASSAGE_CHARACTERS),
+                score=SHARE * score,
+                project=digest.project,
+                session_id=digest.session_id,
+                source_uuids=_sources(digest, terms),
+                at=digest.at,
+                factors={"words": round(score, 4), "summary": SHARE},
+            )
+    return list(hits.values())
+
+
+def among(hits: Sequence[Hit], sessions: Sequence[Hit]) -> list[Hit]:
+    """Both as one list: each session before the first of `hits`, which keep their order, that scores less."""
+    merged = list(hits)
+    for session in sessions:
+        before = (at for at, hit in enumerate(merged) if hit.kind != "session" and hit.score < session.score)
+        merged.insert(next(before, len(merged)), session)
+    return merged
+
+
+def _sources(digest: search.DigestRow, terms: Sequence[str]) -> tuple[str, ...]:
+    """The turns of a summary's parts, those that hold most of what was asked first."""
+    asked = {text.stem(term) for term in terms}
+    held = {
+        uuid: max(
+            len(asked & {text.stem(word) for word in text.content_words(said)})
+            for said, of in digest.items
+            if of == uuid
+        )
+        for uuid in dict.fromkeys(uuid for _, uuid in digest.items)
+    }
+    return tuple(sorted(held, key=lambda uuid: -held[uuid])[:SOURCES])

@@ -1,0 +1,144 @@
+"""The vectors themselves, in sqlite-vec's own way; another backend would have a twin of this module.
+
+Each is stored whole, in a table of its model and kind, and by its signs: one bit for each number. Of few vectors all
+are compared whole; of many only those whose signs are the nearest, so that a question does not read all of a large store.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+from csmd.errors import StoreError
+from csmd.store.sqlite import Row, Rows
+
+#: vec0 allocates a whole chunk for each partition: 64 keeps a hundred projects at 10 MB, not 158 (facts: dependencies).
+VECTOR_CHUNK_ROWS = 64
+VECTOR_KINDS = ("turn", "memory")
+#: So many vectors are compared whole: 0.7 s a million. Of more, only those whose signs are the nearest, eight for each
+#: that is asked for: 98 of the true 100 are among them, and the first ten nearly always (docs/benchmarks.md).
+WHOLE, NEAREST_SIGNS = 50_000, 8
+
+
+def vector_table(kind: str, model_seq: int) -> str:
+    """The vec0 table of one model's vectors for turns or memories."""
+    if kind not in VECTOR_KINDS:
+        raise StoreError(f"no vectors are kept for {kind!r}")
+    return f"vec_{kind}_{int(model_seq)}"
+
+
+def create_vector_tables(rows: Rows, model_seq: int, dim: int) -> None:
+    """Makes the tables for a model's vectors; int8, partitioned by project."""
+    for kind in VECTOR_KINDS:
+        rows.run(
+            f"create virtual table if not exists {vector_table(kind, model_seq)} using vec0("
+            f"project_seq integer partition key, embedding int8[{int(dim)}], chunk_size={VECTOR_CHUNK_ROWS})"
+        )
+
+
+def insert_vector(rows: Rows, kind: str, model_seq: int, seq: int, project_seq: int, vector: bytes) -> None:
+    """Stores one vector under its row in `vectors`, and its signs."""
+    rows.run(
+        f"insert into {vector_table(kind, model_seq)} (rowid, project_seq, embedding) "  # noqa: S608
+        "values (:seq, :project, vec_int8(:vector))",
+        seq=seq,
+        project=project_seq,
+        vector=vector,
+    )
+    rows.run(
+        "insert into vector_codes (model_seq, kind, project_seq, seq, code) "
+        "values (:model, :kind, :project, :seq, :code)",
+        model=model_seq,
+        kind=kind,
+        project=project_seq,
+        seq=seq,
+        code=signs(vector),
+    )
+
+
+def signs(vector: bytes) -> bytes:
+    """One bit for each of a vector's signed bytes, 1 above zero."""
+    bits = sum(1 << at for at, number in enumerate(vector) if 0 < number < 128)
+    return bits.to_bytes((len(vector) + 7) // 8, "little")
+
+
+def delete_vectors(rows: Rows, kind: str, model_seq: int, seqs: Sequence[int]) -> None:
+    """Removes vectors by their rows in `vectors`."""
+    table = vector_table(kind, model_seq)
+    for seq in seqs:
+        project = rows.value(f"select project_seq from {table} where rowid = :seq", seq=seq)  # noqa: S608
+        rows.run(
+            "delete from vector_codes where model_seq = :model and kind = :kind and project_seq = :project and seq = :seq",
+            model=model_seq,
+            kind=kind,
+            project=project,
+            seq=seq,
+        )
+        rows.run(f"delete from {table} where rowid = :seq", seq=seq)  # noqa: S608
+
+
+def stored_vectors(rows: Rows, kind: str, model_seq: int) -> dict[int, int]:
+    """The rows in `vectors` that have a vector here, each with the project in whose partition it stands."""
+    table = vector_table(kind, model_seq)
+    return {int(seq): int(project) for seq, project in rows.all(f"select rowid, project_seq from {table}")}  # noqa: S608
+
+
+def stored_signs(rows: Rows, kind: str, model_seq: int) -> set[tuple[int, int]]:
+    """(row in `vectors`, project) of the vectors whose signs are kept."""
+    found = rows.all(
+        "select seq, project_seq from vector_codes where model_seq = :model and kind = :kind",
+        model=model_seq,
+        kind=kind,
+    )
+    return {(int(seq), int(project)) for seq, project in found}
+
+
+def drop_vector_tables(rows: Rows, model_seq: int) -> None:
+    """Removes the tables of a model's vectors."""
+    for kind in VECTOR_KINDS:
+        rows.run(f"drop table if exists {vector_table(kind, model_seq)}")
+    rows.run("delete from vector_codes where model_seq = :model", model=model_seq)
+
+
+def move_vector(rows: Rows, kind: str, model_seq: int, seq: int, project_seq: int) -> None:
+    """Puts one vector into another project's partition."""
+    table = vector_table(kind, model_seq)
+    vector = rows.value(f"select embedding from {table} where rowid = :seq", seq=seq)  # noqa: S608
+    delete_vectors(rows, kind, model_seq, [seq])
+    insert_vector(rows, kind, model_seq, seq, project_seq, vector)
+
+
+def vector_hits(
+    rows: Rows, kind: str, model_seq: int, vector: bytes, *, projects: Sequence[int] | None, limit: int
+) -> list[Row]:
+    """(row seq, start, end, squared distance) of the passages nearest to `vector`; `projects` None is all."""
+    table = vector_table(kind, model_seq)
+    found: list[Row] = []
+    for project in [None] if projects is None else projects:
+        scope = "" if project is None else "and project_seq = :project"
+        values: dict[str, Any] = {} if project is None else {"project": project}
+        near = f"select rowid, distance from {table} where embedding match vec_int8(:vector) and k = :limit {scope}"  # noqa: S608
+        among = f"from vector_codes where model_seq = :model and kind = :kind {scope}"
+        of = {"model": model_seq, "kind": kind, **values}
+        if rows.one(f"select 1 {among} limit 1 offset :whole", whole=WHOLE, **of):
+            signed = rows.all(
+                f"select seq {among} order by vec_distance_hamming(vec_bit(code), vec_bit(:code)), seq limit :most",
+                code=signs(vector),
+                most=NEAREST_SIGNS * limit,
+                **of,
+            )
+            # Row by row: vec0 reads everything to find several.
+            listed = ", ".join(f"({seq})" for (seq,) in signed)
+            near = (
+                f"with listed (seq) as (values {listed}) select v.rowid, vec_distance_l2(v.embedding, vec_int8(:vector)) "  # noqa: S608
+                f"as distance from listed cross join {table} v on v.rowid = listed.seq order by distance limit :limit"
+            )
+            values = {}
+        found += rows.all(
+            f"select v.row_seq, v.start_at, v.end_at, near.distance * near.distance from ({near}) near "  # noqa: S608
+            "join vectors v on v.seq = near.rowid",
+            vector=vector,
+            limit=limit,
+            **values,
+        )
+    return sorted(found, key=lambda row: (row[3], row[0]))[:limit]

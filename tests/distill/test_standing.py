@@ -1,0 +1,118 @@
+"""What leans on what nobody sees later is no statement; what a project's people decide, prefer and find out is one."""
+
+from __future__ import annotations
+
+import pytest
+
+from csmd.distill import extract
+from csmd.distill.refused import Speaker
+from csmd.distill.standing import leaning
+from csmd.distill.telling import told
+from csmd.model import StoredTurn, TurnKind
+
+#: Said in a web shop, in firmware and in data science: what stays true when the session is over.
+KEPT_OF_USERS = (
+    "we always round prices half up per line item, not on the order total, the accountant insists on it",
+    "let's use Stripe payment intents instead of charges, the old API does not support 3-D Secure",
+    "the checkout must work without JavaScript because one of our big customers blocks it",
+    "never write to the EEPROM inside the interrupt handler, it blocks for 3 ms and the watchdog resets the board",
+    "I prefer fixed point over float in the motor loop, the M0 has no FPU",
+    "we decided to keep the bootloader below 16 KB so that both images fit into the flash",
+    "the sensor needs 50 ms after power-on before the first I2C read, otherwise it returns 0xFF",
+    "please always set a random seed in the notebooks, we could not reproduce the churn numbers last quarter",
+    "customer_id is not unique across regions, you have to join on (region, customer_id)",
+    "the warehouse table is partitioned by event_date, a query without a filter on it scans 4 TB",
+    "we will switch the model training from weekly to daily once the feature store is live",
+)
+KEPT_OF_ASSISTANTS = (
+    "The cart lost its items because `SessionStore.save` ran before the cookie was set, so every guest got a new session id.",
+    "The firmware hung because the DMA callback took the lock of the logger, so `log_flush` now runs only in the idle task.",
+    "`merge_asof` drops rows without a match when the keys are not sorted, which is why a third of the orders was missing.",
+)
+CHATTER_OF_USERS = (
+    "can you take a look at the failing build?",
+    "let's go with option 2 for now",
+    "what about the scenario above?",
+    "is this an easy change?",
+    "review the new endpoint and tell me what you think",
+    "write down what we have so far so we can continue tomorrow",
+    "stop, wait a second",
+    "now add a test for this",
+    "change it to the other wording and keep these points as they are",
+    "hmm wondering if there is a better place for this",
+)
+CHATTER_OF_ASSISTANTS = (
+    "Added `price_round` to `cart.py`; Updated `checkout.py` to call it; Removed the old helper",
+    "Option 1: keep the queue in RAM. Option 2: write it to flash.",
+    "You can check with `make flash` whether the board still hangs",
+    "On the order page (via hooks); Before saving the cart",
+    "Add a column `region` to the table; Update the loader; Run the backfill",
+    "I've verified the notebook and everything runs through",
+    "The new tests verify that the cart is emptied after the payment",
+)
+
+
+def chosen(said: str, kind: TurnKind) -> list[str]:
+    turn = StoredTurn(seq=1, uuid="u1", session_id="s", project_seq=1, kind=kind, text=said, at="", ordinal=1)
+    return [one.text for one in extract.statements(turn)]
+
+
+@pytest.mark.parametrize("said", KEPT_OF_USERS)
+def test_what_a_user_of_any_project_lays_down_is_kept(said: str) -> None:
+    assert chosen(said, "user")
+
+
+@pytest.mark.parametrize("said", KEPT_OF_ASSISTANTS)
+def test_what_an_assistant_found_out_with_its_cause_is_kept(said: str) -> None:
+    assert chosen(said, "assistant")
+
+
+@pytest.mark.parametrize(
+    ("said", "kind"),
+    [*((said, "user") for said in CHATTER_OF_USERS), *((said, "assistant") for said in CHATTER_OF_ASSISTANTS)],
+)
+def test_errands_pointers_and_lists_of_edits_are_not_kept(said: str, kind: TurnKind) -> None:
+    assert chosen(said, kind) == []
+
+
+@pytest.mark.parametrize(
+    ("said", "speaker", "what"),
+    [
+        ("for option 5 we should continue on the same branch", "user", "unseen list"),
+        ("still reads as if we start a new branch always", "user", "unseen text"),
+        ("Renamed `a` to `b`; Moved `c`", "assistant", "edits"),
+        ("Renamed `a` to `b` because the old name shadowed a builtin; Moved `c`", "assistant", ""),
+        ("we should be using the strong types instead of strings wherever we can", "user", ""),
+    ],
+)
+def test_what_a_unit_leans_on_is_named(said: str, speaker: Speaker, what: str) -> None:
+    assert leaning(said, speaker) == what
+
+
+@pytest.mark.parametrize(
+    ("said", "left"),
+    [
+        ("the price must include the tax, can you check where that is done?", "the price must include the tax"),
+        ("one more thing, the board needs 5 V", "the board needs 5 V"),
+        ("the loader only reads UTF-8 files, right?", "the loader only reads UTF-8 files"),
+        (
+            "Can you change it? So I don't need to restart the board",
+            "Can you change it? So I don't need to restart the board",
+        ),
+        ("I mean to say that prices are gross", "I mean to say that prices are gross"),
+    ],
+)
+def test_what_only_asks_is_cut_off_its_ends_and_its_sense_stays(said: str, left: str) -> None:
+    assert told(said) == left
+
+
+def test_what_stands_in_for_a_better_unit_that_leans_must_be_worth_more() -> None:
+    good = (
+        "The worker restarts after every deploy, so the cache in `pricing.py` is cold for a minute and `quote` is slow."
+    )
+    better = (
+        "These options for `pricing.py` differ because `quote` reads the cache that the worker fills, so that"
+        " a restart of the worker clears only one of them and the other still returns stale prices for a minute."
+    )
+    assert leaning(better, "assistant") and chosen(good, "assistant")
+    assert chosen(f"{better}\n\n{good}", "assistant") == []

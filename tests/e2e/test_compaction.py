@@ -1,0 +1,59 @@
+"""A compaction on the real client is survived: the next request carries what the session stood at, and once."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+import pytest
+from e2e import client, scripted_api
+from machine import eventually
+
+if TYPE_CHECKING:
+    from e2e.conftest import Claude, Csmd, Sandbox
+
+pytestmark = pytest.mark.e2e
+
+NEW, _ = client.VERSIONS
+PROMPT = "Please fix the date parser in dates.py, it loses the time zone of naive strings."
+GOAL = "Ship the date parser with time zones"
+#: The client compacts when a message was made from more tokens than this.
+OPTIONS = ("--model", "claude-sonnet-4-5", "--autocompact", "100000")
+
+
+@pytest.mark.parametrize("claude_build", [NEW], indirect=True)
+def test_after_a_compaction_the_next_request_carries_what_the_session_stood_at(
+    claude: Claude, csmd: Csmd, sandbox: Sandbox
+) -> None:
+    csmd("install")
+    gate = sandbox.path / "gate"
+    command = {"command": "make check", "description": "Check"}
+    running = claude.start(
+        PROMPT,
+        {"text": "I will run the checks first.", "tool": "Bash", "input": command},
+        {"text": "Once more.", "tool": "Bash", "input": command, "context": 195_000},
+        {"text": f"<analysis>x</analysis>\n<summary>\nAsked: {PROMPT}\n</summary>", "hold": str(gate)},
+        "It goes on.",
+        options=OPTIONS,
+    )
+    running.wait_for_request(3)  # the summary: PreCompact has been answered
+    (begun,) = eventually(lambda: csmd("checkpoint", "list", "--json")["checkpoints"])
+    csmd("goal", "set", GOAL, "--session", begun["session_id"])
+    gate.touch()
+    run = running.finish()
+    assert (run.exit_code, run.hook_failures(), client.hook_failures(sandbox.home)) == (0, [], [])
+
+    asked, after = (scripted_api.seen_by_model(body) for body in run.main[2:4])
+    assert "Additional Instructions:\nKeep in the summary: what the user asked for" in asked
+    told = after.partition("<csmd-checkpoint ")[2].partition("</csmd-checkpoint>")[0]
+    assert after.count("</csmd-checkpoint>") == 1, after
+    for words in (begun["id"], f"- {GOAL} (", ", the assistant's)", f"- {PROMPT}", "- `make check`"):
+        assert words in told, (words, told)
+
+    csmd("sync", "--no-vectors")
+    (made,) = csmd("checkpoint", "list", "--json")["checkpoints"]
+    assert made["id"] == begun["id"] and made["summary_uuid"] and made["whole"]
+    parts = csmd("checkpoint", "show", begun["id"], "--raw", "--json")
+    assert PROMPT in [turn["text"] for turn in parts["raw"]]
+    resumed = claude.run("And now the exporter.", "Done.", options=("--resume", run.session_id))
+    seen = scripted_api.seen_by_model(resumed.main[0])
+    assert seen.count("</csmd-checkpoint>") == 1, "what the resumed session holds is not told to it again"

@@ -1,0 +1,106 @@
+"""The living state: trimmed in its order, never an order, never without exception, each line with its reason."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+
+import pytest
+from recalled import memory
+
+from csmd.believe.knowledge import Belief
+from csmd.believe.selfmodel import Capability
+from csmd.model import Candidate, CandidateKind, Packet, State
+from csmd.recall import advisory
+from csmd.recall.advisory import Line
+
+GOLDEN = Path(__file__).resolve().parent.parent / "data" / "advisory_trimming.json"
+AT = "2026-03-01T10:00:00.000Z"
+
+
+def candidate(said: str, number: int, kind: CandidateKind = "belief", **changes: object) -> Candidate:
+    values: dict[str, object] = {
+        "id": f"c{number}", "kind": kind, "source": "habits", "project_seq": 1, "fingerprint": str(number), "text": said,
+        "reason": "", "confidence": 0.6, "created_at": AT, "updated_at": AT, "reinforcement": 2, **changes,
+    }  # fmt: skip
+    return Candidate(**values)  # type: ignore[arg-type]
+
+
+def packet(session: str, outcome: str) -> Packet:
+    return Packet(
+        kind="tool", subject="tests", outcome=outcome, uuid=f"u{session}{outcome}", session_id=session, project_seq=1,
+        ordinal=1, at=AT, words=3, state=State(frustration=0.4, energy=0.6, stance="tells", urgency=0.1),
+    )  # fmt: skip
+
+
+def belief(said: str, number: int, sessions: int = 3) -> Belief:
+    return Belief(kind="opinion", subject="", memory=memory(said, number), also=(), turns=4, sessions=sessions)
+
+
+WAITING = [
+    candidate("tests: 2 of the last 8 sessions ended well, 9 of 10 before 2026-02-01", 1, "drift_warning"),
+    candidate("Before a commit come the linter and the tests: 2 of 2 times.", 2),
+    candidate("The documentation follows a change: in 2 of 70 sessions.", 3, "preference"),
+]
+LINES = [
+    *advisory.warnings(WAITING),
+    *advisory.signals(WAITING),
+    *advisory.experience(
+        [packet("s2-later", "failed"), packet("s2-later", "ok"), packet("s1-early", "ok")], {"s1-early": "checked"}
+    ),
+    *advisory.capabilities(
+        [Capability("tests", 0.9, 8, 9, 12, AT, AT, ()), Capability("lint", 0.5, 0, 0, 3, AT, AT, ())]
+    ),
+    *advisory.beliefs([belief("Postgres holds the job queue", 1), belief("One session only", 2, sessions=1)]),
+]
+
+
+def left(max_tokens: int) -> list[str]:
+    return [f"{one.part} {one.id}" for one in advisory.assembled(LINES, max_tokens=max_tokens) if one.why == "told"]
+
+
+def test_trimming_goes_as_it_was_agreed() -> None:
+    steps: dict[str, list[str]] = {}
+    for budget in range(320, 0, -5):
+        there = left(budget)
+        if not steps or there != list(steps.values())[-1]:
+            steps[str(budget)] = there
+    assert steps == json.loads(GOLDEN.read_text(encoding="utf-8"))
+
+
+def test_beliefs_go_first_then_capabilities_then_signals_warnings_last() -> None:
+    gone: list[str] = []
+    for budget in range(320, 0, -5):
+        parts = {one.partition(" ")[0] for one in left(budget)}
+        gone += [part for part in advisory.PARTS if part not in parts and part not in gone]
+    assert gone == ["belief", "capability", "signal", "experience", "warning"]
+
+
+@pytest.mark.parametrize(
+    ("said", "why"),
+    [
+        ("Always run the linter before a commit.", "without exception"),
+        ("The cache must be cleared, no matter what.", "without exception"),
+        ("Can you add a test for that?", "orders or asks"),
+        ("Remove the old parser from the tree.", "orders or asks"),
+        ('Asks for tests ("can you add a test?"): in 3 of 9 sessions.', "told"),
+        ("The cache is cleared at the end of a run.", "told"),
+    ],
+)
+def test_what_orders_or_holds_without_exception_is_left_out_and_says_why(said: str, why: str) -> None:
+    (line,) = advisory.assembled(advisory.beliefs([belief(said, 1)]), max_tokens=300)
+    assert line.why == why
+
+
+def test_every_line_says_why_it_is_not_told() -> None:
+    many = [Line(part="signal", id=f"c{n}", text=f"pattern {n} was seen") for n in range(20)]
+    judged = advisory.assembled(many, max_tokens=300, told=frozenset({"c0"}))
+    assert [one.why for one in judged] == ["told already", "told", "told", *["one of too many"] * 5]
+    assert {one.why for one in advisory.assembled(many[1:3], max_tokens=10)} == {"over the budget"}
+
+
+def test_each_block_and_the_whole_say_that_they_are_a_preview() -> None:
+    blocks = advisory.blocks(advisory.assembled(LINES, max_tokens=400))
+    assert blocks and all(advisory.LABEL in block.heading for block in blocks)
+    made = advisory.fenced(blocks, max_tokens=400)
+    assert advisory.LABEL in made.text.splitlines()[0] and made.text.endswith("</csmd-advisory>")

@@ -1,0 +1,76 @@
+"""What of a memory is told where nobody asked: statements, and neither questions, errands nor what leans on them."""
+
+from __future__ import annotations
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+from recalled import memory
+
+from csmd import text
+from csmd.recall import indicative
+
+#: (what was said, by whom, what is told of it)
+CASES: dict[str, tuple[str, str, str]] = {
+    "a statement": (
+        "The queue lives in Postgres because we need LISTEN/NOTIFY.", "user",
+        "The queue lives in Postgres because we need LISTEN/NOTIFY.",
+    ),
+    "a polite request": ("Can you look at the failing build on the main branch?", "user", ""),
+    "a request without its mark": ("could you please rename the settings file to app.toml", "user", ""),
+    "a request in the middle": ("based on scripts/run.sh can you do another script that starts two sessions", "user", ""),
+    "a question": ("why couldn't we set the agent in session b?", "user", ""),
+    "a question, then what is so": (
+        "Why is that slow? The index on orders.created_at is missing in staging.", "user",
+        "The index on orders.created_at is missing in staging.",
+    ),
+    "what leans on a question": ("Can't we just keep the commits? Like move each of the commits with its message.", "user", ""),
+    "an errand": ("add a tests so we don't break this in the future again", "user", ""),
+    "an errand that always holds": (
+        "Add a changelog line before every release of the client.", "user",
+        "Add a changelog line before every release of the client.",
+    ),
+    "a rule in the imperative": (
+        "Use true/false and not on/off for the switches.", "user", "Use true/false and not on/off for the switches.",
+    ),
+    "a decision of several": (
+        "let's completely remove the start command", "user", "let's completely remove the start command",
+    ),
+    "a reviewer's advice behind a fact": (
+        "FetchBranch runs git fetch with context.Background() and no timeout. Consider using a timeout for it.", "user",
+        "FetchBranch runs git fetch with context.Background() and no timeout.",
+    ),
+    "two ways to go": ("Option 1: deprecate the function. Option 2: remove it from the package.", "assistant", ""),
+    "what a program printed": ("UserPromptSubmit hook error ⎿ Failed with non-blocking status code", "user", ""),
+    "an assistant's cause": (
+        "The tests failed because start_test.go defined a helper that another file used.", "assistant",
+        "The tests failed because start_test.go defined a helper that another file used.",
+    ),
+    "few words that were all": ("tabs, not spaces", "user", "tabs, not spaces"),
+}  # fmt: skip
+
+
+def check(name: str) -> None:
+    said, by, told = CASES[name]
+    assert indicative.stated(memory(said, authority=by)) == told
+
+
+@pytest.mark.parametrize("name", CASES)
+def test_what_tells_something_is_told(name: str) -> None:
+    check(name)
+
+
+def test_what_a_person_pinned_and_what_was_counted_is_told_as_it_is() -> None:
+    asked = "Asks for tests after a change (“can we add a test for this?”): in 12 of 72 sessions."
+    assert indicative.stated(memory(asked, origin="inferred")) == asked
+    assert (
+        indicative.stated(memory("Can you always answer in German?", pinned=True)) == "Can you always answer in German?"
+    )
+
+
+@given(st.text("abcde .?!…`é", max_size=400), st.integers(1, 120))
+def test_what_is_shortened_fits_and_ends_with_a_sentence_or_an_ellipsis(said: str, limit: int) -> None:
+    said = text.squeeze(said)
+    short = indicative.shortened(said, limit)
+    assert len(short) <= limit
+    assert short == said or said.startswith(short.rstrip("…").rstrip())
