@@ -78,3 +78,13 @@ def test_what_was_noted_is_written_down_at_the_end_without_a_word_of_it(machine:
     assert len(rows) == 2 and "xylophone" not in str(rows) and composed == [("second-2", 0)]
     machine.start()
     assert machine.call("csm_recall_report")["kinds"] == before
+
+
+def test_what_a_session_took_is_told_with_csmds_own_share(told: Machine) -> None:
+    took = told.call("csm_context_rollover", id="s1")
+    assert (took["messages"], took["output"], took["agents"]["messages"]) == (3, 21, 0)
+    assert took["csmd"] == {"injections": 0, "tokens": 0}
+    shown = told.csmd("session", "show", "s1")
+    assert "3 messages: 21 out, 0 in" in shown and all(len(line) <= 80 for line in shown.splitlines())
+    first = told.csmd("session", "show", "second-2", "--json")["usage"]["csmd"]
+    assert first["injections"] == 1 and first["tokens"] > 0

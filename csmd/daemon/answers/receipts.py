@@ -168,7 +168,7 @@ def _get(tools: Tools, rows: Rows, params: Params) -> dict[str, Any]:
     ident, seen = params["id"].strip(), recall.seen(rows, asking=params[ASKING])
     found = thing(rows, ident, seen) if ident else {"state": "gone"}
     if found["state"] in BESIDE_MEMORIES.values():
-        raise BadInput(f"{ident!r} is a {found['state']}", hint=f"`csmd {found['state']} show {ident}` shows it whole")
+        raise BadInput(f"{ident!r} is a {found['state']}", hint=f"`csmd {found['state']} list` shows them")
     if found["state"] not in UNSEEN:
         return {"id": ident, "items": [{"id": ident, **found}]}
     told = _only(receipts.like(rows, ident), ident, lambda one: one.id) if ident else []
