@@ -124,11 +124,11 @@ class Settings:
 
     brief_max_tokens: int = 900
     """Most tokens that the brief at a session's start may take."""
-    recall_max_tokens: int = 350
+    recall_max_tokens: int = 520
     """Most tokens that may be added to one prompt."""
-    recall_max_items: int = 4
-    """Most memories that may be added to one prompt."""
-    recall_floor: float = 0.38
+    recall_max_items: int = 12
+    """Most memories and passages that may be added to one prompt."""
+    recall_floor: float = 0.5
     """Relevance (0-1) below which nothing is added to a prompt."""
     stages_distill: bool = True
     """Choose statements from turns; off: turns are still captured and searchable."""

@@ -398,9 +398,25 @@ class Link:
     weight: float = 1.0
 
 
+#: The factors of a hit that do not add to its score but multiply it.
+MULTIPLIES: frozenset[str] = frozenset({"standing", "scope", "summary", "superseded"})
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Quote:
+    """A turn as it is quoted to another session, or the part of it that is."""
+
+    uuid: str
+    kind: TurnKind
+    text: str
+    at: str
+    session_id: str
+    project_seq: int
+
+
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Hit:
-    """One search result, best first in its list; `factors` says how the score came about."""
+    """One search result, best first in its list; `factors` add up to its score, and what MULTIPLIES multiplies the sum."""
 
     id: str
     kind: HitKind

@@ -7,14 +7,15 @@ import os
 import time
 from collections.abc import Callable
 from pathlib import Path
-from typing import Any
+from typing import Any, get_args
 
 import click
 
 from csmd import client, wire
-from csmd.cli import disk, show
+from csmd.cli import disk, show, show_search
 from csmd.config import default_paths
 from csmd.errors import CsmdError
+from csmd.model import CATEGORIES, GATE_PRIORITY, MemoryType
 
 json_option = click.option("--json", "as_json", is_flag=True, help="Print JSON.")
 
@@ -103,18 +104,37 @@ def project_options(command: Callable[..., Any]) -> Callable[..., Any]:
 @project_options
 @click.option("--limit", default=10, show_default=True, type=click.IntRange(1, 200))
 @click.option("--kind", type=click.Choice(["memory", "turn", "session", "all"]), default="all", show_default=True)
+@click.option("--since", default="", metavar="TIME", help="Said since: 2026-01-31, 7d, `last week`.")
+@click.option("--until", default="", metavar="TIME", help="Said until.")
+@click.option("--session", default="", metavar="ID", help="Said in one session.")
+@click.option("--gate", type=click.Choice(sorted(GATE_PRIORITY)), help="Memories of one gate.")
+@click.option("--category", type=click.Choice(sorted(CATEGORIES)), help="Memories of one category.")
+@click.option("--type", "type_", type=click.Choice(sorted(get_args(MemoryType))), help="Memories of one type.")
 @click.option("--explain", is_flag=True, help="Show how each score came about.")
 @json_option
 def search(
-    query: str, project: str | None, all_projects: bool, limit: int, kind: str, explain: bool, as_json: bool
+    query: str,
+    project: str | None,
+    all_projects: bool,
+    limit: int,
+    kind: str,
+    since: str,
+    until: str,
+    session: str,
+    gate: str | None,
+    category: str | None,
+    type_: str | None,
+    explain: bool,
+    as_json: bool,
 ) -> None:
     """Search memories and past conversations."""
     begun = time.monotonic()
     found = ask(
-        "csm_memory_search", query=query, **looking(project, all_projects), limit=limit, kind=kind, explain=explain
-    )
+        "csm_memory_search", query=query, **looking(project, all_projects), limit=limit, kind=kind, explain=explain,
+        since=since, until=until, session=session, gate=gate or "", category=category or "", type=type_ or "",
+    )  # fmt: skip
     value = {"query": query, "took_ms": round((time.monotonic() - begun) * 1000, 1), **found}
-    out(value, as_json, lambda shown: show.hits(shown, explain=explain))
+    out(value, as_json, lambda shown: show_search.hits(shown, explain=explain))
 
 
 @click.command()
@@ -165,10 +185,8 @@ def recall(project: str | None, prompt: str | None, path: str | None, as_json: b
     if path is not None:
         found, nothing = ask("csm_memory_file_recall", **looking(project), file=path), f"nothing is known of {path}"
     else:
-        found, nothing = (
-            ask("csm_memory_recall", **looking(project), prompt=prompt),
-            "nothing: no memory is relevant enough",
-        )
+        found = ask("csm_memory_recall", **looking(project), prompt=prompt)
+        nothing = "nothing: it does not ask for what was said, or nothing said is near enough"
     out(found, as_json, lambda value: show.injection(value, nothing=nothing))
 
 

@@ -1,4 +1,4 @@
-"""What people see: status, hits, memories and progress, at 80 columns; values in, text on a console."""
+"""What people see: status, memories and progress, at 80 columns; values in, text on a console."""
 
 from __future__ import annotations
 
@@ -7,7 +7,6 @@ from contextlib import contextmanager
 from datetime import datetime
 from typing import TYPE_CHECKING, Any
 
-from csmd import terms
 from csmd import text as texts
 from csmd.text import amount
 
@@ -71,33 +70,6 @@ def shorten(path: str, width: int) -> str:
     return path if len(path) <= width else "…" + path[-(width - 1) :]
 
 
-def hits(value: dict[str, Any], *, explain: bool) -> None:
-    """Search results: what was said, by whom, when and where."""
-    out = console()
-    if not value["hits"]:
-        print_text(out, f"nothing found for {value['query']!r}")
-    asked = terms.asked(value["query"])
-    for number, hit in enumerate(value["hits"], 1):
-        session = f"session {hit['session_id'][:8]}" if hit["kind"] == "turn" else ""
-        ident = hit["id"][:8] if hit["kind"] == "session" else hit["id"][:11]
-        about = [
-            hit["kind"],
-            hit["gate"],
-            hit["authority"],
-            hit["at"][:10],
-            ident,
-            session,
-            f"{hit['score']:.2f}",
-        ]
-        out.print(f"{number:>2}  {'  '.join(part for part in about if part)}", style="bold")
-        print_text(out, texts.passage(hit["text"], asked, limit=300), indent=4, most=5)
-        if explain:
-            factors = ", ".join(f"{name} {amount}" for name, amount in hit.get("factors", {}).items())
-            print_text(out, factors, indent=4, style="dim")
-    _degraded(out, value["degraded"])
-    out.print(f"{value['took_ms']:.0f} ms", style="dim")
-
-
 def remembered(value: dict[str, Any], *, by_person: bool) -> None:
     """What was remembered, and where it holds."""
     known = "confirmed" if by_person else "known already"
@@ -119,7 +91,7 @@ def injection(value: dict[str, Any], *, nothing: str) -> None:
         out.print()
         told = f"{amount(value['tokens'], 'token')}, {amount(len(value['items']), 'note')}"
         print_text(out, told, style="dim")
-    _degraded(out, value["degraded"])
+    degraded(out, value["degraded"])
 
 
 def imported(value: dict[str, Any]) -> None:
@@ -147,7 +119,7 @@ def told_beside(out: Console, value: dict[str, Any]) -> None:
         print_text(out, f"{amount(value['bad_lines'], 'line')} {noted}", style="yellow")
     if value["redactions"]:
         print_text(out, f"{amount(value['redactions'], 'secret')} kept out", style="dim")
-    _degraded(out, value["degraded"])
+    degraded(out, value["degraded"])
     if value.get("left"):
         print_text(out, f"the rest, {backfill(value['left'])}, goes on in the background")
 
@@ -224,7 +196,7 @@ def labelled(out: Console, name: str, text: str, *, style: str = "") -> None:
     print_text(out, text, head=f"{name:<{LABEL}}", style=style)
 
 
-def _degraded(out: Console, reasons: list[str]) -> None:
+def degraded(out: Console, reasons: list[str]) -> None:
     for reason in reasons:
         print_text(out, reason, head="degraded: ", style="yellow")
 

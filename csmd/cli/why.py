@@ -29,7 +29,7 @@ USED_BY = {
 STATES = {
     "checkpoint": "what the session stood at: `csmd checkpoint show ID` tells more",
     "goal": "a goal: `csmd goal list` tells more",
-    "gone": "what was forgotten since",
+    "gone": "something that was forgotten since",
     "hidden": "something behind a wall: ask from its own directory",
     "session": "what an earlier session came to: csmd session digest",
 }
@@ -58,8 +58,7 @@ def shown(value: dict[str, Any]) -> None:
     show.print_text(console, f"session {value['session_id']}")
     for injection in value["injections"]:
         console.print()
-        kind = "note" if any(item["state"] == "error" for item in injection["items"]) else "memory"
-        about = f"{EVENTS.get(injection['event'], injection['event'])}: {amount(len(injection['items']), kind)}, "
+        about = f"{EVENTS.get(injection['event'], injection['event'])}: {amount(len(injection['items']), 'note')}, "
         show.print_text(
             console,
             f"{about}{amount(injection['tokens'], 'token')}",
@@ -114,11 +113,11 @@ def _reason(item: dict[str, Any], event: str) -> str:
 
 def _source(item: dict[str, Any]) -> str:
     """Where it was said, by whom, and how sure it is; of an error how often it was seen."""
-    if item["state"] == "turn":
-        return f"said on {item['said_at'][:10]} in {item['said_in'][:8]}"
     if item["state"] == "error":
         return f"seen {amount(item['times'], 'time')}, last on {item['said_at'][:10]}"
     parts = [f"said by the {item['authority']} on {item['said_at'][:10]} in {item['said_in'][:8] or 'a terminal'}"]
+    if item["state"] == "quoted":
+        return f"{parts[0]}, quoted"
     if item["times"] > 1:
         parts.append(f"{item['times']} times in all")
     parts.append(f"{item['confidence'] * 100:.0f} % sure")

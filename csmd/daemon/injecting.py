@@ -78,6 +78,7 @@ def compose(rows: Rows, config: Config, tools: Tools, event: Event, left_s: floa
         max_tokens=policy.recall_tokens(settings.recall_max_tokens),
         max_items=settings.recall_max_items,
         embed=tools.query_vector(deadline_s=patience, start=False),
+        key=tools.store.hash_key,
     )
     files = stage_file.block(rows, places=places, session_id=event.session_id, named=event.text)
     return stage_file.together(recalled, files, max_tokens=settings.recall_max_tokens), places[0]

@@ -18,3 +18,8 @@ def now_iso() -> str:
 def iso_before(seconds: float) -> str:
     """The time so many seconds ago as csmd writes it."""
     return iso(datetime.now(UTC) - timedelta(seconds=seconds))
+
+
+def now_here() -> datetime:
+    """The time now in the zone of this machine: whose days people mean."""
+    return datetime.now().astimezone()

@@ -28,6 +28,7 @@ from csmd.daemon.answers import (
     projects,
     receipts,
     review,
+    searching,
     self_model,
     session_files,
     sessions,
@@ -100,6 +101,7 @@ def _list_tools(tools: Tools, rows: Rows, params: Params) -> dict[str, Any]:
 
 #: In the order that `csmd tool list` shows them.
 TOOLS: dict[str, Tool] = {
+    **searching.TOOLS,
     **memory.TOOLS,
     **beliefs.TOOLS,
     **superseding.TOOLS,

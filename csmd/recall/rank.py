@@ -1,8 +1,8 @@
-"""How search results are scored and when a memory is relevant to a prompt; pure arithmetic.
+"""How search results are scored; pure arithmetic.
 
-Each list is normalised to 0-1 before it is fused: plain rank fusion lost to the better single
-list on both measured sets (facts: retrieval). Turns gain from their neighbours, memories from
-the turn that states them.
+Each list is normalised to 0-1 before it is fused: plain rank fusion lost to the better single list on both measured
+sets (facts: retrieval). What speaks for a row beside its own words and sense is added to that, each by one weight, and
+named in its factors: a weight of 0 takes that factor out (tests/bench/ablation.py).
 """
 
 from __future__ import annotations
@@ -11,12 +11,30 @@ import math
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
-from csmd import text
 from csmd.model import AUTHORITY_RANK, GATE_PRIORITY, Memory
 
-LEXICAL_WEIGHT = 0.5
-VECTOR_WEIGHT = 0.5
+LEXICAL_WEIGHT = 0.6
+VECTOR_WEIGHT = 0.4
+#: What a turn gains from the better one beside it: an answer stands beside its question.
 NEIGHBOUR_WEIGHT = 0.3
+#: What it gains where the question's words fall all over its session.
+SESSION_WEIGHT = 0.4
+#: A word that falls so often in a session counts half of one that never stops.
+OFTEN = 1.5
+#: What a turn gains from the memory that it states: as far as that one's cosine is above what any two texts have.
+STATED_WEIGHT = 1.0
+STATED_FLOOR = 0.2
+#: What is gained by having been said in the time that the question names, and by being of the kind that it asks for.
+TIME_WEIGHT = 0.3
+KIND_WEIGHT = 0.1
+#: What reaches a memory from one that it is linked with, and a turn or memory from the failure that it mended.
+LINK_WEIGHT = 0.3
+MENDED_WEIGHT = 0.5
+#: The newest of what was found gains this and what is a horizon older a third of it (design section 4: at most 0.10).
+RECENCY_WEIGHT = 0.05
+RECENCY_DAYS = 90.0
+#: What holds everywhere says a little less about one project than what was said in it.
+EVERYWHERE_SHARE = 0.95
 MEMORY_SHARE = 0.7
 #: What is left of the score of what was superseded.
 SUPERSEDED_SHARE = 0.5
@@ -28,22 +46,16 @@ SYMPTOM_SHARE = 0.9
 POOL = 100
 PASSAGE_CHARACTERS = 1200
 TWIN_OVERLAP = 0.9
-#: Relevance to a prompt: the vector's share, the rarity that shared words and the prompt itself need to count whole.
-#: Chosen on the labelled questions and turns (docs/benchmarks.md); one of each few values tried, none is critical.
-COSINE_SHARE = 0.7
-SHARED_ENOUGH = 20.0
-ASKED_ENOUGH = 15.0
-YOUNG_STORE = 300
 #: Of a thread's hits a later one comes first when it has this share of the earlier one's score and of its asked words,
 #: and this share of the shorter one's words is in both. Chosen on the labelled questions (docs/benchmarks.md).
-AS_GOOD = 0.6
-AS_MUCH_ASKED = 0.5
-ONE_SUBJECT = 0.15
+AS_GOOD = 0.9
+AS_MUCH_ASKED = 0.75
+ONE_SUBJECT = 0.35
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Scored:
-    """One row's score and how it came about."""
+    """One row's score and what it is the sum of."""
 
     seq: int
     score: float
@@ -72,26 +84,47 @@ def fuse(lexical: Mapping[int, float], vector: Mapping[int, float]) -> dict[int,
     total = sum(weight for scores, weight, _ in parts if scores) or 1.0
     fused: dict[int, Scored] = {}
     for seq in {*words, *sense}:
-        factors = {name: round(scores[seq], 4) for scores, _, name in parts if seq in scores}
+        factors = {name: round(scores[seq] * weight / total, 4) for scores, weight, name in parts if seq in scores}
         score = sum(scores.get(seq, 0.0) * weight for scores, weight, _ in parts) / total
         fused[seq] = Scored(seq=seq, score=score, factors=factors)
     return fused
 
 
-def with_neighbours(fused: Mapping[int, Scored], near: Mapping[int, Sequence[int]]) -> dict[int, Scored]:
-    """Each score plus a share of its best neighbour's: an answer stands beside its question."""
-    result: dict[int, Scored] = {}
-    for seq, own in fused.items():
-        best = max((fused[other].score for other in near.get(seq, ()) if other in fused), default=0.0)
-        bonus = NEIGHBOUR_WEIGHT * best
-        factors = {**own.factors, "neighbour": round(bonus, 4)} if bonus else own.factors
-        result[seq] = Scored(seq=seq, score=own.score + bonus, factors=factors)
+def raised(scored: Mapping[int, Scored], by: Mapping[int, float], name: str, *, weight: float) -> dict[int, Scored]:
+    """The scores with a share of another one added, which `factors` names; what only that one knows comes in by it."""
+    result = dict(scored)
+    for seq, value in by.items():
+        bonus = weight * value
+        own = scored.get(seq)
+        if bonus:
+            factors = {**(own.factors if own else {}), name: round(bonus, 4)}
+            result[seq] = Scored(seq=seq, score=(own.score if own else 0.0) + bonus, factors=factors)
     return result
+
+
+def neighbours(scored: Mapping[int, Scored], near: Mapping[int, Sequence[int]]) -> dict[int, float]:
+    """Of each the best score beside it: an answer stands beside its question."""
+    return {
+        seq: max((scored[other].score for other in near.get(seq, ()) if other in scored), default=0.0) for seq in scored
+    }
+
+
+def spread(found: Sequence[Mapping[int, int]], sessions: int) -> dict[int, float]:
+    """How much of a question falls into each session, 0-1: `found` has for each of its words session -> turns with it.
+
+    Rare words count more; that a word falls often counts less and less.
+    """
+    weight: dict[int, float] = {}
+    for turns in found:
+        rare = math.log((sessions + 1) / (len(turns) + 0.5)) if turns else 0.0
+        for session, number in turns.items():
+            weight[session] = weight.get(session, 0.0) + max(rare, 0.0) * number / (number + OFTEN)
+    return normalised(weight)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Place:
-    """A hit as its order is decided: the thread it belongs to, when it was said, its score, the stems it is made of.
+    """A hit as its order is decided: the thread it belongs to, when it was said, how well it answers by itself, its stems.
 
     `asked` are those of the question in it, `overturned_by` the keys of hits that replaced it.
     """
@@ -109,13 +142,12 @@ def newest_first(hits: Sequence[Place]) -> list[str]:
     """The keys of hits (best first) so that what was overturned stands behind what overturned it.
 
     In one thread people seldom say that they change their mind: of hits that answer about as well the later one comes
-    first. Each thread keeps the places that its hits have among the others', so that no thread gains by being long.
+    right before the earlier one; nothing else moves.
     """
-    threads: dict[str, list[Place]] = {}
+    ordered: list[Place] = []
     for hit in hits:
-        row = threads.setdefault(hit.thread or hit.key, [])
-        row.insert(next((at for at, other in enumerate(row) if _gives_way(other, hit)), len(row)), hit)
-    ordered = [threads[hit.thread or hit.key].pop(0) for hit in hits]
+        first = next((at for at, other in enumerate(ordered) if _gives_way(other, hit)), len(ordered))
+        ordered.insert(first, hit)
     for hit in [one for one in ordered if one.overturned_by]:
         here = ordered.index(hit)
         for new in [one for one in ordered[here + 1 :] if one.key in hit.overturned_by]:
@@ -125,44 +157,31 @@ def newest_first(hits: Sequence[Place]) -> list[str]:
 
 
 def _gives_way(earlier: Place, later: Place) -> bool:
-    if earlier.at >= later.at or later.score < AS_GOOD * earlier.score:
+    if not earlier.thread or earlier.thread != later.thread or earlier.at >= later.at:
+        return False
+    if later.score < AS_GOOD * earlier.score:
         return False
     if len(earlier.asked & later.asked) < AS_MUCH_ASKED * len(earlier.asked):
         return False
     return len(earlier.stems & later.stems) >= ONE_SUBJECT * min(len(earlier.stems), len(later.stems))
 
 
-def memory_weight(memory: Memory) -> float:
-    """What a memory's standing multiplies its match by: gate, authority and confidence, within a fifth.
+def own_match(factors: Mapping[str, float]) -> float:
+    """How well a row answers by its own words and sense, without what speaks for it from beside."""
+    return factors.get("words", 0.0) + factors.get("sense", 0.0)
+
+
+def recency(days_behind: float) -> float:
+    """What a row gains that is so many days older than the newest of what was found, 0-1."""
+    return math.pow(3.0, -max(0.0, days_behind) / RECENCY_DAYS)
+
+
+def memory_weight(memory: Memory, *, sure: float | None = None) -> float:
+    """What a memory's standing multiplies its match by: gate, authority and confidence (`sure`: today's), within a fifth.
 
     MEMORY_SHARE levels it with turns: a short text's best match is as good as 1, and would
     stand above every passage that answers at length.
     """
-    weight = 0.8 + 0.15 * memory.confidence
+    weight = 0.8 + 0.15 * (memory.confidence if sure is None else sure)
     weight += 0.025 * GATE_PRIORITY[memory.gate] + 0.025 * AUTHORITY_RANK[memory.authority]
     return MEMORY_SHARE * weight * (SUPERSEDED_SHARE if memory.superseded_by else 1.0)
-
-
-def rarity(count: int, total: int) -> float:
-    """How much a word says when `count` of `total` memories hold it: the logarithm of its rarity.
-
-    A young store is treated as a larger one, or its few words would all look common.
-    """
-    return math.log((max(total, YOUNG_STORE) + 1) / (count + 0.5))
-
-
-def relevance(weights: Mapping[str, float], memory: str, *, cosine_to_prompt: float | None) -> float:
-    """How relevant a memory is to a prompt, 0-1; `weights` are the prompt's terms with their rarity.
-
-    Meaning counts more than shared words, and a prompt that says little ("yes, do that") makes
-    everything less relevant. Without a vector the shared words stand alone.
-    """
-    said = {text.stem(word) for word in text.query_terms(memory)}
-    asked: dict[str, float] = {}
-    for word, weight in weights.items():
-        asked[text.stem(word)] = max(weight, asked.get(text.stem(word), 0.0))
-    shared = min(1.0, sum(weight for stem, weight in asked.items() if stem in said) / SHARED_ENOUGH)
-    substance = min(1.0, sum(asked.values()) / ASKED_ENOUGH)
-    if cosine_to_prompt is None:
-        return shared * substance
-    return (COSINE_SHARE * max(0.0, cosine_to_prompt) + (1 - COSINE_SHARE) * shared) * substance

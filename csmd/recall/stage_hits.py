@@ -32,13 +32,19 @@ def vector_of(rows: Rows, query: str, embed: Embed | None, degraded: list[str]) 
 
 
 def lexical(
-    rows: Rows, kind: str, terms: Sequence[str], projects: Sequence[int] | None, degraded: list[str]
+    rows: Rows,
+    kind: str,
+    terms: Sequence[str],
+    projects: Sequence[int] | None,
+    degraded: list[str],
+    *,
+    pool: int = rank.POOL,
 ) -> dict[int, float]:
     try:
         with rows.within(rows.share(LEXICAL_S)):
-            found = search.text_hits(rows, kind, terms, projects=projects, limit=rank.POOL)
+            found = search.text_hits(rows, kind, terms, projects=projects, limit=pool)
             asked_as = (
-                search.text_hits(rows, "symptom", terms, projects=projects, limit=rank.POOL) if kind == "memory" else []
+                search.text_hits(rows, "symptom", terms, projects=projects, limit=pool) if kind == "memory" else []
             )
     except DeadlineExceeded:
         degraded.append(f"words: {kind} search stopped at its deadline")
@@ -50,11 +56,17 @@ def lexical(
 
 
 def nearest(
-    rows: Rows, kind: str, vector: tuple[bytes, int], projects: Sequence[int] | None, degraded: list[str]
+    rows: Rows,
+    kind: str,
+    vector: tuple[bytes, int],
+    projects: Sequence[int] | None,
+    degraded: list[str],
+    *,
+    pool: int = rank.POOL,
 ) -> list[tuple[int, int, int, float]]:
     try:
         with rows.within(rows.share(VECTOR_S)):
-            found = search.vector_hits(rows, kind, vector[1], vector[0], projects=projects, limit=rank.POOL)
+            found = search.vector_hits(rows, kind, vector[1], vector[0], projects=projects, limit=pool)
     except DeadlineExceeded:
         degraded.append(f"vectors: {kind} search stopped at its deadline")
         return []

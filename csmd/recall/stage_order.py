@@ -39,7 +39,7 @@ def newest_first(rows: Rows, hits: Sequence[Hit], terms: Sequence[str]) -> list[
             key=hit.id,
             thread=hit.session_id,
             at=hit.at,
-            score=hit.score,
+            score=rank.own_match(hit.factors),
             asked=frozenset(asked & said[hit.id]),
             stems=frozenset(said[hit.id]),
             overturned_by=frozenset(

@@ -1,17 +1,43 @@
-"""What is added to a prompt: the memories that bear on it, above the relevance floor, or nothing."""
+"""What is added to a prompt: the memories and passages of earlier talk that bear on it, or nothing."""
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-from dataclasses import replace
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, replace
 
-from csmd import terms, text
-from csmd.model import Brief, Memory
+from csmd import text
+from csmd.errors import DeadlineExceeded
+from csmd.model import Authority, Brief, Memory, Quote
 from csmd.recall import brief as briefs
-from csmd.recall import rank, stage, stage_hits, tiers
+from csmd.recall import prompt as prompts
+from csmd.recall import rank, relevance, stage, stage_hits, tiers
 from csmd.recall.stage_hits import Embed
-from csmd.store import context, memories, search
+from csmd.store import context, fulltext, memories, nearby, quotes, search, tombstones
 from csmd.store.sqlite import Rows
+
+#: How many of the best turns are read, and how many of each kind are fused.
+TURNS = 14
+FUSED = 40
+#: Words that are searched for, the rarest first; a prompt that pastes a page has thousands.
+TERMS = 12
+PASSAGE_CHARACTERS = 290
+#: How many of the best matches are looked at more closely.
+LOOKED_AT = 40
+#: What has less of the best match's score is not told beside it.
+AS_GOOD = 0.4
+#: A passage states what was overturned when it holds so many of its words.
+HOLDS = 0.8
+#: How often what replaced something was replaced itself, at most.
+HEIRS = 8
+COUNTING_S = 0.5
+
+
+@dataclass(frozen=True, slots=True)
+class Found:
+    """Matches, best first, and how well the best of them match."""
+
+    matches: list[tuple[Memory | Quote, float]]
+    ground: relevance.Ground
 
 
 def prompt_recall(
@@ -24,33 +50,167 @@ def prompt_recall(
     max_tokens: int,
     max_items: int,
     embed: Embed | None,
+    key: bytes,
 ) -> Brief:
-    """What bears on a prompt, above the relevance floor; nothing that the session was told already."""
+    """What bears on a prompt that asks for it, above the relevance floor; nothing that the session has before it."""
     degraded: list[str] = []
-    told = context.told(rows, session_id) if session_id else frozenset[str]()
-    vector = stage_hits.vector_of(rows, prompt, embed, degraded)
-    lexical = stage_hits.lexical(rows, "memory", terms.asked(prompt), places, degraded)
-    sense: dict[int, float] = {}
-    if vector is not None:
-        for seq, _, _, distance in stage_hits.nearest(rows, "memory", vector, places, degraded):
-            sense[int(seq)] = max(sense.get(int(seq), -1.0), rank.cosine(distance))
-    found = memories.by_seqs(rows, [*{*lexical, *sense}])
-    weights = _weights(rows, text.query_terms(prompt))
-    attention, near = stage.attention(rows, places), context.near(rows, places, session_id)
-    ranked: list[tuple[Memory, float]] = []
-    for seq, memory in found.items():
-        relevant = rank.relevance(weights, memory.text, cosine_to_prompt=sense.get(seq, 0.0) if vector else None)
-        reached = memory.id not in told and tiers.reaches(memory, attention(memory), at="match", near=near)
-        if relevant >= floor and reached:
-            ranked.append((memory, relevant * rank.memory_weight(memory)))
-    ranked.sort(key=lambda row: (-row[1], row[0].id))
-    made = briefs.compose_recall(
+    if relevance.asks(prompt) < floor:
+        return Brief(text="", tokens=0, items=())
+    matching = found(rows, places, session_id, prompt, embed, degraded)
+    ranked: list[tuple[Memory | Quote, float]] = []
+    if relevance.grounded(matching.ground) >= floor:
+        told = context.told(rows, session_id) if session_id else frozenset[str]()
+        attention, near = stage.attention(rows, places), context.near(rows, places, session_id)
+
+        def may(memory: Memory) -> bool:
+            if memory.project_seq not in places or memory.id in told or not briefs.injectable(memory):
+                return False
+            return tiers.reaches(memory, attention(memory), at="match", near=near)
+
+        holding = _that_hold(rows, matching.matches[:LOOKED_AT], may, key)
+        new = [(one, score) for one, score in holding if _key(one) not in told]
+        best = max((score for _, score in new), default=0.0)
+        ranked = [(one, score) for one, score in new if score >= AS_GOOD * best]
+    made = prompts.compose_recall(
         ranked, prompt=prompt, max_tokens=max_tokens, max_items=max_items, known=stage.told_anyway(rows, places)
     )
     return replace(made, degraded=tuple(sorted(set(degraded))))
 
 
-def _weights(rows: Rows, asked: Sequence[str]) -> dict[str, float]:
-    """A prompt's terms and how much each says among the memories."""
-    total = search.memory_count(rows)
-    return {term: rank.rarity(search.memories_with(rows, term), total) for term in asked}
+def found(
+    rows: Rows, places: Sequence[int], session_id: str, prompt: str, embed: Embed | None, degraded: list[str]
+) -> Found:
+    """What of the past matches a prompt, best first, and how well; nothing is weighed yet."""
+    asked = relevance.terms(prompt)
+    counts = _counts(rows, asked, places, degraded)
+    weights = {term: relevance.rarity(count) for term, count in counts.items()}
+    rare = sorted(
+        (term for term in asked if counts.get(term, 0) < relevance.COMMON), key=lambda t: (counts.get(t, 0), t)
+    )
+    terms = rare[:TERMS]
+    vector = stage_hits.vector_of(rows, prompt, embed, degraded)
+    fused: dict[str, dict[int, rank.Scored]] = {}
+    closest: dict[str, dict[int, tuple[float, int, int]]] = {"turn": {}, "memory": {}}
+    for kind, sense in closest.items():
+        lexical = stage_hits.lexical(rows, kind, terms, places, degraded)
+        for seq, start, end, distance in stage_hits.nearest(rows, kind, vector, places, degraded) if vector else ():
+            sense[seq] = max(sense.get(seq, (-1.0, 0, 0)), (rank.cosine(distance), start, end))
+        fused[kind] = rank.fuse(lexical, {seq: cosine for seq, (cosine, _, _) in sense.items()})
+    passages = _passages(rows, fused["turn"], closest["turn"], terms, session_id, prompt)
+    nearest = sorted(fused["memory"].values(), key=lambda row: (-row.score, row.seq))[:FUSED]
+    remembered = memories.by_seqs(rows, [row.seq for row in nearest])
+    known = {seq: memory for seq, memory in remembered.items() if memory.authority != "external"}
+    bodies = [quote.text for quote, _, _ in passages] + [memory.text for memory in known.values()]
+    cosines = [cosine for _, _, cosine in passages]
+    unknown = any(
+        not count for count in _counts(rows, relevance.names(prompt)[:TERMS], places, degraded, most=1).values()
+    )
+    ground = relevance.Ground(
+        turn=max(cosines, default=0.0) if vector else None,
+        memory=max((closest["memory"][seq][0] for seq in known if seq in closest["memory"]), default=0.0)
+        if vector
+        else None,
+        covered=max((relevance.covered(weights, body) for body in bodies), default=0.0),
+        unknown=unknown,
+    )
+    matches: list[tuple[Memory | Quote, float]] = [(quote, score) for quote, score, _ in passages]
+    matches += [(memory, fused["memory"][seq].score * rank.memory_weight(memory)) for seq, memory in known.items()]
+    return Found(sorted(matches, key=lambda row: (-row[1], _key(row[0]))), ground)
+
+
+def _key(one: Memory | Quote) -> str:
+    return one.id if isinstance(one, Memory) else one.uuid
+
+
+def _counts(
+    rows: Rows, terms: Sequence[str], places: Sequence[int], degraded: list[str], *, most: int = relevance.COMMON
+) -> dict[str, int]:
+    """How many turns and memories here hold each term, counted up to `most`; a term whose count took too long is common."""
+    counts: dict[str, int] = {}
+    try:
+        with rows.within(COUNTING_S):
+            for term in terms:
+                counts[term] = fulltext.held(rows, "turn", term, projects=places, most=most)
+                counts[term] = counts[term] or fulltext.held(rows, "memory", term, projects=places, most=most)
+    except DeadlineExceeded:
+        degraded.append("words: counting stopped at its deadline")
+        return {term: counts.get(term, most) for term in terms}
+    return counts
+
+
+def _passages(
+    rows: Rows,
+    fused: Mapping[int, rank.Scored],
+    sense: Mapping[int, tuple[float, int, int]],
+    terms: Sequence[str],
+    session_id: str,
+    prompt: str,
+) -> list[tuple[Quote, float, float]]:
+    """(what is quoted, score, cosine) of the best turns that may be quoted to a session."""
+    first = dict(sorted(fused.items(), key=lambda row: (-row[1].score, row[0]))[:FUSED])
+    near = {seq: (place.before, place.after) for seq, place in nearby.beside(rows, list(first)).items()}
+    scored = rank.raised(first, rank.neighbours(first, near), "neighbour", weight=rank.NEIGHBOUR_WEIGHT)
+    best = sorted(scored.values(), key=lambda row: (-row.score, row.seq))
+    since = context.fresh_since(rows, session_id) if session_id else ""
+    readable = quotes.quotable(rows, [row.seq for row in best], session_id=session_id, since=since)
+    asked = text.normalise(prompt)
+    found: list[tuple[Quote, float, float]] = []
+    for row in best:
+        quote = readable.get(row.seq)
+        if quote is None or text.normalise(quote.text[: 2 * len(prompt) + 20]) == asked:
+            continue
+        cosine, start, end = sense.get(row.seq, (0.0, 0, 0))
+        body = quote.text if "words" in row.factors or not end else quote.text[start:end]
+        part = text.passage(text.squeeze(body), list(terms), limit=PASSAGE_CHARACTERS)
+        found.append((replace(quote, text=part), row.score, cosine))
+        if len(found) >= TURNS:
+            break
+    return found
+
+
+def _that_hold(
+    rows: Rows, matches: Sequence[tuple[Memory | Quote, float]], may: Callable[[Memory], bool], key: bytes
+) -> list[tuple[Memory | Quote, float]]:
+    """The matches that may be told, with what replaced it in the place of each that was overturned."""
+    kept: dict[str, tuple[Memory | Quote, float]] = {}
+    for one, score in matches:
+        stated = [one] if isinstance(one, Memory) else _stated_in(rows, one)
+        heirs = [heir for memory in stated if memory.superseded_by and (heir := _heir(rows, memory)) is not None]
+        others = [memory for memory in stated if not memory.superseded_by and not may(memory)]
+        if heirs or others or any(memory.superseded_by for memory in stated):
+            holding: list[Memory | Quote] = [heir for heir in heirs if may(heir)]
+        else:
+            holding = [one] if isinstance(one, Memory) or not _forgotten(rows, one, key) else []
+        for each in holding:
+            kept.setdefault(_key(each), (each, score))
+    return list(kept.values())
+
+
+def _stated_in(rows: Rows, quote: Quote) -> list[Memory]:
+    """The memories that a quoted passage states."""
+    shown = {text.stem(word) for word in text.content_words(quote.text)}
+    found = memories.by_seqs(rows, search.memories_of_turn(rows, quote.uuid.split("/")[0]))
+    stems = {seq: {text.stem(word) for word in text.content_words(memory.text)} for seq, memory in found.items()}
+    return [memory for seq, memory in found.items() if len(stems[seq] & shown) >= HOLDS * len(stems[seq])]
+
+
+def _forgotten(rows: Rows, quote: Quote, key: bytes) -> bool:
+    """Whether a passage says what the user made csmd forget."""
+    if not tombstones.has(rows, "memory"):
+        return False
+    said: Authority = "user" if quote.kind == "user" else "assistant"
+    return any(
+        tombstones.keeps_out(rows, sentence, correction=correction, authority=said, key=key)
+        for sentence in text.sentences(quote.text)
+        for correction in (False, True)
+    )
+
+
+def _heir(rows: Rows, memory: Memory) -> Memory | None:
+    """What holds at the end of a line of replacements."""
+    found: Memory | None = memory
+    for _ in range(HEIRS):
+        if found is None or not found.superseded_by:
+            return found
+        found = memories.by_id(rows, found.superseded_by)
+    return None

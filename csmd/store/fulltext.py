@@ -93,3 +93,14 @@ def rows_with(rows: Rows, kind: str, term: str) -> int:
             most=MOST_ROWS + 1,
         )
     )
+
+
+def held(rows: Rows, kind: str, term: str, *, projects: Sequence[int] | None, most: int) -> int:
+    """How many rows of these projects hold a term (stemmed), counted up to `most`; None is all projects."""
+    expression = match_expression([term])
+    if not expression:
+        return 0
+    table, base, _ = FULL_TEXT[kind]
+    scope = "" if projects is None else f"and b.project_seq in ({', '.join(str(int(p)) for p in projects)})"
+    one = f"select 1 from {table} join {base} where {table} match :expression {scope} limit :most"  # noqa: S608
+    return int(rows.value(f"select count(*) from ({one})", expression=expression, most=most))  # noqa: S608

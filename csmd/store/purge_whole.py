@@ -86,6 +86,7 @@ def purge_turn(rows: Rows, seq: int, key: bytes) -> None:
     rows.run("delete from statements where turn_seq = :seq", seq=seq)
     packets.take_back(rows, uuid)
     gotchas.forget_turn(rows, seq, uuid)
+    rows.run("delete from injection_items where memory_id = :uuid", uuid=uuid)  # it was quoted
     told = rows.all("select memory_seq from provenance where uuid = :uuid", uuid=uuid)
     rows.run("delete from provenance where uuid = :uuid", uuid=uuid)
     without_source(rows, [int(memory) for (memory,) in told])

@@ -1,4 +1,4 @@
-"""What search reads: scored rows by words and by vector, their texts and their neighbours."""
+"""What search reads: scored rows by words and by vector, and their texts; nearby.py what stands beside them."""
 
 from __future__ import annotations
 
@@ -20,7 +20,6 @@ __all__ = [
     "memories_told",
     "memories_with",
     "memory_count",
-    "neighbours",
     "roots",
     "rows_with",
     "text_hits",
@@ -92,23 +91,6 @@ def digests_by_seq(rows: Rows, seqs: Sequence[int]) -> dict[int, DigestRow]:
         )
         for seq, session, said, at, root in found
     }
-
-
-def neighbours(rows: Rows, seqs: Sequence[int]) -> dict[int, list[int]]:
-    """For each turn the searchable turns just before and after it in its own session."""
-    if not seqs:
-        return {}
-    keys = ", ".join(str(int(seq)) for seq in seqs)
-    found = rows.all(
-        "select own.seq, (select n.turn_seq from session_turn n "  # noqa: S608
-        "join turns t on t.seq = n.turn_seq and t.searchable = 1 where n.session_seq = me.session_seq "
-        "and n.ordinal < me.ordinal order by n.ordinal desc limit 1), (select n.turn_seq from session_turn n "
-        "join turns t on t.seq = n.turn_seq and t.searchable = 1 where n.session_seq = me.session_seq "
-        "and n.ordinal > me.ordinal order by n.ordinal limit 1) from turns own join session_turn me "
-        f"on me.turn_seq = own.seq and me.session_seq = own.session_seq where own.seq in ({keys})"
-    )
-    near = {int(seq): [int(one) for one in both if one is not None] for seq, *both in found}
-    return {seq: near[seq] for seq in seqs if near.get(seq)}
 
 
 def roots(rows: Rows) -> dict[int, str]:

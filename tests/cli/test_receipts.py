@@ -49,7 +49,7 @@ def test_one_is_shown_in_detail_and_whole(told: Machine) -> None:
     assert told.csmd("context", "get", memory["id"], "--json")["items"] == [memory]
     turn = told.call("csm_memory_show", id=memory["id"])["sources"][0]["uuid"]
     (said,) = told.csmd("context", "get", turn, "--json")["items"]
-    assert said["state"] == "turn" and said["text"] in told.csmd("context", "get", turn)
+    assert said["state"] == "quoted" and said["text"] in told.csmd("context", "get", turn)
     refused = told.run("context", "get", "nothing-like-it")
     assert refused.returncode == 1 and "nothing is kept as" in refused.stderr
 

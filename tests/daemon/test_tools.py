@@ -82,6 +82,29 @@ def test_no_query_is_an_error(filled: Any, query: str) -> None:
     assert isinstance(filled.call("csm_memory_recall", prompt=query, project="/p")["text"], str)
 
 
+@pytest.mark.parametrize(
+    ("limit", "said"),
+    [
+        ({"since": "soon"}, "since must be a time, not 'soon'"),
+        ({"since": "2026-02-01", "until": "2026-01-01"}, "ends before it begins"),
+        ({"gate": "moral"}, "there is no gate 'moral'"),
+        ({"category": "moral"}, "there is no category 'moral'"),
+        ({"type": "moral"}, "there is no type 'moral'"),
+        ({"gate": "correction", "kind": "turn"}, "a turn has no gate"),
+        ({"session": "nowhere"}, "there is no session 'nowhere'"),
+    ],
+)
+def test_a_limit_of_search_that_is_none_is_refused_by_its_name(filled: Any, limit: dict[str, str], said: str) -> None:
+    with pytest.raises(BadInput, match=said):
+        filled.call("csm_memory_search", query="pathlib", **limit)
+
+
+def test_a_limit_of_memories_alone_leaves_turns_out(filled: Any) -> None:
+    found = filled.call("csm_memory_search", query="pathlib", gate="behavioral")["hits"]
+    assert {hit["kind"] for hit in found} == {"memory"}
+    assert filled.call("csm_memory_search", query="pathlib", until="1999-01")["hits"] == []
+
+
 def test_what_a_person_says_counts_as_theirs_and_what_a_model_saves_waits(parts: Any) -> None:
     project = str(parts.machine.project)
     mine = parts.call("csm_memory_save", text="We use tabs in Makefiles.", project=project, by_person=True)

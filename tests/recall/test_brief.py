@@ -122,16 +122,3 @@ def test_what_does_not_fit_goes_in_one_order_corrections_last() -> None:
     assert place["The last sessions"] < place["Decisions and conventions"]
     assert place["People"] < place["Corrections the user made"]
     assert lost[-1] == "Corrections the user made"
-
-
-def test_a_recall_repeats_neither_itself_nor_the_prompt() -> None:
-    one = memory("deploys go through the release branch on Tuesdays", 1)
-    twin = memory("deploys always go through the release branch on Tuesdays", 2)
-    other = memory("staging is reachable over VPN only", 3)
-    ranked = [(one, 0.9), (twin, 0.8), (other, 0.7)]
-    made = brief.compose_recall(ranked, prompt="how do deploys go?", max_tokens=350, max_items=4)
-    assert [item.id for item in made.items] == [one.id, other.id]
-    parrot = brief.compose_recall(
-        [(other, 0.9)], prompt="staging is reachable over VPN only", max_tokens=350, max_items=4
-    )
-    assert parrot.text == ""

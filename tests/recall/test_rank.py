@@ -32,9 +32,33 @@ def test_where_one_list_is_missing_the_other_counts_whole() -> None:
 
 def test_an_answer_gains_from_the_question_beside_it() -> None:
     fused = rank.fuse({1: 5.0, 2: 1.0, 3: 1.0}, {})
-    raised = rank.with_neighbours(fused, {2: [1]})
+    raised = rank.raised(fused, rank.neighbours(fused, {2: [1, 0]}), "neighbour", weight=0.3)
     assert raised[2].score > raised[3].score
     assert raised[1].score == fused[1].score
+
+
+@given(scores, scores, scores, st.floats(0, 2))
+def test_a_score_is_the_sum_of_its_factors_and_a_weight_of_nothing_changes_nothing(
+    lexical: dict[int, float], vector: dict[int, float], beside: dict[int, float], weight: float
+) -> None:
+    fused = rank.fuse(lexical, vector)
+    raised = rank.raised(fused, beside, "beside", weight=weight)
+    for row in raised.values():
+        assert row.score == pytest.approx(sum(row.factors.values()), abs=1e-3)
+    assert rank.raised(fused, beside, "beside", weight=0.0) == fused
+
+
+def test_a_session_in_which_the_rare_words_fall_is_the_one_that_is_meant() -> None:
+    common, rare = {1: 9, 2: 1, 3: 1}, {2: 1}
+    found = rank.spread([common, rare, {}], 3)
+    assert found[2] == 1.0 and found[1] < 1.0 and found[3] == 0.0
+    assert rank.spread([{1: 90}, {2: 2, 1: 1}], 2)[1] < 2 * rank.spread([{1: 9}, {2: 2, 1: 1}], 2)[1]
+
+
+def test_what_is_newest_gains_most_and_nothing_gains_more_than_the_design_allows() -> None:
+    assert rank.recency(-3) == rank.recency(0) == 1.0
+    assert 0.0 < rank.recency(900) < rank.recency(90) < rank.recency(1)
+    assert rank.RECENCY_WEIGHT <= 0.10
 
 
 def weights(prompt: str) -> dict[str, float]:
@@ -80,14 +104,14 @@ def place(key: str, day: int, score: float, *, thread: str = "s1", about: str = 
 
 #: (hits, best first, the order they are shown in)
 ORDERS = [
-    ([place("old", 1, 1.0), place("new", 2, 0.7)], ["new", "old"]),
-    ([place("old", 1, 1.0), place("poor", 2, 0.5)], ["old", "poor"]),
+    ([place("old", 1, 1.0), place("new", 2, 0.95)], ["new", "old"]),
+    ([place("old", 1, 1.0), place("poor", 2, 0.8)], ["old", "poor"]),
     ([place("new", 2, 1.0), place("old", 1, 0.9)], ["new", "old"]),
     ([place("old", 1, 1.0), place("aside", 2, 0.9, about="colour", asked=frozenset({"colour"}))], ["old", "aside"]),
     ([place("old", 1, 1.0), place("other", 2, 0.9, thread="s2")], ["old", "other"]),
     (
-        [place("old", 1, 1.0), place("other", 1, 0.9, thread="s2"), place("new", 2, 0.8)],
-        ["new", "other", "old"],
+        [place("old", 1, 1.0), place("other", 1, 0.9, thread="s2"), place("new", 2, 0.9)],
+        ["new", "old", "other"],
     ),
     (
         [place("old", 1, 1.0, overturned_by=frozenset({"new"})), place("x", 1, 0.9), place("new", 9, 0.2, thread="s2")],
@@ -110,8 +134,12 @@ places = st.lists(
 
 
 @given(places)
-def test_an_order_loses_no_hit_and_gives_each_thread_the_places_it_had(hits: list[rank.Place]) -> None:
+def test_an_order_loses_no_hit_and_moves_a_thread_only_within_itself(hits: list[rank.Place]) -> None:
     order = rank.newest_first(hits)
-    threads = {hit.key: hit.thread or hit.key for hit in hits}
-    assert [threads[key] for key in order] == [threads[hit.key] for hit in hits]
-    assert sorted(order) == sorted(threads)
+    assert sorted(order) == sorted(hit.key for hit in hits)
+    alone = [hit.key for hit in hits if not hit.thread]
+    assert [key for key in order if key in alone] == alone
+    for thread in ("s1", "s2"):
+        others = [hit.key for hit in hits if hit.thread != thread]
+        kept = rank.newest_first([hit for hit in hits if hit.thread != thread])
+        assert [key for key in order if key in others] == kept

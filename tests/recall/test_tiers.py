@@ -82,7 +82,15 @@ def told(store: Store, ident: str) -> str:
         start = stage_brief.session_brief(rows, places=places, session_id=ident, max_tokens=900)
         # Against the same scope as the prompt: what a fresh context holds is another rule.
         match = stage_prompt.prompt_recall(
-            rows, places=places, session_id=ident, prompt=PROMPT, floor=0.1, max_tokens=350, max_items=4, embed=None
+            rows,
+            places=places,
+            session_id=ident,
+            prompt=PROMPT,
+            floor=0.1,
+            max_tokens=350,
+            max_items=4,
+            embed=None,
+            key=b"k",
         )
         hits, _ = stage_search.find(rows, "smoke tests on staging", projects=places, kind="memory", limit=5, embed=None)
         return " ".join(

@@ -106,15 +106,22 @@ def seen_from(rows: Rows, root: str) -> set[str]:
     made = [stage_brief.session_brief(rows, places=places, session_id="", max_tokens=2000)]
     made += [
         stage_prompt.prompt_recall(
-            rows, places=places, session_id="", prompt=query, floor=0.0, max_tokens=2000, max_items=50, embed=embed
+            rows,
+            places=places,
+            session_id="",
+            prompt=query,
+            floor=0.0,
+            max_tokens=2000,
+            max_items=50,
+            embed=embed,
+            key=b"k",
         )
         for query in SAYINGS
     ]
     ids |= {item.id for brief in made for item in brief.items}
     for ident in ids:
         memory = memories.by_id(rows, ident)
-        assert memory is not None
-        seen |= {source.uuid for source in memory.provenance}
+        seen |= {source.uuid for source in memory.provenance} if memory else {ident}
     return seen
 
 

@@ -25,6 +25,8 @@ from csmd.store import (
     instructions,
     journal,
     memories,
+    narrow,
+    nearby,
     noted,
     probes,
     projects,
@@ -33,6 +35,7 @@ from csmd.store import (
     search,
     sessions,
     sizes,
+    spread,
     stream,
     told,
     tombstones,
@@ -47,10 +50,12 @@ from csmd.store.core import Store
 from csmd.store.sqlite import Rows
 
 Given = Any
-#: A scan of these is of a handful of rows (`u`: of the notes on unheard sessions, `n`: of receipts not judged yet), of what the full-text index found, or
-#: of what a statement within this one found (its own steps are looked at).
+#: A scan of these is of a handful of rows (`u`: of the notes on unheard sessions; `n`: of receipts not judged yet; `own`, `held`: of what a statement has
+#: limited itself to before), of what the full-text index found, or of what a statement within this one found (its own
+#: steps are looked at).
 SMALL = re.compile(
-    r"SCAN (?:CONSTANT ROW|\(subquery-\d+\)|vector_models|sessions USING INDEX sessions_of_probes|u(?: USING INDEX \S+)?|n USING INDEX injections_unjudged|\w+ VIRTUAL TABLE INDEX .*)"
+    r"SCAN (?:CONSTANT ROW|\(subquery-\d+\)|vector_models|sessions USING INDEX sessions_of_probes|u(?: USING INDEX \S+)?|own|held|n USING INDEX injections_unjudged"
+    r"|\w+ VIRTUAL TABLE INDEX .*)"
 )
 
 
@@ -223,6 +228,7 @@ def _checkpoints(rows: Rows, given: Given) -> None:
     checkpoints.clear(rows, session)
 
 
+LIMITED = narrow.Narrow(since="2026", session="s1")
 INSTRUCTED = [instructions.Instruction(path="/p/CLAUDE.md", kind="Project", root="/p", text="t", text_hash="h")]
 #: What runs for every hook, step of the steward, brief, search and forgetting.
 HOT: dict[str, Any] = {
@@ -270,7 +276,14 @@ HOT: dict[str, Any] = {
     "text_hits": lambda rows, _: search.text_hits(rows, "turn", ["later"], projects=[1], limit=9),
     "turns_by_seq": lambda rows, _: search.turns_by_seq(rows, [1, 2]),
     "turns_of_uuids": lambda rows, _: search.turns_of_uuids(rows, ["l1"]),
-    "neighbours": lambda rows, _: search.neighbours(rows, [1, 2]),
+    "beside": lambda rows, _: nearby.beside(rows, [1, 2]),
+    "turns that state": lambda rows, _: nearby.statements(rows, [1], projects=[1]),
+    "linked": lambda rows, _: nearby.linked(rows, [1], projects=[1]),
+    "explained": lambda rows, _: nearby.explained(rows, [1, 2], projects=[1]),
+    "asked_between": lambda rows, given: nearby.asked_between(rows, given.at(0), given.at(400), projects=[1], limit=9),
+    "asked_between of all": lambda rows, given: nearby.asked_between(rows, given.at(0), "", projects=None, limit=9),
+    "narrowed": lambda rows, _: (narrow.turns(rows, [1], LIMITED), narrow.memories(rows, [1], LIMITED)),
+    "sessions_with": lambda rows, _: spread.sessions_with(rows, "later", projects=[1]),
     "left": lambda rows, _: (vectors.left(rows, None), vectors.left(rows, 1)),
     "backlog": lambda rows, _: (vectors.backlog(rows, "turn", 1, limit=9), vectors.backlog(rows, "memory", 1, limit=9)),
     "delete_for": lambda rows, _: vectors.delete_for(rows, "turn", 1),

@@ -31,6 +31,7 @@ BACKENDS_OWN = {
     "salvage.py",
     "rebuild.py",
     "soundness.py",
+    "spread.py",
 }
 MODULES = sorted(path for path in STORE.glob("*.py") if path.name not in BACKENDS_OWN)
 DIALECTS = ("sqlite", "postgres")

@@ -8,7 +8,7 @@ from hypothesis import HealthCheck, settings
 from hypothesis import given as hypothesis_given
 from hypothesis import strategies as st
 
-from csmd.store import fulltext, journal, memories, projects, search
+from csmd.store import fulltext, journal, memories, nearby, projects, search
 from csmd.store.core import Store, integrity
 from csmd.store.sqlite import Rows
 
@@ -84,7 +84,8 @@ def test_the_neighbours_of_a_turn_are_the_searchable_ones_of_its_own_session_and
         say(rows, given, "x", "x", session="fork")
         say(rows, given, "c", "c", session="fork")
         y = say(rows, given, "y", "y", session="fork")
-        assert search.neighbours(rows, [a, c, d, 99]) == {a: [c], c: [a, d], d: [c]}
+        found = {seq: (place.before, place.after) for seq, place in nearby.beside(rows, [a, c, d, 99]).items()}
+        assert found == {a: (0, c), c: (a, d), d: (c, 0)}
         assert y in search.turns_by_seq(rows, [y])
 
     store.write(story)

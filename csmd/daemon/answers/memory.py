@@ -1,4 +1,4 @@
-"""Memories: searched, listed, shown, told, saved and forgotten."""
+"""Memories: listed, told, saved and forgotten; searching.py finds them."""
 
 from __future__ import annotations
 
@@ -20,9 +20,9 @@ from csmd.daemon.tool import ASKING, PLACE, QUERY_VECTOR_S, REQUIRED, Params, To
 from csmd.distill.classify import classify
 from csmd.distill.units import MAX_CHARACTERS
 from csmd.errors import BadInput, CsmdError
-from csmd.model import Brief, Hit, Memory, Provenance, Statement
+from csmd.model import Brief, Memory, Provenance, Statement
 from csmd.recall import stage as recall
-from csmd.recall import stage_advisory, stage_brief, stage_checkpoint, stage_file, stage_prompt, stage_search
+from csmd.recall import stage_advisory, stage_brief, stage_checkpoint, stage_file, stage_prompt
 from csmd.store import counts, memories, projects
 from csmd.store.sqlite import Rows
 
@@ -34,33 +34,7 @@ MOST_CHARACTERS = MAX_CHARACTERS
 _REDACTED = re.compile(r"\[redacted:[a-z-]+\]")
 
 
-def _search(tools: Tools, rows: Rows, params: Params) -> dict[str, Any]:
-    if params["kind"] not in ("all", "memory", "turn", "session"):
-        raise BadInput(f"kind is memory, turn, session or all, not {params['kind']!r}")
-    hits, degraded = stage_search.find(
-        rows,
-        params["query"],
-        projects=places(rows, params),
-        kind=params["kind"],
-        limit=min(max(params["limit"], 1), 200),
-        embed=tools.query_vector(deadline_s=QUERY_VECTOR_S, start=True),
-    )
-    return {
-        "query": params["query"],
-        "degraded": degraded,
-        "hits": [hit_json(hit, explain=params["explain"]) for hit in hits],
-    }
-
-
-def hit_json(hit: Hit, *, explain: bool) -> dict[str, Any]:
-    """A hit as `csmd search --json` shows it (design section 8)."""
-    row = {key: value for key, value in asdict(hit).items() if key != "factors"}
-    row["score"] = round(hit.score, 4)
-    row["source_uuids"] = _lines(hit.source_uuids)
-    return {**row, "factors": hit.factors} if explain else row
-
-
-def _lines(uuids: Sequence[str]) -> list[str]:
+def lines_of(uuids: Sequence[str]) -> list[str]:
     """The transcript's lines of the first turns, at most four: further turns of one line are numbered."""
     return list(dict.fromkeys(uuid.partition("/")[0] for uuid in uuids))[:4]
 
@@ -98,7 +72,7 @@ def memory_json(memory: Memory, *, today: int, root: str) -> dict[str, Any]:
         "pinned": memory.pinned,
         "scope": memory.scope,
         "project": root,
-        "source_uuids": _lines([source.uuid for source in memory.provenance]),
+        "source_uuids": lines_of([source.uuid for source in memory.provenance]),
         "times": memory.times,
         "session_id": memory.session_id,
         "sessions": list(dict.fromkeys(source.session_id for source in memory.provenance)),
@@ -236,6 +210,7 @@ def _recall(tools: Tools, rows: Rows, params: Params) -> dict[str, Any]:
         max_tokens=settings.recall_max_tokens,
         max_items=settings.recall_max_items,
         embed=tools.query_vector(deadline_s=QUERY_VECTOR_S, start=True),
+        key=tools.store.hash_key,
     )
     return brief_json(tools, made)
 
@@ -263,10 +238,6 @@ def brief_json(tools: Tools, made: Brief) -> dict[str, Any]:
 
 
 TOOLS: dict[str, Tool] = {
-    "csm_memory_search": Tool(
-        summary="Search memories and conversations", mutates=False, run=_search,
-        parameters={"query": (str, REQUIRED), **PLACE, "limit": (int, 10), "kind": (str, "all"), "explain": (bool, False)},
-    ),
     "csm_memory_list": Tool(summary="List memories", mutates=False, run=_memories, parameters=PLACE),
     "csm_memory_save": Tool(
         summary="Remember a statement", mutates=True, run=_remember,

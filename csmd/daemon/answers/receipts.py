@@ -10,7 +10,7 @@ from csmd.daemon.tool import ASKING, PLACE, REQUIRED, Params, Tool, places
 from csmd.errors import BadInput
 from csmd.recall import outcome, stage_used
 from csmd.recall import stage as recall
-from csmd.store import failures, memories, receipts, search, uses
+from csmd.store import failures, memories, quotes, receipts, uses
 from csmd.store.receipts import Item, Receipt
 from csmd.store.sqlite import Rows
 
@@ -21,6 +21,8 @@ if TYPE_CHECKING:
 BESIDE_MEMORIES = {"": "checkpoint", "k": "checkpoint", "g": "goal"}
 #: Reasons of what a start is told that is no memory, but what a session came to.
 OF_NO_MEMORY = frozenset({outcome.ENDED, outcome.LEFT})
+#: What is shown of a turn of which a passage was told.
+QUOTED_CHARACTERS = 300
 MOST, MOST_LISTED = 100, 1000
 WEEK_S = 7 * 86_400
 #: What a thing's state says where its text is not told.
@@ -117,6 +119,8 @@ def _shown(
 def _item(rows: Rows, item: Item, seen: list[int] | None, marks: tuple[str, ...]) -> dict[str, Any]:
     """One thing that was told, why, and whether it was used."""
     found = thing(rows, item.id, seen, reason=item.reason)
+    if found["state"] == "quoted":
+        found["text"] = text.cut(text.squeeze(found["text"]), QUOTED_CHARACTERS)
     return {
         "id": item.id, "score": item.score, "reason": item.reason, "used": item.used, "used_by": item.used_by,
         "marks": list(marks) if item.used and found["text"] else [], **found,
@@ -155,11 +159,12 @@ def _no_memory(rows: Rows, ident: str, seen: list[int] | None) -> dict[str, Any]
     if error is not None:
         said = f"{error.command}: {error.message}"
         return {"state": "error", "text": said, "times": error.times, "said_at": error.last_at}
-    turns = search.turns_by_seq(rows, list(search.turns_of_uuids(rows, [ident]).values()))
-    for turn in turns.values():
-        if seen is not None and turn.project_seq not in seen:
-            return {"state": "hidden", "text": ""}
-        return {"state": "turn", "text": turn.text, "said_at": turn.at, "said_in": turn.session_id}
+    quote = quotes.quote_of(rows, ident)
+    if quote is not None and seen is not None and quote.project_seq not in seen:
+        return {"state": "hidden", "text": ""}
+    if quote is not None:
+        who = {"authority": quote.kind, "said_at": quote.at, "said_in": quote.session_id}
+        return {"state": "quoted", "text": quote.text, **who}
     return {"state": "gone", "text": ""}
 
 

@@ -1,0 +1,59 @@
+"""What people see of a search: each hit's passage with what was said beside it, and how its score came about.
+
+The passage that matched is marked with `>`, so that it is seen without colours, too.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Mapping
+from typing import Any
+
+from csmd import terms
+from csmd import text as texts
+from csmd.cli.show import console, degraded, print_text
+from csmd.model import MULTIPLIES
+
+#: Characters and lines that are shown of the passage that matched, and of each one beside it.
+MATCHED, BESIDE = (300, 5), (150, 2)
+#: Where in a hit's text the turns beside the one that matched begin (csmd.recall.exchange).
+_BESIDE = re.compile(r"\n\[(before|after)\] ")
+
+
+def hits(value: dict[str, Any], *, explain: bool) -> None:
+    """Search results: what was said, by whom, when and where."""
+    out = console()
+    if not value["hits"]:
+        print_text(out, f"nothing found for {value['query']!r}")
+    asked = terms.asked(value["query"])
+    for number, hit in enumerate(value["hits"], 1):
+        session = f"session {hit['session_id'][:8]}" if hit["kind"] == "turn" else ""
+        gone = f"superseded by {hit['superseded_by']}" if hit["superseded_by"] else ""
+        about = [
+            hit["kind"],
+            hit["gate"],
+            hit["authority"],
+            hit["at"][:10],
+            hit["id"][: 8 if hit["kind"] == "session" else 11],
+            session,
+            f"{hit['score']:.2f}",
+            gone,
+        ]
+        print_text(out, "  ".join(part for part in about if part), head=f"{number:>2}  ", style="bold")
+        matched, *beside = _BESIDE.split(hit["text"])
+        print_text(out, texts.passage(matched, asked, limit=MATCHED[0]), indent=2, head="> ", most=MATCHED[1])
+        for place, said in zip(beside[::2], beside[1::2], strict=True):
+            passage = texts.squeeze(texts.passage(said, asked, limit=BESIDE[0]))
+            print_text(out, f"{place}, {passage}", indent=4, most=BESIDE[1], style="dim")
+        if explain:
+            print_text(out, explained(hit["factors"], hit["score"]), indent=4, style="dim")
+    degraded(out, value["degraded"])
+    out.print(f"{value['took_ms']:.0f} ms", style="dim")
+
+
+def explained(factors: Mapping[str, float], score: float) -> str:
+    """How a score came about: what was added up, then what that was multiplied with."""
+    added = " + ".join(f"{name} {value:.2f}" for name, value in factors.items() if name not in MULTIPLIES)
+    times = [f"{name} {value:.2f}" for name, value in factors.items() if name in MULTIPLIES and value != 1.0]
+    whole = f"({added}) x {' x '.join(times)}" if times else added
+    return f"{score:.2f} = {whole}"

@@ -1,0 +1,94 @@
+"""Search: a question, its limits and what was found, best first; what a limit may be is said before anything is looked for."""
+
+from __future__ import annotations
+
+from dataclasses import asdict
+from typing import TYPE_CHECKING, Any, get_args
+
+from csmd.daemon.answers.memory import lines_of
+from csmd.daemon.now import now_here
+from csmd.daemon.tool import PLACE, QUERY_VECTOR_S, REQUIRED, Params, Tool, places
+from csmd.errors import BadInput
+from csmd.model import Category, Gate, Hit, MemoryType
+from csmd.recall import question, stage_search
+from csmd.store import sessions
+from csmd.store.narrow import Narrow
+from csmd.store.sqlite import Rows
+
+if TYPE_CHECKING:
+    from csmd.daemon.tools import Tools
+
+KINDS = ("all", "memory", "turn", "session")
+#: What only memories have -> what it may be.
+OF_MEMORIES: dict[str, tuple[str, ...]] = {
+    "gate": get_args(Gate),
+    "category": get_args(Category),
+    "type": get_args(MemoryType),
+}
+
+
+def _search(tools: Tools, rows: Rows, params: Params) -> dict[str, Any]:
+    now = now_here()
+    kind = _kind(params)
+    within = question.limits(params["since"], params["until"], now=now)
+    hits, degraded = stage_search.find(
+        rows,
+        params["query"],
+        projects=places(rows, params),
+        kind=kind,
+        limit=min(max(params["limit"], 1), 200),
+        embed=tools.query_vector(deadline_s=QUERY_VECTOR_S, start=True),
+        now=now,
+        narrow=Narrow(
+            since=within.since,
+            until=within.until,
+            session=_session(rows, params["session"]),
+            **{name: params[name] for name in OF_MEMORIES},
+        ),
+    )
+    return {
+        "query": params["query"],
+        "degraded": degraded,
+        "hits": [hit_json(hit, explain=params["explain"]) for hit in hits],
+    }
+
+
+def _kind(params: Params) -> str:
+    """What is looked for: memories alone where a limit names what only they have. BadInput for a word that is none."""
+    if params["kind"] not in KINDS:
+        raise BadInput(f"kind is memory, turn, session or all, not {params['kind']!r}")
+    for name, known in OF_MEMORIES.items():
+        if params[name] and params[name] not in known:
+            raise BadInput(f"there is no {name} {params[name]!r}", hint=f"{name} is one of {', '.join(known)}")
+        if params[name] and params["kind"] in ("turn", "session"):
+            raise BadInput(f"a {params['kind']} has no {name}", hint="leave out kind, or say memory")
+    return "memory" if any(params[name] for name in OF_MEMORIES) else str(params["kind"])
+
+
+def _session(rows: Rows, begun: str) -> str:
+    """The whole id of the session that is named by its beginning; "" for none named."""
+    found = sessions.ids_like(rows, begun) if begun else [""]
+    if len(found) > 1 and begun not in found:
+        raise BadInput(f"{begun!r} begins several sessions: {', '.join(found)}", hint="type some more of it")
+    if not found:
+        raise BadInput(f"there is no session {begun!r}", hint="`csmd sessions` lists them with their ids")
+    return begun if begun in found else found[0]
+
+
+def hit_json(hit: Hit, *, explain: bool) -> dict[str, Any]:
+    """A hit as `csmd search --json` shows it (design section 8)."""
+    row = {key: value for key, value in asdict(hit).items() if key != "factors"}
+    row["score"] = round(hit.score, 4)
+    row["source_uuids"] = lines_of(hit.source_uuids)
+    return {**row, "factors": hit.factors} if explain else row
+
+
+TOOLS: dict[str, Tool] = {
+    "csm_memory_search": Tool(
+        summary="Search memories, conversations and session summaries", mutates=False, run=_search,
+        parameters={
+            "query": (str, REQUIRED), **PLACE, "limit": (int, 10), "kind": (str, "all"), "explain": (bool, False),
+            "since": (str, ""), "until": (str, ""), "gate": (str, ""), "category": (str, ""), "type": (str, ""), "session": (str, ""),
+        },
+    ),
+}  # fmt: skip

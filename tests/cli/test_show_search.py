@@ -1,0 +1,39 @@
+"""A search as people see it: what matched is marked, what stands beside it is told apart, a score is told as a sum."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+
+from csmd.cli import show_search
+
+HIT: dict[str, Any] = {
+    "id": "79a0968a-1234-5678", "kind": "turn", "score": 1.47, "project": "/p", "session_id": "2cfdacb8-99", "gate": "",
+    "text": "assistant: The gateway listens on 8443.\n[before] user: which port does the gateway use, and why is it that one of all "
+    "the ports that there are?\n[after] user: thanks", "source_uuids": ["a", "b"], "at": "2026-02-11T10:00:00.000Z", "confidence": 0.0,
+    "authority": "", "superseded_by": "m1234", "factors": {"words": 0.6, "sense": 0.47, "neighbour": 0.4, "superseded": 0.5},
+}  # fmt: skip
+
+
+def test_what_matched_is_marked_and_what_stands_beside_it_says_where(
+    capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("COLUMNS", "80")
+    show_search.hits({"query": "gateway port", "hits": [HIT], "degraded": [], "took_ms": 3.0}, explain=True)
+    lines = capsys.readouterr().out.splitlines()
+    assert all(len(line) <= 80 for line in lines)
+    assert lines[0].startswith(" 1  turn  2026-02-11  79a0968a-12  session 2cfdacb8  1.47  superseded by m1234")
+    assert lines[1] == "  > assistant: The gateway listens on 8443."
+    assert lines[2].startswith("    before, user: which port does the gateway use")
+    assert "    after, user: thanks" in lines
+    assert "    1.47 = (words 0.60 + sense 0.47 + neighbour 0.40) x superseded 0.50" in lines
+
+
+def test_a_score_without_what_multiplies_it_is_a_plain_sum() -> None:
+    assert show_search.explained({"words": 0.6, "scope": 1.0}, 0.6) == "0.60 = words 0.60"
+
+
+def test_nothing_found_is_said(capsys: pytest.CaptureFixture[str]) -> None:
+    show_search.hits({"query": "x", "hits": [], "degraded": ["vectors: none"], "took_ms": 3.0}, explain=False)
+    assert capsys.readouterr().out.splitlines() == ["nothing found for 'x'", "degraded: vectors: none", "3 ms"]

@@ -1,0 +1,158 @@
+"""What a prompt is told: memories and passages of earlier talk, within a budget, each once, never what no longer holds."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from recall.test_brief import memory, words
+from recall.test_stage import HERE, NOW, THERE, project, remember, say, state
+
+from csmd import text
+from csmd.believe import stage as believe
+from csmd.capture.hosts.claude import ANSWER_LIMIT_UNITS
+from csmd.model import Brief, Memory, Quote
+from csmd.recall import prompt, stage, stage_prompt
+from csmd.store import context, purge_whole
+from csmd.store.core import Store
+
+ASKED = "where does the queue live?"
+
+
+def quote(body: str, number: int = 1, kind: str = "user") -> Quote:
+    at = f"2026-01-{number % 28 + 1:02d}T00:00:00.000Z"
+    return Quote(uuid=f"{number:08d}-t", kind=kind, text=body, at=at, session_id="s", project_seq=1)  # type: ignore[arg-type]
+
+
+@settings(max_examples=40)
+@given(st.lists(st.tuples(words, st.booleans()), max_size=30), st.integers(0, 900), st.integers(0, 12))
+def test_a_recall_never_passes_its_budget_and_its_fence_is_not_closed_from_inside(
+    said: list[tuple[str, bool]], budget: int, most: int
+) -> None:
+    ranked = [(quote(body, n) if quoted else memory(body, n), 1.0) for n, (body, quoted) in enumerate(said)]
+    made = prompt.compose_recall(ranked, prompt=ASKED, max_tokens=budget, max_items=most)
+    assert made.tokens <= budget and len(made.items) <= most
+    assert text.utf16_units(made.text) <= ANSWER_LIMIT_UNITS
+    assert made.text.count("<csmd-") == made.text.count("</csmd-") == (1 if made.text else 0)
+    assert prompt.compose_recall(ranked, prompt=ASKED, max_tokens=budget, max_items=most) == made
+
+
+def test_a_recall_repeats_neither_itself_nor_the_prompt() -> None:
+    one = memory("deploys go through the release branch on Tuesdays", 1)
+    twin = quote("deploys always go through the release branch on Tuesdays", 2)
+    other = memory("staging is reachable over VPN only", 3)
+    ranked: list[tuple[Memory | Quote, float]] = [(one, 0.9), (twin, 0.8), (other, 0.7)]
+    made = prompt.compose_recall(ranked, prompt="how do deploys go?", max_tokens=350, max_items=4)
+    assert [item.id for item in made.items] == [one.id, other.id]
+    same = "staging is reachable over VPN only"
+    assert prompt.compose_recall([(other, 0.9)], prompt=same, max_tokens=350, max_items=4).text == ""
+
+
+def test_what_is_told_says_who_said_it_when_and_where_to_read_on() -> None:
+    ranked = [
+        (memory("the queue lives in Redis", 1), 0.9),
+        (quote("we moved the queue </csmd-recall> last week", 2), 0.8),
+    ]
+    made = prompt.compose_recall(ranked, prompt=ASKED, max_tokens=350, max_items=4)
+    assert made.text.splitlines()[1:-1] == [
+        "- the queue lives in Redis (2026-01-02, m000000001)",
+        "Said in earlier sessions:",
+        f"- {text.squeeze(text.defuse('we moved the queue </csmd-recall> last week'))} (the user, 2026-01-03, 00000002)",
+    ]
+
+
+@pytest.fixture
+def store(tmp_path: Path) -> Iterator[Store]:
+    opened = Store(tmp_path / "csmd.db", now=NOW)
+    yield opened
+    opened.close()
+
+
+def told(store: Store, asked: str = ASKED, *, session: str = "s9", root: str = HERE, floor: float = 0.5) -> Brief:
+    return store.read(
+        lambda rows: stage_prompt.prompt_recall(
+            rows, places=stage.scopes(rows, root), session_id=session, prompt=asked, floor=floor, max_tokens=350,
+            max_items=6, embed=None, key=store.hash_key,
+        )
+    )  # fmt: skip
+
+
+def ids(made: Brief) -> list[str]:
+    return [item.id for item in made.items]
+
+
+@pytest.mark.parametrize("said", ["We use Postgres for the queue", "The queue lives in Redis"])
+def test_a_question_is_answered_without_a_model(store: Store, said: str) -> None:
+    remember(store, said, say(store, "hello there", 1))
+    assert said in told(store).text
+    assert told(store, "rename the queue").text == told(store, "which Kafka queue is it?").text == ""
+
+
+def test_earlier_talk_is_quoted_with_its_speaker_and_the_same_bytes_each_time(store: Store) -> None:
+    uuid = say(store, "the queue lives in the jobs table, polled every second", 2)
+    made = told(store)
+    assert ids(made) == [uuid] and "(the assistant, 2026-03-01, s1-2)" in made.text
+    assert told(store) == made
+
+
+def test_neither_the_sessions_own_talk_nor_another_projects_is_quoted(store: Store) -> None:
+    say(store, "the queue lives in the jobs table", 2)
+    say(store, "the queue lives in a file", 4, root=THERE, session="s2")
+    assert ids(told(store, session="s1")) == []
+    assert ids(told(store)) == ["s1-2"]
+    assert ids(told(store, root=THERE)) == ["s2-4"]
+
+
+def test_a_decision_that_was_overturned_is_told_as_what_replaced_it(store: Store) -> None:
+    state(store, "Use npm in the web client for packages", 1)
+    new = state(store, "Use pnpm in the web client for packages, not npm", 3, session="s2")
+    made = told(store, "what do we use in the web client for packages?")
+    assert new in ids(made) or "s2-3" in ids(made)
+    assert "Use npm" not in made.text
+
+
+def test_what_was_forgotten_or_purged_is_not_quoted_either(store: Store) -> None:
+    body = "The queue lives in the jobs table"
+    ident = state(store, body, 1)
+    assert body in told(store).text
+
+    def forget(rows) -> None:
+        found = stage_prompt.memories.by_id(rows, ident)
+        believe.forget(rows, found, key=store.hash_key, now=NOW, by_person=True)
+
+    store.write(forget)
+    assert told(store).text == ""
+    uuid = say(store, "since spring the billing queue lives behind its own volume on the second host", 4, session="s3")
+    assert ids(told(store)) == [uuid]
+    seq = store.read(lambda rows: rows.value("select seq from turns where uuid = :uuid", uuid=uuid))
+    note(store, told(store))
+    store.write(lambda rows: purge_whole.purge_turn(rows, seq, store.hash_key))
+    assert told(store, session="s8").text == ""
+    assert (
+        store.read(lambda rows: rows.value("select count(*) from injection_items where memory_id = :id", id=uuid)) == 0
+    )
+
+
+def note(store: Store, made: Brief) -> None:
+    store.write(
+        lambda rows: context.add_receipt(
+            rows, receipt_id=f"r{len(made.text)}", session_id="s9", event="prompt", project=project(rows, HERE), at=NOW,
+            tokens=made.tokens, text_hash="", items=made.items,
+        )
+    )  # fmt: skip
+
+
+def test_a_session_is_told_a_passage_once(store: Store) -> None:
+    say(store, "the queue lives in the jobs table", 2)
+    note(store, told(store))
+    assert told(store).text == ""
+    assert told(store, session="s8").text != ""
+
+
+def test_sub_agents_and_tools_are_not_quoted(store: Store) -> None:
+    say(store, "the queue lives in the jobs table", 2)
+    store.write(lambda rows: rows.run("update sessions set parent = 's0' where id = 's1'"))
+    assert told(store).text == ""

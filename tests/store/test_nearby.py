@@ -1,0 +1,81 @@
+"""What stands beside what was found is looked up in one statement, however much that is."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from csmd.store import journal, nearby, projects, search, spread
+from csmd.store.core import Store
+from csmd.store.sqlite import Rows
+
+
+class Counting(Rows):
+    """Rows that count what they are asked."""
+
+    asked = 0
+
+    def all(self, sql: str, **values: Any) -> Any:
+        self.asked += 1
+        return super().all(sql, **values)
+
+
+def talk(rows: Rows, given: Any, said: list[tuple[str, str]], *, session: str = "s1") -> list[int]:
+    """A session's turns by (kind, text); their row keys."""
+    home = projects.ensure(rows, given.project("shop"), now="")
+    uuids = [f"{session}-{number}" for number in range(len(said))]
+    for number, (kind, body) in enumerate(said):
+        turn = given.turn(uuids[number], body, kind=kind, second=number, session=session)
+        journal.add_turn(rows, turn, text_hash=given.hash(body), host="claude", project=home, path="")
+    known = search.turns_of_uuids(rows, uuids)
+    return [known[uuid] for uuid in uuids]
+
+
+def test_neighbours_are_the_nearest_that_can_be_searched_in_the_same_session(store: Store, given: Any) -> None:
+    def story(rows: Rows) -> None:
+        one, _, two, three = talk(
+            rows, given, [("user", "one"), ("tool_call", "ls"), ("assistant", "two"), ("user", "three")]
+        )
+        (other,) = talk(rows, given, [("user", "other")], session="s2")
+        counting = Counting(rows.connection)
+        found = nearby.beside(counting, [one, two, three, other])
+        assert counting.asked == 1
+        assert {seq: (place.before, place.after) for seq, place in found.items()} == {
+            one: (0, two), two: (one, three), three: (two, 0), other: (0, 0)
+        }  # fmt: skip
+        assert found[one].session == found[two].session != found[other].session
+        assert nearby.beside(rows, []) == {}
+
+    store.write(story)
+
+
+def test_a_word_is_counted_by_session_and_a_common_one_tells_none_from_another(
+    store: Store, given: Any, monkeypatch: Any
+) -> None:
+    def story(rows: Rows) -> None:
+        talk(rows, given, [("user", "kangaroo here"), ("assistant", "kangaroos there"), ("user", "nothing")])
+        talk(rows, given, [("user", "a kangaroo")], session="s2")
+        one, two = (int(seq) for (seq,) in rows.all("select seq from sessions order by id"))
+        home = projects.ensure(rows, given.project("shop"), now="")
+        assert spread.sessions_with(rows, "kangaroo", projects=None) == {one: 2, two: 1}
+        assert spread.sessions_with(rows, "kangaroo", projects=[home]) == {one: 2, two: 1}
+        assert spread.sessions_with(rows, "kangaroo", projects=[home + 1]) == {}
+        assert spread.sessions_with(rows, " ", projects=None) == {}
+        assert spread.session_count(rows, projects=[home]) == 2
+        monkeypatch.setattr(spread, "MOST_TURNS", 3)
+        assert spread.sessions_with(rows, "kangaroo", projects=None) == {}
+
+    store.write(story)
+
+
+def test_what_users_said_at_a_time_is_found_by_the_sessions_of_that_time(store: Store, given: Any) -> None:
+    def story(rows: Rows) -> None:
+        first, _, last = talk(rows, given, [("user", "one"), ("assistant", "two"), ("user", "three")])
+        everything = nearby.asked_between(rows, given.at(0), "", projects=None, limit=9)
+        assert [seq for seq, _ in everything] == [last, first]
+        assert [seq for seq, _ in nearby.asked_between(rows, given.at(0), given.at(1), projects=None, limit=9)] == [
+            first
+        ]
+        assert nearby.asked_between(rows, given.at(9), "", projects=None, limit=9) == []
+        assert len(nearby.asked_between(rows, given.at(0), "", projects=None, limit=1)) == 1
+
+    store.write(story)
