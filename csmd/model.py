@@ -169,22 +169,6 @@ class Turn:
         return f"{self.session_id}/{self.agent_id}" if self.agent_id else self.session_id
 
 
-@dataclass(frozen=True, slots=True)
-class Spent:
-    """The tokens that a message of a conversation (a `Turn.stream`) took, as its transcript says; `place` among the turns.
-
-    `place` is the turn that its line is, or the last one before a line that is none; -1 where none stood before.
-    """
-
-    stream: str
-    message_id: str
-    input: int
-    output: int
-    cache_read: int
-    cache_write: int
-    place: int = -1
-
-
 @dataclass(frozen=True, slots=True, kw_only=True)
 class StoredTurn:
     """A turn as read back from the store, with its row key and its place in the stream."""

@@ -10,7 +10,7 @@ from csmd.capture import stage_purge as purging
 from csmd.capture.hosts import claude, claude_versions
 from csmd.capture.stage import redaction_counts
 from csmd.capture.stage_place import Places
-from csmd.model import Spent, Turn
+from csmd.model import Turn
 from csmd.store import clients as client_versions
 from csmd.store import counts, cursors, journal, projects, queue, sessions, tampered, tombstones, usage
 from csmd.store.core import Store
@@ -72,13 +72,17 @@ def store_piece(
         batch = reading.turns[begin : begin + BATCH_TURNS]
         end = None if begin == borders[-1] else begin + BATCH_TURNS
         left = [one for one in reading.left if begin <= one.place and (end is None or one.place < end)]
-        spent = [one for one in reading.spent if begin <= max(one.place, 0) and (end is None or one.place < end)]
+        spent = [
+            usage.Spent(one.stream, one.message_id, *one.amounts)
+            for one in reading.spent
+            if begin <= max(one.place, 0) and (end is None or one.place < end)
+        ]
 
         def write(
             rows: Rows,
             batch: list[Turn] = batch,
             left: list[claude.Left] = left,
-            spent: list[Spent] = spent,
+            spent: list[usage.Spent] = spent,
             begin: int = begin,
             last: bool = end is None,
         ) -> tuple[int, Counter[str]]:

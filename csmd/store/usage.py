@@ -5,8 +5,19 @@ from __future__ import annotations
 from collections.abc import Iterable
 from dataclasses import dataclass
 
-from csmd.model import Spent
 from csmd.store.sqlite import Rows
+
+
+@dataclass(frozen=True, slots=True)
+class Spent:
+    """The tokens that a message of a conversation (a `Turn.stream`) took, as its transcript says."""
+
+    stream: str
+    message_id: str
+    input: int
+    output: int
+    cache_read: int
+    cache_write: int
 
 
 @dataclass(frozen=True, slots=True)

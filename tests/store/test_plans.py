@@ -10,7 +10,6 @@ from typing import Any
 
 import pytest
 
-from csmd.model import Spent
 from csmd.store import (
     beliefs,
     checkpoint_due,
@@ -48,6 +47,7 @@ from csmd.store import (
 )
 from csmd.store.core import Store
 from csmd.store.sqlite import Rows
+from csmd.store.usage import Spent
 
 Given = Any
 #: A scan of these is of a handful of rows (`u`: of the notes on unheard sessions; `n`: of receipts not judged yet; `own`, `held`: of what a statement has

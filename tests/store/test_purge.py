@@ -13,7 +13,7 @@ import pytest
 from csmd import text
 from csmd.believe import causal, selfmodel
 from csmd.distill import digest, harvest
-from csmd.model import BriefItem, Candidate, Link, Packet, Provenance, Spent, State
+from csmd.model import BriefItem, Candidate, Link, Packet, Provenance, State
 from csmd.store import (
     answers,
     before,
@@ -52,6 +52,7 @@ from csmd.store.core import Store, integrity
 from csmd.store.leftover import in_bytes
 from csmd.store.purged import PURGED, Needle
 from csmd.store.sqlite import Rows
+from csmd.store.usage import Spent
 
 Given = Any
 MARK = "Zanzibar quokka"

@@ -4,11 +4,10 @@ from __future__ import annotations
 
 from typing import Any
 
-from csmd.model import Spent
 from csmd.store import context, journal, usage
 from csmd.store.core import Store
 from csmd.store.sqlite import Rows
-from csmd.store.usage import Sum
+from csmd.store.usage import Spent, Sum
 
 
 def test_a_message_counts_once_with_what_its_last_line_says(store: Store, given: Any) -> None:

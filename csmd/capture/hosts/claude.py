@@ -26,7 +26,7 @@ from csmd.capture.hosts import claude_usage
 from csmd.capture.hosts.claude_failure import failure
 from csmd.capture.redact import redact
 from csmd.errors import BadInput
-from csmd.model import Event, EventName, Spent, Turn
+from csmd.model import Event, EventName, Turn
 
 HOST = "claude"
 
@@ -105,7 +105,7 @@ class Reading:
     redactions: dict[str, Counter[str]] = field(default_factory=dict)
     skipped: int = 0
     withheld: Withheld = field(default_factory=Withheld)
-    spent: list[Spent] = field(default_factory=list)
+    spent: list[claude_usage.Took] = field(default_factory=list)
     """What each line says that its message took, in order."""
     withdrawn: list[str] = field(default_factory=list)
     """The uuids of turns that a session file of csmd's own takes back."""
