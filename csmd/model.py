@@ -428,9 +428,13 @@ class BriefItem:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Brief:
-    """What is put before the assistant; `text` is exactly what the hook prints, "" for nothing."""
+    """What is put before the assistant; `text` is exactly what the hook prints, "" for nothing.
+
+    `cut` is how many notes the budget left no room for.
+    """
 
     text: str
     tokens: int
     items: tuple[BriefItem, ...]
     degraded: tuple[str, ...] = ()
+    cut: int = 0

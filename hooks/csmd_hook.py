@@ -56,8 +56,7 @@ def ask(path, ident, event, body, patience, deadline):
 
 def main(_, home, event):
     injecting = event in ("SessionStart", "UserPromptSubmit", "PreCompact", "PostToolUseFailure")
-    body, status = read_input(), b""
-    ident = f"{time.time_ns():016x}{posix.urandom(8).hex()}"
+    body, status, ident = read_input(), b"", f"{time.time_ns():016x}{posix.urandom(8).hex()}"
     patience = (deadline := STARTED + (INJECTING_PATIENCE_S if injecting else PATIENCE_S)) - time.monotonic()
     try:
         if body and not (posix.access(home + "/run/hung", posix.F_OK) and rare().is_hung(home)):

@@ -12,7 +12,7 @@ from csmd.capture.stage import redaction_counts
 from csmd.capture.stage_place import Places
 from csmd.model import Turn
 from csmd.store import clients as client_versions
-from csmd.store import counts, cursors, journal, projects, queue, sessions, tampered, tombstones
+from csmd.store import counts, cursors, journal, projects, queue, sessions, tampered, tombstones, usage
 from csmd.store.core import Store
 from csmd.store.cursors import FileState
 from csmd.store.purged import Marks
@@ -72,11 +72,17 @@ def store_piece(
         batch = reading.turns[begin : begin + BATCH_TURNS]
         end = None if begin == borders[-1] else begin + BATCH_TURNS
         left = [one for one in reading.left if begin <= one.place and (end is None or one.place < end)]
+        spent = [
+            usage.Spent(one.stream, one.message_id, *one.amounts)
+            for one in reading.spent
+            if begin <= max(one.place, 0) and (end is None or one.place < end)
+        ]
 
         def write(
             rows: Rows,
             batch: list[Turn] = batch,
             left: list[claude.Left] = left,
+            spent: list[usage.Spent] = spent,
             begin: int = begin,
             last: bool = end is None,
         ) -> tuple[int, Counter[str]]:
@@ -95,6 +101,7 @@ def store_piece(
             while next_left is not None:
                 _leave(rows, next_left, store.hash_key)
                 next_left = next(leaving)
+            usage.note(rows, spent)
             if source.hosts_own:
                 client_versions.note_versions(rows, claude_versions.latest(batch))
             if last:

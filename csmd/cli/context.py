@@ -1,4 +1,4 @@
-"""The verbs that show what a session is given by files: its instructions and the assistant's own memory."""
+"""The verbs that show what a session is given: its instructions, the assistant's own memory, what csmd told it whole."""
 
 from __future__ import annotations
 
@@ -7,8 +7,9 @@ from typing import Any
 import click
 
 from csmd.cli import show
-from csmd.cli.ask import ask, json_option, looking, out, project_options
+from csmd.cli.ask import ask, here, json_option, looking, out, project_options
 from csmd.cli.lines import cells, fitted, plain
+from csmd.cli.why import STATES
 from csmd.text import amount
 
 #: Columns that a project's name takes at most.
@@ -18,7 +19,7 @@ project_option = click.option("--project", metavar="PATH", help="This directory'
 
 @click.group()
 def context() -> None:
-    """Show what instructions a session is given, and how full it is."""
+    """Show what a session is given, whole, and how full it is."""
 
 
 @context.command()
@@ -45,6 +46,14 @@ def build(project: str | None, mode: str, as_json: bool) -> None:
     out(ask("csm_context_build", **looking(project), mode=mode), as_json, show_context)
 
 
+@context.command()
+@click.argument("ident", metavar="ID")
+@json_option
+def get(ident: str, as_json: bool) -> None:
+    """Show the whole of what a session was told. ID is a memory's, a turn's or a receipt's."""
+    out(ask("csm_context_get", id=ident, asking=here(None)), as_json, show_whole)
+
+
 @click.group()
 def memdir() -> None:
     """Show the assistant's own memory."""
@@ -66,6 +75,15 @@ def load_memo(file: str, project: str | None, as_json: bool) -> None:
     """Show one of them without its head."""
     found = ask("csm_memdir_load", **looking(project), file=file)
     out(found, as_json, lambda value: click.echo(value["text"]))
+
+
+def show_whole(value: dict[str, Any]) -> None:
+    """Texts as they are kept, each behind its id."""
+    for number, item in enumerate(value["items"]):
+        about = item["said_at"][:10] if item.get("said_at") else STATES.get(item["state"], item["state"])
+        click.echo(f"{chr(10) if number else ''}{item['id']}  {about}")
+        if item["text"]:
+            click.echo(item["text"])
 
 
 def show_context(value: dict[str, Any]) -> None:

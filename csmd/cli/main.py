@@ -34,6 +34,7 @@ SUBJECTS: dict[str, str] = {
     "review": "review",
     "why": "why",
     "topics": "topics tag link",
+    "receipts": "receipts",
     "beliefs": "beliefs duplicates merge archive governance",
     "errors": "errors",
     "believing": "supersede",

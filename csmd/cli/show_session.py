@@ -44,6 +44,20 @@ def listing(value: dict[str, Any], *, by_project: bool) -> None:
     show.table(out, columns, rows)
 
 
+def tokens_of(usage: dict[str, Any]) -> str:
+    """What a session took in words; "" where its transcript says nothing."""
+    if not usage["messages"]:
+        return ""
+    given = usage["input"] + usage["cache_read"] + usage["cache_write"]
+    agents = usage["agents"]
+    own = f"; sub-agents {agents['output']:,} out" if agents["messages"] else ""
+    return (
+        f"{amount(usage['messages'], 'message')}: {usage['output']:,} out, {given:,} in "
+        f"({usage['cache_read']:,} of them read from the cache, {usage['cache_write']:,} written to it){own}; "
+        f"csmd put {usage['csmd']['tokens']:,} before it"
+    )
+
+
 def facts(value: dict[str, Any]) -> None:
     """What is known of one session."""
     out = show.console()
@@ -63,6 +77,7 @@ def facts(value: dict[str, Any]) -> None:
         ("told", f"{amount(told, 'memory')} in {amount(len(value['injections']), 'injection')}, "
          f"{amount(tokens, 'token')}; `csmd why --session {value['id'][:ID]}`" if told else "nothing"),
     ]  # fmt: skip
+    about.append(("tokens", tokens_of(value["usage"])))
     for name, text in about:
         if text:
             show.labelled(out, name, text)

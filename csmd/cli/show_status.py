@@ -10,7 +10,7 @@ from collections.abc import Iterator, Mapping
 from typing import TYPE_CHECKING, Any
 
 from csmd import text as texts
-from csmd.cli import settings, show
+from csmd.cli import receipts, settings, show
 from csmd.cli.lines import ago, cells, fitted, glued, many, plain, tilde, wrapped
 from csmd.model import GATE_PRIORITY
 
@@ -147,6 +147,8 @@ def _knowing(value: dict[str, Any], home: str) -> Iterator[Row]:
         ]
         yield "sessions", ", ".join(map(glued, told)), ""
     yield from _memories(counts["memories"], **value["memories"])
+    if value.get("told", {}).get("judged"):
+        yield "told", receipts.total(value["told"]).removeprefix("told "), ""
     if model["name"]:
         waiting = f", {many(model['waiting'], 'text')} to go" if model["waiting"] else ""
         yield "vectors", f"{counts['vectors']:,} by {model['name'].split('@')[0].split('/')[-1]}{waiting}", ""

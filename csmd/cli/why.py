@@ -20,11 +20,17 @@ EVENTS = {
     "tool_failure": "when a tool failed",
     "pre_compact": "before its compaction",
 }
+USED_BY = {
+    "command": "the assistant ran its command",
+    "path": "the assistant named its file",
+    "name": "the assistant said its name for something",
+    "words": "the assistant used its words",
+}
 STATES = {
     "checkpoint": "what the session stood at: `csmd checkpoint show ID` tells more",
     "goal": "a goal: `csmd goal list` tells more",
     "gone": "something that was forgotten since",
-    "hidden": "a memory behind a wall: ask from its own directory",
+    "hidden": "something behind a wall: ask from its own directory",
     "session": "what an earlier session came to: csmd session digest",
 }
 
@@ -82,7 +88,18 @@ def _item(console: Console, item: dict[str, Any], event: str) -> None:
         )
         return
     show.print_text(console, texts.squeeze(item["text"]), indent=2, most=4)
-    show.print_text(console, f"{_reason(item, event)}; {_source(item)}", head=f"  {item['id']}  ", style="dim")
+    about = f"{_reason(item, event)}; {_source(item)}{_use(item)}"
+    show.print_text(console, about, head=f"  {item['id']}  ", style="dim")
+
+
+def _use(item: dict[str, Any]) -> str:
+    """Whether the session made use of it, as far as that can be said."""
+    if item["used"] is None:
+        return ""
+    if not item["used"]:
+        return "; not used"
+    marks = ", ".join(item.get("marks", ()))
+    return f"; used: {USED_BY.get(item['used_by'], item['used_by'])}{f' ({texts.cut(marks, 100)})' if marks else ''}"
 
 
 def _reason(item: dict[str, Any], event: str) -> str:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import time
 from collections.abc import Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -81,6 +82,14 @@ def compose(rows: Rows, config: Config, tools: Tools, event: Event, left_s: floa
     )
     files = stage_file.block(rows, places=places, session_id=event.session_id, named=event.text)
     return stage_file.together(recalled, files, max_tokens=settings.recall_max_tokens), places[0]
+
+
+def composed(rows: Rows, config: Config, tools: Tools, event: Event, left_s: float) -> tuple[Brief, int]:
+    """As `compose`; that it was, and how long it took, is noted, also where it came to nothing."""
+    began = time.monotonic()
+    made = compose(rows, config, tools, event, left_s)
+    tools.steward.noted.composed(event, made[0], time.monotonic() - began)
+    return made
 
 
 def note(rows: Rows, receipt: str, event: Event, brief: Brief, project: int, *, key: bytes) -> None:

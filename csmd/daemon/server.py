@@ -262,7 +262,7 @@ class Server(threading.Thread):
         if event.name == "prompt" and not event.by_user:
             return None
         return self.store.submit_read(
-            lambda rows: injecting.compose(rows, self.config, self.tools, event, left), lane="hook", deadline_s=left
+            lambda rows: injecting.composed(rows, self.config, self.tools, event, left), lane="hook", deadline_s=left
         )
 
     def _note_bad(self, rows: Rows, request: Request, reason: str) -> None:

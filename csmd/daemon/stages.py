@@ -16,7 +16,7 @@ from csmd.daemon import easing, embedding
 from csmd.daemon.now import iso
 from csmd.distill import stage as distill
 from csmd.distill import stage_digest, stage_packets
-from csmd.recall import stage_checkpoint
+from csmd.recall import stage_checkpoint, stage_used
 from csmd.store.cursors import Behind
 
 if TYPE_CHECKING:
@@ -79,6 +79,15 @@ def _digests(steward: Steward, _: bool) -> int:
     return stage_digest.step(steward.store, now=now) or stage_self.step(steward.store, now=now)
 
 
+def _uses(steward: Steward, _: bool) -> int:
+    """Never sooner than the time of a receipt is over: what is not used yet may be."""
+    now = datetime.now(UTC)
+    answered, still, over = (
+        iso(now - timedelta(seconds=ago)) for ago in (stage_used.LAG_S, stage_used.STILL_S, stage_used.OVER_S)
+    )
+    return stage_used.step(steward.store, answered=answered, still=still, over=over)
+
+
 def _upkeep(steward: Steward, _: bool) -> int:
     return stage_upkeep.step(steward.store, now=iso(datetime.now(UTC)))
 
@@ -95,6 +104,7 @@ AFTER_DISTILLING: Mapping[str, Step] = {
     "gotchas": _gotchas,
     "habits": _habits,
     "digests": _digests,
+    "uses": _uses,
     "upkeep": _upkeep,
     "topics": _topics,
 }

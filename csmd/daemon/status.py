@@ -87,6 +87,7 @@ def status(
         "backfill": steward.backlog.shown(),
         "projects": known["projects"],
         "live": known["live"],
+        "told": known["told"],
         "watching": [str(root) for root in watch.roots],
         "transcripts": known["transcripts"],
         "clients": known["clients"],

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections import Counter
+from dataclasses import asdict
 from datetime import UTC, datetime, timedelta
 from typing import Any
 
@@ -11,11 +12,12 @@ from csmd.config import Config
 from csmd.daemon import clients, growth, kept, retention
 from csmd.daemon.now import iso
 from csmd.recall import bracket
-from csmd.store import counts, sessions, sizes, vectors
+from csmd.store import counts, sessions, sizes, uses, vectors
 from csmd.store.sqlite import Rows
 
 #: A session without a turn for this long is nobody's any more.
 LIVE = timedelta(hours=1)
+WEEK = timedelta(days=7)
 MOST_LIVE = 5
 
 
@@ -35,6 +37,7 @@ def known(rows: Rows, config: Config, model: str | None, *, now: datetime) -> di
             {"root": root, "name": title, "sessions": number, "memories": count, "last": last}
             for _, root, title, number, count, last in counts.projects(rows)
         ],
+        "told": asdict(uses.told_since(rows, iso(now - WEEK))),
         "transcripts": kept.transcripts(rows, config),
         "storage": {
             **figures,
@@ -56,6 +59,7 @@ def nothing() -> dict[str, Any]:
         "last_read": "",
         "live": [],
         "projects": [],
+        "told": asdict(uses.Told(0, 0, 0, 0, 0)),
         "transcripts": None,
         "storage": {},
         "clients": None,

@@ -28,6 +28,7 @@ from csmd.daemon.backlog import Backlog
 from csmd.daemon.clients import Clients
 from csmd.daemon.instructed import Instructed
 from csmd.daemon.jobs import Job
+from csmd.daemon.noted import Noted
 from csmd.daemon.now import iso
 from csmd.daemon.stages import Stages
 from csmd.errors import CsmdError, StoreError
@@ -98,6 +99,7 @@ class Steward(threading.Thread):
         """Transcripts of which a piece was read and the next is still to be."""
         self.stages = Stages(self)
         self._hourly = summary.Hourly()
+        self.noted = Noted(store)
 
     def hint(self, path: str) -> None:
         """Says that a transcript or an instruction file may have changed; cheap, from any thread."""
@@ -156,6 +158,7 @@ class Steward(threading.Thread):
             if pause:
                 self._wake.wait(pause)
                 self._wake.clear()
+        self.guard("notes", self.noted.write)
 
     def step(self, now: float) -> bool:
         """Does what is due at the monotonic time `now`; whether more may be due at once."""
@@ -193,6 +196,7 @@ class Steward(threading.Thread):
             self._commits_seen = self.store.commits
             self.guard("checkpoint", lambda: bool(self.store.checkpoint()))
         self.guard("summary", lambda: self._hourly.step(self, now))
+        self.guard("notes", lambda: self.noted.step(now))
         busy = at_job or worked or embedded or self.somebody_waits()
         if not busy and now >= self._next_backup:
             self._next_backup = now + backups.LOOK_S

@@ -6,6 +6,7 @@ on a reader's thread: it may wait for the writer or the worker, never for the st
 
 from __future__ import annotations
 
+import time
 from collections.abc import Callable
 from typing import Any
 
@@ -22,6 +23,7 @@ from csmd.daemon.answers import (
     living_state,
     looking_on,
     memory,
+    noted,
     privacy,
     probe,
     projects,
@@ -66,7 +68,10 @@ class Tools:
     def call(self, rows: Rows | None, name: str, params: Params) -> Any:
         """Runs a tool (`rows` None for one without a lane); BadInput names an unknown or wrong parameter."""
         tool = _tool(name)
-        return tool.run(self, rows, checked(name, tool, params))
+        given, began = checked(name, tool, params), time.monotonic()
+        result = tool.run(self, rows, given)
+        self.steward.noted.answered(name, given, result, time.monotonic() - began)
+        return result
 
     def query_vector(self, *, deadline_s: float, start: bool) -> stage_hits.Embed | None:
         """How a query becomes a vector, or None when no model is installed."""
@@ -118,6 +123,7 @@ TOOLS: dict[str, Tool] = {
     **privacy.TOOLS,
     **upkeep.TOOLS,
     **receipts.TOOLS,
+    **noted.TOOLS,
     **errors.TOOLS,
     **state.TOOLS,
     **probe.TOOLS,

@@ -97,7 +97,14 @@ def _show(asker: Asker, ask: Ask, given: Arguments) -> str:
     ident, asking = given["id"].strip(), asker.place["asking"]
     if _MEMORY_ID.fullmatch(ident):
         return _memory(ask("csm_memory_show", {"id": ident, "asking": asking}))
-    return _session(ask("csm_session_show", {"id": ident, "asking": asking}))
+    try:
+        return _session(ask("csm_session_show", {"id": ident, "asking": asking}))
+    except CsmdError as unknown:
+        try:
+            found = ask("csm_context_get", {"id": ident, "asking": asking})
+        except CsmdError:
+            raise unknown from None
+        return _fenced([f"{item['id']}: {plain(item['text'])}" for item in found["items"] if item["text"]])
 
 
 def _memory(found: Mapping[str, Any]) -> str:

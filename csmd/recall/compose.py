@@ -50,6 +50,7 @@ def line(note: Note) -> str:
 def fenced(tag: str, about: str, blocks: Sequence[Block], *, max_tokens: int) -> Brief:
     """The blocks inside `<tag note="about">`, as much of them as `max_tokens` and the host's limit let through."""
     kept = [list(block.notes) for block in blocks]
+    offered = sum(map(len, kept))
     order = sorted(range(len(blocks)), key=lambda place: (blocks[place].weight, -place))
     while any(kept):
         rows = [f'<{tag} note="{about}">']
@@ -64,6 +65,6 @@ def fenced(tag: str, about: str, blocks: Sequence[Block], *, max_tokens: int) ->
                 for notes in kept
                 for note in notes
             )
-            return Brief(text=body, tokens=tokens, items=items)
+            return Brief(text=body, tokens=tokens, items=items, cut=offered - len(items))
         next(kept[place] for place in order if kept[place]).pop()
-    return Brief(text="", tokens=0, items=())
+    return Brief(text="", tokens=0, items=(), cut=offered)

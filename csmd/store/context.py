@@ -160,15 +160,3 @@ def was_told(rows: Rows, session_id: str, memory_id: str) -> bool:
             memory=memory_id,
         )
     )
-
-
-def receipts(rows: Rows, *, limit: int) -> list[tuple[str, str, str, str, int, int]]:
-    """(id, session, event, time, tokens, items) of the latest injections."""
-    return [
-        (str(a), str(b), str(c), str(d), int(e), int(f))
-        for a, b, c, d, e, f in rows.all(
-            "select n.id, n.session_id, n.event, n.at, n.tokens, (select count(*) from injection_items i "
-            "where i.injection_seq = n.seq) from injections n order by n.seq desc limit :limit",
-            limit=limit,
-        )
-    ]

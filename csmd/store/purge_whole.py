@@ -68,8 +68,9 @@ def _purge_session(rows: Rows, seq: int, ident: str, key: bytes) -> tuple[int, b
         "(select seq from injections where session_id = :id)",
         id=ident,
     )
+    changed += rows.run("delete from usage where session_seq = :seq", seq=seq)
     changed += checkpoints.clear(rows, seq) + goals.clear_session(rows, ident)
-    for table in ("injections", "events", "unheard"):
+    for table in ("injections", "events", "unheard", "context_log"):
         changed += rows.run(f"delete from {table} where session_id = :id", id=ident)  # noqa: S608
     told = rows.all("select distinct memory_seq from provenance where session_id = :id", id=ident)
     rows.run("delete from provenance where session_id = :id", id=ident)

@@ -23,6 +23,42 @@ class Receipt:
     tokens: int
 
 
+@dataclass(frozen=True, slots=True)
+class Listed:
+    """An injection with how many things it told, of how many use could be judged, and how many were used."""
+
+    receipt: Receipt
+    items: int
+    judged: int
+    used: int
+
+
+def listing(rows: Rows, *, projects: Sequence[int] | None, session_id: str = "", limit: int) -> list[Listed]:
+    """The latest injections in these places (None: anywhere), with `session_id` only that one's, the latest first."""
+    wanted = "" if projects is None else f"and n.project_seq in ({', '.join(str(int(seq)) for seq in projects)})"
+    wanted += " and n.session_id = :session" if session_id else ""
+    found = rows.all(
+        f"select {_COLUMNS}, (select count(*) from injection_items i where i.injection_seq = n.seq), "  # noqa: S608
+        "(select count(i.used) from injection_items i where i.injection_seq = n.seq), "
+        "(select coalesce(sum(i.used), 0) from injection_items i where i.injection_seq = n.seq) "
+        f"from injections n where n.seq > 0 {wanted} order by n.seq desc limit :limit",
+        limit=limit,
+        **({"session": session_id} if session_id else {}),
+    )
+    return [Listed(Receipt(*row[:7]), int(row[7]), int(row[8]), int(row[9])) for row in found]
+
+
+@dataclass(frozen=True, slots=True)
+class Item:
+    """One thing that an injection told: `used` is None while nobody can say, `used_by` the kind of mark that told it."""
+
+    id: str
+    score: float
+    reason: str
+    used: bool | None
+    used_by: str
+
+
 def of_session(rows: Rows, session_id: str, *, limit: int) -> list[Receipt]:
     """The latest injections of a session, the latest first."""
     found = rows.all(
@@ -59,13 +95,14 @@ def sessions_like(rows: Rows, prefix: str) -> list[str]:
     return [str(ident) for (ident,) in found]
 
 
-def items(rows: Rows, receipt: Receipt) -> list[tuple[str, float, str]]:
-    """(memory, score, reason) of what an injection told, the best first."""
+def items(rows: Rows, receipt: Receipt) -> list[Item]:
+    """What an injection told, the best first."""
     found = rows.all(
-        "select memory_id, score, reason from injection_items where injection_seq = :seq order by score desc, memory_id",
+        "select memory_id, score, reason, used, used_by from injection_items where injection_seq = :seq "
+        "order by score desc, memory_id",
         seq=receipt.seq,
     )
-    return [(str(memory), float(score), str(reason)) for memory, score, reason in found]
+    return [Item(str(a), float(b), str(c), None if d is None else bool(d), str(e)) for a, b, c, d, e in found]
 
 
 def telling(rows: Rows, memory_id: str, *, limit: int) -> tuple[list[Receipt], int]:

@@ -182,6 +182,34 @@ def test_92_real_sessions_are_what_the_oracle_finds(home: Home) -> None:
     kinds = Counter(entry.kind for entry in held.entries().values())
     assert min(kinds[kind] for kind in ("user", "assistant", "summary", "tool_call", "command", "notification")) > 0
     assert any("//agent" not in stream and "/" in stream for stream in held.streams), "agents inside a session's file"
+    took = home.store.read(
+        lambda rows: rows.all(
+            "select s.id, sum(u.input), sum(u.output), sum(u.cache_read), sum(u.cache_write) "
+            "from usage u join sessions s on s.seq = u.session_seq group by s.id"
+        )
+    )
+    expected = tokens_of(EVALUATION)
+    assert {stream: tuple(sums) for stream, *sums in took} == expected and len(expected) > 50
+
+
+def tokens_of(folder: Path) -> dict[str, tuple[int, ...]]:
+    """What every conversation took by its lines alone: each message once, as its last line has it."""
+    names = ("input_tokens", "output_tokens", "cache_read_input_tokens", "cache_creation_input_tokens")
+    last: dict[tuple[str, str], tuple[int, ...]] = {}
+    for path in sorted(folder.rglob("*.jsonl")):
+        for line in path.read_text("utf-8", "replace").splitlines():
+            value = json.loads(line) if '"usage"' in line else {}
+            usage = value.get("message", {}).get("usage") if value.get("type") == "assistant" else None
+            if usage:
+                agent = f"/{value['agentId']}" if value.get("isSidechain") and value.get("agentId") else ""
+                amounts = tuple(usage.get(name) or 0 for name in names)
+                if any(amounts):
+                    last[value["sessionId"] + agent, value["message"]["id"]] = amounts
+    sums: dict[str, tuple[int, ...]] = {}
+    for (stream, _), amounts in last.items():
+        before = sums.get(stream, (0,) * len(names))
+        sums[stream] = tuple(a + b for a, b in zip(before, amounts, strict=True))
+    return sums
 
 
 # Composed sessions: the two sources in any interleaving.

@@ -22,7 +22,7 @@ from csmd.capture.exclude import Excludes
 from csmd.capture.hosts import claude
 from csmd.daemon.jobs import Job
 from csmd.daemon.server import Server
-from csmd.store import context, counts, disk
+from csmd.store import counts, disk, receipts
 from csmd.store.core import QUEUE_LIMIT, Lane, Store
 from csmd.store.embed import Embedder
 
@@ -149,7 +149,11 @@ def told(machine: Machine) -> list[tuple[str, str, str, str, int, int]]:
     try:
         from csmd.store.sqlite import Rows
 
-        return context.receipts(Rows(connection), limit=50)
+        found = receipts.listing(Rows(connection), projects=None, limit=50)
+        return [
+            (one.receipt.id, one.receipt.session_id, one.receipt.event, one.receipt.at, one.receipt.tokens, one.items)
+            for one in found
+        ]
     finally:
         connection.close()
 
@@ -186,9 +190,9 @@ def test_a_session_is_told_once_and_again_after_its_context_was_compacted(machin
     assert start("compact") == brief
     assert start("resume") == ""
     assert start("clear") == brief
-    receipts = told(machine)
-    assert [(row[1], row[2]) for row in receipts] == [("new", "session_start")] * 3
-    assert all(row[4] > 0 and row[5] == brief.count("\n- ") for row in receipts)
+    found = told(machine)
+    assert [(row[1], row[2]) for row in found] == [("new", "session_start")] * 3
+    assert all(row[4] > 0 and row[5] == brief.count("\n- ") for row in found)
 
 
 def test_a_prompt_gets_what_bears_on_it_and_only_that(machine: Machine) -> None:
@@ -211,7 +215,7 @@ def test_only_the_injecting_events_are_ever_answered_with_words(machine: Machine
     machine.sync()
     for event in claude.EVENTS:
         answer = machine.event(
-            event, f"s-{event}", prompt=CORRECTION, last_assistant_message=PREFERENCE, source="startup"
+            event, f"s-{event}", prompt="What is the config key called?", last_assistant_message=PREFERENCE, source="startup"
         )
         assert answer[0] == "ok"
         assert bool(answer[1]) == (event in ("SessionStart", "UserPromptSubmit", "PreCompact")), event
@@ -374,8 +378,8 @@ def start_of(session: str, parts: Any) -> dict[str, str]:
     return {"session_id": session, "cwd": str(parts.machine.project), "source": "startup"}
 
 
-def receipts(parts: Any) -> list[Any]:
-    return list(parts.store.read(lambda rows: context.receipts(rows, limit=9)))
+def noted(parts: Any) -> list[Any]:
+    return list(parts.store.read(lambda rows: receipts.listing(rows, projects=None, limit=9)))
 
 
 def asked_again_is_told(parts: Any, server: Server) -> bool:
@@ -388,7 +392,7 @@ def test_a_receipt_whose_turn_comes_too_late_is_not_written_and_the_session_is_t
     server = knowing(parts)
     with a_start_whose_receipt_waits(parts, server, deadline_ms=1500) as (_, until):
         eventually(lambda: time.monotonic() > until)
-    assert receipts(parts) == []
+    assert noted(parts) == []
     assert asked_again_is_told(parts, server)
 
 
@@ -397,7 +401,7 @@ def test_a_receipt_whose_commit_comes_too_late_is_taken_back_and_the_session_is_
     with contextlib.ExitStack() as held, a_start_whose_receipt_waits(parts, server, deadline_ms=1500) as (_, until):
         slow: Any = parts.store.submit(lambda rows: eventually(lambda: time.monotonic() > until))
         held.callback(slow.result, 30)  # in one group with the receipt: committed together
-    assert receipts(parts) == []
+    assert noted(parts) == []
     assert asked_again_is_told(parts, server)
 
 

@@ -65,32 +65,6 @@ def weights(prompt: str) -> dict[str, float]:
     return {term: rank.rarity(0, 100) for term in rank.text.query_terms(prompt)}
 
 
-@pytest.mark.parametrize(
-    ("prompt", "memory", "relevant"),
-    [
-        (
-            "how do we deploy the billing service to staging?",
-            "deploy the billing service to staging with `make ship`",
-            True,
-        ),
-        ("what is the capital of France?", "the config key is database_url, not db_url", False),
-        ("yes, go on", "go through the release branch", False),
-        ("thanks!", "we use uv here, not pip", False),
-    ],
-)
-def test_relevance_by_words_alone(prompt: str, memory: str, relevant: bool) -> None:
-    found = rank.relevance(weights(prompt), memory, cosine_to_prompt=None)
-    assert 0.0 <= found <= 1.0
-    assert (found >= 0.38) is relevant
-
-
-@given(st.text(max_size=80), st.text(max_size=80), st.floats(-1, 1))
-def test_relevance_stays_in_its_range_and_grows_with_meaning(prompt: str, memory: str, cosine: float) -> None:
-    found = rank.relevance(weights(prompt), memory, cosine_to_prompt=cosine)
-    assert 0.0 <= found <= 1.0
-    assert rank.relevance(weights(prompt), memory, cosine_to_prompt=1.0) >= found
-
-
 def test_a_vector_scaled_to_int8_keeps_its_cosine() -> None:
     assert rank.cosine(0.0) == 1.0
     assert rank.cosine(2 * rank.VECTOR_SCALE**2) == pytest.approx(0.0)

@@ -105,7 +105,7 @@ def opening(store: Store, event: Event, *, room: int = 900, brief: str = "") -> 
     made = Brief(text=brief, tokens=text.estimate_tokens(brief), items=())
     return store.read(
         lambda rows: stage_checkpoint.opening(
-            rows, event, [place_of(rows), 0], key=store.hash_key, max_tokens=room, brief=lambda _: made
+            rows, event, [place_of(rows), 0], key=store.hash_key, max_tokens=room, brief=lambda *_: made
         )
     )
 
@@ -350,7 +350,7 @@ def test_essentials_and_brief_together_keep_one_budget(store: Store, room: int) 
     work(store)
     event = hear(store, 6, "session_start", source="compact")
 
-    def brief(left: int) -> Brief:
+    def brief(left: int, _: object) -> Brief:
         body = "<csmd-memory>" + "x" * max(0, left * 4 - 13)
         return (
             Brief(text=body, tokens=text.estimate_tokens(body), items=())
@@ -373,7 +373,7 @@ def test_what_was_restored_is_told_once_to_the_next_session_of_its_project(store
     event = hear(store, 11, "session_start", source="startup", session="s2")
     elsewhere = store.read(
         lambda rows: stage_checkpoint.opening(
-            rows, event, [99, 0], key=store.hash_key, max_tokens=900, brief=lambda _: Brief(text="", tokens=0, items=())
+            rows, event, [99, 0], key=store.hash_key, max_tokens=900, brief=lambda *_: Brief(text="", tokens=0, items=())
         )
     )
     assert elsewhere.text == ""

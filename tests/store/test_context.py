@@ -7,7 +7,7 @@ from typing import Any
 import pytest
 
 from csmd.model import BriefItem
-from csmd.store import context, events, memories
+from csmd.store import context, events, memories, receipts
 from csmd.store.core import Store
 from csmd.store.sqlite import Rows
 
@@ -58,11 +58,17 @@ def test_a_receipt_is_written_once_with_each_item_once(store: Store, given: Any)
         receipt(rows, given, "r1", "m1", "m1", "m2", second=0)
         receipt(rows, given, "r1", "m3", second=5)
         receipt(rows, given, "r2", second=9)
-        assert context.receipts(rows, limit=9) == [
-            ("r2", "s1", "prompt", given.at(9), 0, 0),
-            ("r1", "s1", "prompt", given.at(0), 3, 2),
+        found = receipts.listing(rows, projects=None, limit=9)
+        assert [(one.receipt.id, one.receipt.at, one.receipt.tokens, one.items) for one in found] == [
+            ("r2", given.at(9), 0, 0),
+            ("r1", given.at(0), 3, 2),
         ]
-        assert len(context.receipts(rows, limit=1)) == 1
+        assert len(receipts.listing(rows, projects=[0], session_id="s1", limit=1)) == 1
+        assert (
+            receipts.listing(rows, projects=[7], limit=9)
+            == receipts.listing(rows, projects=None, session_id="s2", limit=9)
+            == []
+        )
 
     store.write(story)
 

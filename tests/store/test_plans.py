@@ -27,6 +27,7 @@ from csmd.store import (
     memories,
     narrow,
     nearby,
+    noted,
     probes,
     projects,
     reports,
@@ -42,17 +43,20 @@ from csmd.store import (
     touched,
     unheard,
     upkeep,
+    usage,
+    uses,
     vectors,
 )
 from csmd.store.core import Store
 from csmd.store.sqlite import Rows
+from csmd.store.usage import Spent
 
 Given = Any
-#: A scan of these is of a handful of rows (`u`: of the notes on unheard sessions; `own`, `held`: of what a statement has
+#: A scan of these is of a handful of rows (`u`: of the notes on unheard sessions; `n`: of receipts not judged yet; `own`, `held`: of what a statement has
 #: limited itself to before), of what the full-text index found, or of what a statement within this one found (its own
 #: steps are looked at).
 SMALL = re.compile(
-    r"SCAN (?:CONSTANT ROW|\(subquery-\d+\)|vector_models|sessions USING INDEX sessions_of_probes|u(?: USING INDEX \S+)?|own|held"
+    r"SCAN (?:CONSTANT ROW|\(subquery-\d+\)|vector_models|sessions USING INDEX sessions_of_probes|u(?: USING INDEX \S+)?|own|held|n USING INDEX injections_unjudged"
     r"|\w+ VIRTUAL TABLE INDEX .*)"
 )
 
@@ -173,6 +177,33 @@ def _gotchas(rows: Rows, given: Given) -> None:
     gotchas.forget_turn(rows, 1, "l1")
 
 
+def _uses(rows: Rows, given: Given) -> None:
+    _receipt(rows, given)
+    late = given.at(900)
+    assert uses.waiting(rows, answered=late, still=late, over=late, limit=9)
+    uses.items(rows, 1)
+    uses.around(rows, 1, late)
+    uses.note(rows, 1, {"m1": (True, "words")})
+    uses.told_since(rows, given.at(0))
+    uses.told_since(rows, given.at(0), projects=[1])
+
+
+def _usage(rows: Rows) -> None:
+    usage.note(rows, [Spent("s1", "m1", 1, 1, 1, 1)])
+    usage.of_session(rows, 1)
+    usage.of_agents(rows, "s1")
+    usage.injected(rows, "s1")
+
+
+def _noted(rows: Rows, given: Given) -> None:
+    one = noted.Composed(at="", session_id="s1", event="prompt", chosen=0, cut=0, tokens=0, degraded=0, ms=0)
+    asked = noted.Recalled(at="", kind="search", query_hash="h", results=0, top=0, ms=0)
+    noted.add(rows, [one], [asked], before=given.at(0), key=b"k")
+    noted.composed_since(rows, given.at(0))
+    noted.recalled_since(rows, given.at(0))
+    rows.run("delete from context_log where session_id = :id", id="s1")
+
+
 def _checkpoints(rows: Rows, given: Given) -> None:
     session = rows.value("select min(seq) from sessions")
     row = checkpoints.Row(0, "k1", session, "s1", 1, "compaction", "", given.now, 1, given.now, "1:0", "", "", "")
@@ -236,6 +267,9 @@ HOT: dict[str, Any] = {
     "injected": lambda rows, _: context.injected(rows, "s1"),
     "was_told": lambda rows, _: context.was_told(rows, "s1", "m1"),
     "add_receipt": _receipt,
+    "receipts to judge": lambda rows, given: _uses(rows, given),
+    "what a session took": lambda rows, _: _usage(rows),
+    "what was noted": lambda rows, given: _noted(rows, given),
     "near": lambda rows, _: context.near(rows, [0, 1], "s1"),
     "kind_of": lambda rows, _: search.kind_of(rows, "l1"),
     "upkeep of new memories": lambda rows, _: (upkeep.after(rows, 0, limit=9), upkeep.dropped(rows)),

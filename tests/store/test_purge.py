@@ -33,6 +33,7 @@ from csmd.store import (
     instructions,
     journal,
     memories,
+    noted,
     packets,
     projects,
     purge,
@@ -44,12 +45,14 @@ from csmd.store import (
     self_model,
     session_links,
     tombstones,
+    usage,
     vectors,
 )  # fmt: skip
 from csmd.store.core import Store, integrity
 from csmd.store.leftover import in_bytes
 from csmd.store.purged import PURGED, Needle
 from csmd.store.sqlite import Rows
+from csmd.store.usage import Spent
 
 Given = Any
 MARK = "Zanzibar quokka"
@@ -287,6 +290,12 @@ def test_a_purged_session_leaves_its_turns_listed_and_empty_and_no_other_loses_a
         agent = given.turn("a1", "what the agent of the first one said among its own", session="s1-first", agent_id="a")
         journal.add_turn(rows, agent, text_hash="", host="claude", project=1, path="")
 
+        made = noted.Composed(
+            at=given.now, session_id="s1-first", event="prompt", chosen=0, cut=0, tokens=0, degraded=0, ms=0
+        )
+        noted.add(rows, [made, replace(made, session_id="s2-other")], [], before="", key=key_of(rows))
+        usage.note(rows, [Spent(one, "m", 1, 1, 1, 1) for one in ("s1-first", "s1-first/a", "s2-other")])
+
     texts_of_first = texts_of(filled)[0]
     filled.write(fork)
     others = texts_of(filled, "t.uuid like 'u1%' or t.uuid like 'u2%'")
@@ -301,8 +310,11 @@ def test_a_purged_session_leaves_its_turns_listed_and_empty_and_no_other_loses_a
     # The second memory was confirmed elsewhere; it stays, and names a session that is left.
     assert {memory.id for memory in listed} == {"m-u01", *(f"m-u{a}{b}" for a in (1, 2) for b in range(4))}
     assert next(memory for memory in listed if memory.id == "m-u01").session_id == "s2-other"
-    for table in ("injections", "events"):
+    for table in ("injections", "events", "context_log"):
         assert filled.read(lambda rows: rows.value(f"select count(*) from {table} where session_id = 's1-first'")) == 0  # noqa: B023
+    assert filled.read(lambda rows: rows.value("select count(*) from context_log")) == 1
+    left = filled.read(lambda rows: rows.all("select s.id from usage u join sessions s on s.seq = u.session_seq"))
+    assert left == [("s2-other",)]
     assert filled.write(integrity) == []
 
 

@@ -22,6 +22,7 @@ from csmd import wire
 from csmd.capture.exclude import Withheld
 from csmd.capture.fields import label, moment, string
 from csmd.capture.hosts import claude_lines as lines
+from csmd.capture.hosts import claude_usage
 from csmd.capture.hosts.claude_failure import failure
 from csmd.capture.redact import redact
 from csmd.errors import BadInput
@@ -104,6 +105,8 @@ class Reading:
     redactions: dict[str, Counter[str]] = field(default_factory=dict)
     skipped: int = 0
     withheld: Withheld = field(default_factory=Withheld)
+    spent: list[claude_usage.Took] = field(default_factory=list)
+    """What each line says that its message took, in order."""
     withdrawn: list[str] = field(default_factory=list)
     """The uuids of turns that a session file of csmd's own takes back."""
 
@@ -112,7 +115,10 @@ class Reading:
         kept = [keep(turn) for turn in self.turns]
         before = [0, *accumulate(map(int, kept))]
         turns = [turn for turn, stays in zip(self.turns, kept, strict=True) if stays]
-        return replace(self, turns=turns, left=[replace(one, place=before[one.place]) for one in self.left])
+        spent = [replace(one, place=before[one.place]) for one in self.spent if one.place >= 0 and kept[one.place]]
+        return replace(
+            self, turns=turns, left=[replace(one, place=before[one.place]) for one in self.left], spent=spent
+        )
 
 
 def event(body: bytes, *, name: str, event_id: str, at: str, counts: Counter[str]) -> Event | None:
@@ -234,6 +240,8 @@ def _read_value(value: Any, into: Reading, tool_limit: int) -> None:
         into.skipped += 1
     if counts:
         into.redactions.setdefault(turns[0].uuid if turns else "", Counter()).update(counts)
+    if kind == "assistant" and (spent := claude_usage.spent(value)) is not None:
+        into.spent.append(replace(spent, place=len(into.turns) if turns else len(into.turns) - 1))
     into.turns += turns
 
 

@@ -16,6 +16,7 @@ from csmd import wire
 from csmd.capture.exclude import Withheld
 from csmd.capture.fields import label, moment, string
 from csmd.capture.hosts.claude_tools import transcripts_written
+from csmd.capture.hosts.claude_usage import tokens
 from csmd.capture.redact import redact, redact_tree
 from csmd.model import TOOL_KINDS, Turn, TurnKind
 
@@ -85,7 +86,7 @@ def message_turns(value: dict[str, Any], counts: Counter[str], tool_limit: int, 
             found.append(("tool_result", body, "", label(block, "tool_use_id", 120), ()))
     answer = spoken(_answered(value, blocks), counts)
     usage = message.get("usage")
-    made, given = _tokens(usage, "output_tokens"), sum(_tokens(usage, name) for name in CONTEXT)
+    made, given = tokens(usage, "output_tokens"), sum(tokens(usage, name) for name in CONTEXT)
     turns = [
         replace(
             bare,
@@ -206,11 +207,6 @@ def flat(content: Any) -> str:
     if not isinstance(content, list):
         return content if isinstance(content, str) else ""
     return "\n".join(string(block, "text") if isinstance(block, dict) else "" for block in content)
-
-
-def _tokens(usage: Any, name: str) -> int:
-    amount = usage.get(name) if isinstance(usage, dict) else 0
-    return amount if type(amount) is int and 0 <= amount < 2**40 else 0
 
 
 def _numbered(uuid: str, place: int) -> str:

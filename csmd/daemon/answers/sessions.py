@@ -6,6 +6,7 @@ What is answered comes from the store: it is the same whether the host still has
 from __future__ import annotations
 
 import shlex
+from dataclasses import asdict
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -17,7 +18,7 @@ from csmd.daemon.tool import ASKING, PLACE, REQUIRED, Params, Tool, places
 from csmd.errors import BadInput, CsmdError
 from csmd.model import SaidTurn
 from csmd.recall import stage as recall
-from csmd.store import digests, search, sessions
+from csmd.store import digests, search, sessions, usage
 from csmd.store.sessions import Session
 from csmd.store.sqlite import Rows
 
@@ -80,6 +81,7 @@ def _show(tools: Tools, rows: Rows, params: Params) -> dict[str, Any]:
             {"id": agent.id, "turns": agent.turns, "started_at": agent.started_at, "model": agent.model}
             for agent in sessions.agents(rows, session.id, projects=seen)
         ],
+        "usage": _usage(rows, session),
         "digest": _last_digest(rows, session.seq),
         "statements": [
             dict(zip(("text", "gate", "authority", "at"), row, strict=True))
@@ -94,6 +96,22 @@ def _show(tools: Tools, rows: Rows, params: Params) -> dict[str, Any]:
             for row in sessions.told(rows, session.id)
         ],
     }
+
+
+def _usage(rows: Rows, session: Session) -> dict[str, Any]:
+    """What a session took by its transcript, each message once; its sub-agents' and csmd's own apart."""
+    times, tokens = usage.injected(rows, session.id)
+    return {
+        **asdict(usage.of_session(rows, session.seq)),
+        "context": session.context,
+        "agents": asdict(usage.of_agents(rows, session.id)),
+        "csmd": {"injections": times, "tokens": tokens},
+    }
+
+
+def _rollover(tools: Tools, rows: Rows, params: Params) -> dict[str, Any]:
+    session = one(rows, params)
+    return {"id": session.id, "project": session.project, "last_at": session.last_at, **_usage(rows, session)}
 
 
 def _last_digest(rows: Rows, session_seq: int) -> str:
@@ -178,6 +196,9 @@ TOOLS: dict[str, Tool] = {
     ),
     "csm_session_transcript": Tool(
         summary="The conversation of a session", mutates=False, run=_transcript, parameters=_ONE
+    ),
+    "csm_context_rollover": Tool(
+        summary="The tokens that a session took, and csmd's share", mutates=False, run=_rollover, parameters=_ONE
     ),
     "csm_turn_show": Tool(summary="Show one turn", mutates=False, run=_turn, parameters=_ONE),
     "csm_session_export": Tool(

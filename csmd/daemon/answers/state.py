@@ -1,4 +1,4 @@
-"""What csmd says of itself: its state, its receipts, whether its store is sound."""
+"""What csmd says of itself: its state, whether its store is sound."""
 
 from __future__ import annotations
 
@@ -8,17 +8,11 @@ from csmd.daemon import clients, summary
 from csmd.daemon import status as state
 from csmd.daemon.now import now_iso
 from csmd.daemon.tool import Params, Tool
-from csmd.store import context, core, soundness
+from csmd.store import core, soundness
 from csmd.store.sqlite import Rows
 
 if TYPE_CHECKING:
     from csmd.daemon.tools import Tools
-
-
-def _receipts(tools: Tools, rows: Rows, params: Params) -> dict[str, Any]:
-    names = ("id", "session_id", "event", "at", "tokens", "items")
-    found = context.receipts(rows, limit=min(max(params["limit"], 1), 1000))
-    return {"receipts": [dict(zip(names, row, strict=True)) for row in found]}
 
 
 def _check(tools: Tools, rows: Rows, params: Params) -> dict[str, Any]:
@@ -53,9 +47,6 @@ def _pauses(tools: Tools, rows: Rows, params: Params) -> dict[str, Any]:
 TOOLS: dict[str, Tool] = {
     "csm_clients": Tool(
         summary="Which versions and directories of the assistant are in use", mutates=False, run=_clients, parameters={}
-    ),
-    "csm_receipts": Tool(
-        summary="What was injected, when and into which session", mutates=False, run=_receipts, parameters={"limit": (int, 20)}
     ),
     "csm_store_check": Tool(summary="Check that the database is sound", mutates=False, run=_check, parameters={"indexes": (bool, True)}),
     "csm_store_shape": Tool(

@@ -422,19 +422,64 @@ create table injections (
   project_seq integer not null references projects (seq),
   at text not null,
   tokens integer not null,
-  text_hash text not null
+  text_hash text not null,
+  -- Whether it was decided what the session made use of.
+  judged integer not null default 0
 );
 create index injections_by_session on injections (session_id, at);
 create index injections_by_project on injections (project_seq, at);
+create index injections_by_time on injections (at);
+create index injections_unjudged on injections (session_id, at) where judged = 0;
 
 create table injection_items (
   injection_seq integer not null references injections (seq) on delete cascade,
   memory_id text not null,
   score real not null,
   reason text not null,
+  -- Whether the session made use of it, null while nobody can say; and by which kind of mark that was told.
+  used integer,
+  used_by text not null default '',
   primary key (injection_seq, memory_id)
 ) without rowid;
 create index injection_items_by_memory on injection_items (memory_id);
+
+-- What a model's messages took, each once for each session whose transcript has it; a line that comes again says the latest.
+create table usage (
+  session_seq integer not null,
+  message_id text not null,
+  input integer not null,
+  output integer not null,
+  cache_read integer not null,
+  cache_write integer not null,
+  primary key (session_seq, message_id)
+) without rowid;
+
+-- What was composed for an event, also where it came to nothing; no text. The latest only.
+create table context_log (
+  seq integer primary key autoincrement,
+  at text not null,
+  session_id text not null,
+  event text not null,
+  chosen integer not null,
+  cut integer not null,
+  tokens integer not null,
+  degraded integer not null,
+  ms integer not null
+);
+create index context_log_by_session on context_log (session_id);
+create index context_log_by_time on context_log (at);
+
+-- What was looked for: no words, a keyed hash by which it is told that the same was asked again. The latest only.
+create table memory_recall_events (
+  seq integer primary key autoincrement,
+  at text not null,
+  kind text not null,
+  query_hash text not null,
+  results integer not null,
+  top real not null,
+  ms integer not null
+);
+create index memory_recall_events_by_time on memory_recall_events (at);
 
 -- Days on which a project had a turn: ages are counted in these.
 create table activity (
