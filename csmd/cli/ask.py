@@ -107,9 +107,11 @@ def project_options(command: Callable[..., Any]) -> Callable[..., Any]:
 @click.option("--since", default="", metavar="TIME", help="Said since: 2026-01-31, 7d, `last week`.")
 @click.option("--until", default="", metavar="TIME", help="Said until.")
 @click.option("--session", default="", metavar="ID", help="Said in one session.")
-@click.option("--gate", type=click.Choice(sorted(GATE_PRIORITY)), help="Memories of one gate.")
-@click.option("--category", type=click.Choice(sorted(CATEGORIES)), help="Memories of one category.")
-@click.option("--type", "type_", type=click.Choice(sorted(get_args(MemoryType))), help="Memories of one type.")
+@click.option("--gate", metavar="GATE", type=click.Choice(sorted(GATE_PRIORITY)), help="Memories of one gate.")
+@click.option("--category", metavar="CATEGORY", type=click.Choice(sorted(CATEGORIES)), help="Memories of one category.")
+@click.option(
+    "--type", "type_", metavar="TYPE", type=click.Choice(sorted(get_args(MemoryType))), help="Memories of one type."
+)
 @click.option("--explain", is_flag=True, help="Show how each score came about.")
 @json_option
 def search(

@@ -73,9 +73,10 @@ def shown(value: dict[str, Any]) -> None:
     console.print()
     show.print_text(
         console,
-        f"Scores: what matches a prompt is at least {value['floor']:g} alike (recall.floor); at a start a memory is worth "
-        "its confidence, more where it was said again or lately or is a correction, less when an assistant said it or "
-        "it fades. What was left out is not kept. `csmd show ID` tells more of a memory.",
+        "A prompt is told something when it asks for what was said and something near enough was (both at least "
+        f"{value['floor']:g}, recall.floor); scores say what was nearest. At a start a memory is worth its confidence, more "
+        "where it was said again or lately or is a correction, less when an assistant said it or it fades. What was left "
+        "out is not kept. `csmd show ID` tells more of a memory.",
         style="dim",
     )
 

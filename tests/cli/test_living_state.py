@@ -85,7 +85,7 @@ def test_how_full_a_live_context_is_is_shown_with_its_bracket(real: Machine) -> 
     assert real.call("csm_session_line", id=SESSION)["line"] == "", "a fresh context is nothing to look at"
     live(real, 164_000)
     (one,) = [one for one in real.csmd("context", "status", "--json")["sessions"] if one["session"] == SESSION]
-    assert (one["tokens"], one["bracket"], one["recall_tokens"]) == (164_000, "CRITICAL", 122)
+    assert (one["tokens"], one["bracket"], one["recall_tokens"]) == (164_000, "CRITICAL", 182)
     assert "0b1c2d3e  project   82 %  CRITICAL  164,000 of 200,000" in real.csmd("context", "status")
     assert real.call("csm_session_line", id=SESSION)["line"] == "csmd: context 82 % (CRITICAL)"
     assert [one["bracket"] for one in real.status()["live"]] == ["CRITICAL"]
@@ -107,14 +107,11 @@ def test_what_follows_a_compaction_depends_on_how_full_the_context_was(real: Mac
 def test_a_prompt_in_a_context_that_is_nearly_full_is_told_less(real: Machine) -> None:
     for fact in FACTS:
         real.call("csm_memory_save", text=fact, project=str(real.project), by_person=True)
-    asked = (
-        "How does the cart of the shop keep its lines in the attic since the flood in 2001, the ledger its postings in the "
-        "barn since the quake in 2002, the search its index in the cellar since the storm in 2003, and why was it necessary?"
-    )
+    asked = "Since when was it made necessary for all of the shop to keep what it keeps where it does, and why?"
 
     def told(tokens: int, session: str) -> int:
         live(real, tokens, session)
         _, answer = real.event("UserPromptSubmit", session, prompt=asked)
         return text.estimate_tokens(json.loads(answer)["hookSpecificOutput"]["additionalContext"])
 
-    assert told(170_000, "full") <= 122 < told(10_000, "empty") <= 350
+    assert told(170_000, "full") <= 182 < told(10_000, "empty") <= 520

@@ -14,7 +14,7 @@ from typing import Any
 
 import pytest
 import zmq
-from machine import CORRECTION, PREFERENCE, Machine, ask, call_frames, event_frames, eventually, peer
+from machine import PREFERENCE, Machine, ask, call_frames, event_frames, eventually, peer
 
 from csmd import wire
 from csmd.capture import project
@@ -215,7 +215,11 @@ def test_only_the_injecting_events_are_ever_answered_with_words(machine: Machine
     machine.sync()
     for event in claude.EVENTS:
         answer = machine.event(
-            event, f"s-{event}", prompt="What is the config key called?", last_assistant_message=PREFERENCE, source="startup"
+            event,
+            f"s-{event}",
+            prompt="What is the config key called?",
+            last_assistant_message=PREFERENCE,
+            source="startup",
         )
         assert answer[0] == "ok"
         assert bool(answer[1]) == (event in ("SessionStart", "UserPromptSubmit", "PreCompact")), event

@@ -147,7 +147,7 @@ def test_what_is_written_is_loaded_listed_and_found(parts: Parts) -> None:
     take_in(parts)
     (row,) = parts.call("csm_session_list", project=str(parts.machine.project))["sessions"]
     assert (row["id"], row["turns"], row["transcript"]) == ("mine", 2, "there")
-    assert parts.call("csm_memory_search", query="heron queue", kind="turn")["hits"][0]["source_uuids"] == [user]
+    assert parts.call("csm_memory_search", query="heron queue", kind="turn")["hits"][0]["source_uuids"][0] == user
 
 
 def test_only_a_person_states_a_memory_as_the_user_in_a_session_file(parts: Parts) -> None:

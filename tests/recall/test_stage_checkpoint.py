@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -12,6 +12,7 @@ import pytest
 from csmd import text
 from csmd.model import Brief, Event, Project, Turn
 from csmd.recall import stage_checkpoint
+from csmd.recall.compose import Note
 from csmd.store import (
     checkpoints,
     context,
@@ -102,10 +103,13 @@ def everything(store: Store) -> Any:
 
 
 def opening(store: Store, event: Event, *, room: int = 900, brief: str = "") -> Brief:
-    made = Brief(text=brief, tokens=text.estimate_tokens(brief), items=())
+    def made(_: int, goals: Sequence[Note]) -> Brief:
+        body = "\n".join([*([brief] if brief else []), *(f"goal: {one.text}" for one in goals)])
+        return Brief(text=body, tokens=text.estimate_tokens(body), items=())
+
     return store.read(
         lambda rows: stage_checkpoint.opening(
-            rows, event, [place_of(rows), 0], key=store.hash_key, max_tokens=room, brief=lambda *_: made
+            rows, event, [place_of(rows), 0], key=store.hash_key, max_tokens=room, brief=made
         )
     )
 
@@ -318,7 +322,7 @@ def test_after_a_compaction_its_essentials_are_told_with_the_brief_and_nothing_o
     resumed = hear(store, 7, "session_start", source="resume")
     assert opening(store, resumed).text == "", "on resume nothing is told twice"
     again = hear(store, 8, "session_start", source="startup", session="s9")
-    assert opening(store, again).text.startswith("<csmd-goals "), "another session is told goals alone"
+    assert opening(store, again).text == "goal: ship the parser", "another session is told goals alone, in its brief"
 
 
 def test_where_the_store_lags_behind_the_session_is_read_while_the_hook_waits(store: Store) -> None:
@@ -373,7 +377,12 @@ def test_what_was_restored_is_told_once_to_the_next_session_of_its_project(store
     event = hear(store, 11, "session_start", source="startup", session="s2")
     elsewhere = store.read(
         lambda rows: stage_checkpoint.opening(
-            rows, event, [99, 0], key=store.hash_key, max_tokens=900, brief=lambda *_: Brief(text="", tokens=0, items=())
+            rows,
+            event,
+            [99, 0],
+            key=store.hash_key,
+            max_tokens=900,
+            brief=lambda *_: Brief(text="", tokens=0, items=()),
         )
     )
     assert elsewhere.text == ""
