@@ -122,7 +122,8 @@ class Place:
     """A hit as its order is decided: the thread it belongs to, when it was said, how well it answers by itself, its stems.
 
     `asked` are those of the question in it, `overturned_by` the keys of hits that replaced it; `replaces` when it says
-    itself that something stands in another's place. Hits of no named project are compared within their thread only.
+    itself that something stands in another's place, `in_all` its score with what speaks for it from beside. Hits of no
+    named project are compared within their thread only.
     """
 
     key: str
@@ -134,26 +135,29 @@ class Place:
     overturned_by: frozenset[str] = frozenset()
     project: str = ""
     replaces: bool = False
+    in_all: float = 0.0
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Alike:
-    """When a later hit comes before an earlier one: the least shares of its score and asked words, and of common words.
+    """When a later hit comes before an earlier one: the least shares of its scores and asked words, and of common words.
 
-    The last is a share of the shorter one's words. Chosen on the labelled questions (docs/benchmarks.md).
+    `one_subject` is a share of the shorter one's words. Chosen on the labelled questions (docs/benchmarks.md).
     """
 
     as_good: float
     as_much_asked: float
     one_subject: float
+    as_good_in_all: float = 0.0
 
 
 #: A thread stays with its subject, so that few common words tell that both speak of the same.
 IN_A_THREAD = Alike(as_good=0.9, as_much_asked=0.75, one_subject=0.2)
 #: One that says "instead of" need not answer as well: it tells more of the new than of what was asked about.
 REPLACING = Alike(as_good=0.8, as_much_asked=0.6, one_subject=0.15)
-#: Another thread of the project may have a subject of its own: many common words are needed.
-ELSEWHERE = Alike(as_good=0.85, as_much_asked=0.75, one_subject=0.4)
+#: Another thread of the project may have a subject of its own: half of the words are needed, and that its thread speaks
+#: for it as much.
+ELSEWHERE = Alike(as_good=0.85, as_much_asked=0.75, one_subject=0.5, as_good_in_all=0.9)
 
 
 def newest_first(hits: Sequence[Place]) -> list[str]:
@@ -183,7 +187,7 @@ def _gives_way(earlier: Place, later: Place) -> bool:
         least = ELSEWHERE
     else:
         return False
-    if later.score < least.as_good * earlier.score:
+    if later.score < least.as_good * earlier.score or later.in_all < least.as_good_in_all * earlier.in_all:
         return False
     if len(earlier.asked & later.asked) < least.as_much_asked * len(earlier.asked):
         return False

@@ -44,6 +44,7 @@ def newest_first(rows: Rows, hits: Sequence[Hit], terms: Sequence[str]) -> list[
             asked=about[hit.id] & asked,
             stems=about[hit.id],
             project=hit.project,
+            in_all=hit.score,
             replaces=hit.kind == "turn" and bool(phrases.INSTEAD.search(exchange.matched(hit.text))),
             overturned_by=frozenset(
                 other.id

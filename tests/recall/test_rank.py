@@ -112,6 +112,13 @@ ORDERS = [
     ([place("old", 1, 1.0), place("aside", 2, 0.9, about="colour", asked=frozenset({"colour"}))], ["old", "aside"]),
     ([place("old", 1, 1.0), place("other", 2, 0.9, thread="s2")], ["old", "other"]),
     ([place("old", 1, 1.0, project="p"), place("new", 2, 0.9, thread="s2", project="p")], ["new", "old"]),
+    (
+        [
+            place("old", 1, 1.0, project="p", in_all=1.5),
+            place("poor", 2, 1.0, thread="s2", project="p", in_all=1.3),
+        ],
+        ["old", "poor"],
+    ),
     ([place("old", 1, 1.0, project="p"), place("far", 2, 0.9, thread="s2", project="q")], ["old", "far"]),
     ([place("old", 1, 1.0, project="p"), place("no thread", 2, 0.9, thread="", project="p")], ["old", "no thread"]),
     # What is enough in one thread, a third of the words, is too little in two.
