@@ -5,6 +5,7 @@ The passage comes first, so that whoever cuts the text keeps it; `[before]` and 
 
 from __future__ import annotations
 
+import re
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 
@@ -12,6 +13,7 @@ from dataclasses import dataclass
 MATCHED_SHARE = 0.5
 #: How many turns stand beside the one that matched: the one before and the one after.
 MOST_BESIDE = 2
+_BESIDE = re.compile(r"\n\[(?:before|after)\] ")
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -32,6 +34,11 @@ def told(parts: Sequence[Part], *, limit: int) -> str:
     room = limit - sum(len(head) + 1 for head in heads)
     shares = _shares([len(part.text) for part in parts], room)
     return "\n".join(head + part.cut(share) for head, part, share in zip(heads, parts, shares, strict=True))
+
+
+def matched(told: str) -> str:
+    """Of a text that `told` gave what stands in it of the turn that matched."""
+    return _BESIDE.split(told, maxsplit=1)[0]
 
 
 def _shares(sizes: Sequence[int], room: int) -> list[int]:

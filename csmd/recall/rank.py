@@ -46,11 +46,6 @@ SYMPTOM_SHARE = 0.9
 POOL = 100
 PASSAGE_CHARACTERS = 1200
 TWIN_OVERLAP = 0.9
-#: Of a thread's hits a later one comes first when it has this share of the earlier one's score and of its asked words,
-#: and this share of the shorter one's words is in both. Chosen on the labelled questions (docs/benchmarks.md).
-AS_GOOD = 0.9
-AS_MUCH_ASKED = 0.75
-ONE_SUBJECT = 0.35
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -126,7 +121,9 @@ def spread(found: Sequence[Mapping[int, int]], sessions: int) -> dict[int, float
 class Place:
     """A hit as its order is decided: the thread it belongs to, when it was said, how well it answers by itself, its stems.
 
-    `asked` are those of the question in it, `overturned_by` the keys of hits that replaced it.
+    `asked` are those of the question in it, `overturned_by` the keys of hits that replaced it; `replaces` when it says
+    itself that something stands in another's place, `in_all` its score with what speaks for it from beside. Hits of no
+    named project are compared within their thread only.
     """
 
     key: str
@@ -136,13 +133,38 @@ class Place:
     asked: frozenset[str]
     stems: frozenset[str]
     overturned_by: frozenset[str] = frozenset()
+    project: str = ""
+    replaces: bool = False
+    in_all: float = 0.0
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Alike:
+    """When a later hit comes before an earlier one: the least shares of its scores and asked words, and of common words.
+
+    `one_subject` is a share of the shorter one's words. Chosen on the labelled questions (docs/benchmarks.md).
+    """
+
+    as_good: float
+    as_much_asked: float
+    one_subject: float
+    as_good_in_all: float = 0.0
+
+
+#: A thread stays with its subject, so that few common words tell that both speak of the same.
+IN_A_THREAD = Alike(as_good=0.9, as_much_asked=0.75, one_subject=0.2)
+#: One that says "instead of" need not answer as well: it tells more of the new than of what was asked about.
+REPLACING = Alike(as_good=0.8, as_much_asked=0.6, one_subject=0.15)
+#: Another thread of the project may have a subject of its own: half of the words are needed, and that its thread speaks
+#: for it as much.
+ELSEWHERE = Alike(as_good=0.85, as_much_asked=0.75, one_subject=0.5, as_good_in_all=0.9)
 
 
 def newest_first(hits: Sequence[Place]) -> list[str]:
     """The keys of hits (best first) so that what was overturned stands behind what overturned it.
 
-    In one thread people seldom say that they change their mind: of hits that answer about as well the later one comes
-    right before the earlier one; nothing else moves.
+    People seldom say that they change their mind: of a project's hits that speak of the same and answer about as well
+    the later one comes right before the earlier one; nothing else moves.
     """
     ordered: list[Place] = []
     for hit in hits:
@@ -157,13 +179,19 @@ def newest_first(hits: Sequence[Place]) -> list[str]:
 
 
 def _gives_way(earlier: Place, later: Place) -> bool:
-    if not earlier.thread or earlier.thread != later.thread or earlier.at >= later.at:
+    if earlier.at >= later.at:
         return False
-    if later.score < AS_GOOD * earlier.score:
+    if earlier.thread and earlier.thread == later.thread:
+        least = REPLACING if later.replaces else IN_A_THREAD
+    elif earlier.thread and later.thread and earlier.project and earlier.project == later.project:
+        least = ELSEWHERE
+    else:
         return False
-    if len(earlier.asked & later.asked) < AS_MUCH_ASKED * len(earlier.asked):
+    if later.score < least.as_good * earlier.score or later.in_all < least.as_good_in_all * earlier.in_all:
         return False
-    return len(earlier.stems & later.stems) >= ONE_SUBJECT * min(len(earlier.stems), len(later.stems))
+    if len(earlier.asked & later.asked) < least.as_much_asked * len(earlier.asked):
+        return False
+    return len(earlier.stems & later.stems) >= least.one_subject * min(len(earlier.stems), len(later.stems))
 
 
 def own_match(factors: Mapping[str, float]) -> float:

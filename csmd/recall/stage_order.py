@@ -7,9 +7,9 @@ from dataclasses import replace
 
 from csmd import terms as derived
 from csmd import text
-from csmd.believe import stage_supersede, supersede
+from csmd.believe import phrases, stage_supersede, supersede
 from csmd.model import Hit
-from csmd.recall import rank
+from csmd.recall import exchange, rank
 from csmd.store import beliefs
 from csmd.store.sqlite import Rows
 
@@ -33,6 +33,7 @@ def newest_first(rows: Rows, hits: Sequence[Hit], terms: Sequence[str]) -> list[
     asked = {text.stem(term) for term in terms}
     said = {hit.id: {text.stem(word) for word in text.content_words(hit.text)} for hit in hits}
     marked = _marked(rows, hits, asked, said)
+    about = {hit.id: _about(hit) for hit in hits}
     heirs = beliefs.states(rows, sorted({hit.superseded_by for hit in marked if hit.superseded_by}))
     places = [
         rank.Place(
@@ -40,8 +41,11 @@ def newest_first(rows: Rows, hits: Sequence[Hit], terms: Sequence[str]) -> list[
             thread=hit.session_id,
             at=hit.at,
             score=rank.own_match(hit.factors),
-            asked=frozenset(asked & said[hit.id]),
-            stems=frozenset(said[hit.id]),
+            asked=about[hit.id] & asked,
+            stems=about[hit.id],
+            project=hit.project,
+            in_all=hit.score,
+            replaces=hit.kind == "turn" and bool(phrases.INSTEAD.search(exchange.matched(hit.text))),
             overturned_by=frozenset(
                 other.id
                 for other in marked
@@ -52,6 +56,14 @@ def newest_first(rows: Rows, hits: Sequence[Hit], terms: Sequence[str]) -> list[
     ]
     by_id = {hit.id: hit for hit in marked}
     return [by_id[key] for key in rank.newest_first(places)]
+
+
+def _about(hit: Hit) -> frozenset[str]:
+    """The stems of the terms that a hit begins with, which is where its passage stands; names count by their parts too.
+
+    `push_sessions` and "pushing of sessions" are one subject; what was said beside a passage at length is none.
+    """
+    return frozenset(text.stem(term) for term in text.query_terms(hit.text))
 
 
 def _marked(rows: Rows, hits: Sequence[Hit], asked: set[str], said: dict[str, set[str]]) -> list[Hit]:

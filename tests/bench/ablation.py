@@ -45,7 +45,7 @@ WITHOUT: dict[str, list[tuple[Any, str, Any]]] = {
         (rank, "EVERYWHERE_SHARE", 1.0),
         (rank, "memory_weight", lambda memory, **_: rank.MEMORY_SHARE),
     ],
-    "newest first": [(rank, "AS_GOOD", float("inf"))],
+    "newest first": [(rank, "_gives_way", lambda *_: False)],
     "exchange": [(exchange, "MOST_BESIDE", 0)],
     "pool of 300": [(stage_matches, "POOL", 100)],
 }

@@ -20,7 +20,9 @@ def test_a_turn_alone_is_told_as_it_is() -> None:
 
 def test_of_several_each_says_who_speaks_and_the_one_that_matched_stands_first() -> None:
     parts = [part("uv", speaker="assistant"), part("pip or uv?", "before"), part("thanks", "after")]
-    assert exchange.told(parts, limit=1200) == "assistant: uv\n[before] user: pip or uv?\n[after] user: thanks"
+    told = exchange.told(parts, limit=1200)
+    assert told == "assistant: uv\n[before] user: pip or uv?\n[after] user: thanks"
+    assert exchange.matched(told) == "assistant: uv"
 
 
 words = st.text(alphabet="abc ", max_size=3000)

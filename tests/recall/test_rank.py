@@ -80,9 +80,33 @@ def place(key: str, day: int, score: float, *, thread: str = "s1", about: str = 
 ORDERS = [
     ([place("old", 1, 1.0), place("new", 2, 0.95)], ["new", "old"]),
     ([place("old", 1, 1.0), place("poor", 2, 0.8)], ["old", "poor"]),
+    ([place("old", 1, 1.0), place("new", 2, 0.8, replaces=True)], ["new", "old"]),
+    ([place("old", 1, 1.0), place("poor", 2, 0.7, replaces=True)], ["old", "poor"]),
     ([place("new", 2, 1.0), place("old", 1, 0.9)], ["new", "old"]),
     ([place("old", 1, 1.0), place("aside", 2, 0.9, about="colour", asked=frozenset({"colour"}))], ["old", "aside"]),
     ([place("old", 1, 1.0), place("other", 2, 0.9, thread="s2")], ["old", "other"]),
+    ([place("old", 1, 1.0, project="p"), place("new", 2, 0.9, thread="s2", project="p")], ["new", "old"]),
+    (
+        [
+            place("old", 1, 1.0, project="p", in_all=1.5),
+            place("poor", 2, 1.0, thread="s2", project="p", in_all=1.3),
+        ],
+        ["old", "poor"],
+    ),
+    ([place("old", 1, 1.0, project="p"), place("far", 2, 0.9, thread="s2", project="q")], ["old", "far"]),
+    ([place("old", 1, 1.0, project="p"), place("no thread", 2, 0.9, thread="", project="p")], ["old", "no thread"]),
+    # What is enough in one thread, a third of the words, is too little in two.
+    (
+        [place("old", 1, 1.0, stems=frozenset("abc")), place("new", 2, 0.9, stems=frozenset("ade"))],
+        ["new", "old"],
+    ),
+    (
+        [
+            place("old", 1, 1.0, project="p", stems=frozenset("abc")),
+            place("other", 2, 0.9, project="p", thread="s2", stems=frozenset("ade")),
+        ],
+        ["old", "other"],
+    ),
     (
         [place("old", 1, 1.0), place("other", 1, 0.9, thread="s2"), place("new", 2, 0.9)],
         ["new", "old", "other"],
@@ -108,7 +132,7 @@ places = st.lists(
 
 
 @given(places)
-def test_an_order_loses_no_hit_and_moves_a_thread_only_within_itself(hits: list[rank.Place]) -> None:
+def test_an_order_loses_no_hit_and_without_a_project_moves_a_thread_only_within_itself(hits: list[rank.Place]) -> None:
     order = rank.newest_first(hits)
     assert sorted(order) == sorted(hit.key for hit in hits)
     alone = [hit.key for hit in hits if not hit.thread]
