@@ -68,8 +68,8 @@ class Ground:
 
 
 #: What each feature of the best matches adds, with a vector and by words alone.
-GROUND_WEIGHTS = {"": -6.33, "covered": 3.31, "unknown": -2.53, "turn": 7.26, "memory": 7.14}
-WORDS_WEIGHTS = {"": -1.8, "covered": 5.28, "unknown": -3.97}
+GROUND_WEIGHTS = {"": -5.77, "covered": 2.89, "unknown": -2.68, "turn": 6.92, "memory": 7.39}
+WORDS_WEIGHTS = {"": -1.77, "covered": 5.74, "unknown": -3.96}
 
 
 def form(prompt: str) -> dict[str, float]:

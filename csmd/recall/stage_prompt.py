@@ -10,9 +10,11 @@ from csmd.errors import DeadlineExceeded
 from csmd.model import Authority, Brief, Memory, Quote
 from csmd.recall import brief as briefs
 from csmd.recall import prompt as prompts
-from csmd.recall import rank, relevance, stage, stage_hits, tiers
+from csmd.recall import question, rank, relevance, stage, stage_hits, stage_turns, tiers
 from csmd.recall.stage_hits import Embed
-from csmd.store import context, fulltext, memories, nearby, quotes, search, tombstones
+from csmd.recall.stage_matches import Asked, matching
+from csmd.store import context, fulltext, memories, quotes, search, tombstones
+from csmd.store.narrow import Narrow
 from csmd.store.sqlite import Rows
 
 #: How many of the best turns are read, and how many of each kind are fused.
@@ -88,16 +90,15 @@ def found(
         (term for term in asked if counts.get(term, 0) < relevance.COMMON), key=lambda t: (counts.get(t, 0), t)
     )
     terms = rare[:TERMS]
-    vector = stage_hits.vector_of(rows, prompt, embed, degraded)
-    fused: dict[str, dict[int, rank.Scored]] = {}
-    closest: dict[str, dict[int, tuple[float, int, int]]] = {"turn": {}, "memory": {}}
-    for kind, sense in closest.items():
-        lexical = stage_hits.lexical(rows, kind, terms, places, degraded)
-        for seq, start, end, distance in stage_hits.nearest(rows, kind, vector, places, degraded) if vector else ():
-            sense[seq] = max(sense.get(seq, (-1.0, 0, 0)), (rank.cosine(distance), start, end))
-        fused[kind] = rank.fuse(lexical, {seq: cosine for seq, (cosine, _, _) in sense.items()})
-    passages = _passages(rows, fused["turn"], closest["turn"], terms, session_id, prompt)
-    nearest = sorted(fused["memory"].values(), key=lambda row: (-row.score, row.seq))[:FUSED]
+    asking = Asked(
+        rows=rows, question=question.read(prompt), terms=terms, projects=places, narrow=Narrow(),
+        vector=stage_hits.vector_of(rows, prompt, embed, degraded), degraded=degraded,
+    )  # fmt: skip
+    believed, close = matching(asking, "memory")
+    turns, sense = matching(asking, "turn")
+    turns, _ = stage_turns.standing(asking, turns, close, ())
+    passages = _passages(asking, turns, sense, session_id, prompt)
+    nearest = sorted(believed.values(), key=lambda row: (-row.score, row.seq))[:FUSED]
     remembered = memories.by_seqs(rows, [row.seq for row in nearest])
     known = {seq: memory for seq, memory in remembered.items() if memory.authority != "external"}
     bodies = [quote.text for quote, _, _ in passages] + [memory.text for memory in known.values()]
@@ -106,15 +107,17 @@ def found(
         not count for count in _counts(rows, relevance.names(prompt)[:TERMS], places, degraded, most=1).values()
     )
     ground = relevance.Ground(
-        turn=max(cosines, default=0.0) if vector else None,
-        memory=max((closest["memory"][seq][0] for seq in known if seq in closest["memory"]), default=0.0)
-        if vector
-        else None,
+        turn=max(cosines, default=0.0) if asking.vector else None,
+        memory=max((close[seq] for seq in known if seq in close), default=0.0) if asking.vector else None,
         covered=max((relevance.covered(weights, body) for body in bodies), default=0.0),
         unknown=unknown,
     )
     matches: list[tuple[Memory | Quote, float]] = [(quote, score) for quote, score, _ in passages]
-    matches += [(memory, fused["memory"][seq].score * rank.memory_weight(memory)) for seq, memory in known.items()]
+    stating = {quote.uuid.partition("/")[0]: score for quote, score, _ in reversed(passages)}
+    for seq, memory in known.items():
+        beside = max((stating.get(source.uuid, 0.0) for source in memory.provenance), default=0.0)
+        score = believed[seq].score + rank.NEIGHBOUR_WEIGHT * beside
+        matches.append((memory, score * rank.memory_weight(memory)))
     return Found(sorted(matches, key=lambda row: (-row[1], _key(row[0]))), ground)
 
 
@@ -139,30 +142,22 @@ def _counts(
 
 
 def _passages(
-    rows: Rows,
-    fused: Mapping[int, rank.Scored],
-    sense: Mapping[int, tuple[float, int, int]],
-    terms: Sequence[str],
-    session_id: str,
-    prompt: str,
+    asking: Asked, scored: Mapping[int, rank.Scored], sense: Mapping[int, float], session_id: str, prompt: str
 ) -> list[tuple[Quote, float, float]]:
     """(what is quoted, score, cosine) of the best turns that may be quoted to a session."""
-    first = dict(sorted(fused.items(), key=lambda row: (-row[1].score, row[0]))[:FUSED])
-    near = {seq: (place.before, place.after) for seq, place in nearby.beside(rows, list(first)).items()}
-    scored = rank.raised(first, rank.neighbours(first, near), "neighbour", weight=rank.NEIGHBOUR_WEIGHT)
-    best = sorted(scored.values(), key=lambda row: (-row.score, row.seq))
-    since = context.fresh_since(rows, session_id) if session_id else ""
-    readable = quotes.quotable(rows, [row.seq for row in best], session_id=session_id, since=since)
+    best = sorted(scored.values(), key=lambda row: (-row.score, row.seq))[:FUSED]
+    since = context.fresh_since(asking.rows, session_id) if session_id else ""
+    readable = quotes.quotable(asking.rows, [row.seq for row in best], session_id=session_id, since=since)
     asked = text.normalise(prompt)
     found: list[tuple[Quote, float, float]] = []
     for row in best:
         quote = readable.get(row.seq)
         if quote is None or text.normalise(quote.text[: 2 * len(prompt) + 20]) == asked:
             continue
-        cosine, start, end = sense.get(row.seq, (0.0, 0, 0))
+        start, end = asking.spans.get(row.seq, (0, 0))
         body = quote.text if "words" in row.factors or not end else quote.text[start:end]
-        part = text.passage(text.squeeze(body), list(terms), limit=PASSAGE_CHARACTERS)
-        found.append((replace(quote, text=part), row.score, cosine))
+        part = text.passage(text.squeeze(body), list(asking.terms), limit=PASSAGE_CHARACTERS)
+        found.append((replace(quote, text=part), row.score, sense.get(row.seq, 0.0)))
         if len(found) >= TURNS:
             break
     return found

@@ -44,12 +44,16 @@ def beside(rows: Rows, seqs: Sequence[int]) -> dict[int, Beside]:
 
 
 def statements(rows: Rows, memory_seqs: Sequence[int], *, projects: Sequence[int] | None) -> list[tuple[int, int]]:
-    """(memory, turn) of the turns of these projects (None: all) that state or confirm these memories, by row keys."""
+    """(memory, turn) of the turns of these projects (None: all) that state or confirm these memories, by row keys.
+
+    The memories come first: led by its index of what is searchable, the planner would walk every turn there is.
+    """
     among = "" if projects is None else f"and t.project_seq in ({_keys(projects)})"
     keys = _keys(memory_seqs)
     found = rows.all(
-        "select p.memory_seq, t.seq from provenance p join turns t on t.uuid = p.uuid "  # noqa: S608
-        f"where p.memory_seq in ({keys}) and p.role <> 'beside' and t.searchable = 1 {among} order by p.memory_seq, t.seq"
+        "select p.memory_seq, t.seq from provenance p cross join turns t "  # noqa: S608
+        f"where t.uuid = p.uuid and p.memory_seq in ({keys}) and p.role <> 'beside' and t.searchable = 1 {among} "
+        "order by p.memory_seq, t.seq"
     )
     return [(int(memory), int(turn)) for memory, turn in found]
 

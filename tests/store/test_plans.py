@@ -394,6 +394,16 @@ def test_what_was_said_before_is_looked_up_by_its_text_and_not_among_all_turns_o
     assert first_steps and all(step.startswith("SEARCH t USING INDEX turns_by_hash") for step in first_steps)
 
 
+def test_turns_that_state_memories_are_looked_up_from_these_and_not_among_all_that_is_searchable(store: Store) -> None:
+    def look(rows: Rows) -> list[str]:
+        watching = Watching(rows.connection)
+        nearby.statements(watching, range(100), projects=range(7))
+        return [str(rows.all(f"explain query plan {sql}", **values)[0][3]) for sql, values in watching.ran]
+
+    first_steps = store.read(look)
+    assert first_steps and all(step.startswith("SEARCH p USING PRIMARY KEY") for step in first_steps)
+
+
 def test_a_scan_is_caught(store: Store) -> None:
     queries = ("select count(*) from turns where kind = 'user'", "select t.seq from turns t where t.text = 'x'")
     assert len(store.read(lambda rows: scans(rows, [(sql, {}) for sql in queries]))) == 2
