@@ -231,7 +231,7 @@ class Machine:
         return done.stdout
 
     def _install_hooks(self) -> None:
-        self.paths.hook_dir.mkdir(parents=True, mode=0o700)
+        self.paths.hook_dir.mkdir(parents=True, mode=0o700, exist_ok=True)
         install.copy_hooks(self.paths)
 
     def spooled(self) -> list[Path]:

@@ -34,7 +34,7 @@ def hits(value: dict[str, Any], *, explain: bool) -> None:
             hit["gate"],
             hit["authority"],
             hit["at"][:10],
-            hit["id"][: 8 if hit["kind"] == "session" else 11],
+            _shown(hit),
             session,
             f"{hit['score']:.2f}",
             gone,
@@ -49,6 +49,12 @@ def hits(value: dict[str, Any], *, explain: bool) -> None:
             print_text(out, explained(hit["factors"], hit["score"]), indent=4, style="dim")
     degraded(out, value["degraded"])
     out.print(f"{value['took_ms']:.0f} ms", style="dim")
+
+
+def _shown(hit: dict[str, Any]) -> str:
+    """An id as far as it tells a hit from others: what only a hook reported has one that begins with the time."""
+    ident = str(hit["id"])
+    return ident if ident.startswith("hook:") else ident[: 8 if hit["kind"] == "session" else 11]
 
 
 def explained(factors: Mapping[str, float], score: float) -> str:

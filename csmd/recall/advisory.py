@@ -98,7 +98,7 @@ def experience(packets: Sequence[Packet], outcomes: Mapping[str, str]) -> list[L
         by.setdefault(packet.session_id, []).append(packet)
     found = []
     for ident, some in by.items():
-        state, ran = some[0].state, [one for one in some if one.outcome in ("ok", "failed")]
+        state, ran = some[0].state, [one for one in some if one.kind == "tool" and one.outcome in ("ok", "failed")]
         failed = sum(one.outcome == "failed" for one in ran)
         said = f"{failed} of {text.amount(len(ran), 'run')} failed" if ran else "nothing was run"
         figures = ", ".join(

@@ -135,3 +135,8 @@ def covered(weights: Mapping[str, float], said: str) -> float:
         return 0.0
     stems = {text.stem(word) for word in text.query_terms(said)}
     return sum(weight for word, weight in weights.items() if text.stem(word) in stems) / total
+
+
+def unquoted(said: str) -> str:
+    """What somebody said without the lines that they quote with `>`: these are another's."""
+    return "\n".join(line for line in said.splitlines() if not line.lstrip().startswith(">"))

@@ -58,7 +58,7 @@ def prompt_recall(
     degraded: list[str] = []
     if relevance.asks(prompt) < floor:
         return Brief(text="", tokens=0, items=())
-    matching = found(rows, places, session_id, prompt, embed, degraded)
+    matching = found(rows, places, session_id, prompt, embed, degraded, key)
     ranked: list[tuple[Memory | Quote, float]] = []
     if relevance.grounded(matching.ground) >= floor:
         told = context.told(rows, session_id) if session_id else frozenset[str]()
@@ -80,7 +80,13 @@ def prompt_recall(
 
 
 def found(
-    rows: Rows, places: Sequence[int], session_id: str, prompt: str, embed: Embed | None, degraded: list[str]
+    rows: Rows,
+    places: Sequence[int],
+    session_id: str,
+    prompt: str,
+    embed: Embed | None,
+    degraded: list[str],
+    key: bytes,
 ) -> Found:
     """What of the past matches a prompt, best first, and how well; nothing is weighed yet."""
     asked = relevance.terms(prompt)
@@ -97,7 +103,7 @@ def found(
     believed, close = matching(asking, "memory")
     turns, sense = matching(asking, "turn")
     turns, _ = stage_turns.standing(asking, turns, close, ())
-    passages = _passages(asking, turns, sense, session_id, prompt)
+    passages = _passages(asking, turns, sense, session_id, prompt, key)
     nearest = sorted(believed.values(), key=lambda row: (-row.score, row.seq))[:FUSED]
     remembered = memories.by_seqs(rows, [row.seq for row in nearest])
     known = {seq: memory for seq, memory in remembered.items() if memory.authority != "external"}
@@ -142,12 +148,23 @@ def _counts(
 
 
 def _passages(
-    asking: Asked, scored: Mapping[int, rank.Scored], sense: Mapping[int, float], session_id: str, prompt: str
+    asking: Asked,
+    scored: Mapping[int, rank.Scored],
+    sense: Mapping[int, float],
+    session_id: str,
+    prompt: str,
+    key: bytes,
 ) -> list[tuple[Quote, float, float]]:
     """(what is quoted, score, cosine) of the best turns that may be quoted to a session."""
     best = sorted(scored.values(), key=lambda row: (-row.score, row.seq))[:FUSED]
     since = context.fresh_since(asking.rows, session_id) if session_id else ""
-    readable = quotes.quotable(asking.rows, [row.seq for row in best], session_id=session_id, since=since)
+    readable = quotes.quotable(
+        asking.rows,
+        [row.seq for row in best],
+        session_id=session_id,
+        since=since,
+        hashed=lambda name: text.keyed_hash(name, key),
+    )
     asked = text.normalise(prompt)
     found: list[tuple[Quote, float, float]] = []
     for row in best:
@@ -155,7 +172,10 @@ def _passages(
         if quote is None or text.normalise(quote.text[: 2 * len(prompt) + 20]) == asked:
             continue
         start, end = asking.spans.get(row.seq, (0, 0))
-        body = quote.text if "words" in row.factors or not end else quote.text[start:end]
+        own = relevance.unquoted(quote.text) if quote.kind == "user" else quote.text
+        body = own if "words" in row.factors or not end or own != quote.text else quote.text[start:end]
+        if not body.strip():
+            continue
         part = text.passage(text.squeeze(body), list(asking.terms), limit=PASSAGE_CHARACTERS)
         found.append((replace(quote, text=part), row.score, sense.get(row.seq, 0.0)))
         if len(found) >= TURNS:

@@ -183,7 +183,10 @@ def _get(tools: Tools, rows: Rows, params: Params) -> dict[str, Any]:
             f"nothing is kept as {ident!r}", hint="give the id of a memory, a turn or a receipt (`csmd receipts`)"
         )
     items = receipts.items(rows, told[0])
-    return {"id": told[0].id, "items": [{"id": item.id, **thing(rows, item.id, seen)} for item in items]}
+    return {
+        "id": told[0].id,
+        "items": [{"id": item.id, **thing(rows, item.id, seen, reason=item.reason)} for item in items],
+    }
 
 
 TOOLS: dict[str, Tool] = {

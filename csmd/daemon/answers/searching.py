@@ -71,7 +71,7 @@ def _session(rows: Rows, begun: str) -> str:
     if len(found) > 1 and begun not in found:
         raise BadInput(f"{begun!r} begins several sessions: {', '.join(found)}", hint="type some more of it")
     if not found:
-        raise BadInput(f"there is no session {begun!r}", hint="`csmd sessions` lists them with their ids")
+        raise BadInput(f"there is no session {begun!r}", hint="`csmd session list` shows them with their ids")
     return begun if begun in found else found[0]
 
 
