@@ -48,6 +48,20 @@ def _refuse_network(event: str, arguments: tuple[Any, ...]) -> None:
 sys.addaudithook(_refuse_network)
 
 
+def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
+    """Gives each parallel worker its share of the long tests first: in one block they would keep one busy to the end."""
+    workers = int(os.environ.get("PYTEST_XDIST_WORKER_COUNT", "1"))
+    longest = [item for item in items if "tests/e2e/" in item.nodeid]
+    others = [item for item in items if "tests/e2e/" not in item.nodeid]
+    if workers > 1 and others:
+        share = -(-len(others) // workers)
+        items[:] = [
+            item
+            for worker in range(workers)
+            for item in (*longest[worker::workers], *others[worker * share : (worker + 1) * share])
+        ]
+
+
 @pytest.fixture(autouse=True)
 def a_home_of_its_own(monkeypatch: pytest.MonkeyPatch) -> Iterator[Path]:
     """HOME, CSMD_HOME and CLAUDE_CONFIG_DIR in a directory of the test's own, short enough for sockets."""

@@ -111,7 +111,7 @@ def _asked(said: str) -> str:
     ):
         return said
     asked = _ABOUT.match(parts[0])
-    return f"{asked[1]}: {rest}" if asked and _SPEAKS_OF.search(rest) else rest
+    return f"{asked[1].rstrip(' :;,')}: {rest}" if asked and _SPEAKS_OF.search(rest) else rest
 
 
 def _without_passing(said: str) -> str:
