@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
@@ -60,6 +60,15 @@ def checked(name: str, tool: Tool, params: Params) -> dict[str, Any]:
                 raise BadInput(f"{name}: {key} must be an absolute path, not {value!r}", hint="begin it with /")
         result[key] = value
     return result
+
+
+def meant(typed: str, found: Sequence[str]) -> str:
+    """The id that is meant by its beginning, of those that begin so; "" for none, BadInput for several."""
+    if typed in found or not typed:
+        return typed
+    if len(found) > 1:
+        raise BadInput(f"{typed!r} begins several ids: {', '.join(found)}", hint="type some more of it")
+    return found[0] if found else ""
 
 
 def places(rows: Rows, params: Params) -> list[int] | None:

@@ -10,7 +10,7 @@ from csmd.capture import stage_purge as purging
 from csmd.capture.redact import redact
 from csmd.daemon.answers import sessions as of_sessions
 from csmd.daemon.now import now_iso
-from csmd.daemon.tool import ASKING, PLACE, REQUIRED, Params, Tool, places
+from csmd.daemon.tool import ASKING, PLACE, REQUIRED, Params, Tool, meant, places
 from csmd.errors import BadInput, CsmdError
 from csmd.model import Brief
 from csmd.recall import checkpoint, stage_checkpoint
@@ -79,10 +79,7 @@ def _restore(tools: Tools, rows: Rows, params: Params) -> dict[str, Any]:
 def _one(rows: Rows, params: Params) -> Row:
     """A checkpoint by its id or the beginning of it; one behind a wall is none for who asks from elsewhere."""
     ident = params["id"]
-    found = checkpoints.ids_like(rows, ident) if ident else []
-    if len(found) > 1 and ident not in found:
-        raise BadInput(f"{ident!r} begins several ids: {', '.join(found)}", hint="type some more of it")
-    row = checkpoints.by_id(rows, ident if ident in found else found[0]) if found else None
+    row = checkpoints.by_id(rows, meant(ident, checkpoints.ids_like(rows, ident) if ident else []))
     if row is None or not recall.is_seen(rows, row.project_seq, asking=params[ASKING]):
         raise BadInput(f"there is no checkpoint {ident!r}", hint="`csmd checkpoint list` shows them with their ids")
     return row

@@ -16,7 +16,7 @@ from csmd.capture import stage_place
 from csmd.capture import stage_purge as purging
 from csmd.capture.redact import redact
 from csmd.daemon.now import now_iso
-from csmd.daemon.tool import ASKING, PLACE, QUERY_VECTOR_S, REQUIRED, Params, Tool, places
+from csmd.daemon.tool import ASKING, PLACE, QUERY_VECTOR_S, REQUIRED, Params, Tool, meant, places
 from csmd.distill.classify import classify
 from csmd.distill.units import MAX_CHARACTERS
 from csmd.errors import BadInput, CsmdError
@@ -84,10 +84,7 @@ def memory_json(memory: Memory, *, today: int, root: str) -> dict[str, Any]:
 
 def one(rows: Rows, ident: str, *, asking: str) -> Memory:
     """A memory by its id or the beginning of it; one behind a wall is none for who asks from elsewhere."""
-    found = memories.ids_like(rows, ident) if ident else []
-    if len(found) > 1 and ident not in found:
-        raise BadInput(f"{ident!r} begins several ids: {', '.join(found)}", hint="type some more of it")
-    memory = memories.by_id(rows, ident if ident in found else found[0]) if found else None
+    memory = memories.by_id(rows, meant(ident, memories.ids_like(rows, ident) if ident else []))
     if memory is None or not recall.is_seen(rows, memory.project_seq, asking=asking):
         raise BadInput(f"there is no memory {ident!r}", hint="`csmd memories` lists them with their ids")
     return memory

@@ -5,13 +5,13 @@ from __future__ import annotations
 from dataclasses import asdict
 from typing import TYPE_CHECKING, Any, get_args
 
+from csmd.daemon.answers import sessions as of_sessions
 from csmd.daemon.answers.memory import lines_of
 from csmd.daemon.now import now_here
 from csmd.daemon.tool import PLACE, QUERY_VECTOR_S, REQUIRED, Params, Tool, places
 from csmd.errors import BadInput
 from csmd.model import Category, Gate, Hit, MemoryType
 from csmd.recall import question, stage_search
-from csmd.store import sessions
 from csmd.store.narrow import Narrow
 from csmd.store.sqlite import Rows
 
@@ -42,7 +42,7 @@ def _search(tools: Tools, rows: Rows, params: Params) -> dict[str, Any]:
         narrow=Narrow(
             since=within.since,
             until=within.until,
-            session=_session(rows, params["session"]),
+            session=of_sessions.one(rows, {**params, "id": params["session"]}).id if params["session"] else "",
             **{name: params[name] for name in OF_MEMORIES},
         ),
     )
@@ -63,16 +63,6 @@ def _kind(params: Params) -> str:
         if params[name] and params["kind"] in ("turn", "session"):
             raise BadInput(f"a {params['kind']} has no {name}", hint="leave out kind, or say memory")
     return "memory" if any(params[name] for name in OF_MEMORIES) else str(params["kind"])
-
-
-def _session(rows: Rows, begun: str) -> str:
-    """The whole id of the session that is named by its beginning; "" for none named."""
-    found = sessions.ids_like(rows, begun) if begun else [""]
-    if len(found) > 1 and begun not in found:
-        raise BadInput(f"{begun!r} begins several sessions: {', '.join(found)}", hint="type some more of it")
-    if not found:
-        raise BadInput(f"there is no session {begun!r}", hint="`csmd session list` shows them with their ids")
-    return begun if begun in found else found[0]
 
 
 def hit_json(hit: Hit, *, explain: bool) -> dict[str, Any]:

@@ -14,7 +14,7 @@ from csmd import text
 from csmd.capture import memdir
 from csmd.capture.hosts import claude_export
 from csmd.daemon.answers import showing
-from csmd.daemon.tool import ASKING, PLACE, REQUIRED, Params, Tool, places
+from csmd.daemon.tool import ASKING, PLACE, REQUIRED, Params, Tool, meant, places
 from csmd.errors import BadInput, CsmdError
 from csmd.model import SaidTurn
 from csmd.recall import stage as recall
@@ -55,10 +55,7 @@ def transcript_state(path: str) -> str:
 def one(rows: Rows, params: Params) -> Session:
     """A session by its id or the beginning of it; BadInput when none that may be seen, or several, begin so."""
     ident = params["id"]
-    found = sessions.ids_like(rows, ident) if ident else []
-    if len(found) > 1 and ident not in found:
-        raise BadInput(f"{ident!r} begins several ids: {', '.join(found)}", hint="type some more of it")
-    session = sessions.by_id(rows, ident if ident in found else found[0]) if found else None
+    session = sessions.by_id(rows, meant(ident, sessions.ids_like(rows, ident) if ident else []))
     if session is None or not recall.is_seen(rows, session.project_seq, asking=params[ASKING]):
         raise BadInput(f"there is no session {ident!r}", hint="`csmd session list` shows them with their ids")
     return session

@@ -12,7 +12,7 @@ from csmd import text
 from csmd.believe import review, score
 from csmd.daemon.answers import errors
 from csmd.daemon.answers.memory import memory_json, one, roots
-from csmd.daemon.tool import ASKING, REQUIRED, Params, Tool
+from csmd.daemon.tool import ASKING, REQUIRED, Params, Tool, meant
 from csmd.errors import BadInput
 from csmd.model import NEVER, Candidate, Link, Memory
 from csmd.recall import stage as recall
@@ -228,10 +228,7 @@ def turn_around(rows: Rows, turn: TurnRow, *, asking: str) -> dict[str, Any]:
 
 def find_candidate(rows: Rows, ident: str, *, asking: str) -> Candidate:
     """A candidate by its id or the beginning of it; one behind a wall is none for who asks from elsewhere."""
-    found = candidates.ids_like(rows, ident) if ident else []
-    if len(found) > 1 and ident not in found:
-        raise BadInput(f"{ident!r} begins several ids: {', '.join(found)}", hint="type some more of it")
-    candidate = candidates.by_id(rows, ident if ident in found else found[0]) if found else None
+    candidate = candidates.by_id(rows, meant(ident, candidates.ids_like(rows, ident) if ident else []))
     if candidate is None or not recall.is_seen(rows, candidate.project_seq, asking=asking):
         raise BadInput(f"there is no candidate {ident!r}", hint="`csmd review` lists what waits for you")
     return candidate
