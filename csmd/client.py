@@ -16,8 +16,8 @@ from pathlib import Path
 from typing import Any
 
 from csmd import wire
-from csmd.config import Paths
 from csmd.errors import CsmdError, DaemonBusy, DaemonUnreachable
+from csmd.paths import Paths
 
 PATIENCE_S = 20.0
 CONNECT_S = 2.0

@@ -15,97 +15,7 @@ from pathlib import Path
 from typing import Any
 
 from csmd.errors import ConfigError
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Paths:
-    """Every file and directory of csmd's own; all of them 0600 or 0700."""
-
-    home: Path
-    config_file: Path
-    log_dir: Path
-
-    @property
-    def database(self) -> Path:
-        return self.home / "csmd.db"
-
-    @property
-    def endpoint(self) -> Path:
-        """Holds the socket's path; hooks read this file and nothing else."""
-        return self.home / "endpoint"
-
-    @property
-    def run_dir(self) -> Path:
-        return self.home / "run"
-
-    @property
-    def lock(self) -> Path:
-        return self.home / "run" / "daemon.lock"
-
-    @property
-    def instance(self) -> Path:
-        """JSON about the running daemon: pid, start token, version, protocol, socket."""
-        return self.home / "run" / "daemon.json"
-
-    @property
-    def complaint(self) -> Path:
-        """What a daemon said on stderr that could not start."""
-        return self.home / "run" / "start.stderr"
-
-    @property
-    def stopped_mark(self) -> Path:
-        """Present while the user has stopped the daemon on purpose."""
-        return self.home / "run" / "stopped-by-user"
-
-    @property
-    def hung_mark(self) -> Path:
-        """Set by a hook that got no answer in time: for 30 s the others spool at once."""
-        return self.home / "run" / "hung"
-
-    @property
-    def passed_by_mark(self) -> Path:
-        """Touched by the hooks of a session that the user keeps out (CSMD_DISABLE): hooks run."""
-        return self.home / "run" / "passed-by"
-
-    @property
-    def pauses(self) -> Path:
-        """From when to when nothing is captured (csmd/pauses.py); outlives every database."""
-        return self.home / "pauses.json"
-
-    @property
-    def spool(self) -> Path:
-        return self.home / "spool"
-
-    @property
-    def quarantine(self) -> Path:
-        return self.home / "quarantine"
-
-    @property
-    def models(self) -> Path:
-        return self.home / "models"
-
-    @property
-    def sessions(self) -> Path:
-        """Session files of csmd's own: `<folder of a project>/<session>.jsonl`."""
-        return self.home / "sessions"
-
-    @property
-    def hook_dir(self) -> Path:
-        return self.home / "hook"
-
-    @property
-    def hook_script(self) -> Path:
-        return self.home / "hook" / "csmd_hook.py"
-
-    @property
-    def install_record(self) -> Path:
-        """JSON: what `csmd install` wrote outside the home and how to take it back."""
-        return self.home / "install.json"
-
-    @property
-    def log_file(self) -> Path:
-        return self.log_dir / "csmd.log"
-
+from csmd.paths import Paths
 
 #: Files that usually hold secrets: left out unless the user takes one of them away (`!` before it).
 WHERE_KEYS_LIE = (
@@ -140,6 +50,20 @@ class Settings:
     """Print the brief and recalls into sessions; off: capture and search go on."""
     stages_advisory: bool = False
     """Add the living state to briefs: what was counted lately and is not settled, labelled as a preview."""
+    stages_dream: bool = True
+    """Consolidate in the background once a day; off: nothing is consolidated unless somebody asks for it."""
+    dream_every_h: int = 24
+    """Hours between two dreams at least."""
+    dream_sessions: int = 5
+    """New sessions that a dream waits for."""
+    dream_quiet_min: int = 15
+    """Minutes without a turn, in any session, before a dream begins."""
+    dream_on_battery: bool = False
+    """Dream also while the machine runs on its battery."""
+    dream_tier_max: int = 2000
+    """Memories of one tier in one project beyond which a dream does not wait for time and sessions; 0: no limit."""
+    dream_keep_days: int = 90
+    """Days for which a dream can be undone; its journal goes then."""
     embed_model: str = "sentence-transformers/all-MiniLM-L6-v2"
     """Which installed embedding model to use; `csmd model fetch` or `csmd model add` installs one."""
     embed_idle_s: int = 300

@@ -25,7 +25,8 @@ import zmq
 import csmd
 from csmd import wire
 from csmd.cli import install, settings
-from csmd.config import Config, Paths, Settings, base_interpreter, default_paths
+from csmd.config import Config, Settings, base_interpreter, default_paths
+from csmd.paths import Paths
 
 LIMIT_S = 30.0
 PACKAGE = str(Path(csmd.__file__).parent.parent)

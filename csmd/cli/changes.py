@@ -12,8 +12,8 @@ from pathlib import Path
 
 from csmd.cli import edited, entries, host_lock, record, settings
 from csmd.cli.entries import Kind, Ours
-from csmd.config import Paths
 from csmd.errors import CsmdError
+from csmd.paths import Paths
 
 #: How often a file is planned anew that somebody else writes all the time.
 TRIES = 5

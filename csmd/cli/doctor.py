@@ -25,8 +25,9 @@ from csmd.cli import install as installing
 from csmd.cli.ask import json_option
 from csmd.cli.checks import hooks, host, machine, runtime
 from csmd.cli.checks.scene import LEVELS, Check, Finding, Scene, warn
-from csmd.config import Paths, default_paths
+from csmd.config import default_paths
 from csmd.errors import BadInput, CsmdError, DaemonUnreachable
+from csmd.paths import Paths
 
 #: Every check, in the order in which a turn goes: from the assistant to the store; the rest behind.
 CHECKS: tuple[Check, ...] = (*hooks.CHECKS, *runtime.CHECKS, *host.CHECKS, *machine.CHECKS)

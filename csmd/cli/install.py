@@ -20,8 +20,9 @@ from csmd.cli.changes import Change, Outcome
 from csmd.cli.clients import Choice
 from csmd.cli.disk import make_private, write_whole
 from csmd.cli.entries import Ours
-from csmd.config import Config, Paths, base_interpreter, default_paths, load, own_interpreter
+from csmd.config import Config, base_interpreter, default_paths, load, own_interpreter
 from csmd.errors import CsmdError
+from csmd.paths import Paths
 
 #: The rare module first: a new one serves the hook of before, until that is replaced too.
 HOOK_FILES = ("csmd_spool.py", "csmd_hook.py", "csmd_line.py")

@@ -15,8 +15,8 @@ from dataclasses import dataclass, field
 from pathlib import Path
 
 from csmd.cli.install import HOOK_FILES, HOOK_SCRIPTS, SERVER_SCRIPT, is_own_readme
-from csmd.config import Paths
 from csmd.errors import CsmdError
+from csmd.paths import Paths
 
 #: What it is for people -> globs below the home.
 HOME_FILES: dict[str, tuple[str, ...]] = {

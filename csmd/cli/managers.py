@@ -16,8 +16,9 @@ from typing import Literal
 
 from csmd.cli import units, wsl
 from csmd.cli.units import Unit
-from csmd.config import Paths, default_paths, has_screen, manager_environment, unit_environment, unit_folders
+from csmd.config import default_paths, has_screen, manager_environment, unit_environment, unit_folders
 from csmd.errors import CsmdError
+from csmd.paths import Paths
 
 #: A question to a manager; one that hangs is none.
 ASK_S = 10.0

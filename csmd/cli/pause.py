@@ -19,8 +19,9 @@ import click
 from csmd import pauses
 from csmd.cli import disk, show
 from csmd.cli.ask import ask, json_option, out
-from csmd.config import Paths, default_paths
+from csmd.config import default_paths
 from csmd.errors import CsmdError, DaemonBusy, DaemonUnreachable
+from csmd.paths import Paths
 from csmd.pauses import Pauses
 
 

@@ -14,8 +14,8 @@ import csmd
 from csmd.cli import managers, record, service, units
 from csmd.cli.disk import write_whole
 from csmd.cli.managers import Manager
-from csmd.config import Paths
 from csmd.errors import ConfigError
+from csmd.paths import Paths
 
 #: Where systemd keeps what starts with a login: made by it, empty when nothing does.
 WANTS = "default.target.wants"

@@ -20,9 +20,9 @@ from csmd import client, wire
 from csmd.cli.assistant import Registered
 from csmd.cli.checks.runtime import spooled
 from csmd.cli.checks.scene import Ran
-from csmd.config import Paths
 from csmd.errors import CsmdError
 from csmd.model import PROBE_SESSION, PROBE_TEXT
+from csmd.paths import Paths
 
 #: The host's events that bring a turn -> what csmd calls them, and the key that holds the words.
 BRINGING = {"UserPromptSubmit": ("prompt", "prompt"), "Stop": ("stop", "last_assistant_message")}

@@ -20,8 +20,8 @@ from typing import Any
 
 from csmd import wire
 from csmd.cli.disk import write_whole
-from csmd.config import Paths
 from csmd.errors import BadInput, CsmdError
+from csmd.paths import Paths
 
 
 def load(paths: Paths) -> dict[str, Any]:

@@ -25,8 +25,9 @@ from csmd.cli.checks.scene import Scene
 from csmd.cli.disk import make_private, write_whole
 from csmd.cli.report_parts import PARTS, Material
 from csmd.cli.telling import LEFT_OUT, Teller, placeholders
-from csmd.config import Paths, default_paths
+from csmd.config import default_paths
 from csmd.errors import ConfigError, CsmdError
+from csmd.paths import Paths
 
 HEAD = (
     "csmd report of {when}. Nothing was sent: read it, then attach it or paste it into a bug report.\n"

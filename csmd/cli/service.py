@@ -25,8 +25,9 @@ from csmd import client, wire
 from csmd.cli import managers, record, wsl
 from csmd.cli.disk import make_private
 from csmd.cli.managers import Manager
-from csmd.config import Paths, boot_id, child_environment
+from csmd.config import boot_id, child_environment
 from csmd.errors import BadInput, ConfigError, CsmdError, DaemonBusy, DaemonUnreachable
+from csmd.paths import Paths
 
 START_PATIENCE_S = 30.0
 STOP_PATIENCE_S = 20.0

@@ -16,8 +16,9 @@ from csmd.cli import changes, clients, leaving, placing, service, settings, show
 from csmd.cli import install as installing
 from csmd.cli.ask import json_option
 from csmd.cli.changes import Change, Outcome
-from csmd.config import Config, Paths, base_interpreter, default_paths
+from csmd.config import Config, base_interpreter, default_paths
 from csmd.errors import CsmdError
+from csmd.paths import Paths
 
 
 def _absolute(_context: click.Context, _parameter: click.Parameter, folders: tuple[Path, ...]) -> tuple[Path, ...]:

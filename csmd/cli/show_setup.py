@@ -14,7 +14,8 @@ from csmd.cli import changes, install, settings, show, show_service
 from csmd.cli.changes import Change, Outcome
 from csmd.cli.clients import Choice
 from csmd.cli.leaving import Left, Part, programs
-from csmd.config import Config, Paths
+from csmd.config import Config
+from csmd.paths import Paths
 
 #: So many names of what is left are told.
 MOST_NAMES = 5

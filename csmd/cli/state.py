@@ -14,8 +14,9 @@ from csmd.cli import install as installing
 from csmd.cli import service, show, show_status, tail, top
 from csmd.cli.ask import json_option
 from csmd.cli.watching import redraw
-from csmd.config import Paths, default_paths, user_home
+from csmd.config import default_paths, user_home
 from csmd.errors import DaemonUnreachable
+from csmd.paths import Paths
 
 EVERY_S = 2.0
 

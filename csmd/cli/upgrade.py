@@ -15,8 +15,8 @@ from csmd.cli import ask as asking
 from csmd.cli import changes, placing, record, service, show
 from csmd.cli import install as installing
 from csmd.cli.ask import json_option
-from csmd.config import Paths
 from csmd.errors import CsmdError
+from csmd.paths import Paths
 
 
 @click.command()

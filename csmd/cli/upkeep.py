@@ -18,8 +18,9 @@ from csmd import client, wire
 from csmd.cli import ask as asking
 from csmd.cli import service, show
 from csmd.cli.ask import json_option
-from csmd.config import Paths, child_environment, default_paths
+from csmd.config import child_environment, default_paths
 from csmd.errors import CsmdError
+from csmd.paths import Paths
 from csmd.text import amount
 
 dry_run_option = click.option("--dry-run", is_flag=True, help="Show what would be done and change nothing.")

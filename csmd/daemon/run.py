@@ -22,7 +22,7 @@ import psutil
 import csmd
 from csmd import wire
 from csmd.capture.redact import choose_words
-from csmd.config import Config, Paths, boot_id, child_environment, started_by, take_notify_socket
+from csmd.config import Config, boot_id, child_environment, started_by, take_notify_socket
 from csmd.daemon import easing, logs, purging
 from csmd.daemon.notify import Notify, watching
 from csmd.daemon.now import now_iso
@@ -33,6 +33,7 @@ from csmd.daemon.tools import Tools
 from csmd.daemon.usage import Meter
 from csmd.daemon.watch import Watch
 from csmd.errors import AlreadyRunning, ConfigError, CsmdError, Damaged
+from csmd.paths import Paths
 from csmd.store import embed, files, models
 from csmd.store.core import Store
 

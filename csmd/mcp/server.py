@@ -13,9 +13,9 @@ from typing import TYPE_CHECKING, Any
 
 import csmd
 from csmd import client, text
-from csmd.config import Paths
 from csmd.errors import CsmdError, DaemonBusy, DaemonUnreachable
 from csmd.mcp.tools import Asker, answer, plain, tools_json
+from csmd.paths import Paths
 
 if TYPE_CHECKING:
     from mcp.server.lowlevel import Server

@@ -12,8 +12,8 @@ from dataclasses import dataclass
 from typing import Any
 
 from csmd import text, wire
-from csmd.config import Paths
 from csmd.errors import BadInput, CsmdError
+from csmd.paths import Paths
 
 #: Most bytes of an answer: some 4,000 tokens of the 25,000 that the assistant lets through.
 MOST_BYTES = 16_000

@@ -32,6 +32,7 @@ WAYS: dict[str, Way] = {
     "damaged-*/*": "copy",
     "repairing/*": "copy",
     "sessions/*/*.jsonl": "lines",
+    "memory/**/*": "rewrite",
     "spool/*.event": "remove",
     "spool/.tmp-*": "remove",
     "quarantine/*": "remove",

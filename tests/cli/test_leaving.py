@@ -14,7 +14,7 @@ import pytest
 from machine import Machine
 
 from csmd.cli import install, leaving
-from csmd.config import Paths
+from csmd.paths import Paths
 from csmd.store import files, holds
 
 #: The store looks at all that lies there; what is removed must have the name that csmd gives.

@@ -9,7 +9,7 @@ from typing import Any
 import pytest
 
 from csmd.cli import main
-from csmd.config import Paths
+from csmd.paths import Paths
 from csmd.store import cursors, files, holds, vectors
 from csmd.store.core import Store
 from csmd.store.sqlite import Rows

@@ -12,7 +12,7 @@ from pathlib import Path
 from typing import Any, Literal
 
 from csmd.cli.assistant import Registered, Source, registered
-from csmd.config import Paths
+from csmd.paths import Paths
 
 #: fail: what is said is not captured, or not as it was said. warn: it may be so. note: good to know.
 #: unasked: only a daemon that answers could tell, and none does.

@@ -825,3 +825,64 @@ create table goals (
 );
 create index goals_by_project on goals (project_seq, done_at);
 create index goals_by_session on goals (session_id);
+
+-- Dreams, the latest last: what began one, and what became of it (running, done, failed, cancelled, undone).
+create table dreams (
+  seq integer primary key autoincrement,
+  id text not null unique,
+  why text not null,
+  state text not null,
+  begun_at text not null,
+  ended_at text not null default '',
+  undone_at text not null default '',
+  -- New sessions that it found, and what went wrong ("" for nothing).
+  sessions integer not null default 0,
+  error text not null default ''
+);
+create index dreams_by_state on dreams (state, begun_at);
+-- Each action it carried out, with its reason; evidence are ids and uuids with spaces between.
+create table dream_changes (
+  seq integer primary key autoincrement,
+  dream_seq integer not null references dreams (seq) on delete cascade,
+  kind text not null,
+  project_seq integer not null,
+  reason text not null,
+  evidence text not null,
+  at text not null,
+  undone_at text not null default ''
+);
+create index dream_changes_by_dream on dream_changes (dream_seq);
+-- Every memory and candidate that an action touched, before and after, as in answer_befores; '' where it was not there.
+create table dream_rows (
+  seq integer primary key autoincrement,
+  change_seq integer not null references dream_changes (seq) on delete cascade,
+  item text not null,
+  text text not null,
+  state text not null,
+  more text not null,
+  text_after text not null,
+  state_after text not null,
+  more_after text not null
+);
+create index dream_rows_by_change on dream_rows (change_seq);
+create index dream_rows_by_item on dream_rows (item);
+-- Every file that it wrote, before and after, and whether it was there. `path` is below the home.
+create table dream_files (
+  seq integer primary key autoincrement,
+  change_seq integer not null references dream_changes (seq) on delete cascade,
+  path text not null,
+  before text not null,
+  after text not null,
+  was_there integer not null,
+  is_there integer not null
+);
+create index dream_files_by_change on dream_files (change_seq);
+create index dream_files_by_path on dream_files (path);
+
+-- The markdown that people read and edit, as csmd wrote it last or read it back: an edit is what is other in the file.
+create table pages (
+  seq integer primary key autoincrement,
+  path text not null unique,
+  text text not null,
+  at text not null
+);
