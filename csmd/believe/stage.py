@@ -98,7 +98,7 @@ def remember(
         tier=tier,
     )
     memory = Memory(
-        id=_free_identity(rows, home, statement.text),
+        id=free_identity(rows, home, statement.text),
         text=statement.text,
         gate=statement.gate,
         category=statement.category,
@@ -267,7 +267,7 @@ def use(rows: Rows, memory: Memory, *, at: str) -> None:
         memories.update_belief(rows, aged(rows, replace(memory, used_at=at)))
 
 
-def _free_identity(rows: Rows, project: int, body: str) -> str:
+def free_identity(rows: Rows, project: int, body: str) -> str:
     """As `_identity`; another one when a memory has it that was merged into another scope since."""
     ident, number = _identity(project, body), 1
     while memories.by_id(rows, ident) is not None:
