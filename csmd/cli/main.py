@@ -27,7 +27,7 @@ SUBJECTS: dict[str, str] = {
     "doctor": "doctor",
     "report": "report",
     "pause": "pause resume",
-    "intake": "import sync model",
+    "intake": "import export sync model",
     "ask": "search remember brief recall tool",
     "candidates": "packets candidates promote",
     "memory": "memories show edit",

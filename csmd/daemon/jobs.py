@@ -16,7 +16,7 @@ from typing import TYPE_CHECKING, Any, Literal
 
 from csmd.capture import stage as capture
 from csmd.capture import stage_tail
-from csmd.daemon import backfill, backups, purging, scanning, summary
+from csmd.daemon import backfill, backups, bringing, purging, scanning, summary
 from csmd.daemon.backfill import Past
 from csmd.errors import ConfigError, CsmdError, EmbeddingUnavailable, StoreError
 from csmd.store import counts, cursors, models, vectors
@@ -36,13 +36,13 @@ class Job:
     """Work somebody waits for; `progress` is for people, `result` for the caller."""
 
     id: str
-    kind: Literal["import", "sync", "model", "purge", "scan", "backup"]
+    kind: Literal["import", "sync", "model", "purge", "scan", "backup", "export"]
     path: str = ""
     with_vectors: bool = True
     recent: int = 0
     """So many sessions of each project, the newest, and the rest in the background; 0: all."""
     order: dict[str, Any] = field(default_factory=dict)
-    """What a purge or a scan is about, the name of a model; never shown and never logged."""
+    """What a purge, a scan or an export is about, the name of a model; never shown and never logged."""
     state: Literal["waiting", "running", "done", "failed"] = "waiting"
     progress: dict[str, Any] = field(default_factory=dict)
     result: dict[str, Any] = field(default_factory=dict)
@@ -63,6 +63,8 @@ def batches(steward: Steward, job: Job) -> Iterator[None]:
         elif job.kind == "backup":
             job.progress.update(step="copying")
             job.result.update(backups.make(steward, Path(job.path) if job.path else None))
+        elif job.kind == "export":
+            yield from bringing.write(steward, job)
         else:
             yield from _take_in(steward, job)
         job.state = "done"
@@ -81,7 +83,8 @@ def batches(steward: Steward, job: Job) -> Iterator[None]:
 def _take_in(steward: Steward, job: Job) -> Iterator[None]:
     started = time.monotonic()
     before = _counts(steward)
-    paths = yield from _read_all(steward, job)
+    brought = job.kind == "import" and (yield from bringing.read(steward, job))
+    paths = [] if brought else (yield from _read_all(steward, job))
     steward.instructed.sweep()
     job.progress.update(step="distilling")
     for _ in steward.stages.distilling(force=True):

@@ -47,7 +47,9 @@ def read(data: bytes, *, key: bytes) -> tuple[list[dict[str, Any]], bool]:
         found.pop()
     head = _json(found[0], 1) if found else {}
     if head.get("format") != FORMAT:
-        raise BadInput("these are no memories that `csmd export` wrote", hint="name the directory it was told with --to")
+        raise BadInput(
+            "these are no memories that `csmd export` wrote", hint="name the directory it was told with --to"
+        )
     if head.get("version") != VERSION:
         raise BadInput("a newer csmd has written them", hint="csmd upgrade")
     last = _json(found[-1], len(found))
@@ -191,7 +193,9 @@ def lowered(record: Mapping[str, Any]) -> dict[str, Any]:
             "tags": [[name, "assistant", weight] for name, _, weight in record["tags"]]}  # fmt: skip
 
 
-def redacted(record: Mapping[str, Any], clean: Callable[[str, Counter[str]], str], counts: Counter[str]) -> dict[str, Any]:
+def redacted(
+    record: Mapping[str, Any], clean: Callable[[str, Counter[str]], str], counts: Counter[str]
+) -> dict[str, Any]:
     """A record whose words have gone through redaction; what was found is counted."""
 
     def words(rows: Sequence[Sequence[Any]], column: int) -> list[list[Any]]:

@@ -91,7 +91,9 @@ def _put(
             renamed[one["id"]] = here.id
             parcels.add_sources(rows, here.seq, one)
             continue
-        ident = one["id"] if memories.by_id(rows, one["id"]) is None else believe.free_identity(rows, project, one["text"])
+        ident = (
+            one["id"] if memories.by_id(rows, one["id"]) is None else believe.free_identity(rows, project, one["text"])
+        )
         parcels.put(rows, ident, one, project=project, text_hash=text_hash)
         renamed[one["id"]] = ident
         taken.new += 1

@@ -23,12 +23,14 @@ DAYS = ("hot_until", "warm_until", "archive_at")
 #: In the audit of a memory: it came from another home, so that turns of its sources that are not here are no fault.
 BROUGHT = "brought"
 _READ = ", ".join(f"m.{name}" for name in (*COLUMNS, *DAYS))
+_NAMES = ", ".join((*COLUMNS, *DAYS))
+_MARKS = ", ".join(f":{name}" for name in (*COLUMNS, *DAYS))
 
 
 def seqs(rows: Rows, places: Sequence[int] | None) -> list[int]:
     """The row keys of the memories of some places (None: all), the oldest first."""
-    among = "" if places is None else f"and project_seq in ({', '.join(str(int(seq)) for seq in places)})"
-    found = rows.all(f"select seq from memories where twin_of = 0 {among} order by created_at, id")  # noqa: S608
+    among = "" if places is None else f"and t.project_seq in ({', '.join(str(int(seq)) for seq in places)})"
+    found = rows.all(f"select t.seq from memories t where t.twin_of = 0 {among} order by t.created_at, t.id")  # noqa: S608
     return [int(seq) for (seq,) in found]
 
 
@@ -119,15 +121,17 @@ def place(rows: Rows, said: Mapping[str, str], *, now: str) -> int:
 def put(rows: Rows, ident: str, one: Mapping[str, Any], *, project: int, text_hash: str) -> int:
     """Stores a memory as a record has it, under an id, with its sources; its row key."""
     today = projects.active_day(rows, project)
-    days = {name: NEVER if left is None else max(0, today + left) for name, left in one["days_left"].items()}
-    names = ("id", "text", "text_hash", "project_seq", *COLUMNS, *DAYS)
-    values = {"id": ident, "text": one["text"], "text_hash": text_hash, "project_seq": project}
-    values |= {name: one[name] for name in COLUMNS} | days
+    days = {name: NEVER if left is None else today + left for name, left in one["days_left"].items()}
     seq = int(
         rows.value(
-            f"insert into memories ({', '.join(names)}) values ({', '.join(f':{name}' for name in names)}) "  # noqa: S608
-            "returning seq",
-            **values,
+            f"insert into memories (id, text, text_hash, project_seq, {_NAMES}) "  # noqa: S608
+            f"values (:id, :text, :hash, :project, {_MARKS}) returning seq",
+            id=ident,
+            text=one["text"],
+            hash=text_hash,
+            project=project,
+            **{name: one[name] for name in COLUMNS},
+            **days,
         )
     )
     add_sources(rows, seq, one)
