@@ -188,8 +188,11 @@ def checked(value: Mapping[str, Any], number: int) -> dict[str, Any]:
 
 
 def lowered(record: Mapping[str, Any]) -> dict[str, Any]:
-    """A record for which nobody vouches: it is evidence of an assistant's, told to nobody until a person keeps it."""
-    return {**record, "authority": "assistant", "origin": "model_saved", "pinned": 0,
+    """A record for which nobody vouches: it is evidence of an assistant's, told to nobody until a person keeps it.
+
+    Its audit stays behind: an undo would rest on what nobody has seen.
+    """
+    return {**record, "authority": "assistant", "origin": "model_saved", "pinned": 0, "changes": [],
             "tags": [[name, "assistant", weight] for name, _, weight in record["tags"]]}  # fmt: skip
 
 

@@ -18,7 +18,7 @@ from csmd.capture.redact import redact
 from csmd.dream import parcel
 from csmd.errors import BadInput
 from csmd.model import Statement
-from csmd.store import files, memories, parcels
+from csmd.store import files, memories, parcels, tombstones
 from csmd.store.core import Store
 from csmd.store.sqlite import Rows
 
@@ -52,7 +52,8 @@ def export(store: Store, directory: Path, places: Sequence[int] | None) -> Itera
 def take_in(store: Store, data: bytes, *, vouched: bool, now: str, taken: Taken) -> Iterator[int]:
     """Takes in what an export wrote; after each batch how many records were gone through. BadInput changes nothing."""
     found, sealed = parcel.read(data, key=store.hash_key)
-    if not (vouched or sealed):
+    trusted = vouched or sealed
+    if not trusted:
         taken.lowered = len(found)
         found = [parcel.lowered(one) for one in found]
     records = [parcel.redacted(one, redact, taken.redactions) for one in found]
@@ -60,7 +61,9 @@ def take_in(store: Store, data: bytes, *, vouched: bool, now: str, taken: Taken)
     fresh: list[tuple[str, dict[str, Any]]] = []
     for start in range(0, len(records), BATCH):
         part = records[start : start + BATCH]
-        fresh += store.write(lambda rows, part=part: _put(rows, part, renamed, taken, key=store.hash_key, now=now))  # type: ignore[misc]
+        fresh += store.write(
+            lambda rows, part=part: _put(rows, part, renamed, taken, trusted, key=store.hash_key, now=now)
+        )  # type: ignore[misc]
         yield start + len(part)
     # What leads to another memory comes when all are there.
     for start in range(0, len(fresh), BATCH):
@@ -70,9 +73,16 @@ def take_in(store: Store, data: bytes, *, vouched: bool, now: str, taken: Taken)
 
 
 def _put(
-    rows: Rows, part: Sequence[dict[str, Any]], renamed: dict[str, str], taken: Taken, *, key: bytes, now: str
+    rows: Rows,
+    part: Sequence[dict[str, Any]],
+    renamed: dict[str, str],
+    taken: Taken,
+    trusted: bool,
+    *,
+    key: bytes,
+    now: str,
 ) -> list[tuple[str, dict[str, Any]]]:
-    fresh = []
+    fresh, purged = [], tombstones.marks(rows, key)
     for one in part:
         said = Statement(
             text=one["text"], gate=one["gate"], category=one["category"], confidence=one["confidence"],
@@ -89,7 +99,8 @@ def _put(
         if here is not None:
             taken.known += 1
             renamed[one["id"]] = here.id
-            parcels.add_sources(rows, here.seq, one)
+            if trusted:
+                parcels.add_sources(rows, here.seq, one)
             continue
         ident = (
             one["id"] if memories.by_id(rows, one["id"]) is None else believe.free_identity(rows, project, one["text"])
@@ -97,7 +108,7 @@ def _put(
         parcels.put(rows, ident, one, project=project, text_hash=text_hash)
         renamed[one["id"]] = ident
         taken.new += 1
-        fresh.append((ident, one))
+        fresh.append((ident, parcel.without(one, lambda said: bool(purged.spans(said)))))
     return fresh
 
 

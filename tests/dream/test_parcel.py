@@ -153,7 +153,9 @@ def test_a_file_for_which_nobody_vouches_brings_an_assistants_words_that_nobody_
     forged = data.replace(b"Use Redis", b"Use MySQL")
     third = homes()
     full(third)
+    before = {row["id"]: row for row in all_of(third)}
     assert taken(third, forged, vouched=False).lowered == 6
+    assert {row["id"]: row for row in all_of(third) if row["id"] in before} == before, "what is there stays as it is"
 
 
 def test_what_was_forgotten_stays_forgotten_and_secrets_stay_out(homes: Callable[[], Store], tmp_path: Path) -> None:
