@@ -196,6 +196,17 @@ def lowered(record: Mapping[str, Any]) -> dict[str, Any]:
             "tags": [[name, "assistant", weight] for name, _, weight in record["tags"]]}  # fmt: skip
 
 
+def without(record: Mapping[str, Any], is_purged: Callable[[str], bool]) -> dict[str, Any]:
+    """A record without what was said of it that the user has purged here."""
+    return {
+        **record,
+        "tags": [row for row in record["tags"] if not is_purged(row[0])],
+        "symptoms": [row for row in record["symptoms"] if not is_purged(row[2])],
+        "refutations": [row for row in record["refutations"] if not is_purged(row[2])],
+        "changes": [one for one in record["changes"] if not any(map(is_purged, one.values()))],
+    }
+
+
 def redacted(
     record: Mapping[str, Any], clean: Callable[[str, Counter[str]], str], counts: Counter[str]
 ) -> dict[str, Any]:

@@ -9,6 +9,7 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -61,24 +62,22 @@ def take_in(store: Store, data: bytes, *, vouched: bool, now: str, taken: Taken)
     fresh: list[tuple[str, dict[str, Any]]] = []
     for start in range(0, len(records), BATCH):
         part = records[start : start + BATCH]
-        fresh += store.write(
-            lambda rows, part=part: _put(rows, part, renamed, taken, trusted, key=store.hash_key, now=now)
-        )  # type: ignore[misc]
+        put = partial(_put, part=part, renamed=renamed, taken=taken, trusted=trusted, key=store.hash_key, now=now)
+        fresh += store.write(put)
         yield start + len(part)
     # What leads to another memory comes when all are there.
     for start in range(0, len(fresh), BATCH):
-        joined = fresh[start : start + BATCH]
-        store.write(lambda rows, joined=joined: _join(rows, joined, renamed, now=now))  # type: ignore[misc]
+        store.write(partial(_join, joined=fresh[start : start + BATCH], renamed=renamed, now=now))
         yield len(records)
 
 
 def _put(
     rows: Rows,
+    *,
     part: Sequence[dict[str, Any]],
     renamed: dict[str, str],
     taken: Taken,
     trusted: bool,
-    *,
     key: bytes,
     now: str,
 ) -> list[tuple[str, dict[str, Any]]]:
@@ -112,7 +111,7 @@ def _put(
     return fresh
 
 
-def _join(rows: Rows, joined: Sequence[tuple[str, Mapping[str, Any]]], renamed: Mapping[str, str], *, now: str) -> None:
+def _join(rows: Rows, *, joined: Sequence[tuple[str, Mapping[str, Any]]], renamed: Mapping[str, str], now: str) -> None:
     for ident, one in joined:
         memory = memories.by_id(rows, ident)
         if memory is not None:
