@@ -151,6 +151,20 @@ def _before(rows: Rows, ident: str) -> Before:
     return Before(memory_id=ident, text=str(found[1]), state=wire.dumps(state), more=wire.dumps(more))
 
 
+def differs(one: Before, other: Before) -> bool:
+    """Whether something was done to a memory or candidate between two looks; who was told it, or links to it, is nothing."""
+    return (one.text, one.more, _own(one)) != (other.text, other.more, _own(other))
+
+
+def _own(one: Before) -> dict[str, Any]:
+    """The state of one without what others do with it."""
+    if not one.state or one.is_candidate:
+        return {"state": one.state}
+    state: dict[str, Any] = wire.loads(one.state)
+    links = [link for link in state["links"] if link[0] == one.memory_id]
+    return {**state, "told": [], "links": links}
+
+
 # --- back
 
 
