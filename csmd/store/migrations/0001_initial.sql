@@ -884,5 +884,12 @@ create table pages (
   seq integer primary key autoincrement,
   path text not null unique,
   text text not null,
-  at text not null
+  at text not null,
+  -- What is about to be written; '' once it is.
+  next text not null default '',
+  -- The file with the whole page beside one that lost too much at once, and what could not be read; '' for nothing.
+  held text not null default '',
+  problem text not null default '',
+  -- Hashes of counted sentences that a person took off the page, with spaces between.
+  left_out text not null default ''
 );
