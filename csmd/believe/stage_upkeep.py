@@ -111,7 +111,8 @@ def _ailing(rows: Rows, known: Mapping[str, Memory], *, after: int, to: int) -> 
 
 def _waiting(rows: Rows, places: Sequence[int] | None) -> list[Candidate]:
     found = candidates.waiting(rows, projects=places, limit=WAITING)
-    return [one for one in found if one.kind in stored.KINDS]
+    # What a page asks about is no finding of upkeep's: only a person settles it.
+    return [one for one in found if one.kind in stored.KINDS and one.source != candidates.PAGE]
 
 
 def _holds(rows: Rows, one: Candidate) -> bool:

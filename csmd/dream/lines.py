@@ -67,6 +67,7 @@ class Read:
 
     head: Mapping[str, Any] = field(default_factory=dict)
     problem: str = ""
+    title: str = ""
     sections: tuple[Section, ...] = ()
     own: tuple[str, ...] = ()
     said: frozenset[str] = frozenset()
@@ -141,14 +142,14 @@ class _Reader:
         self._open: list[str] = []
         """The lines of the item that may still go on."""
         self._fence = ""
-        self._titled = False
+        self._title = ""
 
     def read(self, body: str, head: Mapping[str, Any], problem: str) -> Read:
         for line in body.split("\n"):
             self._line(line.rstrip())
         self._end()
         return Read(
-            head=head, problem=problem, own=tuple(self._own), said=frozenset(key(one) for one in self._said),
+            head=head, problem=problem, title=self._title, own=tuple(self._own), said=frozenset(key(one) for one in self._said),
             sections=tuple(Section(heading=name, items=tuple(items)) for name, items in self._sections),
         )  # fmt: skip
 
@@ -197,8 +198,8 @@ class _Reader:
 
     def _begin(self, heading: re.Match[str]) -> None:
         self._end()
-        if len(heading[1]) == 1 and not self._titled and not self._sections:
-            self._titled = True
+        if len(heading[1]) == 1 and not self._title and not self._sections:
+            self._title = meant(heading[2])
         else:
             self._sections.append((meant(heading[2]), []))
 

@@ -78,6 +78,11 @@ class Place:
     walled: bool = False
 
     @property
+    def is_everywhere(self) -> bool:
+        """Whether what stands there holds in more than one project."""
+        return not self.seq or self.key.startswith("workspace:")
+
+    @property
     def path(self) -> str:
         """Its page: two projects of one name have different ones."""
         return f"{PROJECTS}{slug(self.name)}-{short(self.key)}.md" if self.seq else USER
@@ -186,7 +191,8 @@ def topic(theme: Theme, path: str, memories: Sequence[Memory], places: Mapping[i
     found = sections(memories, lambda one: named[one.project_seq], order, {})
     also = f" (also {text.listed(theme.also)})" if theme.also else ""
     about = f"What is known of {theme.name}{also} in {text.amount(len({one.project_seq for one in memories}), 'project')}"
-    return Page(path=path, head=_head(theme.name, about, "reference"), title=theme.name, about=_GO_ON, sections=found)
+    head = {**_head(theme.name, about, "reference"), "topics": list(theme.topics)}
+    return Page(path=path, head=head, title=theme.name, about=_GO_ON, sections=found)
 
 
 def link(place: Place) -> str:

@@ -27,6 +27,13 @@ class Theme:
     name: str
     members: frozenset[str]
     also: tuple[str, ...] = ()
+    part: str = ""
+    """The other topic by which it was split off."""
+
+    @property
+    def topics(self) -> tuple[str, ...]:
+        """The topics that its memories are tagged with."""
+        return (self.name.removesuffix(f": {self.part}"), *filter(None, (self.part,)), *self.also)
 
 
 def themes(tagged: Mapping[str, Mapping[str, int]], *, paged: Collection[str]) -> list[Theme]:
@@ -70,6 +77,6 @@ def _split(theme: Theme, tagged: Mapping[str, Mapping[str, int]], paged: Collect
         name, size = min(sizes.items(), key=lambda row: (-row[1], row[0]), default=("", 0))
         if size < LEAST_ALONE:
             break
-        parts.append(Theme(name=f"{theme.name}: {name}", members=frozenset(inside[name])))
+        parts.append(Theme(name=f"{theme.name}: {name}", members=frozenset(inside[name]), part=name))
         rest -= inside[name]
     return [Theme(name=theme.name, members=frozenset(rest), also=theme.also), *parts]

@@ -50,7 +50,7 @@ TEXT_COLUMNS: frozenset[tuple[str, str]] = frozenset(
         ("dream_files", "after"),
         ("pages", "path"),
         ("pages", "text"),
-        ("pages", "next"),
+        ("pages", "also"),
         ("pages", "held"),
         ("errors", "command"),
         ("errors", "message"),

@@ -10,11 +10,9 @@ from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 
 from csmd.model import Memory
-from csmd.store import memories
+from csmd.store import candidates, memories
 from csmd.store.sqlite import Rows
 
-#: The source of the candidates that pages bring: a line that was removed, or that an assistant wrote.
-SOURCE = "page"
 #: How many calls of tools are looked at for who wrote a page, the latest.
 MOST_CALLS = 500
 PART = 500
@@ -22,12 +20,12 @@ PART = 500
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class PageRow:
-    """One page; `next` is what is about to be written, `held` the file beside it that holds it whole."""
+    """One page; `also` is what its file may say besides and be no edit, `held` the file beside it that holds it whole."""
 
     path: str
     text: str
     at: str
-    next: str = ""
+    also: str = ""
     held: str = ""
     problem: str = ""
     left_out: tuple[str, ...] = ()
@@ -48,9 +46,9 @@ class Call:
 def pages(rows: Rows) -> dict[str, PageRow]:
     """Every page by its path below the memory directory."""
     return {
-        str(a): PageRow(path=a, text=b, at=c, next=d, held=e, problem=f, left_out=tuple(str(g).split()))
+        str(a): PageRow(path=a, text=b, at=c, also=d, held=e, problem=f, left_out=tuple(str(g).split()))
         for a, b, c, d, e, f, g in rows.all(
-            "select path, text, at, next, held, problem, left_out from pages order by path"
+            "select path, text, at, also, held, problem, left_out from pages order by path"
         )
     }
 
@@ -58,13 +56,13 @@ def pages(rows: Rows) -> dict[str, PageRow]:
 def put(rows: Rows, page: PageRow) -> None:
     """Notes how a page stands now."""
     rows.run(
-        "insert into pages (path, text, at, next, held, problem, left_out) values (:path, :text, :at, :next, :held, "
+        "insert into pages (path, text, at, also, held, problem, left_out) values (:path, :text, :at, :also, :held, "
         ":problem, :left_out) on conflict (path) do update set text = excluded.text, at = excluded.at, "
-        "next = excluded.next, held = excluded.held, problem = excluded.problem, left_out = excluded.left_out",
+        "also = excluded.also, held = excluded.held, problem = excluded.problem, left_out = excluded.left_out",
         path=page.path,
         text=page.text,
         at=page.at,
-        next=page.next,
+        also=page.also,
         held=page.held,
         problem=page.problem,
         left_out=" ".join(page.left_out),
@@ -83,7 +81,7 @@ def took(rows: Rows, path: str, text: str | None, *, at: str) -> None:
     else:
         rows.run(
             "insert into pages (path, text, at) values (:path, :text, :at) on conflict (path) do update set "
-            "text = excluded.text, at = excluded.at, next = '', held = '', problem = ''",
+            "text = excluded.text, at = excluded.at, also = '', held = '', problem = ''",
             path=path,
             text=text,
             at=at,
@@ -123,7 +121,7 @@ def asked_about(rows: Rows, projects: Sequence[int] | None = None) -> list[tuple
     found = rows.all(
         "select t.fingerprint from candidates t where t.source = :source and t.kind = 'stale' "  # noqa: S608
         f"and t.status in ('open', 'needs_review') {among} order by t.seq",
-        source=SOURCE,
+        source=candidates.PAGE,
     )
     pairs = [str(fingerprint).partition(" ") for (fingerprint,) in found]
     return [(ident, path) for ident, _, path in pairs]

@@ -63,7 +63,7 @@ WAYS: dict[tuple[str, str], tuple[Way, str]] = {
     ("dream_files", "after"): ("drop", "seq"),
     ("pages", "path"): ("drop", "seq"),
     ("pages", "text"): ("rewrite", "seq"),
-    ("pages", "next"): ("rewrite", "seq"),
+    ("pages", "also"): ("rewrite", "seq"),
     ("pages", "held"): ("rewrite", "seq"),
     ("errors", "command"): ("drop", "seq"),
     ("errors", "message"): ("drop", "seq"),

@@ -885,8 +885,8 @@ create table pages (
   path text not null unique,
   text text not null,
   at text not null,
-  -- What is about to be written; '' once it is.
-  next text not null default '',
+  -- What the file may say besides: what is about to be written, or a person's words as they wrote them.
+  also text not null default '',
   -- The file with the whole page beside one that lost too much at once, and what could not be read; '' for nothing.
   held text not null default '',
   problem text not null default '',
