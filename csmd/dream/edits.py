@@ -70,8 +70,8 @@ class _Side:
     @classmethod
     def of(cls, pages: Mapping[str, Read]) -> _Side:
         side = cls(pages)
-        for path in sorted(pages):
-            for _, item in pages[path].items():
+        for path, read in sorted(pages.items()):
+            for _, item in read.lines():
                 if item.id:
                     side.at.setdefault(item.id, set()).add(path)
                     side.named.setdefault(lines.key(item.text), item.id)
@@ -112,7 +112,7 @@ Known = tuple[str, str, Item]
 
 def _recognised(read: Read, before: _Side) -> list[Known]:
     found: list[Known] = []
-    for heading, item in read.items():
+    for heading, item in read.lines():
         ident = item.id or before.named.get(lines.key(item.text), "")
         if ident:
             found.append((ident, heading, item))
@@ -135,9 +135,9 @@ def _page(
             line = Line(heading=heading, text=item.text, id="" if twin else ident)
             (added if twin else changed).append(line)
             changed_once.add(ident)
-    counted = {_kind(item.text): item.text for heading, item in old.items() if not item.id}
+    counted = {_kind(item.text): item.text for heading, item in old.lines() if not item.id}
     seen: set[str] = set()
-    for heading, item in new.items():
+    for heading, item in new.lines():
         if item.id or lines.key(item.text) in before.named or lines.key(item.text) in old.said:
             continue
         if _kind(item.text) in counted:
@@ -145,7 +145,7 @@ def _page(
         elif heading != COUNTED or path in before.pages:
             added.append(Line(heading=heading, text=item.text))
     uncounted = tuple(said for kind, said in counted.items() if kind not in seen)
-    own = {item.id: heading for heading, item in old.items() if item.id}
+    own = {item.id: heading for heading, item in old.lines() if item.id}
     # Moved to a page on which it did not stand, it is not gone.
     gone = [
         ident for ident in own

@@ -73,7 +73,7 @@ class Read:
     said: frozenset[str] = frozenset()
     """What csmd says itself, without its mark: an editor may have taken the mark off."""
 
-    def items(self) -> list[tuple[str, Item]]:
+    def lines(self) -> list[tuple[str, Item]]:
         """(heading, line) of all lines in order."""
         return [(section.heading, item) for section in self.sections for item in section.items]
 

@@ -15,6 +15,7 @@ from dataclasses import dataclass, replace
 from csmd import text
 from csmd.believe import review
 from csmd.capture.memdir import INDEX, INDEX_LINES, INDEX_UNITS
+from csmd.distill.standing import leaning
 from csmd.dream.actions import Fact
 from csmd.dream.lines import Item, Page, Section, plain
 from csmd.dream.themes import Theme
@@ -25,12 +26,12 @@ from csmd.recall.brief import injectable
 USER = "user.md"
 PROJECTS, TOPICS = "projects/", "topics/"
 #: A page is read by people: so many lines of memories, the surest, and of them so many under one heading.
-PAGE_LINES, SECTION_LINES = 80, 24
+PAGE_LINES, SECTION_LINES = 100, 16
 #: An assistant's word on a page: as sure as what no person is asked about.
 LEAST_SURE = review.LOW
 NAME_CHARACTERS = 40
 #: What an index says of a page, in characters, and of how many themes of a project.
-ABOUT_CHARACTERS, ABOUT_THEMES = 160, 4
+ABOUT_CHARACTERS, ABOUT_THEMES = 200, 3
 COUNTED = "Counted over sessions"
 EVERYWHERE = "Everywhere"
 _GO_ON = (
@@ -59,7 +60,7 @@ KINDS: tuple[Kind, ...] = (
     Kind(heading="Known gotchas", fits=lambda one: one.category == "gotcha", gate="epistemic", category="gotcha"),
     Kind(heading="Decisions and conventions", fits=lambda one: one.category in ("decision", "constraint", "convention", "procedure"),
          gate="epistemic", category="decision"),
-    Kind(heading="Facts", fits=lambda one: True, gate="epistemic", category="fact"),
+    Kind(heading="Facts", fits=lambda one: bool(one.text), gate="epistemic", category="fact"),
 )
 ORDER = ("Corrections", "How the user works", "Decisions and conventions", "Known gotchas", "Facts", "People", "Still open")
 # fmt: on
@@ -102,6 +103,8 @@ def stands(memory: Memory) -> bool:
     """Whether a memory has a place on a page: what csmd would tell, that says something, and lasts longer than its session."""
     if not injectable(memory) or memory.tier in ("archive", "session"):
         return False
+    if memory.type == "episodic" and memory.authority != "user" and not memory.pinned:
+        return False  # what an assistant did that day: the day's file tells it
     sure = memory.authority == "user" or memory.pinned or memory.confidence >= LEAST_SURE
     return sure and bool(indicative.stated(memory))
 
@@ -112,12 +115,18 @@ def line(memory: Memory, shows: Sequence[str] = ()) -> Item:
 
 
 def strength(memory: Memory) -> tuple[object, ...]:
-    """By what the lines of a page are chosen when there are too many."""
-    return memory.pinned, memory.authority == "user", memory.gate == "correction", memory.confidence, memory.times, memory.confirmed_at, memory.id
+    """By what the lines of a page are chosen when there are too many: pinned, what a colleague can follow, the user's, the surest."""
+    said = indicative.stated(memory)
+    alone = not leaning(said, "user" if memory.authority == "user" else "assistant")
+    ranks = memory.authority == "user", memory.confidence, memory.times, memory.confirmed_at, memory.id
+    return memory.pinned, alone, *ranks
 
 
 def sections(
-    memories: Sequence[Memory], kind_of: Callable[[Memory], str], order: Sequence[str], shows: Mapping[int, Sequence[str]]
+    memories: Sequence[Memory],
+    kind_of: Callable[[Memory], str],
+    order: Sequence[str],
+    shows: Mapping[int, Sequence[str]],
 ) -> tuple[Section, ...]:
     """The surest of these memories under their headings, in each what is pinned first, then the newest."""
     chosen: dict[str, list[Memory]] = {}
@@ -132,7 +141,9 @@ def sections(
     made = []
     for heading in order:
         if heading in total:
-            shown = sorted(chosen.get(heading, ()), key=lambda one: (one.pinned, one.confirmed_at, one.id), reverse=True)
+            shown = sorted(
+                chosen.get(heading, ()), key=lambda one: (one.pinned, one.confirmed_at, one.id), reverse=True
+            )
             items = tuple(line(one, shows.get(one.seq, ())) for one in shown)
             made.append(Section(heading=heading, items=items, more=total[heading] - len(items)))
     return tuple(made)
@@ -154,7 +165,7 @@ def said_under(heading: str) -> tuple[Gate, Category]:
 def user(memories: Sequence[Memory], shows: Mapping[int, Sequence[str]]) -> Page:
     """What holds everywhere: who the user is to an assistant. It is there before there is anything to say."""
     found = sections(memories, kind, ORDER, shows) or (Section(heading="How the user works"),)
-    about = f"What holds in every project: {_amounts(found)}" if memories else "What holds in every project"
+    about = f"What holds in every project: {_amount(found)}"
     return Page(
         path=USER, head=_head("user", about, "user"), title="The user", about=_GO_ON, sections=found,
     )  # fmt: skip
@@ -173,11 +184,14 @@ def project(
     found = sections(memories, kind, ORDER, shows)
     counted = tuple(Item(text=one.text) for one in facts if not left_out(one.text))
     if counted:
-        found = (*found, Section(heading=COUNTED, items=counted[:SECTION_LINES], more=max(0, len(counted) - SECTION_LINES)))
+        found = (
+            *found,
+            Section(heading=COUNTED, items=counted[:SECTION_LINES], more=max(0, len(counted) - SECTION_LINES)),
+        )
     if not found:
         return None
     topics = f", mostly on {text.listed(themes[:ABOUT_THEMES])}" if themes else ""
-    about = f"{place.root or place.name}: {_amounts(found)}{topics}"
+    about = f"{place.root or place.name}: {_amount(found)}{topics}"
     return Page(
         path=place.path, head=_head(place.name, about, "project"), title=place.name,
         about=(*((f"`{place.root}`",) if place.root else ()), *_GO_ON), sections=found,
@@ -190,14 +204,15 @@ def topic(theme: Theme, path: str, memories: Sequence[Memory], places: Mapping[i
     order = [named[seq] for seq in sorted(places, key=lambda seq: (places[seq].name, places[seq].key))]
     found = sections(memories, lambda one: named[one.project_seq], order, {})
     also = f" (also {text.listed(theme.also)})" if theme.also else ""
-    about = f"What is known of {theme.name}{also} in {text.amount(len({one.project_seq for one in memories}), 'project')}"
+    projects = text.amount(len({one.project_seq for one in memories}), "project")
+    about = f"{theme.name}{also}: {text.amount(len(memories), 'note')} of {projects}"
     head = {**_head(theme.name, about, "reference"), "topics": list(theme.topics)}
     return Page(path=path, head=head, title=theme.name, about=_GO_ON, sections=found)
 
 
 def link(place: Place) -> str:
     """A project as a heading of a theme's page."""
-    return f"[{_bare(place.name)}](../{place.path})" if place.seq else f"[{EVERYWHERE}](../{USER})"
+    return f"[{_bare(place.root or place.name)}](../{place.path})" if place.seq else f"[{EVERYWHERE}](../{USER})"
 
 
 def linked(heading: str) -> str:
@@ -209,8 +224,14 @@ def linked(heading: str) -> str:
 def index(pages: Sequence[Page], own: tuple[str, ...]) -> Page:
     """One line for each of the common pages, within the host's limits; what a person wrote there stays."""
     rows = [Item(text=f"[{_bare(page.title)}]({page.path}): {page.head['description']}") for page in pages]
-    whole = Page(path=INDEX, title="What csmd remembers", sections=(Section(heading="Pages", items=tuple(rows)),), own=own)
-    taken = sum(len(plain(one).encode("utf-16-le", "surrogatepass")) // 2 + block.count("\n") + 8 for block in own for one in [block])
+    whole = Page(
+        path=INDEX, title="What csmd remembers", sections=(Section(heading="Pages", items=tuple(rows)),), own=own
+    )
+    taken = sum(
+        len(plain(one).encode("utf-16-le", "surrogatepass")) // 2 + block.count("\n") + 8
+        for block in own
+        for one in [block]
+    )
     lines_taken = sum(block.count("\n") + 2 for block in own)
     room, units, shown = INDEX_LINES - 12 - lines_taken, INDEX_UNITS - 400 - taken, 0
     for row in rows:
@@ -224,12 +245,15 @@ def index(pages: Sequence[Page], own: tuple[str, ...]) -> Page:
 
 
 def _head(name: str, about: str, kind_of_page: str) -> dict[str, str]:
-    return {"name": text.squeeze(name), "description": text.cut(text.squeeze(about), ABOUT_CHARACTERS), "type": kind_of_page}
+    return {
+        "name": text.squeeze(name),
+        "description": text.cut(text.squeeze(about), ABOUT_CHARACTERS),
+        "type": kind_of_page,
+    }
 
 
-def _amounts(found: Iterable[Section]) -> str:
-    """How much stands under the headings of a page."""
-    return ", ".join(f"{len(one.items) + one.more} {one.heading.lower()}" for one in found if one.items or one.more)
+def _amount(found: Iterable[Section]) -> str:
+    return text.amount(sum(len(one.items) + one.more for one in found), "note")
 
 
 def _bare(name: str) -> str:

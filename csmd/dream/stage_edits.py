@@ -7,7 +7,7 @@ stays. A page that lost too much at once is put down whole beside itself; a file
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 
@@ -45,6 +45,9 @@ def step(store: Store, directory: Path, *, now: str, key: bytes) -> int:
     where = {place.path: place for place in store.read(stage_pages.places).values()}
     purged = store.read(lambda rows: tombstones.marks(rows, key))
     found = {path: _look(directory, path, row, purged) for path, row in _watched(directory, known, where).items()}
+    if known and not any(page.is_there for page in found.values()):
+        store.write(lambda rows: _begin_anew(rows, known.values()))
+        return 0
     other = [path for path, page in found.items() if _is_other(page, directory)]
     if not other:
         return 0
@@ -56,6 +59,13 @@ def step(store: Store, directory: Path, *, now: str, key: bytes) -> int:
     for path in other:
         total += _take_in(store, directory, found, path, done[path], where, now=now, key=key)
     return total
+
+
+def _begin_anew(rows: Rows, known: Iterable[PageRow]) -> None:
+    """The whole directory is gone: somebody wants it made anew, and no line of it was meant."""
+    for row in known:
+        if row.text and not row.also:
+            page_rows.put(rows, replace(row, also=row.text, held="", problem=""))
 
 
 def _watched(directory: Path, known: Mapping[str, PageRow], where: Mapping[str, Place]) -> dict[str, PageRow]:
@@ -83,11 +93,11 @@ def _look(directory: Path, path: str, row: PageRow, purged: Marks) -> _Page:
 
 
 def _words(read: Read) -> list[str]:
-    return [lines.key(item.text) for _, item in read.items()]
+    return [lines.key(item.text) for _, item in read.lines()]
 
 
 def _distance(new: Read, base: Read) -> int:
-    left, right = ({(one.id, lines.key(one.text)) for _, one in read.items()} for read in (new, base))
+    left, right = ({(one.id, lines.key(one.text)) for _, one in read.lines()} for read in (new, base))
     return len(left ^ right)
 
 

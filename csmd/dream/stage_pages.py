@@ -16,7 +16,7 @@ from csmd.capture.memdir import INDEX
 from csmd.capture.redact import redact
 from csmd.dream import edits, lines, pages, themes
 from csmd.dream.actions import Fact
-from csmd.dream.lines import Page, Read
+from csmd.dream.lines import Page
 from csmd.dream.pages import Place
 from csmd.model import Memory
 from csmd.store import dreams, files, gotchas, page_rows, tombstones, topics
@@ -65,7 +65,11 @@ def planned(rows: Rows, known: Mapping[str, PageRow], *, facts: Sequence[Fact], 
     """Every page as it should be by what is believed, and what becomes of those that are no more."""
     made = _pages(rows, known, facts, key)
     wanted = [
-        Wanted(path=page.path, text=lines.written(_with_own(page, known.get(page.path))), reason="what is believed has changed")
+        Wanted(
+            path=page.path,
+            text=lines.written(_with_own(page, known.get(page.path))),
+            reason="what is believed has changed",
+        )
         for page in made
     ]
     there = {page.path for page in made}
@@ -158,7 +162,9 @@ def _keep(store: Store, directory: Path, into: str, row: PageRow, *, dream_seq: 
         if dream_seq:
             reason = "a page was retired"
             named = _below_home(directory, str(path.relative_to(directory)))
-            store.write(lambda rows: dreams.wrote(rows, dream_seq, reason=reason, path=named, before=None, after=text, now=now))
+            store.write(
+                lambda rows: dreams.wrote(rows, dream_seq, reason=reason, path=named, before=None, after=text, now=now)
+            )
 
 
 def _put(path: Path, text: str) -> None:
@@ -200,7 +206,9 @@ def _pages(rows: Rows, known: Mapping[str, PageRow], facts: Sequence[Fact], key:
     """The pages, user.md and the projects first (those with the latest word before others), then themes and the index."""
     where = places(rows)
     asked = {ident for ident, _ in page_rows.asked_about(rows)}
-    told = [one for one in page_rows.alive(rows) if one.id not in asked and one.project_seq in where and pages.stands(one)]
+    told = [
+        one for one in page_rows.alive(rows) if one.id not in asked and one.project_seq in where and pages.stands(one)
+    ]
     tags = topics.of_memories(rows, [one.seq for one in told])
     shows = {
         seq: tuple(said for _, _, said in found)
@@ -224,7 +232,9 @@ def _pages(rows: Rows, known: Mapping[str, PageRow], facts: Sequence[Fact], key:
         made += [page] if page else []
     open_ones = {seq: place for seq, place in where.items() if not place.walled}
     themed = _themes(known, [one for one in told if one.project_seq in open_ones], tags, open_ones)
-    latest = {place.path: max((one.confirmed_at for one in of.get(seq, ())), default="") for seq, place in open_ones.items()}
+    latest = {
+        place.path: max((one.confirmed_at for one in of.get(seq, ())), default="") for seq, place in open_ones.items()
+    }
     common = [page for page in made if page.path in latest]
     common.sort(key=lambda page: (page.path == pages.USER, latest[page.path], page.path), reverse=True)
     index = known.get(INDEX)
@@ -237,7 +247,10 @@ def _most_common(names: Iterable[str]) -> list[str]:
 
 
 def _themes(
-    known: Mapping[str, PageRow], told: Sequence[Memory], tags: Mapping[int, Sequence[topics.Tagged]], where: Mapping[int, Place]
+    known: Mapping[str, PageRow],
+    told: Sequence[Memory],
+    tags: Mapping[int, Sequence[topics.Tagged]],
+    where: Mapping[int, Place],
 ) -> list[Page]:
     tagged: dict[str, dict[str, int]] = {}
     by_id = {memory.id: memory for memory in told}
@@ -259,4 +272,3 @@ def _themes(
 
 def _topic_path(name: str, *, alone: bool) -> str:
     return f"{pages.TOPICS}{pages.slug(name)}{'' if alone else '-' + pages.short(name)}.md"
-

@@ -77,7 +77,7 @@ class Taking:
         if not self._page.is_there:
             page_rows.remove(self._rows, self._path)
             return done.number
-        before = {lines.key(item.text): item.id for _, item in self._page.base.items() if item.id}
+        before = {lines.key(item.text): item.id for _, item in self._page.base.lines() if item.id}
 
         def known(item: Item) -> Item:
             named = made.get((item.id, lines.key(item.text))) or made.get(("", lines.key(item.text)))
@@ -168,9 +168,7 @@ class Taking:
         memory = memories.by_id(self._rows, ident)
         if memory is None or memory.superseded_by:
             return
-        elsewhere = any(
-            item.id == ident for read in self._others.values() for _, item in read.items()
-        )
+        elsewhere = any(item.id == ident for read in self._others.values() for _, item in read.lines())
         if self._is_topic and elsewhere:
             by = topics.ASSISTANT if self._call else topics.PERSON
             mine = set(self._topics())

@@ -44,7 +44,7 @@ def themes(tagged: Mapping[str, Mapping[str, int]], *, paged: Collection[str]) -
         if _recurs(members) or (name in paged and len(members) >= LEAST_TO_STAY)
     ]
     merged = _merged(found, paged)
-    split = [part for theme in merged for part in _split(theme, tagged, paged)]
+    split = [part for theme in merged for part in _split(theme, tagged)]
     return sorted(split, key=lambda theme: theme.name)
 
 
@@ -68,7 +68,7 @@ def _merged(found: Sequence[Theme], paged: Collection[str]) -> list[Theme]:
     return kept
 
 
-def _split(theme: Theme, tagged: Mapping[str, Mapping[str, int]], paged: Collection[str]) -> list[Theme]:
+def _split(theme: Theme, tagged: Mapping[str, Mapping[str, int]]) -> list[Theme]:
     """A theme that is too broad, as parts by the other topics of its memories; what has none stays under its name."""
     rest, parts = set(theme.members), []
     while len(rest) > MOST:
