@@ -147,6 +147,8 @@ class _Reader:
     def read(self, body: str, head: Mapping[str, Any], problem: str) -> Read:
         for line in body.split("\n"):
             self._line(line.rstrip())
+        if self._fence:
+            self._block.append(self._fence)  # else it would swallow what stands below it next time
         self._end()
         return Read(
             head=head, problem=problem, title=self._title, own=tuple(self._own), said=frozenset(key(one) for one in self._said),

@@ -21,7 +21,7 @@ from csmd.dream.lines import Item, Page, Section, plain
 from csmd.dream.themes import Theme
 from csmd.model import Category, Gate, Memory
 from csmd.recall import indicative
-from csmd.recall.brief import injectable
+from csmd.recall.brief import TWIN_OVERLAP, injectable
 
 USER = "user.md"
 PROJECTS, TOPICS = "projects/", "topics/"
@@ -29,7 +29,7 @@ PROJECTS, TOPICS = "projects/", "topics/"
 PAGE_LINES, SECTION_LINES = 100, 16
 #: An assistant's word on a page: as sure as what no person is asked about.
 LEAST_SURE = review.LOW
-NAME_CHARACTERS = 40
+NAME_CHARACTERS, SHOWN_CHARACTERS = 40, 160
 #: What an index says of a page, in characters, and of how many themes of a project.
 ABOUT_CHARACTERS, ABOUT_THEMES = 200, 3
 COUNTED = "Counted over sessions"
@@ -111,7 +111,18 @@ def stands(memory: Memory) -> bool:
 
 def line(memory: Memory, shows: Sequence[str] = ()) -> Item:
     """A memory as it stands on a page."""
-    return Item(text=indicative.stated(memory), id=memory.id, shows=tuple(shows[:1]))
+    shown = [text.cut(text.squeeze(one), SHOWN_CHARACTERS) for one in shows if _reports(one)]
+    return Item(text=indicative.stated(memory), id=memory.id, shows=tuple(shown[:1]))
+
+
+def _reports(said: str) -> bool:
+    """Whether somebody's words tell how a failure looks, and ask or order nothing."""
+    return all(indicative.tells(sentence) for sentence in text.sentences(text.squeeze(said)))
+
+
+def _twins(one: Memory, other: Memory) -> bool:
+    """Whether two say nearly the same: the surer stands for both until they are merged."""
+    return text.alike(text.gist(one.text), text.gist(other.text), share=TWIN_OVERLAP)
 
 
 def strength(memory: Memory) -> tuple[object, ...]:
@@ -135,8 +146,9 @@ def sections(
     for memory in sorted(memories, key=strength, reverse=True):
         heading = kind_of(memory)
         total[heading] = total.get(heading, 0) + 1
-        if room and len(chosen.setdefault(heading, [])) < SECTION_LINES:
-            chosen[heading].append(memory)
+        beside = chosen.setdefault(heading, [])
+        if room and len(beside) < SECTION_LINES and not any(_twins(memory, one) for one in beside):
+            beside.append(memory)
             room -= 1
     made = []
     for heading in order:
