@@ -83,6 +83,7 @@ def _take_in(steward: Steward, job: Job) -> Iterator[None]:
     before = _counts(steward)
     paths = yield from _read_all(steward, job)
     steward.instructed.sweep()
+    steward.guard("pages", lambda: steward.edited.read() > 0)
     job.progress.update(step="distilling")
     for _ in steward.stages.distilling(force=True):
         _go_on(steward)

@@ -46,7 +46,7 @@ def status(
     spooled = files.spooled_paths(config.paths.home)
     degraded = [redact(f"{what}: {trouble}", Counter()) for what, trouble in sorted(steward.trouble.items())]
     try:
-        known = status_known.known(rows, config, model, now=now)
+        known = status_known.known(rows, config, model, now=now, key=store.hash_key)
     except StoreError as error:
         known = status_known.nothing()
         degraded.insert(0, f"database: {error.what}")
@@ -91,6 +91,7 @@ def status(
         "watching": [str(root) for root in watch.roots],
         "transcripts": known["transcripts"],
         "clients": known["clients"],
+        "pages": known["pages"],
         "storage": {
             "database_bytes": _size(database),
             "wal_bytes": _size(database.with_name(database.name + "-wal")),

@@ -26,6 +26,7 @@ from csmd.daemon import backfill, backups, growth, jobs, logs, reading, replay, 
 from csmd.daemon.alarming import Alarms
 from csmd.daemon.backlog import Backlog
 from csmd.daemon.clients import Clients
+from csmd.daemon.edited import Edited
 from csmd.daemon.instructed import Instructed
 from csmd.daemon.jobs import Job
 from csmd.daemon.noted import Noted
@@ -81,6 +82,7 @@ class Steward(threading.Thread):
         self.excluded: set[Path] = set()
         """Transcripts of projects that the user wants left out, as far as they were met."""
         self.instructed = Instructed(self)
+        self.edited = Edited(self)
         self.clients = Clients(self)
         self.alarms = Alarms(self)
         self._hints: dict[str, None] = {}
@@ -190,6 +192,7 @@ class Steward(threading.Thread):
         growth.step(self, now)
         if self.instructed.waiting():
             worked |= self.guard("instructions", lambda: self.instructed.step() > 0)
+        worked |= not at_job and self.guard("pages", lambda: self.edited.step(now))
         done, embedded = self.stages.go_through(now, at_job=at_job)
         worked |= done
         if (worked and not at_job) or self.store.commits - self._commits_seen > 200:

@@ -7,9 +7,12 @@ stays. A page that lost too much at once is put down whole beside itself; a file
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field, replace
+from itertools import islice
 from pathlib import Path
+from typing import Any
 
 from csmd.capture.memdir import INDEX
 from csmd.dream import edits, lines, stage_pages
@@ -22,6 +25,10 @@ from csmd.store.core import Store
 from csmd.store.page_rows import PageRow
 from csmd.store.purged import Marks
 from csmd.store.sqlite import Rows
+
+#: Where pages lie, and more files than anybody has there.
+PLACES = ("", "projects", "topics")
+MOST_NAMES = 2000
 
 
 @dataclass(slots=True)
@@ -61,6 +68,37 @@ def step(store: Store, directory: Path, *, now: str, key: bytes) -> int:
     return total
 
 
+def told(rows: Rows, directory: Path, *, key: bytes) -> dict[str, Any]:
+    """What there is to say of the pages: lines asked about, pages restored or not read, copies, edits not read yet."""
+    known, purged = page_rows.pages(rows), tombstones.marks(rows, key)
+    asked = Counter(path for _, path in page_rows.asked_about(rows))
+    names = [path.relative_to(directory).as_posix() for place in PLACES for path in _names(directory / place)]
+    edited = [
+        path for path, row in known.items()
+        if not (row.held or row.problem) and _is_edited(stage_pages.content(directory / path), row, purged)
+    ]  # fmt: skip
+    return {
+        "asked": [{"page": path, "lines": number} for path, number in sorted(asked.items())],
+        "restored": [{"page": row.path, "whole": row.held} for row in known.values() if row.held],
+        "unread": [{"page": row.path, "why": row.problem} for row in known.values() if row.problem],
+        "copies": edits.copies(names, known),
+        "edited": edited,
+    }
+
+
+def _names(place: Path) -> list[Path]:
+    try:
+        return sorted(islice(place.iterdir(), MOST_NAMES))
+    except OSError:
+        return []
+
+
+def _is_edited(raw: bytes | None, row: PageRow, purged: Marks) -> bool:
+    if raw is not None and raw in (row.text.encode("utf-8", "replace"), row.also.encode("utf-8", "replace")):
+        return False  # most are, and need not be looked into
+    return raw is not None and not stage_pages.is_read(raw, row, purged)
+
+
 def _begin_anew(rows: Rows, known: Iterable[PageRow]) -> None:
     """The whole directory is gone: somebody wants it made anew, and no line of it was meant."""
     for row in known:
@@ -80,7 +118,7 @@ def _look(directory: Path, path: str, row: PageRow, purged: Marks) -> _Page:
     page.is_there = raw is not None
     if raw is not None:
         page.text, page.problem = stage_pages.said_in(raw, purged)
-        if page.text in (row.text, row.also) and not page.problem:
+        if row.is_known(page.text) and not page.problem:
             said = lines.read(page.text)
             # What a person wrote is known with the memories that their lines stand for.
             page.new = page.base = said if _words(said) != _words(page.base) else page.base
@@ -107,7 +145,7 @@ def _is_other(page: _Page, directory: Path) -> bool:
         return page.problem != row.problem
     if not page.is_there:
         return bool(row.text) and not (row.held and (directory / row.held).exists())
-    return page.text not in (row.text, row.also) or bool(row.held)
+    return not row.is_known(page.text) or bool(row.held)
 
 
 def _take_in(

@@ -58,7 +58,14 @@ def write(store: Store, directory: Path, *, dream_seq: int, now: str, facts: Seq
         if before != one.text:
             _carry_out(store, directory, one, row, before, dream_seq=dream_seq, now=now)
             done.append(one.path)
+        elif row is not None and one.text is not None and row.text != one.text:
+            _settle(store, row, one.text, now=now)
     return done
+
+
+def _settle(store: Store, row: PageRow, text: str, *, now: str) -> None:
+    """Notes that a file stands as it was to be written: the daemon was killed before it could."""
+    store.write(lambda rows: page_rows.put(rows, replace(row, text=text, also="", at=now)))
 
 
 def planned(rows: Rows, known: Mapping[str, PageRow], *, facts: Sequence[Fact], key: bytes) -> list[Wanted]:
@@ -104,7 +111,7 @@ def is_read(raw: bytes | None, row: PageRow | None, purged: Marks) -> bool:
     if raw is None or row is None:
         return raw is None and row is None
     said, problem = said_in(raw, purged)
-    return not problem and said in (row.text, row.also)
+    return not problem and row.is_known(said)
 
 
 def _may_write(raw: bytes | None, row: PageRow | None, purged: Marks) -> bool:

@@ -30,6 +30,10 @@ class PageRow:
     problem: str = ""
     left_out: tuple[str, ...] = ()
 
+    def is_known(self, said: str) -> bool:
+        """Whether a file that says this has no edit in it."""
+        return said != "" and said in (self.text, self.also)
+
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Call:
