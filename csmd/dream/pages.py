@@ -177,7 +177,7 @@ def said_under(heading: str) -> tuple[Gate, Category]:
 def user(memories: Sequence[Memory], shows: Mapping[int, Sequence[str]]) -> Page:
     """What holds everywhere: who the user is to an assistant. It is there before there is anything to say."""
     found = sections(memories, kind, ORDER, shows) or (Section(heading="How the user works"),)
-    about = f"What holds in every project: {_amount(found)}"
+    about = f"What holds in every project: {_amount(found) if memories else 'nothing yet'}"
     return Page(
         path=USER, head=_head("user", about, "user"), title="The user", about=_GO_ON, sections=found,
     )  # fmt: skip

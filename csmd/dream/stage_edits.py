@@ -94,9 +94,9 @@ def _names(place: Path) -> list[Path]:
 
 
 def _is_edited(raw: bytes | None, row: PageRow, purged: Marks) -> bool:
-    if raw is not None and raw in (row.text.encode("utf-8", "replace"), row.also.encode("utf-8", "replace")):
-        return False  # most are, and need not be looked into
-    return raw is not None and not stage_pages.is_read(raw, row, purged)
+    if raw is None or row.is_known(raw.decode("utf-8", "replace")):  # as most are, which need not be looked into
+        return False
+    return not stage_pages.is_read(raw, row, purged)
 
 
 def _begin_anew(rows: Rows, known: Iterable[PageRow]) -> None:

@@ -53,9 +53,9 @@ def _recurs(members: Mapping[str, int]) -> bool:
 
 
 def _merged(found: Sequence[Theme], paged: Collection[str]) -> list[Theme]:
-    """Those that are mostly one, as one: under the name of the larger, of one that has a page before others."""
+    """Those that are mostly one, as one: under the name of the one that has a page, else of the larger."""
     kept: list[Theme] = []
-    for theme in sorted(found, key=lambda one: (-len(one.members), one.name not in paged, one.name)):
+    for theme in sorted(found, key=lambda one: (one.name not in paged, -len(one.members), one.name)):
         for place, other in enumerate(kept):
             shared = len(theme.members & other.members)
             if shared >= OVERLAP * len(theme.members | other.members) or shared >= CONTAINED * len(theme.members):

@@ -96,13 +96,13 @@ def comes_back(whole: Page) -> None:
     assert "name" in found.head
 
 
-@settings(max_examples=60, deadline=None)
+@settings(max_examples=25, deadline=None)
 @given(st.lists(st.text(max_size=60) | st.sampled_from(NASTY), max_size=6))
 def test_what_is_written_is_read_back(said: list[str]) -> None:
     comes_back(page(said))
 
 
-@settings(max_examples=60, deadline=None)
+@settings(max_examples=25, deadline=None)
 @given(
     st.text(max_size=200)
     | st.lists(st.sampled_from((*NASTY, f"- a <!-- m:{ID} -->", "## H", "")), max_size=12).map("\n".join)

@@ -13,7 +13,7 @@ from csmd.believe import stage, stage_review
 from csmd.dream import lines, stage_edits, stage_pages
 from csmd.dream.actions import Fact
 from csmd.model import Memory, Project, Provenance, Statement, Turn
-from csmd.store import candidates, dreams, journal, memories, page_rows, projects, topics, workspaces
+from csmd.store import answers, candidates, dreams, journal, memories, page_rows, projects, topics, workspaces
 from csmd.store.core import Store
 from csmd.store.sqlite import Rows
 
@@ -266,7 +266,7 @@ def test_a_theme_gets_a_page_and_is_put_aside_when_hardly_anything_is_left(home:
     assert home.text("topics/release-builds.md").count("<!-- m:") == 6
     assert home.text("topics/release-builds.md").count("\n## [/p/") == 2
     home.put("topics/release-builds.md", home.text("topics/release-builds.md") + "\n## Your own notes\n\nask Ann\n")
-    assert home.read() == 0 or home.read() == 0
+    home.read()
     for ident in idents[:5]:
         home.store.write(lambda rows, ident=ident: memories.delete(rows, home_memory(rows, ident)))
     home.write(now=LATER)
@@ -328,8 +328,6 @@ def test_a_new_wording_is_an_answer_that_can_be_taken_back(home: Home) -> None:
     old = home.saying("Postgres")
     home.change(page_of(home), "We use Postgres", "We use Redis")
     home.read()
-    from csmd.store import answers
-
     last = home.store.read(lambda rows: answers.last(rows, projects=None))
     assert last is not None and last.answer == "edit"
     home.store.write(lambda rows: stage_review.undo(rows, last, key=home.store.hash_key, at=LAST))
