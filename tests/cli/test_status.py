@@ -108,6 +108,15 @@ STATES: dict[str, dict[str, Any]] = {
         "storage": {"database_bytes": 84_300_000, "wal_bytes": 0, "backups": 1, "backups_bytes": 1,
                     "last_backup": "2026-05-03T03:00:00.000Z"},
     },
+    "edited": {
+        **HEALTHY,
+        "pages": {
+            "asked": [{"page": "projects/shop-1a2b3c.md", "lines": 2}, {"page": "user.md", "lines": 1}],
+            "restored": [{"page": "user.md", "whole": "user.restored-2026-05-04.md"}],
+            "unread": [{"page": "topics/releases.md", "why": "it is not UTF-8"}],
+            "copies": ["user (1).md", "user.md~", "topics/releases 2.md"], "edited": ["projects/shop-1a2b3c.md"],
+        },
+    },
     "paused": {**HEALTHY, "paused": {"until": "2026-05-04T14:30:00.000Z"}, "live": [], "last_event": {}},
 }  # fmt: skip
 
@@ -252,6 +261,8 @@ ELSEWHERE = {
     "paused.since", "clients.versions", "clients.versions[].version", "clients.versions[].last_at", "alarms", "alarms[].what", "alarms[].do", "alarms[].since", "paused", "paused.until", "backfill", "backfill.sessions_left",
     "backfill.sessions_done", "backfill.bytes_left", "backfill.eta_s", "jobs", "jobs[].kind", "jobs[].state", "jobs[].step",
     "jobs[].done", "jobs[].total", "worker.rss_mb", "worker.cpu_s", "worker.cpu_percent", "worker.cpu_recent_percent",
+    "pages.asked[].page", "pages.asked[].lines", "pages.restored[].page", "pages.restored[].whole", "pages.unread[].page",
+    "pages.unread[].why",
 }  # fmt: skip
 
 
