@@ -187,8 +187,10 @@ def _back(rows: Rows, change: Change, *, now: str, key: bytes) -> dict[int, str]
     # What was made goes last: until then others may stand aside for it.
     for ident in [*(one for one in of if one not in made), *made]:
         was, then, here = of[ident].was, of[ident].then, is_now[ident]
-        if stays[ident] or rule.is_back(before.seen(was), before.seen(here)):
-            continue
+        if stays[ident] or (
+            before.seen(here) != before.seen(then) and rule.is_back(before.seen(was), before.seen(here))
+        ):
+            continue  # it stays, or somebody has done it by hand
         given_back.take_back(rows, was, then, at=now)
         if rule.was_used(before.seen(then), before.seen(here)):
             _use_again(rows, here)
