@@ -75,12 +75,16 @@ def history(rows: Rows, *, limit: int = 20) -> list[Entry]:
     ]
 
 
-def diff(rows: Rows, ident: str) -> list[shown.Did]:
-    """What a dream did, in order; CsmdError where there is no such dream."""
+def diff(rows: Rows, ident: str, *, among: Sequence[int] | None = None) -> list[shown.Did]:
+    """What a dream did, in order, in these projects (None: in all) and in files; CsmdError where there is no such dream."""
     dream = dreams.by_id(rows, ident)
     if dream is None:
         raise CsmdError(f"there is no dream {ident!r}", hint="csmd dream history")
-    return [_did(change, _place(rows, change.project_seq)) for change in dream_journal.changes(rows, dream.seq)]
+    return [
+        _did(change, _place(rows, change.project_seq))
+        for change in dream_journal.changes(rows, dream.seq)
+        if among is None or change.files or change.project_seq in among
+    ]
 
 
 def _place(rows: Rows, project: int) -> str:
@@ -125,6 +129,13 @@ def undoing(rows: Rows, ident: str) -> list[Dream]:
 def undo(store: Store, ident: str, *, home: Path, now: str, key: bytes) -> Undone:
     """Undoes a dream and every one since; what was changed since keeps its newer value and is told."""
     finish(store, home=home, now=now)
+    found = rows_back(store, ident, home=home, now=now, key=key)
+    finish(store, home=home, now=now)
+    return store.read(lambda rows: _told(rows, found))
+
+
+def rows_back(store: Store, ident: str, *, home: Path, now: str, key: bytes) -> list[Dream]:
+    """The first half of undoing: the rows, and which files are to go back; the dreams, newest first. `finish` is the other."""
     wanted = store.read(lambda rows: undoing(rows, ident))
     written = store.read(lambda rows: dream_journal.files_of(rows, [dream.seq for dream in wanted]))
     texts = {path: _text(home / path) for path in written}
@@ -142,9 +153,7 @@ def undo(store: Store, ident: str, *, home: Path, now: str, key: bytes) -> Undon
                 dream_journal.mark_file(rows, one, kept=why[one.seq], now=now)
         return found
 
-    found = store.write(write)
-    finish(store, home=home, now=now)
-    return store.read(lambda rows: _told(rows, found))
+    return store.write(write)
 
 
 def finish(store: Store, *, home: Path, now: str) -> int:
