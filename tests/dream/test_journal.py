@@ -34,8 +34,10 @@ from csmd.store import (
     dreams,
     memories,
     merges,
+    page_lines,
     projects,
     purge,
+    purge_files,
     soundness,
     tombstones,
 )
@@ -209,7 +211,7 @@ def test_a_dream_that_is_killed_after_any_batch_has_failed_and_can_be_undone(tmp
         child.kill()
     store = Store(path, now=NOW)
     try:
-        assert store.read(soundness.integrity) == []
+        assert store.write(soundness.integrity) == []
         assert dump(store) != was
         assert sound(store) == {}
         assert store.write(lambda rows: dreams.interrupted(rows, now=LAST)) == 1
@@ -345,6 +347,16 @@ def journal_text(store: Store) -> str:
     return store.read(read)
 
 
+def purge_session(rows: Rows, key: bytes, ident: str) -> None:
+    rows.run(
+        "insert into sessions (id, host, project_seq, started_at, last_at, turns) values (:id, 'claude', 1, :at, :at, 1)",
+        id=ident,
+        at=NOW,
+    )
+    tombstones.purge_names(rows, "session", [ident], key=key, now=LAST)
+    purge.honour(rows, key)
+
+
 def test_a_purged_text_takes_the_whole_of_each_action_away_that_could_bring_it_back(store: Store) -> None:
     idents = believed(store)
     done = dream(store, [("merge", idents[0], idents[1]), ("archive", idents[3], idents[3])])
@@ -371,11 +383,7 @@ def test_a_purged_session_takes_the_actions_and_files_along_that_told_of_it(stor
     done = dream(store, [("merge", idents[0], idents[1]), ("archive", idents[3], idents[3])])
     write_page(store, done, f"- {SAID[0]}\n")
 
-    def write(rows: Rows) -> None:
-        tombstones.purge_names(rows, "session", ["u1"], key=store.hash_key, now=LAST)
-        purge.honour(rows, store.hash_key)
-
-    store.write(write)
+    store.write(lambda rows: purge_session(rows, store.hash_key, "u1"))
     assert SAID[0] not in journal_text(store) and SAID[3] in journal_text(store)
     assert undo(store, done.id).items == (idents[3],)
     assert store.read(lambda rows: stage_undo.diff(rows, done.id))[0].reason == PURGED
@@ -387,3 +395,22 @@ def test_a_candidates_words_are_kept_apart_from_its_state(store: Store) -> None:
     images = store.read(lambda rows: before.of(rows, [one.id for one in found]))
     for one, image in zip(found, images, strict=True):
         assert one.fingerprint in image.more and one.fingerprint not in image.state
+
+
+def test_a_purge_takes_the_lines_of_memories_that_are_no_more_out_of_pages_and_their_files(store: Store) -> None:
+    idents, place = believed(store), store.path.parent
+    text = "\n".join(
+        ["## Decisions", *(f"- {said} <!-- m:{ident} -->\n  - shows as: {ident}" for said, ident in zip(SAID, idents, strict=True)), "mine", ""]
+    )  # fmt: skip
+    write_page(store, dream(store, []), text)
+
+    store.write(lambda rows: purge_session(rows, store.hash_key, "u1"))
+    marks = store.read(lambda rows: tombstones.marks(rows, store.hash_key))
+    done = purge_files.purge(
+        place, place / "log", marks, [], everything=False,
+        purged=lambda kind, names: set(store.read(lambda rows: page_lines.missing(rows, names))) if kind == "memory" else set(),
+    )  # fmt: skip
+    left = (place / PAGE).read_text()
+    assert done.rewritten == [str(place / PAGE)]
+    assert left == text.replace(f"- {SAID[1]} <!-- m:{idents[1]} -->\n  - shows as: {idents[1]}\n", "")
+    assert store.read(lambda rows: rows.value("select text from pages")) == left, "no page looks edited for it"
