@@ -24,7 +24,7 @@ from dreamt import (
 )
 
 from csmd.believe import stage
-from csmd.dream import stage_undo
+from csmd.dream import stage_undo, stage_unwriting
 from csmd.errors import CsmdError
 from csmd.model import Project
 from csmd.store import (
@@ -232,12 +232,12 @@ def test_undoing_that_is_killed_between_rows_and_files_is_finished_at_the_next_s
     place = store.path.parent
     stage_undo.rows_back(store, done.id, home=place, now=LAST, key=store.hash_key)
     (place / "memory/topics.md").unlink()  # this far it came
-    assert stage_undo.finish(store, home=place, now=LAST) == 1
+    assert stage_unwriting.finish(store, home=place, now=LAST) == 1
     assert not (place / PAGE).exists()
     assert dump(store) == was
     (one,) = store.read(lambda rows: dreams.history(rows, limit=9))
     assert one.state == "undone"
-    assert stage_undo.finish(store, home=place, now=LAST) == 0
+    assert stage_unwriting.finish(store, home=place, now=LAST) == 0
 
 
 # --- files

@@ -56,7 +56,7 @@ some = st.integers(0, len(SAID) - 1)
 doing = st.lists(st.tuples(st.sampled_from(sorted(ACTS)), some, some), min_size=1, max_size=7)
 numbers = itertools.count()
 quick = settings(
-    max_examples=8, deadline=None, phases=[Phase.explicit, Phase.reuse, Phase.generate],
+    max_examples=5, deadline=None, phases=[Phase.explicit, Phase.reuse, Phase.generate],
     suppress_health_check=[HealthCheck.function_scoped_fixture],
 )  # fmt: skip
 

@@ -84,6 +84,8 @@ def test_a_file_goes_back_as_far_as_nobody_wrote_in_between(now: str | None, kep
     assert undo.unwritten(chain, now) == kept
     edited = [Writing(seq=1, before="a", after="b"), Writing(seq=2, before="b, edited", after="c")]
     assert undo.unwritten(edited, "c") == {1: undo.EDITED, 2: ""}
+    purged = [Writing(seq=1, before="a", after="b"), Writing(seq=2, before="b", after="c", purged=True)]
+    assert undo.unwritten(purged, "c") == {1: undo.PURGED, 2: undo.PURGED}
 
 
 def test_a_file_is_shown_as_a_unified_diff() -> None:
