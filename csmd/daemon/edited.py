@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING
 
 from csmd.capture import stage_instructions as capture
 from csmd.daemon.now import now_iso
-from csmd.dream import stage_edits
+from csmd.dream import stage_edits, stage_unwriting
 
 if TYPE_CHECKING:
     from csmd.daemon.steward import Steward
@@ -47,6 +47,8 @@ class Edited:
         """Reads what people did to the pages now; how many edits."""
         stamp = capture.stamp(map(str, self._pages()))
         store, directory = self._steward.store, self._steward.config.paths.memory
+        # What undoing a dream has left half done is no edit.
+        stage_unwriting.finish(store, home=self._steward.config.paths.home, now=now_iso())
         done = stage_edits.step(store, directory, now=now_iso(), key=store.hash_key)
         self._read = stamp
         return done

@@ -203,8 +203,14 @@ class Taking:
         """Whose line it is: the page's, or of a theme's page the project's under whose heading it stands."""
         everywhere = self._where[pages.USER]
         if not self._is_topic:
-            return self._where.get(self._path, everywhere)
+            return self._where.get(self._path) or self._merged_into() or everywhere
         return self._where.get(pages.linked(line.heading), everywhere)
+
+    def _merged_into(self) -> Place | None:
+        """Whose page it is now that its project is another's: where its memories are."""
+        of = {place.seq: place for place in self._where.values()}
+        known = (memories.by_id(self._rows, item.id) for _, item in self._page.base.lines() if item.id)
+        return next((of[memory.project_seq] for memory in known if memory and memory.project_seq in of), None)
 
     def _topics(self) -> list[str]:
         found = self._page.base.head.get("topics")

@@ -78,20 +78,6 @@ def remove(rows: Rows, path: str) -> None:
     rows.run("delete from pages where path = :path", path=path)
 
 
-def took(rows: Rows, path: str, text: str | None, *, at: str) -> None:
-    """Notes that a file was made what it was before (a dream was undone): None for no file."""
-    if text is None:
-        remove(rows, path)
-    else:
-        rows.run(
-            "insert into pages (path, text, at) values (:path, :text, :at) on conflict (path) do update set "
-            "text = excluded.text, at = excluded.at, also = '', held = '', problem = ''",
-            path=path,
-            text=text,
-            at=at,
-        )
-
-
 # --- what stands on pages
 
 
