@@ -62,6 +62,9 @@ def _verdict(value: dict[str, Any]) -> str:
         found.append(many(len(alarms), "alarm"))
     if degraded:
         found.append(f"{many(len(degraded), 'part')} degraded")
+    amiss = [*pages["restored"], *pages["unread"]] if (pages := value["pages"]) else []
+    if amiss:
+        found.append(f"{many(len(amiss), 'page')} to look at")
     if paused:
         until = paused.get("until", "")
         found.append(f"paused until {show.when(until)}" if until else "paused until you resume it")

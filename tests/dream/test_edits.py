@@ -79,7 +79,7 @@ CASES = {
         ((PROJECT, line(5), line(5) + line(5).replace("holds", "fails")),), (f"{PROJECT} new Facts: the statement 5 fails",)
     ),
     "a line that lost its comment": Case(((PROJECT, line(5), "- the statement 5 holds\n"),)),
-    "an editor that takes every comment off": Case(tuple((PROJECT, f" <!-- m:{ident(number)} -->", "") for number in range(5, 15)) + ((PROJECT, " <!-- csmd -->", ""),)),
+    "an editor that takes every comment off": Case((*((PROJECT, f" <!-- m:{ident(number)} -->", "") for number in range(5, 15)), (PROJECT, " <!-- csmd -->", ""))),
     "other bullets and spaces": Case(tuple((PROJECT, line(number), f"*   the statement  {number} holds <!-- m:{ident(number)} -->\n") for number in range(5, 15))),
     "lines in another order": Case(((PROJECT, line(5), ""), (PROJECT, line(7), line(7) + line(5)))),
     "windows": Case(((PROJECT, "\n", "\r\n"),)),

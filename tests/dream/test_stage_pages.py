@@ -189,10 +189,10 @@ NOT_ON_A_PAGE: dict[str, dict[str, Any]] = {
 }
 
 
-@pytest.mark.parametrize("values", NOT_ON_A_PAGE.values(), ids=NOT_ON_A_PAGE.keys())
-def test_what_waits_for_a_person_stands_on_no_page(home: Home, values: dict[str, Any]) -> None:
+def test_what_waits_for_a_person_stands_on_no_page(home: Home) -> None:
     project = home.filled()
-    home.say("The heron cache may be rebuilt on every start", project=project, **values)
+    for name, values in NOT_ON_A_PAGE.items():
+        home.say(f"The heron cache is {name} and rebuilt on every start", project=project, **values)
     home.write()
     assert not any("heron" in whole for whole in home.files().values())
 
@@ -259,9 +259,8 @@ def test_a_theme_gets_a_page_and_is_put_aside_when_hardly_anything_is_left(home:
         for name in made for number in range(3)
     ]  # fmt: skip
     for ident in idents:
-        home.store.write(
-            lambda rows, seq=home.memory(ident).seq: topics.tag(rows, seq, "release builds", by=topics.PERSON)
-        )
+        seq = home.memory(ident).seq
+        home.store.write(lambda rows, seq=seq: topics.tag(rows, seq, "release builds", by=topics.PERSON))
     assert "topics/release-builds.md" in home.write()
     assert home.text("topics/release-builds.md").count("<!-- m:") == 6
     assert home.text("topics/release-builds.md").count("\n## [/p/") == 2
@@ -488,17 +487,21 @@ def test_who_deletes_the_restored_page_meant_it_and_is_asked_about_every_line(ho
     assert len(home.waiting()) == 4 and home.told()["restored"] == []
 
 
-@pytest.mark.parametrize("left", [None, "", "\n\n"], ids=["deleted", "empty", "blank"])
-def test_a_page_that_is_gone_was_truncated(home: Home, left: str | None) -> None:
+def test_a_page_that_is_gone_was_truncated(home: Home) -> None:
     home.filled()
     home.write()
     path, whole = page_of(home), home.text(page_of(home))
-    if left is None:
-        (home.directory / path).unlink()
-    else:
-        home.put(path, left)
-    home.read()
-    assert home.text(path.replace(".md", ".restored-2026-03-02.md")) == whole and home.waiting() == []
+    for number, left in enumerate((None, "", "\n\n")):
+        if left is None:
+            (home.directory / path).unlink()
+        else:
+            home.put(path, left)
+        home.read()
+        beside = home.told()["restored"][0]["whole"]
+        assert home.text(beside) == whole and home.waiting() == [], number
+        (home.directory / beside).replace(home.directory / path)
+        home.read()
+        assert home.told()["restored"] == [], number
 
 
 def test_a_directory_that_is_gone_is_made_anew(home: Home) -> None:
@@ -517,20 +520,20 @@ BAD = {
 }  # fmt: skip
 
 
-@pytest.mark.parametrize("raw", BAD.values(), ids=BAD.keys())
-def test_a_file_that_cannot_be_read_is_left_alone_and_told(home: Home, raw: bytes) -> None:
+def test_a_file_that_cannot_be_read_is_left_alone_and_told(home: Home) -> None:
     home.filled()
     home.write()
     path, whole = page_of(home), home.text(page_of(home))
     before = [one.id for one in home.store.read(page_rows.alive)]
-    (home.directory / path).write_bytes(raw)
-    assert home.read() == 0
-    assert [one["page"] for one in home.told()["unread"]] == [path]
-    assert home.write(now=LATER) == [] and (home.directory / path).read_bytes() == raw
-    assert [one.id for one in home.store.read(page_rows.alive)] == before and home.waiting() == []
-    home.put(path, whole)
-    home.read(now=LAST)
-    assert home.told()["unread"] == [] and home.write(now=LAST) == []
+    for name, raw in BAD.items():
+        (home.directory / path).write_bytes(raw)
+        assert home.read() == 0, name
+        assert [one["page"] for one in home.told()["unread"]] == [path], name
+        assert home.write(now=LATER) == [] and (home.directory / path).read_bytes() == raw, name
+        assert [one.id for one in home.store.read(page_rows.alive)] == before and home.waiting() == [], name
+        home.put(path, whole)
+        home.read(now=LAST)
+        assert home.told()["unread"] == [] and home.write(now=LAST) == [], name
 
 
 def test_windows_line_ends_tabs_and_a_missing_end_are_no_edit(home: Home) -> None:
