@@ -16,7 +16,8 @@ from csmd.dream import stage_edits, stage_unwriting
 if TYPE_CHECKING:
     from csmd.daemon.steward import Steward
 
-LOOK_S, SETTLED_S = 60.0, 20.0
+#: Settled is what has not changed for longer than the steward takes to sweep the transcripts of those at work.
+LOOK_S, SETTLED_S = 60.0, 40.0
 #: More pages than anybody reads; beyond it the next dream looks at all.
 MOST = 500
 
@@ -38,7 +39,7 @@ class Edited:
         stamp = capture.stamp(map(str, self._pages()))
         if stamp == self._read:
             return False
-        if stamp != self._seen:
+        if stamp != self._seen or self._steward.backlog or self._steward.somebody_waits():
             self._seen, self._next = stamp, now + SETTLED_S
             return False
         return self.read() > 0
@@ -49,7 +50,7 @@ class Edited:
         store, directory = self._steward.store, self._steward.config.paths.memory
         # What undoing a dream has left half done is no edit.
         stage_unwriting.finish(store, home=self._steward.config.paths.home, now=now_iso())
-        done = stage_edits.step(store, directory, now=now_iso(), key=store.hash_key)
+        done = stage_edits.step(store, directory, now=now_iso(), key=store.hash_key, pauses=self._steward.pauses())
         self._read = stamp
         return done
 

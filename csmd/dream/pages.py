@@ -8,7 +8,9 @@ behind a wall stands on its own project's page only.
 from __future__ import annotations
 
 import hashlib
+import heapq
 import re
+from collections import Counter
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 
@@ -27,6 +29,8 @@ USER = "user.md"
 PROJECTS, TOPICS = "projects/", "topics/"
 #: A page is read by people: so many lines of memories, the surest, and of them so many under one heading.
 PAGE_LINES, SECTION_LINES = 100, 16
+#: So many of a page's memories are looked at for that, the surest.
+CONSIDERED = 400
 #: An assistant's word on a page: as sure as what no person is asked about.
 LEAST_SURE = review.LOW
 NAME_CHARACTERS, SHOWN_CHARACTERS = 40, 160
@@ -99,14 +103,13 @@ def short(named: str) -> str:
     return hashlib.sha256(named.encode("utf-8", "replace")).hexdigest()[:6]
 
 
-def stands(memory: Memory) -> bool:
-    """Whether a memory has a place on a page: what csmd would tell, that says something, and lasts longer than its session."""
+def may_stand(memory: Memory) -> bool:
+    """Whether a memory has a place on a page, if it says something: what csmd would tell, that lasts longer than its session."""
     if not injectable(memory) or memory.tier in ("archive", "session"):
         return False
     if memory.type == "episodic" and memory.authority != "user" and not memory.pinned:
         return False  # what an assistant did that day: the day's file tells it
-    sure = memory.authority == "user" or memory.pinned or memory.confidence >= LEAST_SURE
-    return sure and bool(indicative.stated(memory))
+    return memory.authority == "user" or memory.pinned or memory.confidence >= LEAST_SURE
 
 
 def line(memory: Memory, shows: Sequence[str] = ()) -> Item:
@@ -125,12 +128,14 @@ def _twins(one: Memory, other: Memory) -> bool:
     return text.alike(text.gist(one.text), text.gist(other.text), share=TWIN_OVERLAP)
 
 
-def strength(memory: Memory) -> tuple[object, ...]:
-    """By what the lines of a page are chosen when there are too many: pinned, what a colleague can follow, the user's, the surest."""
-    said = indicative.stated(memory)
-    alone = not leaning(said, "user" if memory.authority == "user" else "assistant")
-    ranks = memory.authority == "user", memory.confidence, memory.times, memory.confirmed_at, memory.id
-    return memory.pinned, alone, *ranks
+def sureness(memory: Memory) -> tuple[object, ...]:
+    """By what the memories of a page are looked at when there are very many: pinned, the user's, the surest, the latest."""
+    return memory.pinned, memory.authority == "user", memory.confidence, memory.times, memory.confirmed_at, memory.id
+
+
+def _alone(memory: Memory) -> bool:
+    """Whether a colleague can follow what a memory says, who was not there."""
+    return not leaning(indicative.stated(memory), "user" if memory.authority == "user" else "assistant")
 
 
 def sections(
@@ -141,18 +146,19 @@ def sections(
 ) -> tuple[Section, ...]:
     """The surest of these memories under their headings, in each what is pinned first, then the newest."""
     chosen: dict[str, list[Memory]] = {}
-    total: dict[str, int] = {}
+    total = Counter(kind_of(memory) for memory in memories)
+    looked_at = heapq.nlargest(CONSIDERED, memories, key=sureness)
+    said = [memory for memory in looked_at if indicative.stated(memory)]
+    total.subtract(kind_of(memory) for memory in looked_at if not indicative.stated(memory))
     room = PAGE_LINES
-    for memory in sorted(memories, key=strength, reverse=True):
-        heading = kind_of(memory)
-        total[heading] = total.get(heading, 0) + 1
-        beside = chosen.setdefault(heading, [])
+    for memory in sorted(said, key=lambda one: (not one.pinned, not _alone(one))):  # else as sure as they are
+        beside = chosen.setdefault(kind_of(memory), [])
         if room and len(beside) < SECTION_LINES and not any(_twins(memory, one) for one in beside):
             beside.append(memory)
             room -= 1
     made = []
     for heading in order:
-        if heading in total:
+        if total[heading]:
             shown = sorted(
                 chosen.get(heading, ()), key=lambda one: (one.pinned, one.confirmed_at, one.id), reverse=True
             )

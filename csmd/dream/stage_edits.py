@@ -20,6 +20,7 @@ from csmd.dream.edits import Edits
 from csmd.dream.lines import Read
 from csmd.dream.pages import Place
 from csmd.dream.stage_taking import Seen, Taking
+from csmd.pauses import Pauses
 from csmd.store import files, page_rows, tombstones
 from csmd.store.core import Store
 from csmd.store.page_rows import PageRow
@@ -29,6 +30,7 @@ from csmd.store.sqlite import Rows
 #: Where pages lie, and more files than anybody has there.
 PLACES = ("", "projects", "topics")
 MOST_NAMES = 2000
+NEVER_AWAY = Pauses()
 
 
 @dataclass(slots=True)
@@ -43,10 +45,10 @@ class _Page:
     base: Read = field(default_factory=Read)
 
 
-def step(store: Store, directory: Path, *, now: str, key: bytes) -> int:
+def step(store: Store, directory: Path, *, now: str, key: bytes, pauses: Pauses = NEVER_AWAY) -> int:
     """Reads what is other in the pages than csmd knows; how many edits were taken in, 0 for none.
 
-    Each page is one transaction. OSError where the disk does not take a page that is to be kept beside.
+    Where csmd looked away since it knew a page (`pauses`) nobody can say who edited it. Each page is one transaction. OSError where the disk does not take a page that is to be kept beside.
     """
     known = store.read(page_rows.pages)
     where = {place.path: place for place in store.read(stage_pages.places).values()}
@@ -64,7 +66,8 @@ def step(store: Store, directory: Path, *, now: str, key: bytes) -> int:
     )
     total = 0
     for path in other:
-        total += _take_in(store, directory, found, path, done[path], where, now=now, key=key)
+        unheard = bool(found[path].row.at) and pauses.touches(found[path].row.at, now)
+        total += _take_in(store, directory, found, path, done[path], where, now=now, key=key, unheard=unheard)
     return total
 
 
@@ -116,6 +119,9 @@ def _look(directory: Path, path: str, row: PageRow, purged: Marks) -> _Page:
     page = _Page(row=row, base=lines.read(row.text))
     raw = stage_pages.content(directory / path)
     page.is_there = raw is not None
+    if (directory / path).is_symlink():
+        page.is_there, page.problem = True, "it is a link to another file"
+        return page
     if raw is not None:
         page.text, page.problem = stage_pages.said_in(raw, purged)
         if row.is_known(page.text) and not page.problem:
@@ -150,7 +156,7 @@ def _is_other(page: _Page, directory: Path) -> bool:
 
 def _take_in(
     store: Store, directory: Path, found: Mapping[str, _Page], path: str, done: Edits, where: Mapping[str, Place],
-    *, now: str, key: bytes,
+    *, now: str, key: bytes, unheard: bool,
 ) -> int:  # fmt: skip
     page = found[path]
     row = page.row
@@ -170,7 +176,10 @@ def _take_in(
     def write(rows: Rows) -> int:
         others = {one: other.new for one, other in found.items() if one != path}
         seen = Seen(row=row, text=page.text, is_there=page.is_there, new=page.new, base=page.base)
-        return Taking(rows, seen, directory=str(directory), where=where, others=others, now=now, key=key).take(done)
+        taking = Taking(
+            rows, seen, directory=str(directory), where=where, others=others, now=now, key=key, unheard=unheard
+        )
+        return taking.take(done)
 
     return store.write(write)
 

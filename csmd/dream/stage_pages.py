@@ -50,6 +50,8 @@ def write(store: Store, directory: Path, *, dream_seq: int, now: str, facts: Seq
     purged = store.read(lambda rows: tombstones.marks(rows, store.hash_key))
     done: list[str] = []
     for one in wanted:
+        if (directory / one.path).is_symlink():
+            continue  # a link leads to somebody's own file
         raw = content(directory / one.path)
         row = known.get(one.path)
         if not _may_write(raw, row, purged):
@@ -214,7 +216,9 @@ def _pages(rows: Rows, known: Mapping[str, PageRow], facts: Sequence[Fact], key:
     where = places(rows)
     asked = {ident for ident, _ in page_rows.asked_about(rows)}
     told = [
-        one for one in page_rows.alive(rows) if one.id not in asked and one.project_seq in where and pages.stands(one)
+        one
+        for one in page_rows.alive(rows)
+        if one.id not in asked and one.project_seq in where and pages.may_stand(one)
     ]
     tags = topics.of_memories(rows, [one.seq for one in told])
     shows = {

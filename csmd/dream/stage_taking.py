@@ -46,11 +46,12 @@ class Taking:
 
     def __init__(
         self, rows: Rows, page: Seen, *, directory: str, where: Mapping[str, Place], others: Mapping[str, Read],
-        now: str, key: bytes,
+        now: str, key: bytes, unheard: bool,
     ) -> None:  # fmt: skip
         self._rows, self._page, self._where, self._others, self._now, self._key = rows, page, where, others, now, key
         self._path = page.row.path
         self._call = _writer(rows, directory, page.row)
+        self._is_theirs = self._call is None and not unheard
         self._is_topic = self._path.startswith(pages.TOPICS)
 
     def take(self, done: Edits) -> int:
@@ -109,8 +110,8 @@ class Taking:
         memory = memories.by_id(self._rows, line.id) if line.id else None
         if memory is not None and memory.superseded_by:
             memory = None
-        if self._call is not None:
-            self._propose(line, memory, self._call)
+        if not self._is_theirs:
+            self._propose(line, memory)
             return line.id
         said = self._statement(line)
         # As what is typed in a terminal: a person says it on purpose. What was purged stays out.
@@ -143,8 +144,10 @@ class Taking:
                 topics.tag(self._rows, memory.seq, name, by=topics.PERSON)
         return made
 
-    def _propose(self, line: Line, memory: Memory | None, call: Call) -> None:
-        """Puts an assistant's wording before a person."""
+    def _propose(self, line: Line, memory: Memory | None) -> None:
+        """Puts a wording that may be an assistant's before a person."""
+        call = self._call
+        why = "a tool wrote there" if call else "csmd was paused meanwhile"
         place, (gate, category) = self._place(line), self._kind(line)
         if memory is not None:
             gate, category = memory.gate, memory.category
@@ -156,10 +159,10 @@ class Taking:
             Candidate(
                 id=candidates.identity("belief", project, print_, self._now), kind="belief", source=candidates.PAGE,
                 project_seq=project, fingerprint=print_, text=line.text, gate=gate, category=category,
-                reason=f"an assistant may have {did} this line in {self._path}: a tool wrote there",
+                reason=f"an assistant may have {did} this line in {self._path}: {why}",
                 confidence=PROPOSED_SURE, created_at=self._now, updated_at=self._now, status="needs_review",
                 memory_ids=(memory.id,) if memory is not None else (),
-                evidence=(Evidence(uuid=call.uuid, session_id=call.session_id, at=call.at),),
+                evidence=(Evidence(uuid=call.uuid, session_id=call.session_id, at=call.at),) if call else (),
             ),
         )  # fmt: skip
 
@@ -170,7 +173,7 @@ class Taking:
             return
         elsewhere = any(item.id == ident for read in self._others.values() for _, item in read.lines())
         if self._is_topic and elsewhere:
-            by = topics.ASSISTANT if self._call else topics.PERSON
+            by = topics.PERSON if self._is_theirs else topics.ASSISTANT
             mine = set(self._topics())
             for tag in topics.of_memories(self._rows, [memory.seq]).get(memory.seq, ()):
                 if tag.name in mine:

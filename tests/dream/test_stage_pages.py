@@ -13,6 +13,7 @@ from csmd.believe import stage, stage_review
 from csmd.dream import lines, stage_edits, stage_pages
 from csmd.dream.actions import Fact
 from csmd.model import Memory, Project, Provenance, Statement, Turn
+from csmd.pauses import Pauses
 from csmd.store import answers, candidates, dreams, journal, memories, page_rows, projects, topics, workspaces
 from csmd.store.core import Store
 from csmd.store.sqlite import Rows
@@ -439,6 +440,16 @@ def test_what_a_tool_may_have_written_waits_for_a_person(home: Home, call: tuple
     assert "Redis" not in home.text(path) and "Nobody" not in home.text(path) and old.text in home.text(path)
 
 
+def test_what_was_done_while_csmd_looked_away_waits_for_a_person(home: Home) -> None:
+    home.filled()
+    home.write()
+    home.change(page_of(home), "We use Postgres", "We use Redis")
+    pause = Pauses((("2026-03-01T11:00:00.000Z", "2026-03-01T12:00:00.000Z"),))
+    stage_edits.step(home.store, home.directory, now=LATER, key=home.store.hash_key, pauses=pause)
+    assert [one[:2] for one in home.waiting()] == [("belief", "page")]
+    assert home.saying("Postgres").superseded_by == ""
+
+
 def test_a_call_that_only_looked_or_came_before_csmd_wrote_makes_nobody_else_the_writer(home: Home) -> None:
     home.filled()
     home.call("Write", f'{{"file_path":"{home.directory}/user.md"}}', at="2026-02-01T10:00:00.000Z")
@@ -542,6 +553,21 @@ def test_windows_line_ends_tabs_and_a_missing_end_are_no_edit(home: Home) -> Non
     path = page_of(home)
     home.put(path, "\ufeff" + home.text(path).rstrip("\n").replace("- ", "-\t").replace("\n", "\r\n"))
     assert home.read() == 0 and home.waiting() == []
+
+
+def test_a_page_that_is_a_link_is_somebody_elses_file(home: Home) -> None:
+    home.filled()
+    home.write()
+    path, other = page_of(home), home.directory.with_name("dotfiles.md")
+    (home.directory / path).rename(other)
+    (home.directory / path).symlink_to(other)
+    whole = other.read_text()
+    home.read()
+    assert home.told()["unread"] == [{"page": path, "why": "it is a link to another file"}]
+    home.say("The archive of the gull service is pruned every week", project=1)
+    assert (
+        home.write(now=LATER) == ["MEMORY.md"] and (home.directory / path).is_symlink() and other.read_text() == whole
+    )
 
 
 def test_copies_are_told_and_not_read(home: Home) -> None:
