@@ -13,6 +13,7 @@ import re
 from collections import Counter
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
+from functools import lru_cache
 
 from csmd import text
 from csmd.believe import review
@@ -29,8 +30,8 @@ USER = "user.md"
 PROJECTS, TOPICS = "projects/", "topics/"
 #: A page is read by people: so many lines of memories, the surest, and of them so many under one heading.
 PAGE_LINES, SECTION_LINES = 100, 16
-#: So many of a page's memories are looked at for that, the surest.
-CONSIDERED = 400
+#: So many lines has a theme's page; and so many times as many memories, the surest, are looked at for a page.
+THEME_LINES, CONSIDERED = 40, 2.5
 #: An assistant's word on a page: as sure as what no person is asked about.
 LEAST_SURE = review.LOW
 NAME_CHARACTERS, SHOWN_CHARACTERS = 40, 160
@@ -135,7 +136,12 @@ def sureness(memory: Memory) -> tuple[object, ...]:
 
 def _alone(memory: Memory) -> bool:
     """Whether a colleague can follow what a memory says, who was not there."""
-    return not leaning(indicative.stated(memory), "user" if memory.authority == "user" else "assistant")
+    return not _leans(indicative.stated(memory), memory.authority == "user")
+
+
+@lru_cache(maxsize=4096)
+def _leans(said: str, by_user: bool) -> bool:
+    return bool(leaning(said, "user" if by_user else "assistant"))
 
 
 def sections(
@@ -143,14 +149,14 @@ def sections(
     kind_of: Callable[[Memory], str],
     order: Sequence[str],
     shows: Mapping[int, Sequence[str]],
+    room: int = PAGE_LINES,
 ) -> tuple[Section, ...]:
     """The surest of these memories under their headings, in each what is pinned first, then the newest."""
     chosen: dict[str, list[Memory]] = {}
     total = Counter(kind_of(memory) for memory in memories)
-    looked_at = heapq.nlargest(CONSIDERED, memories, key=sureness)
+    looked_at = heapq.nlargest(round(CONSIDERED * room), memories, key=sureness)
     said = [memory for memory in looked_at if indicative.stated(memory)]
     total.subtract(kind_of(memory) for memory in looked_at if not indicative.stated(memory))
-    room = PAGE_LINES
     for memory in sorted(said, key=lambda one: (not one.pinned, not _alone(one))):  # else as sure as they are
         beside = chosen.setdefault(kind_of(memory), [])
         if room and len(beside) < SECTION_LINES and not any(_twins(memory, one) for one in beside):
@@ -220,7 +226,7 @@ def topic(theme: Theme, path: str, memories: Sequence[Memory], places: Mapping[i
     """What is known of a theme, project by project."""
     named = {seq: link(place) for seq, place in places.items()}
     order = [named[seq] for seq in sorted(places, key=lambda seq: (places[seq].name, places[seq].key))]
-    found = sections(memories, lambda one: named[one.project_seq], order, {})
+    found = sections(memories, lambda one: named[one.project_seq], order, {}, THEME_LINES)
     also = f" (also {text.listed(theme.also)})" if theme.also else ""
     projects = text.amount(len({one.project_seq for one in memories}), "project")
     about = f"{theme.name}{also}: {text.amount(len(memories), 'note')} of {projects}"
