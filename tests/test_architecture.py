@@ -46,7 +46,7 @@ ONLY_IN = {
     "yaml": {"config", "store.files", "capture.matter", "cli.config_text"},
     "frontmatter": {"capture.matter"},
     "filelock": {"daemon.run"},
-    "psutil": {"daemon.run", "daemon.tools", "daemon.usage", "cli.service"},
+    "psutil": {"daemon.machine", "daemon.usage", "cli.service"},
     "click": {"cli"},
     "rich": {"cli"},
     "textual": {"cli.top_screen"},

@@ -78,9 +78,9 @@ def interrupted(rows: Rows, *, now: str) -> int:
 
 
 def last(rows: Rows, *, state: State = "done") -> Dream | None:
-    """The latest dream in a state: the gates go by the one that is done."""
+    """The latest dream in a state: the gates go by the one that is done. By its row: a clock may be set back."""
     found = rows.all(
-        f"select {_COLUMNS} from dreams k where k.state = :state order by k.begun_at desc, k.seq desc limit 1",  # noqa: S608
+        f"select {_COLUMNS} from dreams k where k.state = :state order by k.seq desc limit 1",  # noqa: S608
         state=state,
     )
     return _dream(found[0]) if found else None

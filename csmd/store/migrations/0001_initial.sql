@@ -200,6 +200,7 @@ create index memories_by_hash on memories (project_seq, text_hash);
 create index memories_superseded on memories (superseded_by) where superseded_by <> '';
 create index memories_by_scope on memories (project_seq, gate, confidence);
 create index memories_by_gate on memories (gate, tier);
+create index memories_by_tier on memories (project_seq, tier);
 
 create table provenance (
   memory_seq integer not null references memories (seq) on delete cascade,
