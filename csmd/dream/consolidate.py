@@ -1,42 +1,42 @@
 """The third phase: what says the same becomes one, what is told again is surer, what was overturned gives way; pure.
 
-Each function looks at what was gathered, in order, and yields no action that a later one could find undone: an action
-is planned on the snapshot that those before it leave. A person's word binds all of them: what is pinned stays, what was
-taken back or dropped is not tried again, and what the user said does not vanish behind an assistant's words.
+STEPS are the policy, in their order: what each looks at, and what it says is to be done. Each action is planned on the
+snapshot that those before it leave. A person's word binds all of them: what is pinned stays, what was taken back or
+dropped is not tried again, and what the user said does not vanish behind an assistant's words.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Sequence
+from collections import defaultdict
+from collections.abc import Iterator
 
 from csmd import text
 from csmd.believe import score, supersede, upkeep
 from csmd.dream import raised, wording
 from csmd.dream.actions import Action
-from csmd.dream.gather import Gathered
-from csmd.dream.snapshot import UNSAID, Snapshot, alive, applied, confirmed, confirming, order, sessions
+from csmd.dream.gather import Gathered, Step
+from csmd.dream.snapshot import UNSAID, Snapshot, alive, confirmed, confirming, order, sessions
 from csmd.model import AUTHORITY_RANK, Decay, Memory, Tier
 
-#: A memory looks at a snapshot and says what is to be done, or nothing.
-Step = Callable[[Snapshot, Gathered], Iterator[Callable[[Snapshot], Action | None]]]
 #: What outlasts what: a memory may only go into one that is put forward at least as long.
 _TIERS: dict[Tier, int] = {"archive": 0, "session": 1, "daily": 2, "durable": 3}
 _DECAYS: dict[Decay, int] = {"ephemeral": 0, "session": 1, "durable": 2, "permanent": 3}
-#: What a merge with the other way round would lose or what was decided about two memories, by the kinds of findings.
+#: The findings by which a person may have said that two memories are two.
 PAIRS = ("duplicate", "near_duplicate")
 
 
 # --- merge
 
 
-def merges(snapshot: Snapshot, gathered: Gathered) -> Iterator[Callable[[Snapshot], Action | None]]:
-    """Of two that say the same, or one of which says all of the other, one stays: the best evidenced wording."""
+def _pairs(snapshot: Snapshot, gathered: Gathered) -> Iterator[tuple[str, ...]]:
+    """Two memories whose words are alike."""
     del snapshot
-    for one, other in gathered.alike:
-        yield lambda now, one=one, other=other: _merge(now, one, other)  # type: ignore[misc]
+    yield from gathered.alike
 
 
-def _merge(snapshot: Snapshot, one_id: str, other_id: str) -> Action | None:
+def _merge(snapshot: Snapshot, gathered: Gathered, one_id: str, other_id: str) -> Action | None:
+    """Of two that say the same, or one of which says all of the other, the best evidenced wording stays."""
+    del gathered
     one, other = snapshot.memories.get(one_id), snapshot.memories.get(other_id)
     if one is None or other is None or not (alive(one) and alive(other)):
         return None
@@ -93,15 +93,17 @@ def _dropped(snapshot: Snapshot, kind: str, one: Memory, other: Memory) -> bool:
 # --- strengthen
 
 
-def strengthenings(snapshot: Snapshot, gathered: Gathered) -> Iterator[Callable[[Snapshot], Action | None]]:
-    """What another session says in full is surer for it, where the two have to stay two."""
+def _both_ways(snapshot: Snapshot, gathered: Gathered) -> Iterator[tuple[str, ...]]:
+    """A memory, and one whose words are alike."""
     del snapshot
     for one, other in gathered.alike:
-        for memory, teller in ((one, other), (other, one)):
-            yield lambda now, memory=memory, teller=teller: _strengthen(now, memory, teller)  # type: ignore[misc]
+        yield one, other
+        yield other, one
 
 
-def _strengthen(snapshot: Snapshot, ident: str, teller_id: str) -> Action | None:
+def _strengthen(snapshot: Snapshot, gathered: Gathered, ident: str, teller_id: str) -> Action | None:
+    """What another session says in full is surer for it, where the two have to stay two."""
+    del gathered
     memory, teller = snapshot.memories.get(ident), snapshot.memories.get(teller_id)
     if memory is None or teller is None or not (alive(memory) and alive(teller)):
         return None
@@ -127,40 +129,37 @@ def _strengthen(snapshot: Snapshot, ident: str, teller_id: str) -> Action | None
 # --- contradictions
 
 
-def supersessions(snapshot: Snapshot, gathered: Gathered) -> Iterator[Callable[[Snapshot], Action | None]]:
-    """Of two that contradict each other the older gives way; of several that overturn one, to the newest."""
-    renames = supersede.table(
-        [one.text for one in sorted(snapshot.memories.values(), key=lambda one: (snapshot.stated_at(one), order(one)))]
-    )
-    beside: dict[str, list[str]] = {}
+def _beside(snapshot: Snapshot, gathered: Gathered) -> Iterator[tuple[str, ...]]:
+    """A memory, and all that may belong together with it."""
+    beside: dict[str, list[str]] = defaultdict(list)
     for one, other in (*gathered.alike, *gathered.near):
-        beside.setdefault(one, []).append(other)
-        beside.setdefault(other, []).append(one)
+        beside[one].append(other)
+        beside[other].append(one)
     for memory in snapshot.own:
         if memory.id in beside:
-            yield lambda now, ident=memory.id: _supersede(now, ident, beside[ident], renames)  # type: ignore[misc]
+            yield memory.id, *beside[memory.id]
 
 
-def _supersede(snapshot: Snapshot, ident: str, beside: Sequence[str], renames: dict[str, str]) -> Action | None:
+def _supersede(snapshot: Snapshot, gathered: Gathered, ident: str, *beside: str) -> Action | None:
+    """Of two that contradict each other the older gives way; of several that overturn one, to the newest."""
     old = snapshot.memories.get(ident)
     if old is None or not alive(old) or old.pinned or ident in snapshot.settled:
         return None
-    refused = snapshot.refused.get(ident, frozenset())
-    stated = snapshot.stated_at(old)
+    refused, stated = snapshot.refused.get(ident, frozenset()), snapshot.stated_at(old)
+    others = (snapshot.memories.get(other) for other in beside if other not in refused)
     newer = [
         one
-        for other in beside
-        if other not in refused and (one := snapshot.memories.get(other)) is not None
-        and alive(one) and snapshot.stated_at(one) > stated and _may_overturn(old, one)
-    ]  # fmt: skip
+        for one in others
+        if one is not None and alive(one) and snapshot.stated_at(one) > stated and _may_overturn(old, one)
+    ]
     for new in sorted(newer, key=lambda one: (snapshot.stated_at(one), order(one)), reverse=True):
-        found = supersede.amendment(old.text, new.text, renames)
+        found = supersede.amendment(old.text, new.text, gathered.renames)
         if found is not None:
             return Action(
                 kind="supersede", project_seq=snapshot.project_seq, memory=old, other=new,
                 reason=f"{new.id} says otherwise since {snapshot.stated_at(new)[:10]}: {', '.join(found.reasons)}",
                 evidence=(new.id, *(one.uuid for one in new.provenance[:1])),
-                confidence=round(max(score.ARCHIVE_BELOW / 2, old.confidence - found.lowers), 4),
+                confidence=round(max(supersede.LEAST_LEFT, old.confidence - found.lowers), 4),
             )  # fmt: skip
     return None
 
@@ -177,15 +176,15 @@ def _may_overturn(old: Memory, new: Memory) -> bool:
 # --- promote
 
 
-def promotions(snapshot: Snapshot, gathered: Gathered) -> Iterator[Callable[[Snapshot], Action | None]]:
+def _for_a_while(snapshot: Snapshot, gathered: Gathered) -> Iterator[tuple[str, ...]]:
+    """A memory of a short tier."""
+    del gathered
+    yield from ((memory.id,) for memory in snapshot.own if memory.tier in ("session", "daily"))
+
+
+def _promote(snapshot: Snapshot, gathered: Gathered, ident: str) -> Action | None:
     """What is sure and was told in two sessions is no longer for a day."""
     del gathered
-    for memory in snapshot.own:
-        if memory.tier in ("session", "daily"):
-            yield lambda now, ident=memory.id: _promote(now, ident)  # type: ignore[misc]
-
-
-def _promote(snapshot: Snapshot, ident: str) -> Action | None:
     memory = snapshot.memories.get(ident)
     if memory is None or not alive(memory) or memory.tier == "durable" or memory.origin in UNSAID:
         return None
@@ -204,16 +203,16 @@ def _promote(snapshot: Snapshot, ident: str) -> Action | None:
 # --- raise
 
 
-def raisings(snapshot: Snapshot, gathered: Gathered) -> Iterator[Callable[[Snapshot], Action | None]]:
+def _facts(snapshot: Snapshot, gathered: Gathered) -> Iterator[tuple[str, ...]]:
+    """A fact that no habit tells."""
+    del gathered
+    yield from ((fact.fingerprint,) for fact in snapshot.facts if fact.kind in raised.CATEGORY)
+
+
+def _raise(snapshot: Snapshot, gathered: Gathered, fingerprint: str) -> Action | None:
     """What recurs waits as a pattern, a convention or a gotcha, and is remembered where it passes the thresholds."""
     del gathered
-    for place, fact in enumerate(snapshot.facts):
-        if fact.kind in raised.CATEGORY:
-            yield lambda now, place=place: _raise(now, place)  # type: ignore[misc]
-
-
-def _raise(snapshot: Snapshot, place: int) -> Action | None:
-    fact = snapshot.facts[place]
+    fact = next(one for one in snapshot.facts if one.fingerprint == fingerprint)
     wanted, known = raised.candidate(fact), snapshot.raised.get(fact.fingerprint)
     if known is not None and (known.status == "dropped" or raised.says(known) == wanted):
         return None
@@ -223,4 +222,10 @@ def _raise(snapshot: Snapshot, place: int) -> Action | None:
     )  # fmt: skip
 
 
-PHASE: tuple[Step, ...] = (merges, strengthenings, supersessions, promotions, raisings)
+STEPS: tuple[Step, ...] = (
+    Step(_pairs, _merge),
+    Step(_both_ways, _strengthen),
+    Step(_beside, _supersede),
+    Step(_for_a_while, _promote),
+    Step(_facts, _raise),
+)

@@ -8,12 +8,13 @@ holds all around it.
 from __future__ import annotations
 
 from collections import defaultdict
-from collections.abc import Iterator
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass
 from itertools import combinations
 
 from csmd import text
-from csmd.believe import alike
+from csmd.believe import alike, supersede
+from csmd.dream.actions import Action
 from csmd.dream.snapshot import Snapshot, alive, order
 from csmd.model import Memory
 
@@ -40,6 +41,16 @@ class Gathered:
     groups: tuple[Group, ...]
     alike: tuple[tuple[str, str], ...]
     near: tuple[tuple[str, str], ...]
+    renames: Mapping[str, str]
+    """Names that changed -> those they have now, as the memories say."""
+
+
+@dataclass(frozen=True, slots=True)
+class Step:
+    """What a phase looks at, as ids, and what it says of each: an action, or that nothing is to be done."""
+
+    over: Callable[[Snapshot, Gathered], Iterable[tuple[str, ...]]]
+    look: Callable[..., Action | None]
 
 
 def gather(snapshot: Snapshot) -> Gathered:
@@ -52,11 +63,15 @@ def gather(snapshot: Snapshot) -> Gathered:
     own = {memory.id for memory in every if memory.project_seq == snapshot.project_seq}
 
     def ordered(pairs: set[tuple[str, str]]) -> tuple[tuple[str, str], ...]:
-        sides = {(min(pair, key=place.__getitem__), max(pair, key=place.__getitem__)) for pair in pairs if set(pair) & own}
+        sides = {
+            (min(pair, key=place.__getitem__), max(pair, key=place.__getitem__)) for pair in pairs if set(pair) & own
+        }
         return tuple(sorted(sides, key=lambda pair: (place[pair[0]], place[pair[1]])))
 
     close = {pair for pair in snapshot.near if set(pair) <= place.keys()} | set(_sharing(groups, snapshot))
-    return Gathered(groups=groups, alike=ordered(words), near=ordered(close - words))
+    said = sorted(snapshot.memories.values(), key=lambda one: (snapshot.stated_at(one), order(one)))
+    renames = supersede.table([one.text for one in said])
+    return Gathered(groups=groups, alike=ordered(words), near=ordered(close - words), renames=renames)
 
 
 def _groups(snapshot: Snapshot, every: list[Memory]) -> Iterator[Group]:

@@ -12,7 +12,7 @@ from csmd.dream.gather import gather
 from csmd.dream.orient import tally
 from csmd.dream.snapshot import Snapshot, applied
 
-PHASES = (*consolidate.PHASE, *prune.PHASE)
+STEPS = (*consolidate.STEPS, *prune.STEPS)
 
 
 def plan(snapshot: Snapshot) -> tuple[DreamPlan, Snapshot]:
@@ -22,9 +22,9 @@ def plan(snapshot: Snapshot) -> tuple[DreamPlan, Snapshot]:
     gathered = gather(snapshot)
     while True:
         before = len(done)
-        for phase in PHASES:
-            for look in phase(snapshot, gathered):
-                action = look(snapshot)
+        for step in STEPS:
+            for subject in step.over(snapshot, gathered):
+                action = step.look(snapshot, gathered, *subject)
                 if action is not None:
                     snapshot = applied(snapshot, action)
                     done.append(action)

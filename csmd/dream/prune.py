@@ -10,7 +10,7 @@ from collections.abc import Callable, Iterator
 
 from csmd.believe import score
 from csmd.dream.actions import Action
-from csmd.dream.gather import Gathered
+from csmd.dream.gather import Gathered, Step
 from csmd.dream.snapshot import Snapshot
 from csmd.model import Memory
 
@@ -18,14 +18,15 @@ from csmd.model import Memory
 SUPERSEDED_DAYS = 30
 
 
-def archivings(snapshot: Snapshot, gathered: Gathered) -> Iterator[Callable[[Snapshot], Action | None]]:
-    """What has decayed, was superseded a while ago, or was for a day only."""
+def _own(snapshot: Snapshot, gathered: Gathered) -> Iterator[tuple[str, ...]]:
+    """A memory of the project."""
     del gathered
-    for memory in snapshot.own:
-        yield lambda now, ident=memory.id: _archive(now, ident)  # type: ignore[misc]
+    yield from ((memory.id,) for memory in snapshot.own)
 
 
-def _archive(snapshot: Snapshot, ident: str) -> Action | None:
+def _archive(snapshot: Snapshot, gathered: Gathered, ident: str) -> Action | None:
+    """What has decayed, was superseded a while ago, or was for a day only goes to the archive."""
+    del gathered
     memory = snapshot.memories.get(ident)
     if memory is None or memory.tier == "archive" or memory.pinned:
         return None
@@ -77,4 +78,4 @@ def _decayed(snapshot: Snapshot, memory: Memory) -> str:
 
 
 WHEN: tuple[Callable[[Snapshot, Memory], str], ...] = (_superseded, _for_a_day, _decayed)
-PHASE = (archivings,)
+STEPS = (Step(_own, _archive),)

@@ -19,7 +19,9 @@ SOURCE = "dream"
 #: Kind of fact -> what it becomes: pattern, convention or gotcha. What is not here only stands on its page.
 CATEGORY: Mapping[str, Category] = {"fix": "gotcha", "files": "pattern", "convention": "convention"}
 #: The counts of a sentence: "(3 times in 2 sessions)", "mended 3 times", ": in 4 of 5 sessions" and ": 9 of 10" at its end.
-_COUNTS = re.compile(r"\s*\(\d+ times? in \d+ sessions?\)|(?<=mended) \d+ times|[:,] (?:in )?\d+ of \d+(?: \w+)?(?=\.?$)")
+_COUNTS = re.compile(
+    r"\s*\(\d+ times? in \d+ sessions?\)|(?<=mended) \d+ times|[:,] (?:in )?\d+ of \d+(?: \w+)?(?=\.?$)"
+)
 
 
 def core(fact: Fact) -> str:

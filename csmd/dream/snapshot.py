@@ -133,9 +133,7 @@ def with_sources(memory: Memory, more: Iterable[Provenance]) -> Memory:
     """A memory with more turns that tell it, in the order in which they are read."""
     known = {one.uuid for one in memory.provenance}
     every = [*memory.provenance, *(one for one in more if one.uuid not in known)]
-    return replace(
-        memory, provenance=tuple(sorted(every, key=lambda one: (one.role != "states", one.at, one.uuid)))
-    )
+    return replace(memory, provenance=tuple(sorted(every, key=lambda one: (one.role != "states", one.at, one.uuid))))
 
 
 def taking_in(keeper: Memory, other: Memory, action: Action) -> Memory:
