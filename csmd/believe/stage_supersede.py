@@ -23,7 +23,6 @@ SOURCE = "supersede"
 NEAR = 20
 #: Statements of new names that are looked at in one scope.
 RENAMES = 50
-LEAST_LEFT = 0.05
 
 
 def lifted(rows: Rows, memory: Memory) -> Memory:
@@ -109,7 +108,7 @@ def by_hand(rows: Rows, old: Memory, new: Memory, *, by: str, now: str, reason: 
             reason = f"{reason}; until then {old.superseded_by} did"
         beliefs.lift(rows, change, at=now)
         old = memories.by_seqs(rows, [old.seq])[old.seq]
-    _lower(rows, old, new, lowers=supersede.MOST, sure=1.0, reason=reason, by=by, at=now)
+    lower(rows, old, new, lowers=supersede.MOST, sure=1.0, reason=reason, by=by, at=now)
     return memories.by_seqs(rows, [old.seq])[old.seq]
 
 
@@ -148,7 +147,7 @@ def _settle_one(rows: Rows, memory: Memory, near: Sequence[Memory], renames: Map
     if best is not None:
         (at, _), other, found = best
         reason = " ".join(found.reasons)
-        _lower(rows, memory, other, lowers=found.lowers, sure=found.confidence, reason=reason, by=RULE, at=at)
+        lower(rows, memory, other, lowers=found.lowers, sure=found.confidence, reason=reason, by=RULE, at=at)
 
 
 def _may(old: Memory, new: Memory) -> bool:
@@ -167,8 +166,9 @@ def _amendment(old: Memory, new: Memory, renames: Mapping[str, str]) -> supersed
     return None if new.authority == "external" else supersede.amendment(old.text, new.text, renames)
 
 
-def _lower(rows: Rows, old: Memory, new: Memory, *, lowers: float, sure: float, reason: str, by: str, at: str) -> None:
-    confidence = round(max(LEAST_LEFT, old.confidence - lowers), 4)
+def lower(rows: Rows, old: Memory, new: Memory, *, lowers: float, sure: float, reason: str, by: str, at: str) -> None:
+    """Has one memory supersede another, which is so much less sure for it."""
+    confidence = round(max(supersede.LEAST_LEFT, old.confidence - lowers), 4)
     limits = score.thresholds(
         confidence,
         decay=old.decay,
