@@ -22,7 +22,7 @@ import csmd
 from csmd import wire
 from csmd.capture.redact import choose_words
 from csmd.config import Config, boot_id, child_environment, started_by, take_notify_socket
-from csmd.daemon import easing, logs, purging
+from csmd.daemon import dreaming, easing, logs, purging
 from csmd.daemon.machine import start_token
 from csmd.daemon.notify import Notify, watching
 from csmd.daemon.now import now_iso
@@ -116,6 +116,7 @@ def _serve(config: Config, notify: Notify, patience_s: float) -> None:
 
         steward = Steward(store, config, embedder, model_name=model_name)
         purging.resume(steward)
+        dreaming.resume(steward)
         watch = Watch(steward.hint, steward.instructed.touch)
         steward.is_watched = lambda: not watch.trouble and watch.roots == sorted(steward.roots())
         path = socket_path(paths.home)

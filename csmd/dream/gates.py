@@ -19,7 +19,7 @@ from csmd.text import amount
 
 #: A machine with more runnable processes a core than this is at work, whoever is.
 MOST_LOAD = 0.7
-#: After a dream that failed, however it did, the next one waits so long.
+#: After a dream that failed, however it did, the next one waits so long; after one that was undone, as after a dream.
 AGAIN = timedelta(hours=1)
 #: A clock that was put right by so little was not set back.
 SKEW = timedelta(hours=1)
@@ -41,14 +41,15 @@ class Seen:
     """What the gates look at; times as they are stored, "" for never; None where the machine does not tell.
 
     `last_at` is when the last dream that was done began, `failed_at` when the latest of all ended if it failed,
-    `first_at` when the first session began. `sessions` began since `counted_from`. `calm_s` are the seconds on the
-    monotonic clock since anything was heard of a session, or the daemon began. `crowded` says which tiers are
-    beyond their size, `holder` who dreams already.
+    `undone_at` when the last that was undone was, `first_at` when the first session began. `sessions` have had a turn
+    since `counted_from`. `calm_s` are the seconds on the monotonic clock since anything was heard of a session, or the
+    daemon began. `crowded` says which tiers are beyond their size, `holder` who has the lock, in words.
     """
 
     now: datetime
     last_at: str = ""
     failed_at: str = ""
+    undone_at: str = ""
     first_at: str = ""
     sessions: int = 0
     last_turn: str = ""
@@ -136,10 +137,15 @@ def _crowded(seen: Seen, otherwise: str) -> tuple[bool, str]:
     return False, otherwise
 
 
-def _failure(chosen: Chosen, seen: Seen) -> tuple[bool, str]:
-    left = AGAIN - (seen.now - _when(seen.failed_at)) if seen.failed_at else timedelta(0)
-    if timedelta(0) < left <= AGAIN + SKEW:  # beyond that the clock was set back
-        return False, f"the last one failed, again in {span(left, up=True)}"
+def _again(chosen: Chosen, seen: Seen) -> tuple[bool, str]:
+    """What went wrong, or was not wanted, is not done again at once."""
+    for said, at, wait in (
+        ("the last one failed", seen.failed_at, AGAIN),
+        ("the last one was undone", seen.undone_at, timedelta(hours=chosen.every_h)),
+    ):
+        left = wait - (seen.now - _when(at)) if at else timedelta(0)
+        if timedelta(0) < left <= wait + SKEW:  # beyond that the clock was set back
+            return False, f"{said}, again in {span(left, up=True)}"
     return True, ""
 
 
@@ -157,15 +163,15 @@ def _quiet(chosen: Chosen, seen: Seen) -> tuple[bool, str]:
 
 
 def _lock(chosen: Chosen, seen: Seen) -> tuple[bool, str]:
-    return not seen.holder, f"{seen.holder} dreams already" if seen.holder else ""
+    return not seen.holder, seen.holder
 
 
 #: Cheapest first: what is known without looking, what the store tells, what the machine tells, what lies on the disk.
 GATES: Mapping[str, Callable[[Chosen, Seen], tuple[bool, str]]] = {
-    "switch": _switch, "time": _time, "sessions": _sessions, "failure": _failure, "quiet": _quiet, "lock": _lock,
+    "switch": _switch, "time": _time, "sessions": _sessions, "again": _again, "quiet": _quiet, "lock": _lock,
 }  # fmt: skip
 #: In the order in which people are told.
-TOLD = ("sessions", "time", "failure", "quiet", "lock")
+TOLD = ("sessions", "time", "again", "quiet", "lock")
 #: What even a person who forces a dream does not pass.
 UNPASSABLE = ("lock",)
 

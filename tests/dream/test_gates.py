@@ -44,7 +44,9 @@ def said(seen: Seen = OPEN, chosen: Chosen | None = None, **changed: Any) -> str
         ({"on_mains": False, "calm_s": 0.0}, "no, 0 of 15 min quiet, on battery"),
         ({"failed_at": ago(minutes=12)}, "no, the last one failed, again in 48 min"),
         ({"failed_at": ago(hours=2)}, "yes, 7 new sessions, 30 h since the last dream, quiet for 20 min"),
-        ({"holder": "other (process 7)"}, "no, other (process 7) dreams already"),
+        ({"undone_at": ago(hours=2)}, "no, the last one was undone, again in 22 h"),
+        ({"undone_at": ago(hours=25)}, "yes, 7 new sessions, 30 h since the last dream, quiet for 20 min"),
+        ({"holder": "other (process 7) dreams already"}, "no, other (process 7) dreams already"),
     ],
 )
 def test_each_gate_keeps_out_by_itself_and_says_why(changed: dict[str, Any], words: str) -> None:
@@ -53,10 +55,10 @@ def test_each_gate_keeps_out_by_itself_and_says_why(changed: dict[str, Any], wor
 
 def test_every_reason_is_kept_also_behind_the_first_that_says_no() -> None:
     verdict = gates.walk(
-        Chosen(on=False), replace(OPEN, last_at=ago(hours=1), sessions=0, calm_s=0, holder="h (process 1)")
+        Chosen(on=False), replace(OPEN, last_at=ago(hours=1), sessions=0, calm_s=0, holder="h (process 1) dreams already")
     )
     assert [(answer.gate, answer.is_open) for answer in verdict.answers] == [
-        ("switch", False), ("time", False), ("sessions", False), ("failure", True), ("quiet", False), ("lock", False),
+        ("switch", False), ("time", False), ("sessions", False), ("again", True), ("quiet", False), ("lock", False),
     ]  # fmt: skip
     assert verdict.words == "off (stages.dream)" and len(verdict.closed()) == 5
     assert verdict.closed(forced=True) == ("h (process 1) dreams already",), "a person passes all but the lock"
@@ -73,7 +75,7 @@ def test_a_crowded_tier_opens_time_and_sessions_but_neither_quiet_nor_lock() -> 
     full = {"crowded": ("2,104 durable memories in heron",), "last_at": ago(hours=1), "sessions": 1}
     assert said(**full) == "yes, 2,104 durable memories in heron, quiet for 20 min"
     assert said(**full, calm_s=0.0) == "no, 0 of 15 min quiet"
-    assert said(**full, holder="h (process 1)") == "no, h (process 1) dreams already"
+    assert said(**full, holder="h (process 1) dreams already") == "no, h (process 1) dreams already"
     nothing_new = said(**{**full, "sessions": 0})
     assert nothing_new == "no, 0 of 5 sessions, 23 h to go", "what a dream has left crowded does not keep it dreaming"
 
@@ -87,7 +89,7 @@ def test_a_clock_that_was_set_back_shuts_no_gate_for_good() -> None:
         "yes, 7 new sessions, the clock was set back since the last dream, quiet for 20 min"
     )
     assert gates.counted_from(NOW, future, 24) == ago(hours=24), "else no session would ever be new"
-    assert said(failed_at=future).startswith("yes")
+    assert said(failed_at=future).startswith("yes") and said(undone_at=future).startswith("yes")
     assert said(last_turn=future).startswith("yes"), "of a turn in the future the monotonic clock knows when it was"
     assert said(last_turn=future, calm_s=60.0) == "no, 1 of 15 min quiet"
 
