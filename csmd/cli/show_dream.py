@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping
 from itertools import groupby
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -149,7 +149,9 @@ def diff(value: dict[str, Any]) -> None:
     """What one dream changed: memories by project, then files."""
     out, one = show.console(), value["dream"]
     state = STATES.get(one["state"], one["state"])
-    about = ", ".join(filter(None, (show.when(one["begun_at"]), one["why"], many(one["sessions"], "new session"), state)))
+    about = ", ".join(
+        filter(None, (show.when(one["begun_at"]), one["why"], many(one["sessions"], "new session"), state))
+    )
     show.print_text(out, f"dream {one['id']}: {about}", style="bold")
     if one["error"]:
         show.print_text(out, one["error"], style="yellow")
@@ -216,7 +218,9 @@ def _unified(out: Console, said: str) -> None:
         style = {"+": "green", "-": "red", "@": "dim"}.get(line[:1], "")
         show.print_text(out, line, indent=4, most=LINES, style=style)
     if len(lines) > 2 + DIFF_LINES:
-        show.print_text(out, f"... and {len(lines) - 2 - DIFF_LINES:,} more lines (--json has them)", indent=4, style="dim")
+        show.print_text(
+            out, f"... and {len(lines) - 2 - DIFF_LINES:,} more lines (--json has them)", indent=4, style="dim"
+        )
 
 
 def _kept(out: Console, why: str) -> None:

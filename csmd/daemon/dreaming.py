@@ -1,4 +1,4 @@
-"""When the daemon dreams, and the dream as a job: a table of steps, one batch at a time, after all that is more urgent.
+"""When the daemon dreams, and the dream as a job: its steps (dream_steps.py), a batch at a time, after all that is urgent.
 
 The gates are asked once a minute while the steward is idle, the rows only when something was stored since. A dream
 that begins by itself rests while a session is at work and as long as each batch took; one that a person waits for does
@@ -11,19 +11,19 @@ import secrets
 import threading
 import time
 from collections import Counter
-from collections.abc import Callable, Generator, Iterator, Mapping
+from collections.abc import Generator, Iterator
 from contextlib import contextmanager
-from dataclasses import asdict, dataclass, replace
-from datetime import UTC, datetime, timedelta
+from dataclasses import asdict, replace
+from datetime import UTC, datetime
 from typing import TYPE_CHECKING, Any
 
 from csmd.capture.redact import redact
 from csmd.daemon import jobs, machine
 from csmd.daemon.dream_lock import DreamLock
+from csmd.daemon.dream_steps import STEPS, Night
 from csmd.daemon.jobs import Job
-from csmd.daemon.now import iso, now_iso
-from csmd.dream import gates, stage, stage_undo
-from csmd.dream.actions import Kind, Phase
+from csmd.daemon.now import now_iso
+from csmd.dream import gates, stage_undo
 from csmd.dream.gates import Chosen, Seen, Verdict
 from csmd.dream.holder import Holder
 from csmd.errors import CsmdError
@@ -40,56 +40,7 @@ LOOK_S = 60.0
 BEAT_S = 300.0
 #: A session of which anything was heard so lately is at work.
 AT_WORK_S = 20.0
-
-
-@dataclass(frozen=True, slots=True)
-class Night:
-    """What the steps of one dream share; `ending` says that the batch at hand is the last."""
-
-    steward: Steward
-    dream: Dream
-    ending: Callable[[], bool]
-
-
-Step = Callable[[Night], Iterator[None]]
-
-
-def facts(rows: Rows, *, now: str) -> stage.Facts:
-    """What is counted over journal and packets, by project."""
-    return {}
-
-
-def _consolidate(night: Night) -> Iterator[None]:
-    store, now = night.steward.store, now_iso()
-    counted = store.read(lambda rows: facts(rows, now=now))
-    yield
-    promoting = night.steward.config.settings.stages_promote
-    for _ in stage.batches(
-        store, night.dream, now=now, key=store.hash_key, facts=counted, stop=night.ending, promoting=promoting
-    ):
-        yield
-
-
-def _forget_old(night: Night) -> Iterator[None]:
-    days = night.steward.config.settings.dream_keep_days
-    before = iso(datetime.now(UTC) - timedelta(days=days))
-    night.steward.store.write(lambda rows: dreams.forget_old(rows, before=before))
-    yield
-
-
-#: What a dream does, in this order: a name that people are shown, and a generator that stops after each batch. What
-#: people edited is read back before anything is planned, and what is changed goes into the markdown before the last step.
-STEPS: Mapping[str, Step] = {
-    "consolidating": _consolidate,
-    "forgetting old dreams": _forget_old,
-}
-
-
-#: The phase of a dream in which an action is done.
-PHASES: Mapping[Kind, Phase] = {
-    "merge": "consolidate", "strengthen": "consolidate", "supersede": "consolidate", "promote": "consolidate",
-    "raise": "consolidate", "archive": "prune",
-}  # fmt: skip
+WHEN = "`csmd dream status` says who dreams"
 
 
 class Dreaming:
@@ -184,25 +135,40 @@ class Dreaming:
         """The dream itself, a batch at a time; CsmdError when another one dreams, or took the lock meanwhile."""
         began, store = time.monotonic(), self._steward.store
         if held := self._held(datetime.now(UTC)):
-            raise CsmdError(held, hint="`csmd dream status` tells when that has ended")
+            raise CsmdError(held, hint=WHEN)
         dream = store.write(lambda rows: self._begin(rows, str(job.order["why"])))
         job.result["id"] = dream.id
         with self._ending(dream):
             if other := self.lock.take(datetime.now(UTC)):
-                raise CsmdError(dreams_already(other), hint="`csmd dream status` tells when that has ended")
+                raise CsmdError(dreams_already(other), hint=WHEN)
             try:
                 night = Night(self._steward, dream, lambda: self._steward.stopping)
                 for name, step in STEPS.items():
                     job.progress.update(step=name)
                     for _ in step(night):
                         if not self.lock.is_mine():
-                            raise CsmdError("the dream lock was taken over", hint="who has it: `csmd dream status`")
+                            raise CsmdError("the dream lock was taken over", hint=WHEN)
                         yield
             finally:
                 self.lock.leave()
         done = store.read(lambda rows: dream_journal.counts(rows, dream.seq))
         job.result.update(state="done", done=done, changes=sum(done.values()))
         job.result.update(took_s=round(time.monotonic() - began, 3))
+
+    def undo(self, job: Job) -> None:
+        """Takes a dream back and every one since; nobody writes the markdown meanwhile."""
+        if other := self.lock.take(datetime.now(UTC)):
+            raise CsmdError(dreams_already(other), hint=WHEN)
+        job.progress.update(step="undoing")
+        store, home = self._steward.store, self._steward.config.paths.home
+        try:
+            found = stage_undo.undo(store, str(job.order["dream"]), home=home, now=now_iso(), key=store.hash_key)
+        finally:
+            self.lock.leave()
+        job.result.update(
+            dreams=[told(one) for one in found.dreams], items=list(found.items), files=list(found.files),
+            kept=[asdict(one) for one in found.kept],
+        )  # fmt: skip
 
     def _begin(self, rows: Rows, why: str) -> Dream:
         """Notes the dream; whatever is still noted as running was killed, for this daemon alone dreams in this store."""
@@ -215,9 +181,7 @@ class Dreaming:
         """Notes how a dream ended: it was done, cancelled as the daemon stops, or failed and why."""
 
         def end(state: dreams.State, error: str = "") -> None:
-            self._steward.store.write(
-                lambda rows: dreams.end(rows, dream.seq, state=state, error=error, now=now_iso())
-            )
+            self._steward.store.write(lambda rows: dreams.end(rows, dream.seq, state=state, error=error, now=now_iso()))
 
         try:
             yield
@@ -285,23 +249,6 @@ class Dreaming:
         except CsmdError as error:
             return error.what
         return "" if found is None or self.lock.is_mine() else dreams_already(found)
-
-
-def undo(steward: Steward, job: Job) -> None:
-    """Takes a dream back and every one since, as a job; nobody else writes the markdown meanwhile."""
-    lock, store = steward.dreaming.lock, steward.store
-    if other := lock.take(datetime.now(UTC)):
-        raise CsmdError(dreams_already(other), hint="`csmd dream status` tells when that has ended")
-    try:
-        job.progress.update(step="undoing")
-        home = steward.config.paths.home
-        found = stage_undo.undo(store, str(job.order["dream"]), home=home, now=now_iso(), key=store.hash_key)
-    finally:
-        lock.leave()
-    job.result.update(
-        dreams=[told(one) for one in found.dreams], items=list(found.items), files=list(found.files),
-        kept=[asdict(one) for one in found.kept],
-    )  # fmt: skip
 
 
 def dreams_already(holder: Holder) -> str:

@@ -110,7 +110,7 @@ def walk(chosen: Chosen, seen: Seen) -> Verdict:
 # --- the gates
 
 
-def _switch(chosen: Chosen, seen: Seen) -> tuple[bool, str]:
+def _switch(chosen: Chosen, _: Seen) -> tuple[bool, str]:
     return chosen.on, "" if chosen.on else "off (stages.dream)"
 
 
@@ -162,7 +162,7 @@ def _quiet(chosen: Chosen, seen: Seen) -> tuple[bool, str]:
     return not busy, ", ".join(busy) or f"quiet for {span(timedelta(seconds=quiet_s))}"
 
 
-def _lock(chosen: Chosen, seen: Seen) -> tuple[bool, str]:
+def _lock(_: Chosen, seen: Seen) -> tuple[bool, str]:
     return not seen.holder, seen.holder
 
 

@@ -20,7 +20,13 @@ def ago(**span: float) -> str:
 
 
 OPEN = Seen(
-    now=NOW, last_at=ago(hours=30), first_at=ago(days=90), sessions=7, last_turn=ago(minutes=20), calm_s=1300.0, load=0.1
+    now=NOW,
+    last_at=ago(hours=30),
+    first_at=ago(days=90),
+    sessions=7,
+    last_turn=ago(minutes=20),
+    calm_s=1300.0,
+    load=0.1,
 )
 
 
@@ -55,7 +61,8 @@ def test_each_gate_keeps_out_by_itself_and_says_why(changed: dict[str, Any], wor
 
 def test_every_reason_is_kept_also_behind_the_first_that_says_no() -> None:
     verdict = gates.walk(
-        Chosen(on=False), replace(OPEN, last_at=ago(hours=1), sessions=0, calm_s=0, holder="h (process 1) dreams already")
+        Chosen(on=False),
+        replace(OPEN, last_at=ago(hours=1), sessions=0, calm_s=0, holder="h (process 1) dreams already"),
     )
     assert [(answer.gate, answer.is_open) for answer in verdict.answers] == [
         ("switch", False), ("time", False), ("sessions", False), ("again", True), ("quiet", False), ("lock", False),

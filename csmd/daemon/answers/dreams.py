@@ -12,7 +12,7 @@ from collections.abc import Sequence
 from dataclasses import asdict
 from typing import TYPE_CHECKING, Any
 
-from csmd.daemon import dreaming
+from csmd.daemon import dream_steps, dreaming
 from csmd.daemon.jobs import Job
 from csmd.daemon.now import now_iso
 from csmd.daemon.tool import ASKING, PLACE, REQUIRED, Params, Tool, meant, places
@@ -36,7 +36,7 @@ def _plan(tools: Tools, rows: Rows, params: Params) -> dict[str, Any]:
     """The plan over all projects, what may be seen of it: planning changes nothing and is no dream."""
     seen, roots = places(rows, params), {seq: root for seq, root, *_ in counts.projects(rows)}
     now = now_iso()
-    plan = stage.planned(rows, now=now, facts=dreaming.facts(rows, now=now))
+    plan = stage.planned(rows, now=now, facts=dream_steps.facts(rows, now=now))
     actions = [one for one in plan.actions if seen is None or one.project_seq in seen]
     tallies = [one for one in plan.tallies if seen is None or one.project_seq in seen]
     return {
@@ -50,7 +50,7 @@ def _plan(tools: Tools, rows: Rows, params: Params) -> dict[str, Any]:
 
 def _action(one: Action, roots: dict[int, str]) -> dict[str, Any]:
     return {
-        "phase": dreaming.PHASES[one.kind],
+        "phase": dream_steps.PHASES[one.kind],
         "do": one.kind,
         "project": roots.get(one.project_seq, ""),
         "id": one.memory.id if one.memory else "",

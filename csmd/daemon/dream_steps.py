@@ -1,0 +1,74 @@
+"""What a dream does, in its order: a table of steps, each of them a generator that stops after every batch.
+
+Here each part of dreaming has its place; when, and who comes first, is dreaming.py's.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from datetime import UTC, datetime, timedelta
+from typing import TYPE_CHECKING
+
+from csmd.daemon.now import iso, now_iso
+from csmd.dream import stage
+from csmd.dream.actions import Fact, Kind, Phase
+from csmd.store import dreams, snapshot
+from csmd.store.dreams import Dream
+from csmd.store.sqlite import Rows
+
+if TYPE_CHECKING:
+    from csmd.daemon.steward import Steward
+
+
+@dataclass(frozen=True, slots=True)
+class Night:
+    """What the steps of one dream share; `ending` says that the batch at hand is the last."""
+
+    steward: Steward
+    dream: Dream
+    ending: Callable[[], bool]
+
+
+Step = Callable[[Night], Iterator[None]]
+
+
+#: Who counts facts in one project, for a plan to go by: (rows, the project's row key, now).
+COUNTING: tuple[Callable[[Rows, int, str], Sequence[Fact]], ...] = ()
+
+
+def facts(rows: Rows, *, now: str) -> stage.Facts:
+    """What is counted over journal and packets, by project."""
+    places = [place.seq for place in snapshot.places(rows)] if COUNTING else []
+    return {seq: [fact for count in COUNTING for fact in count(rows, seq, now)] for seq in places}
+
+
+def _consolidate(night: Night) -> Iterator[None]:
+    store, now = night.steward.store, now_iso()
+    counted = store.read(lambda rows: facts(rows, now=now))
+    yield
+    promoting = night.steward.config.settings.stages_promote
+    for _ in stage.batches(
+        store, night.dream, now=now, key=store.hash_key, facts=counted, stop=night.ending, promoting=promoting
+    ):
+        yield
+
+
+def _forget_old(night: Night) -> Iterator[None]:
+    days = night.steward.config.settings.dream_keep_days
+    before = iso(datetime.now(UTC) - timedelta(days=days))
+    night.steward.store.write(lambda rows: dreams.forget_old(rows, before=before))
+    yield
+
+
+#: What a dream does, in this order: a name that people are shown, and a generator that stops after each batch. What
+#: people edited is read back before anything is planned, and what is changed goes into the markdown before the last step.
+STEPS: Mapping[str, Step] = {
+    "consolidating": _consolidate,
+    "forgetting old dreams": _forget_old,
+}
+#: The phase of a dream in which an action is done.
+PHASES: Mapping[Kind, Phase] = {
+    "merge": "consolidate", "strengthen": "consolidate", "supersede": "consolidate", "promote": "consolidate",
+    "raise": "consolidate", "archive": "prune",
+}  # fmt: skip
