@@ -17,7 +17,9 @@ from csmd.model import AUTHORITY_RANK, Candidate, Evidence, Link, Memory
 from csmd.store import beliefs, candidates, memories, projects, search
 from csmd.store.sqlite import Rows
 
-RULE, PERSON, ASSISTANT = "rule", "person", "assistant"
+RULE, PERSON, ASSISTANT, DREAM = "rule", "person", "assistant", "dream"
+#: Whose supersession is looked at again when something is said anew.
+UNASKED = (RULE, DREAM)
 SOURCE = "supersede"
 #: How many memories that share words one is compared with.
 NEAR = 20
@@ -28,7 +30,7 @@ RENAMES = 50
 def lifted(rows: Rows, memory: Memory) -> Memory:
     """A memory as it is without what superseded it, so that a confirmation finds it unlowered."""
     change = beliefs.standing(rows, memory.id)
-    if change is None or change.by != RULE:
+    if change is None or change.by not in UNASKED:
         return memory
     beliefs.lift(rows, change, at=memory.confirmed_at)
     return memories.by_seqs(rows, [memory.seq])[memory.seq]
@@ -125,7 +127,7 @@ def undo(rows: Rows, old: Memory, *, by: str, now: str) -> Memory:
 def _settle_one(rows: Rows, memory: Memory, near: Sequence[Memory], renames: Mapping[str, str]) -> None:
     """Makes the newest memory of those `near` that amends this one its successor, or nothing."""
     change = beliefs.standing(rows, memory.id)
-    if (change is not None and change.by != RULE) or (memory.superseded_by and change is None):
+    if (change is not None and change.by not in UNASKED) or (memory.superseded_by and change is None):
         return
     refused = beliefs.refused(rows, memory.id)
     own = (beliefs.stated_at(rows, memory), memory.id)

@@ -110,6 +110,8 @@ def _strengthen(snapshot: Snapshot, gathered: Gathered, ident: str, teller_id: s
     here = snapshot.project_seq
     if memory.project_seq != here or teller.project_seq != here or memory.origin in UNSAID or memory.pinned:
         return None
+    if ("strengthen", ident) in snapshot.undone:
+        return None
     if (memory.gate == "correction") != (teller.gate == "correction"):
         return None
     if any(_dropped(snapshot, kind, memory, teller) for kind in PAIRS):
@@ -188,6 +190,8 @@ def _promote(snapshot: Snapshot, gathered: Gathered, ident: str) -> Action | Non
     memory = snapshot.memories.get(ident)
     if memory is None or not alive(memory) or memory.tier == "durable" or memory.origin in UNSAID:
         return None
+    if ("promote", ident) in snapshot.undone:
+        return None
     told = sessions(memory)
     tier = score.tier(decay=memory.decay, explicit=False, sessions=len(told), confidence=memory.confidence)
     if tier != "durable":
@@ -215,6 +219,8 @@ def _raise(snapshot: Snapshot, gathered: Gathered, fingerprint: str) -> Action |
     fact = next(one for one in snapshot.facts if one.fingerprint == fingerprint)
     wanted, known = raised.candidate(fact), snapshot.raised.get(fact.fingerprint)
     if known is not None and (known.status == "dropped" or raised.says(known) == wanted):
+        return None
+    if ("raise", fingerprint) in snapshot.undone:
         return None
     return Action(
         kind="raise", project_seq=snapshot.project_seq, fact=fact, confidence=wanted.confidence,

@@ -50,6 +50,8 @@ class Snapshot:
     refused: Mapping[str, frozenset[str]] = field(default_factory=dict)
     apart: frozenset[tuple[str, str]] = frozenset()
     brought_back: Mapping[str, str] = field(default_factory=dict)
+    undone: frozenset[tuple[str, str]] = frozenset()
+    """(kind of action, memory or fingerprint) of what a dream did and somebody has undone."""
     dropped: frozenset[Key] = frozenset()
     raised: Mapping[str, Candidate] = field(default_factory=dict)
     """What dreams made of facts, whatever became of it, by fingerprint."""
