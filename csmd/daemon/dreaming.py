@@ -123,13 +123,15 @@ class Dreaming:
             self._batches = self._job = None
         return True
 
-    def close(self) -> None:
-        """Ends the dream under way, which is cancelled by that."""
+    def close(self) -> bool:
+        """Ends the dream under way, which is cancelled by that; whether there was one."""
+        under_way = self._batches is not None
         if self._batches is not None:
             self._batches.close()
         if self._job is not None:
             self._job.state, self._job.error = "failed", "the daemon is stopping"
         self._batches = self._job = None
+        return under_way
 
     def dream(self, job: Job) -> Generator[None]:
         """The dream itself, a batch at a time; CsmdError when another one dreams, or took the lock meanwhile."""

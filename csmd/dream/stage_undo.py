@@ -75,12 +75,16 @@ def history(rows: Rows, *, limit: int = 20) -> list[Entry]:
     ]
 
 
-def diff(rows: Rows, ident: str) -> list[shown.Did]:
-    """What a dream did, in order; CsmdError where there is no such dream."""
+def diff(rows: Rows, ident: str, *, among: Sequence[int] | None = None) -> list[shown.Did]:
+    """What a dream did, in order, in these projects (None: in all) and in files; CsmdError where there is no such dream."""
     dream = dreams.by_id(rows, ident)
     if dream is None:
         raise CsmdError(f"there is no dream {ident!r}", hint="csmd dream history")
-    return [_did(change, _place(rows, change.project_seq)) for change in dream_journal.changes(rows, dream.seq)]
+    return [
+        _did(change, _place(rows, change.project_seq))
+        for change in dream_journal.changes(rows, dream.seq)
+        if among is None or change.files or change.project_seq in among
+    ]
 
 
 def _place(rows: Rows, project: int) -> str:

@@ -18,8 +18,9 @@ from csmd.daemon.now import now_iso
 from csmd.daemon.tool import ASKING, PLACE, REQUIRED, Params, Tool, meant, places
 from csmd.dream import stage, stage_undo
 from csmd.dream.actions import Action, Tally
+from csmd.dream.diff import Did
 from csmd.errors import BadInput, CsmdError
-from csmd.store import counts, dreams
+from csmd.store import counts, dream_journal, dreams
 from csmd.store.sqlite import Rows
 
 if TYPE_CHECKING:
@@ -87,13 +88,13 @@ def _run(tools: Tools, rows: Rows, params: Params) -> dict[str, Any]:
 def _diff(tools: Tools, rows: Rows, params: Params) -> dict[str, Any]:
     dream = _named(rows, params["id"])
     seen = places(rows, {**params, "project": ""})
-    found = stage_undo.diff(rows, dream.id, projects=seen)
+    found = stage_undo.diff(rows, dream.id, among=seen)
     shown = found if seen is None or params["by_person"] else [one for one in found if not one.files]
-    total = sum(stage_undo.did(rows, dream).values())
+    total = sum(dream_journal.counts(rows, dream.seq).values())
     return {"dream": dreaming.told(dream), "did": [_did(one) for one in shown], "hidden": total - len(shown)}
 
 
-def _did(one: stage_undo.Did) -> dict[str, Any]:
+def _did(one: Did) -> dict[str, Any]:
     return {**asdict(one), "evidence": list(one.evidence), "purged": one.purged}
 
 
@@ -110,7 +111,7 @@ def _undo(tools: Tools, rows: Rows, params: Params) -> dict[str, Any]:
     dream = _named(rows, params["id"])
     wanted = stage_undo.undoing(rows, dream.id)
     if params["dry_run"]:
-        return {"dry_run": True, "dreams": [{**dreaming.told(one), "did": stage_undo.did(rows, one)} for one in wanted]}
+        return {"dry_run": True, "dreams": [{**dreaming.told(one), "did": dream_journal.counts(rows, one.seq)} for one in wanted]}
     job = Job(id=secrets.token_hex(8), kind="undo", order={"dream": dream.id})
     return {"dry_run": False, "job": tools.steward.submit(job).id}
 
