@@ -15,7 +15,7 @@ from csmd.believe import score, supersede, upkeep
 from csmd.dream import raised, wording
 from csmd.dream.actions import Action
 from csmd.dream.gather import Gathered, Step
-from csmd.dream.snapshot import UNSAID, Snapshot, alive, confirmed, confirming, order, sessions
+from csmd.dream.snapshot import UNSAID, Snapshot, alive, confirmed, confirming, is_sure, order, sessions
 from csmd.model import AUTHORITY_RANK, Decay, Memory, Tier
 
 #: What outlasts what: a memory may only go into one that is put forward at least as long.
@@ -193,8 +193,7 @@ def _promote(snapshot: Snapshot, gathered: Gathered, ident: str) -> Action | Non
     if ("promote", ident) in snapshot.undone:
         return None
     told = sessions(memory)
-    tier = score.tier(decay=memory.decay, explicit=False, sessions=len(told), confidence=memory.confidence)
-    if tier != "durable":
+    if not is_sure(memory, memory.confidence):
         return None
     first = {one.session_id: one.uuid for one in reversed(memory.provenance) if one.role != "beside"}
     return Action(

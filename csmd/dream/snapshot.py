@@ -98,6 +98,11 @@ def sessions(memory: Memory) -> frozenset[str]:
     return frozenset(one.session_id for one in memory.provenance if one.role != "beside")
 
 
+def is_sure(memory: Memory, confidence: float) -> bool:
+    """Whether a memory is sure enough, and told in sessions enough, to stay for good."""
+    return confidence > score.DURABLE_ABOVE and len(sessions(memory)) >= score.DURABLE_SESSIONS
+
+
 # --- after an action
 
 
@@ -122,11 +127,10 @@ def confirmed(memory: Memory, more: Iterable[Provenance]) -> Memory:
     for _ in added:
         confidence = score.confirm(confidence, pinned=memory.pinned)
     stands = with_sources(memory, added)
-    tier = score.tier(decay=memory.decay, explicit=False, sessions=len(sessions(stands)), confidence=confidence)
     return replace(
         stands,
         confidence=confidence,
-        tier="durable" if added and tier == "durable" else memory.tier,
+        tier="durable" if added and is_sure(stands, confidence) else memory.tier,
         confirmed_at=max([memory.confirmed_at, *(one.at for one in added)]),
     )
 
