@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any
 
 from csmd import text as texts
 from csmd.cli import show
-from csmd.cli.lines import glued, many, tilde, wrapped
+from csmd.cli.lines import ago, glued, many, tilde, wrapped
 
 if TYPE_CHECKING:
     from rich.console import Console
@@ -28,33 +28,48 @@ KINDS: Mapping[str, tuple[str, str, str]] = {
 JOINED: Mapping[str, tuple[str, str]] = {"merge": ("into", "stays"), "supersede": ("by", "by")}
 STATES = {"done": "", "running": "under way", "failed": "failed", "cancelled": "broken off", "undoing": "being undone", "undone": "undone"}  # fmt: skip
 #: Changes of one project that are shown unless all are asked for; lines of a memory's text, of a file's diff.
-MOST, LINES, DIFF_LINES = 12, 2, 40
+MOST, LINES, DIFF_LINES = 12, 3, 40
 GATE = 10
 
 
 def status(value: dict[str, Any]) -> None:
-    """Whether a dream is due, each gate, and how the last one ended."""
+    """Whether a dream is due, each gate, and how the latest ended."""
     out = show.console()
-    running = value["running"]
-    said = f"under way: {running.get('step', 'about to begin')}" if running else value["verdict"]
-    show.print_text(out, f"dream: {said}", style="bold")
+    show.print_text(out, f"dream: {_now(value)}", style="bold")
     out.print()
     for row in value["gates"]:
-        state = "open" if row["open"] else "shut"
-        head = f"{row['gate']:<{GATE}}{state:<6}"
-        show.print_text(out, row["reason"] or "-", head=head, style="" if row["open"] else "yellow")
-    told = [("last", one) for one in [value["last"]] if one] + [("failed", one) for one in [value["failed"]] if one]
-    if told:
-        out.print()
-    for name, one in told:
-        show.print_text(out, f"{one['id']}, {show.when(one['begun_at'])}{_of_it(one)}", head=f"{name:<{GATE}}")
-    if not told:
-        out.print()
+        head = f"{row['gate']:<{GATE}}{'open' if row['open'] else 'shut':<6}"
+        show.print_text(out, row["reason"], head=head, style="" if row["open"] else "yellow")
+    out.print()
+    latest, last = value["latest"], value["last"]
+    if not latest:
         show.print_text(out, "no dream has run yet; `csmd dream plan` shows what one would do", style="dim")
+        return
+    for name, one in (("latest", latest), ("done", last)):
+        if one and (name == "latest" or one["id"] != latest["id"]):
+            head = f"{name:<{GATE}}{one['id']}  {show.when(one['begun_at'])}  "
+            show.print_text(out, _came_of(one), head=head, style="yellow" if one["state"] == "failed" else "")
 
 
-def _of_it(one: dict[str, Any]) -> str:
-    return f": {one['error']}" if one["error"] else f", {many(one['sessions'], 'new session')}"
+def of_status(value: dict[str, Any], now: str) -> Iterator[tuple[str, str, str]]:
+    """The lines of `csmd status`: (label, text, style)."""
+    latest = value["latest"]
+    since = f"; the last {glued(ago(value['last']['begun_at'], now))}" if value["last"] else ""
+    yield "dream", _now(value) + since, ""
+    if latest and latest["state"] == "failed":
+        yield "", f"the latest failed: {latest['error']}", "yellow"
+
+
+def _now(value: dict[str, Any]) -> str:
+    running = value["running"]
+    return f"under way: {running.get('step', 'about to begin')}" if running else str(value["verdict"])
+
+
+def _came_of(one: dict[str, Any]) -> str:
+    """What one did, its state where that is not `done`, and what went wrong."""
+    state = STATES.get(one["state"], one["state"])
+    parts = [_sum(one["did"]) if one["did"] else "" if state else "nothing to do", state]
+    return ", ".join(filter(None, parts)) + (f": {one['error']}" if one["error"] else "")
 
 
 # --- a plan
@@ -80,11 +95,11 @@ def plan(value: dict[str, Any], *, everything: bool = False) -> None:
     total = len(value["actions"])
     if total:
         more = f"; ... and {left:,} more (--all)" if left else ""
-        show.print_text(out, f"{many(total, 'change')}: {_sum(value['did'])}{more}")
+        show.print_text(out, f"{many(total, 'change')} would be made: {_sum(value['did'])}{more}")
     else:
         show.print_text(out, "there is nothing to do: every memory is as it should be")
     _hidden(out, value["hidden"])
-    show.print_text(out, f"nothing is done yet. A dream now: {value['verdict']}", style="dim")
+    show.print_text(out, f"nothing is done yet; a dream by itself: {value['verdict']}", style="dim")
 
 
 def _stands(row: dict[str, Any]) -> str:
@@ -98,10 +113,11 @@ def _stands(row: dict[str, Any]) -> str:
 
 def _planned(out: Console, row: dict[str, Any]) -> None:
     joined, stays = JOINED.get(row["do"], ("", ""))
-    about = " ".join(filter(None, (row["id"], joined if row["other"] else "", row["other"] if joined else "")))
-    tier = f" to {row['tier']}" if row["tier"] and row["do"] != "archive" else ""
-    sure = _sure(row["confidence_was"], row["confidence"])
-    show.print_text(out, f"{KINDS[row['do']][1]} {about}{tier}{sure}".replace("  ", " "), indent=4)
+    names = [KINDS[row["do"]][1], row["id"], *([joined, row["other"]] if joined and row["other"] else [])]
+    moves = row["tier"] and row["tier"] != row["tier_was"] and row["do"] != "archive"
+    tier = f", {row['tier_was']} -> {row['tier']}" if moves else ""
+    said = " ".join(filter(None, names)) + tier + _sure(row["confidence_was"], row["confidence"])
+    show.print_text(out, said, indent=4)
     show.print_text(out, texts.squeeze(row["text"]), indent=6, most=LINES)
     if row["other_text"] and stays:
         show.print_text(out, texts.squeeze(row["other_text"]), head=f"{stays}: ", indent=6, most=LINES)
@@ -137,12 +153,8 @@ def history(value: dict[str, Any]) -> None:
         show.print_text(out, "no dream has run yet; `csmd dream status` says when one is due")
         return
     for row in value["dreams"]:
-        state = STATES.get(row["state"], row["state"])
-        came = [state] if state else []
-        came += [row["error"]] if row["error"] else []
-        came += [_sum(row["did"])] if row["did"] else [] if state else ["nothing to do"]
         head = f"{row['id']}  {show.when(row['begun_at'])}  {many(row['sessions'], 'session'):>12}  "
-        show.print_text(out, "; ".join(came), head=head, style="yellow" if row["state"] == "failed" else "")
+        show.print_text(out, _came_of(row), head=head, style="yellow" if row["state"] == "failed" else "")
 
 
 def diff(value: dict[str, Any]) -> None:

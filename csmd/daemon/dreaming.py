@@ -87,9 +87,9 @@ class Dreaming:
         return self._walk(self._asked(rows, self._since(rows, now)), now, time.monotonic())
 
     def shown(self, rows: Rows) -> dict[str, Any]:
-        """What `csmd status` tells: the gates, the dream under way, the last that was done, the latest if it failed."""
-        verdict, job = self.verdict(rows), self._job
-        done, latest = dreams.last(rows), next(iter(dreams.history(rows, limit=1)), None)
+        """What `csmd status` tells: the gates, the dream under way, the last that was done, the latest that has ended."""
+        verdict, job, done = self.verdict(rows), self._job, dreams.last(rows)
+        latest = next((one for one in dreams.history(rows, limit=2) if one.state != "running"), None)
         return {
             "due": verdict.ok,
             "verdict": verdict.words,
@@ -97,8 +97,8 @@ class Dreaming:
                 {"gate": answer.gate, "open": answer.is_open, "reason": answer.reason} for answer in verdict.answers
             ],
             "running": {"id": job.result.get("id", ""), **job.progress} if job else None,
-            "last": told(done) if done else None,
-            "failed": told(latest) if latest and latest.state == "failed" else None,
+            "last": told(rows, done) if done else None,
+            "latest": told(rows, latest) if latest else None,
         }
 
     # --- on the steward's thread
@@ -168,7 +168,7 @@ class Dreaming:
         finally:
             self.lock.leave()
         job.result.update(
-            dreams=[told(one) for one in found.dreams], items=list(found.items), files=list(found.files),
+            dreams=store.read(lambda rows: [told(rows, one) for one in found.dreams]), items=list(found.items), files=list(found.files),
             kept=[asdict(one) for one in found.kept],
         )  # fmt: skip
 
@@ -258,11 +258,12 @@ def dreams_already(holder: Holder) -> str:
     return f"{holder.named} dreams already"
 
 
-def told(dream: Dream) -> dict[str, Any]:
-    """A dream for the rim."""
+def told(rows: Rows, dream: Dream) -> dict[str, Any]:
+    """A dream for the rim, with how many actions of each kind it did."""
     return {
         "id": dream.id, "why": dream.why, "state": dream.state, "begun_at": dream.begun_at, "ended_at": dream.ended_at,
         "undone_at": dream.undone_at, "sessions": dream.sessions, "error": dream.error,
+        "did": dream_journal.counts(rows, dream.seq),
     }  # fmt: skip
 
 

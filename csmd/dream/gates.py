@@ -85,7 +85,7 @@ class Verdict:
         said = {answer.gate: answer for answer in self.answers}
         if not said["switch"].is_open:
             return said["switch"].reason
-        told = [said[gate].reason for gate in TOLD if self.ok == said[gate].is_open and said[gate].reason]
+        told = [said[gate].reason for gate in (WHY if self.ok else WHY_NOT) if said[gate].is_open == self.ok]
         return ", ".join(["yes" if self.ok else "no", *dict.fromkeys(told)])
 
     def closed(self, *, forced: bool = False) -> tuple[str, ...]:
@@ -111,7 +111,7 @@ def walk(chosen: Chosen, seen: Seen) -> Verdict:
 
 
 def _switch(chosen: Chosen, _: Seen) -> tuple[bool, str]:
-    return chosen.on, "" if chosen.on else "off (stages.dream)"
+    return chosen.on, "on" if chosen.on else "off (stages.dream)"
 
 
 def _time(chosen: Chosen, seen: Seen) -> tuple[bool, str]:
@@ -146,7 +146,7 @@ def _again(chosen: Chosen, seen: Seen) -> tuple[bool, str]:
         left = wait - (seen.now - _when(at)) if at else timedelta(0)
         if timedelta(0) < left <= wait + SKEW:  # beyond that the clock was set back
             return False, f"{said}, again in {span(left, up=True)}"
-    return True, ""
+    return True, "nothing failed or was undone lately"
 
 
 def _quiet(chosen: Chosen, seen: Seen) -> tuple[bool, str]:
@@ -163,15 +163,16 @@ def _quiet(chosen: Chosen, seen: Seen) -> tuple[bool, str]:
 
 
 def _lock(_: Chosen, seen: Seen) -> tuple[bool, str]:
-    return not seen.holder, seen.holder
+    return not seen.holder, seen.holder or "nobody dreams"
 
 
 #: Cheapest first: what is known without looking, what the store tells, what the machine tells, what lies on the disk.
 GATES: Mapping[str, Callable[[Chosen, Seen], tuple[bool, str]]] = {
     "switch": _switch, "time": _time, "sessions": _sessions, "again": _again, "quiet": _quiet, "lock": _lock,
 }  # fmt: skip
-#: In the order in which people are told.
-TOLD = ("sessions", "time", "again", "quiet", "lock")
+#: What people are told, and in which order: of an open verdict, of one that is not.
+WHY = ("sessions", "time", "quiet")
+WHY_NOT = ("sessions", "time", "again", "quiet", "lock")
 #: What even a person who forces a dream does not pass.
 UNPASSABLE = ("lock",)
 

@@ -50,6 +50,8 @@ def _plan(tools: Tools, rows: Rows, params: Params) -> dict[str, Any]:
 
 
 def _action(one: Action, roots: dict[int, str]) -> dict[str, Any]:
+    # Whose sureness and tier an action tells: of a merge those of the memory that stays.
+    subject = one.other if one.kind == "merge" else one.memory
     return {
         "phase": dream_steps.PHASES[one.kind],
         "do": one.kind,
@@ -62,9 +64,9 @@ def _action(one: Action, roots: dict[int, str]) -> dict[str, Any]:
         "reason": one.reason,
         "evidence": list(one.evidence),
         "confidence": one.confidence,
-        "confidence_was": one.memory.confidence if one.memory else None,
+        "confidence_was": subject.confidence if subject else None,
         "tier": one.tier,
-        "tier_was": one.memory.tier if one.memory else "",
+        "tier_was": subject.tier if subject else "",
     }
 
 
@@ -91,7 +93,7 @@ def _diff(tools: Tools, rows: Rows, params: Params) -> dict[str, Any]:
     found = stage_undo.diff(rows, dream.id, among=seen)
     shown = found if seen is None or params["by_person"] else [one for one in found if not one.files]
     total = sum(dream_journal.counts(rows, dream.seq).values())
-    return {"dream": dreaming.told(dream), "did": [_did(one) for one in shown], "hidden": total - len(shown)}
+    return {"dream": dreaming.told(rows, dream), "did": [_did(one) for one in shown], "hidden": total - len(shown)}
 
 
 def _did(one: Did) -> dict[str, Any]:
@@ -100,18 +102,14 @@ def _did(one: Did) -> dict[str, Any]:
 
 def _history(tools: Tools, rows: Rows, params: Params) -> dict[str, Any]:
     limit = min(max(params["limit"], 1), MOST)
-    return {"dreams": [_entry(one) for one in stage_undo.history(rows, limit=limit)]}
-
-
-def _entry(one: stage_undo.Entry) -> dict[str, Any]:
-    return {**dreaming.told(one.dream), "did": dict(one.did)}
+    return {"dreams": [dreaming.told(rows, one) for one in dreams.history(rows, limit=limit)]}
 
 
 def _undo(tools: Tools, rows: Rows, params: Params) -> dict[str, Any]:
     dream = _named(rows, params["id"])
     wanted = stage_undo.undoing(rows, dream.id)
     if params["dry_run"]:
-        return {"dry_run": True, "dreams": [{**dreaming.told(one), "did": dream_journal.counts(rows, one.seq)} for one in wanted]}
+        return {"dry_run": True, "dreams": [dreaming.told(rows, one) for one in wanted]}
     job = Job(id=secrets.token_hex(8), kind="undo", order={"dream": dream.id})
     return {"dry_run": False, "job": tools.steward.submit(job).id}
 
