@@ -826,7 +826,7 @@ create table goals (
 create index goals_by_project on goals (project_seq, done_at);
 create index goals_by_session on goals (session_id);
 
--- Dreams, the latest last: what began one, and what became of it (running, done, failed, cancelled, undone).
+-- Dreams, the latest last: what began one, and what became of it (running, done, failed, cancelled, undoing, undone).
 create table dreams (
   seq integer primary key autoincrement,
   id text not null unique,
@@ -853,6 +853,7 @@ create table dream_changes (
 );
 create index dream_changes_by_dream on dream_changes (dream_seq);
 -- Every memory and candidate that an action touched, before and after, as in answer_befores; '' where it was not there.
+-- `kept`: why it is not what it was, though the dream was undone.
 create table dream_rows (
   seq integer primary key autoincrement,
   change_seq integer not null references dream_changes (seq) on delete cascade,
@@ -862,7 +863,8 @@ create table dream_rows (
   more text not null,
   text_after text not null,
   state_after text not null,
-  more_after text not null
+  more_after text not null,
+  kept text not null default ''
 );
 create index dream_rows_by_change on dream_rows (change_seq);
 create index dream_rows_by_item on dream_rows (item);
@@ -874,7 +876,8 @@ create table dream_files (
   before text not null,
   after text not null,
   was_there integer not null,
-  is_there integer not null
+  is_there integer not null,
+  kept text not null default ''
 );
 create index dream_files_by_change on dream_files (change_seq);
 create index dream_files_by_path on dream_files (path);
