@@ -129,11 +129,22 @@ def sureness(said: str) -> float | None:
     return float(found) if found.replace(".", "", 1).isdigit() else None
 
 
-def put_back(rows: Rows, memory_id: str, known: Sequence[Mapping[str, object]], *, at: str) -> None:
-    """Makes a memory's audit what it was, changes as `asdict` gives them; what was noted since is marked as undone."""
-    keys = ", ".join(str(int(str(one["seq"]))) for one in known) or "0"
+def put_back(
+    rows: Rows,
+    memory_id: str,
+    known: Sequence[Mapping[str, object]],
+    *,
+    at: str,
+    since: Sequence[Mapping[str, object]] | None = None,
+) -> None:
+    """Makes a memory's audit what it was, changes as `asdict` gives them; what was noted since is marked as undone.
+
+    That is all that is not `known`, or of `since` that.
+    """
+    keys = _keys(known)
+    among = "" if since is None else f"and seq in ({_keys(since)})"
     rows.run(
-        f"update belief_changes set undone_at = :at where memory_id = :id and undone_at = '' and seq not in ({keys})",  # noqa: S608
+        f"update belief_changes set undone_at = :at where memory_id = :id and undone_at = '' and seq not in ({keys}) {among}",  # noqa: S608
         at=at,
         id=memory_id,
     )
@@ -144,6 +155,10 @@ def put_back(rows: Rows, memory_id: str, known: Sequence[Mapping[str, object]], 
             "on conflict (seq) do update set undone_at = excluded.undone_at",
             **one,
         )
+
+
+def _keys(changes: Sequence[Mapping[str, object]]) -> str:
+    return ", ".join(str(int(str(one["seq"]))) for one in changes) or "0"
 
 
 def inherit(rows: Rows, gone: str, heir: str) -> None:
