@@ -23,7 +23,7 @@ def facts(rows: Rows, project: int, *, now: str) -> list[Fact]:
     del now
     found = narrator.told_of_packets(packets.latest(rows, projects=[project], limit=MOST_PACKETS), project)
     found += narrator.told_of_failures(_failed(rows, project), project)
-    done = counted.done(rows, project, ("file", "commit", "branch"), sessions=MOST_SESSIONS)
+    done = counted.done(rows, project, sessions=MOST_SESSIONS)
     changes = [
         Change(session_id=one.session_id, path=path, uuid=one.uuid)
         for one in done

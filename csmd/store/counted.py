@@ -6,7 +6,6 @@ the sessions' digests, which stay when the text of tool calls is dropped: a fact
 
 from __future__ import annotations
 
-from collections.abc import Iterable
 from typing import NamedTuple
 
 from csmd.store.sqlite import Rows
@@ -33,16 +32,15 @@ class Shown(NamedTuple):
     text: str
 
 
-def done(rows: Rows, project: int, kinds: Iterable[str], *, sessions: int) -> list[Done]:
-    """What the last digests of a project's latest sessions name, of these kinds; the latest session first."""
-    wanted = ", ".join(f"'{kind}'" for kind in sorted(kinds) if kind.isidentifier())
+def done(rows: Rows, project: int, *, sessions: int) -> list[Done]:
+    """What the last digests of a project's latest sessions name, files, commits and branches; the latest session first."""
     found = rows.all(
-        "select s.id, i.kind, i.text, i.uuid, s.cwd, p.root from (select seq, id, cwd, last_at, project_seq from sessions "  # noqa: S608
+        "select s.id, i.kind, i.text, i.uuid, s.cwd, p.root from (select seq, id, cwd, last_at, project_seq from sessions "
         "where project_seq = :project and parent = '' and host <> 'probe' order by last_at desc, seq desc limit :limit) s "
         "join projects p on p.seq = s.project_seq join digests d on d.session_seq = s.seq "
         "join digest_items i on i.digest_seq = d.seq "
         "where d.version = (select max(o.version) from digests o where o.session_seq = s.seq) "
-        f"and i.kind in ({wanted}) order by s.last_at desc, s.seq desc, i.seq",
+        "and i.kind in ('branch', 'commit', 'file') order by s.last_at desc, s.seq desc, i.seq",
         project=project,
         limit=sessions,
     )

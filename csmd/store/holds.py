@@ -131,6 +131,7 @@ STRUCTURE: dict[str, frozenset[str]] = {
     "dreams": frozenset({"id", "why", "state", "begun_at", "ended_at", "undone_at"}),
     "dream_changes": frozenset({"kind", "evidence", "at", "undone_at"}),
     "dream_rows": frozenset({"item", "state", "state_after"}),
+    "told_days": frozenset({"day"}),
     "pages": frozenset({"at"}),
     "errors": frozenset({"fingerprint"}),
     "error_seen": frozenset({"at"}),
