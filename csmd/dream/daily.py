@@ -24,8 +24,10 @@ PAUSE_MIN = 15.0
 #: A day's file moves to the archive after so many days; of what ended before that none is written.
 KEEP_DAYS = 30
 #: How many of each are told in a sentence's room, and how long an entry may be.
-TOLD = {"decision": 5, "correction": 5, "gotcha": 5, "file": 12, "commit": 5, "open": 5}
-ENTRY = 240
+TOLD = {"decision": 5, "correction": 5, "gotcha": 3, "file": 12, "commit": 5, "open": 5}
+HEADING, ENTRY = 100, 240
+#: Two that begin with so many characters the same say the same.
+SAME = 60
 
 _NAME = re.compile(r"\d{4}-\d\d-\d\d\.(?:md|yaml)")
 _PART_ID = re.compile(r"[A-Za-z0-9][A-Za-z0-9._-]{0,99}")
@@ -100,6 +102,17 @@ def at_work(times: Sequence[datetime]) -> int:
     return round(sum(gap for gap in gaps if 0 < gap <= PAUSE_MIN))
 
 
+def distinct(entries: Iterable[str], *, but: Iterable[str] = ()) -> tuple[str, ...]:
+    """What says something of its own: not what is said in `but`, nor what an earlier entry begins with."""
+    seen = {squeeze(entry)[:SAME].casefold() for entry in but}
+    found = []
+    for entry in entries:
+        if (begins := squeeze(entry)[:SAME].casefold()) not in seen:
+            seen.add(begins)
+            found.append(entry)
+    return tuple(found)
+
+
 # --- a session as text and as data
 
 
@@ -108,7 +121,7 @@ def markdown(one: Session) -> str:
     span = f"{one.began:%H:%M} to {one.ended:%H:%M}"
     if one.began.date() != one.ended.date():
         span = f"{one.began:%Y-%m-%d %H:%M} to {one.ended:%H:%M}"
-    rows = [f"## {' · '.join(part for part in (one.project, span, cut(squeeze(one.goal), ENTRY)) if part)}", ""]
+    rows = [f"## {' · '.join(part for part in (one.project, span, cut(squeeze(one.goal), HEADING)) if part)}", ""]
     counted = [amount(one.prompts, "prompt"), amount(one.calls, "tool call"), f"{_lasted(one.work_min)} at work"]
     rows.append(f"- Outcome: {one.outcome_said} ({', '.join(counted)}; session `{one.id[:8]}`)")
     rows += _listed("Decided", one.decisions, "decision")
@@ -120,7 +133,7 @@ def markdown(one: Session) -> str:
     rows += _listed("Open", one.open, "open")
     if one.agents:
         answered = sum(ended for *_, ended in one.agents)
-        rows.append(f"- {amount(len(one.agents), 'sub-agent')}, {answered} with an answer")
+        rows.append(f"- {amount(len(one.agents), 'sub-agent')}" + (f", {answered} with an answer" if answered else ""))
     return _plain("\n".join(rows)) + "\n"
 
 
@@ -155,7 +168,7 @@ def data(one: Session) -> dict[str, Any]:
         "decisions": list(one.decisions), "corrections": list(one.corrections), "gotchas": list(one.gotchas),
         "files": [{"path": path, "changes": times} for path, times in one.files],
         "commits": list(one.commits), "open": list(one.open),
-        "agents": [{"id": ident, "turns": turns, "outcome": "answered" if ended else "unanswered"}
+        "agents": [{"id": ident, "turns": turns, "outcome": "answered" if ended else "unknown"}
                    for ident, turns, ended in one.agents],
     }  # fmt: skip
     return {name: value for name, value in found.items() if value not in ("", [])}

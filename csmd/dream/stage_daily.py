@@ -15,7 +15,7 @@ from datetime import datetime, timedelta
 from pathlib import Path
 
 from csmd.distill.digest import SAID
-from csmd.dream import daily
+from csmd.dream import daily, narrator
 from csmd.dream.daily import DATA, MARKDOWN, Session
 from csmd.store import cursors, digests, dreams, memory_files, told_days
 from csmd.store.core import Store
@@ -111,7 +111,7 @@ def _tell(store: Store, directory: Path, *, now: datetime, here: Here) -> int:
             written.append((one, _day(last)))
         if not held:
             upto = one.digest_seq
-    for one, day in written:
+    for one, day in sorted(written, key=lambda pair: (pair[0].last_at, pair[0].session_seq)):
         _write(store, directory, one, day, here)
 
     def write(rows: Rows) -> None:
@@ -227,13 +227,17 @@ def _session(rows: Rows, one: Ending, here: Here) -> Session:
     def said(kind: str) -> tuple[str, ...]:
         return tuple(item.text for item in items.get(kind, ()))
 
+    gotchas = daily.distinct(
+        told_days.gotchas(rows, one.session_seq, limit=GOTCHAS), but=(*said("decision"), *said("correction"))
+    )
+    files = ((narrator.inside(item.text, cwd=one.cwd, root=one.root), item.amount) for item in items.get("file", ()))
     times = [here(at) for at in told_days.times(rows, one.session_seq)]
     return Session(
         id=one.id, project=one.project, began=here(one.started_at), ended=here(one.last_at), work_min=daily.at_work(times),
         goal=next(iter(said("goal")), ""), outcome=digest.outcome if digest else "",
         outcome_said=OUTCOMES.get(digest.outcome, "") if digest else "", prompts=digest.prompts if digest else 0,
         calls=digest.calls if digest else 0, tokens=digest.tokens if digest else 0, decisions=said("decision"),
-        corrections=said("correction"), gotchas=tuple(told_days.gotchas(rows, one.session_seq, limit=GOTCHAS)),
-        files=tuple((item.text, item.amount) for item in items.get("file", ())), commits=said("commit"), open=said("open"),
+        corrections=said("correction"), gotchas=gotchas,
+        files=tuple((path, amount) for path, amount in files if path), commits=said("commit"), open=said("open"),
         agents=tuple((agent.id, agent.turns, agent.answered) for agent in told_days.agents(rows, one.id)),
     )  # fmt: skip

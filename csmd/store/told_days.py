@@ -17,7 +17,7 @@ TAKEN_BACK = 0
 _CLOSED = "exists (select 1 from events e where e.session_id = s.id and e.name = 'session_end' and e.at >= s.last_at)"
 _SESSION = (
     "s.seq, s.id, p.name, p.workspace_seq, case when p.workspace_seq = 0 then '' else "
-    "(select w.name from projects w where w.seq = p.workspace_seq) end, s.started_at, s.last_at"
+    "(select w.name from projects w where w.seq = p.workspace_seq) end, s.started_at, s.last_at, s.cwd, p.root"
 )
 
 
@@ -35,6 +35,8 @@ class Ending(NamedTuple):
     wall: str
     started_at: str
     last_at: str
+    cwd: str
+    root: str
     closed: bool
     told: int
     day: str
@@ -87,7 +89,7 @@ def live(rows: Rows, *, since: str, limit: int) -> list[Ending]:
 
 
 def _ending(row: tuple[Any, ...]) -> Ending:
-    return Ending(**dict(zip(Ending._fields, row, strict=True)) | {"closed": bool(row[8])})
+    return Ending(**dict(zip(Ending._fields, row, strict=True)) | {"closed": bool(row[10])})
 
 
 def note(rows: Rows, session_seq: int, *, day: str, digest: int, workspace: int) -> None:
