@@ -13,8 +13,6 @@ from csmd.model import Evidence, Memory
 from csmd.store import beliefs, memories, upkeep, vector_tables
 from csmd.store.sqlite import Rows
 
-#: As `by` in the audit of what a dream did.
-BY = "dream"
 #: What the audit says of a memory that was told in further sessions, and of one that got a longer tier.
 STRENGTHENED, PROMOTED = "strengthened", "kept for good"
 #: Of a project's memories so many are looked at, those told last.
@@ -124,7 +122,7 @@ def decided(rows: Rows, place: Place) -> Decided:
     ):
         if change == beliefs.REFUSED:
             refused[ident].add(before)
-        elif change == beliefs.SUPERSEDED and undone_at and by == BY:
+        elif change == beliefs.SUPERSEDED and undone_at and by == beliefs.DREAM:
             refused[ident].add(beliefs.read_state(after).get("superseded_by", ""))
         elif change == beliefs.SUPERSEDED and not undone_at:
             since[ident] = at

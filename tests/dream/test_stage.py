@@ -11,8 +11,8 @@ import pytest
 from dreamt import FACTS, SAID, act, at, dream, remember, talk
 from talked import Talk
 
-from csmd.believe import stage_upkeep
-from csmd.dream import stage
+from csmd.believe import stage_supersede, stage_upkeep
+from csmd.dream import stage, stage_undo
 from csmd.dream.actions import Action, Fact
 from csmd.dream.plan import plan
 from csmd.dream.snapshot import Snapshot, applied
@@ -172,6 +172,36 @@ def test_what_somebody_took_back_is_not_done_again(store: Store) -> None:
     store.write(lambda rows: stage_upkeep.undo(rows, _of(rows, other), now=LATER, by_person=True))
     assert dream(store, now=LATER) == 0
     assert read(store, other).tier != "archive"
+
+
+def test_a_dream_that_was_undone_left_nothing_and_is_not_dreamt_again(store: Store, tmp_path: Path) -> None:
+    talk(store, 7)
+    act(store, [f"2026-02-{day:02}" for day in range(1, 29)])
+    doubled(store)
+    facts = counted(store)
+    before = look(store)
+    assert dream(store, now=NOW, facts=facts) > 3
+    kinds = {str(kind) for (kind,) in store.read(lambda rows: rows.all("select kind from dream_changes"))}
+    assert {"merge", "archive", "raise"} <= kinds
+    (ident,) = [one.id for one in store.read(lambda rows: dreams.history(rows, limit=5))]
+    undone = stage_undo.undo(store, ident, home=tmp_path, now=LATER, key=store.hash_key)
+    assert undone.kept == ()
+    assert {key: replace(one, version=0) for key, one in look(store).memories.items()} == {
+        key: replace(one, version=0) for key, one in before.memories.items()
+    }
+    assert dream(store, now=LATER, facts=facts) == 0
+
+
+def test_what_superseded_a_memory_and_goes_brings_it_back_out_of_the_archive(store: Store) -> None:
+    old = say(store, SAID[13], day=1, authority="assistant")
+    new = say(store, SAID[14], day=5, authority="assistant")
+    assert read(store, old).superseded_by == new
+    act(store, [f"2026-{month:02}-{day:02}" for month in (2, 3) for day in range(1, 29)])
+    assert dream(store, now=NOW) == 1
+    assert read(store, old).tier == "archive"
+    store.write(lambda rows: stage_supersede.undo(rows, _of(rows, old), by="person", now=LATER))
+    assert (read(store, old).tier, read(store, old).superseded_by) == ("durable", "")
+    assert dream(store, now=LATER) == 0
 
 
 def _of(rows: Rows, ident: str) -> Memory:
