@@ -210,9 +210,9 @@ def _promote(snapshot: Snapshot, gathered: Gathered, ident: str) -> Action | Non
 
 
 def _facts(snapshot: Snapshot, gathered: Gathered) -> Iterator[tuple[str, ...]]:
-    """A fact that no habit tells."""
+    """A fact that recurs and that no habit tells."""
     del gathered
-    yield from ((fact.fingerprint,) for fact in snapshot.facts if fact.kind in raised.CATEGORY)
+    yield from ((fact.fingerprint,) for fact in snapshot.facts if raised.recurs(fact))
 
 
 def _raise(snapshot: Snapshot, gathered: Gathered, fingerprint: str) -> Action | None:

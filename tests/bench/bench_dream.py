@@ -156,14 +156,21 @@ def dreamt(store: Store, did: Counter[str]) -> float:
     facts = store.read(
         lambda rows: {one.seq: stage_narrator.facts(rows, one.seq, now=now) for one in stored.places(rows)}
     )
-    dream = store.write(lambda rows: dreams.begin(rows, why="bench", sessions=0, now=now))
-    for _ in stage.batches(store, dream, now=now, key=store.hash_key, facts=facts, stop=lambda: False):
+    for _ in steps(store, now=now, facts=facts):
         pass
-    store.write(lambda rows: dreams.end(rows, dream.seq, state="done", now=now))
     took = time.process_time() - began
-    kinds = store.read(lambda rows: rows.all("select kind from dream_changes where dream_seq = :d", d=dream.seq))
+    kinds = store.read(
+        lambda rows: rows.all("select kind from dream_changes where dream_seq = (select max(seq) from dreams)")
+    )
     did.update(str(kind) for (kind,) in kinds)
     return took
+
+
+def steps(store: Store, *, now: str, facts: stage.Facts) -> Iterator[int]:
+    """A dream from begin to end, step by step."""
+    dream = store.write(lambda rows: dreams.begin(rows, why="bench", sessions=0, now=now))
+    yield from stage.batches(store, dream, now=now, key=store.hash_key, facts=facts, stop=lambda: False)
+    store.write(lambda rows: dreams.end(rows, dream.seq, state="done", now=now))
 
 
 def is_found(store: Store, tools: Tools, scorer: Any, label: dict[str, Any]) -> bool:
@@ -185,14 +192,8 @@ def at_size(number: int) -> None:
         for name in ("the first dream", "a dream over what it left"):
             began, cpu = time.perf_counter(), time.process_time()
             longest, last, did = 0.0, time.perf_counter(), 0
-            dream = store.write(
-                lambda rows: dreams.begin(rows, why="bench", sessions=0, now="2026-06-01T10:00:00.000Z")
-            )
-            for done in stage.batches(
-                store, dream, now="2026-06-01T10:00:00.000Z", key=store.hash_key, facts={}, stop=lambda: False
-            ):
+            for done in steps(store, now="2026-06-01T10:00:00.000Z", facts={}):
                 longest, last, did = max(longest, time.perf_counter() - last), time.perf_counter(), did + done
-            store.write(lambda rows: dreams.end(rows, dream.seq, state="done", now="2026-06-01T10:00:00.000Z"))
             print(
                 f"{name:26} {did:5} actions, {time.process_time() - cpu:6.2f} s of CPU, {time.perf_counter() - began:6.2f} s, "
                 f"longest step {longest:5.2f} s"

@@ -168,6 +168,7 @@ PRUNED = (
     (told("m1", CACHE, 1), 300, True),
     (told("m1", CACHE, 1), 100, False),
     (told("m1", CACHE, 1, tier="daily", decay="session"), 40, True),
+    (told("m1", CACHE, 27, tier="daily", decay="session", confidence=0.3), 29, False),
     (told("m1", CACHE, 1, tier="daily", decay="durable"), 40, True),
     (told("m1", CACHE, 1, tier="daily", decay="durable", used_at="2027-01-20T10:00:00.000Z"), 40, False),
     (told("m1", CACHE, 1, pinned=True, decay="permanent"), 300, False),
@@ -198,6 +199,7 @@ def test_a_fact_that_no_habit_tells_is_raised_once_and_again_when_it_has_grown()
     grown = replace(FACTS[0], seen=12, total=13, evidence=("f1", "f2", "f9"))
     again = plan(replace(left, facts=(grown, FACTS[1])))[0]
     assert [one.fact for one in again.actions] == [grown]
+    assert plan(replace(snapshot, facts=(replace(FACTS[0], sessions=4),)))[0].actions == (), "by chance"
     dropped = {key: replace(one, status="dropped") for key, one in left.raised.items()}
     assert plan(replace(left, facts=(grown,), raised=dropped))[0].actions == ()
 
