@@ -109,11 +109,11 @@ def snapshots(draw: st.DrawFn) -> Snapshot:
 FACTS = (
     Fact(
         kind="convention", fingerprint="convention:commit", text="Commit messages begin with a verb: 9 of 10.",
-        project_seq=1, seen=9, total=10, sessions=4, confidence=0.8, evidence=("f1", "f2"),
+        project_seq=1, seen=9, total=10, sessions=6, confidence=0.8, evidence=("f1", "f2"),
     ),
     Fact(
         kind="files", fingerprint="files:a.py", text="When `a.py` changes, so does `test_a.py`: in 3 of 4 sessions.",
-        project_seq=1, seen=3, total=4, sessions=3, confidence=0.6, evidence=("f3", "f4", "f5"),
+        project_seq=1, seen=3, total=4, sessions=5, confidence=0.6, evidence=("f3", "f4", "f5"),
     ),
     Fact(
         kind="command", fingerprint="command:test", text="Tests run with `make`, 4 of 5 times.", project_seq=1, seen=4,

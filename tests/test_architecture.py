@@ -43,7 +43,7 @@ ONLY_IN = {
     "sqlite_vec": {"store.sqlite"},
     "psycopg": {"store.postgres"},
     "json": {"wire", "client", "daemon.server", "mcp", "capture.hosts.claude"},
-    "yaml": {"config", "store.files", "capture.matter", "cli.config_text"},
+    "yaml": {"config", "store.files", "store.memory_files", "capture.matter", "cli.config_text"},
     "frontmatter": {"capture.matter"},
     "filelock": {"daemon.run"},
     "psutil": {"daemon.machine", "daemon.usage", "cli.service"},

@@ -17,9 +17,9 @@ from csmd.model import AUTHORITY_RANK, Candidate, Evidence, Link, Memory
 from csmd.store import beliefs, candidates, memories, projects, search
 from csmd.store.sqlite import Rows
 
-RULE, PERSON, ASSISTANT, DREAM = "rule", "person", "assistant", "dream"
+RULE, PERSON, ASSISTANT = "rule", "person", "assistant"
 #: Whose supersession is looked at again when something is said anew.
-UNASKED = (RULE, DREAM)
+UNASKED = (RULE, beliefs.DREAM)
 SOURCE = "supersede"
 #: How many memories that share words one is compared with.
 NEAR = 20

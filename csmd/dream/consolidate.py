@@ -69,8 +69,7 @@ def may_merge(snapshot: Snapshot, goes: Memory, keeper: Memory) -> bool:
         and outlasts(keeper, goes)
         and "inferred" not in (goes.origin, keeper.origin)
         and keeper.origin in ("stated", goes.origin)
-        and (goes.id, keeper.id) not in snapshot.apart
-        and not any(_dropped(snapshot, kind, goes, keeper) for kind in PAIRS)
+        and not are_two(snapshot, goes, keeper)
         and wording.says_all(keeper.text, goes.text)
     )
 
@@ -85,9 +84,13 @@ def outlasts(keeper: Memory, other: Memory) -> bool:
     )
 
 
-def _dropped(snapshot: Snapshot, kind: str, one: Memory, other: Memory) -> bool:
+def are_two(snapshot: Snapshot, one: Memory, other: Memory) -> bool:
+    """Whether somebody said that two memories are two: by taking their merge back, or by dropping what was found."""
+    if {(one.id, other.id), (other.id, one.id)} & snapshot.apart:
+        return True
     fingerprint = " ".join(sorted((one.id, other.id)))
-    return any((place, kind, fingerprint) in snapshot.dropped for place in (one.project_seq, other.project_seq))
+    places = (one.project_seq, other.project_seq)
+    return any((place, kind, fingerprint) in snapshot.dropped for place in places for kind in PAIRS)
 
 
 # --- strengthen
@@ -114,7 +117,7 @@ def _strengthen(snapshot: Snapshot, gathered: Gathered, ident: str, teller_id: s
         return None
     if (memory.gate == "correction") != (teller.gate == "correction"):
         return None
-    if any(_dropped(snapshot, kind, memory, teller) for kind in PAIRS):
+    if are_two(snapshot, memory, teller):
         return None
     more = [one for one in confirming(snapshot, memory, teller) if one.session_id not in sessions(memory)]
     if not more or not wording.says_all(teller.text, memory.text):
@@ -207,9 +210,9 @@ def _promote(snapshot: Snapshot, gathered: Gathered, ident: str) -> Action | Non
 
 
 def _facts(snapshot: Snapshot, gathered: Gathered) -> Iterator[tuple[str, ...]]:
-    """A fact that no habit tells."""
+    """A fact that recurs and that no habit tells."""
     del gathered
-    yield from ((fact.fingerprint,) for fact in snapshot.facts if fact.kind in raised.CATEGORY)
+    yield from ((fact.fingerprint,) for fact in snapshot.facts if raised.recurs(fact))
 
 
 def _raise(snapshot: Snapshot, gathered: Gathered, fingerprint: str) -> Action | None:

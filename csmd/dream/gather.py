@@ -41,6 +41,8 @@ class Gathered:
     groups: tuple[Group, ...]
     alike: tuple[tuple[str, str], ...]
     near: tuple[tuple[str, str], ...]
+    doubles: frozenset[str]
+    """Of those whose words say the same, each but the first."""
     renames: Mapping[str, str]
     """Names that changed -> those they have now, as the memories say."""
 
@@ -57,7 +59,8 @@ def gather(snapshot: Snapshot) -> Gathered:
     """The groups and pairs of the memories that are alive, in an order that depends on what they say alone."""
     every = sorted((one for one in snapshot.memories.values() if alive(one)), key=order)
     around = {snapshot.project_seq: snapshot.everywhere}
-    words = {(every[pair.one].id, every[pair.other].id) for pair in alike.pairs(every, everywhere=around)}
+    pairs = list(alike.pairs(every, everywhere=around))
+    words = {(every[pair.one].id, every[pair.other].id) for pair in pairs}
     groups = tuple(_groups(snapshot, every))
     place = {memory.id: at for at, memory in enumerate(every)}
     own = {memory.id for memory in every if memory.project_seq == snapshot.project_seq}
@@ -71,7 +74,10 @@ def gather(snapshot: Snapshot) -> Gathered:
     close = {pair for pair in snapshot.near if set(pair) <= place.keys()} | set(_sharing(groups, snapshot))
     said = sorted(snapshot.memories.values(), key=lambda one: (snapshot.stated_at(one), order(one)))
     renames = supersede.table([one.text for one in said])
-    return Gathered(groups=groups, alike=ordered(words), near=ordered(close - words), renames=renames)
+    return Gathered(
+        groups=groups, alike=ordered(words), near=ordered(close - words), renames=renames,
+        doubles=frozenset(every[pair.other].id for pair in pairs if pair.exact),
+    )  # fmt: skip
 
 
 def _groups(snapshot: Snapshot, every: list[Memory]) -> Iterator[Group]:

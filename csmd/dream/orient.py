@@ -4,23 +4,22 @@ from __future__ import annotations
 
 from collections import defaultdict
 
-from csmd.believe import alike
 from csmd.dream.actions import Tally
+from csmd.dream.gather import Gathered
 from csmd.dream.snapshot import Snapshot, alive
 from csmd.model import NEVER, Memory
 
 
-def tally(snapshot: Snapshot) -> Tally:
+def tally(snapshot: Snapshot, gathered: Gathered) -> Tally:
     """How many memories a project has by tier, how many of them say what another one says, and how stale they are."""
     own = [memory for memory in snapshot.own if alive(memory)]
     ages: dict[str, list[float]] = defaultdict(list)
     for memory in own:
         ages[memory.tier].append(staleness(snapshot, memory))
-    doubles = {max(pair.one, pair.other) for pair in alike.pairs(own, everywhere={}) if pair.exact}
     return Tally(
         project_seq=snapshot.project_seq,
         tiers={tier: len(found) for tier, found in sorted(ages.items())},
-        duplicates=len(doubles),
+        duplicates=sum(memory.id in gathered.doubles for memory in own),
         staleness={tier: round(sum(found) / len(found), 4) for tier, found in sorted(ages.items())},
     )
 

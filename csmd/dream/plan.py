@@ -8,18 +8,18 @@ from __future__ import annotations
 
 from csmd.dream import consolidate, prune
 from csmd.dream.actions import Action, DreamPlan
-from csmd.dream.gather import gather
+from csmd.dream.gather import Gathered, gather
 from csmd.dream.orient import tally
 from csmd.dream.snapshot import Snapshot, applied
 
 STEPS = (*consolidate.STEPS, *prune.STEPS)
 
 
-def plan(snapshot: Snapshot) -> tuple[DreamPlan, Snapshot]:
-    """What a dream does in one project, and the snapshot that it leaves."""
-    found = tally(snapshot)
+def plan(snapshot: Snapshot, gathered: Gathered | None = None) -> tuple[DreamPlan, Snapshot]:
+    """What a dream does in one project, and the snapshot that it leaves; what was gathered may be known already."""
+    gathered = gather(snapshot) if gathered is None else gathered
+    found = tally(snapshot, gathered)
     done: list[Action] = []
-    gathered = gather(snapshot)
     while True:
         before = len(done)
         for step in STEPS:

@@ -1,7 +1,8 @@
 """The last phase: what goes to the archive, where an explicit search finds it; pure, and never a deletion.
 
 WHEN is the policy, the first that holds is the reason. What is pinned stays, and so does what the user stated for good
-while the day that is stored for it has not passed. What somebody took back out stays until it has aged anew.
+while the day that is stored for it has not passed. What is daily stays its 30 active days, however soon it cools. What
+somebody took back out stays until it has aged anew.
 """
 
 from __future__ import annotations
@@ -72,7 +73,7 @@ def _for_a_day(snapshot: Snapshot, memory: Memory) -> str:
 
 
 def _decayed(snapshot: Snapshot, memory: Memory) -> str:
-    if not is_due(snapshot, memory):
+    if not is_due(snapshot, memory) or memory.tier == "daily":
         return ""
     return f"has faded: neither told nor used since {memory.fresh_at[:10]}"
 

@@ -1,5 +1,6 @@
-"""Facts that may become memories: as what, and in which words; pure.
+"""Facts that may become memories: which, as what, and in which words; pure.
 
+A fact stands on its project's page; a memory is told to sessions, and has to recur for that.
 Commands and procedures are habits', which are counted and promoted already (csmd/believe/scan.py). A candidate's words
 hold no counts, so that the memory made of it stays the same while they grow: its reason has them.
 """
@@ -18,10 +19,17 @@ from csmd.model import CATEGORIES, Candidate, Category, Evidence
 SOURCE = "dream"
 #: Kind of fact -> what it becomes: pattern, convention or gotcha. What is not here only stands on its page.
 CATEGORY: Mapping[str, Category] = {"fix": "gotcha", "files": "pattern", "convention": "convention"}
+#: In so many sessions it has to be seen: as often as a project had sessions between two dreams, and not by chance.
+RECURS = 5
 #: The counts of a sentence: "(3 times in 2 sessions)", "mended 3 times", ": in 4 of 5 sessions" and ": 9 of 10" at its end.
 _COUNTS = re.compile(
     r"\s*\(\d+ times? in \d+ sessions?\)|(?<=mended) \d+ times|[:,] (?:in )?\d+ of \d+(?: \w+)?(?=\.?$)"
 )
+
+
+def recurs(fact: Fact) -> bool:
+    """Whether a fact that no habit tells was seen often enough to be remembered."""
+    return fact.kind in CATEGORY and fact.sessions >= RECURS
 
 
 def core(fact: Fact) -> str:

@@ -16,6 +16,7 @@ from csmd.believe import stage_habits, stage_supersede, stage_upkeep
 from csmd.believe.supersede import SURE
 from csmd.dream import raised
 from csmd.dream.actions import Action, DreamPlan, Fact
+from csmd.dream.gather import gather
 from csmd.dream.plan import joined, plan
 from csmd.dream.snapshot import Snapshot, after, alive
 from csmd.model import Memory
@@ -24,7 +25,7 @@ from csmd.store import snapshot as stored
 from csmd.store import upkeep as upkept
 from csmd.store.core import Store
 from csmd.store.dreams import Dream
-from csmd.store.snapshot import BY, Place
+from csmd.store.snapshot import Place
 from csmd.store.sqlite import Rows
 
 T = TypeVar("T")
@@ -104,7 +105,7 @@ def batches(
     stop: Callable[[], bool],
     promoting: bool = True,
 ) -> Iterator[int]:
-    """Carries a dream out, scope by scope; each step is one bounded read (0) or write: how many actions it did.
+    """Carries a dream out, scope by scope; each step is one bounded read or comparison (0) or write: how many actions it did.
 
     With `stop` it ends between two steps: what is done stays, the next dream plans the rest.
     """
@@ -117,8 +118,13 @@ def batches(
                 yield 0
                 if stop():
                     return
+            seen = _with_near(seen, pairs)
+            gathered = gather(seen)
+            yield 0
+            if stop():
+                return
             moved = 0
-            for actions in _parts(plan(_with_near(seen, pairs))[0].actions, BATCH):
+            for actions in _parts(plan(seen, gathered)[0].actions, BATCH):
                 act = partial(carry_out, dream_seq=dream.seq, actions=actions, now=now, key=key, promoting=promoting)
                 carried = store.write(act)
                 moved += carried.moved
@@ -169,20 +175,20 @@ def _do(rows: Rows, action: Action, *, now: str, key: bytes, promoting: bool) ->
         return []
     changed = after(action, partial(believe.aged, rows))
     if action.kind == "merge":
-        upkept.merge(rows, memory, changed[1], reason=action.reason, by=BY, now=now)
+        upkept.merge(rows, memory, changed[1], reason=action.reason, by=beliefs.DREAM, now=now)
     elif action.kind == "archive":
-        upkept.archive(rows, memory, reason=action.reason, by=BY, now=now)
+        upkept.archive(rows, memory, reason=action.reason, by=beliefs.DREAM, now=now)
     elif action.kind == "supersede" and other is not None:
         stage_supersede.lower(
             rows, memory, other, lowers=memory.confidence - changed[0].confidence, sure=SURE, reason=action.reason,
-            by=stage_supersede.DREAM, at=beliefs.stated_at(rows, other),
+            by=beliefs.DREAM, at=beliefs.stated_at(rows, other),
         )  # fmt: skip
     else:
         for source in changed[0].provenance:
             memories.add_provenance(rows, memory.seq, source)
         memories.update_belief(rows, changed[0])
         note = stored.STRENGTHENED if action.kind == "strengthen" else stored.PROMOTED
-        beliefs.note(rows, memory.id, note, _state(memory), _state(changed[0]), action.reason, BY, now)
+        beliefs.note(rows, memory.id, note, _state(memory), _state(changed[0]), action.reason, beliefs.DREAM, now)
     stage_upkeep.settle_about(rows, memory, now=now)
     return []
 

@@ -132,6 +132,7 @@ STRUCTURE: dict[str, frozenset[str]] = {
     "dream_changes": frozenset({"kind", "evidence", "at", "undone_at"}),
     "dream_rows": frozenset({"item", "state", "state_after", "kept"}),
     "dream_files": frozenset({"kept"}),
+    "told_days": frozenset({"day"}),
     "pages": frozenset({"at"}),
     "errors": frozenset({"fingerprint"}),
     "error_seen": frozenset({"at"}),

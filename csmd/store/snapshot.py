@@ -10,11 +10,9 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 
 from csmd.model import Evidence, Memory
-from csmd.store import beliefs, memories, upkeep, vector_tables
+from csmd.store import beliefs, memories, upkeep, vector_tables, vectors
 from csmd.store.sqlite import Rows
 
-#: As `by` in the audit of what a dream did.
-BY = "dream"
 #: What the audit says of a memory that was told in further sessions, and of one that got a longer tier.
 STRENGTHENED, PROMOTED = "strengthened", "kept for good"
 #: Of a project's memories so many are looked at, those told last.
@@ -124,7 +122,7 @@ def decided(rows: Rows, place: Place) -> Decided:
     ):
         if change == beliefs.REFUSED:
             refused[ident].add(before)
-        elif change == beliefs.SUPERSEDED and undone_at and by == BY:
+        elif change == beliefs.SUPERSEDED and undone_at and by == beliefs.DREAM:
             refused[ident].add(beliefs.read_state(after).get("superseded_by", ""))
         elif change == beliefs.SUPERSEDED and not undone_at:
             since[ident] = at
@@ -150,23 +148,13 @@ def near(rows: Rows, place: Place, seqs: Sequence[int]) -> set[tuple[int, int]]:
     )
     found: set[tuple[int, int]] = set()
     for seq in seqs if model is not None else ():
-        for vector in _vectors(rows, int(model), seq):
+        for vector in vectors.of_row(rows, "memory", seq, model=int(model)):
             for other, _, _, apart in vector_tables.vector_hits(
                 rows, "memory", int(model), vector, projects=[place.seq], limit=NEAREST
             ):
                 if other != seq and 1 - apart / (2 * _LENGTH) >= LIKE:
                     found.add((min(seq, int(other)), max(seq, int(other))))
     return found
-
-
-def _vectors(rows: Rows, model: int, seq: int) -> Iterable[bytes]:
-    table = vector_tables.vector_table("memory", model)
-    for (key,) in rows.all(
-        "select seq from vectors where kind = 'memory' and model_seq = :model and row_seq = :row", model=model, row=seq
-    ):
-        found = rows.value(f"select embedding from {table} where rowid = :key", key=key)  # noqa: S608
-        if found is not None:
-            yield bytes(found)
 
 
 def undone_raises(rows: Rows) -> frozenset[str]:

@@ -41,42 +41,33 @@ def done(snapshot: Snapshot) -> list[tuple[str, str, str]]:
     ]
 
 
-@settings(max_examples=120, deadline=None)
+@settings(max_examples=100, deadline=None)
 @given(snapshots())
-def test_a_plan_of_what_a_plan_has_left_is_empty(snapshot: Snapshot) -> None:
-    first, left = plan(snapshot)
+def test_whatever_is_planned_nothing_is_left_to_do_nothing_pinned_goes_and_no_authority_rises(seen_: Snapshot) -> None:
+    found, left = plan(seen_)
     assert plan(left)[0].actions == ()
-    for one in first.actions:
-        assert one.reason and one.evidence
-
-
-@settings(max_examples=120, deadline=None)
-@given(snapshots())
-def test_nothing_pinned_goes_and_no_authority_rises(snapshot: Snapshot) -> None:
-    found, left = plan(snapshot)
-    for ident, one in snapshot.memories.items():
+    for action in found.actions:
+        assert action.reason and action.evidence
+        keeps_what_a_person_holds(seen_, action)
+    for ident, one in seen_.memories.items():
         after = left.memories.get(ident)
         if one.pinned:
             assert after is not None and alive(after) == alive(one) and after.tier == one.tier
         if after is not None:
             assert after.authority == one.authority and after.text == one.text
             assert {source.uuid for source in one.provenance} <= {source.uuid for source in after.provenance}
-    for action in found.actions:
-        if action.kind == "merge" and action.memory and action.other:
-            assert AUTHORITY_RANK[action.memory.authority] <= AUTHORITY_RANK[action.other.authority]
-            assert action.other.origin in ("stated", action.memory.origin)
 
 
-@settings(max_examples=120, deadline=None)
-@given(snapshots())
-def test_what_a_user_stated_for_good_is_archived_only_when_its_day_has_passed(snapshot: Snapshot) -> None:
-    for action in plan(snapshot)[0].actions:
-        one = action.memory
-        if action.kind == "archive" and one is not None and one.authority == "user" and one.tier == "durable":
-            assert one.archive_at < snapshot.day(one.project_seq)
+def keeps_what_a_person_holds(snapshot: Snapshot, action: Action) -> None:
+    one, other = action.memory, action.other
+    if action.kind == "merge" and one is not None and other is not None:
+        assert AUTHORITY_RANK[one.authority] <= AUTHORITY_RANK[other.authority]
+        assert other.origin in ("stated", one.origin)
+    if action.kind == "archive" and one is not None and one.authority == "user" and one.tier == "durable":
+        assert one.archive_at < snapshot.day(one.project_seq)
 
 
-@settings(max_examples=60, deadline=None)
+@settings(max_examples=40, deadline=None)
 @given(snapshots(), st.randoms(use_true_random=False))
 def test_neither_row_keys_nor_ids_nor_the_order_of_arrival_matter(snapshot: Snapshot, chance: random.Random) -> None:
     shuffled = list(snapshot.memories.values())
@@ -125,7 +116,7 @@ KEEPS: tuple[tuple[str, Callable[[], Snapshot]], ...] = (
     ("a correction", lambda: seen(told("m1", CACHE, 1, gate="correction"), told("m2", AGAIN, 2))),
     ("what lasts, before what does not", lambda: seen(told("m1", CACHE, 1, category="preference"), told("m2", LONGER, 1))),
     ("for good, before a day", lambda: seen(told("m1", CACHE, 1), told("m2", LONGER, 1, tier="daily"))),
-    ("taken apart by somebody", lambda: seen(told("m1", CACHE, 1), told("m2", AGAIN, 1), apart=frozenset({("m2", "m1"), ("m1", "m2")}))),
+    ("taken apart by somebody", lambda: seen(told("m1", CACHE, 1), told("m2", AGAIN, 1), apart=frozenset({("m2", "m1")}))),
     ("two, a person says", lambda: seen(told("m1", CACHE, 1), told("m2", AGAIN, 1), dropped=frozenset({(1, "duplicate", "m1 m2")}))),
     ("what holds everywhere, before a project's own", lambda: seen(told("m1", CACHE, 1, project_seq=0, scope="global"), told("m2", LONGER, 1))),
     ("stated, before what csmd worked out", lambda: seen(told("m1", CACHE, 1, authority="assistant"), told("m2", LONGER, 1, origin="inferred"))),
@@ -177,6 +168,7 @@ PRUNED = (
     (told("m1", CACHE, 1), 300, True),
     (told("m1", CACHE, 1), 100, False),
     (told("m1", CACHE, 1, tier="daily", decay="session"), 40, True),
+    (told("m1", CACHE, 27, tier="daily", decay="session", confidence=0.3), 29, False),
     (told("m1", CACHE, 1, tier="daily", decay="durable"), 40, True),
     (told("m1", CACHE, 1, tier="daily", decay="durable", used_at="2027-01-20T10:00:00.000Z"), 40, False),
     (told("m1", CACHE, 1, pinned=True, decay="permanent"), 300, False),
@@ -207,6 +199,7 @@ def test_a_fact_that_no_habit_tells_is_raised_once_and_again_when_it_has_grown()
     grown = replace(FACTS[0], seen=12, total=13, evidence=("f1", "f2", "f9"))
     again = plan(replace(left, facts=(grown, FACTS[1])))[0]
     assert [one.fact for one in again.actions] == [grown]
+    assert plan(replace(snapshot, facts=(replace(FACTS[0], sessions=4),)))[0].actions == (), "by chance"
     dropped = {key: replace(one, status="dropped") for key, one in left.raised.items()}
     assert plan(replace(left, facts=(grown,), raised=dropped))[0].actions == ()
 
