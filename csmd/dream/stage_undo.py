@@ -1,18 +1,17 @@
 """Undo's hands: dreams become what was before them, newest first, in one transaction for rows and then for the files.
 
-Which files go back is decided with the rows; one that is killed in between is finished by `finish`, which whoever reads
-or writes the markdown calls first.
+Which files go back is decided with the rows; they are written by `stage_unwriting.finish`.
 """
 
 from __future__ import annotations
 
-import contextlib
 from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
 
 from csmd.believe.stage import aged
 from csmd.dream import diff as shown
+from csmd.dream import stage_unwriting as unwriting
 from csmd.dream import undo as rule
 from csmd.errors import CsmdError
 from csmd.store import (
@@ -20,7 +19,6 @@ from csmd.store import (
     candidates,
     dream_journal,
     dreams,
-    files,
     given_back,
     memories,
     project_list,
@@ -33,9 +31,6 @@ from csmd.store.dream_journal import Change, Row
 from csmd.store.dreams import Dream
 from csmd.store.purged import PURGED
 from csmd.store.sqlite import Rows
-
-#: Dreams that are looked through for one: more than are kept.
-KEPT = 100_000
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -113,7 +108,7 @@ def _side(one: Before) -> shown.Side | None:
 
 def undoing(rows: Rows, ident: str) -> list[Dream]:
     """The dreams that undoing one would undo, the newest first; CsmdError where it cannot be."""
-    known = {dream.id: dream for dream in dreams.history(rows, limit=KEPT)}
+    known = {dream.id: dream for dream in dreams.history(rows, limit=dreams.ALL)}
     found = [known[one] for one in rule.newest_first([*known.values()], ident)]
     if not any(dream_journal.counts(rows, dream.seq) for dream in found):
         raise CsmdError(
@@ -128,49 +123,31 @@ def undoing(rows: Rows, ident: str) -> list[Dream]:
 
 def undo(store: Store, ident: str, *, home: Path, now: str, key: bytes) -> Undone:
     """Undoes a dream and every one since; what was changed since keeps its newer value and is told."""
-    finish(store, home=home, now=now)
+    unwriting.finish(store, home=home, now=now)
+    found = rows_back(store, ident, home=home, now=now, key=key)
+    unwriting.finish(store, home=home, now=now)
+    return store.read(lambda rows: _told(rows, found))
+
+
+def rows_back(store: Store, ident: str, *, home: Path, now: str, key: bytes) -> list[Dream]:
+    """The first half of undoing: the rows, and which files are to go back; the dreams, newest first. `stage_unwriting.finish` is the other."""
     wanted = store.read(lambda rows: undoing(rows, ident))
     written = store.read(lambda rows: dream_journal.files_of(rows, [dream.seq for dream in wanted]))
-    texts = {path: _text(home / path) for path in written}
+    texts = {path: unwriting.text(home / path) for path in written}
 
     def write(rows: Rows) -> list[Dream]:
-        found = undoing(rows, ident)
+        found, marks = undoing(rows, ident), tombstones.marks(rows, key)
         for dream in found:
             for change in dream_journal.changes(rows, dream.seq, newest_first=True):
                 dream_journal.mark_rows(rows, change, _back(rows, change, now=now, key=key), now=now)
             dream_journal.set_state(rows, dream.seq, "undoing", now=now)
         for path, chain in dream_journal.files_of(rows, [dream.seq for dream in found]).items():
-            writings = [rule.Writing(seq=one.seq, before=one.before, after=one.after) for one in chain]
-            why = rule.unwritten(writings, texts.get(path))
+            why = rule.unwritten([unwriting.writing(one, marks) for one in chain], texts.get(path))
             for one in chain:
                 dream_journal.mark_file(rows, one, kept=why[one.seq], now=now)
         return found
 
-    found = store.write(write)
-    finish(store, home=home, now=now)
-    return store.read(lambda rows: _told(rows, found))
-
-
-def finish(store: Store, *, home: Path, now: str) -> int:
-    """Gives the files back of what is being undone, also where that was killed; how many dreams are undone by it."""
-    under_way = store.read(lambda rows: [one for one in dreams.history(rows, limit=KEPT) if one.state == "undoing"])
-    if not under_way:
-        return 0
-    keys = [dream.seq for dream in under_way]
-    chains = store.read(lambda rows: dream_journal.files_of(rows, keys, undone_only=True))
-    edited = {path for path, chain in chains.items() if not _write(home / path, chain[-1].after, chain[0].before)}
-
-    def write(rows: Rows) -> None:
-        for path, chain in chains.items():
-            if path not in edited:
-                dream_journal.page_is(rows, path, chain[0].before, now=now)
-            for one in chain if path in edited else ():
-                dream_journal.mark_file(rows, one, kept=rule.EDITED, now=now)
-        for seq in keys:
-            dream_journal.set_state(rows, seq, "undone", now=now)
-
-    store.write(write)
-    return len(keys)
+    return store.write(write)
 
 
 def _back(rows: Rows, change: Change, *, now: str, key: bytes) -> dict[int, str]:
@@ -191,8 +168,10 @@ def _back(rows: Rows, change: Change, *, now: str, key: bytes) -> dict[int, str]
     # What was made goes last: until then others may stand aside for it.
     for ident in [*(one for one in of if one not in made), *made]:
         was, then, here = of[ident].was, of[ident].then, is_now[ident]
-        if stays[ident] or rule.is_back(before.seen(was), before.seen(here)):
-            continue
+        if stays[ident] or (
+            before.seen(here) != before.seen(then) and rule.is_back(before.seen(was), before.seen(here))
+        ):
+            continue  # it stays, or somebody has done it by hand
         given_back.take_back(rows, was, then, at=now)
         if rule.was_used(before.seen(then), before.seen(here)):
             _use_again(rows, here)
@@ -244,37 +223,10 @@ def _told(rows: Rows, found: Sequence[Dream]) -> Undone:
                     kept.setdefault(file.path, Kept(dream=dream.id, item=file.path, why=file.kept))
             if not change.rows and not change.files:
                 kept[f"#{change.seq}"] = Kept(dream=dream.id, item="", why=rule.TAKEN_AWAY)
-    again = {dream.id: dream for dream in dreams.history(rows, limit=KEPT)}
+    again = {dream.id: dream for dream in dreams.history(rows, limit=dreams.ALL)}
     return Undone(
         dreams=tuple(again[dream.id] for dream in found),
         items=tuple(sorted(ident for ident in back if ident not in kept)),
         files=tuple(sorted(path for path, whole in paths.items() if whole)),
         kept=tuple(kept.values()),
     )
-
-
-# --- files
-
-
-def _text(path: Path) -> str | None:
-    """What a file of csmd's holds, None where there is none; what is no plain file reads as nothing csmd wrote."""
-    with contextlib.suppress(FileNotFoundError):
-        if path.is_symlink() or not path.is_file():
-            return None if not path.exists() and not path.is_symlink() else "\0"
-        return path.read_text("utf-8", "replace")
-    return None
-
-
-def _write(path: Path, expected: str | None, wanted: str | None) -> bool:
-    """Makes a file what it was, if it still is what a dream made of it; whether it is what it was."""
-    found = _text(path)
-    if found == wanted:
-        return True
-    if found != expected:
-        return False
-    if wanted is None:
-        path.unlink(missing_ok=True)
-    else:
-        files.make_private(path.parent)
-        files.write_atomic(path, wanted.encode())
-    return True

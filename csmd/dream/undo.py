@@ -136,11 +136,12 @@ def _other(one: Mapping[str, Any], another: Mapping[str, Any]) -> frozenset[str]
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Writing:
-    """One writing of a file; None where there was none, or is none any more."""
+    """One writing of a file; None where there was none, or is none any more. `purged`: what it was before holds such text."""
 
     seq: int
     before: str | None
     after: str | None
+    purged: bool = False
 
 
 def unwritten(chain: Sequence[Writing], content: str | None) -> dict[int, str]:
@@ -150,7 +151,8 @@ def unwritten(chain: Sequence[Writing], content: str | None) -> dict[int, str]:
     """
     found: dict[int, str] = {}
     for one in reversed(chain):
-        found[one.seq] = "" if content == one.after and not any(found.values()) else EDITED
+        stays = next((why for why in found.values() if why), "")
+        found[one.seq] = stays or (EDITED if content != one.after else PURGED if one.purged else "")
         if not found[one.seq]:
             content = one.before
     return found

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator
 from contextlib import contextmanager
-from dataclasses import asdict, dataclass
+from dataclasses import asdict, dataclass, replace
 from typing import Any
 
 from csmd import wire
@@ -144,6 +144,13 @@ def _own(one: Before) -> dict[str, Any]:
     state: dict[str, Any] = wire.loads(one.state)
     links = [link for link in state["links"] if link[0] == one.memory_id]
     return {**state, "told": [], "links": links}
+
+
+def without_receipts(one: Before) -> Before:
+    """An image without who was told it: that may be every session, and is lost only where a memory is removed."""
+    if not one.state or one.is_candidate:
+        return one
+    return replace(one, state=wire.dumps({**wire.loads(one.state), "told": []}))
 
 
 def seen(one: Before) -> dict[str, Any]:

@@ -2,11 +2,19 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
+from typing import Any
 
+from csmd import wire
+from csmd.store import purge_whole, tombstones
 from csmd.store.before import Before
+from csmd.store.purge_whole import LOOKED_AT
+from csmd.store.purged import PURGED
 from csmd.store.sqlite import Rows
+
+#: Folders of files that nobody's edits are read back from.
+NO_PAGES = frozenset({"daily", "sessions"})
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -155,26 +163,75 @@ def leaning(rows: Rows, memory_id: str) -> list[str]:
     return [str(ident) for (ident,) in found]
 
 
-def taken_back(rows: Rows) -> frozenset[tuple[str, str]]:
-    """(kind of action, memory or candidate) of what was undone and is remembered yet: it is not to be done again unasked."""
-    return frozenset(
-        (str(kind), str(item))
-        for kind, item in rows.all(
-            "select distinct k.kind, r.item from dream_changes k join dream_rows r on r.change_seq = k.seq "
-            "where k.undone_at <> '' and r.kept = ''"
-        )
-    )
-
-
 def page_is(rows: Rows, path: str, text: str | None, *, now: str) -> None:
-    """Notes what a page reads again, None for one that is no more, where it is one that people edit."""
+    """Notes what a page that people edit reads again, None for one that is no more; other files have no such row."""
+    folder, _, page = path.partition("/")
+    if NO_PAGES & set(page.split("/")[:-1]) or not folder:
+        return
     if text is None:
-        rows.run("delete from pages where path = :path", path=path)
+        rows.run("delete from pages where path = :path", path=page)
     else:
         rows.run(
             "insert into pages (path, text, at) values (:path, :text, :now) "
             "on conflict (path) do update set text = excluded.text, at = excluded.at",
-            path=path,
+            path=page,
             text=text,
             now=now,
         )
+
+
+# --- purging
+
+
+def without_purged(rows: Rows, key: bytes, after: int) -> tuple[int | None, int]:
+    """A pass of a purge: the actions that touched what a purged turn, session or project had said, whole; files, too.
+
+    Which files told of them nobody can say: none of before the purge can be written back.
+    """
+    since = rows.value("select max(created_at) from tombstones where kind in ('turn', 'session', 'project', 'file')")
+    if since is None:
+        return None, 0
+    gone = 0
+    if after == 0:
+        gone = rows.run(
+            "delete from dream_files where change_seq in (select seq from dream_changes where at <= :since)",
+            since=since,
+        )
+    found = rows.all(
+        "select r.seq, r.change_seq, k.project_seq, k.at, k.evidence, r.state, r.more, r.state_after, r.more_after "
+        "from dream_rows r join dream_changes k on k.seq = r.change_seq where r.seq > :after order by r.seq limit :limit",
+        after=after,
+        limit=LOOKED_AT,
+    )
+    projects = purge_whole.purged_projects(rows, key)
+    told = [(int(row[1]), row[3] <= projects.get(int(row[2]), ""), _names(str(row[4]), row[5:])) for row in found]
+    names = [*{name for *_, some in told for name in some}]
+    purged = {
+        *tombstones.purged_names(rows, "turn", names, key=key), *tombstones.purged_names(rows, "session", names, key=key),
+    }  # fmt: skip
+    for seq in {change for change, as_whole, some in told if as_whole or some & purged}:
+        gone += take_away(rows, seq)
+    return (int(found[-1][0]) if found else None), gone
+
+
+def take_away(rows: Rows, change: int) -> int:
+    """Takes an action's images and its words away: half an undo is none."""
+    rows.run("update dream_changes set reason = :purged, evidence = '' where seq = :seq", purged=PURGED, seq=change)
+    return rows.run("delete from dream_rows where change_seq = :seq", seq=change)
+
+
+def _names(evidence: str, images: Iterable[str]) -> set[str]:
+    """Every string in an action's evidence and images that may name a turn or a session."""
+    found: set[str] = set()
+
+    def walk(value: Any) -> None:
+        if isinstance(value, str):
+            found.update((value, value.partition("/")[0]))
+        elif isinstance(value, list | dict):
+            for one in value.values() if isinstance(value, dict) else value:
+                walk(one)
+
+    walk(evidence.split())
+    for image in images:
+        walk(wire.loads(image) if image else None)
+    return found

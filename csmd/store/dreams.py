@@ -19,6 +19,8 @@ from csmd.store.sqlite import Rows
 State = Literal["running", "done", "failed", "cancelled", "undoing", "undone"]
 #: What became of a dream whose daemon was killed.
 KILLED = "the daemon ended while it ran"
+#: More dreams than are kept.
+ALL = 100_000
 #: The kind of a change that wrote a file; the other kinds are those of actions.
 PAGE = "page"
 _COLUMNS = "k.seq, k.id, k.why, k.state, k.begun_at, k.ended_at, k.undone_at, k.sessions, k.error"
@@ -214,6 +216,8 @@ def _noted(rows: Rows, seq: int, *, kind: str, project: int, reason: str, eviden
 
 
 def _keep(rows: Rows, change: int, one: Before, other: Before) -> None:
+    if one.state and other.state:
+        one, other = before.without_receipts(one), before.without_receipts(other)
     rows.run(
         "insert into dream_rows (change_seq, item, text, state, more, text_after, state_after, more_after) "
         "values (:change, :item, :text, :state, :more, :text_after, :state_after, :more_after)",
