@@ -1,8 +1,8 @@
 """When the daemon dreams, and the dream as a job: its steps (dream_steps.py), a batch at a time, after all that is urgent.
 
 The gates are asked once a minute while the steward is idle, the rows only when something was stored since. A dream
-that begins by itself rests while a session is at work and as long as each batch took; one that a person waits for does
-not. Other jobs, hooks and hints come first in either case. Whatever ends a dream, its row says how, and the lock is left.
+that begins by itself stands still while a session is at work, one that a person waits for rests then as long as each
+batch took. Other jobs, hooks and hints come first in either case. Whatever ends a dream, its row says how, and the lock is left.
 """
 
 from __future__ import annotations
@@ -66,9 +66,9 @@ class Dreaming:
         self._heard = time.monotonic()
 
     @property
-    def is_awaited(self) -> bool:
-        """Whether somebody waits for the dream under way."""
-        return self._job is not None and self._is_awaited
+    def is_urgent(self) -> bool:
+        """Whether somebody waits for the dream under way and no session is at work that it would slow down."""
+        return self._job is not None and self._is_awaited and time.monotonic() - self._heard >= AT_WORK_S
 
     def order(self, why: str, *, awaited: bool) -> Job:
         """A dream as soon as may be; the one under way where there is one, which goes on at once when it is `awaited`."""

@@ -162,7 +162,7 @@ class Steward(threading.Thread):
             busy = self.guard("step", lambda: self.step(time.monotonic()))
             pause = TICK_S
             if busy:  # what somebody waits for goes on at once
-                urgent = self._job is not None or self.dreaming.is_awaited or self.somebody_waits()
+                urgent = self._job is not None or self.dreaming.is_urgent or self.somebody_waits()
                 pause = 0.0 if urgent else (time.monotonic() - began) * backfill.REST
             if pause:
                 self._wake.wait(pause)

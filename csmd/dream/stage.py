@@ -30,7 +30,8 @@ from csmd.store.sqlite import Rows
 
 T = TypeVar("T")
 Facts = Mapping[int, Sequence[Fact]]
-#: Actions of one write (each takes some ms, for which hooks wait), memories whose vectors one read compares, and how often a scope that moves is planned again.
+#: Actions of one write (each takes 3 ms, and hooks wait behind it), memories whose vectors one read compares, and how
+#: often a scope that moves is planned again.
 BATCH, COMPARED, AGAIN = 3, 100, 5
 
 

@@ -28,6 +28,7 @@ from bench_upkeep import NOW, fill
 
 from csmd import client
 from csmd.config import default_paths
+from csmd.paths import Paths
 from csmd.store.core import Store
 from csmd.store.sqlite import opened
 
@@ -55,6 +56,22 @@ def reported(one: Clients, go_on: Callable[[int], bool], pace_s: float) -> list[
         took += one.report(1)
         time.sleep(pace_s)
     return took
+
+
+class Watched:
+    """A job that is looked at after every so many events: whether it goes on, and its result when it has ended."""
+
+    def __init__(self, paths: Paths, job: str, *, every: int) -> None:
+        self.paths, self.job, self.every = paths, job, every
+        self.result: dict[str, Any] = {}
+
+    def __call__(self, sent: int) -> bool:
+        if sent % self.every == 0 and not self.result:
+            state = client.call(self.paths, "csm_job", {"id": self.job})
+            if state["state"] == "failed":
+                raise SystemExit(f"the dream failed: {state['error']}")
+            self.result = state["result"] if state["state"] == "done" else {}
+        return not self.result
 
 
 def main() -> int:
@@ -90,22 +107,16 @@ def main() -> int:
                 time.sleep(SETTLE_S)
                 alone += reported(one, lambda sent: sent < ALONE // 2, pace_s)
                 job = client.call(paths, "csm_dream_run", {"force": True})["job"]
-                under_way = [True]
-
-                def goes_on(sent: int, job: str = job, under_way: list[bool] = under_way) -> bool:
-                    if sent % 10 == 0 or pace_s:
-                        state = client.call(paths, "csm_job", {"id": job})
-                        under_way[0] = state["state"] in ("waiting", "running")
-                        if not under_way[0]:
-                            dreams.append(state["result"])
-                    return under_way[0]
-
-                during += reported(one, goes_on, pace_s)
+                watched = Watched(paths, job, every=1 if pace_s else 10)
+                during += reported(one, watched, pace_s)
+                dreams.append(watched.result)
                 alone += reported(one, lambda sent: sent < ALONE // 2, pace_s)
             took = sum(dream["took_s"] for dream in dreams) / len(dreams)
             changes = sum(dream["changes"] for dream in dreams) / len(dreams)
             how = f"every {pace_s * 1000:.0f} ms" if pace_s else "one after the other"
-            print(f"\n{len(dreams)} dreams over {chosen.memories} memories, {changes:.0f} changes in {took:.2f} s each; events {how}:")
+            print(
+                f"\n{len(dreams)} dreams over {chosen.memories} memories, {changes:.0f} changes in {took:.2f} s each; events {how}:"
+            )
             print("| acks | n | p50, ms | p99, ms | most, ms |\n|---|---|---|---|---|")
             for name, found in (("without a dream", alone), ("while it dreams", during)):
                 values = [percentile(found, 0.5), percentile(found, 0.99), max(found)]

@@ -99,7 +99,9 @@ def test_a_busy_steward_begins_none(parts: Any) -> None:
 # --- who comes first
 
 
-def test_one_that_began_by_itself_rests_while_a_session_is_at_work_and_one_that_is_awaited_does_not(parts: Any) -> None:
+def test_one_that_began_by_itself_stands_still_while_a_session_is_at_work_and_one_that_is_awaited_goes_on(
+    parts: Any,
+) -> None:
     own = with_sessions(parts)
     assert own.step(at(1), idle=True)
     own.hear()
@@ -109,9 +111,9 @@ def test_one_that_began_by_itself_rests_while_a_session_is_at_work_and_one_that_
     own.hear()
     job = own.order("asked for", awaited=True)
     assert job.order["why"] == "by itself", "there is one at a time: whoever asks waits for it"
-    assert own.step(time.monotonic(), idle=False) and own.is_awaited
+    assert own.step(time.monotonic(), idle=False) and not own.is_urgent, "it goes on, and makes room"
     settle(parts, at(0))
-    assert job.state == "done" and not own.is_awaited
+    assert job.state == "done"
 
 
 def test_every_other_job_and_every_hint_comes_before_a_dream(parts: Any) -> None:
