@@ -107,20 +107,20 @@ def note(rows: Rows, session_seq: int, *, day: str, digest: int, workspace: int)
 
 def moved(rows: Rows, *, limit: int) -> list[Told]:
     """What stands in the files of another wall than its project is behind now."""
-    return _told(rows, "t.workspace_seq <> p.workspace_seq", limit)
+    return _told(rows, "and t.workspace_seq <> p.workspace_seq", limit)
 
 
 def taken_back(rows: Rows, *, limit: int) -> list[Told]:
     """What is marked: it is to leave its file."""
-    return _told(rows, "t.digest_seq = 0", limit)
+    return _told(rows, "and t.digest_seq = 0", limit)
 
 
-def _told(rows: Rows, which: str, limit: int) -> list[Told]:
+def _told(rows: Rows, wanted: str, limit: int) -> list[Told]:
     found = rows.all(
         "select t.seq, s.id, t.day, coalesce(a.name, ''), coalesce(b.name, ''), p.workspace_seq "  # noqa: S608
         "from told_days t join sessions s on s.seq = t.session_seq join projects p on p.seq = s.project_seq "
         "left join projects a on a.seq = t.workspace_seq and a.seq > 0 "
-        f"left join projects b on b.seq = p.workspace_seq and b.seq > 0 where {which} order by t.seq limit :limit",
+        f"left join projects b on b.seq = p.workspace_seq and b.seq > 0 where true {wanted} order by t.seq limit :limit",
         limit=limit,
     )
     return [Told(*row) for row in found]

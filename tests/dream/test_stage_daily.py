@@ -250,7 +250,7 @@ def test_a_purged_text_leaves_every_file_and_does_not_come_back(store: Store, me
     one.say("assistant", "The receipts show whole cents too.")
     settle(store, memory)
     assert files(memory) and not any(MARK in (memory / name).read_text() for name in files(memory))
-    assert day(memory).endswith("My note on the [purged].\n"), "what people wrote stays but for it"
+    assert "\nMy note on the [purged].\n" in day(memory), "what people wrote stays but for it"
 
 
 def test_a_purged_session_leaves_the_files_edited_or_not_and_what_could_bring_it_back(
