@@ -148,6 +148,8 @@ def _settle(store: Store, directory: Path) -> int:
 
 def _move(directory: Path, part: Told, style: daily.Style) -> None:
     old, new = (_file(directory, wall, part.day, style) for wall in (part.wall, part.wall_now))
+    if old == new:
+        return
     text, there = memory_files.read(old), memory_files.read(new)
     if not text or there is None:
         return

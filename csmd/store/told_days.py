@@ -12,8 +12,6 @@ from typing import Any, NamedTuple
 
 from csmd.store.sqlite import Rows
 
-#: The row of a digest that a marked row says it tells.
-TAKEN_BACK = 0
 _CLOSED = "exists (select 1 from events e where e.session_id = s.id and e.name = 'session_end' and e.at >= s.last_at)"
 _SESSION = (
     "s.seq, s.id, p.name, p.workspace_seq, case when p.workspace_seq = 0 then '' else "
@@ -97,7 +95,7 @@ def note(rows: Rows, session_seq: int, *, day: str, digest: int, workspace: int)
     rows.run(
         "insert into told_days (session_seq, day, digest_seq, workspace_seq) values (:session, :day, :digest, :workspace) "
         "on conflict (session_seq, day) do update set digest_seq = excluded.digest_seq, "
-        "workspace_seq = excluded.workspace_seq",
+        "workspace_seq = excluded.workspace_seq, due = ''",
         session=session_seq,
         day=day,
         digest=digest,
@@ -107,12 +105,12 @@ def note(rows: Rows, session_seq: int, *, day: str, digest: int, workspace: int)
 
 def moved(rows: Rows, *, limit: int) -> list[Told]:
     """What stands in the files of another wall than its project is behind now."""
-    return _told(rows, "and t.workspace_seq <> p.workspace_seq", limit)
+    return _told(rows, "and t.due = 'move' and t.due <> ''", limit)
 
 
 def taken_back(rows: Rows, *, limit: int) -> list[Told]:
     """What is marked: it is to leave its file."""
-    return _told(rows, "and t.digest_seq = 0", limit)
+    return _told(rows, "and t.due = 'leave' and t.due <> ''", limit)
 
 
 def _told(rows: Rows, wanted: str, limit: int) -> list[Told]:
@@ -130,7 +128,7 @@ def stand(rows: Rows, parts: Sequence[Told]) -> None:
     """Notes that parts stand behind the walls now that their projects are behind."""
     for part in parts:
         rows.run(
-            "update told_days set workspace_seq = :workspace where seq = :seq",
+            "update told_days set workspace_seq = :workspace, due = '' where seq = :seq",
             workspace=part.workspace_now,
             seq=part.seq,
         )
@@ -151,7 +149,7 @@ def take_back(rows: Rows, turn_seq: int) -> None:
 def clear(rows: Rows, session_seq: int) -> None:
     """Marks what was told of one session."""
     for (day,) in rows.all(
-        "update told_days set digest_seq = 0 where session_seq = :session and digest_seq > 0 returning day",
+        "update told_days set due = 'leave' where session_seq = :session and due <> 'leave' returning day",
         session=session_seq,
     ):
         rows.run(
@@ -159,6 +157,15 @@ def clear(rows: Rows, session_seq: int) -> None:
             markdown=f"memory/%daily/{day}.md",
             data=f"memory/%daily/{day}.yaml",
         )
+
+
+def move(rows: Rows, project: int) -> None:
+    """Marks what was told of a project's sessions: it is behind another wall now."""
+    rows.run(
+        "update told_days set due = 'move' where due = '' and session_seq in "
+        "(select s.seq from sessions s where s.project_seq = :project)",
+        project=project,
+    )
 
 
 def gotchas(rows: Rows, session_seq: int, *, limit: int) -> list[str]:
