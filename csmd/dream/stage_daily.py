@@ -116,7 +116,8 @@ def _tell(store: Store, directory: Path, *, now: datetime, here: Here) -> int:
         elif one.told != one.digest_seq and daily.is_kept(_day(last), today=_day(now)):
             if len(written) == BATCH:
                 break
-            written.append((one, _day(last)))
+            # One that says no more than before keeps its date, whatever zone holds now.
+            written.append((one, one.day if one.told_at == one.last_at else _day(last)))
         if not held:
             upto = one.digest_seq
     for one, day in sorted(written, key=lambda pair: (pair[0].last_at, pair[0].session_seq)):
@@ -124,7 +125,7 @@ def _tell(store: Store, directory: Path, *, now: datetime, here: Here) -> int:
 
     def write(rows: Rows) -> None:
         for one, day in written:
-            told_days.note(rows, one.session_seq, day=day, digest=one.digest_seq, workspace=one.workspace_seq)
+            told_days.note(rows, one, day=day)
         cursors.move_cursor(rows, STAGE, "digests", upto)
 
     if written or upto > after:

@@ -131,7 +131,7 @@ STRUCTURE: dict[str, frozenset[str]] = {
     "dreams": frozenset({"id", "why", "state", "begun_at", "ended_at", "undone_at"}),
     "dream_changes": frozenset({"kind", "evidence", "at", "undone_at"}),
     "dream_rows": frozenset({"item", "state", "state_after"}),
-    "told_days": frozenset({"day", "due"}),
+    "told_days": frozenset({"day", "due", "last_at"}),
     "pages": frozenset({"at"}),
     "errors": frozenset({"fingerprint"}),
     "error_seen": frozenset({"at"}),

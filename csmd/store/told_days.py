@@ -22,7 +22,8 @@ _SESSION = (
 class Ending(NamedTuple):
     """A session that a day's file may tell: `wall` is the workspace it is behind ("" for none), `closed` what the host said.
 
-    `told` is the row of the digest that was told last (0 for none) and `day` its file's day, "" for none.
+    `told` is the row of the digest that was told last (0 for none), `day` its file's day and `told_at` up to when it went
+    ("" for none).
     """
 
     digest_seq: int
@@ -38,6 +39,7 @@ class Ending(NamedTuple):
     closed: bool
     told: int
     day: str
+    told_at: str
 
 
 class Told(NamedTuple):
@@ -62,7 +64,7 @@ class Agent(NamedTuple):
 def waiting(rows: Rows, *, after: int, limit: int) -> list[Ending]:
     """The sessions whose last digest was made past a row key, in the order of these; also those that are told already."""
     found = rows.all(
-        f"select d.seq, {_SESSION}, {_CLOSED}, coalesce(t.digest_seq, 0), coalesce(t.day, '') "  # noqa: S608
+        f"select d.seq, {_SESSION}, {_CLOSED}, coalesce(t.digest_seq, 0), coalesce(t.day, ''), coalesce(t.last_at, '') "  # noqa: S608
         "from digests d join sessions s on s.seq = d.session_seq join projects p on p.seq = s.project_seq "
         "left join told_days t on t.session_seq = s.seq "
         "and t.seq = (select max(o.seq) from told_days o where o.session_seq = s.seq) "
@@ -78,7 +80,7 @@ def live(rows: Rows, *, since: str, limit: int) -> list[Ending]:
     """People's sessions with a turn since a time that the host has not ended; `digest_seq` is 0 for one without."""
     found = rows.all(
         "select coalesce((select d.seq from digests d where d.session_seq = s.seq order by d.version desc limit 1), 0), "  # noqa: S608
-        f"{_SESSION}, 0, 0, '' from sessions s join projects p on p.seq = s.project_seq where s.parent = '' "
+        f"{_SESSION}, 0, 0, '', '' from sessions s join projects p on p.seq = s.project_seq where s.parent = '' "
         f"and s.host <> 'probe' and s.last_at > :since and not {_CLOSED} order by s.last_at desc, s.seq limit :limit",
         since=since,
         limit=limit,
@@ -90,16 +92,17 @@ def _ending(row: tuple[Any, ...]) -> Ending:
     return Ending(**dict(zip(Ending._fields, row, strict=True)) | {"closed": bool(row[10])})
 
 
-def note(rows: Rows, session_seq: int, *, day: str, digest: int, workspace: int) -> None:
-    """Notes that a day's file tells a session as a digest has it."""
+def note(rows: Rows, one: Ending, *, day: str) -> None:
+    """Notes that a day's file tells a session as its digest has it."""
     rows.run(
-        "insert into told_days (session_seq, day, digest_seq, workspace_seq) values (:session, :day, :digest, :workspace) "
-        "on conflict (session_seq, day) do update set digest_seq = excluded.digest_seq, "
+        "insert into told_days (session_seq, day, digest_seq, last_at, workspace_seq) values (:session, :day, :digest, :at, :workspace) "
+        "on conflict (session_seq, day) do update set digest_seq = excluded.digest_seq, last_at = excluded.last_at, "
         "workspace_seq = excluded.workspace_seq, due = ''",
-        session=session_seq,
+        session=one.session_seq,
         day=day,
-        digest=digest,
-        workspace=workspace,
+        digest=one.digest_seq,
+        at=one.last_at,
+        workspace=one.workspace_seq,
     )
 
 

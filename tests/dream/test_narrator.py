@@ -7,7 +7,7 @@ from collections.abc import Sequence
 from typing import Any, NamedTuple
 
 import pytest
-from hypothesis import given
+from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from csmd.dream import conventions, narrator
@@ -106,6 +106,11 @@ CASES = [
         narrator.told_of_failures([failed([1, 2], mended=[1, 2], files="db/schema.sql x.go")], 1),
         ["`go test` failed with `no such table: users` (2 times in 2 sessions); mended 2 times in `db/schema.sql` and `x.go`."],
     ),
+    Case(
+        "a message that quotes stays in its own marks, without its places",
+        narrator.told_of_failures([failed([1, 2], message="`x` is unused (<line>)", mended=[1], said="Remove it.")], 1),
+        ["`go test` failed with `'x' is unused` (2 times in 2 sessions); what mended it: \"Remove it.\""],
+    ),
     Case("an error of one session", narrator.told_of_failures([failed([1, 1], mended=[1], said="Run it twice.")], 1), []),
     Case("an error that nobody mended", narrator.told_of_failures([failed([1, 2])], 1), []),
     Case(
@@ -197,6 +202,7 @@ FAILURES = [
 FILES = changed("a b c", "a b", "a b d", "d c", "c d a")
 
 
+@settings(max_examples=50, deadline=None)
 @given(st.randoms(use_true_random=False))
 def test_the_order_in_which_it_is_read_makes_no_difference(dice: random.Random) -> None:
     def told(shuffle: bool) -> list[Fact]:
@@ -217,6 +223,7 @@ def test_the_order_in_which_it_is_read_makes_no_difference(dice: random.Random) 
     assert len(first) >= 4
 
 
+@settings(max_examples=50, deadline=None)
 @given(st.integers(2, 40), st.integers(0, 40), st.integers(0, 40))
 def test_more_sessions_make_surer_and_exceptions_less(sessions: int, more: int, other: int) -> None:
     def sure(number: int, against: int) -> float:

@@ -157,7 +157,9 @@ def test_a_session_belongs_to_the_local_date_of_its_last_turn_and_keeps_it(
     talk(store)
     settle(store, memory, hours=hours)
     assert files(memory) == [f"daily/{name}.md", f"daily/{name}.yaml"]
+    store.write(lambda rows: rows.run("delete from digests") and rows.run("delete from cursors where stage = 'digest'"))
     settle(store, memory, hours=-hours)
+    assert store.read(lambda rows: rows.value("select digest_seq from told_days")) > 1, "it was told anew"
     assert files(memory) == [f"daily/{name}.md", f"daily/{name}.yaml"], "whatever zone holds later"
 
 

@@ -244,7 +244,8 @@ def _topics(rows: Rows, given: Given) -> None:
 
 
 def _told_days(rows: Rows, given: Given) -> None:
-    told_days.note(rows, 1, day="2026-03-01", digest=1, workspace=0)
+    one = told_days.Ending(1, 1, "s1", "", 0, "", "", given.now, "", "", False, 0, "", "")
+    told_days.note(rows, one, day="2026-03-01")
     told_days.waiting(rows, after=0, limit=9)
     told_days.live(rows, since=given.at(0), limit=9)
     told_days.times(rows, 1)

@@ -879,13 +879,14 @@ create table dream_files (
 create index dream_files_by_change on dream_files (change_seq);
 create index dream_files_by_path on dream_files (path);
 
--- Which sessions a day's file tells, by which digest, behind which wall; what is due of it: to leave its file, to move
+-- Which sessions a day's file tells, by which digest, up to which turn's time, behind which wall; what is due of it: to leave its file, to move
 -- behind another wall, or nothing ('').
 create table told_days (
   seq integer primary key autoincrement,
   session_seq integer not null references sessions (seq),
   day text not null,
   digest_seq integer not null,
+  last_at text not null,
   workspace_seq integer not null,
   due text not null default '',
   unique (session_seq, day)
