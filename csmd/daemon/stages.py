@@ -81,9 +81,17 @@ def _digests(steward: Steward, _: bool) -> int:
 
 
 def _daily(steward: Steward, _: bool) -> int:
-    if not steward.config.settings.stages_daily:
-        return 0
-    return stage_daily.step(steward.store, steward.config.paths.memory, now=iso(datetime.now(UTC)), here=here)
+    """A folder that nobody can write to is told in `csmd status`, and no sync fails by it."""
+    done = 0
+
+    def write() -> bool:
+        nonlocal done
+        done = stage_daily.step(steward.store, steward.config.paths.memory, now=iso(datetime.now(UTC)), here=here)
+        return done > 0
+
+    if steward.config.settings.stages_daily:
+        steward.guard("daily files", write)
+    return done
 
 
 def _uses(steward: Steward, _: bool) -> int:

@@ -38,22 +38,26 @@ class Form:
 #: Nobody chose these names: they say nothing of a form.
 _NOT_CHOSEN = re.compile(r"^(?:Merge|Revert) |^(?:fixup|squash)! ")
 _COMMON_BRANCH = re.compile(r"^(?:main|master|trunk|develop|dev|HEAD|gh-pages|detached.*)$")
+_TYPES = "feat|fix|chore|docs|refactor|test|tests|perf|build|ci|style|revert"
 #: Name of a form of commit subjects -> (pattern, how it is told); the first that nearly all have.
 SUBJECTS: dict[str, tuple[re.Pattern[str], str]] = {
     "conventional": (
-        re.compile(r"(?:feat|fix|chore|docs|refactor|test|tests|perf|build|ci|style|revert)(?:\([^)]+\))?!?: \S"),
+        re.compile(rf"(?:{_TYPES})(?:\([^)]+\))?!?: \S"),
         "Commit subjects begin with a type (`feat:`, `fix(scope):`, ...)",
     ),
     "ticket": (re.compile(r"\[?[A-Z][A-Z0-9]+-\d+\]?\b"), "Commit subjects begin with the ticket"),
-    "area": (re.compile(r"[\w./-]{2,30}: \S"), "Commit subjects begin with the part that they change (`part: what`)"),
+    "area": (
+        re.compile(rf"(?!(?:{_TYPES})\b)[\w./-]{{2,30}}: \S"),
+        "Commit subjects begin with the part that they change (`part: what`)",
+    ),
     "lower case": (re.compile(r"[a-z][a-z]+ "), "Commit subjects begin with a small letter and name no type"),
 }
 _TICKET = re.compile(r"\b([A-Za-z]{2,10})-\d+\b")
 _DAY = re.compile(r"\b20\d\d-?[01]\d-?[0-3]\d\b")
 #: Ending of a test file's language -> the forms of which it leaves the choice; all others are the language's own.
 _TESTS: tuple[tuple[str, re.Pattern[str]], ...] = (
-    ("*.test.ts", re.compile(r"\.test\.(?:[cm]?[jt]s|[jt]sx)$")),
-    ("*.spec.ts", re.compile(r"\.spec\.(?:[cm]?[jt]s|[jt]sx)$")),
+    ("*.test.*", re.compile(r"\.test\.(?:[cm]?[jt]s|[jt]sx)$")),
+    ("*.spec.*", re.compile(r"\.spec\.(?:[cm]?[jt]s|[jt]sx)$")),
     ("test_*.py", re.compile(r"(?:^|/)test_[^/]+\.py$")),
     ("*_test.py", re.compile(r"_test\.py$")),
     ("*Test", re.compile(r"Test\.(?:java|kt|php|cs)$")),

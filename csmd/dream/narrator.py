@@ -190,10 +190,10 @@ def _pair(one: Failed, project: int) -> Fact | None:
         mended = f"mended {len(one.mended)} times in {listed([f'`{name}`' for name in same[:2]])}"
     else:
         return None
-    message = cut(_PLACEHOLDER.sub("", squeeze(one.message)), MESSAGE)
+    message = cut(_PLACEHOLDER.sub("", squeeze(one.message)), MESSAGE).replace("`", "'")
     times = f"{amount(len(one.shown), 'time')} in {len({session for session, _ in one.shown})} sessions"
     end = "" if mended.endswith(('."', '!"', '…"')) else "."
-    return _fact("fix", f"fix:{one.fingerprint}", f"`{one.command}` fails with `{message}` ({times}); {mended}{end}", project,
+    return _fact("fix", f"fix:{one.fingerprint}", f"`{one.command}` failed with `{message}` ({times}); {mended}{end}", project,
                  seen=min(len(one.mended), len(one.shown)), total=len(one.shown), sources=[*one.shown, *one.mended])  # fmt: skip
 
 

@@ -38,12 +38,20 @@ Here = Callable[[str], datetime]
 
 def step(store: Store, directory: Path, *, now: str, here: Here) -> int:
     """Brings the daily files and the live sessions' up to date; how much was done, 0 for nothing left."""
-    done = withdraw(store, directory, now=now, here=here) + _settle(store, directory)
-    return done + _tell(store, directory, now=here(now), here=here)
+    done = _leave(store, directory) + _settle(store, directory)
+    done += _tell(store, directory, now=here(now), here=here)
+    return done + _live(store, directory, now=now, here=here)
 
 
 def withdraw(store: Store, directory: Path, *, now: str, here: Here) -> int:
-    """Takes out of the files what was taken back in the store, edited or not; how many parts and files there were."""
+    """Takes out of the files what was taken back in the store, edited or not; how many parts and files there were.
+
+    No file is begun by it: it is for a purge, wherever the files come from.
+    """
+    return _leave(store, directory) + _live(store, directory, now=now, here=here, new=False)
+
+
+def _leave(store: Store, directory: Path) -> int:
     found = store.read(lambda rows: told_days.taken_back(rows, limit=LOOKED_AT))
     for part in found:
         for style in (MARKDOWN, DATA):
@@ -52,7 +60,7 @@ def withdraw(store: Store, directory: Path, *, now: str, here: Here) -> int:
                 _put_back(directory, path, text, daily.take_out(text, style, part.id)[0], part.day, style)
     if found:
         store.write(lambda rows: told_days.gone(rows, found))
-    return len(found) + _live(store, directory, now=now, here=here)
+    return len(found)
 
 
 def archive(rows: Rows, home: Path, directory: Path, dream: int, *, now: str, here: Here) -> list[str]:
@@ -108,7 +116,8 @@ def _tell(store: Store, directory: Path, *, now: datetime, here: Here) -> int:
         elif one.told != one.digest_seq and daily.is_kept(_day(last), today=_day(now)):
             if len(written) == BATCH:
                 break
-            written.append((one, _day(last)))
+            # One that says no more than before keeps its date, whatever zone holds now.
+            written.append((one, one.day if one.told_at == one.last_at else _day(last)))
         if not held:
             upto = one.digest_seq
     for one, day in sorted(written, key=lambda pair: (pair[0].last_at, pair[0].session_seq)):
@@ -116,7 +125,7 @@ def _tell(store: Store, directory: Path, *, now: datetime, here: Here) -> int:
 
     def write(rows: Rows) -> None:
         for one, day in written:
-            told_days.note(rows, one.session_seq, day=day, digest=one.digest_seq, workspace=one.workspace_seq)
+            told_days.note(rows, one, day=day)
         cursors.move_cursor(rows, STAGE, "digests", upto)
 
     if written or upto > after:
@@ -148,6 +157,8 @@ def _settle(store: Store, directory: Path) -> int:
 
 def _move(directory: Path, part: Told, style: daily.Style) -> None:
     old, new = (_file(directory, wall, part.day, style) for wall in (part.wall, part.wall_now))
+    if old == new:
+        return
     text, there = memory_files.read(old), memory_files.read(new)
     if not text or there is None:
         return
@@ -169,8 +180,8 @@ def _put_back(directory: Path, path: Path, text: str, left: str, day: str, style
 # --- what goes on
 
 
-def _live(store: Store, directory: Path, *, now: str, here: Here) -> int:
-    """Writes a file for each session that goes on, and takes away those of sessions that have ended."""
+def _live(store: Store, directory: Path, *, now: str, here: Here, new: bool = True) -> int:
+    """Writes a file for each session that goes on (with `new` also where there is none yet), and takes away those of sessions that have ended."""
     since = (datetime.fromisoformat(now) - timedelta(hours=daily.QUIET_H)).strftime("%Y-%m-%dT%H:%M:%S.%f")[:23] + "Z"
     found = store.read(lambda rows: told_days.live(rows, since=since, limit=MOST_LIVE))
     changed = 0
@@ -181,7 +192,7 @@ def _live(store: Store, directory: Path, *, now: str, here: Here) -> int:
         session = store.read(lambda rows, one=one: _session(rows, one, here))  # type: ignore[misc]
         text = LIVE_HEAD + memory_files.as_yaml(daily.so_far(session))
         there = memory_files.read(path)
-        if there not in (None, text):
+        if there not in (None, text) and (there or new):
             memory_files.write(directory, path, text)
             changed += 1
     for folder in [directory / LIVE, *(directory / WALLED / name / LIVE for name in _walled(directory))]:

@@ -15,7 +15,7 @@ from csmd.store import counted, failures, packets
 from csmd.store.sqlite import Rows
 
 #: The latest packets, and the sessions whose digests are looked at; errors, and the turns of each.
-MOST_PACKETS, MOST_SESSIONS, MOST_ERRORS, MOST_TURNS = 20_000, 400, 200, 100
+MOST_PACKETS, MOST_SESSIONS, MOST_ERRORS, MOST_TURNS = 10_000, 300, 200, 100
 
 
 def facts(rows: Rows, project: int, *, now: str) -> list[Fact]:

@@ -12,8 +12,6 @@ from typing import Any, NamedTuple
 
 from csmd.store.sqlite import Rows
 
-#: The row of a digest that a marked row says it tells.
-TAKEN_BACK = 0
 _CLOSED = "exists (select 1 from events e where e.session_id = s.id and e.name = 'session_end' and e.at >= s.last_at)"
 _SESSION = (
     "s.seq, s.id, p.name, p.workspace_seq, case when p.workspace_seq = 0 then '' else "
@@ -24,7 +22,8 @@ _SESSION = (
 class Ending(NamedTuple):
     """A session that a day's file may tell: `wall` is the workspace it is behind ("" for none), `closed` what the host said.
 
-    `told` is the row of the digest that was told last (0 for none) and `day` its file's day, "" for none.
+    `told` is the row of the digest that was told last (0 for none), `day` its file's day and `told_at` up to when it went
+    ("" for none).
     """
 
     digest_seq: int
@@ -40,6 +39,7 @@ class Ending(NamedTuple):
     closed: bool
     told: int
     day: str
+    told_at: str
 
 
 class Told(NamedTuple):
@@ -64,7 +64,7 @@ class Agent(NamedTuple):
 def waiting(rows: Rows, *, after: int, limit: int) -> list[Ending]:
     """The sessions whose last digest was made past a row key, in the order of these; also those that are told already."""
     found = rows.all(
-        f"select d.seq, {_SESSION}, {_CLOSED}, coalesce(t.digest_seq, 0), coalesce(t.day, '') "  # noqa: S608
+        f"select d.seq, {_SESSION}, {_CLOSED}, coalesce(t.digest_seq, 0), coalesce(t.day, ''), coalesce(t.last_at, '') "  # noqa: S608
         "from digests d join sessions s on s.seq = d.session_seq join projects p on p.seq = s.project_seq "
         "left join told_days t on t.session_seq = s.seq "
         "and t.seq = (select max(o.seq) from told_days o where o.session_seq = s.seq) "
@@ -80,7 +80,7 @@ def live(rows: Rows, *, since: str, limit: int) -> list[Ending]:
     """People's sessions with a turn since a time that the host has not ended; `digest_seq` is 0 for one without."""
     found = rows.all(
         "select coalesce((select d.seq from digests d where d.session_seq = s.seq order by d.version desc limit 1), 0), "  # noqa: S608
-        f"{_SESSION}, 0, 0, '' from sessions s join projects p on p.seq = s.project_seq where s.parent = '' "
+        f"{_SESSION}, 0, 0, '', '' from sessions s join projects p on p.seq = s.project_seq where s.parent = '' "
         f"and s.host <> 'probe' and s.last_at > :since and not {_CLOSED} order by s.last_at desc, s.seq limit :limit",
         since=since,
         limit=limit,
@@ -92,35 +92,36 @@ def _ending(row: tuple[Any, ...]) -> Ending:
     return Ending(**dict(zip(Ending._fields, row, strict=True)) | {"closed": bool(row[10])})
 
 
-def note(rows: Rows, session_seq: int, *, day: str, digest: int, workspace: int) -> None:
-    """Notes that a day's file tells a session as a digest has it."""
+def note(rows: Rows, one: Ending, *, day: str) -> None:
+    """Notes that a day's file tells a session as its digest has it."""
     rows.run(
-        "insert into told_days (session_seq, day, digest_seq, workspace_seq) values (:session, :day, :digest, :workspace) "
-        "on conflict (session_seq, day) do update set digest_seq = excluded.digest_seq, "
-        "workspace_seq = excluded.workspace_seq",
-        session=session_seq,
+        "insert into told_days (session_seq, day, digest_seq, last_at, workspace_seq) values (:session, :day, :digest, :at, :workspace) "
+        "on conflict (session_seq, day) do update set digest_seq = excluded.digest_seq, last_at = excluded.last_at, "
+        "workspace_seq = excluded.workspace_seq, due = ''",
+        session=one.session_seq,
         day=day,
-        digest=digest,
-        workspace=workspace,
+        digest=one.digest_seq,
+        at=one.last_at,
+        workspace=one.workspace_seq,
     )
 
 
 def moved(rows: Rows, *, limit: int) -> list[Told]:
     """What stands in the files of another wall than its project is behind now."""
-    return _told(rows, "t.workspace_seq <> p.workspace_seq", limit)
+    return _told(rows, "and t.due = 'move' and t.due <> ''", limit)
 
 
 def taken_back(rows: Rows, *, limit: int) -> list[Told]:
     """What is marked: it is to leave its file."""
-    return _told(rows, "t.digest_seq = 0", limit)
+    return _told(rows, "and t.due = 'leave' and t.due <> ''", limit)
 
 
-def _told(rows: Rows, which: str, limit: int) -> list[Told]:
+def _told(rows: Rows, wanted: str, limit: int) -> list[Told]:
     found = rows.all(
         "select t.seq, s.id, t.day, coalesce(a.name, ''), coalesce(b.name, ''), p.workspace_seq "  # noqa: S608
         "from told_days t join sessions s on s.seq = t.session_seq join projects p on p.seq = s.project_seq "
         "left join projects a on a.seq = t.workspace_seq and a.seq > 0 "
-        f"left join projects b on b.seq = p.workspace_seq and b.seq > 0 where {which} order by t.seq limit :limit",
+        f"left join projects b on b.seq = p.workspace_seq and b.seq > 0 where true {wanted} order by t.seq limit :limit",
         limit=limit,
     )
     return [Told(*row) for row in found]
@@ -130,7 +131,7 @@ def stand(rows: Rows, parts: Sequence[Told]) -> None:
     """Notes that parts stand behind the walls now that their projects are behind."""
     for part in parts:
         rows.run(
-            "update told_days set workspace_seq = :workspace where seq = :seq",
+            "update told_days set workspace_seq = :workspace, due = '' where seq = :seq",
             workspace=part.workspace_now,
             seq=part.seq,
         )
@@ -151,7 +152,7 @@ def take_back(rows: Rows, turn_seq: int) -> None:
 def clear(rows: Rows, session_seq: int) -> None:
     """Marks what was told of one session."""
     for (day,) in rows.all(
-        "update told_days set digest_seq = 0 where session_seq = :session and digest_seq > 0 returning day",
+        "update told_days set due = 'leave' where session_seq = :session and due <> 'leave' returning day",
         session=session_seq,
     ):
         rows.run(
@@ -159,6 +160,15 @@ def clear(rows: Rows, session_seq: int) -> None:
             markdown=f"memory/%daily/{day}.md",
             data=f"memory/%daily/{day}.yaml",
         )
+
+
+def move(rows: Rows, project: int) -> None:
+    """Marks what was told of a project's sessions: it is behind another wall now."""
+    rows.run(
+        "update told_days set due = 'move' where due = '' and session_seq in "
+        "(select s.seq from sessions s where s.project_seq = :project)",
+        project=project,
+    )
 
 
 def gotchas(rows: Rows, session_seq: int, *, limit: int) -> list[str]:

@@ -8,7 +8,7 @@ from typing import NamedTuple
 
 import pytest
 import yaml
-from hypothesis import given
+from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from csmd.dream import daily
@@ -131,6 +131,7 @@ LINES = st.lists(
 )
 
 
+@settings(max_examples=50, deadline=None)
 @given(before=LINES, after=LINES, bodies=st.lists(st.sampled_from(["## a\n", "## b\n\n- c\n"]), min_size=1, max_size=4))
 def test_what_stands_outside_of_the_marks_stays_byte_for_byte(
     before: list[str], after: list[str], bodies: list[str]

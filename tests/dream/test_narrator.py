@@ -7,7 +7,7 @@ from collections.abc import Sequence
 from typing import Any, NamedTuple
 
 import pytest
-from hypothesis import given
+from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from csmd.dream import conventions, narrator
@@ -99,12 +99,17 @@ CASES = [
     Case(
         "an error of two sessions with what was said to have mended it",
         narrator.told_of_failures([failed([1, 2, 2], mended=[2], said="The migration has to run first.")], 1),
-        ['`go test` fails with `no such table: users` (3 times in 2 sessions); what mended it: "The migration has to run first."'],
+        ['`go test` failed with `no such table: users` (3 times in 2 sessions); what mended it: "The migration has to run first."'],
     ),
     Case(
         "without words the file that mended it each time",
         narrator.told_of_failures([failed([1, 2], mended=[1, 2], files="db/schema.sql x.go")], 1),
-        ["`go test` fails with `no such table: users` (2 times in 2 sessions); mended 2 times in `db/schema.sql` and `x.go`."],
+        ["`go test` failed with `no such table: users` (2 times in 2 sessions); mended 2 times in `db/schema.sql` and `x.go`."],
+    ),
+    Case(
+        "a message that quotes stays in its own marks, without its places",
+        narrator.told_of_failures([failed([1, 2], message="`x` is unused (<line>)", mended=[1], said="Remove it.")], 1),
+        ["`go test` failed with `'x' is unused` (2 times in 2 sessions); what mended it: \"Remove it.\""],
     ),
     Case("an error of one session", narrator.told_of_failures([failed([1, 1], mended=[1], said="Run it twice.")], 1), []),
     Case("an error that nobody mended", narrator.told_of_failures([failed([1, 2])], 1), []),
@@ -141,6 +146,9 @@ CASES = [
     Case("nearly all commits have a form", form(conventions.of_commits(named(*COMMITS))),
          ["Commit subjects begin with a type (`feat:`, `fix(scope):`, ...): 4 of 4."]),
     Case("commits without one", form(conventions.of_commits(named("Add x", "Fix y", "Mend z", "fix: w", "Say v"))), []),
+    Case("types in some and parts in others", form(conventions.of_commits(named("feat: a", "fix: b", "store: c", "cli: d"))), []),
+    Case("commits that name the part", form(conventions.of_commits(named("store: a", "cli: b", "store/x: c", "web-site: d"))),
+         ["Commit subjects begin with the part that they change (`part: what`): 4 of 4."]),
     Case("commits of one session", form(conventions.of_commits(named(*COMMITS, sessions=1))), []),
     Case("branches with a ticket", form(conventions.of_branches(named("ann/ent-1-a", "ann/ent-22-b", "ann/ent-3-c", "main"))),
          ["Branches are named `ann/ent-<number>-<what>`: 3 of 3."]),
@@ -148,7 +156,7 @@ CASES = [
     Case("branches of no form", form(conventions.of_branches(named("a", "b", "c", "d"))), []),
     Case("test files where the language leaves a choice",
          form(conventions.of_tests(named("src/a.spec.ts", "src/b.spec.ts", "src/c.spec.tsx", "d.spec.js"))),
-         ["Test files are named `*.spec.ts`, beside what they test: 4 of 4."]),
+         ["Test files are named `*.spec.*`, beside what they test: 4 of 4."]),
     Case("test files and where they lie", form(conventions.of_tests(named(*(f"tests/x/test_{name}.py" for name in "abcd")))),
          ["Test files are named `test_*.py`, below `tests/`: 4 of 4."]),
     Case("test files that the language names", form(conventions.of_tests(named(*(f"x/{name}_test.go" for name in "abcde")))), []),
@@ -194,6 +202,7 @@ FAILURES = [
 FILES = changed("a b c", "a b", "a b d", "d c", "c d a")
 
 
+@settings(max_examples=50, deadline=None)
 @given(st.randoms(use_true_random=False))
 def test_the_order_in_which_it_is_read_makes_no_difference(dice: random.Random) -> None:
     def told(shuffle: bool) -> list[Fact]:
@@ -214,6 +223,7 @@ def test_the_order_in_which_it_is_read_makes_no_difference(dice: random.Random) 
     assert len(first) >= 4
 
 
+@settings(max_examples=50, deadline=None)
 @given(st.integers(2, 40), st.integers(0, 40), st.integers(0, 40))
 def test_more_sessions_make_surer_and_exceptions_less(sessions: int, more: int, other: int) -> None:
     def sure(number: int, against: int) -> float:

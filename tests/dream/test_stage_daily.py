@@ -157,7 +157,9 @@ def test_a_session_belongs_to_the_local_date_of_its_last_turn_and_keeps_it(
     talk(store)
     settle(store, memory, hours=hours)
     assert files(memory) == [f"daily/{name}.md", f"daily/{name}.yaml"]
+    store.write(lambda rows: rows.run("delete from digests") and rows.run("delete from cursors where stage = 'digest'"))
     settle(store, memory, hours=-hours)
+    assert store.read(lambda rows: rows.value("select digest_seq from told_days")) > 1, "it was told anew"
     assert files(memory) == [f"daily/{name}.md", f"daily/{name}.yaml"], "whatever zone holds later"
 
 
@@ -250,7 +252,7 @@ def test_a_purged_text_leaves_every_file_and_does_not_come_back(store: Store, me
     one.say("assistant", "The receipts show whole cents too.")
     settle(store, memory)
     assert files(memory) and not any(MARK in (memory / name).read_text() for name in files(memory))
-    assert day(memory).endswith("My note on the [purged].\n"), "what people wrote stays but for it"
+    assert "\nMy note on the [purged].\n" in day(memory), "what people wrote stays but for it"
 
 
 def test_a_purged_session_leaves_the_files_edited_or_not_and_what_could_bring_it_back(

@@ -883,16 +883,19 @@ create table dream_files (
 create index dream_files_by_change on dream_files (change_seq);
 create index dream_files_by_path on dream_files (path);
 
--- Which sessions a day's file tells, by which digest (0: taken back, to leave its file), behind which wall.
+-- Which sessions a day's file tells, by which digest, up to which turn's time, behind which wall; what is due of it: to leave its file, to move
+-- behind another wall, or nothing ('').
 create table told_days (
   seq integer primary key autoincrement,
   session_seq integer not null references sessions (seq),
   day text not null,
   digest_seq integer not null,
+  last_at text not null,
   workspace_seq integer not null,
+  due text not null default '',
   unique (session_seq, day)
 );
-create index told_days_taken_back on told_days (seq) where digest_seq = 0;
+create index told_days_due on told_days (due) where due <> '';
 
 -- The markdown that people read and edit, as csmd wrote it last or read it back: an edit is what is other in the file.
 create table pages (
