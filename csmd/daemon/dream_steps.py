@@ -10,8 +10,8 @@ from dataclasses import dataclass
 from datetime import UTC, datetime, timedelta
 from typing import TYPE_CHECKING
 
-from csmd.daemon.now import iso, now_iso
-from csmd.dream import stage
+from csmd.daemon.now import here, iso, now_iso
+from csmd.dream import stage, stage_daily, stage_narrator
 from csmd.dream.actions import Fact, Kind, Phase
 from csmd.store import dreams, snapshot
 from csmd.store.dreams import Dream
@@ -34,12 +34,14 @@ Step = Callable[[Night], Iterator[None]]
 
 
 #: Who counts facts in one project, for a plan to go by: (rows, the project's row key, now).
-COUNTING: tuple[Callable[[Rows, int, str], Sequence[Fact]], ...] = ()
+COUNTING: tuple[Callable[[Rows, int, str], Sequence[Fact]], ...] = (
+    lambda rows, project, now: stage_narrator.facts(rows, project, now=now),
+)
 
 
 def facts(rows: Rows, *, now: str) -> stage.Facts:
     """What is counted over journal and packets, by project."""
-    places = [place.seq for place in snapshot.places(rows)] if COUNTING else []
+    places = [place.seq for place in snapshot.places(rows)]
     return {seq: [fact for count in COUNTING for fact in count(rows, seq, now)] for seq in places}
 
 
@@ -54,6 +56,12 @@ def _consolidate(night: Night) -> Iterator[None]:
         yield
 
 
+def _archive_days(night: Night) -> Iterator[None]:
+    paths, seq, now = night.steward.config.paths, night.dream.seq, now_iso()
+    night.steward.store.write(lambda rows: stage_daily.archive(rows, paths.home, paths.memory, seq, now=now, here=here))
+    yield
+
+
 def _forget_old(night: Night) -> Iterator[None]:
     days = night.steward.config.settings.dream_keep_days
     before = iso(datetime.now(UTC) - timedelta(days=days))
@@ -65,6 +73,7 @@ def _forget_old(night: Night) -> Iterator[None]:
 #: people edited is read back before anything is planned, and what is changed goes into the markdown before the last step.
 STEPS: Mapping[str, Step] = {
     "consolidating": _consolidate,
+    "archiving days": _archive_days,
     "forgetting old dreams": _forget_old,
 }
 #: The phase of a dream in which an action is done.
