@@ -48,7 +48,7 @@ def status(value: dict[str, Any]) -> None:
     for name, one in (("latest", latest), ("done", last)):
         if one and (name == "latest" or one["id"] != latest["id"]):
             head = f"{name:<{GATE}}{one['id']}  {show.when(one['begun_at'])}  "
-            show.print_text(out, _came_of(one), head=head, style="yellow" if one["state"] == "failed" else "")
+            show.print_text(out, came_of(one), head=head, style="yellow" if one["state"] == "failed" else "")
 
 
 def of_status(value: dict[str, Any], now: str) -> Iterator[tuple[str, str, str]]:
@@ -65,7 +65,7 @@ def _now(value: dict[str, Any]) -> str:
     return f"under way: {running.get('step', 'about to begin')}" if running else str(value["verdict"])
 
 
-def _came_of(one: dict[str, Any]) -> str:
+def came_of(one: dict[str, Any]) -> str:
     """What one did, its state where that is not `done`, and what went wrong."""
     state = STATES.get(one["state"], one["state"])
     parts = [_sum(one["did"]) if one["did"] else "" if state else "nothing to do", state]
@@ -154,7 +154,7 @@ def history(value: dict[str, Any]) -> None:
         return
     for row in value["dreams"]:
         head = f"{row['id']}  {show.when(row['begun_at'])}  {many(row['sessions'], 'session'):>12}  "
-        show.print_text(out, _came_of(row), head=head, style="yellow" if row["state"] == "failed" else "")
+        show.print_text(out, came_of(row), head=head, style="yellow" if row["state"] == "failed" else "")
 
 
 def diff(value: dict[str, Any]) -> None:

@@ -8,6 +8,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import UTC, datetime, timedelta
+from functools import partial
 from typing import TYPE_CHECKING
 
 from csmd.daemon.now import here, iso, now_iso
@@ -41,14 +42,19 @@ COUNTING: tuple[Callable[[Rows, int, str], Sequence[Fact]], ...] = (
 
 def facts(rows: Rows, *, now: str) -> stage.Facts:
     """What is counted over journal and packets, by project."""
-    places = [place.seq for place in snapshot.places(rows)]
-    return {seq: [fact for count in COUNTING for fact in count(rows, seq, now)] for seq in places}
+    return {place.seq: _counted(rows, place.seq, now) for place in snapshot.places(rows)}
+
+
+def _counted(rows: Rows, project: int, now: str) -> Sequence[Fact]:
+    return [fact for count in COUNTING for fact in count(rows, project, now)]
 
 
 def _consolidate(night: Night) -> Iterator[None]:
     store, now = night.steward.store, now_iso()
-    counted = store.read(lambda rows: facts(rows, now=now))
-    yield
+    counted: dict[int, Sequence[Fact]] = {}
+    for place in store.read(snapshot.places):  # one read each: others ask meanwhile
+        counted[place.seq] = store.read(partial(_counted, project=place.seq, now=now))
+        yield
     promoting = night.steward.config.settings.stages_promote
     for _ in stage.batches(
         store, night.dream, now=now, key=store.hash_key, facts=counted, stop=night.ending, promoting=promoting
