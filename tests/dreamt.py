@@ -1,240 +1,174 @@
-"""A store with a few memories and all that can stand beside one, what a dream may do to them, and a dump of everything."""
+"""Memories of which a dream finds something to do, as values and in a store, and a dream from begin to end."""
 
 from __future__ import annotations
 
-import sys
-from collections.abc import Callable, Sequence
+import random
+from collections.abc import Iterable, Sequence
 from dataclasses import replace
-from pathlib import Path
-from typing import Any
 
-from csmd.believe import stage, stage_upkeep, upkeep
-from csmd.believe.stage_supersede import by_hand
-from csmd.dream import stage_undo
-from csmd.model import BriefItem, Candidate, Evidence, Link, Memory, Project, Provenance, Statement
-from csmd.store import beliefs, candidates, context, dreams, governance, memories, projects, search, topics
+from believed import memory
+from hypothesis import strategies as st
+
+from csmd.believe import stage as believe
+from csmd.dream import stage
+from csmd.dream.actions import Fact
+from csmd.dream.snapshot import Snapshot
+from csmd.model import Memory, Project, Provenance, Statement
+from csmd.store import dreams, projects
 from csmd.store.core import Store
-from csmd.store.dreams import Dream
 from csmd.store.sqlite import Rows
 
-NOW, LATER, LAST = (f"2026-03-{day:02}T10:00:00.000Z" for day in (1, 2, 3))
+#: What says the same in other words, more of the same, something else, or the opposite.
 SAID = (
-    "The order cache keeps its entries for the checkout page in Redis, keyed by cart",
-    "Redis holds the order cache of the checkout page, with entries keyed by cart and currency",
+    "The order cache is kept in Redis",
+    "the order cache is kept in Redis.",
+    "We keep the order cache in Redis",
+    "Order caches are kept in Redis",
+    "The order cache is kept in Redis, keyed by cart",
+    "The order cache is kept in Redis, keyed by cart and currency",
+    "The order cache is kept in Redis, except in tests",
+    "The order cache is kept in Memcached instead of Redis",
+    "The order cache is not kept in Redis",
+    "Tests run with make check",
+    "We run the tests with make check",
+    "Retry failed uploads 3 times",
+    "Retry failed uploads 5 times",
+    "The release branch is cut on Tuesdays",
+    "The release branch is cut on Thursdays",
     "Reviews go to Sarah before they go to the release branch",
-    "Invoices are made at night by the billing worker, never during the day",
-    "The staging database is rebuilt from a dump every Monday",
-    "Migrations run before the pods are rolled",
 )
-#: Everything that belongs to a memory or a candidate, without row keys and with what stands of the audit.
-DUMP = (
-    (
-        "select id, text, text_hash, gate, category, type, tier, decay, authority, origin, confidence, scope, project_seq, "
-        "session_id, created_at, confirmed_at, hot_until, warm_until, archive_at, pinned, version, superseded_by, "
-        "origin_seq, twin_of, used_at from memories order by id"
-    ),
-    "select m.id, p.uuid, p.session_id, p.at, p.role from provenance p join memories m on m.seq = p.memory_seq order by 1, 2",
-    (
-        "select f.id, t.id, l.relationship, l.weight, l.created_at from links l join memories f on f.seq = l.from_seq "
-        "join memories t on t.seq = l.to_seq order by 1, 2, 3"
-    ),
-    (
-        "select m.id, t.project_seq, t.name, x.by_whom, x.weight from memory_topics x join topics t on t.seq = x.topic_seq "
-        "join memories m on m.seq = x.memory_seq order by 1, 2, 3"
-    ),
-    "select m.id, s.uuid, s.at, s.text, s.fingerprint from symptoms s join memories m on m.seq = s.memory_seq order by 1, 2",
-    "select m.id, s.uuid, s.at, s.reason, s.lowered from refutations s join memories m on m.seq = s.memory_seq order by 1, 2",
-    "select seq, memory_id, change, before, after, reason, by_whom, at from belief_changes where undone_at = '' order by 1",
-    (
-        "select n.id, i.memory_id, i.score, i.reason, i.used, i.used_by from injection_items i "
-        "join injections n on n.seq = i.injection_seq order by 1, 2"
-    ),
-    (
-        "select id, kind, source, project_seq, fingerprint, text, reason, gate, category, confidence, reinforcement, "
-        "contradicted, status, memory_ids, created_at, updated_at, version from candidates order by id"
-    ),
-    (
-        "select c.id, e.uuid, e.session_id, e.at, e.against from candidate_evidence e "
-        "join candidates c on c.seq = e.candidate_seq order by 1, 2"
-    ),
-    "select m.id, v.start_at, v.end_at from vectors v join memories m on m.seq = v.row_seq where v.kind = 'memory' order by 1, 2",
-    "select kind, hash, part_of from tombstones order by 1, 2, 3",
-    "select path, text from pages order by path",
-)
+DAYS = tuple(f"2026-01-{day:02}" for day in range(1, 29))
 
 
-# --- what there is
+def at(day: int, second: int = 0) -> str:
+    return f"{DAYS[day]}T10:00:{second:02}.000Z"
 
 
-def home(rows: Rows, name: str = "alpha") -> int:
-    return projects.ensure(rows, Project(key=name, root=f"/p/{name}", name=name, kind="path"), now=NOW)
-
-
-def remember(rows: Rows, key: bytes, said: str, uuid: str, *, at: str = NOW, **changes: Any) -> str:
-    values = {"gate": "epistemic", "category": "decision", "confidence": 0.8, "authority": "user", **changes}
-    projects.touch(rows, home(rows), at)
-    source = Provenance(uuid=f"cli:{uuid}", session_id=uuid, at=at)
-    return stage.remember(rows, Statement(text=said, **values), source, project=home(rows), origin="stated", key=key)[0]
-
-
-def believed(store: Store) -> list[str]:
-    """Six memories with all that can stand beside one, and a candidate that says that two are one."""
-
-    def write(rows: Rows) -> list[str]:
-        found = [remember(rows, store.hash_key, said, f"u{number}") for number, said in enumerate(SAID)]
-        seqs = [memory.seq for ident in found if (memory := memories.by_id(rows, ident)) is not None]
-        memories.add_link(rows, Link(from_id=found[2], to_id=found[3], relationship="elaborates", weight=0.5), now=NOW)
-        topics.tag(rows, seqs[0], "redis", by=topics.PERSON)
-        topics.tag(rows, seqs[3], "billing", by=topics.RULE, weight=0.4)
-        rows.run(
-            "insert into symptoms (memory_seq, uuid, at, text) values (:seq, 'u9', :now, 'the page is slow')",
-            seq=seqs[4],
-            now=NOW,
+@st.composite
+def memories(draw: st.DrawFn) -> list[Memory]:
+    """Memories of one project and of what holds around it, some alive, some superseded, in any state of age."""
+    found: list[Memory] = []
+    said = draw(st.lists(st.sampled_from(SAID), unique=True, min_size=1, max_size=7))
+    for number, text in enumerate(said):
+        days = sorted(draw(st.lists(st.integers(0, 27), min_size=1, max_size=3, unique=True)))
+        sources = tuple(
+            Provenance(
+                uuid=f"u{number}-{day}",
+                session_id=f"s{day}",
+                at=at(day, number),
+                role="confirms" if place else "states",
+            )
+            for place, day in enumerate(days)
         )
-        rows.run(
-            "insert into refutations (memory_seq, uuid, at, reason, lowered) values (:seq, 'u9', :now, 'again', 0.1)",
-            seq=seqs[4],
-            now=NOW,
-        )
-        context.add_receipt(
-            rows, receipt_id="r1", session_id="s9", event="prompt", project=1, at=NOW, tokens=9, text_hash="",
-            items=[BriefItem(id=found[0], score=0.7, reason="matches")],
+        authority = draw(st.sampled_from(("user", "assistant")))
+        pinned = draw(st.sampled_from((False, False, False, True)))
+        tier = "durable" if pinned else draw(st.sampled_from(("daily", "durable", "session")))
+        category = draw(st.sampled_from(("decision", "fact", "preference", "plan")))
+        decay = "permanent" if pinned else draw(st.sampled_from(("durable", "session")))
+        around = draw(st.sampled_from((1, 1, 1, 0)))
+        one = memory(
+            f"m{number}", text, authority=authority, category=category, tier=tier, decay=decay, pinned=pinned,
+            confidence=draw(st.sampled_from((0.3, 0.8, 0.9, 0.95))), project_seq=around, scope="project" if around else "global",
+            gate=draw(st.sampled_from(("epistemic", "epistemic", "correction"))), provenance=sources, created_at=sources[0].at,
+            confirmed_at=sources[-1].at, session_id=sources[0].session_id,
+            origin=draw(st.sampled_from(("stated", "stated", "model_saved", "inferred"))) if authority == "assistant" else "stated",
         )  # fmt: skip
-        candidates.put(rows, waiting("near_duplicate", f"{found[0]}:{found[1]}", (found[0], found[1]), home(rows)))
-        candidates.put(rows, waiting("belief", "tests run with make", (), home(rows)))
-        return found
-
-    return store.write(write)
-
-
-def waiting(kind: Any, fingerprint: str, ids: tuple[str, ...], project: int) -> Candidate:
-    return Candidate(
-        id=candidates.identity(kind, project, fingerprint, NOW), kind=kind, source="test", project_seq=project,
-        fingerprint=fingerprint, text="tests run with make", reason="seen often", gate="relational",
-        category="convention", confidence=0.8, reinforcement=4, contradicted=0, status="open", memory_ids=ids,
-        created_at=NOW, updated_at=NOW,
-        evidence=tuple(Evidence(uuid=f"cli:e{number}", session_id=f"s{number}", at=NOW) for number in range(3)),
-    )  # fmt: skip
-
-
-def dump(store: Store) -> list[Any]:
-    return [store.read(lambda rows, sql=sql: rows.all(sql)) for sql in DUMP]  # type: ignore[misc]
-
-
-def without_version(row: Any) -> Any:
-    """What a memory is; how often it was changed does not count where it was changed since."""
-    return row and (*row[:20], *row[21:])
-
-
-def found_by_words(store: Store) -> list[Any]:
-    def ask(rows: Rows) -> list[Any]:
-        words = [["redis", "cart"], ["sarah"], ["billing"], ["make", "tests"]]
-        return [search.text_hits(rows, "memory", one, projects=None, limit=9) for one in words]
-
-    return [[round(score, 6) for _, score in hits] for hits in store.read(ask)]
-
-
-def sound(store: Store) -> dict[str, Any]:
-    return store.read(lambda rows: governance.broken(rows, store.hash_key))
-
-
-def memory_of(rows: Rows, ident: str) -> Memory:
-    found = memories.by_id(rows, ident)
-    assert found is not None
+        found.append(one)
+    older = draw(st.integers(0, len(found)))
+    if older < len(found) - 1:
+        found[older] = replace(found[older], superseded_by=found[-1].id, project_seq=1, scope="project")
     return found
 
 
-# --- what a dream does, and what happens afterwards
-
-Act = Callable[[Rows, bytes, str, str], Sequence[str] | None]
-
-
-def alive(rows: Rows, *idents: str) -> bool:
-    return all((one := memories.by_id(rows, ident)) is not None and upkeep.is_alive(one) for ident in idents)
-
-
-def merge(rows: Rows, key: bytes, one: str, other: str) -> None:
-    if one != other and alive(rows, one, other):
-        action = upkeep.Action(
-            kind="merge", memory=memory_of(rows, one), into=memory_of(rows, other), reason="the same"
-        )
-        stage_upkeep.apply(rows, [action], by="dream", now=LATER, key=key, as_said=True)
-
-
-def archive(rows: Rows, key: bytes, one: str, other: str) -> None:
-    if alive(rows, one):
-        action = upkeep.Action(kind="archive", memory=memory_of(rows, one), into=None, reason="not used")
-        stage_upkeep.apply(rows, [action], by="dream", now=LATER, key=key)
-
-
-def supersede(rows: Rows, key: bytes, one: str, other: str) -> None:
-    if one != other and alive(rows, one, other):
-        by_hand(rows, memory_of(rows, one), memory_of(rows, other), by="dream", now=LATER)
-
-
-def promote(rows: Rows, key: bytes, one: str, other: str) -> None:
-    if alive(rows, one):
-        memory = memory_of(rows, one)
-        memories.update_belief(rows, stage.aged(rows, replace(memory, tier="durable")))
-        beliefs.note(rows, one, "promoted", memory.tier, "durable", "two sessions", "dream", LATER)
-
-
-def strengthen(rows: Rows, key: bytes, one: str, other: str) -> None:
-    if alive(rows, one):
-        memory = memory_of(rows, one)
-        memories.update_belief(rows, stage.aged(rows, replace(memory, confidence=0.85)))
-
-
-def raise_(rows: Rows, key: bytes, one: str, other: str) -> list[str]:
-    """A habit becomes a memory: its candidate is promoted, and the memory supersedes nothing or something."""
-    found = candidates.waiting(rows, projects=None)
-    belief = next((candidate for candidate in found if candidate.kind == "belief"), None)
-    if belief is None:
-        return []
-    made = remember(rows, key, "Tests run with make check, as seen in three sessions", "u7", at=LATER)
-    promoted = replace(belief, status="promoted", memory_ids=(made,))
-    candidates.renew(rows, belief, promoted)
-    return [belief.id, made]
-
-
-ACTS: dict[str, Act] = {
-    "merge": merge, "archive": archive, "supersede": supersede, "promote": promote, "strengthen": strengthen,
-    "raise": raise_,
-}  # fmt: skip
-
-
-def dream(store: Store, acts: Sequence[tuple[str, str, str]], *, at: str = LATER) -> Dream:
-    """A dream that does these actions, in one write, and is done."""
-
-    def write(rows: Rows) -> Dream:
-        begun = dreams.begin(rows, why="asked", sessions=5, now=at)
-        for kind, one, other in acts:
-            _carry_out(rows, store, begun.seq, kind, one, other, at=at)
-        dreams.end(rows, begun.seq, state="done", now=at)
-        return begun
-
-    return store.write(write)
-
-
-def _carry_out(rows: Rows, store: Store, seq: int, kind: str, one: str, other: str, *, at: str = LATER) -> None:
-    dreams.carried(
-        rows, seq, kind=kind, project=home(rows), reason="why", evidence=[one], items=[one, other],
-        act=lambda: ACTS[kind](rows, store.hash_key, one, other), now=at,
+@st.composite
+def snapshots(draw: st.DrawFn) -> Snapshot:
+    """A project with memories, facts and what people have decided."""
+    found = draw(memories())
+    passed = draw(st.sampled_from((0, 5, 40, 120)))
+    later = tuple(f"2027-{1 + day // 28:02}-{1 + day % 28:02}" for day in range(passed))
+    empty = Snapshot(
+        project_seq=1,
+        everywhere=0,
+        now="2027-12-01T00:00:00.000Z",
+        memories={},
+        days={0: DAYS + later, 1: DAYS + later},
+    )
+    held = {one.id: empty.aged(one) for one in found}
+    ids = sorted(held)
+    return replace(
+        empty,
+        memories=held,
+        told=frozenset(draw(st.lists(st.tuples(st.sampled_from([f"s{day}" for day in range(28)]), st.sampled_from(ids)), max_size=3))),
+        near=frozenset((one, other) for one in ids for other in ids if one < other),
+        apart=frozenset(draw(st.lists(st.tuples(st.sampled_from(ids), st.sampled_from(ids)), max_size=1))),
+        brought_back=dict.fromkeys(draw(st.lists(st.sampled_from(ids), max_size=1)), "2027-06-01T00:00:00.000Z"),
+        facts=tuple(draw(st.lists(st.sampled_from(FACTS), max_size=2, unique=True))),
     )  # fmt: skip
 
 
-def undo(store: Store, ident: str) -> stage_undo.Undone:
-    return stage_undo.undo(store, ident, home=store.path.parent, now=LAST, key=store.hash_key)
+FACTS = (
+    Fact(
+        kind="convention", fingerprint="convention:commit", text="Commit messages begin with a verb: 9 of 10.",
+        project_seq=1, seen=9, total=10, sessions=6, confidence=0.8, evidence=("f1", "f2"),
+    ),
+    Fact(
+        kind="files", fingerprint="files:a.py", text="When `a.py` changes, so does `test_a.py`: in 3 of 4 sessions.",
+        project_seq=1, seen=3, total=4, sessions=5, confidence=0.6, evidence=("f3", "f4", "f5"),
+    ),
+    Fact(
+        kind="command", fingerprint="command:test", text="Tests run with `make`, 4 of 5 times.", project_seq=1, seen=4,
+        total=5, sessions=3, confidence=0.7, evidence=("f6", "f7"),
+    ),
+)  # fmt: skip
 
 
-def dream_slowly(path: str) -> None:
-    """Dreams in a process of its own, an action to a batch, and says `batch` after each; it never ends the dream."""
-    store = Store(Path(path), now=NOW)
-    idents = [str(ident) for (ident,) in store.read(lambda rows: rows.all("select id from memories order by seq"))]
-    begun = store.write(lambda rows: dreams.begin(rows, why="asked", sessions=5, now=LATER))
-    for number, kind in enumerate(("merge", "raise", "supersede", "archive", "strengthen", "promote")):
-        one, other = idents[number % 6], idents[(number + 1) % 6]
-        store.write(lambda rows, pair=(kind, one, other): _carry_out(rows, store, begun.seq, *pair))  # type: ignore[misc]
-        print("batch", flush=True)
-    print("done", flush=True)
-    sys.stdin.read()
+# --- a store
+
+
+def remember(
+    rows: Rows, said: str, *, key: bytes, day: int, number: int, project: str = "alpha", **changes: object
+) -> str:
+    """Has a user state something on a day in a project; the memory's id."""
+    now = at(day, number % 60)
+    home = projects.ensure(rows, Project(key=project, root=f"/p/{project}", name=project, kind="path"), now=now)
+    projects.touch(rows, home, now)
+    statement = {"gate": "epistemic", "category": "decision", "confidence": 0.8, "authority": "user", **changes}
+    source = Provenance(uuid=f"cli:{project}-{day}-{number}", session_id=f"s{day}", at=now)
+    return believe.remember(
+        rows, Statement(text=said, **statement), source, project=home, origin="stated", key=key  # type: ignore[arg-type]
+    )[0]  # fmt: skip
+
+
+def talk(store: Store, seed: int, *, days: Sequence[int] = range(28), most: int = 3) -> None:
+    """Has people and assistants say some of SAID in two projects over a month."""
+    chance = random.Random(seed)
+
+    def write(rows: Rows) -> None:
+        for day in days:
+            for number in range(chance.randrange(most + 1)):
+                remember(
+                    rows, chance.choice(SAID), key=store.hash_key, day=day, number=number,
+                    project=chance.choice(("alpha", "beta")), authority=chance.choice(("user", "assistant")),
+                    category=chance.choice(("decision", "plan", "preference")), confidence=chance.choice((0.7, 0.9)),
+                )  # fmt: skip
+
+    store.write(write)
+
+
+def act(store: Store, days: Iterable[str], *, project: str = "alpha") -> None:
+    """Has a project be active on further days."""
+
+    def write(rows: Rows) -> None:
+        home = projects.ensure(rows, Project(key=project, root=f"/p/{project}", name=project, kind="path"), now=at(0))
+        for day in days:
+            projects.touch(rows, home, f"{day}T10:00:00.000Z")
+
+    store.write(write)
+
+
+def dream(store: Store, *, now: str, facts: stage.Facts | None = None) -> int:
+    """A dream from begin to end; how many actions it did."""
+    begun = store.write(lambda rows: dreams.begin(rows, why="test", sessions=0, now=now))
+    done = sum(stage.batches(store, begun, now=now, key=store.hash_key, facts=facts or {}, stop=lambda: False))
+    store.write(lambda rows: dreams.end(rows, begun.seq, state="done", now=now))
+    return done

@@ -259,6 +259,7 @@ def aged(rows: Rows, memory: Memory) -> Memory:
         today=projects.active_day(rows, memory.project_seq, on=memory.fresh_at[:10]),
         stated=memory.authority == "user",
         tier=memory.tier,
+        superseded=bool(memory.superseded_by),
     )
     return replace(memory, hot_until=limits.hot_until, warm_until=limits.warm_until, archive_at=limits.archive_at)
 

@@ -236,6 +236,11 @@ def _mend(rows: Rows, action: Action, *, by: str, now: str) -> None:
         stored.archive(rows, memory, reason=action.reason, by=by, now=now)
     else:
         vectors.again(rows, "memory", memory.seq)
+    settle_about(rows, memory, now=now)
+
+
+def settle_about(rows: Rows, memory: Memory, *, now: str) -> None:
+    """Takes from the queue what was to be done about a memory and is no longer to be done."""
     for one in stored.about(rows, memory.id):
         if not _holds(rows, one):
             candidates.settle(rows, one, "done", now=now)

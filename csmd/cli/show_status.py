@@ -10,7 +10,7 @@ from collections.abc import Iterator, Mapping
 from typing import TYPE_CHECKING, Any
 
 from csmd import text as texts
-from csmd.cli import receipts, settings, show
+from csmd.cli import receipts, settings, show, show_dream
 from csmd.cli.lines import ago, cells, fitted, glued, many, plain, tilde, wrapped
 from csmd.model import GATE_PRIORITY
 
@@ -27,7 +27,7 @@ BAR, ROOM_FOR_BARS = 10, 72
 OLD_DAYS = 2
 #: What an older daemon, or one that cannot read its database, does not say.
 UNSAID: Mapping[str, Any] = {
-    "at": "", "service": "", "socket": "", "service_note": "", "clients": None, "alarms": [], "paused": None, "backfill": None, "live": [], "last_read": "", "pages": None,
+    "at": "", "service": "", "socket": "", "service_note": "", "clients": None, "alarms": [], "paused": None, "backfill": None, "live": [], "last_read": "", "pages": None, "dream": None,
     "memories": {"by_gate": {}, "by_tier": {}},
 }  # fmt: skip
 TIERS = ("session", "daily", "durable", "archive")
@@ -183,6 +183,8 @@ def _knowing(value: dict[str, Any], home: str) -> Iterator[Row]:
     if model["name"]:
         waiting = f", {many(model['waiting'], 'text')} to go" if model["waiting"] else ""
         yield "vectors", f"{counts['vectors']:,} by {model['name'].split('@')[0].split('/')[-1]}{waiting}", ""
+    if value["dream"]:
+        yield from show_dream.of_status(value["dream"], value["at"])
     yield "storage", _storage(storage, value, home), ""
     if value["transcripts"]:
         yield "keeps", _kept(value["transcripts"], home), ""

@@ -36,7 +36,7 @@ class Job:
     """Work somebody waits for; `progress` is for people, `result` for the caller."""
 
     id: str
-    kind: Literal["import", "sync", "model", "purge", "scan", "backup"]
+    kind: Literal["import", "sync", "model", "purge", "scan", "backup", "dream", "undo"]
     path: str = ""
     with_vectors: bool = True
     recent: int = 0
@@ -50,7 +50,7 @@ class Job:
     hint: str = ""
 
 
-def batches(steward: Steward, job: Job) -> Iterator[None]:
+def batches(steward: Steward, job: Job) -> Generator[None]:
     """Does a job, a batch for each step of the generator; its state says how it ended."""
     job.state = "running"
     try:
@@ -60,6 +60,10 @@ def batches(steward: Steward, job: Job) -> Iterator[None]:
             yield from purging.run(steward, job)
         elif job.kind == "scan":
             yield from scanning.run(steward, job)
+        elif job.kind == "dream":
+            yield from steward.dreaming.dream(job)
+        elif job.kind == "undo":
+            steward.dreaming.undo(job)
         elif job.kind == "backup":
             job.progress.update(step="copying")
             job.result.update(backups.make(steward, Path(job.path) if job.path else None))

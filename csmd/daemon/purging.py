@@ -16,7 +16,8 @@ from typing import TYPE_CHECKING, Any, Literal
 from csmd import wire
 from csmd.capture.hosts import claude
 from csmd.config import child_environment
-from csmd.daemon.now import now_iso
+from csmd.daemon.now import here, now_iso
+from csmd.dream import stage_daily
 from csmd.errors import StoreError
 from csmd.store import files, page_lines, purge, purge_files, purge_plan, tombstones
 from csmd.store.purge_plan import Plan
@@ -56,6 +57,8 @@ def run(steward: Steward, job: Job) -> Iterator[None]:
     yield from _honour(steward, job)
     job.progress.update(step="files")
     job.result.update(_purge_files(steward, plan))
+    while stage_daily.withdraw(steward.store, steward.config.paths.memory, now=now_iso(), here=here):
+        yield
     yield from cleanse(steward, job)
     steward.store.write(purge.end)
     if plan is not None:

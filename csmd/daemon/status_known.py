@@ -62,6 +62,7 @@ def nothing() -> dict[str, Any]:
         "live": [],
         "projects": [],
         "told": asdict(uses.Told(0, 0, 0, 0, 0)),
+        "dream": None,
         "transcripts": None,
         "storage": {},
         "clients": None,

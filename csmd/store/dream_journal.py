@@ -163,17 +163,6 @@ def leaning(rows: Rows, memory_id: str) -> list[str]:
     return [str(ident) for (ident,) in found]
 
 
-def taken_back(rows: Rows) -> frozenset[tuple[str, str]]:
-    """(kind of action, memory or candidate) of what was undone and is remembered yet: it is not to be done again unasked."""
-    return frozenset(
-        (str(kind), str(item))
-        for kind, item in rows.all(
-            "select distinct k.kind, r.item from dream_changes k join dream_rows r on r.change_seq = k.seq "
-            "where k.undone_at <> '' and r.kept = ''"
-        )
-    )
-
-
 def page_is(rows: Rows, path: str, text: str | None, *, now: str) -> None:
     """Notes what a page that people edit reads again, None for one that is no more; other files have no such row."""
     folder, _, page = path.partition("/")

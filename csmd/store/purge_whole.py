@@ -8,7 +8,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from csmd import text as texts
-from csmd.store import checkpoints, digests, goals, gotchas, memories, packets, tombstones, vectors
+from csmd.store import checkpoints, digests, goals, gotchas, memories, packets, told_days, tombstones, vectors
 from csmd.store.purged import PURGED
 from csmd.store.sqlite import Rows
 
@@ -81,6 +81,7 @@ def _purge_session(rows: Rows, seq: int, ident: str, key: bytes) -> tuple[int, b
 def purge_turn(rows: Rows, seq: int, key: bytes) -> None:
     """Empties a turn with everything that was made of it; it stays listed, so that its line is known when read again."""
     uuid = str(rows.value("select uuid from turns where seq = :seq", seq=seq))
+    told_days.take_back(rows, seq)
     rewrite_turn(rows, seq, PURGED, key)
     rows.run("update turns set searchable = 0 where seq = :seq", seq=seq)
     rows.run("delete from statements where turn_seq = :seq", seq=seq)

@@ -7,7 +7,9 @@ from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
-from dreamt import (
+from hypothesis import HealthCheck, Phase, given, settings
+from hypothesis import strategies as st
+from journalled import (
     ACTS,
     LAST,
     LATER,
@@ -22,8 +24,6 @@ from dreamt import (
     undo,
     without_version,
 )
-from hypothesis import HealthCheck, Phase, given, settings
-from hypothesis import strategies as st
 
 from csmd.believe import stage, upkeep
 from csmd.errors import CsmdError

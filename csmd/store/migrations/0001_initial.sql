@@ -200,6 +200,7 @@ create index memories_by_hash on memories (project_seq, text_hash);
 create index memories_superseded on memories (superseded_by) where superseded_by <> '';
 create index memories_by_scope on memories (project_seq, gate, confidence);
 create index memories_by_gate on memories (gate, tier);
+create index memories_by_tier on memories (project_seq, tier);
 
 create table provenance (
   memory_seq integer not null references memories (seq) on delete cascade,
@@ -881,6 +882,20 @@ create table dream_files (
 );
 create index dream_files_by_change on dream_files (change_seq);
 create index dream_files_by_path on dream_files (path);
+
+-- Which sessions a day's file tells, by which digest, up to which turn's time, behind which wall; what is due of it: to leave its file, to move
+-- behind another wall, or nothing ('').
+create table told_days (
+  seq integer primary key autoincrement,
+  session_seq integer not null references sessions (seq),
+  day text not null,
+  digest_seq integer not null,
+  last_at text not null,
+  workspace_seq integer not null,
+  due text not null default '',
+  unique (session_seq, day)
+);
+create index told_days_due on told_days (due) where due <> '';
 
 -- The markdown that people read and edit, as csmd wrote it last or read it back: an edit is what is other in the file.
 create table pages (
