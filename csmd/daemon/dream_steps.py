@@ -12,7 +12,7 @@ from functools import partial
 from typing import TYPE_CHECKING
 
 from csmd.daemon.now import here, iso, now_iso
-from csmd.dream import stage, stage_daily, stage_narrator
+from csmd.dream import stage, stage_daily, stage_narrator, stage_pages
 from csmd.dream.actions import Fact, Kind, Phase
 from csmd.store import dreams, snapshot
 from csmd.store.dreams import Dream
