@@ -52,6 +52,8 @@ class Settings:
     """Add the living state to briefs: what was counted lately and is not settled, labelled as a preview."""
     stages_dream: bool = True
     """Consolidate in the background once a day; off: nothing is consolidated unless somebody asks for it."""
+    stages_daily: bool = True
+    """Write what was done, day by day, below `memory/` in the home; off: no daily files and none of live sessions."""
     dream_every_h: int = 24
     """Hours between two dreams at least."""
     dream_sessions: int = 5

@@ -74,7 +74,7 @@ def own_files(paths: Paths) -> list[str]:
         f"          {', '.join(HOOK_SCRIPTS[:4])},",
         f"          {', '.join(HOOK_SCRIPTS[4:])}",
         "  install.json, README.txt, csmd.db, endpoint, backups/, models/,",
-        "  quarantine/, run/, sessions/, spool/",
+        "  memory/, quarantine/, run/, sessions/, spool/",
         f"{paths.log_dir}/csmd.log",
     ]
 

@@ -18,6 +18,7 @@ from csmd.cli.install import HOOK_FILES, HOOK_SCRIPTS, SERVER_SCRIPT, is_own_rea
 from csmd.errors import CsmdError
 from csmd.paths import Paths
 
+_DAY = "[0-9][0-9][0-9][0-9]-[0-9][0-9]-[0-9][0-9]"
 #: What it is for people -> globs below the home.
 HOME_FILES: dict[str, tuple[str, ...]] = {
     "memories and conversations": (
@@ -26,6 +27,12 @@ HOME_FILES: dict[str, tuple[str, ...]] = {
     ),
     "backups of them": ("backups/csmd-*", "backups/.csmd-*"),
     "session files of csmd's own": ("sessions/*/*.jsonl",),
+    "notes as markdown and data": (
+        "memory/user.md", "memory/MEMORY.md", "memory/projects/*-??????.md", "memory/topics/*.md", "memory/.dream.lock", "memory/archive/projects/*.md", "memory/archive/topics/*.md",
+        *(f"memory/{place}{name}" for place in ("", "workspaces/*/") for name in (
+            f"daily/{_DAY}.md", f"daily/{_DAY}.yaml", f"archive/daily/{_DAY}.md", f"archive/daily/{_DAY}.yaml", "sessions/*.yaml",
+        )),
+    ),
     "events that wait": ("spool/*.event", "spool/.tmp-*"),
     "notes on bad input": ("quarantine/*.json",),
     "embedding models": (

@@ -44,6 +44,7 @@ SUBJECTS: dict[str, str] = {
     "advisory": "advisory",
     "checkpoint": "checkpoint",
     "goal": "goal",
+    "dream": "dream",
     "project": "project",
     "context": "context memdir",
     "upkeep": "backup restore repair",

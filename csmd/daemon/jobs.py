@@ -36,7 +36,7 @@ class Job:
     """Work somebody waits for; `progress` is for people, `result` for the caller."""
 
     id: str
-    kind: Literal["import", "sync", "model", "purge", "scan", "backup", "export"]
+    kind: Literal["import", "sync", "model", "purge", "scan", "backup", "export", "dream", "undo"]
     path: str = ""
     with_vectors: bool = True
     recent: int = 0
@@ -50,7 +50,7 @@ class Job:
     hint: str = ""
 
 
-def batches(steward: Steward, job: Job) -> Iterator[None]:
+def batches(steward: Steward, job: Job) -> Generator[None]:
     """Does a job, a batch for each step of the generator; its state says how it ended."""
     job.state = "running"
     try:
@@ -60,6 +60,10 @@ def batches(steward: Steward, job: Job) -> Iterator[None]:
             yield from purging.run(steward, job)
         elif job.kind == "scan":
             yield from scanning.run(steward, job)
+        elif job.kind == "dream":
+            yield from steward.dreaming.dream(job)
+        elif job.kind == "undo":
+            steward.dreaming.undo(job)
         elif job.kind == "backup":
             job.progress.update(step="copying")
             job.result.update(backups.make(steward, Path(job.path) if job.path else None))
@@ -86,6 +90,7 @@ def _take_in(steward: Steward, job: Job) -> Iterator[None]:
     brought = job.kind == "import" and (yield from bringing.read(steward, job))
     paths = [] if brought else (yield from _read_all(steward, job))
     steward.instructed.sweep()
+    steward.guard("pages", lambda: steward.edited.read() > 0)
     job.progress.update(step="distilling")
     for _ in steward.stages.distilling(force=True):
         _go_on(steward)

@@ -23,3 +23,8 @@ def iso_before(seconds: float) -> str:
 def now_here() -> datetime:
     """The time now in the zone of this machine: whose days people mean."""
     return datetime.now().astimezone()
+
+
+def here(at: str) -> datetime:
+    """A time of csmd's in the zone of this machine, as its clocks showed it then."""
+    return datetime.fromisoformat(at).astimezone()

@@ -13,9 +13,10 @@ from typing import TYPE_CHECKING
 from csmd.believe import stage as believe
 from csmd.believe import stage_gotchas, stage_habits, stage_self, stage_topics, stage_upkeep
 from csmd.daemon import easing, embedding
-from csmd.daemon.now import iso
+from csmd.daemon.now import here, iso
 from csmd.distill import stage as distill
 from csmd.distill import stage_digest, stage_packets
+from csmd.dream import stage_daily
 from csmd.recall import stage_checkpoint, stage_used
 from csmd.store.cursors import Behind
 
@@ -79,6 +80,20 @@ def _digests(steward: Steward, _: bool) -> int:
     return stage_digest.step(steward.store, now=now) or stage_self.step(steward.store, now=now)
 
 
+def _daily(steward: Steward, _: bool) -> int:
+    """A folder that nobody can write to is told in `csmd status`, and no sync fails by it."""
+    done = 0
+
+    def write() -> bool:
+        nonlocal done
+        done = stage_daily.step(steward.store, steward.config.paths.memory, now=iso(datetime.now(UTC)), here=here)
+        return done > 0
+
+    if steward.config.settings.stages_daily:
+        steward.guard("daily files", write)
+    return done
+
+
 def _uses(steward: Steward, _: bool) -> int:
     """Never sooner than the time of a receipt is over: what is not used yet may be."""
     now = datetime.now(UTC)
@@ -104,6 +119,7 @@ AFTER_DISTILLING: Mapping[str, Step] = {
     "gotchas": _gotchas,
     "habits": _habits,
     "digests": _digests,
+    "daily": _daily,
     "uses": _uses,
     "upkeep": _upkeep,
     "topics": _topics,

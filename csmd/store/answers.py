@@ -11,7 +11,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 
 from csmd.errors import CsmdError
-from csmd.store import before
+from csmd.store import given_back
 from csmd.store.before import Before
 from csmd.store.sqlite import Rows
 
@@ -116,7 +116,7 @@ def undo(rows: Rows, answer: Answer, *, now: str) -> list[Before]:
                 f"the answer {answer.id} cannot be undone: {one.memory_id} has changed since",
                 hint=f"csmd show {one.memory_id}",
             )
-    before.give_back(rows, found, at=now)
+    given_back.give_back(rows, found, at=now)
     rows.run("update answers set undone_at = :now where seq = :seq", now=now, seq=answer.seq)
     return touched
 

@@ -1,15 +1,14 @@
-"""Memories and candidates as they were before something changed them, and how they become that again."""
+"""Memories and candidates as they were before something changed them; how they become that again is `given_back`."""
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator
 from contextlib import contextmanager
-from dataclasses import asdict, dataclass
+from dataclasses import asdict, dataclass, replace
 from typing import Any
 
 from csmd import wire
-from csmd.model import Candidate, Evidence, Link
-from csmd.store import beliefs, candidates, memories
+from csmd.store import beliefs, candidates
 from csmd.store.sqlite import Rows
 
 #: The columns of a memory that come back with it: all but its row key, its text and whose twin it is. With its version
@@ -20,47 +19,28 @@ COLUMNS = (
     "superseded_by", "origin_seq", "version",
 )  # fmt: skip
 
-#: What others said of a memory, which goes with it and comes back with it: how it was reported, what speaks against it.
-#: Name -> how it is read, and how a row of that is written.
+#: What others said of a memory, which goes with it and comes back with it: how it was reported, what it is about, what
+#: speaks against it.
 BESIDE = {
-    "symptoms": (
-        "select uuid, at, text, fingerprint from symptoms where memory_seq = :seq order by uuid",
-        (
-            "insert into symptoms (memory_seq, uuid, at, text, fingerprint) values (:seq, :a, :b, :c, :d) "
-            "on conflict (memory_seq, uuid) do nothing"
-        ),
-    ),
+    "symptoms": "select uuid, at, text, fingerprint from symptoms where memory_seq = :seq order by uuid",
     "tags": (
-        (
-            "select t.name, x.by_whom, x.weight, t.project_seq from memory_topics x join topics t on t.seq = x.topic_seq "
-            "where x.memory_seq = :seq order by t.name"
-        ),
-        (
-            "insert into memory_topics (memory_seq, topic_seq, by_whom, weight) select :seq, t.seq, :b, :c from topics t "
-            "where t.name = :a and t.project_seq = :d on conflict (memory_seq, topic_seq) do nothing"
-        ),
+        "select t.name, x.by_whom, x.weight from memory_topics x join topics t on t.seq = x.topic_seq "
+        "where x.memory_seq = :seq order by t.name"
     ),
-    "refutations": (
-        "select uuid, at, reason, lowered from refutations where memory_seq = :seq order by uuid",
-        (
-            "insert into refutations (memory_seq, uuid, at, reason, lowered) values (:seq, :a, :b, :c, :d) "
-            "on conflict (memory_seq, uuid) do nothing"
-        ),
-    ),
+    "refutations": "select uuid, at, reason, lowered from refutations where memory_seq = :seq order by uuid",
 }
 
+#: The fields of a candidate that hold words.
+WORDS = ("text", "reason", "fingerprint")
 _READ = ", ".join(f"m.{name}" for name in COLUMNS)
-_NAMES = ", ".join(COLUMNS)
-_MARKS = ", ".join(f":{name}" for name in COLUMNS)
-_PAIRS = ", ".join(f"{name} = :{name}" for name in COLUMNS)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Before:
     """One memory or candidate as it was; `state` is JSON without words, "" where it was not there.
 
-    `more` is JSON of the words besides its text: of a memory the audit of its changes and what others said of it, the
-    reason of a candidate.
+    `more` is JSON of the words besides its text: of a memory the audit of its changes and what others said of it, of a
+    candidate its reason and its fingerprint.
     """
 
     memory_id: str
@@ -116,8 +96,9 @@ def _candidate(rows: Rows, ident: str) -> Before:
     found = candidates.by_id(rows, ident)
     if found is None:
         return Before(memory_id=ident, text="", state="")
-    state = {name: value for name, value in asdict(found).items() if name not in ("text", "reason")}
-    return Before(memory_id=ident, text=found.text, state=wire.dumps(state), more=wire.dumps(found.reason))
+    state = asdict(found)
+    said = {name: state.pop(name) for name in WORDS}
+    return Before(memory_id=ident, text=said.pop("text"), state=wire.dumps(state), more=wire.dumps(said))
 
 
 def _before(rows: Rows, ident: str) -> Before:
@@ -141,117 +122,49 @@ def _before(rows: Rows, ident: str) -> Before:
             seq=seq,
         ),
         "told": rows.all(
-            "select n.id, i.score, i.reason from injection_items i join injections n on n.seq = i.injection_seq "
+            "select n.id, i.score, i.reason, i.used, i.used_by from injection_items i join injections n on n.seq = i.injection_seq "
             "where i.memory_id = :id order by n.seq",
             id=ident,
         ),
     }
     more: dict[str, Any] = {"changes": [asdict(change) for change in beliefs.changes_of(rows, ident)]}
-    more |= {name: rows.all(read, seq=seq) for name, (read, _) in BESIDE.items()}
+    more |= {name: rows.all(read, seq=seq) for name, read in BESIDE.items()}
     return Before(memory_id=ident, text=str(found[1]), state=wire.dumps(state), more=wire.dumps(more))
 
 
-# --- back
+def differs(one: Before, other: Before) -> bool:
+    """Whether something was done to a memory or candidate between two looks; who was told it, or links to it, is nothing."""
+    return (one.text, one.more, _own(one)) != (other.text, other.more, _own(other))
 
 
-def give_back(rows: Rows, found: Sequence[Before], *, at: str) -> None:
-    """Makes everything what it was; the audit of memories, too: what was noted since is marked as taken back."""
-    touched = [one for one in found if not one.is_candidate]
-    for one in touched:
-        if not one.state:
-            memories.delete(rows, memories.by_seqs(rows, [_seq(rows, one.memory_id)])[_seq(rows, one.memory_id)])
-    states = [(one, wire.loads(one.state)) for one in touched if one.state]
-    for one, state in states:
-        _restore(rows, one, state)
-    for one, state in states:
-        _join(rows, one, state)
-        more = wire.loads(one.more)
-        beliefs.put_back(rows, one.memory_id, more["changes"], at=at)
-        _put_beside(rows, one.memory_id, more)
-    for one in found:
-        if one.is_candidate:
-            _ask_again(rows, one)
+def _own(one: Before) -> dict[str, Any]:
+    """The state of one without what others do with it."""
+    if not one.state or one.is_candidate:
+        return {"state": one.state}
+    state: dict[str, Any] = wire.loads(one.state)
+    links = [link for link in state["links"] if link[0] == one.memory_id]
+    return {**state, "told": [], "links": links}
 
 
-def _put_beside(rows: Rows, ident: str, more: dict[str, Any]) -> None:
-    """Gives a memory back what others said of it; what has been found since stays."""
-    for name, (_, write) in BESIDE.items():
-        for a, b, c, d in more[name]:
-            rows.run(write, seq=_seq(rows, ident), a=a, b=b, c=c, d=d)
+def without_receipts(one: Before) -> Before:
+    """An image without who was told it: that may be every session, and is lost only where a memory is removed."""
+    if not one.state or one.is_candidate:
+        return one
+    return replace(one, state=wire.dumps({**wire.loads(one.state), "told": []}))
 
 
-def _seq(rows: Rows, ident: str) -> int:
-    return int(rows.value("select seq from memories where id = :id", id=ident) or 0)
-
-
-def _restore(rows: Rows, one: Before, state: dict[str, Any]) -> None:
-    """Gives a memory its columns and sources back; it is made again where it is gone."""
-    values = dict(state["columns"])
-    if _seq(rows, one.memory_id):
-        rows.run(f"update memories set {_PAIRS} where id = :id", id=one.memory_id, **values)  # noqa: S608
-    else:
-        merged = rows.value("select merged_into from projects where seq = :seq", seq=values["project_seq"])
-        values["project_seq"] = merged or values["project_seq"]
-        rows.run(
-            f"insert into memories (id, text, {_NAMES}) values (:id, :text, {_MARKS})",  # noqa: S608
-            id=one.memory_id,
-            text=one.text,
-            **values,
-        )
-    seq = _seq(rows, one.memory_id)
-    rows.run("delete from provenance where memory_seq = :seq", seq=seq)
-    for uuid, session, at, role in state["sources"]:
-        rows.run(
-            "insert into provenance (memory_seq, uuid, session_id, at, role) values (:seq, :uuid, :session, :at, :role)",
-            seq=seq,
-            uuid=uuid,
-            session=session,
-            at=at,
-            role=role,
-        )
-
-
-def _join(rows: Rows, one: Before, state: dict[str, Any]) -> None:
-    """Gives a memory its links, its place in receipts and the one it is a twin of back.
-
-    Of the links it has now only those go that an answer draws: others may have been found since.
-    """
-    seq = _seq(rows, one.memory_id)
-    rows.run("delete from links where from_seq = :seq and relationship = 'superseded_by'", seq=seq)
-    for origin, target, relationship, weight, at in state["links"]:
-        link = Link(from_id=origin, to_id=target, relationship=relationship, weight=weight)
-        memories.add_link(rows, link, now=at)
-    for receipt, score, reason in state["told"]:
-        rows.run(
-            "insert into injection_items (injection_seq, memory_id, score, reason) "
-            "select n.seq, :memory, :score, :reason from injections n where n.id = :receipt on conflict do nothing",
-            memory=one.memory_id,
-            score=score,
-            reason=reason,
-            receipt=receipt,
-        )
-    if state["twin"]:
-        rows.run("update memories set twin_of = :twin where seq = :seq", twin=_seq(rows, state["twin"]), seq=seq)
-
-
-def _ask_again(rows: Rows, one: Before) -> None:
-    """Makes a candidate that an answer changed what it was, where nothing else came of it since."""
-    known = candidates.by_id(rows, one.memory_id)
+def seen(one: Before) -> dict[str, Any]:
+    """What a memory or candidate is, by name, without what others do with it; {} where it is not there."""
     if not one.state:
-        if known is not None and known.status in candidates.WAITING:
-            candidates.remove(rows, known)
-        return
+        return {}
     state = wire.loads(one.state)
-    evidence = tuple(Evidence(**row) for row in state.pop("evidence"))
-    was = Candidate(
-        **{**state, "memory_ids": tuple(state["memory_ids"])},
-        text=one.text,
-        reason=wire.loads(one.more),
-        evidence=evidence,
-    )
-    if candidates.is_waiting(rows, was):
-        return
-    if known is None:
-        candidates.put(rows, was)
-    else:
-        candidates.renew(rows, known, was)
+    if one.is_candidate:
+        return {**state, **wire.loads(one.more), "text": one.text}
+    return {**state["columns"], "text": one.text, "twin": state["twin"], "sources": state["sources"]}
+
+
+def leads_to(one: Before) -> list[tuple[str, str]]:
+    """(relationship, id) of the links that begin at a memory."""
+    if not one.state or one.is_candidate:
+        return []
+    return [(link[2], link[1]) for link in wire.loads(one.state)["links"] if link[0] == one.memory_id]

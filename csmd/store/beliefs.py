@@ -13,6 +13,8 @@ from csmd.model import NEVER, Memory
 from csmd.store.sqlite import Rows
 
 SUPERSEDED = "superseded"
+#: As `by`: what a dream did.
+DREAM = "dream"
 #: A person has undone a supersession: `before` names the memory that is not to supersede this one again.
 REFUSED = "refused"
 #: The columns that a supersession changes; the times in active days come last.
@@ -107,6 +109,14 @@ def lift(rows: Rows, change: Change, *, at: str) -> None:
     )
     unlink(rows, change.memory_id, str(successor), "superseded_by")
     rows.run("update belief_changes set undone_at = :at where seq = :seq", at=at, seq=change.seq)
+    gone = standing(rows, change.memory_id, "archive")
+    if gone is not None and gone.by == DREAM and gone.seq > change.seq:  # it went because it was superseded
+        rows.run(
+            "update memories set tier = :tier where id = :id and tier = 'archive'",
+            tier=gone.before,
+            id=change.memory_id,
+        )
+        set_undone(rows, gone.seq, at=at)
 
 
 def _given_back(change: Change, now: Sequence[float]) -> tuple[float, int, int, int]:
@@ -129,11 +139,22 @@ def sureness(said: str) -> float | None:
     return float(found) if found.replace(".", "", 1).isdigit() else None
 
 
-def put_back(rows: Rows, memory_id: str, known: Sequence[Mapping[str, object]], *, at: str) -> None:
-    """Makes a memory's audit what it was, changes as `asdict` gives them; what was noted since is marked as undone."""
-    keys = ", ".join(str(int(str(one["seq"]))) for one in known) or "0"
+def put_back(
+    rows: Rows,
+    memory_id: str,
+    known: Sequence[Mapping[str, object]],
+    *,
+    at: str,
+    since: Sequence[Mapping[str, object]] | None = None,
+) -> None:
+    """Makes a memory's audit what it was, changes as `asdict` gives them; what was noted since is marked as undone.
+
+    That is all that is not `known`, or of `since` that.
+    """
+    keys = _keys(known)
+    among = "" if since is None else f"and seq in ({_keys(since)})"
     rows.run(
-        f"update belief_changes set undone_at = :at where memory_id = :id and undone_at = '' and seq not in ({keys})",  # noqa: S608
+        f"update belief_changes set undone_at = :at where memory_id = :id and undone_at = '' and seq not in ({keys}) {among}",  # noqa: S608
         at=at,
         id=memory_id,
     )
@@ -144,6 +165,10 @@ def put_back(rows: Rows, memory_id: str, known: Sequence[Mapping[str, object]], 
             "on conflict (seq) do update set undone_at = excluded.undone_at",
             **one,
         )
+
+
+def _keys(changes: Sequence[Mapping[str, object]]) -> str:
+    return ", ".join(str(int(str(one["seq"]))) for one in changes) or "0"
 
 
 def inherit(rows: Rows, gone: str, heir: str) -> None:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
+from csmd.store import told_days
 from csmd.store.sqlite import Rows
 
 #: The shortest beginning of an id that is taken for one.
@@ -129,6 +130,7 @@ def same_wall(rows: Rows, project: int, as_that_of: int) -> None:
         other=as_that_of,
         project=project,
     )
+    told_days.move(rows, project)
 
 
 def directories(rows: Rows) -> list[tuple[str, int]]:

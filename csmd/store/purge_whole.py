@@ -8,7 +8,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from csmd import text as texts
-from csmd.store import checkpoints, digests, goals, gotchas, memories, packets, tombstones, vectors
+from csmd.store import checkpoints, digests, goals, gotchas, memories, packets, told_days, tombstones, vectors
 from csmd.store.purged import PURGED
 from csmd.store.sqlite import Rows
 
@@ -16,7 +16,7 @@ from csmd.store.sqlite import Rows
 LOOKED_AT, CHANGED = 400, 100
 
 
-def _purged_projects(rows: Rows, key: bytes) -> dict[int, str]:
+def purged_projects(rows: Rows, key: bytes) -> dict[int, str]:
     """The projects of which nothing may be left that is older than a time."""
     if not tombstones.has(rows, "project"):
         return {}
@@ -26,7 +26,7 @@ def _purged_projects(rows: Rows, key: bytes) -> dict[int, str]:
 
 def sessions(rows: Rows, key: bytes, after: int) -> tuple[int | None, int]:
     """A pass over the sessions, past a row key: (where to go on, None at the end; rows that changed)."""
-    gone_projects = _purged_projects(rows, key)
+    gone_projects = purged_projects(rows, key)
     if not gone_projects and not tombstones.has(rows, "session"):
         return None, 0
     found = rows.all(
@@ -81,6 +81,7 @@ def _purge_session(rows: Rows, seq: int, ident: str, key: bytes) -> tuple[int, b
 def purge_turn(rows: Rows, seq: int, key: bytes) -> None:
     """Empties a turn with everything that was made of it; it stays listed, so that its line is known when read again."""
     uuid = str(rows.value("select uuid from turns where seq = :seq", seq=seq))
+    told_days.take_back(rows, seq)
     rewrite_turn(rows, seq, PURGED, key)
     rows.run("update turns set searchable = 0 where seq = :seq", seq=seq)
     rows.run("delete from statements where turn_seq = :seq", seq=seq)
@@ -135,7 +136,7 @@ def rewrite_turn(rows: Rows, seq: int, said: str, key: bytes) -> None:
 
 def turns(rows: Rows, key: bytes, after: int) -> tuple[int | None, int]:
     """A pass over the turns, past a row key: (where to go on, None at the end; rows that changed)."""
-    gone_projects = _purged_projects(rows, key)
+    gone_projects = purged_projects(rows, key)
     if not gone_projects and not tombstones.has(rows, "turn"):
         return None, 0
     found = rows.all(
@@ -163,7 +164,7 @@ def turn_names(uuid: str, stream: str, text_hash: str) -> tuple[str, ...]:
 def projects(rows: Rows, key: bytes, after: int) -> tuple[int | None, int]:
     """The last part of a project: its memories, its name and its key, unless something newer lives in it."""
     total = 0
-    for seq, since in _purged_projects(rows, key).items():
+    for seq, since in purged_projects(rows, key).items():
         found = rows.all(
             "select seq from memories where project_seq = :seq and created_at <= :since limit :limit",
             seq=seq,

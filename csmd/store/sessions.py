@@ -9,7 +9,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 
 from csmd.model import SaidTurn
-from csmd.store import checkpoints, digests, vectors
+from csmd.store import checkpoints, digests, told_days, vectors
 from csmd.store.sqlite import Rows
 
 #: In the order of Session's fields.
@@ -231,6 +231,7 @@ def withdraw(rows: Rows, path: str, uuid: str) -> bool:
     )
     if seq is None:
         return False
+    told_days.take_back(rows, int(seq))
     digests.take_back(rows, int(seq))
     checkpoints.take_back(rows, int(seq))
     vectors.delete_for(rows, "turn", int(seq))

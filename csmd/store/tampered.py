@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable
 
-from csmd.store import checkpoints, digests, gotchas, packets, purge_whole
+from csmd.store import checkpoints, digests, gotchas, packets, purge_whole, told_days
 from csmd.store.sqlite import Rows
 
 
@@ -61,6 +61,7 @@ def _take_back(rows: Rows, session_seq: int, ident: str) -> None:
     )
     rows.run("delete from statements where session_seq = :seq", seq=session_seq)
     digests.clear(rows, session_seq)
+    told_days.clear(rows, session_seq)
     checkpoints.clear(rows, session_seq)
     packets.take_back_session(rows, session_seq)
     gotchas.forget_session(rows, session_seq)

@@ -8,7 +8,7 @@ outside of every wall; from outside, and from another workspace, nothing of what
 from __future__ import annotations
 
 from csmd.model import Memory
-from csmd.store import memories, merges, projects
+from csmd.store import memories, merges, projects, told_days
 from csmd.store.sqlite import Rows
 
 KIND = "workspace"
@@ -45,6 +45,7 @@ def join(rows: Rows, workspace: int, project: int) -> int:
     rows.run(
         "update projects set workspace_seq = :workspace where seq = :project", workspace=workspace, project=project
     )
+    told_days.move(rows, project)
     for day in projects.days(rows, project):
         projects.touch(rows, project, day)
     inside = members(rows, workspace)
@@ -71,6 +72,7 @@ def open_below(rows: Rows, root: str) -> list[int]:
 def leave(rows: Rows, project: int) -> None:
     """Takes a project out from behind its wall; what held everywhere inside stays there."""
     rows.run("update projects set workspace_seq = 0 where seq = :project", project=project)
+    told_days.move(rows, project)
 
 
 def members(rows: Rows, workspace: int) -> list[int]:

@@ -10,7 +10,7 @@ import pytest
 from csmd.believe import stage_topics
 from csmd.model import Link, Memory, Project, Provenance
 from csmd.recall import graph, stage_related
-from csmd.store import before, memories, merges, projects, purge, tombstones, topics
+from csmd.store import before, given_back, memories, merges, projects, purge, tombstones, topics
 from csmd.store.core import Store
 from csmd.store.sqlite import Rows
 from tests.believe.test_topics import SAID
@@ -133,7 +133,7 @@ def test_what_is_taken_back_has_its_tags_again(store: Store) -> None:
     say(store, "m5", "shadow branch", by=topics.PERSON)
     was = store.read(lambda rows: before.of(rows, ["m5"]))
     store.write(lambda rows: memories.delete(rows, read(store, "m5")))
-    store.write(lambda rows: before.give_back(rows, was, at=NOW))
+    store.write(lambda rows: given_back.give_back(rows, was, at=NOW))
     assert names(store, "m5") == {"shadow branch": "person"}
 
 

@@ -24,6 +24,7 @@ NARROWER = {
     "log/csmd.log*": ["log/csmd.log", "log/csmd.log.[0-9]"],
     "backups/*": ["backups/csmd-*", "backups/.csmd-*"],
     "quarantine/*": ["quarantine/*.json"],
+    "memory/**/*": list(leaving.HOME_FILES["notes as markdown and data"]),
     "models/**/*": list(leaving.HOME_FILES["embedding models"]),
     "hook/*": [
         f"hook/{name}"
@@ -51,13 +52,15 @@ def fill(paths: Paths, *names: str) -> None:
 
 OWN = (
     "csmd.db", "csmd.db-wal", "csmd.db.before-restore-wal", "backups/csmd-1.db", "damaged-20260504T010203Z/csmd.db", "endpoint",
-    "spool/0.event", "spool/.tmp-1", "sessions/-p/s.jsonl", "quarantine/1.json", "models/m/model.onnx",
+    "spool/0.event", "spool/.tmp-1", "sessions/-p/s.jsonl", "quarantine/1.json", "memory/user.md", "memory/projects/till-1a2b3c.md",
+    "memory/daily/2026-03-01.md", "memory/workspaces/acme-1a2b3c/archive/daily/2026-03-01.yaml", "memory/sessions/s1.yaml", "models/m/model.onnx",
     "models/m/csmd-model.txt", "models/m/deep/er.txt",
     "models/tiktoken/abc", "hook/csmd_hook.py", "hook/__pycache__/csmd_spool.pyc", "log/csmd.log.1", "log/crash.txt",
     "config.yaml", "install.json", "README.txt", "run/start.lock", "run/hung", ".README.txt.abc.csmd", "run/.daemon.json.0.tmp",
 )  # fmt: skip
 FOREIGN = ("notes.txt", "sessions/mine.txt", "run/other", "venv/bin/python", "venv/pyvenv.cfg", "log/other.log", "log/csmd.log.mine",
-           "models/mine/model.onnx", "backups/mine.db", "damaged-by-me/x", "hook/mine.sh", "quarantine/notes.txt")  # fmt: skip
+           "models/mine/model.onnx", "backups/mine.db", "damaged-by-me/x", "hook/mine.sh", "quarantine/notes.txt",
+           "memory/daily/notes.md")  # fmt: skip
 
 
 @pytest.mark.parametrize("text", ["{", "[]", '{"settings": {}, "service": {"kind": "systemd"}}'])
@@ -92,7 +95,7 @@ def test_what_csmd_made_goes_and_all_else_stays(machine: Machine) -> None:
     left = leaving.purge(paths, going)
     assert {str(path.relative_to(paths.home)) for path in paths.home.rglob("*") if path.is_file()} == set(FOREIGN)
     assert {path.name for path in left.foreign} == {
-        "notes.txt", "sessions", "run", "venv", "log", "models", "backups", "damaged-by-me", "hook", "quarantine",
+        "notes.txt", "sessions", "run", "venv", "log", "models", "backups", "damaged-by-me", "hook", "quarantine", "memory",
     }  # fmt: skip
     assert left.refused == [] and leaving.programs(paths) == [paths.home / "venv"]
     assert not (paths.home / "models" / "m").exists() and not (paths.home / "repairing").exists()

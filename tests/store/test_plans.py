@@ -38,6 +38,7 @@ from csmd.store import (
     spread,
     stream,
     told,
+    told_days,
     tombstones,
     topics,
     touched,
@@ -242,6 +243,21 @@ def _topics(rows: Rows, given: Given) -> None:
     graph.shared(rows, [1, 2], projects=[1], widest_topic=9, widest_session=9)
 
 
+def _told_days(rows: Rows, given: Given) -> None:
+    one = told_days.Ending(1, 1, "s1", "", 0, "", "", given.now, "", "", False, 0, "", "")
+    told_days.note(rows, one, day="2026-03-01")
+    told_days.waiting(rows, after=0, limit=9)
+    told_days.live(rows, since=given.at(0), limit=9)
+    told_days.times(rows, 1)
+    told_days.gotchas(rows, 1, limit=9)
+    told_days.agents(rows, "s1")
+    told_days.moved(rows, limit=9)
+    told_days.move(rows, 1)
+    told_days.stand(rows, told_days.moved(rows, limit=9))
+    told_days.taken_back(rows, limit=9)
+    told_days.gone(rows, [told_days.Told(1, "s1", "2026-03-01", "", "", 0)])
+
+
 LIMITED = narrow.Narrow(since="2026", session="s1")
 INSTRUCTED = [instructions.Instruction(path="/p/CLAUDE.md", kind="Project", root="/p", text="t", text_hash="h")]
 #: What runs for every hook, step of the steward, brief, search and forgetting.
@@ -314,6 +330,7 @@ HOT: dict[str, Any] = {
     "count": lambda rows, _: counts.count(rows, [("bad lines", 1)]),
     "last_event": lambda rows, _: counts.last_event(rows),
     "last_read": lambda rows, _: counts.last_read(rows),
+    "sessions for the days' files": _told_days,
     "live sessions": lambda rows, given: sessions.live(rows, since=given.at(0), limit=5),
     "probes": lambda rows, given: probes.remove(rows, before=given.at(0)),
     "read_among": lambda rows, _: sessions.read_among(rows, [1, 2]),

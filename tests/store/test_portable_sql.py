@@ -44,6 +44,7 @@ BEGINNING = re.compile(
 PLACEHOLDERS = {
     "_AROUND": "root = :place or substr(:place, 1, length(root) + 1) = root || '/'",
     "_ABOUT": "select s.seq from sessions s",
+    "_CLOSED": "exists (select 1 from events e where e.session_id = s.id)",
     "_COUNTED": "e.seq, count(*)",
     "_COLUMNS": "m.id, m.text",
     "_SESSION": "s.seq, s.id",

@@ -1,0 +1,287 @@
+"""What can be counted over a project's packets, failures and digests, told in templates over the counts; pure.
+
+Nothing is told that does not rest on two sessions, and nothing that a colleague knows without being told. Every fact is
+as sure as `habits.confidence` makes it: of its sessions, and of its share of the occasions (`fit`).
+
+    confidence = sessions / (sessions + 1.25) * seen / total
+
+A habit (csmd/believe/habits.py) is counted in sessions, and one sentence tells all that somebody usually runs: it becomes
+a memory. A fact is counted in occasions and told of each purpose by itself, with what else serves it: it stands on a
+project's page. Procedures are the habits' own. `RAISES` names the kinds that no habit tells: they may become memories.
+"""
+
+from __future__ import annotations
+
+import re
+from collections import Counter, defaultdict
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
+from itertools import combinations
+from pathlib import PurePosixPath
+
+from csmd.believe import habits
+from csmd.distill import commands
+from csmd.dream.actions import Fact
+from csmd.dream.conventions import Form
+from csmd.model import Packet
+from csmd.text import amount, cut, listed, squeeze
+
+#: Kinds of facts that are not told as habits already.
+RAISES = frozenset({"fix", "files", "convention"})
+#: Every fact rests on so many sessions at least, and names so many turns at most.
+LEAST_SESSIONS, EVIDENCE = habits.LEAST_SESSIONS, 8
+
+#: Steps before a milestone are a procedure when so many of it were reached.
+LEAST_MILESTONES = 3
+#: A command is how something is done from this share of the times on; what else does it is named from the other on.
+USUAL, BESIDES = 0.5, 0.1
+#: Purpose of a command -> how what serves it is told.
+PURPOSES = {
+    "test": "Tests run with", "lint": "Linting is done with", "format": "Code is formatted with",
+    "check types": "Types are checked with", "build": "It is built with",
+}  # fmt: skip
+
+#: What a check turns down is told where its first rule was broken in so many sessions: the rules of this many, so many of them.
+TURNED_DOWN_OFTEN, TURNED_DOWN_SESSIONS, TURNED_DOWN = 3, 2, 4
+#: A rule's name, where a checker ends its message with it or begins with its code.
+_RULE = re.compile(
+    r"\(([a-z][a-z0-9]+(?:[-/][a-z0-9]+)*)\)$|\[([a-z][a-z0-9]+(?:-[a-z0-9]+)*)\]$|\b([A-Z]{1,4}\d{3,4})\b"
+)
+
+#: Characters of an error's message and of the sentence that says what mended it.
+MESSAGE, MENDED = 120, 200
+_PLACEHOLDER = re.compile(r"\s*\((?:line|n|id|hash|path)?<[a-z]+>\)")
+
+#: Files change together that were changed in so many sessions both, in this share of the sessions of the rarer one.
+TOGETHER_SESSIONS, TOGETHER = 3, 0.75
+#: A file that more than this share of the sessions changes goes with everything; too few sessions say nothing of that.
+EVERYWHERE, FEW_SESSIONS = 0.25, 12
+#: A session that changed more files than this moved or renamed: it says nothing of each pair.
+MOST_CHANGED, MOST_BESIDE, MOST_FILES_FACTS = 20, 4, 10
+_TEST_NAME = re.compile(r"^(?:test_|spec_)|(?:_test|_spec|\.test|\.spec|Tests?|IT)$")
+
+#: Where something was taken out: what is left is not quoted.
+_HOLE = re.compile(r"\[(?:purged\]|redacted:)")
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Change:
+    """A file that a session changed, below the project's root; `uuid` is the last turn that changed it."""
+
+    session_id: str
+    path: str
+    uuid: str
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Failed:
+    """An error with every turn that shows it, and every one in which it was mended, as (session, uuid), in order.
+
+    `said` is what the assistant said mended it, the latest first, with the turn's uuid.
+    """
+
+    fingerprint: str
+    command: str
+    message: str
+    shown: tuple[tuple[str, str], ...]
+    mended: tuple[tuple[str, str], ...] = ()
+    said: tuple[tuple[str, str], ...] = ()
+    files: tuple[tuple[str, ...], ...] = ()
+
+
+def ordered(found: Iterable[Fact]) -> list[Fact]:
+    """Facts as they are told: by kind, the surest first; the same facts give the same order."""
+    kinds = ("command", "procedure", "fix", "files", "convention")
+    return sorted(found, key=lambda one: (kinds.index(one.kind), -one.confidence, one.fingerprint))
+
+
+def spread(sources: Iterable[tuple[str, str]]) -> tuple[str, ...]:
+    """Uuids of (session, uuid), one of each session before any second, at most EVIDENCE of them."""
+    ranks: Counter[str] = Counter()
+    ranked: list[tuple[int, str]] = []
+    for session, uuid in dict.fromkeys(sources):
+        ranked.append((ranks[session], uuid))
+        ranks[session] += 1
+    return tuple(dict.fromkeys(uuid for _, uuid in sorted(ranked, key=lambda one: one[0])))[:EVIDENCE]
+
+
+# --- commands and procedures
+
+
+def told_of_packets(packets: Sequence[Packet], project: int) -> list[Fact]:
+    """What commands serve a purpose, and what stands before a milestone."""
+    runs: dict[str, dict[str, list[Packet]]] = defaultdict(lambda: defaultdict(list))
+    for one in packets:
+        if one.kind == "tool" and (purpose := commands.purpose(one.subject)):
+            runs[purpose][one.subject].append(one)
+    found = [_usual(purpose, ran, project) for purpose, ran in sorted(runs.items())]
+    for habit in habits.habits(packets):
+        counts = re.match(r"(\d+) of (\d+) ", habit.count)
+        if habit.category == "procedure" and counts and int(counts[2]) >= LEAST_MILESTONES:
+            sources = [(one.session_id, one.uuid) for one in habits.typical(habit.seen)]
+            found.append(
+                Fact(kind="procedure", fingerprint=habit.fingerprint, text=habit.text, project_seq=project,
+                     seen=int(counts[1]), total=int(counts[2]), sessions=habit.sessions,
+                     confidence=habit.confidence, evidence=spread(sources))
+            )  # fmt: skip
+    return [one for one in found if one is not None]
+
+
+def _usual(purpose: str, ran: dict[str, list[Packet]], project: int) -> Fact | None:
+    """The command that serves a purpose most of the times; its own variants (`test:ci` beside `test`) are no others."""
+    command, seen = min(ran.items(), key=lambda one: (-len(one[1]), one[0]))
+    variants = {name: runs for name, runs in ran.items() if re.match(rf"{re.escape(command)}[:-]", name)}
+    total = sum(map(len, ran.values())) - sum(map(len, variants.values()))
+    sessions = {one.session_id for one in seen}
+    if len(sessions) < LEAST_SESSIONS or len(seen) < USUAL * total:
+        return None
+    others = [
+        name for name, runs in sorted(ran.items(), key=lambda one: (-len(one[1]), one[0]))
+        if name != command and len({one.session_id for one in runs}) >= LEAST_SESSIONS
+    ]  # fmt: skip
+    else_ = [name for name in others if name not in variants and len(ran[name]) >= BESIDES * total]
+    text = f"{PURPOSES[purpose]} `{command}`, {len(seen)} of {total} times"
+    text += f", else with {listed([f'`{name}`' for name in else_])}" if else_ else ""
+    more = [name for name in others if name in variants]
+    text += f"; there {'are' if len(more) > 1 else 'is'} also {listed([f'`{name}`' for name in more])}" if more else ""
+    return _fact("command", f"command:{purpose}", f"{text}.", project, seen=len(seen), total=total,
+                 sources=[(one.session_id, one.uuid) for one in habits.typical(seen)])  # fmt: skip
+
+
+def _fact(
+    kind: str, fingerprint: str, text: str, project: int, *, seen: int, total: int, sources: Sequence[tuple[str, str]]
+) -> Fact | None:
+    """A fact as sure as its counts, None for one of fewer sessions or turns than any may rest on."""
+    sessions, evidence = len({session for session, _ in sources}), spread(sources)
+    if sessions < LEAST_SESSIONS or len(evidence) < LEAST_SESSIONS or _HOLE.search(text):
+        return None
+    sure = habits.confidence(sessions, fit=seen / total, against=0)
+    return Fact(kind=kind, fingerprint=fingerprint, text=text, project_seq=project, seen=seen, total=total,  # type: ignore[arg-type]
+                sessions=sessions, confidence=sure, evidence=evidence)  # fmt: skip
+
+
+# --- failures
+
+
+def told_of_failures(failures: Sequence[Failed], project: int) -> list[Fact]:
+    """What failed in several sessions and how it was mended, and what a check turns down most."""
+    found = [_pair(one, project) for one in failures]
+    by_command: dict[str, dict[str, list[tuple[str, str]]]] = defaultdict(lambda: defaultdict(list))
+    failing: dict[str, set[str]] = defaultdict(set)
+    for one in failures:
+        if commands.purpose(one.command) in ("lint", "check types"):
+            failing[one.command].update(session for session, _ in one.shown)
+            if rule := _RULE.search(one.message):
+                by_command[one.command][rule[1] or rule[2] or rule[3]] += one.shown
+    for command, rules in sorted(by_command.items()):
+        found.append(_turned_down(command, rules, len(failing[command]), project))
+    return [one for one in found if one is not None]
+
+
+def _pair(one: Failed, project: int) -> Fact | None:
+    """An error of several sessions with what mended it: in words, else by the file that was changed every time."""
+    if not one.command or not one.mended or len({session for session, _ in one.shown}) < LEAST_SESSIONS:
+        return None
+    how = next((squeeze(said) for said, _ in one.said if said.strip() and not _HOLE.search(said)), "")
+    same = sorted(set.intersection(*(set(files) for files in one.files))) if one.files else []
+    if how:
+        mended = f'what mended it: "{cut(how, MENDED)}"'
+    elif same and len(one.mended) >= LEAST_SESSIONS:
+        mended = f"mended {len(one.mended)} times in {listed([f'`{name}`' for name in same[:2]])}"
+    else:
+        return None
+    message = cut(_PLACEHOLDER.sub("", squeeze(one.message)), MESSAGE).replace("`", "'")
+    times = f"{amount(len(one.shown), 'time')} in {len({session for session, _ in one.shown})} sessions"
+    end = "" if mended.endswith(('."', '!"', '…"')) else "."
+    return _fact("fix", f"fix:{one.fingerprint}", f"`{one.command}` failed with `{message}` ({times}); {mended}{end}", project,
+                 seen=min(len(one.mended), len(one.shown)), total=len(one.shown), sources=[*one.shown, *one.mended])  # fmt: skip
+
+
+def _turned_down(command: str, rules: dict[str, list[tuple[str, str]]], failing: int, project: int) -> Fact | None:
+    often = {rule: shown for rule, shown in rules.items() if len({s for s, _ in shown}) >= TURNED_DOWN_SESSIONS}
+    if not often:
+        return None
+    most = sorted(often.items(), key=lambda one: (-len({s for s, _ in one[1]}), one[0]))[:TURNED_DOWN]
+    if len({session for session, _ in most[0][1]}) < TURNED_DOWN_OFTEN:
+        return None
+    counts = [f"`{rule}` ({len({s for s, _ in shown})})" for rule, shown in most]
+    counts[0] = f"{counts[0][:-1]} of {failing} sessions)"
+    sources = [source for _, shown in most for source in shown]
+    sessions = len({session for session, _ in sources})
+    text = f"`{command}` fails most often for {listed(counts)}."
+    return _fact("command", f"fails:{command}", text, project, seen=sessions, total=failing, sources=sources)
+
+
+# --- files
+
+
+def inside(path: str, *, cwd: str, root: str) -> str:
+    """A path as a digest tells it (below `cwd`, else whole), below the project's root; "" for one outside of it."""
+    if not path or path.startswith(("/", "~", "..")) or _HOLE.search(path) or re.match(r"[A-Za-z]:[\\/]", path):
+        return ""
+    if root and cwd.startswith(root.rstrip("/") + "/"):
+        below = f"{cwd.removeprefix(root.rstrip('/') + '/').rstrip('/')}/"
+        below = re.sub(r"^(?:\.claude/)?\.?worktrees/[^/]+/", "", below)  # a checkout of the whole inside of it
+        return f"{below}{path}"
+    return path
+
+
+def told_of_files(changes: Sequence[Change], project: int) -> list[Fact]:
+    """Which files change with which: not those that change with everything, nor a file with its own test."""
+    sessions: dict[str, dict[str, str]] = defaultdict(dict)
+    for one in changes:
+        sessions[one.session_id][one.path] = one.uuid
+    changed = Counter(path for files in sessions.values() for path in files)
+    often = EVERYWHERE * len(sessions) if len(sessions) >= FEW_SESSIONS else float("inf")
+    both: dict[tuple[str, str], list[str]] = defaultdict(list)
+    for session, files in sessions.items():
+        if len(files) <= MOST_CHANGED:
+            some = sorted(path for path in files if TOGETHER_SESSIONS <= changed[path] <= often)
+            for pair in combinations(some, 2):
+                both[pair].append(session)
+    beside: dict[str, dict[str, list[str]]] = defaultdict(dict)
+    for (path, other), shared in sorted(both.items()):
+        rarer, wider = sorted((path, other), key=lambda name: (changed[name], name))
+        if len(shared) >= max(TOGETHER_SESSIONS, TOGETHER * changed[rarer]) and not _tests(path, other):
+            beside[rarer][wider] = shared
+    return _beside(beside, changed, sessions, project)
+
+
+def _beside(
+    beside: dict[str, dict[str, list[str]]], changed: Counter[str], sessions: dict[str, dict[str, str]], project: int
+) -> list[Fact]:
+    """One sentence for each file with all that changes beside it; a pair that another sentence tells is not told again."""
+    found, told = [], set[frozenset[str]]()
+    for path, others in sorted(beside.items(), key=lambda one: (-len(one[1]), one[0])):
+        names = sorted(others, key=lambda name: (-len(others[name]), name))[:MOST_BESIDE]
+        if all(frozenset((path, name)) in told for name in names):
+            continue
+        group = [path, *names]
+        told.update(frozenset(pair) for pair in combinations(group, 2))
+        shared = [one for one in others[names[0]] if all(one in others[name] for name in names)]
+        if len(shared) < LEAST_SESSIONS:
+            continue
+        text = (f"When `{path}` changes, so {'do' if len(names) > 1 else 'does'} {listed([f'`{name}`' for name in names])}: "
+                f"in {len(shared)} of {changed[path]} sessions.")  # fmt: skip
+        sources = [(one, sessions[one][name]) for one in shared for name in (path, names[0])]
+        fact = _fact("files", f"files:{path}", text, project, seen=len(shared), total=changed[path], sources=sources)
+        found += [fact] if fact else []
+    return sorted(found, key=lambda one: (-one.confidence, one.fingerprint))[:MOST_FILES_FACTS]
+
+
+def _tests(one: str, other: str) -> bool:
+    """Whether one of two files is the other's test, by their names."""
+    stems = [PurePosixPath(path).name.split(".")[0] if ".test." not in path and ".spec." not in path
+             else ".".join(PurePosixPath(path).name.split(".")[:2]) for path in (one, other)]  # fmt: skip
+    bare = [_TEST_NAME.sub("", stem) for stem in stems]
+    return bare[0] == bare[1] and stems[0] != stems[1]
+
+
+# --- conventions
+
+
+def told_of_form(form: Form, project: int) -> Fact | None:
+    """A convention that was seen, with its counts."""
+    sources = [(one.session_id, one.uuid) for one in form.seen]
+    return _fact("convention", f"convention:{form.name}", f"{form.text}: {len(form.seen)} of {form.total}.", project,
+                 seen=len(form.seen), total=form.total, sources=sources)  # fmt: skip

@@ -1,0 +1,254 @@
+"""The hands of the daily files: `daily/DAY.md` and `.yaml` when a session has ended, `sessions/ID.yaml` while it goes on.
+
+A session is told on the local date of its last turn, by the zone that holds when it is written; what is written keeps
+its date. One that goes on is told anew: on the same day in its own part, on another in that day's file. Behind a wall
+everything stands apart, in `workspaces/NAME/`. Files are written before the rows that say so: killed between the two,
+the next step finds its own part and goes on. What was purged leaves the files at once (`withdraw`), edited or not.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import re
+from collections.abc import Callable, Mapping
+from datetime import datetime, timedelta
+from pathlib import Path
+
+from csmd.distill.digest import SAID
+from csmd.dream import daily, narrator
+from csmd.dream.daily import DATA, MARKDOWN, Session
+from csmd.store import cursors, digests, dreams, memory_files, told_days
+from csmd.store.core import Store
+from csmd.store.digests import ItemRow
+from csmd.store.sqlite import Rows
+from csmd.store.told_days import Ending, Told
+
+STAGE = "daily"
+#: Sessions told in one step, and looked at for it; live sessions that have a file; gotchas that are told.
+BATCH, LOOKED_AT, MOST_LIVE, GOTCHAS = 20, 400, 50, 20
+DAILY, LIVE, ARCHIVE, WALLED = "daily", "sessions", "archive", "workspaces"
+LIVE_HEAD = "# csmd: where this session stands; made anew while it goes on, gone when it has ended.\n"
+
+#: What an outcome is called, as a digest tells it.
+OUTCOMES: Mapping[str, str] = {str(name): said for name, said in SAID.items()}
+
+#: A time of the store in the zone whose days people mean.
+Here = Callable[[str], datetime]
+
+
+def step(store: Store, directory: Path, *, now: str, here: Here) -> int:
+    """Brings the daily files and the live sessions' up to date; how much was done, 0 for nothing left."""
+    done = _leave(store, directory) + _settle(store, directory)
+    done += _tell(store, directory, now=here(now), here=here)
+    return done + _live(store, directory, now=now, here=here)
+
+
+def withdraw(store: Store, directory: Path, *, now: str, here: Here) -> int:
+    """Takes out of the files what was taken back in the store, edited or not; how many parts and files there were.
+
+    No file is begun by it: it is for a purge, wherever the files come from.
+    """
+    return _leave(store, directory) + _live(store, directory, now=now, here=here, new=False)
+
+
+def _leave(store: Store, directory: Path) -> int:
+    found = store.read(lambda rows: told_days.taken_back(rows, limit=LOOKED_AT))
+    for part in found:
+        for style in (MARKDOWN, DATA):
+            path = _file(directory, part.wall, part.day, style)
+            if text := memory_files.read(path):
+                _put_back(directory, path, text, daily.take_out(text, style, part.id)[0], part.day, style)
+    if found:
+        store.write(lambda rows: told_days.gone(rows, found))
+    return len(found)
+
+
+def archive(rows: Rows, home: Path, directory: Path, dream: int, *, now: str, here: Here) -> list[str]:
+    """Moves the daily files that are due into the archive, noted in a dream's journal; the paths that they had.
+
+    To be called in the write that notes it: a file that is there already in the archive is not written over.
+    """
+    moved: list[str] = []
+    today = _day(here(now))
+    for root in [directory, *(directory / WALLED / name for name in _walled(directory))]:
+        for name in daily.due(memory_files.names(root / DAILY), today=today):
+            old, new = root / DAILY / name, root / ARCHIVE / DAILY / name
+            text = memory_files.read(old)
+            if text is None or new.exists():
+                continue
+            memory_files.write(directory, new, text)
+            dreams.wrote(
+                rows,
+                dream,
+                reason="its day is over 30 days ago",
+                path=str(new.relative_to(home)),
+                before=None,
+                after=text,
+                now=now,
+            )
+            memory_files.remove(old)
+            dreams.wrote(
+                rows,
+                dream,
+                reason="moved to the archive",
+                path=str(old.relative_to(home)),
+                before=text,
+                after=None,
+                now=now,
+            )
+            moved.append(str(old.relative_to(home)))
+    return moved
+
+
+# --- what has ended
+
+
+def _tell(store: Store, directory: Path, *, now: datetime, here: Here) -> int:
+    after = store.read(lambda rows: cursors.cursor(rows, STAGE, "digests"))
+    found = store.read(lambda rows: told_days.waiting(rows, after=after, limit=LOOKED_AT))
+    written: list[tuple[Ending, str]] = []
+    held = False
+    upto = after
+    for one in found:
+        last = here(one.last_at)
+        if not daily.has_ended(last, closed=one.closed, now=now):
+            held = True
+        elif one.told != one.digest_seq and daily.is_kept(_day(last), today=_day(now)):
+            if len(written) == BATCH:
+                break
+            # One that says no more than before keeps its date, whatever zone holds now.
+            written.append((one, one.day if one.told_at == one.last_at else _day(last)))
+        if not held:
+            upto = one.digest_seq
+    for one, day in sorted(written, key=lambda pair: (pair[0].last_at, pair[0].session_seq)):
+        _write(store, directory, one, day, here)
+
+    def write(rows: Rows) -> None:
+        for one, day in written:
+            told_days.note(rows, one, day=day)
+        cursors.move_cursor(rows, STAGE, "digests", upto)
+
+    if written or upto > after:
+        store.write(write)
+    return len(written) + (upto > after)
+
+
+def _write(store: Store, directory: Path, one: Ending, day: str, here: Here) -> None:
+    session = store.read(lambda rows: _session(rows, one, here))
+    for style, body in ((MARKDOWN, daily.markdown(session)), (DATA, memory_files.as_yaml([daily.data(session)]))):
+        path = _file(directory, one.wall, day, style)
+        text = memory_files.read(path)
+        if text is not None:
+            new = daily.put(text or daily.empty(day, style), style, one.id, body, known=bool(text) and one.day == day)
+            if new != text:
+                memory_files.write(directory, path, new)
+
+
+def _settle(store: Store, directory: Path) -> int:
+    """Moves what stands on the wrong side of a wall, as it stands."""
+    found = store.read(lambda rows: told_days.moved(rows, limit=LOOKED_AT))
+    for part in found:
+        for style in (MARKDOWN, DATA):
+            _move(directory, part, style)
+    if found:
+        store.write(lambda rows: told_days.stand(rows, found))
+    return len(found)
+
+
+def _move(directory: Path, part: Told, style: daily.Style) -> None:
+    old, new = (_file(directory, wall, part.day, style) for wall in (part.wall, part.wall_now))
+    if old == new:
+        return
+    text, there = memory_files.read(old), memory_files.read(new)
+    if not text or there is None:
+        return
+    left, taken = daily.take_out(text, style, part.id)
+    with_it = daily.put_whole(there or daily.empty(part.day, style), style, part.id, taken)
+    if taken and with_it != there:
+        memory_files.write(directory, new, with_it)
+    _put_back(directory, old, text, left, part.day, style)
+
+
+def _put_back(directory: Path, path: Path, text: str, left: str, day: str, style: daily.Style) -> None:
+    """Writes what is left of a file; one in which nothing is left but what csmd began it with is gone."""
+    if daily.is_nothing(left, day, style):
+        memory_files.remove(path)
+    elif left != text:
+        memory_files.write(directory, path, left)
+
+
+# --- what goes on
+
+
+def _live(store: Store, directory: Path, *, now: str, here: Here, new: bool = True) -> int:
+    """Writes a file for each session that goes on (with `new` also where there is none yet), and takes away those of sessions that have ended."""
+    since = (datetime.fromisoformat(now) - timedelta(hours=daily.QUIET_H)).strftime("%Y-%m-%dT%H:%M:%S.%f")[:23] + "Z"
+    found = store.read(lambda rows: told_days.live(rows, since=since, limit=MOST_LIVE))
+    changed = 0
+    wanted: set[Path] = set()
+    for one in found:
+        path = _root(directory, one.wall) / LIVE / f"{daily.part_name(one.id)}.yaml"
+        wanted.add(path)
+        session = store.read(lambda rows, one=one: _session(rows, one, here))  # type: ignore[misc]
+        text = LIVE_HEAD + memory_files.as_yaml(daily.so_far(session))
+        there = memory_files.read(path)
+        if there not in (None, text) and (there or new):
+            memory_files.write(directory, path, text)
+            changed += 1
+    for folder in [directory / LIVE, *(directory / WALLED / name / LIVE for name in _walled(directory))]:
+        for name in memory_files.names(folder, ".yaml"):
+            if folder / name not in wanted and (memory_files.read(folder / name) or "").startswith(LIVE_HEAD):
+                memory_files.remove(folder / name)
+                changed += 1
+    return changed
+
+
+# --- places and values
+
+
+def _root(directory: Path, wall: str) -> Path:
+    if not wall:
+        return directory
+    slug = re.sub(r"[^a-z0-9]+", "-", wall.lower()).strip("-")[:40]
+    return directory / WALLED / f"{slug}-{hashlib.sha256(wall.encode('utf-8', 'replace')).hexdigest()[:6]}".lstrip("-")
+
+
+def _walled(directory: Path) -> list[str]:
+    return sorted(path.name for path in (directory / WALLED).glob("*/") if not path.is_symlink())
+
+
+def _file(directory: Path, wall: str, day: str, style: daily.Style) -> Path:
+    """A day's file: where it is, or where it will be; an archived one stays in the archive."""
+    root = _root(directory, wall)
+    archived = root / ARCHIVE / DAILY / f"{day}{style.suffix}"
+    return archived if archived.exists() else root / DAILY / f"{day}{style.suffix}"
+
+
+def _day(moment: datetime) -> str:
+    return moment.date().isoformat()
+
+
+def _session(rows: Rows, one: Ending, here: Here) -> Session:
+    versions = digests.of_session(rows, one.session_seq)
+    digest = versions[-1] if versions else None
+    items: dict[str, list[ItemRow]] = {}
+    for item in digests.items(rows, digest.seq) if digest else ():
+        items.setdefault(item.kind, []).append(item)
+
+    def said(kind: str) -> tuple[str, ...]:
+        return tuple(item.text for item in items.get(kind, ()))
+
+    gotchas = daily.distinct(
+        told_days.gotchas(rows, one.session_seq, limit=GOTCHAS), but=(*said("decision"), *said("correction"))
+    )
+    files = ((narrator.inside(item.text, cwd=one.cwd, root=one.root), item.amount) for item in items.get("file", ()))
+    times = [here(at) for at in told_days.times(rows, one.session_seq)]
+    return Session(
+        id=one.id, project=one.project, began=here(one.started_at), ended=here(one.last_at), work_min=daily.at_work(times),
+        goal=next(iter(said("goal")), ""), outcome=digest.outcome if digest else "",
+        outcome_said=OUTCOMES.get(digest.outcome, "") if digest else "", prompts=digest.prompts if digest else 0,
+        calls=digest.calls if digest else 0, tokens=digest.tokens if digest else 0, decisions=said("decision"),
+        corrections=said("correction"), gotchas=gotchas,
+        files=tuple((path, amount) for path, amount in files if path), commits=said("commit"), open=said("open"),
+        agents=tuple((agent.id, agent.turns, agent.answered) for agent in told_days.agents(rows, one.id)),
+    )  # fmt: skip

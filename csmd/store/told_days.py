@@ -1,0 +1,203 @@
+"""Which sessions a day's file tells, and what is known of a session for it; the files themselves lie beside the store.
+
+A session is told by the digest that it had when its file was written, once for each day on which it ended. No text of a
+session stands here. What is taken back (a purge, a transcript that proves nothing) is marked, and the files are brought
+to say the same.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any, NamedTuple
+
+from csmd.store.sqlite import Rows
+
+_CLOSED = "exists (select 1 from events e where e.session_id = s.id and e.name = 'session_end' and e.at >= s.last_at)"
+_SESSION = (
+    "s.seq, s.id, p.name, p.workspace_seq, case when p.workspace_seq = 0 then '' else "
+    "(select w.name from projects w where w.seq = p.workspace_seq) end, s.started_at, s.last_at, s.cwd, p.root"
+)
+
+
+class Ending(NamedTuple):
+    """A session that a day's file may tell: `wall` is the workspace it is behind ("" for none), `closed` what the host said.
+
+    `told` is the row of the digest that was told last (0 for none), `day` its file's day and `told_at` up to when it went
+    ("" for none).
+    """
+
+    digest_seq: int
+    session_seq: int
+    id: str
+    project: str
+    workspace_seq: int
+    wall: str
+    started_at: str
+    last_at: str
+    cwd: str
+    root: str
+    closed: bool
+    told: int
+    day: str
+    told_at: str
+
+
+class Told(NamedTuple):
+    """A part of a day's file: its row, its session's id, where it stands and where it should."""
+
+    seq: int
+    id: str
+    day: str
+    wall: str
+    wall_now: str
+    workspace_now: int
+
+
+class Agent(NamedTuple):
+    """A sub-agent of a session, and whether the last thing in its transcript is its answer."""
+
+    id: str
+    turns: int
+    answered: bool
+
+
+def waiting(rows: Rows, *, after: int, limit: int) -> list[Ending]:
+    """The sessions whose last digest was made past a row key, in the order of these; also those that are told already."""
+    found = rows.all(
+        f"select d.seq, {_SESSION}, {_CLOSED}, coalesce(t.digest_seq, 0), coalesce(t.day, ''), coalesce(t.last_at, '') "  # noqa: S608
+        "from digests d join sessions s on s.seq = d.session_seq join projects p on p.seq = s.project_seq "
+        "left join told_days t on t.session_seq = s.seq "
+        "and t.seq = (select max(o.seq) from told_days o where o.session_seq = s.seq) "
+        "where d.seq > :after and d.version = (select max(x.version) from digests x where x.session_seq = s.seq) "
+        "order by d.seq limit :limit",
+        after=after,
+        limit=limit,
+    )
+    return [_ending(row) for row in found]
+
+
+def live(rows: Rows, *, since: str, limit: int) -> list[Ending]:
+    """People's sessions with a turn since a time that the host has not ended; `digest_seq` is 0 for one without."""
+    found = rows.all(
+        "select coalesce((select d.seq from digests d where d.session_seq = s.seq order by d.version desc limit 1), 0), "  # noqa: S608
+        f"{_SESSION}, 0, 0, '', '' from sessions s join projects p on p.seq = s.project_seq where s.parent = '' "
+        f"and s.host <> 'probe' and s.last_at > :since and not {_CLOSED} order by s.last_at desc, s.seq limit :limit",
+        since=since,
+        limit=limit,
+    )
+    return [_ending(row) for row in found]
+
+
+def _ending(row: tuple[Any, ...]) -> Ending:
+    return Ending(**dict(zip(Ending._fields, row, strict=True)) | {"closed": bool(row[10])})
+
+
+def note(rows: Rows, one: Ending, *, day: str) -> None:
+    """Notes that a day's file tells a session as its digest has it."""
+    rows.run(
+        "insert into told_days (session_seq, day, digest_seq, last_at, workspace_seq) values (:session, :day, :digest, :at, :workspace) "
+        "on conflict (session_seq, day) do update set digest_seq = excluded.digest_seq, last_at = excluded.last_at, "
+        "workspace_seq = excluded.workspace_seq, due = ''",
+        session=one.session_seq,
+        day=day,
+        digest=one.digest_seq,
+        at=one.last_at,
+        workspace=one.workspace_seq,
+    )
+
+
+def moved(rows: Rows, *, limit: int) -> list[Told]:
+    """What stands in the files of another wall than its project is behind now."""
+    return _told(rows, "and t.due = 'move' and t.due <> ''", limit)
+
+
+def taken_back(rows: Rows, *, limit: int) -> list[Told]:
+    """What is marked: it is to leave its file."""
+    return _told(rows, "and t.due = 'leave' and t.due <> ''", limit)
+
+
+def _told(rows: Rows, wanted: str, limit: int) -> list[Told]:
+    found = rows.all(
+        "select t.seq, s.id, t.day, coalesce(a.name, ''), coalesce(b.name, ''), p.workspace_seq "  # noqa: S608
+        "from told_days t join sessions s on s.seq = t.session_seq join projects p on p.seq = s.project_seq "
+        "left join projects a on a.seq = t.workspace_seq and a.seq > 0 "
+        f"left join projects b on b.seq = p.workspace_seq and b.seq > 0 where true {wanted} order by t.seq limit :limit",
+        limit=limit,
+    )
+    return [Told(*row) for row in found]
+
+
+def stand(rows: Rows, parts: Sequence[Told]) -> None:
+    """Notes that parts stand behind the walls now that their projects are behind."""
+    for part in parts:
+        rows.run(
+            "update told_days set workspace_seq = :workspace, due = '' where seq = :seq",
+            workspace=part.workspace_now,
+            seq=part.seq,
+        )
+
+
+def gone(rows: Rows, parts: Sequence[Told]) -> None:
+    """Notes that parts have left their files."""
+    for part in parts:
+        rows.run("delete from told_days where seq = :seq", seq=part.seq)
+
+
+def take_back(rows: Rows, turn_seq: int) -> None:
+    """Marks what was told of the sessions that list a turn, and drops what could bring it back into a file."""
+    for (session,) in rows.all("select session_seq from session_turn where turn_seq = :turn", turn=turn_seq):
+        clear(rows, int(session))
+
+
+def clear(rows: Rows, session_seq: int) -> None:
+    """Marks what was told of one session."""
+    for (day,) in rows.all(
+        "update told_days set due = 'leave' where session_seq = :session and due <> 'leave' returning day",
+        session=session_seq,
+    ):
+        rows.run(
+            "delete from dream_files where path like :markdown or path like :data",
+            markdown=f"memory/%daily/{day}.md",
+            data=f"memory/%daily/{day}.yaml",
+        )
+
+
+def move(rows: Rows, project: int) -> None:
+    """Marks what was told of a project's sessions: it is behind another wall now."""
+    rows.run(
+        "update told_days set due = 'move' where due = '' and session_seq in "
+        "(select s.seq from sessions s where s.project_seq = :project)",
+        project=project,
+    )
+
+
+def gotchas(rows: Rows, session_seq: int, *, limit: int) -> list[str]:
+    """What was found out to be a trap in a session, the surest first."""
+    found = rows.all(
+        "select m.text from session_turn st join statements m on m.turn_seq = st.turn_seq "
+        "where st.session_seq = :session and m.category = 'gotcha' order by m.confidence desc, st.ordinal, m.seq limit :limit",
+        session=session_seq,
+        limit=limit,
+    )
+    return [str(said) for (said,) in found]
+
+
+def times(rows: Rows, session_seq: int) -> list[str]:
+    """When something was said or done in a session, in order."""
+    found = rows.all(
+        "select t.at from session_turn st join turns t on t.seq = st.turn_seq where st.session_seq = :session "
+        "order by st.ordinal",
+        session=session_seq,
+    )
+    return [str(at) for (at,) in found]
+
+
+def agents(rows: Rows, ident: str) -> list[Agent]:
+    """The sub-agents of a session, in the order in which they began."""
+    found = rows.all(
+        "select s.id, s.turns, coalesce((select t.kind from session_turn st join turns t on t.seq = st.turn_seq "
+        "where st.session_seq = s.seq order by st.ordinal desc limit 1), '') from sessions s where s.parent = :id "
+        "order by s.started_at, s.id",
+        id=ident,
+    )
+    return [Agent(str(one).rpartition("/")[2], int(turns), kind == "assistant") for one, turns, kind in found]

@@ -1,0 +1,241 @@
+"""What the narrator counts is told in templates over the counts, rests on two sessions, and is as sure as its counts."""
+
+from __future__ import annotations
+
+import random
+from collections.abc import Sequence
+from typing import Any, NamedTuple
+
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from csmd.dream import conventions, narrator
+from csmd.dream.actions import Fact
+from csmd.dream.conventions import Named
+from csmd.dream.narrator import Change, Failed
+from csmd.model import Packet, State
+
+CALM = State(frustration=0.0, energy=0.5, stance="orders", urgency=0.0)
+LINT = "string `user` has <n> occurrences (goconst)"
+
+
+def ran(subject: str, sessions: Sequence[int], *, kind: str = "tool", outcome: str = "ok", at: int = 0) -> list[Packet]:
+    return [
+        Packet(
+            kind=kind, subject=subject, outcome=outcome, uuid=f"u-{subject}-{number}-{place + at}", session_id=f"s{number}",  # type: ignore[arg-type]
+            project_seq=1, ordinal=place + at, at=f"2026-03-{number % 28 + 1:02}T10:00:00.000Z", words=3, state=CALM,
+        )
+        for place, number in enumerate(sessions)
+    ]  # fmt: skip
+
+
+def changed(*sessions: str) -> list[Change]:
+    """What each session changed: `a b` is the files a and b."""
+    return [
+        Change(session_id=f"s{number}", path=path, uuid=f"u-{number}-{path}")
+        for number, paths in enumerate(sessions)
+        for path in paths.split()
+    ]
+
+
+def failed(
+    shown: Sequence[int],
+    *,
+    message: str = "no such table: users",
+    command: str = "go test",
+    mended: Sequence[int] = (),
+    said: str = "",
+    files: str = "",
+) -> Failed:
+    return Failed(
+        fingerprint=f"{command}: {message}", command=command, message=message,
+        shown=tuple((f"s{number}", f"x{number}-{at}-{message}") for at, number in enumerate(shown)),
+        mended=tuple((f"s{number}", f"y{number}-{at}") for at, number in enumerate(mended)),
+        said=tuple((said, f"y{number}") for number in mended), files=tuple(tuple(files.split()) for _ in mended if files),
+    )  # fmt: skip
+
+
+def named(*names: str, sessions: int = 9) -> list[Named]:
+    return [
+        Named(session_id=f"s{number % sessions}", name=name, uuid=f"u{number}") for number, name in enumerate(names)
+    ]
+
+
+def form(found: conventions.Form | None) -> list[Fact]:
+    fact = narrator.told_of_form(found, 1) if found else None
+    return [fact] if fact else []
+
+
+class Case(NamedTuple):
+    """What was counted, and what is told of it."""
+
+    what: str
+    found: list[Fact]
+    told: list[str]
+
+
+RENAMED = [f"m{number}" for number in range(narrator.MOST_CHANGED + 1)]
+COMMITS = ("feat: a table", "fix(cli): a typo", "chore: bump", "docs: say how", "Merge branch 'x'")
+CASES = [
+    Case(
+        "the command that serves a purpose, with what else does",
+        narrator.told_of_packets(ran("mise run test", [1, 1, 2, 3]) + ran("go test", [1, 2]) + ran("mise run test:ci", [1, 2]), 1),
+        ["Tests run with `mise run test`, 4 of 6 times, else with `go test`; there is also `mise run test:ci`."],
+    ),
+    Case("one session is a session, however often", narrator.told_of_packets(ran("make lint", [1] * 40), 1), []),
+    Case(
+        "of several commands none is the one",
+        narrator.told_of_packets(ran("pytest", [1, 2]) + ran("tox -e test", [1, 2]) + ran("nox -s tests", [3, 4]), 1),
+        [],
+    ),
+    Case(
+        "what stands before a milestone that was reached three times",
+        narrator.told_of_packets(
+            ran("make lint", [1, 2, 3]) + ran("git commit", [1, 2, 3], kind="milestone", at=7), 1
+        ),
+        ["Linting is done with `make lint`, 3 of 3 times.", "Before a commit comes `make lint`: 3 of 3 times."],
+    ),
+    Case(
+        "an error of two sessions with what was said to have mended it",
+        narrator.told_of_failures([failed([1, 2, 2], mended=[2], said="The migration has to run first.")], 1),
+        ['`go test` failed with `no such table: users` (3 times in 2 sessions); what mended it: "The migration has to run first."'],
+    ),
+    Case(
+        "without words the file that mended it each time",
+        narrator.told_of_failures([failed([1, 2], mended=[1, 2], files="db/schema.sql x.go")], 1),
+        ["`go test` failed with `no such table: users` (2 times in 2 sessions); mended 2 times in `db/schema.sql` and `x.go`."],
+    ),
+    Case(
+        "a message that quotes stays in its own marks, without its places",
+        narrator.told_of_failures([failed([1, 2], message="`x` is unused (<line>)", mended=[1], said="Remove it.")], 1),
+        ["`go test` failed with `'x' is unused` (2 times in 2 sessions); what mended it: \"Remove it.\""],
+    ),
+    Case("an error of one session", narrator.told_of_failures([failed([1, 1], mended=[1], said="Run it twice.")], 1), []),
+    Case("an error that nobody mended", narrator.told_of_failures([failed([1, 2])], 1), []),
+    Case(
+        "where something was purged nothing is quoted",
+        narrator.told_of_failures([failed([1, 2], mended=[2], said="Ask [purged] first.", message="no [redacted:token] here")], 1),
+        [],
+    ),
+    Case(
+        "what a check turns down in session after session",
+        narrator.told_of_failures(
+            [failed([1, 2, 3], message=LINT, command="make lint"), failed([4, 5], message="error is nil (nilerr)", command="make lint"),
+             failed([6], message="x is unused (unused)", command="make lint")], 1,
+        ),
+        ["`make lint` fails most often for `goconst` (3 of 6 sessions) and `nilerr` (2)."],
+    ),
+    Case(
+        "files that change together, the rarer one first",
+        narrator.told_of_files(changed("a.py b.py", "a.py b.py", "a.py b.py c.py", "b.py", "c.py"), 1),
+        ["When `a.py` changes, so does `b.py`: in 3 of 3 sessions."],
+    ),
+    Case(
+        "three of them in one sentence",
+        narrator.told_of_files(changed("a b c", "a b c", "a b c x"), 1),
+        ["When `a` changes, so do `b` and `c`: in 3 of 3 sessions."],
+    ),
+    Case(
+        "a file that everything changes, a test with its source, and a great renaming say nothing",
+        narrator.told_of_files(
+            changed(*["CHANGELOG.md a b"] * 3, *["CHANGELOG.md"] * 9, *["p/x.py tests/test_x.py"] * 3, *[" ".join(RENAMED)] * 3), 1,
+        ),
+        ["When `a` changes, so does `b`: in 3 of 3 sessions."],
+    ),
+    Case("nearly all commits have a form", form(conventions.of_commits(named(*COMMITS))),
+         ["Commit subjects begin with a type (`feat:`, `fix(scope):`, ...): 4 of 4."]),
+    Case("commits without one", form(conventions.of_commits(named("Add x", "Fix y", "Mend z", "fix: w", "Say v"))), []),
+    Case("types in some and parts in others", form(conventions.of_commits(named("feat: a", "fix: b", "store: c", "cli: d"))), []),
+    Case("commits that name the part", form(conventions.of_commits(named("store: a", "cli: b", "store/x: c", "web-site: d"))),
+         ["Commit subjects begin with the part that they change (`part: what`): 4 of 4."]),
+    Case("commits of one session", form(conventions.of_commits(named(*COMMITS, sessions=1))), []),
+    Case("branches with a ticket", form(conventions.of_branches(named("ann/ent-1-a", "ann/ent-22-b", "ann/ent-3-c", "main"))),
+         ["Branches are named `ann/ent-<number>-<what>`: 3 of 3."]),
+    Case("branches below a kind", form(conventions.of_branches(named("feat/a", "feat/b", "feat/c", "wip"))), []),
+    Case("branches of no form", form(conventions.of_branches(named("a", "b", "c", "d"))), []),
+    Case("test files where the language leaves a choice",
+         form(conventions.of_tests(named("src/a.spec.ts", "src/b.spec.ts", "src/c.spec.tsx", "d.spec.js"))),
+         ["Test files are named `*.spec.*`, beside what they test: 4 of 4."]),
+    Case("test files and where they lie", form(conventions.of_tests(named(*(f"tests/x/test_{name}.py" for name in "abcd")))),
+         ["Test files are named `test_*.py`, below `tests/`: 4 of 4."]),
+    Case("test files that the language names", form(conventions.of_tests(named(*(f"x/{name}_test.go" for name in "abcde")))), []),
+]  # fmt: skip
+
+
+def check(case: Case) -> None:
+    assert [one.text for one in narrator.ordered(case.found)] == case.told, case.what
+    for one in case.found:
+        assert len(one.evidence) == len(set(one.evidence)) >= 2, "nothing without two pieces of evidence"
+        assert one.sessions >= 2 and 0 < one.seen <= one.total and 0.0 < one.confidence <= 1.0
+
+
+@pytest.mark.parametrize("case", CASES, ids=lambda case: case.what)
+def test_what_is_counted_is_told_in_a_template(case: Case) -> None:
+    check(case)
+
+
+@pytest.mark.parametrize(
+    ("path", "cwd", "root", "told"),
+    [
+        ("src/a.py", "/w/app", "/w/app", "src/a.py"),
+        ("a.py", "/w/app/src", "/w/app", "src/a.py"),
+        ("a.py", "/w/app/.worktrees/2", "/w/app", "a.py"),
+        ("a.py", "/w/app/.claude/worktrees/fix/src", "/w/app", "src/a.py"),
+        ("a.py", "/elsewhere/checkout", "/w/app", "a.py"),
+        ("/etc/hosts", "/w/app", "/w/app", ""),
+        ("~/.ssh/config", "/w/app", "/w/app", ""),
+        ("../other/a.py", "/w/app", "/w/app", ""),
+        ("C:\\x\\a.py", "/w/app", "/w/app", ""),
+        ("keys/[redacted:token].txt", "/w/app", "/w/app", ""),
+    ],
+)
+def test_a_path_is_told_below_its_project_and_none_outside_of_it(path: str, cwd: str, root: str, told: str) -> None:
+    assert narrator.inside(path, cwd=cwd, root=root) == told
+
+
+EVERYTHING = ran("make test", [1, 2, 3, 3]) + ran("pytest", [2, 3]) + ran("make lint", [1, 2, 5])
+FAILURES = [
+    failed([1, 2], mended=[2], said="Run the migration first."),
+    failed([2, 3, 4], message=LINT, command="make lint"),
+]
+FILES = changed("a b c", "a b", "a b d", "d c", "c d a")
+
+
+@settings(max_examples=50, deadline=None)
+@given(st.randoms(use_true_random=False))
+def test_the_order_in_which_it_is_read_makes_no_difference(dice: random.Random) -> None:
+    def told(shuffle: bool) -> list[Fact]:
+        parts: list[list[Any]] = [list(EVERYTHING), list(FAILURES), list(FILES)]
+        if shuffle:
+            for part in parts:
+                dice.shuffle(part)
+        return narrator.ordered(
+            narrator.told_of_packets(parts[0], 1)
+            + narrator.told_of_failures(parts[1], 1)
+            + narrator.told_of_files(parts[2], 1)
+        )
+
+    first, again = told(False), told(True)
+    assert [(one.fingerprint, one.text, one.confidence) for one in first] == [
+        (one.fingerprint, one.text, one.confidence) for one in again
+    ]
+    assert len(first) >= 4
+
+
+@settings(max_examples=50, deadline=None)
+@given(st.integers(2, 40), st.integers(0, 40), st.integers(0, 40))
+def test_more_sessions_make_surer_and_exceptions_less(sessions: int, more: int, other: int) -> None:
+    def sure(number: int, against: int) -> float:
+        found = narrator.told_of_packets(ran("make test", range(number)) + ran("pytest", [0, 1] * against), 1)
+        return next((one.confidence for one in found if "make test" in one.text[:30]), 0.0)
+
+    assert sure(sessions, 0) <= sure(sessions + more, 0) < 1.0
+    assert sure(sessions, other) <= sure(sessions, 0)
+
+
+def test_a_fact_keeps_its_name_while_its_counts_grow() -> None:
+    few = narrator.told_of_packets(ran("make test", [1, 2]), 1)
+    many = narrator.told_of_packets(ran("make test", range(30)), 1)
+    assert [one.fingerprint for one in few] == [one.fingerprint for one in many] == ["command:test"]
+    assert few[0].text != many[0].text

@@ -1,0 +1,322 @@
+"""Days and live sessions over a real store and real files: written once, kept where they are, and gone where they must."""
+
+from __future__ import annotations
+
+import stat
+from collections.abc import Iterator
+from datetime import datetime, timedelta, timezone
+from pathlib import Path
+
+import pytest
+import yaml
+from talked import Talk, go_through
+
+from csmd.distill import stage_digest
+from csmd.dream import stage_daily
+from csmd.model import Event, Project
+from csmd.store import dreams, events, projects, purge, purge_files, tombstones, workspaces
+from csmd.store.core import Store
+from csmd.store.purged import Needle
+
+LATER = "2026-03-01T13:00:00.000Z"
+MARK = "Zanzibar quokka"
+PURGED_FIRST = "please keep the prices of the till in cents"
+
+
+def here(at: str, *, hours: int = 0) -> datetime:
+    return datetime.fromisoformat(at).astimezone(timezone(timedelta(hours=hours)))
+
+
+@pytest.fixture
+def store(tmp_path: Path) -> Iterator[Store]:
+    opened = Store(tmp_path / "csmd.db", now="2026-03-01T10:00:00.000Z")
+    yield opened
+    opened.close()
+
+
+@pytest.fixture
+def memory(tmp_path: Path) -> Path:
+    return tmp_path / "memory"
+
+
+def talk(store: Store, session: str = "s1", *, project: str = "till", day: int = 1, goal: str = PURGED_FIRST) -> Talk:
+    """A session from 10:01 on: a prompt, an edit, a check, an answer, a correction."""
+    one = Talk(store, session, project=project, day=day)
+    one.say("user", goal)
+    one.mend(f"/p/{project}/price.py")
+    one.run("pytest -q", "5 passed")
+    one.say("assistant", "The till counts prices in cents now, because a float loses a cent in a thousand.")
+    return one
+
+
+def settle(store: Store, memory: Path, *, now: str = LATER, hours: int = 0) -> int:
+    """Distils, digests and writes what is due; how many steps of writing did something."""
+    go_through(store)
+    while stage_digest.step(store, now=now):
+        pass
+    done = 0
+    while stage_daily.step(store, memory, now=now, here=lambda at: here(at, hours=hours)):
+        done += 1
+        assert done < 50, "it comes to an end"
+    return done
+
+
+def close(store: Store, session: str, at: str = "2026-03-01T10:20:00.000Z") -> None:
+    event = Event(id=f"end-{session}-{at}", host="claude", name="session_end", session_id=session, at=at)
+    store.write(lambda rows: events.record(rows, event, text_hash="", payload_hash=""))
+
+
+def files(memory: Path) -> list[str]:
+    return sorted(str(path.relative_to(memory)) for path in memory.rglob("*") if path.is_file())
+
+
+def day(memory: Path, name: str = "2026-03-01") -> str:
+    return (memory / "daily" / f"{name}.md").read_text()
+
+
+def test_a_session_that_has_ended_is_told_on_its_day_as_text_and_as_data(store: Store, memory: Path) -> None:
+    talk(store)
+    assert settle(store, memory, now="2026-03-01T11:00:00.000Z") and files(memory) == ["sessions/s1.yaml"]
+    assert settle(store, memory) and files(memory) == ["daily/2026-03-01.md", "daily/2026-03-01.yaml"]
+    assert "## till · 10:01 to 10:06 · please keep the prices of the till in cents\n" in day(memory)
+    assert (
+        "- Outcome: checks passed after the last change (1 prompt, 2 tool calls, 5 min at work; session `s1`)"
+        in day(memory)
+    )
+    assert "- Changed 1 file: `price.py`" in day(memory)
+    told = yaml.safe_load((memory / "daily/2026-03-01.yaml").read_text())
+    assert told["sessions"][0]["outcome"] == "checked" and told["sessions"][0]["files"] == [
+        {"path": "price.py", "changes": 1}
+    ]
+    assert settle(store, memory) == 0, "and nothing is left"
+    for path in [memory, *memory.rglob("*")]:
+        assert stat.S_IMODE(path.stat().st_mode) == (0o700 if path.is_dir() else 0o600), path
+
+
+def test_the_hosts_word_ends_a_session_at_once_and_its_live_file_goes(store: Store, memory: Path) -> None:
+    talk(store)
+    soon = "2026-03-01T10:21:00.000Z"
+    settle(store, memory, now=soon)
+    live = yaml.safe_load((memory / "sessions/s1.yaml").read_text())
+    assert live["outcome_so_far"] == "checked" and live["goal"] == PURGED_FIRST
+    (memory / "sessions/mine.yaml").write_text("mine: true\n")
+    close(store, "s1")
+    settle(store, memory, now=soon)
+    assert files(memory) == ["daily/2026-03-01.md", "daily/2026-03-01.yaml", "sessions/mine.yaml"]
+
+
+def test_a_session_that_goes_on_is_told_anew_in_its_part_and_on_another_day_in_that_days_file(
+    store: Store, memory: Path
+) -> None:
+    one = talk(store)
+    talk(store, "s2", goal="please name the till's journal by its day")
+    settle(store, memory)
+    first = day(memory)
+    one.say("user", "and now the receipts: they show whole cents too")
+    one.say("assistant", "The receipts show whole cents too.")
+    settle(store, memory)
+    assert day(memory).count("<!-- csmd: session") == 2 and "10:01 to 10:08" in day(memory)
+    assert day(memory).index("session s1") < day(memory).index("session s2")
+    assert first.partition("<!-- csmd: session s2")[2] in day(memory), "the other one is as it was"
+    kept = day(memory)
+    one.day = 3
+    one.say("user", "good morning: the vouchers come next")
+    one.say("assistant", "The vouchers are in cents now.")
+    settle(store, memory, now="2026-03-03T19:00:00.000Z")
+    assert day(memory) == kept, "a day that is over stays as it ended"
+    assert "## till · 2026-03-01 10:01 to 10:10 · please keep" in day(memory, "2026-03-03")
+
+
+def test_an_edited_part_and_what_people_wrote_stay_and_a_part_that_was_taken_out_does_not_come_back(
+    store: Store, memory: Path
+) -> None:
+    one, other, third = talk(store), talk(store, "s2"), talk(store, "s3")
+    settle(store, memory)
+    parts = day(memory).split("<!-- csmd: session ")
+    mine = "# 2026-03-01\n\nA good day.\n\n<!-- csmd: session " + parts[1].replace(
+        "checks passed", "checks passed, at last,"
+    )
+    mine += "<!-- csmd: session " + parts[3] + "\nTo do: write to Ann.\n"
+    (memory / "daily/2026-03-01.md").write_text(mine)
+    for session in (one, other):
+        session.say("user", "and the receipts too")
+        session.say("assistant", "The receipts show whole cents too.")
+    settle(store, memory)
+    assert day(memory) == mine
+    third.say("user", "and the vouchers too")
+    third.say("assistant", "The vouchers show whole cents too.")
+    settle(store, memory)
+    assert day(memory).startswith(mine.partition("<!-- csmd: session s3")[0])
+    assert "10:01 to 10:08" in day(memory) and day(memory).endswith("\nTo do: write to Ann.\n")
+
+
+@pytest.mark.parametrize(("hours", "name"), [(0, "2026-03-01"), (14, "2026-03-02"), (-11, "2026-02-28")])
+def test_a_session_belongs_to_the_local_date_of_its_last_turn_and_keeps_it(
+    store: Store, memory: Path, hours: int, name: str
+) -> None:
+    talk(store)
+    settle(store, memory, hours=hours)
+    assert files(memory) == [f"daily/{name}.md", f"daily/{name}.yaml"]
+    store.write(lambda rows: rows.run("delete from digests") and rows.run("delete from cursors where stage = 'digest'"))
+    settle(store, memory, hours=-hours)
+    assert store.read(lambda rows: rows.value("select digest_seq from told_days")) > 1, "it was told anew"
+    assert files(memory) == [f"daily/{name}.md", f"daily/{name}.yaml"], "whatever zone holds later"
+
+
+def test_what_ended_before_thirty_days_gets_no_file(store: Store, memory: Path) -> None:
+    talk(store)
+    settle(store, memory, now="2026-04-01T13:00:00.000Z")
+    assert files(memory) == []
+    talk(store, "s2", day=2)
+    settle(store, memory, now="2026-04-01T13:00:00.000Z")
+    assert files(memory) == ["daily/2026-03-02.md", "daily/2026-03-02.yaml"]
+
+
+def test_killed_between_file_and_row_the_next_step_writes_the_same(store: Store, memory: Path) -> None:
+    talk(store)
+    talk(store, "s2")
+    settle(store, memory)
+    before = {name: (memory / name).read_bytes() for name in files(memory)}
+    store.write(lambda rows: (rows.run("delete from told_days"), rows.run("delete from cursors where stage = 'daily'")))
+    settle(store, memory)
+    assert {name: (memory / name).read_bytes() for name in files(memory)} == before
+
+
+# --- walls
+
+
+def wall(store: Store, project: str, name: str = "Acme & Co") -> None:
+    def write(rows):  # type: ignore[no-untyped-def]
+        place = projects.ensure(rows, Project(key=project, root=f"/p/{project}", name=project, kind="path"), now=LATER)
+        workspaces.join(rows, workspaces.ensure(rows, name, now=LATER), place)
+
+    store.write(write)
+
+
+def test_behind_a_wall_everything_stands_in_files_of_its_own(store: Store, memory: Path) -> None:
+    talk(store, "s1", project="till")
+    talk(store, "s2", project="secret", goal="please rebuild the wing in secret")
+    settle(store, memory)
+    assert "secret" in day(memory)
+    wall(store, "secret")
+    settle(store, memory)
+    (own,) = (memory / "workspaces").iterdir()
+    assert own.name.startswith("acme-co-") and "rebuild the wing" in day(own)
+    assert "secret" not in day(memory) and "secret" not in (memory / "daily/2026-03-01.yaml").read_text()
+    talk(store, "s3", project="secret", day=2, goal="please rebuild the tail in secret")
+    settle(store, memory, now="2026-03-02T11:00:00.000Z")
+    assert "workspaces" in str(next(memory.rglob("s3.yaml"))) and "tail" in next(memory.rglob("s3.yaml")).read_text()
+    settle(store, memory, now="2026-03-02T19:00:00.000Z")
+    assert files(memory) == sorted(
+        [*(f"daily/2026-03-01.{end}" for end in ("md", "yaml")),
+         *(f"workspaces/{own.name}/daily/2026-03-0{number}.{end}" for number in (1, 2) for end in ("md", "yaml"))]
+    )  # fmt: skip
+    store.write(lambda rows: workspaces.leave(rows, int(rows.value("select seq from projects where key = 'secret'"))))
+    settle(store, memory, now="2026-03-02T19:00:00.000Z")
+    assert files(memory) == sorted(f"daily/2026-03-0{number}.{end}" for number in (1, 2) for end in ("md", "yaml"))
+
+
+# --- what was purged
+
+
+def purge_now(store: Store, memory: Path, text: str = "", session: str = "") -> None:
+    """As the purge job does: tombstones, what they forbid, files, and what was told."""
+    key = store.hash_key
+
+    def lay(rows):  # type: ignore[no-untyped-def]
+        purge.begin(rows, now=LATER)
+        if text:
+            tombstones.purge_text(rows, text, key=key, now=LATER)
+        if session:
+            tombstones.purge_names(rows, "session", [session], key=key, now=LATER)
+        purge.honour(rows, key)
+
+    store.write(lay)
+    marks = store.read(lambda rows: tombstones.marks(rows, key))
+    needles = [Needle(text)] if text else []
+    purge_files.purge(memory.parent, memory.parent / "log", marks, needles, everything=True)
+    while stage_daily.withdraw(store, memory, now=LATER, here=here):
+        pass
+
+
+def test_a_purged_text_leaves_every_file_and_does_not_come_back(store: Store, memory: Path) -> None:
+    one = talk(store, goal=f"please keep the {MARK} in cents")
+    talk(store, "s2", day=1, goal=f"the {MARK} again, but live")
+    close(store, "s1")
+    settle(store, memory, now="2026-03-01T10:30:00.000Z")
+    (memory / "daily/2026-03-01.md").write_text(day(memory) + f"\nMy note on the {MARK}.\n")
+    assert "sessions/s2.yaml" in files(memory) and all(MARK in (memory / name).read_text() for name in files(memory))
+    purge_now(store, memory, text=MARK)
+    assert not any(MARK in (memory / name).read_text() for name in files(memory))
+    one.say("user", "and the receipts too")
+    one.say("assistant", "The receipts show whole cents too.")
+    settle(store, memory)
+    assert files(memory) and not any(MARK in (memory / name).read_text() for name in files(memory))
+    assert "\nMy note on the [purged].\n" in day(memory), "what people wrote stays but for it"
+
+
+def test_a_purged_session_leaves_the_files_edited_or_not_and_what_could_bring_it_back(
+    store: Store, memory: Path
+) -> None:
+    talk(store, goal=f"please keep the {MARK} in cents")
+    talk(store, "s2", goal="please name the journal by its day")
+    settle(store, memory)
+    (memory / "daily/2026-03-01.md").write_text(day(memory).replace("checks passed", "checks passed, at last,"))
+    path = "memory/daily/2026-03-01.md"
+
+    def noted(rows):  # type: ignore[no-untyped-def]
+        dream = dreams.begin(rows, why="time", sessions=1, now=LATER)
+        for name in (path, "memory/archive/daily/2026-03-01.md", "memory/user.md"):
+            dreams.wrote(rows, dream.seq, reason="x", path=name, before="", after=day(memory), now=LATER)
+
+    store.write(noted)
+    purge_now(store, memory, session="s1")
+    assert MARK not in day(memory) and "name the journal" in day(memory)
+    assert MARK not in (memory / "daily/2026-03-01.yaml").read_text()
+    assert store.read(lambda rows: rows.all("select path from dream_files")) == [("memory/user.md",)]
+    settle(store, memory)
+    assert "session s1" not in day(memory)
+    purge_now(store, memory, session="s2")
+    assert "daily/2026-03-01.yaml" not in files(memory), "a file in which nothing is left is gone"
+
+
+# --- the archive
+
+
+def test_the_days_over_thirty_days_ago_move_to_the_archive_and_the_journal_knows(store: Store, memory: Path) -> None:
+    talk(store)
+    settle(store, memory)
+    talk(store, "s2", day=20)
+    settle(store, memory, now="2026-03-20T19:00:00.000Z")
+    (memory / "daily/notes.md").write_text("mine\n")
+    was, now = day(memory), "2026-04-05T10:00:00.000Z"
+
+    def move(rows):  # type: ignore[no-untyped-def]
+        dream = dreams.begin(rows, why="time", sessions=1, now=now)
+        return stage_daily.archive(rows, memory.parent, memory, dream.seq, now=now, here=here)
+
+    assert store.write(move) == ["memory/daily/2026-03-01.md", "memory/daily/2026-03-01.yaml"]
+    assert files(memory) == ["archive/daily/2026-03-01.md", "archive/daily/2026-03-01.yaml", "daily/2026-03-20.md",
+                             "daily/2026-03-20.yaml", "daily/notes.md"]  # fmt: skip
+    assert (memory / "archive/daily/2026-03-01.md").read_text() == was
+    noted = store.read(
+        lambda rows: rows.all("select path, before, after, was_there, is_there from dream_files order by seq")
+    )
+    assert noted[:2] == [
+        ("memory/archive/daily/2026-03-01.md", "", was, 0, 1),
+        ("memory/daily/2026-03-01.md", was, "", 1, 0),
+    ]
+    assert store.write(move) == [], "nothing is left to be moved"
+    purge_now(store, memory, session="s1")
+    assert files(memory)[0] == "daily/2026-03-20.md", "a purge reaches the archive"
+
+
+def test_the_digest_of_a_session_that_goes_on_tells_of_sub_agents_and_traps(store: Store, memory: Path) -> None:
+    one = talk(store)
+    agent = Talk(store, "s1", project="till")
+    agent.number = 50
+    agent.say("user", "look at the vouchers", agent_id="a1")
+    agent.say("assistant", "The vouchers are fine.", agent_id="a1")
+    one.say("assistant", "Watch out: `round` rounds half to even, so 0.5 cents fail silently on every second price.")
+    settle(store, memory)
+    assert "- 1 sub-agent, 1 with an answer\n" in day(memory)
