@@ -6,6 +6,7 @@ No test leaves a thread behind, and none reaches a network: only unix sockets an
 
 from __future__ import annotations
 
+import gc
 import os
 import shutil
 import signal
@@ -69,6 +70,12 @@ def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
             for worker in range(workers)
             for item in (*longest[worker::workers], *others[worker * share : (worker + 1) * share])
         ]
+
+
+def pytest_collection_finish() -> None:
+    """Spares the search for garbage the thousands of tests that stay to the end."""
+    gc.collect()
+    gc.freeze()
 
 
 @pytest.fixture(autouse=True)
