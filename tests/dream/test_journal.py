@@ -274,12 +274,17 @@ def test_files_are_what_they_were_and_one_that_was_edited_since_stays(store: Sto
 
 def test_a_use_is_no_change_of_belief_and_is_not_lost(store: Store) -> None:
     idents = believed(store)
-    was = {row[0]: row for row in dump(store)[0]}
-    done = dream(store, [("strengthen", idents[3], idents[3])])
-    store.write(lambda rows: stage.use(rows, memory_of(rows, idents[3]), at=LAST))
+    store.write(lambda rows: stage.use(rows, memory_of(rows, idents[0]), at=LATER))
+    was = store.read(lambda rows: memory_of(rows, idents[1]))
+    done = dream(store, [("merge", idents[0], idents[1])])
+    merged = store.read(lambda rows: memory_of(rows, idents[1]))
+    assert merged.used_at == LATER, "it counts as used when the other one was"
+    store.write(lambda rows: projects.touch(rows, home(rows), LAST))
+    store.write(lambda rows: stage.use(rows, merged, at=LAST))
     assert undo(store, done.id).kept == ()
-    used = {row[0]: row for row in dump(store)[0]}[idents[3]]
-    assert (used[10], used[24]) == (was[idents[3]][10], LAST)
+    used = store.read(lambda rows: memory_of(rows, idents[1]))
+    assert (used.confidence, used.provenance, used.used_at) == (was.confidence, was.provenance, LAST)
+    assert store.read(lambda rows: stage.aged(rows, used)) == used, "its age begins with the use"
     assert sound(store) == {}
 
 
