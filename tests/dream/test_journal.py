@@ -401,6 +401,20 @@ def test_a_candidates_words_are_kept_apart_from_its_state(store: Store) -> None:
         assert one.fingerprint in image.more and one.fingerprint not in image.state
 
 
+def test_a_purged_project_takes_all_that_was_dreamt_of_it_along(store: Store) -> None:
+    idents = believed(store)
+    done = dream(store, [("merge", idents[0], idents[1]), ("archive", idents[3], idents[3])])
+
+    def write(rows: Rows) -> None:
+        tombstones.purge_names(rows, "project", ["alpha"], key=store.hash_key, now=LAST)
+        purge.honour(rows, store.hash_key)
+
+    store.write(write)
+    assert not any(said in journal_text(store) for said in SAID)
+    assert set(kept_of(undo(store, done.id)).values()) == {"a purge took away what it had done"}
+    assert store.read(lambda rows: rows.all("select id from memories")) == []
+
+
 def test_a_purge_takes_the_lines_of_memories_that_are_no_more_out_of_pages_and_their_files(store: Store) -> None:
     idents, place = believed(store), store.path.parent
     text = "\n".join(
