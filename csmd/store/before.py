@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator
 from contextlib import contextmanager
-from dataclasses import asdict, dataclass, replace
+from dataclasses import asdict, dataclass, fields, replace
 from typing import Any
 
 from csmd import wire
@@ -96,7 +96,8 @@ def _candidate(rows: Rows, ident: str) -> Before:
     found = candidates.by_id(rows, ident)
     if found is None:
         return Before(memory_id=ident, text="", state="")
-    state = asdict(found)
+    state: dict[str, Any] = {one.name: getattr(found, one.name) for one in fields(found)}
+    state["evidence"] = [{one.name: getattr(row, one.name) for one in fields(row)} for row in found.evidence]
     said = {name: state.pop(name) for name in WORDS}
     return Before(memory_id=ident, text=said.pop("text"), state=wire.dumps(state), more=wire.dumps(said))
 

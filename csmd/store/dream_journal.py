@@ -156,8 +156,8 @@ def set_state(rows: Rows, dream: int, state: str, *, now: str) -> None:
 def leaning(rows: Rows, memory_id: str) -> list[str]:
     """The memories for which one stands: what it superseded, or took in, or is the twin of."""
     found = rows.all(
-        "select m.id from memories m where m.superseded_by = :id or m.twin_of in "
-        "(select n.seq from memories n where n.id = :id and n.seq > 0) order by m.id",
+        "select m.id from memories m where m.superseded_by = :id and m.superseded_by <> '' union "
+        "select t.id from memories n join memories t on t.twin_of = n.seq and t.twin_of > 0 where n.id = :id order by 1",
         id=memory_id,
     )
     return [str(ident) for (ident,) in found]

@@ -274,12 +274,17 @@ def test_files_are_what_they_were_and_one_that_was_edited_since_stays(store: Sto
 
 def test_a_use_is_no_change_of_belief_and_is_not_lost(store: Store) -> None:
     idents = believed(store)
-    was = {row[0]: row for row in dump(store)[0]}
-    done = dream(store, [("strengthen", idents[3], idents[3])])
-    store.write(lambda rows: stage.use(rows, memory_of(rows, idents[3]), at=LAST))
+    store.write(lambda rows: stage.use(rows, memory_of(rows, idents[0]), at=LATER))
+    was = store.read(lambda rows: memory_of(rows, idents[1]))
+    done = dream(store, [("merge", idents[0], idents[1])])
+    merged = store.read(lambda rows: memory_of(rows, idents[1]))
+    assert merged.used_at == LATER, "it counts as used when the other one was"
+    store.write(lambda rows: projects.touch(rows, home(rows), LAST))
+    store.write(lambda rows: stage.use(rows, merged, at=LAST))
     assert undo(store, done.id).kept == ()
-    used = {row[0]: row for row in dump(store)[0]}[idents[3]]
-    assert (used[10], used[24]) == (was[idents[3]][10], LAST)
+    used = store.read(lambda rows: memory_of(rows, idents[1]))
+    assert (used.confidence, used.provenance, used.used_at) == (was.confidence, was.provenance, LAST)
+    assert store.read(lambda rows: stage.aged(rows, used)) == used, "its age begins with the use"
     assert sound(store) == {}
 
 
@@ -394,6 +399,20 @@ def test_a_candidates_words_are_kept_apart_from_its_state(store: Store) -> None:
     images = store.read(lambda rows: before.of(rows, [one.id for one in found]))
     for one, image in zip(found, images, strict=True):
         assert one.fingerprint in image.more and one.fingerprint not in image.state
+
+
+def test_a_purged_project_takes_all_that_was_dreamt_of_it_along(store: Store) -> None:
+    idents = believed(store)
+    done = dream(store, [("merge", idents[0], idents[1]), ("archive", idents[3], idents[3])])
+
+    def write(rows: Rows) -> None:
+        tombstones.purge_names(rows, "project", ["alpha"], key=store.hash_key, now=LAST)
+        purge.honour(rows, store.hash_key)
+
+    store.write(write)
+    assert not any(said in journal_text(store) for said in SAID)
+    assert set(kept_of(undo(store, done.id)).values()) == {"a purge took away what it had done"}
+    assert store.read(lambda rows: rows.all("select id from memories")) == []
 
 
 def test_a_purge_takes_the_lines_of_memories_that_are_no_more_out_of_pages_and_their_files(store: Store) -> None:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import itertools
 from dataclasses import replace
 from pathlib import Path
@@ -25,8 +26,8 @@ from journalled import (
     without_version,
 )
 
-from csmd.believe import stage, upkeep
-from csmd.errors import CsmdError
+from csmd.believe import stage, stage_upkeep, upkeep
+from csmd.errors import BadInput, CsmdError
 from csmd.store import memories, tombstones
 from csmd.store.core import Store
 from csmd.store.sqlite import Rows
@@ -51,7 +52,15 @@ def forget(rows: Rows, key: bytes, one: str) -> None:
         tombstones.forget(rows, memory.text, correction=False, by="user", key=key, now=LAST)
 
 
-SINCE = {"confirm": confirm, "pin": pin, "forget": forget}
+def take_back(rows: Rows, key: bytes, one: str) -> None:
+    """A person takes a merge or an archiving back by hand."""
+    memory = memories.by_id(rows, one)
+    if memory is not None:
+        with contextlib.suppress(BadInput):
+            stage_upkeep.undo(rows, memory, now=LAST, by_person=True)
+
+
+SINCE = {"confirm": confirm, "pin": pin, "forget": forget, "take back": take_back}
 some = st.integers(0, len(SAID) - 1)
 doing = st.lists(st.tuples(st.sampled_from(sorted(ACTS)), some, some), min_size=1, max_size=7)
 numbers = itertools.count()

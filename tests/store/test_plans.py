@@ -17,8 +17,11 @@ from csmd.store import (
     context,
     counts,
     cursors,
+    dream_journal,
+    dreams,
     events,
     failures,
+    given_back,
     goals,
     gotchas,
     graph,
@@ -231,6 +234,22 @@ def _checkpoints(rows: Rows, given: Given) -> None:
     checkpoints.clear(rows, session)
 
 
+def _dream(rows: Rows, given: Given) -> None:
+    begun = dreams.begin(rows, why="asked", sessions=1, now=given.now)
+    dreams.carried(
+        rows, begun.seq, kind="archive", project=1, reason="", evidence=["u1"], items=["m1"], now=given.now,
+        act=lambda: beliefs.note(rows, "m1", "archive", "", "", "", "dream", given.now) and [],
+    )  # fmt: skip
+    dreams.wrote(rows, begun.seq, reason="", path="memory/user.md", before=None, after="one", now=given.now)
+    for change in dream_journal.changes(rows, begun.seq, newest_first=True):
+        for row in change.rows:
+            given_back.take_back(rows, row.was, row.then, at=given.now)
+        dream_journal.mark_rows(rows, change, {}, now=given.now)
+    dream_journal.leaning(rows, "m1")
+    dream_journal.counts(rows, begun.seq)
+    dream_journal.page_is(rows, "memory/user.md", "one", now=given.now)
+
+
 def _topics(rows: Rows, given: Given) -> None:
     memories.insert(rows, given.memory("m2", "tabs again", project=1), text_hash="h2")
     topics.tag(rows, 1, "tabs", by=topics.PERSON)
@@ -320,6 +339,9 @@ HOT: dict[str, Any] = {
     "move_to": lambda rows, _: vectors.move_to(rows, "turn", 1, 0),
     "sessions_behind": lambda rows, _: cursors.sessions_behind(rows, "distill"),
     "conversation": lambda rows, _: sessions.conversation(rows, 1, projects=None),
+    "new sessions": lambda rows, given: dreams.sessions_since(rows, given.at(0)),
+    "last dream": lambda rows, _: dreams.last(rows),
+    "dream": lambda rows, given: _dream(rows, given),
     "sessions listing": lambda rows, _: sessions.listing(rows, projects=[1], limit=9),
     "withdraw": lambda rows, _: sessions.withdraw(rows, "/t", "l1"),
     "drop_old": lambda rows, given: retention.drop_old(rows, before=given.at(400), days=90, limit=9),
