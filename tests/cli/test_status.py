@@ -64,7 +64,14 @@ HEALTHY: dict[str, Any] = {
               "last": {"id": "d0123456789", "begun_at": "2026-05-04T07:00:00.000Z", "state": "done"},
               "latest": {"id": "d0123456789", "state": "done", "error": ""}},
 }  # fmt: skip
-NO_DREAM = {"due": False, "verdict": "no, 0 of 5 sessions, 24 h to go", "gates": [], "running": None, "last": None, "latest": None}
+NO_DREAM = {
+    "due": False,
+    "verdict": "no, 0 of 5 sessions, 24 h to go",
+    "gates": [],
+    "running": None,
+    "last": None,
+    "latest": None,
+}
 NOTHING = dict.fromkeys(HEALTHY["counts"], 0)
 FRESH: dict[str, Any] = {
     **HEALTHY, "counts": NOTHING, "memories": {"by_gate": {}, "by_tier": {}}, "counters": {}, "last_event": {}, "last_read": "",

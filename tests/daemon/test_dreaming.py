@@ -218,17 +218,21 @@ def test_a_dream_that_is_not_due_is_refused_with_its_reasons_and_a_preview_advan
     assert parts.call("csm_dream_status") == before and dreamt(parts) == []
 
 
-def test_what_a_dream_did_is_told_and_taken_back(parts: Any) -> None:
+def with_a_double(parts: Any) -> str:
+    """The project in which two memories say the same: as one hears them, the second would have confirmed the first."""
     with_sessions(parts, 1)
     project = str(parts.machine.project)
     for said in (NOTES, "The worker pool has four threads on every host"):
         saved = parts.call("csm_memory_save", text=said, project=project, by_person=True)
-    # As it would be heard otherwise: what nearly repeats a memory confirms that one.
+    text = f"the {NOTES.lower()}"
     parts.store.write(
-        lambda rows: rows.run(
-            "update memories set text = :text where id = :id", text=f"the {NOTES.lower()}", id=saved["id"]
-        )
+        lambda rows: rows.run("update memories set text = :text where id = :id", text=text, id=saved["id"])
     )
+    return project
+
+
+def test_what_a_dream_did_is_told_and_taken_back(parts: Any) -> None:
+    with_a_double(parts)
     listed = parts.call("csm_memory_list")
     plan = parts.call("csm_dream_plan")
     assert plan["did"] == {"merge": 1} and plan["actions"][0]["phase"] == "consolidate", plan
@@ -250,3 +254,24 @@ def test_what_a_dream_did_is_told_and_taken_back(parts: Any) -> None:
     assert "the last one was undone, again in 24 h" in parts.call("csm_dream_status")["verdict"]
     with pytest.raises(CsmdError, match="there is no dream 'dnone'"):
         parts.call("csm_dream_diff", id="dnone")
+
+
+def test_what_a_dream_does_behind_a_wall_is_told_there_only(parts: Any) -> None:
+    project = with_a_double(parts)
+    parts.call("csm_project_workspace", name="acme", places=project, by_person=True)
+    inside, outside = (parts.call("csm_dream_plan", asking=place) for place in (project, "/elsewhere"))
+    assert (len(inside["actions"]), inside["hidden"]) == (1, 0)
+    assert (outside["actions"], outside["hidden"]) == ([], 1)
+    assert project not in {row["project"] for row in outside["projects"]}
+    parts.call("csm_dream_run", force=True)
+    settle(parts, at(0))
+    found = {
+        (place, person): parts.call("csm_dream_diff", id="last", asking=place, by_person=person)
+        for place in (project, "/elsewhere")
+        for person in (False, True)
+    }
+    kinds = {key: {one["kind"] for one in value["did"]} for key, value in found.items()}
+    assert "merge" in kinds[project, False] and "merge" not in kinds["/elsewhere", True]
+    assert NOTES not in str(found["/elsewhere", False]["did"]) and found["/elsewhere", False]["hidden"] > 0
+    assert all("page" not in kinds[place, False] for place in (project, "/elsewhere"))
+    assert found[project, True]["hidden"] == 0, "a person sees the files, which tell of all projects"
