@@ -307,6 +307,9 @@ def test_the_days_over_thirty_days_ago_move_to_the_archive_and_the_journal_knows
         ("memory/daily/2026-03-01.md", was, "", 1, 0),
     ]
     assert store.write(move) == [], "nothing is left to be moved"
+    (memory / "daily/2026-03-01.md").write_text("come back\n")
+    assert store.write(move) == [] and (memory / "archive/daily/2026-03-01.md").read_text() == was
+    (memory / "daily/2026-03-01.md").unlink()
     purge_now(store, memory, session="s1")
     assert files(memory)[0] == "daily/2026-03-20.md", "a purge reaches the archive"
 
