@@ -6,8 +6,10 @@ No test leaves a thread behind, and none reaches a network: only unix sockets an
 
 from __future__ import annotations
 
+import gc
 import os
 import shutil
+import signal
 import sys
 import threading
 import time
@@ -15,6 +17,7 @@ from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
+import hypothesis
 import pytest
 
 # the test suite is not a package: its helpers are found by their folder, csmd itself as it is installed
@@ -27,6 +30,13 @@ NO_HOME = "/dev/null/no-home-was-chosen"
 OWN_VARIABLES = ("XDG_DATA_HOME", "XDG_CONFIG_HOME", "XDG_STATE_HOME", "CSMD_DISABLE")
 LOCAL = ("127.0.0.1", "localhost")
 THREAD_LIMIT_S = 10.0
+
+# A machine that has much else to do is slow: no property fails by that.
+hypothesis.settings.register_profile("csmd", deadline=None, suppress_health_check=[hypothesis.HealthCheck.too_slow])
+hypothesis.settings.load_profile("csmd")
+# What a shell starts in the background is deaf to ^C, and so would be what the tests start.
+if threading.current_thread() is threading.main_thread() and signal.getsignal(signal.SIGINT) is signal.SIG_IGN:
+    signal.signal(signal.SIGINT, signal.default_int_handler)
 
 os.environ["CSMD_HOME"] = os.environ["CLAUDE_CONFIG_DIR"] = NO_HOME
 
@@ -60,6 +70,12 @@ def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
             for worker in range(workers)
             for item in (*longest[worker::workers], *others[worker * share : (worker + 1) * share])
         ]
+
+
+def pytest_collection_finish() -> None:
+    """Spares the search for garbage the thousands of tests that stay to the end."""
+    gc.collect()
+    gc.freeze()
 
 
 @pytest.fixture(autouse=True)

@@ -20,6 +20,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
+import forked
 import zmq
 
 import csmd
@@ -28,7 +29,9 @@ from csmd.cli import install, settings
 from csmd.config import Config, Settings, base_interpreter, default_paths
 from csmd.paths import Paths
 
-LIMIT_S = 30.0
+#: A daemon that a test started itself.
+Daemon = subprocess.Popen[bytes] | forked.Forked
+LIMIT_S = 60.0
 PACKAGE = str(Path(csmd.__file__).parent.parent)
 
 PREFERENCE = "Clean up tools/export.py, and I prefer pathlib over os.path in this code."
@@ -103,7 +106,7 @@ class Machine:
     """One user's machine below `root`."""
 
     root: Path
-    daemons: list[subprocess.Popen[bytes]] = field(default_factory=list)
+    daemons: list[Daemon] = field(default_factory=list)
     _clock: itertools.count[int] = field(default_factory=itertools.count)
 
     @property
@@ -150,10 +153,9 @@ class Machine:
 
     def run(self, *arguments: str, stdin: Any = subprocess.DEVNULL, **more: str) -> subprocess.CompletedProcess[str]:
         """`csmd` with these arguments in the project; `more` is added to its environment."""
-        return subprocess.run(
-            [sys.executable, "-m", "csmd", *arguments], cwd=self.project, env=self.environment(**more), text=True,
-            capture_output=True, stdin=stdin, timeout=LIMIT_S * 3, check=False,
-        )  # fmt: skip
+        return forked.run(
+            "csmd", *arguments, cwd=self.project, env=self.environment(**more), stdin=stdin, timeout=LIMIT_S * 3
+        )
 
     def csmd(self, *arguments: str) -> Any:
         """What `csmd` says on success: the value with --json, else its text."""
@@ -163,8 +165,8 @@ class Machine:
 
     # --- the daemon
 
-    def start(self, *, preexec: Callable[[], None] | None = None) -> subprocess.Popen[bytes]:
-        """A daemon as a child of the test, listening."""
+    def start(self, *, preexec: Callable[[], None] | None = None) -> Daemon:
+        """A daemon of the test's own, listening."""
         child = self.spawn(preexec=preexec)
         eventually(lambda: child.poll() is not None or (self.paths.endpoint.exists() and self.instance() == child.pid))
         assert child.poll() is None, (child.stderr.read() if child.stderr else b"", self.log())
@@ -174,16 +176,20 @@ class Machine:
         """The pid of the daemon that says it serves this home; 0 for none."""
         return int(json.loads(self.paths.instance.read_bytes())["pid"]) if self.paths.instance.exists() else 0
 
-    def spawn(self, *, preexec: Callable[[], None] | None = None) -> subprocess.Popen[bytes]:
-        """A daemon as a child of the test, not yet listening."""
-        child = subprocess.Popen(
-            [sys.executable, "-m", "csmd.daemon"], cwd=self.root, env=self.environment(), stdin=subprocess.DEVNULL,
-            stdout=subprocess.DEVNULL, stderr=subprocess.PIPE, start_new_session=True, preexec_fn=preexec,
-        )  # fmt: skip
+    def spawn(self, *, preexec: Callable[[], None] | None = None) -> Daemon:
+        """A daemon of the test's own, not yet listening; with `preexec`, which it runs first, a bare interpreter."""
+        child: Daemon
+        if preexec is None:
+            child = forked.spawn("csmd.daemon", cwd=self.root, env=self.environment())
+        else:
+            child = subprocess.Popen(
+                [sys.executable, "-m", "csmd.daemon"], cwd=self.root, env=self.environment(), stdin=subprocess.DEVNULL,
+                stdout=subprocess.DEVNULL, stderr=subprocess.PIPE, start_new_session=True, preexec_fn=preexec,
+            )  # fmt: skip
         self.daemons.append(child)
         return child
 
-    def stop(self, child: subprocess.Popen[bytes]) -> int:
+    def stop(self, child: Daemon) -> int:
         """Ends a daemon by SIGTERM; its exit code."""
         child.terminate()
         return child.wait(LIMIT_S)

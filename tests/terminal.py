@@ -18,7 +18,7 @@ import time
 from collections.abc import Mapping
 from pathlib import Path
 
-LIMIT_S = 30.0
+LIMIT_S = 60.0
 COLOURS = re.compile(r"\x1b\[[0-9;?]*[a-zA-Z]")
 
 

@@ -1,8 +1,12 @@
-"""The layers of docs/architecture.md as code: who may import whom, and what may stand where."""
+"""The layers of docs/architecture.md as code: who may import whom, and what may stand where.
+
+Each rule is one test that names whatever breaks it; a module is read and parsed once for all of them.
+"""
 
 from __future__ import annotations
 
 import ast
+import functools
 import re
 from pathlib import Path
 
@@ -46,7 +50,7 @@ ONLY_IN = {
     "yaml": {"config", "store.files", "store.memory_files", "capture.matter", "cli.config_text"},
     "frontmatter": {"capture.matter"},
     "filelock": {"daemon.run"},
-    "psutil": {"daemon.run", "daemon.tools", "daemon.usage", "cli.service"},
+    "psutil": {"daemon.machine", "daemon.usage", "cli.service"},
     "click": {"cli"},
     "rich": {"cli"},
     "textual": {"cli.top_screen"},
@@ -84,9 +88,16 @@ def layer_of(module: str) -> str:
     return "vocabulary" if head in VOCABULARY else head
 
 
+@functools.cache
+def parsed(path: Path) -> tuple[str, ast.Module]:
+    """A module's text and its tree."""
+    text = path.read_text()
+    return text, ast.parse(text)
+
+
+@functools.cache
 def imports(path: Path) -> list[tuple[str, bool]]:
     """(imported module, whether at the top of the file), TYPE_CHECKING blocks left out."""
-    tree = ast.parse(path.read_text())
     found: list[tuple[str, bool]] = []
 
     def walk(node: ast.AST, top: bool) -> None:
@@ -103,10 +114,11 @@ def imports(path: Path) -> list[tuple[str, bool]]:
                     found.append((module, top))
             walk(child, top and not isinstance(child, ast.FunctionDef | ast.AsyncFunctionDef))
 
-    walk(tree, True)
+    walk(parsed(path)[1], True)
     return found
 
 
+@functools.cache
 def own(imported: str) -> str | None:
     """The csmd module that `imported` names, or None for a foreign one."""
     if imported != "csmd" and not imported.startswith("csmd."):
@@ -120,83 +132,101 @@ def own(imported: str) -> str | None:
     return "__init__"
 
 
-@pytest.mark.parametrize("path", MODULES, ids=name_of)
-def test_a_module_imports_only_what_stands_to_its_left(path: Path) -> None:
-    module = name_of(path)
-    layer = layer_of(module)
-    for imported, _ in imports(path):
-        target = own(imported)
-        if target is None:
+def test_a_module_imports_only_what_stands_to_its_left() -> None:
+    wrong = []
+    for path in MODULES:
+        module = name_of(path)
+        layer = layer_of(module)
+        for target in filter(None, (own(imported) for imported, _ in imports(path))):
+            other = layer_of(target)
+            if layer in RIM:
+                if other not in RIM | {"vocabulary"}:
+                    wrong.append(f"{module} is the rim and knows the socket only, not {target}")
+            elif other in RIM:
+                wrong.append(f"{module} must not know the rim ({target})")
+            elif LAYERS.index(other) > LAYERS.index(layer):
+                wrong.append(f"{module} imports {target}, which stands to its right")
+    assert not wrong
+
+
+def test_in_a_stage_folder_only_the_stage_knows_the_store() -> None:
+    wrong = []
+    for path in MODULES:
+        module = name_of(path)
+        parts = module.split(".")
+        if parts[0] not in STAGES or parts[-1].startswith("stage"):
             continue
-        other = layer_of(target)
-        if layer in RIM:
-            assert other in RIM | {"vocabulary"}, f"{module} is the rim and knows the socket only, not {target}"
-        else:
-            assert other not in RIM, f"{module} must not know the rim ({target})"
-            assert LAYERS.index(other) <= LAYERS.index(layer), f"{module} imports {target}, which stands to its right"
+        for imported, _ in imports(path):
+            target = own(imported) or ""
+            if layer_of(target or "errors") == "store":
+                wrong.append(f"{module} is pure but imports {imported}")
+            if ".stage" in f".{target}":
+                wrong.append(f"{module} is pure but imports a stage")
+    assert not wrong
 
 
-@pytest.mark.parametrize("path", MODULES, ids=name_of)
-def test_in_a_stage_folder_only_the_stage_knows_the_store(path: Path) -> None:
-    parts = name_of(path).split(".")
-    if parts[0] not in STAGES or parts[-1].startswith("stage"):
-        return
-    for imported, _ in imports(path):
-        target = own(imported) or ""
-        assert layer_of(target or "errors") != "store", f"{'.'.join(parts)} is pure but imports {imported}"
-        assert ".stage" not in f".{target}", f"{'.'.join(parts)} is pure but imports a stage"
+def test_a_package_is_imported_only_where_it_belongs() -> None:
+    wrong = []
+    for path in MODULES:
+        module = name_of(path)
+        for imported, top in imports(path):
+            head = imported.split(".")[0]
+            if head in ONLY_IN and not {module, module.split(".")[0]} & ONLY_IN[head]:
+                wrong.append(f"{module} imports {head}; only {sorted(ONLY_IN[head])} may")
+            if head in LAZY_ONLY and top:
+                wrong.append(f"{module} imports {head} at its top; import it inside the function that needs it")
+    assert not wrong
 
 
-@pytest.mark.parametrize("path", MODULES, ids=name_of)
-def test_a_package_is_imported_only_where_it_belongs(path: Path) -> None:
-    module = name_of(path)
-    for imported, top in imports(path):
-        head = imported.split(".")[0]
-        if head in ONLY_IN:
-            assert {module, module.split(".")[0]} & ONLY_IN[head], (
-                f"{module} imports {head}; only {sorted(ONLY_IN[head])} may"
-            )
-        if head in LAZY_ONLY:
-            assert not top, f"{module} imports {head} at its top; import it inside the function that needs it"
+def test_clock_threads_and_processes_stay_in_the_daemon() -> None:
+    wrong = []
+    for path in MODULES:
+        module = name_of(path)
+        if any(module == name or module.startswith(name + ".") for name in CLOCK_ALLOWED):
+            continue
+        wrong += [f"{module} imports {name}" for name, _ in imports(path) if name.split(".")[0] in CLOCK]
+        if re.search(r"\b(?:datetime\.now|date\.today|datetime\.utcnow)\(", parsed(path)[0]):
+            wrong.append(f"{module} asks the clock")
+    assert not wrong
 
 
-@pytest.mark.parametrize("path", MODULES, ids=name_of)
-def test_clock_threads_and_processes_stay_in_the_daemon(path: Path) -> None:
-    module = name_of(path)
-    allowed = any(module == name or module.startswith(name + ".") for name in CLOCK_ALLOWED)
-    for imported, _ in imports(path):
-        assert allowed or imported.split(".")[0] not in CLOCK, f"{module} imports {imported}"
-    if not allowed:
-        assert not re.search(r"\b(?:datetime\.now|date\.today|datetime\.utcnow)\(", path.read_text()), module
+def test_only_config_reads_the_environment() -> None:
+    readers = [name_of(path) for path in MODULES if re.search(r"\bos\.(?:environ|getenv|putenv)\b", parsed(path)[0])]
+    assert readers == ["config"]
 
 
-@pytest.mark.parametrize("path", MODULES, ids=name_of)
-def test_only_config_reads_the_environment(path: Path) -> None:
-    if name_of(path) != "config":
-        assert not re.search(r"\bos\.(?:environ|getenv|putenv)\b", path.read_text())
+#: What begins as a statement does; matched against every text that stands outside the store.
+SQL = re.compile(
+    r"\s*(?:select|insert into|update|delete from|create table|with \w+ as)\s+\w+.*\b(?:from|set|values)\b",
+    re.IGNORECASE | re.DOTALL,
+)
 
 
-@pytest.mark.parametrize("path", MODULES, ids=name_of)
-def test_sql_stands_only_in_the_store(path: Path) -> None:
-    if layer_of(name_of(path)) == "store":
-        return
-    for node in ast.walk(ast.parse(path.read_text())):
-        if isinstance(node, ast.Constant) and isinstance(node.value, str):
-            assert not re.match(r"\s*(?:select|insert into|update|delete from|create table|with \w+ as)\s+\w+.*\b(?:from|set|values)\b",
-                                node.value, re.IGNORECASE | re.DOTALL), f"{name_of(path)}: {node.value[:60]!r}"  # fmt: skip
+def test_sql_stands_only_in_the_store() -> None:
+    wrong = []
+    for path in MODULES:
+        if layer_of(name_of(path)) == "store":
+            continue
+        texts = [node.value for node in ast.walk(parsed(path)[1]) if isinstance(node, ast.Constant)]
+        wrong += [f"{name_of(path)}: {text[:60]!r}" for text in texts if isinstance(text, str) and SQL.match(text)]
+    assert not wrong
 
 
-@pytest.mark.parametrize("path", MODULES, ids=name_of)
-def test_a_module_opens_with_its_rule_and_keeps_its_size(path: Path) -> None:
-    text = path.read_text()
-    if text.strip():
-        assert ast.get_docstring(ast.parse(text)), f"{name_of(path)} has no docstring"
-    assert text.count("\n") <= HARD_CAP, f"{name_of(path)} has {text.count(chr(10))} lines"
-    assert not set(name_of(path).split(".")) & FORBIDDEN_NAMES
+def test_a_module_opens_with_its_rule_and_keeps_its_size() -> None:
+    wrong = []
+    for path in MODULES:
+        module, (text, tree) = name_of(path), parsed(path)
+        if text.strip() and not ast.get_docstring(tree):
+            wrong.append(f"{module} has no docstring")
+        if text.count("\n") > HARD_CAP:
+            wrong.append(f"{module} has {text.count(chr(10))} lines")
+        if set(module.split(".")) & FORBIDDEN_NAMES:
+            wrong.append(f"{module} has a name that says nothing")
+    assert not wrong
 
 
 def test_few_modules_pass_the_soft_cap() -> None:
-    long = [name_of(path) for path in MODULES if path.read_text().count("\n") > SOFT_CAP]
+    long = [name_of(path) for path in MODULES if parsed(path)[0].count("\n") > SOFT_CAP]
     assert len(long) <= len(MODULES) // 25, long
 
 

@@ -60,6 +60,15 @@ TITLES: Mapping[CandidateKind, str] = {
 }  # fmt: skip
 
 
+#: The same of what the pages that people edit have brought.
+PAGE_TITLES: Mapping[CandidateKind, str] = {"stale": "removed from a page", "belief": "written on a page by a tool"}
+
+
+def title(candidate: Candidate) -> str:
+    """What stands above a candidate's text."""
+    return PAGE_TITLES.get(candidate.kind, "") * (candidate.source == "page") or TITLES[candidate.kind]
+
+
 def about(candidate: Candidate, alive: int) -> About:
     """What a candidate asks about, with so many of its memories still there."""
     found = ABOUT[candidate.kind]

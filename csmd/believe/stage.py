@@ -60,6 +60,7 @@ def remember(
     key: bytes,
     pinned: bool = False,
     besides: str = "",
+    scope: Scope | None = None,
 ) -> tuple[str, bool]:
     """Makes a memory of a statement, or confirms the one that says the same; (its id, whether it is new).
 
@@ -67,12 +68,13 @@ def remember(
     authority): that is evidence and never a statement. The authority of the path is kept: a
     confirmation raises it only when the confirming turn has the higher one, and what the
     assistant saved by itself confirms nothing. Where a person words `besides` anew (a memory, or
-    what was proposed), neither it nor what is superseded says the same.
+    what was proposed), neither it nor what is superseded says the same. `scope` is where it holds
+    when that is not to be told by its words.
     """
     if statement.authority == "external" or is_forgotten(rows, statement, key=key):
         return "", False
     text_hash = text.keyed_hash(statement.text, key)
-    scope, home = _place(rows, statement, project)
+    scope, home = _place(rows, statement, project, scope)
     known = _known_exactly(rows, text_hash, home, besides=besides)
     if known is None:
         near = stage_supersede.Near.of(rows, statement.text, home)
@@ -98,7 +100,7 @@ def remember(
         tier=tier,
     )
     memory = Memory(
-        id=_free_identity(rows, home, statement.text),
+        id=free_identity(rows, home, statement.text),
         text=statement.text,
         gate=statement.gate,
         category=statement.category,
@@ -144,9 +146,9 @@ def _is_worded_anew(memory: Memory, besides: str) -> bool:
     return bool(besides) and (memory.id == besides or bool(memory.superseded_by))
 
 
-def _place(rows: Rows, statement: Statement, project: int) -> tuple[Scope, int]:
+def _place(rows: Rows, statement: Statement, project: int, scope: Scope | None = None) -> tuple[Scope, int]:
     """Where a statement said in a project holds: (scope, row of the project or of everywhere)."""
-    scope = score.scope(statement.text, gate=statement.gate, project_name=projects.name_of(rows, project))
+    scope = scope or score.scope(statement.text, gate=statement.gate, project_name=projects.name_of(rows, project))
     return scope, project if scope == "project" else projects.everywhere(rows, project)
 
 
@@ -257,6 +259,7 @@ def aged(rows: Rows, memory: Memory) -> Memory:
         today=projects.active_day(rows, memory.project_seq, on=memory.fresh_at[:10]),
         stated=memory.authority == "user",
         tier=memory.tier,
+        superseded=bool(memory.superseded_by),
     )
     return replace(memory, hot_until=limits.hot_until, warm_until=limits.warm_until, archive_at=limits.archive_at)
 
@@ -267,7 +270,7 @@ def use(rows: Rows, memory: Memory, *, at: str) -> None:
         memories.update_belief(rows, aged(rows, replace(memory, used_at=at)))
 
 
-def _free_identity(rows: Rows, project: int, body: str) -> str:
+def free_identity(rows: Rows, project: int, body: str) -> str:
     """As `_identity`; another one when a memory has it that was merged into another scope since."""
     ident, number = _identity(project, body), 1
     while memories.by_id(rows, ident) is not None:

@@ -200,6 +200,36 @@ def _core(candidate: Candidate) -> str:
     return candidate.text.rpartition(": ")[0] or candidate.text if candidate.source == scan.SOURCE else candidate.text
 
 
+def put(rows: Rows, candidate: Candidate, *, promoting: bool, key: bytes, now: str) -> list[str]:
+    """Puts what another rule has counted into the queue, or brings it up to date, and remembers it where it passes.
+
+    The ids of the candidate and of the memories that it became; [] where a person dropped it or it was purged.
+    """
+    if tombstones.marks(rows, key).spans(f"{candidate.text} {candidate.fingerprint}"):
+        return []
+    known = next(
+        (
+            one
+            for one in candidates.of_source(rows, candidate.source, project=candidate.project_seq)
+            if (one.kind, one.fingerprint) == (candidate.kind, candidate.fingerprint)
+        ),
+        None,
+    )
+    if known is None:
+        ident = candidates.put(rows, candidate)
+    else:
+        ident = known.id
+        if known.status != "dropped":
+            _renew(rows, known, replace(candidate, id=ident), key=key, now=now)
+    current = candidates.by_id(rows, ident) if ident else None
+    if current is not None and promoting and current.status in candidates.WAITING:
+        said = _said_already(rows, current)
+        plan = promote.plan([current], profile=promote.DEFAULT, known={ident: said.id} if said else {})
+        carry_out(rows, plan, key=key, now=now)
+        current = candidates.by_id(rows, ident)
+    return [] if current is None or current.status == "dropped" else [ident, *current.memory_ids]
+
+
 def _said_already(rows: Rows, candidate: Candidate) -> Memory | None:
     """A memory of the same project that says the same, in its words or nearly."""
     for said in dict.fromkeys((_core(candidate), candidate.text)):

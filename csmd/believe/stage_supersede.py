@@ -18,18 +18,19 @@ from csmd.store import beliefs, candidates, memories, projects, search
 from csmd.store.sqlite import Rows
 
 RULE, PERSON, ASSISTANT = "rule", "person", "assistant"
+#: Whose supersession is looked at again when something is said anew.
+UNASKED = (RULE, beliefs.DREAM)
 SOURCE = "supersede"
 #: How many memories that share words one is compared with.
 NEAR = 20
 #: Statements of new names that are looked at in one scope.
 RENAMES = 50
-LEAST_LEFT = 0.05
 
 
 def lifted(rows: Rows, memory: Memory) -> Memory:
     """A memory as it is without what superseded it, so that a confirmation finds it unlowered."""
     change = beliefs.standing(rows, memory.id)
-    if change is None or change.by != RULE:
+    if change is None or change.by not in UNASKED:
         return memory
     beliefs.lift(rows, change, at=memory.confirmed_at)
     return memories.by_seqs(rows, [memory.seq])[memory.seq]
@@ -109,7 +110,7 @@ def by_hand(rows: Rows, old: Memory, new: Memory, *, by: str, now: str, reason: 
             reason = f"{reason}; until then {old.superseded_by} did"
         beliefs.lift(rows, change, at=now)
         old = memories.by_seqs(rows, [old.seq])[old.seq]
-    _lower(rows, old, new, lowers=supersede.MOST, sure=1.0, reason=reason, by=by, at=now)
+    lower(rows, old, new, lowers=supersede.MOST, sure=1.0, reason=reason, by=by, at=now)
     return memories.by_seqs(rows, [old.seq])[old.seq]
 
 
@@ -126,7 +127,7 @@ def undo(rows: Rows, old: Memory, *, by: str, now: str) -> Memory:
 def _settle_one(rows: Rows, memory: Memory, near: Sequence[Memory], renames: Mapping[str, str]) -> None:
     """Makes the newest memory of those `near` that amends this one its successor, or nothing."""
     change = beliefs.standing(rows, memory.id)
-    if (change is not None and change.by != RULE) or (memory.superseded_by and change is None):
+    if (change is not None and change.by not in UNASKED) or (memory.superseded_by and change is None):
         return
     refused = beliefs.refused(rows, memory.id)
     own = (beliefs.stated_at(rows, memory), memory.id)
@@ -148,7 +149,7 @@ def _settle_one(rows: Rows, memory: Memory, near: Sequence[Memory], renames: Map
     if best is not None:
         (at, _), other, found = best
         reason = " ".join(found.reasons)
-        _lower(rows, memory, other, lowers=found.lowers, sure=found.confidence, reason=reason, by=RULE, at=at)
+        lower(rows, memory, other, lowers=found.lowers, sure=found.confidence, reason=reason, by=RULE, at=at)
 
 
 def _may(old: Memory, new: Memory) -> bool:
@@ -167,8 +168,9 @@ def _amendment(old: Memory, new: Memory, renames: Mapping[str, str]) -> supersed
     return None if new.authority == "external" else supersede.amendment(old.text, new.text, renames)
 
 
-def _lower(rows: Rows, old: Memory, new: Memory, *, lowers: float, sure: float, reason: str, by: str, at: str) -> None:
-    confidence = round(max(LEAST_LEFT, old.confidence - lowers), 4)
+def lower(rows: Rows, old: Memory, new: Memory, *, lowers: float, sure: float, reason: str, by: str, at: str) -> None:
+    """Has one memory supersede another, which is so much less sure for it."""
+    confidence = round(max(supersede.LEAST_LEFT, old.confidence - lowers), 4)
     limits = score.thresholds(
         confidence,
         decay=old.decay,

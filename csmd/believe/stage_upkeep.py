@@ -111,7 +111,8 @@ def _ailing(rows: Rows, known: Mapping[str, Memory], *, after: int, to: int) -> 
 
 def _waiting(rows: Rows, places: Sequence[int] | None) -> list[Candidate]:
     found = candidates.waiting(rows, projects=places, limit=WAITING)
-    return [one for one in found if one.kind in stored.KINDS]
+    # What a page asks about is no finding of upkeep's: only a person settles it.
+    return [one for one in found if one.kind in stored.KINDS and one.source != candidates.PAGE]
 
 
 def _holds(rows: Rows, one: Candidate) -> bool:
@@ -235,6 +236,11 @@ def _mend(rows: Rows, action: Action, *, by: str, now: str) -> None:
         stored.archive(rows, memory, reason=action.reason, by=by, now=now)
     else:
         vectors.again(rows, "memory", memory.seq)
+    settle_about(rows, memory, now=now)
+
+
+def settle_about(rows: Rows, memory: Memory, *, now: str) -> None:
+    """Takes from the queue what was to be done about a memory and is no longer to be done."""
     for one in stored.about(rows, memory.id):
         if not _holds(rows, one):
             candidates.settle(rows, one, "done", now=now)

@@ -25,6 +25,8 @@ Kind = Literal["amends", "elaborates", "repeats", "unrelated"]
 
 #: What an amendment takes from the older statement's confidence: at least, and at most (design section 4).
 LEAST, MOST = 0.20, 0.50
+#: And what is left of it in any case.
+LEAST_LEFT = 0.05
 #: Sure enough to lower the older one.
 SURE = 0.5
 #: signal -> how sure it alone makes that the older is amended.

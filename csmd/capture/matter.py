@@ -6,16 +6,20 @@ No aliases (ten of them make a billion), nothing beyond HEAD_BYTES, nothing that
 from __future__ import annotations
 
 import re
+from collections.abc import Mapping
 from typing import Any
 
 from csmd.capture.inline import JS_SPACE
 
 #: A head is a few lines; YAML in Python reads about 100 KB a second.
 HEAD_BYTES = 16_384
+#: Longer than any value that is written: none is folded.
+LONGEST_LINE = 100_000
 
 SPACE = "".join(JS_SPACE)
 _OPEN = re.compile(r"---[^\S\n]*\n")
 _FIELD = re.compile(r"([A-Za-z_][\w-]*):[ \t]+(\S.*?)[ \t]*")
+_DASHES = re.compile(r"-{3,}")
 _WANTS_QUOTES = re.compile(r"[{}\[\]*&#!|>%@`]|: ")
 
 
@@ -70,6 +74,24 @@ def parse(text: str) -> tuple[dict[str, Any], str, str]:
         return {}, plain.strip(), ""
     found, body = frontmatter.parse(plain, handler=handler)
     return found, body, problems[0] if problems else "its head does not end"
+
+
+def written(head: Mapping[str, Any], body: str) -> str:
+    """A file with this head: values are shown so that none ends the head or begins another line."""
+    import frontmatter
+
+    shown = {str(key): _shown(value) for key, value in head.items()}
+    return frontmatter.dumps(
+        frontmatter.Post(body, **shown), sort_keys=False, allow_unicode=True, width=LONGEST_LINE
+    ) + "\n"  # fmt: skip
+
+
+def _shown(value: Any) -> Any:
+    if isinstance(value, str):
+        return _DASHES.sub("\u2014", value)
+    if isinstance(value, Mapping):
+        return {_shown(key): _shown(one) for key, one in value.items()}
+    return [_shown(one) for one in value] if isinstance(value, list) else value
 
 
 def _load(head: str) -> tuple[Any, str]:

@@ -1,4 +1,4 @@
-"""The verbs that take something in and wait for it: import, sync, model."""
+"""The verbs that take something in, or out, and wait for it: import, export, sync, model."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from csmd.cli import ask as asking
 from csmd.cli import install as installing
 from csmd.cli import show
 from csmd.cli.ask import json_option, work
-from csmd.config import child_environment
+from csmd.config import child_environment, within_assistant
 from csmd.errors import CsmdError
 
 vectors_option = click.option("--no-vectors", is_flag=True, help="Do not wait for the vectors.")
@@ -22,11 +22,33 @@ vectors_option = click.option("--no-vectors", is_flag=True, help="Do not wait fo
 
 @click.command("import")
 @click.argument("path", type=click.Path(exists=True, path_type=Path))
+@click.option(
+    "--project", metavar="PATH", help="The project that notes are about, where their directory does not tell."
+)
 @vectors_option
 @json_option
-def import_(path: Path, no_vectors: bool, as_json: bool) -> None:
-    """Take in transcripts: a file, or a tree as ~/.claude/projects."""
-    work("csm_import", {"path": str(path.resolve()), "vectors": not no_vectors}, as_json, show.imported)
+def import_(path: Path, project: str | None, no_vectors: bool, as_json: bool) -> None:
+    """Take in transcripts, memories, or notes.
+
+    PATH is a transcript or a tree of them as ~/.claude/projects, a directory that `csmd export` wrote, or the assistant's
+    own memory directory. Nothing comes in twice.
+    """
+    params = {
+        "path": str(path.resolve()), "vectors": not no_vectors, "project": asking.here(project) if project else "",
+        # An export says whose words its memories are. A person, or what no assistant started, may vouch for that.
+        "by_person": asking.person_is_there() or not within_assistant(),
+    }  # fmt: skip
+    work("csm_import", params, as_json, show.imported)
+
+
+@click.command()
+@click.option("--to", "directory", metavar="DIR", required=True, type=click.Path(path_type=Path), help="Made if new.")
+@asking.project_options
+@json_option
+def export(directory: Path, project: str | None, all_projects: bool, as_json: bool) -> None:
+    """Write memories to a directory. `csmd import DIR` takes them in, here or elsewhere."""
+    params = {"path": str(directory.expanduser().absolute()), **asking.looking(project, all_projects)}
+    work("csm_memory_export", params, as_json, show.exported)
 
 
 @click.command()
@@ -87,4 +109,4 @@ def _model_shown(value: dict[str, Any]) -> None:
 
 
 #: In the order that `csmd --help` lists them.
-VERBS: tuple[click.Command, ...] = (import_, sync, model)
+VERBS: tuple[click.Command, ...] = (import_, export, sync, model)

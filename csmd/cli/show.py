@@ -106,9 +106,30 @@ def imported(value: dict[str, Any]) -> None:
     said = said or "nothing new, everything was in already"  # what grows is read at once, so a sync often finds nothing
     known = f", {amount(value['turns_known'], 'turn')} known" if value["turns_known"] else ""
     took = lines.glued(f"{value['took_s']:.1f} s")
-    for line in lines.wrapped(f"{amount(value['files'], 'transcript')} read: {said}{known}, {took}", out.width):
+    known = f", {amount(value['memories_known'], 'memory')} known" if value.get("memories_known") else known
+    read = amount(value["files"], "file" if "memories_known" in value else "transcript")
+    for line in lines.wrapped(f"{read} read: {said}{known}, {took}", out.width):
         out.print(line)
+    for name, told in BROUGHT.items():
+        if value.get(name):
+            print_text(out, told.format(amount(value[name], "memory")), style="yellow")
+    for problem in value.get("problems", ()):
+        print_text(out, problem, style="yellow")
     told_beside(out, value)
+
+
+#: What an import of memories leaves out or changes, as people are told.
+BROUGHT = {
+    "forgotten": "{} left out: you made csmd forget them",
+    "lowered": "{} taken in as an assistant's: nobody vouches for the file. `csmd review` asks you",
+}
+
+
+def exported(value: dict[str, Any]) -> None:
+    """What was written, and how it comes in again."""
+    out = console()
+    print_text(out, f"{amount(value['memories'], 'memory')} written to {value['path']}")
+    print_text(out, "csmd import takes them in, here or on another machine", style="dim")
 
 
 def told_beside(out: Console, value: dict[str, Any]) -> None:

@@ -197,7 +197,8 @@ def _sources(out: Console, sources: list[dict[str, Any]]) -> None:
 
 def _spoken(out: Console, source: dict[str, Any], role: str, *, most: int = 12) -> None:
     where = f", session {source['session_id'][:8]}" if source["session_id"] else ""
-    speaker = source["speaker"] or ("command line" if source["uuid"].startswith("cli:") else "a turn that is gone")
+    typed = "an edited page" if source["uuid"].startswith("cli:page-") else "command line"
+    speaker = source["speaker"] or (typed if source["uuid"].startswith("cli:") else "a turn that is gone")
     turn = f", {source['uuid'][:13]}" if source["speaker"] else ""
     print_text(out, f"{role}: {speaker}, {when(source['at'])}{where}{turn}", head="  ")
     short = role != "states" and source["sentence"]  # of a repetition the sentence is enough

@@ -10,7 +10,7 @@ from collections.abc import Iterator, Mapping
 from typing import TYPE_CHECKING, Any
 
 from csmd import text as texts
-from csmd.cli import receipts, settings, show
+from csmd.cli import receipts, settings, show, show_dream
 from csmd.cli.lines import ago, cells, fitted, glued, many, plain, tilde, wrapped
 from csmd.model import GATE_PRIORITY
 
@@ -27,7 +27,7 @@ BAR, ROOM_FOR_BARS = 10, 72
 OLD_DAYS = 2
 #: What an older daemon, or one that cannot read its database, does not say.
 UNSAID: Mapping[str, Any] = {
-    "at": "", "service": "", "socket": "", "service_note": "", "clients": None, "alarms": [], "paused": None, "backfill": None, "live": [], "last_read": "",
+    "at": "", "service": "", "socket": "", "service_note": "", "clients": None, "alarms": [], "paused": None, "backfill": None, "live": [], "last_read": "", "pages": None, "dream": None,
     "memories": {"by_gate": {}, "by_tier": {}},
 }  # fmt: skip
 TIERS = ("session", "daily", "durable", "archive")
@@ -62,6 +62,9 @@ def _verdict(value: dict[str, Any]) -> str:
         found.append(many(len(alarms), "alarm"))
     if degraded:
         found.append(f"{many(len(degraded), 'part')} degraded")
+    amiss = [*pages["restored"], *pages["unread"]] if (pages := value["pages"]) else []
+    if amiss:
+        found.append(f"{many(len(amiss), 'page')} to look at")
     if paused:
         until = paused.get("until", "")
         found.append(f"paused until {show.when(until)}" if until else "paused until you resume it")
@@ -79,6 +82,34 @@ def _wrong(value: dict[str, Any]) -> Iterator[Row]:
         yield "", "try: csmd resume", ""
     for text in value["degraded"]:
         yield "degraded", text, AMISS
+    yield from _pages(value["pages"]) if value["pages"] else ()
+
+
+def _pages(pages: Mapping[str, Any]) -> Iterator[Row]:
+    """What people did to the pages that csmd could not take in as it stands, and what it asks about."""
+    for one in pages["restored"]:
+        yield (
+            "pages",
+            f"{one['page']} lost too much at once: nothing is forgotten, it stands whole in {one['whole']}",
+            AMISS,
+        )
+        yield "", "try: put that back in its place; or delete it, if you meant it", ""
+    for one in pages["unread"]:
+        yield "pages", f"{one['page']} is neither read nor written: {one['why']}", AMISS
+    if pages["copies"]:
+        number = many(len(pages["copies"]), "copy", "copies")
+        yield "pages", f"{number} that a sync service or an editor made, not read: {_some(pages['copies'])}", AMISS
+    if pages["edited"]:
+        yield "pages", f"edited and to be read in a minute: {_some(pages['edited'])}", ""
+    asked = sum(one["lines"] for one in pages["asked"])
+    if asked:
+        pages_named = _some([one["page"] for one in pages["asked"]])
+        was = "was" if asked == 1 else "were"
+        yield "pages", f"csmd review asks about {many(asked, 'line')} that {was} removed from {pages_named}", ""
+
+
+def _some(names: list[str]) -> str:
+    return texts.listed([*names[:2], *([f"{len(names) - 2} more"] if len(names) > 2 else [])])
 
 
 def _running(value: dict[str, Any], home: str) -> Iterator[Row]:
@@ -152,6 +183,8 @@ def _knowing(value: dict[str, Any], home: str) -> Iterator[Row]:
     if model["name"]:
         waiting = f", {many(model['waiting'], 'text')} to go" if model["waiting"] else ""
         yield "vectors", f"{counts['vectors']:,} by {model['name'].split('@')[0].split('/')[-1]}{waiting}", ""
+    if value["dream"]:
+        yield from show_dream.of_status(value["dream"], value["at"])
     yield "storage", _storage(storage, value, home), ""
     if value["transcripts"]:
         yield "keeps", _kept(value["transcripts"], home), ""

@@ -15,7 +15,7 @@ import click
 
 from csmd import wire
 from csmd.cli import ask as asking
-from csmd.cli import show, tail
+from csmd.cli import show, show_dream, tail
 from csmd.cli.lines import ago, fitted, many, plain
 
 Ask = Callable[..., Any]
@@ -150,11 +150,16 @@ PANES: tuple[Pane, ...] = (
     ),
     Pane(
         name="dreams",
-        columns=("when", "what came of it"),
+        columns=("when", "dream", "sessions", "what came of it"),
         empty="no dream has run yet",
-        load=lambda *_: [],
-        cells=lambda *_: ("", ""),
-        key=str,
+        load=lambda ask, _: list(ask("csm_dream_history")["dreams"]),
+        cells=lambda row, now: (
+            ago(row["begun_at"], now),
+            row["id"],
+            f"{row['sessions']:,}",
+            plain(show_dream.came_of(row)),
+        ),
+        key=lambda row: str(row["id"]),
         detail=_event,
     ),
 )

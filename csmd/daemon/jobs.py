@@ -16,7 +16,7 @@ from typing import TYPE_CHECKING, Any, Literal
 
 from csmd.capture import stage as capture
 from csmd.capture import stage_tail
-from csmd.daemon import backfill, backups, purging, scanning, summary
+from csmd.daemon import backfill, backups, bringing, purging, scanning, summary
 from csmd.daemon.backfill import Past
 from csmd.errors import ConfigError, CsmdError, EmbeddingUnavailable, StoreError
 from csmd.store import counts, cursors, models, vectors
@@ -36,13 +36,13 @@ class Job:
     """Work somebody waits for; `progress` is for people, `result` for the caller."""
 
     id: str
-    kind: Literal["import", "sync", "model", "purge", "scan", "backup"]
+    kind: Literal["import", "sync", "model", "purge", "scan", "backup", "export", "dream", "undo"]
     path: str = ""
     with_vectors: bool = True
     recent: int = 0
     """So many sessions of each project, the newest, and the rest in the background; 0: all."""
     order: dict[str, Any] = field(default_factory=dict)
-    """What a purge or a scan is about, the name of a model; never shown and never logged."""
+    """What a purge, a scan or an export is about, the name of a model; never shown and never logged."""
     state: Literal["waiting", "running", "done", "failed"] = "waiting"
     progress: dict[str, Any] = field(default_factory=dict)
     result: dict[str, Any] = field(default_factory=dict)
@@ -50,7 +50,7 @@ class Job:
     hint: str = ""
 
 
-def batches(steward: Steward, job: Job) -> Iterator[None]:
+def batches(steward: Steward, job: Job) -> Generator[None]:
     """Does a job, a batch for each step of the generator; its state says how it ended."""
     job.state = "running"
     try:
@@ -60,9 +60,15 @@ def batches(steward: Steward, job: Job) -> Iterator[None]:
             yield from purging.run(steward, job)
         elif job.kind == "scan":
             yield from scanning.run(steward, job)
+        elif job.kind == "dream":
+            yield from steward.dreaming.dream(job)
+        elif job.kind == "undo":
+            steward.dreaming.undo(job)
         elif job.kind == "backup":
             job.progress.update(step="copying")
             job.result.update(backups.make(steward, Path(job.path) if job.path else None))
+        elif job.kind == "export":
+            yield from bringing.write(steward, job)
         else:
             yield from _take_in(steward, job)
         job.state = "done"
@@ -81,8 +87,10 @@ def batches(steward: Steward, job: Job) -> Iterator[None]:
 def _take_in(steward: Steward, job: Job) -> Iterator[None]:
     started = time.monotonic()
     before = _counts(steward)
-    paths = yield from _read_all(steward, job)
+    brought = job.kind == "import" and (yield from bringing.read(steward, job))
+    paths = [] if brought else (yield from _read_all(steward, job))
     steward.instructed.sweep()
+    steward.guard("pages", lambda: steward.edited.read() > 0)
     job.progress.update(step="distilling")
     for _ in steward.stages.distilling(force=True):
         _go_on(steward)

@@ -11,7 +11,7 @@ import sys
 import time
 from collections.abc import Generator, Iterator, Sequence
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Literal
 
 from csmd import wire
 from csmd.capture.hosts import claude
@@ -19,7 +19,7 @@ from csmd.config import child_environment
 from csmd.daemon.now import here, now_iso
 from csmd.dream import stage_daily
 from csmd.errors import StoreError
-from csmd.store import files, purge, purge_files, purge_plan, tombstones
+from csmd.store import files, page_lines, purge, purge_files, purge_plan, tombstones
 from csmd.store.purge_plan import Plan
 from csmd.store.purged import Needle
 
@@ -108,7 +108,9 @@ def _purge_files(steward: Steward, plan: Plan | None) -> dict[str, Any]:
     needles = [Needle(said) for said in (plan.texts or plan.probes)] if plan else []
     everything = plan is None or plan.what != "text"
 
-    def purged(kind: tombstones.Kind, names: Sequence[str]) -> set[str]:
+    def purged(kind: Literal["turn", "session", "memory"], names: Sequence[str]) -> set[str]:
+        if kind == "memory":
+            return set(steward.store.read(lambda rows: page_lines.missing(rows, names)))
         return set(steward.store.read(lambda rows: tombstones.purged_names(rows, kind, names, key=key)))
 
     done = purge_files.purge(paths.home, paths.log_dir, marks, needles, purged=purged, everything=everything)

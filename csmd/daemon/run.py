@@ -17,13 +17,13 @@ from contextlib import ExitStack, contextmanager, suppress
 from pathlib import Path
 
 import filelock
-import psutil
 
 import csmd
 from csmd import wire
 from csmd.capture.redact import choose_words
 from csmd.config import Config, boot_id, child_environment, started_by, take_notify_socket
-from csmd.daemon import easing, logs, purging
+from csmd.daemon import dreaming, easing, logs, purging
+from csmd.daemon.machine import start_token
 from csmd.daemon.notify import Notify, watching
 from csmd.daemon.now import now_iso
 from csmd.daemon.server import Server
@@ -54,14 +54,6 @@ def socket_path(home: Path) -> Path:
 
     mark = hashlib.sha256(os.fsencode(home)).hexdigest()[:12]
     return files.make_private(Path(f"/tmp/csmd-{os.getuid()}")) / f"{mark}.sock"  # noqa: S108
-
-
-def start_token(pid: int) -> float:
-    """When a process began: with its pid and the machine's boot it names one process for good.
-
-    In seconds since the boot where psutil makes a time of day of that: the clock may be set meanwhile.
-    """
-    return float(psutil.Process(pid).create_time()) - (psutil.boot_time() if psutil.LINUX else 0.0)
 
 
 def run(config: Config) -> None:
@@ -124,6 +116,7 @@ def _serve(config: Config, notify: Notify, patience_s: float) -> None:
 
         steward = Steward(store, config, embedder, model_name=model_name)
         purging.resume(steward)
+        dreaming.resume(steward)
         watch = Watch(steward.hint, steward.instructed.touch)
         steward.is_watched = lambda: not watch.trouble and watch.roots == sorted(steward.roots())
         path = socket_path(paths.home)

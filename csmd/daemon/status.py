@@ -46,7 +46,8 @@ def status(
     spooled = files.spooled_paths(config.paths.home)
     degraded = [redact(f"{what}: {trouble}", Counter()) for what, trouble in sorted(steward.trouble.items())]
     try:
-        known = status_known.known(rows, config, model, now=now)
+        known = status_known.known(rows, config, model, now=now, key=store.hash_key)
+        known |= {"dream": steward.dreaming.shown(rows)}
     except StoreError as error:
         known = status_known.nothing()
         degraded.insert(0, f"database: {error.what}")
@@ -82,15 +83,17 @@ def status(
         "jobs": [
             {"kind": job.kind, "state": job.state, **job.progress}
             for job in list(steward.jobs.values())
-            if job.state in ("waiting", "running")
+            if job.state in ("waiting", "running") and job.kind != "dream"
         ],
         "backfill": steward.backlog.shown(),
         "projects": known["projects"],
         "live": known["live"],
         "told": known["told"],
+        "dream": known["dream"],
         "watching": [str(root) for root in watch.roots],
         "transcripts": known["transcripts"],
         "clients": known["clients"],
+        "pages": known["pages"],
         "storage": {
             "database_bytes": _size(database),
             "wal_bytes": _size(database.with_name(database.name + "-wal")),

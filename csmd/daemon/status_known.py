@@ -11,6 +11,7 @@ from csmd.capture.hosts import claude_windows
 from csmd.config import Config
 from csmd.daemon import clients, growth, kept, retention
 from csmd.daemon.now import iso
+from csmd.dream import stage_edits
 from csmd.recall import bracket
 from csmd.store import counts, sessions, sizes, uses, vectors
 from csmd.store.sqlite import Rows
@@ -21,7 +22,7 @@ WEEK = timedelta(days=7)
 MOST_LIVE = 5
 
 
-def known(rows: Rows, config: Config, model: str | None, *, now: datetime) -> dict[str, Any]:
+def known(rows: Rows, config: Config, model: str | None, *, now: datetime, key: bytes) -> dict[str, Any]:
     """What the rows tell at `now`; `model` is the embedding model's identity. StoreError where they cannot be read."""
     counters, known_clients = counts.counters(rows), clients.told(rows, config)
     figures = retention.figures(rows, config.settings, counters)
@@ -44,6 +45,7 @@ def known(rows: Rows, config: Config, model: str | None, *, now: datetime) -> di
             "growth": growth.growth(sizes.listing(rows), used=figures["used_bytes"], today=now.astimezone(UTC).date()),
         },
         "clients": known_clients,
+        "pages": stage_edits.told(rows, config.paths.memory, key=key),
         "warnings": [*retention.warnings(rows, config.settings), *clients.warnings(known_clients, config)],
     }
 
@@ -60,9 +62,11 @@ def nothing() -> dict[str, Any]:
         "live": [],
         "projects": [],
         "told": asdict(uses.Told(0, 0, 0, 0, 0)),
+        "dream": None,
         "transcripts": None,
         "storage": {},
         "clients": None,
+        "pages": None,
         "warnings": [],
     }
 

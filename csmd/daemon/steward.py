@@ -26,6 +26,8 @@ from csmd.daemon import backfill, backups, growth, jobs, logs, reading, replay, 
 from csmd.daemon.alarming import Alarms
 from csmd.daemon.backlog import Backlog
 from csmd.daemon.clients import Clients
+from csmd.daemon.dreaming import Dreaming
+from csmd.daemon.edited import Edited
 from csmd.daemon.instructed import Instructed
 from csmd.daemon.jobs import Job
 from csmd.daemon.noted import Noted
@@ -81,6 +83,7 @@ class Steward(threading.Thread):
         self.excluded: set[Path] = set()
         """Transcripts of projects that the user wants left out, as far as they were met."""
         self.instructed = Instructed(self)
+        self.edited = Edited(self)
         self.clients = Clients(self)
         self.alarms = Alarms(self)
         self._hints: dict[str, None] = {}
@@ -100,10 +103,12 @@ class Steward(threading.Thread):
         self.stages = Stages(self)
         self._hourly = summary.Hourly()
         self.noted = Noted(store)
+        self.dreaming = Dreaming(self)
 
     def hint(self, path: str) -> None:
         """Says that a transcript or an instruction file may have changed; cheap, from any thread."""
         if path.endswith(".jsonl"):
+            self.dreaming.hear()
             with self._lock:
                 self._hints[path] = None
             self._wake.set()
@@ -112,6 +117,7 @@ class Steward(threading.Thread):
 
     def hint_of_hook(self, path: str) -> None:
         """Says the same in a hook's name, which anybody can use: only of what lies where the assistant writes."""
+        self.dreaming.hear()
         place = os.path.normpath(path)
         if any(Path(place).is_relative_to(folder / "projects") for folder in self.config.assistant_dirs):
             self.hint(place)
@@ -129,13 +135,18 @@ class Steward(threading.Thread):
 
     def submit(self, job: Job) -> Job:
         """Queues a job; its state is looked up by its id."""
+        self.list_job(job)
+        with self._lock:
+            self._queue.append(job)
+        self._wake.set()
+        return job
+
+    def list_job(self, job: Job) -> None:
+        """Has a job's state found by its id; the oldest that have ended are forgotten."""
         with self._lock:
             for done in [known.id for known in self.jobs.values() if known.state in ("done", "failed")][:-20]:
                 del self.jobs[done]
             self.jobs[job.id] = job
-            self._queue.append(job)
-        self._wake.set()
-        return job
 
     def stop(self) -> None:
         """Ends after the batch at hand."""
@@ -153,11 +164,12 @@ class Steward(threading.Thread):
             busy = self.guard("step", lambda: self.step(time.monotonic()))
             pause = TICK_S
             if busy:  # what somebody waits for goes on at once
-                urgent = self._job is not None or self.somebody_waits()
+                urgent = self._job is not None or self.dreaming.is_urgent or self.somebody_waits()
                 pause = 0.0 if urgent else (time.monotonic() - began) * backfill.REST
             if pause:
                 self._wake.wait(pause)
                 self._wake.clear()
+        self.guard("dream", self.dreaming.close)
         self.guard("notes", self.noted.write)
 
     def step(self, now: float) -> bool:
@@ -166,7 +178,7 @@ class Steward(threading.Thread):
         self.guard("alarms", lambda: self.alarms.step(now))
         if self.store.refuses:  # nothing can be taken in: hooks spool, and status says why
             self.trouble.clear()
-            return self._advance_job()
+            return self._advance_job() or self.guard("dream", lambda: self.dreaming.step(now, idle=False))
         worked = self.guard("spool", self.replay_spool)
         self.guard("directories", self.clients.look)
         at_job = self._advance_job()
@@ -190,6 +202,7 @@ class Steward(threading.Thread):
         growth.step(self, now)
         if self.instructed.waiting():
             worked |= self.guard("instructions", lambda: self.instructed.step() > 0)
+        worked |= not at_job and self.guard("pages", lambda: self.edited.step(now))
         done, embedded = self.stages.go_through(now, at_job=at_job)
         worked |= done
         if (worked and not at_job) or self.store.commits - self._commits_seen > 200:
@@ -198,6 +211,8 @@ class Steward(threading.Thread):
         self.guard("summary", lambda: self._hourly.step(self, now))
         self.guard("notes", lambda: self.noted.step(now))
         busy = at_job or worked or embedded or self.somebody_waits()
+        if not (at_job or self.somebody_waits()):
+            busy |= self.guard("dream", lambda: self.dreaming.step(now, idle=not busy))
         if not busy and now >= self._next_backup:
             self._next_backup = now + backups.LOOK_S
             self.guard("backup", lambda: backups.daily(self))

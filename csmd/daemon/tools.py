@@ -14,6 +14,7 @@ from csmd.config import Config
 from csmd.daemon.answers import (
     beliefs,
     checkpoints,
+    dreams,
     errors,
     filling,
     goals,
@@ -115,6 +116,7 @@ TOOLS: dict[str, Tool] = {
     **self_model.TOOLS,
     **checkpoints.TOOLS,
     **goals.TOOLS,
+    **dreams.TOOLS,
     **living_state.TOOLS,
     **projects.TOOLS,
     **instructions.TOOLS,

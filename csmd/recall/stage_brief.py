@@ -5,20 +5,24 @@ Beside them stands what the last sessions came to, and once, of a promise that i
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Collection, Sequence
 
+from csmd import text
 from csmd.model import Brief, Memory
 from csmd.recall import brief as briefs
 from csmd.recall import outcome, stage, tiers
 from csmd.recall.compose import Block, Note
 from csmd.recall.outcome import Ended
-from csmd.store import context, digests, memories, projects, sessions
+from csmd.store import context, digests, memories, page_rows, projects, sessions
 from csmd.store.sqlite import Rows
 
 #: How many of a scope's surest memories a brief is chosen from.
 PRELOADED = 1000
 #: A promise that is WARM for no more than so many active days is about to fade; so many are asked about in one brief.
 FADES_WITHIN, ASKED_AT_ONCE = 2, 1
+
+#: By what the line on removed lines is known in a receipt.
+REMOVED = "pages"
 
 
 def session_brief(
@@ -48,11 +52,23 @@ def session_brief(
         goals=tuple(one for one in goals if one.id not in told),
         ended=outcome.notes(found),
         left=outcome.open_ends(found),
-        blocks=tuple(blocks),
+        blocks=(*blocks, *_removed(rows, places, told)),
     )
     return briefs.compose(
         candidates, max_tokens=max_tokens, known=stage.told_anyway(rows, places), beside=beside, fading=fading
     )
+
+
+def _removed(rows: Rows, places: Sequence[int], told: Collection[str]) -> list[Block]:
+    """One line on the lines that somebody took off the pages that csmd keeps: they are asked about, not forgotten."""
+    pages = [page for _, page in page_rows.asked_about(rows, places)]
+    if not pages or REMOVED in told:
+        return []
+    among = sorted(set(pages))
+    others = f" and {text.amount(len(among) - 1, 'other page')}" if len(among) > 1 else ""
+    lines = f"{text.amount(len(pages), 'line')} that {'was' if len(pages) == 1 else 'were'}"
+    said = f"csmd review asks about {lines} removed from {among[0]}{others}"
+    return [Block(heading="", notes=(Note(id=REMOVED, text=said, reason="lines of a page were removed"),))]
 
 
 def ended(rows: Rows, *, places: Sequence[int], session_id: str) -> list[Ended]:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator
 from contextlib import contextmanager
-from dataclasses import asdict, dataclass
+from dataclasses import asdict, dataclass, replace
 from typing import Any
 
 from csmd import wire
@@ -144,3 +144,27 @@ def _own(one: Before) -> dict[str, Any]:
     state: dict[str, Any] = wire.loads(one.state)
     links = [link for link in state["links"] if link[0] == one.memory_id]
     return {**state, "told": [], "links": links}
+
+
+def without_receipts(one: Before) -> Before:
+    """An image without who was told it: that may be every session, and is lost only where a memory is removed."""
+    if not one.state or one.is_candidate:
+        return one
+    return replace(one, state=wire.dumps({**wire.loads(one.state), "told": []}))
+
+
+def seen(one: Before) -> dict[str, Any]:
+    """What a memory or candidate is, by name, without what others do with it; {} where it is not there."""
+    if not one.state:
+        return {}
+    state = wire.loads(one.state)
+    if one.is_candidate:
+        return {**state, **wire.loads(one.more), "text": one.text}
+    return {**state["columns"], "text": one.text, "twin": state["twin"], "sources": state["sources"]}
+
+
+def leads_to(one: Before) -> list[tuple[str, str]]:
+    """(relationship, id) of the links that begin at a memory."""
+    if not one.state or one.is_candidate:
+        return []
+    return [(link[2], link[1]) for link in wire.loads(one.state)["links"] if link[0] == one.memory_id]

@@ -13,6 +13,8 @@ from csmd.model import NEVER, Memory
 from csmd.store.sqlite import Rows
 
 SUPERSEDED = "superseded"
+#: As `by`: what a dream did.
+DREAM = "dream"
 #: A person has undone a supersession: `before` names the memory that is not to supersede this one again.
 REFUSED = "refused"
 #: The columns that a supersession changes; the times in active days come last.
@@ -107,6 +109,14 @@ def lift(rows: Rows, change: Change, *, at: str) -> None:
     )
     unlink(rows, change.memory_id, str(successor), "superseded_by")
     rows.run("update belief_changes set undone_at = :at where seq = :seq", at=at, seq=change.seq)
+    gone = standing(rows, change.memory_id, "archive")
+    if gone is not None and gone.by == DREAM and gone.seq > change.seq:  # it went because it was superseded
+        rows.run(
+            "update memories set tier = :tier where id = :id and tier = 'archive'",
+            tier=gone.before,
+            id=change.memory_id,
+        )
+        set_undone(rows, gone.seq, at=at)
 
 
 def _given_back(change: Change, now: Sequence[float]) -> tuple[float, int, int, int]:

@@ -14,6 +14,8 @@ from typing import Any
 from csmd.model import Candidate, CandidateKind, CandidateStatus, Evidence
 from csmd.store.sqlite import Rows
 
+#: The source of what the pages bring that people edit: a line that was removed, or that an assistant wrote.
+PAGE = "page"
 WAITING: tuple[CandidateStatus, ...] = ("open", "needs_review")
 _COLUMNS = (
     "m.id, m.kind, m.source, m.project_seq, m.fingerprint, m.text, m.reason, m.gate, m.category, m.confidence, "

@@ -19,6 +19,8 @@ from csmd.store.sqlite import Rows
 State = Literal["running", "done", "failed", "cancelled", "undoing", "undone"]
 #: What became of a dream whose daemon was killed.
 KILLED = "the daemon ended while it ran"
+#: More dreams than are kept.
+ALL = 100_000
 #: The kind of a change that wrote a file; the other kinds are those of actions.
 PAGE = "page"
 _COLUMNS = "k.seq, k.id, k.why, k.state, k.begun_at, k.ended_at, k.undone_at, k.sessions, k.error"
@@ -78,9 +80,9 @@ def interrupted(rows: Rows, *, now: str) -> int:
 
 
 def last(rows: Rows, *, state: State = "done") -> Dream | None:
-    """The latest dream in a state: the gates go by the one that is done."""
+    """The latest dream in a state: the gates go by the one that is done. By its row: a clock may be set back."""
     found = rows.all(
-        f"select {_COLUMNS} from dreams k where k.state = :state order by k.begun_at desc, k.seq desc limit 1",  # noqa: S608
+        f"select {_COLUMNS} from dreams k where k.state = :state order by k.seq desc limit 1",  # noqa: S608
         state=state,
     )
     return _dream(found[0]) if found else None
@@ -214,6 +216,8 @@ def _noted(rows: Rows, seq: int, *, kind: str, project: int, reason: str, eviden
 
 
 def _keep(rows: Rows, change: int, one: Before, other: Before) -> None:
+    if one.state and other.state:
+        one, other = before.without_receipts(one), before.without_receipts(other)
     rows.run(
         "insert into dream_rows (change_seq, item, text, state, more, text_after, state_after, more_after) "
         "values (:change, :item, :text, :state, :more, :text_after, :state_after, :more_after)",

@@ -10,7 +10,7 @@ from collections.abc import Sequence
 from typing import Any
 
 from csmd import wire
-from csmd.model import Candidate, Evidence, Link
+from csmd.model import NEVER, Candidate, Evidence, Link
 from csmd.store import beliefs, candidates, memories
 from csmd.store.before import BESIDE, COLUMNS, Before
 from csmd.store.sqlite import Rows
@@ -66,7 +66,10 @@ def give_back(rows: Rows, found: Sequence[Before], *, at: str) -> None:
 
 
 def take_back(rows: Rows, was: Before, then: Before, *, at: str) -> None:
-    """Makes one thing what it was before an act, of which it is now what that made of it (`then`)."""
+    """Makes one thing what it was before an act that made `then` of it.
+
+    What has changed since of that which the act left alone stays: where it is, when it was used.
+    """
     if was.is_candidate:
         ask_again(rows, was)
         return
@@ -74,11 +77,18 @@ def take_back(rows: Rows, was: Before, then: Before, *, at: str) -> None:
         _remove(rows, was.memory_id)
         return
     state, more = wire.loads(was.state), wire.loads(was.more)
-    made, said = (wire.loads(then.state), wire.loads(then.more)) if then.state else ({"links": []}, {"changes": []})
+    made, said = ({}, {"changes": []}) if not then.state else (wire.loads(then.state), wire.loads(then.more))
+    found = rows.one(f"select {_NAMES} from memories where id = :id", id=was.memory_id)  # noqa: S608
+    if found is not None and made:
+        now = dict(zip(COLUMNS, found, strict=True))
+        state["columns"] = _columns(state["columns"], made["columns"], now)
+        # A link belongs to the memory that it begins at; those that were there all the time are left alone.
+        own = [link for link in state["links"] if link[0] == was.memory_id]
+        state["links"] = [link for link in own if link not in made["links"]]
+        for link in made["links"]:
+            if link[0] == was.memory_id and link not in own:
+                beliefs.unlink(rows, *link[:3])
     _restore(rows, was, state)
-    for origin, target, relationship, *_ in made["links"]:
-        if [origin, target, relationship] not in [link[:3] for link in state["links"]]:
-            beliefs.unlink(rows, origin, target, relationship)
     _join(rows, was, state)
     beliefs.put_back(rows, was.memory_id, more["changes"], at=at, since=said["changes"])
     seq = _seq(rows, was.memory_id)
@@ -87,6 +97,15 @@ def take_back(rows: Rows, was: Before, then: Before, *, at: str) -> None:
             if row not in more[name]:
                 rows.run(_TAKE[name], seq=seq, a=row[0])
         _put_beside(rows, seq, name, [row for row in more[name] if row not in said.get(name, [])])
+
+
+def _columns(was: dict[str, Any], then: dict[str, Any], now: dict[str, Any]) -> dict[str, Any]:
+    """The columns as they were; as they are where the act did not change them. Active days may have come in between."""
+    found = {name: was[name] if was[name] != then[name] or name == "version" else now[name] for name in was}
+    for name in ("hot_until", "warm_until", "archive_at"):
+        counted = max(was[name], then[name], now[name]) < NEVER
+        found[name] = now[name] + was[name] - then[name] if counted else was[name]
+    return found
 
 
 def _seq(rows: Rows, ident: str) -> int:

@@ -131,3 +131,8 @@ def same_wall(rows: Rows, project: int, as_that_of: int) -> None:
         project=project,
     )
     told_days.move(rows, project)
+
+
+def directories(rows: Rows) -> list[tuple[str, int]]:
+    """(directory, project) of every place in which something was said."""
+    return [(str(path), int(seq)) for path, seq in rows.all("select path, project_seq from directories order by seq")]

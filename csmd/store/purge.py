@@ -12,7 +12,7 @@ from functools import partial
 from typing import Literal
 
 from csmd import text as texts
-from csmd.store import answers, memories, purge_whole, tombstones, vectors
+from csmd.store import answers, dream_journal, memories, page_lines, purge_whole, tombstones, vectors
 from csmd.store.pages import secure_delete
 from csmd.store.purge_whole import LOOKED_AT, rewrite_turn
 from csmd.store.purged import clean
@@ -63,6 +63,8 @@ WAYS: dict[tuple[str, str], tuple[Way, str]] = {
     ("dream_files", "after"): ("drop", "seq"),
     ("pages", "path"): ("drop", "seq"),
     ("pages", "text"): ("rewrite", "seq"),
+    ("pages", "also"): ("rewrite", "seq"),
+    ("pages", "held"): ("rewrite", "seq"),
     ("errors", "command"): ("drop", "seq"),
     ("errors", "message"): ("drop", "seq"),
     ("error_fixes", "files"): ("drop", "seq"),
@@ -171,6 +173,9 @@ def change(rows: Rows, table: str, column: str, seq: int, new: str, key: bytes, 
             "delete from answer_befores where answer_seq in (select answer_seq from answer_befores where seq = :seq)",
             seq=seq,
         )
+    elif table == "dream_rows":  # likewise, of one action
+        for (one,) in rows.all("select change_seq from dream_rows where seq = :seq", seq=seq):
+            dream_journal.take_away(rows, int(one))
     elif way == "drop" and (not in_place or (table == "statements" and _stated_already(rows, seq, new, key))):
         rows.run(f"delete from {table} where seq = :seq", seq=seq)  # noqa: S608
     elif table in ("memories", "statements"):
@@ -240,7 +245,8 @@ def _forgotten(rows: Rows, key: bytes, after: int) -> tuple[int | None, int]:
     return (int(found[-1][0]) if found else None), total
 
 
-#: In this order: what goes as a whole before what is looked through.
+#: In this order: what goes as a whole before what is looked through, and pages when it is known which memories are left.
 PASSES: tuple[Pass, ...] = (
-    answers.without_undo, purge_whole.sessions, purge_whole.turns, purge_whole.projects, *(partial(_column, table, column) for table, column in sorted(WAYS)),
+    answers.without_undo, dream_journal.without_purged, purge_whole.sessions, purge_whole.turns, purge_whole.projects,
+    *(partial(_column, table, column) for table, column in sorted(WAYS)), page_lines.without_gone,
 )  # fmt: skip

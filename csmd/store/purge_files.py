@@ -7,19 +7,22 @@ import fcntl
 import os
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, field
+from functools import partial
 from pathlib import Path
 from typing import Any, Literal
 
 from csmd import wire
 from csmd.errors import BadInput, StoreError
-from csmd.store import files
+from csmd.store import files, page_lines
+from csmd.store.page_lines import Missing
 from csmd.store.purged import PURGED, Marks, Needle, clean, without
 from csmd.store.sqlite import Rows, connect
 
 #: database: rewritten by the store itself; copy: a database nobody has open, removed when it holds or may hold it;
 #: remove: when it holds it; rewrite: in place, as somebody appends to it; lines: each line's JSON, in place;
+#: page: in place, with the lines of memories that are no more;
 #: keep: csmd needs it to undo its installation.
-Way = Literal["database", "copy", "remove", "rewrite", "lines", "keep"]
+Way = Literal["database", "copy", "remove", "rewrite", "lines", "page", "keep"]
 #: Every pattern of holds.TEXT_FILES: a test fails on one that is missing.
 WAYS: dict[str, Way] = {
     "csmd.db": "database",
@@ -32,7 +35,7 @@ WAYS: dict[str, Way] = {
     "damaged-*/*": "copy",
     "repairing/*": "copy",
     "sessions/*/*.jsonl": "lines",
-    "memory/**/*": "rewrite",
+    "memory/**/*": "page",
     "spool/*.event": "remove",
     "spool/.tmp-*": "remove",
     "quarantine/*": "remove",
@@ -51,7 +54,7 @@ KNOWN_BY = frozenset(
 #: A text without what is to go, and how often that stood in it.
 Clean = Callable[[str], tuple[str, int]]
 #: (kind, names) -> those of the names that were purged as a whole.
-Purged = Callable[[Literal["turn", "session"], Sequence[str]], set[str]]
+Purged = Callable[[Literal["turn", "session", "memory"], Sequence[str]], set[str]]
 
 
 @dataclass(slots=True)
@@ -75,7 +78,7 @@ def purge(
     """Takes purged text out of every file that may hold text; with `everything` no copy of the database is left.
 
     That is for turns, sessions and projects: a copy may hold them under names that only it knows. `purged` tells which
-    are gone as a whole: csmd's own session files are known by these names.
+    are gone as a whole: csmd's own session files are known by these names; of memories, which are no more.
     """
     gone = [path for path, way in listed(home, log_dir) if way == "lines" and purged("session", [path.stem])]
     for path in gone:
@@ -91,7 +94,10 @@ def purge(
             hits += more
         return said, hits
 
-    done = change(home, log_dir, cleaned, every_copy=everything, turns=turns)
+    def gone_lines(ids: Sequence[str]) -> set[str]:
+        return purged("memory", ids)
+
+    done = change(home, log_dir, cleaned, every_copy=everything, turns=turns, missing=gone_lines)
     done.removed += [str(path) for path in gone]
     return done
 
@@ -123,10 +129,11 @@ def change(
     *,
     every_copy: bool = False,
     turns: frozenset[str] = frozenset(),
+    missing: Missing = lambda _: (),
 ) -> Done:
     """Changes or removes each file for which `cleaned` gives hits, in the way of its kind.
 
-    Of a line of `turns` nothing is left but what it is known by.
+    Of a line of `turns` nothing is left but what it is known by, of one of a page whose memory is `missing` nothing.
     """
     done = Done()
     for path, way in listed(home, log_dir):
@@ -134,7 +141,7 @@ def change(
             path.unlink(missing_ok=True)
             done.removed.append(str(path))
         elif way != "copy":
-            _plain(path, way, cleaned, done, turns)
+            _plain(path, way, partial(_paged, cleaned, missing) if way == "page" else cleaned, done, turns)
     return done
 
 
@@ -171,6 +178,12 @@ def _plain(path: Path, way: Way, cleaned: Clean, done: Done, turns: frozenset[st
             file.flush()
             os.fsync(file.fileno())
             done.rewritten.append(str(path))
+
+
+def _paged(cleaned: Clean, missing: Missing, whole: str) -> tuple[str, int]:
+    said, hits = page_lines.without(whole, missing)
+    said, more = cleaned(said)
+    return said, hits + more
 
 
 def _lines(whole: str, cleaned: Clean, turns: frozenset[str]) -> tuple[str, int]:

@@ -16,7 +16,7 @@ from csmd.store.sqlite import Rows
 LOOKED_AT, CHANGED = 400, 100
 
 
-def _purged_projects(rows: Rows, key: bytes) -> dict[int, str]:
+def purged_projects(rows: Rows, key: bytes) -> dict[int, str]:
     """The projects of which nothing may be left that is older than a time."""
     if not tombstones.has(rows, "project"):
         return {}
@@ -26,7 +26,7 @@ def _purged_projects(rows: Rows, key: bytes) -> dict[int, str]:
 
 def sessions(rows: Rows, key: bytes, after: int) -> tuple[int | None, int]:
     """A pass over the sessions, past a row key: (where to go on, None at the end; rows that changed)."""
-    gone_projects = _purged_projects(rows, key)
+    gone_projects = purged_projects(rows, key)
     if not gone_projects and not tombstones.has(rows, "session"):
         return None, 0
     found = rows.all(
@@ -136,7 +136,7 @@ def rewrite_turn(rows: Rows, seq: int, said: str, key: bytes) -> None:
 
 def turns(rows: Rows, key: bytes, after: int) -> tuple[int | None, int]:
     """A pass over the turns, past a row key: (where to go on, None at the end; rows that changed)."""
-    gone_projects = _purged_projects(rows, key)
+    gone_projects = purged_projects(rows, key)
     if not gone_projects and not tombstones.has(rows, "turn"):
         return None, 0
     found = rows.all(
@@ -164,7 +164,7 @@ def turn_names(uuid: str, stream: str, text_hash: str) -> tuple[str, ...]:
 def projects(rows: Rows, key: bytes, after: int) -> tuple[int | None, int]:
     """The last part of a project: its memories, its name and its key, unless something newer lives in it."""
     total = 0
-    for seq, since in _purged_projects(rows, key).items():
+    for seq, since in purged_projects(rows, key).items():
         found = rows.all(
             "select seq from memories where project_seq = :seq and created_at <= :since limit :limit",
             seq=seq,

@@ -43,13 +43,17 @@ def past_archiving(rows: Rows, *, after: int, to: int) -> list[tuple[str, int]]:
 
 
 def without_turns(rows: Rows, *, after: int, to: int) -> list[str]:
-    """The memories between two row keys of whose sources no turn is left; what was said at the command line has none."""
+    """The memories between two row keys of whose sources no turn is left.
+
+    What was said at the command line has none, and what came from another home (`brought`) has none here.
+    """
     return [
         str(ident)
         for (ident,) in rows.all(
             "select m.id from memories m where m.seq > :after and m.seq <= :to and m.tier <> 'archive' "
             "and not exists (select 1 from provenance p where p.memory_seq = m.seq and (substr(p.uuid, 1, 4) = 'cli:' "
-            "or exists (select 1 from turns t where t.uuid = p.uuid))) order by m.seq",
+            "or exists (select 1 from turns t where t.uuid = p.uuid))) and not exists (select 1 from belief_changes c "
+            "where c.memory_id = m.id and c.change = 'brought') order by m.seq",
             after=after,
             to=to,
         )

@@ -62,6 +62,12 @@ def signs(vector: bytes) -> bytes:
     return bits.to_bytes((len(vector) + 7) // 8, "little")
 
 
+def vector_of(rows: Rows, kind: str, model_seq: int, seq: int) -> bytes | None:
+    """One vector by its row in `vectors`; None where it is gone."""
+    found = rows.value(f"select embedding from {vector_table(kind, model_seq)} where rowid = :seq", seq=seq)  # noqa: S608
+    return None if found is None else bytes(found)
+
+
 def delete_vectors(rows: Rows, kind: str, model_seq: int, seqs: Sequence[int]) -> None:
     """Removes vectors by their rows in `vectors`."""
     table = vector_table(kind, model_seq)

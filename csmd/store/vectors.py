@@ -149,6 +149,12 @@ def move_to(rows: Rows, kind: str, row_seq: int, project: int) -> None:
         vector_tables.move_vector(rows, kind, model, seq, project)
 
 
+def of_row(rows: Rows, kind: str, row_seq: int, *, model: int) -> list[bytes]:
+    """The vectors of a row's passages by one model."""
+    own = [seq for seq, of in _of_row(rows, kind, row_seq) if of == model]
+    return [found for seq in own if (found := vector_tables.vector_of(rows, kind, model, seq)) is not None]
+
+
 def _of_row(rows: Rows, kind: str, row_seq: int) -> list[tuple[int, int]]:
     """(row key, model) of a row's vectors."""
     found = rows.all("select seq, model_seq from vectors where kind = :kind and row_seq = :row", kind=kind, row=row_seq)

@@ -60,11 +60,15 @@ HEALTHY: dict[str, Any] = {
     "storage": {"database_bytes": 84_300_000, "wal_bytes": 1_200_000, "growth": {"bytes_per_day": 1_200_000, "days": 14},
                 "backups": 5, "backups_bytes": 400_000_000, "last_backup": "2026-05-04T03:00:00.000Z"},
     "log": "/home/me/.local/state/csmd/log/csmd.log", "degraded": [],
+    "dream": {"due": False, "verdict": "no, 3 of 5 sessions, 19 h to go", "gates": [], "running": None,
+              "last": {"id": "d0123456789", "begun_at": "2026-05-04T07:00:00.000Z", "state": "done"},
+              "latest": {"id": "d0123456789", "state": "done", "error": ""}},
 }  # fmt: skip
+NO_DREAM = {"due": False, "verdict": "no, 0 of 5 sessions, 24 h to go", "gates": [], "running": None, "last": None, "latest": None}
 NOTHING = dict.fromkeys(HEALTHY["counts"], 0)
 FRESH: dict[str, Any] = {
     **HEALTHY, "counts": NOTHING, "memories": {"by_gate": {}, "by_tier": {}}, "counters": {}, "last_event": {}, "last_read": "",
-    "projects": [], "live": [], "model": {"name": None, "waiting": 0}, "service": "detached",
+    "projects": [], "live": [], "model": {"name": None, "waiting": 0}, "service": "detached", "dream": NO_DREAM,
     "daemon": {"pid": 4242, "uptime_s": 0.4, "rss_mb": 40.2, "cpu_s": 0.1, "cpu_percent": 25.0, "cpu_recent_percent": 25.0},
     "transcripts": {"days": 30, "by_directory": {}, "by_project": {}, "sessions": 0, "gone": 0},
     "storage": {"database_bytes": 421_888, "wal_bytes": 8_192, "growth": {"bytes_per_day": None, "days": 0}, "backups": 0,
@@ -78,6 +82,7 @@ STATES: dict[str, dict[str, Any]] = {
         **HEALTHY,
         "backfill": {"sessions_left": 120, "sessions_done": 94, "bytes_left": 340_200_000, "eta_s": 250},
         "jobs": [{"kind": "import", "state": "running", "step": "reading", "done": 1_200, "total": 4_000}],
+        "dream": {**HEALTHY["dream"], "running": {"id": "d9876543210", "step": "consolidating"}},
         "worker": {"pid": 77, "rss_mb": 310.4, "cpu_s": 9.1, "cpu_percent": 88.1, "cpu_recent_percent": 96.3},
         "model": {"name": "sentence-transformers/all-MiniLM-L6-v2@abc", "waiting": 3_100},
         "live": [
@@ -100,13 +105,24 @@ STATES: dict[str, dict[str, Any]] = {
         "counters": {"redacted github-token": 3, "redacted password": 12, "redacted jwt": 1, "redacted pem": 1, "bad lines": 1,
                      "bad events": 2, "turns not kept": 1},
         "excluded": {"events": 1, "transcripts": 12},
+        "dream": {**HEALTHY["dream"], "verdict": "no, the last one failed, again in 48 min",
+                  "latest": {"id": "d1", "state": "failed", "error": "the disk is full"}},
     },
     "damaged": {
-        **FRESH, "transcripts": None, "service": "systemd",
+        **FRESH, "transcripts": None, "service": "systemd", "dream": None,
         "degraded": ["database: page 7 cannot be read; nothing is taken in, hooks spool (csmd repair)", *FRESH["degraded"]],
         "spool": {"files": 812, "oldest": "2026-05-03T12:00:00.000Z"},
         "storage": {"database_bytes": 84_300_000, "wal_bytes": 0, "backups": 1, "backups_bytes": 1,
                     "last_backup": "2026-05-03T03:00:00.000Z"},
+    },
+    "edited": {
+        **HEALTHY,
+        "pages": {
+            "asked": [{"page": "projects/shop-1a2b3c.md", "lines": 2}, {"page": "user.md", "lines": 1}],
+            "restored": [{"page": "user.md", "whole": "user.restored-2026-05-04.md"}],
+            "unread": [{"page": "topics/releases.md", "why": "it is not UTF-8"}],
+            "copies": ["user (1).md", "user.md~", "topics/releases 2.md"], "edited": ["projects/shop-1a2b3c.md"],
+        },
     },
     "paused": {**HEALTHY, "paused": {"until": "2026-05-04T14:30:00.000Z"}, "live": [], "last_event": {}},
 }  # fmt: skip
@@ -145,7 +161,7 @@ def test_a_narrow_terminal_shows_the_same(name: str) -> None:
 
 def test_a_healthy_machine_fits_on_one_screen_and_shows_nothing_that_is_nought() -> None:
     lines = check("healthy")
-    assert len(lines) <= 21
+    assert len(lines) <= 22
     assert lines[0] == "csmd 0.1.0: all is well"
     assert not any(re.search(r"(?<![\d,.])0 (?!%)[a-z]", line) for line in lines)
 
@@ -249,9 +265,11 @@ MAPS = {
 }
 #: Fields of what a machine in order does not have, or of what another state shows.
 ELSEWHERE = {
-    "paused.since", "clients.versions", "clients.versions[].version", "clients.versions[].last_at", "alarms", "alarms[].what", "alarms[].do", "alarms[].since", "paused", "paused.until", "backfill", "backfill.sessions_left",
+    "dream", "paused.since", "clients.versions", "clients.versions[].version", "clients.versions[].last_at", "alarms", "alarms[].what", "alarms[].do", "alarms[].since", "paused", "paused.until", "backfill", "backfill.sessions_left",
     "backfill.sessions_done", "backfill.bytes_left", "backfill.eta_s", "jobs", "jobs[].kind", "jobs[].state", "jobs[].step",
     "jobs[].done", "jobs[].total", "worker.rss_mb", "worker.cpu_s", "worker.cpu_percent", "worker.cpu_recent_percent",
+    "pages.asked[].page", "pages.asked[].lines", "pages.restored[].page", "pages.restored[].whole", "pages.unread[].page",
+    "pages.unread[].why",
 }  # fmt: skip
 
 

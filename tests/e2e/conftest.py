@@ -189,13 +189,15 @@ class Claude:
     runs: list[client.Running] = field(default_factory=list)
     start_directory: Path | None = None
     """Where the client is started; in the project by default."""
+    servers: bool = False
+    """Whether it starts csmd's memory server, as it does for a user: a second of a processor in each run."""
 
     def start(self, prompt: str, *replies: str | dict[str, Any], options: Sequence[str] = ()) -> client.Running:
         """A run that goes on while the test does something else."""
         folder = self.sandbox.path / "runs" / str(len(self.runs) + 1)
         running = client.start(
             self.command, folder=folder, cwd=self.start_directory or self.sandbox.project, home=self.sandbox.home,
-            prompt=prompt, replies=replies, options=options,
+            prompt=prompt, replies=replies, options=options if self.servers else [*options, "--strict-mcp-config"],
         )  # fmt: skip
         self.runs.append(running)
         return running

@@ -59,6 +59,7 @@ def alarms(csmd: Csmd, *, until: bool) -> Any:
 def test_a_daemon_that_was_killed_is_told_once_a_day_and_to_no_model(
     sandbox: Sandbox, csmd: Csmd, claude: Claude
 ) -> None:
+    claude.servers = True
     csmd("install", "--json")
     kill_daemon(csmd)
     first = in_order(claude.run("Say something.", "Something."), 1, sandbox)
@@ -112,6 +113,7 @@ def words(written: str) -> str:
 
 @latest_only
 def test_a_store_that_refuses_is_told(sandbox: Sandbox, csmd: Csmd, claude: Claude) -> None:
+    claude.servers = True
     csmd("install", "--json")
     in_order(claude.run("Say something.", "Something."), 1, sandbox)
     csmd("sync", "--json")
@@ -133,6 +135,7 @@ def test_a_store_that_refuses_is_told(sandbox: Sandbox, csmd: Csmd, claude: Clau
 def test_hooks_that_were_removed_by_hand_are_an_alarm_until_they_are_back(
     sandbox: Sandbox, csmd: Csmd, claude: Claude
 ) -> None:
+    claude.servers = True
     (sandbox.home / ".claude" / "projects").mkdir()  # else it is looked for once a minute
     csmd("install", "--json")
     assert csmd("status", "--json")["alarms"] == []

@@ -169,6 +169,7 @@ def assert_hooks_are_harmless(csmd: Csmd, recorder: Recorder) -> None:
 def test_what_is_said_in_one_session_is_known_in_the_next(
     sandbox: Sandbox, csmd: Csmd, claude: Claude, recorder: Recorder
 ) -> None:
+    claude.servers = True
     set_up(sandbox, csmd, recorder)
     if "CSMD_TEST_MODEL" in os.environ:
         csmd("model", "add", os.environ["CSMD_TEST_MODEL"])

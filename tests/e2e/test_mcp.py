@@ -50,6 +50,7 @@ def is_served(sandbox: Sandbox) -> bool:
 
 def talk(claude: Claude, prompt: str, *replies: str | dict[str, Any]) -> client.Finished:
     """A session whose model first looks around until csmd's server is up: the client does not wait for servers."""
+    claude.servers = True
     gate = claude.sandbox.path / f"gate-{len(claude.runs)}"
     look = {
         "text": "I look.",

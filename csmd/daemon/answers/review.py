@@ -52,7 +52,7 @@ def _candidate(rows: Rows, found: Candidate, asking: str) -> dict[str, Any]:
     value = showing.candidate_json(rows, found, asking=asking)
     alive = [memory for memory in value["memories"] if not memory["superseded_by"]]
     about = review.about(found, len(alive))
-    return {**value, "title": review.TITLES[found.kind], "about": about, "does": dict(review.DOES[about]), "near": []}
+    return {**value, "title": review.title(found), "about": about, "does": dict(review.DOES[about]), "near": []}
 
 
 def _memory(rows: Rows, memory: Memory, asking: str) -> dict[str, Any]:

@@ -7,8 +7,9 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from csmd.daemon.jobs import Job
-from csmd.daemon.tool import REQUIRED, Params, Tool
+from csmd.daemon.tool import ASKING, PLACE, REQUIRED, Params, Tool
 from csmd.errors import BadInput
+from csmd.recall import stage as recall
 from csmd.store import models
 from csmd.store.sqlite import Rows
 
@@ -20,7 +21,18 @@ def _import(tools: Tools, rows: Rows, params: Params) -> dict[str, Any]:
     path = Path(params["path"])
     if not path.is_absolute() or not path.exists():
         raise BadInput(f"{path}: no such file or directory")
-    return _job(tools, Job(id=secrets.token_hex(8), kind="import", path=str(path), with_vectors=params["vectors"]))
+    order = {"project": params["project"], "by_person": params["by_person"]}
+    return _job(
+        tools, Job(id=secrets.token_hex(8), kind="import", path=str(path), with_vectors=params["vectors"], order=order)
+    )
+
+
+def _export(tools: Tools, rows: Rows, params: Params) -> dict[str, Any]:
+    path = Path(params["path"])
+    if not path.is_absolute():
+        raise BadInput(f"{path}: a directory is named by its whole path")
+    order = {"places": recall.asked(rows, params["project"], asking=params[ASKING])}
+    return _job(tools, Job(id=secrets.token_hex(8), kind="export", path=str(path), order=order))
 
 
 def _sync(tools: Tools, rows: Rows, params: Params) -> dict[str, Any]:
@@ -54,8 +66,13 @@ def _model_add(tools: Tools, rows: Rows, params: Params) -> dict[str, Any]:
 
 TOOLS: dict[str, Tool] = {
     "csm_import": Tool(
-        summary="Import transcripts; gives a job", mutates=True, run=_import,
-        parameters={"path": (str, REQUIRED), "vectors": (bool, True)},
+        summary="Import transcripts, exported memories, or the notes of a memory directory; gives a job",
+        mutates=True, run=_import,
+        parameters={"path": (str, REQUIRED), "vectors": (bool, True), "project": (str, ""), "by_person": (bool, False)},
+    ),
+    "csm_memory_export": Tool(
+        summary="Write the memories of a project, or all, into a directory; gives a job", mutates=True, run=_export,
+        parameters={"path": (str, REQUIRED), **PLACE},
     ),
     "csm_sync": Tool(
         summary="Take in everything on disk; with `recent` only so many sessions of each project at once; gives a job",

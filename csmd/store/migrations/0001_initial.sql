@@ -200,6 +200,7 @@ create index memories_by_hash on memories (project_seq, text_hash);
 create index memories_superseded on memories (superseded_by) where superseded_by <> '';
 create index memories_by_scope on memories (project_seq, gate, confidence);
 create index memories_by_gate on memories (gate, tier);
+create index memories_by_tier on memories (project_seq, tier);
 
 create table provenance (
   memory_seq integer not null references memories (seq) on delete cascade,
@@ -826,7 +827,7 @@ create table goals (
 create index goals_by_project on goals (project_seq, done_at);
 create index goals_by_session on goals (session_id);
 
--- Dreams, the latest last: what began one, and what became of it (running, done, failed, cancelled, undone).
+-- Dreams, the latest last: what began one, and what became of it (running, done, failed, cancelled, undoing, undone).
 create table dreams (
   seq integer primary key autoincrement,
   id text not null unique,
@@ -853,6 +854,7 @@ create table dream_changes (
 );
 create index dream_changes_by_dream on dream_changes (dream_seq);
 -- Every memory and candidate that an action touched, before and after, as in answer_befores; '' where it was not there.
+-- `kept`: why it is not what it was, though the dream was undone.
 create table dream_rows (
   seq integer primary key autoincrement,
   change_seq integer not null references dream_changes (seq) on delete cascade,
@@ -862,7 +864,8 @@ create table dream_rows (
   more text not null,
   text_after text not null,
   state_after text not null,
-  more_after text not null
+  more_after text not null,
+  kept text not null default ''
 );
 create index dream_rows_by_change on dream_rows (change_seq);
 create index dream_rows_by_item on dream_rows (item);
@@ -874,7 +877,8 @@ create table dream_files (
   before text not null,
   after text not null,
   was_there integer not null,
-  is_there integer not null
+  is_there integer not null,
+  kept text not null default ''
 );
 create index dream_files_by_change on dream_files (change_seq);
 create index dream_files_by_path on dream_files (path);
@@ -898,5 +902,12 @@ create table pages (
   seq integer primary key autoincrement,
   path text not null unique,
   text text not null,
-  at text not null
+  at text not null,
+  -- What the file may say besides: what is about to be written, or a person's words as they wrote them.
+  also text not null default '',
+  -- The file with the whole page beside one that lost too much at once, and what could not be read; '' for nothing.
+  held text not null default '',
+  problem text not null default '',
+  -- Hashes of counted sentences that a person took off the page, with spaces between.
+  left_out text not null default ''
 );

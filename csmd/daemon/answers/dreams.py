@@ -1,0 +1,153 @@
+"""What can be asked of dreams: the gates, the plan that is the dry run, one now, what one did, taking it back.
+
+What a plan or a dream says of a project is told only where that project may be seen; who cannot see all of them is told
+how much is left out. Markdown that a dream wrote is of all projects: with walls it is shown to a person only.
+"""
+
+from __future__ import annotations
+
+import secrets
+from collections import Counter
+from collections.abc import Sequence
+from dataclasses import asdict
+from typing import TYPE_CHECKING, Any
+
+from csmd.daemon import dream_steps, dreaming
+from csmd.daemon.jobs import Job
+from csmd.daemon.now import now_iso
+from csmd.daemon.tool import ASKING, PLACE, REQUIRED, Params, Tool, meant, places
+from csmd.dream import stage, stage_undo
+from csmd.dream.actions import Action, Tally
+from csmd.dream.diff import Did
+from csmd.errors import BadInput, CsmdError
+from csmd.store import counts, dream_journal, dreams
+from csmd.store.sqlite import Rows
+
+if TYPE_CHECKING:
+    from csmd.daemon.tools import Tools
+
+MOST = 1000
+
+
+def _status(tools: Tools, rows: Rows, params: Params) -> dict[str, Any]:
+    return tools.steward.dreaming.shown(rows)
+
+
+def _plan(tools: Tools, rows: Rows, params: Params) -> dict[str, Any]:
+    """The plan over all projects, what may be seen of it: planning changes nothing and is no dream."""
+    seen, roots = places(rows, params), {seq: root for seq, root, *_ in counts.projects(rows)}
+    now = now_iso()
+    plan = stage.planned(rows, now=now, facts=dream_steps.facts(rows, now=now))
+    actions = [one for one in plan.actions if seen is None or one.project_seq in seen]
+    tallies = [one for one in plan.tallies if seen is None or one.project_seq in seen]
+    return {
+        "verdict": tools.steward.dreaming.shown(rows)["verdict"],
+        "did": dict(sorted(Counter(one.kind for one in actions).items())),
+        "actions": [_action(one, roots) for one in actions],
+        "projects": [_tally(one, roots) for one in tallies],
+        "hidden": 0 if params["project"] else len(plan.actions) - len(actions),
+    }
+
+
+def _action(one: Action, roots: dict[int, str]) -> dict[str, Any]:
+    # Whose sureness and tier an action tells: of a merge those of the memory that stays.
+    subject = one.other if one.kind == "merge" else one.memory
+    return {
+        "phase": dream_steps.PHASES[one.kind],
+        "do": one.kind,
+        "project": roots.get(one.project_seq, ""),
+        "id": one.memory.id if one.memory else "",
+        "version": one.memory.version if one.memory else 0,
+        "text": one.memory.text if one.memory else one.fact.text if one.fact else "",
+        "other": one.other.id if one.other else "",
+        "other_text": one.other.text if one.other else "",
+        "reason": one.reason,
+        "evidence": list(one.evidence),
+        "confidence": one.confidence,
+        "confidence_was": subject.confidence if subject else None,
+        "tier": one.tier,
+        "tier_was": subject.tier if subject else "",
+    }
+
+
+def _tally(one: Tally, roots: dict[int, str]) -> dict[str, Any]:
+    return {
+        "project": roots.get(one.project_seq, ""), "tiers": dict(one.tiers), "duplicates": one.duplicates,
+        "staleness": {tier: round(value, 3) for tier, value in one.staleness.items()},
+    }  # fmt: skip
+
+
+def _run(tools: Tools, rows: Rows, params: Params) -> dict[str, Any]:
+    verdict = tools.steward.dreaming.verdict(rows)
+    if params["dry_run"]:
+        return {"dry_run": True, "due": verdict.ok, **_plan(tools, rows, {**params, "project": ""})}
+    if reasons := verdict.closed(forced=params["force"]):
+        helps = "`csmd dream run --force` dreams all the same" if not params["force"] else "csmd dream status"
+        raise CsmdError(f"no dream now: {', '.join(dict.fromkeys(reasons))}", hint=helps)
+    return {"dry_run": False, "job": tools.steward.dreaming.order("asked for", awaited=True).id}
+
+
+def _diff(tools: Tools, rows: Rows, params: Params) -> dict[str, Any]:
+    dream = _named(rows, params["id"])
+    seen = places(rows, {**params, "project": ""})
+    found = stage_undo.diff(rows, dream.id, among=seen)
+    shown = found if seen is None or params["by_person"] else [one for one in found if not one.files]
+    total = sum(dream_journal.counts(rows, dream.seq).values())
+    return {"dream": dreaming.told(rows, dream), "did": [_did(one) for one in shown], "hidden": total - len(shown)}
+
+
+def _did(one: Did) -> dict[str, Any]:
+    return {**asdict(one), "evidence": list(one.evidence), "purged": one.purged}
+
+
+def _history(tools: Tools, rows: Rows, params: Params) -> dict[str, Any]:
+    limit = min(max(params["limit"], 1), MOST)
+    return {"dreams": [dreaming.told(rows, one) for one in dreams.history(rows, limit=limit)]}
+
+
+def _undo(tools: Tools, rows: Rows, params: Params) -> dict[str, Any]:
+    dream = _named(rows, params["id"])
+    wanted = stage_undo.undoing(rows, dream.id)
+    if params["dry_run"]:
+        return {"dry_run": True, "dreams": [dreaming.told(rows, one) for one in wanted]}
+    job = Job(id=secrets.token_hex(8), kind="undo", order={"dream": dream.id})
+    return {"dry_run": False, "job": tools.steward.submit(job).id}
+
+
+def _named(rows: Rows, typed: str) -> dreams.Dream:
+    """The dream that is meant by its id or the beginning of it, `last` for the latest."""
+    if typed == "last":
+        found: Sequence[dreams.Dream] = dreams.history(rows, limit=1)
+        if not found:
+            raise BadInput("no dream has run yet", hint="csmd dream status")
+        return found[0]
+    dream = dreams.by_id(rows, meant(typed, dreams.ids_like(rows, typed)))
+    if dream is None:
+        raise BadInput(f"there is no dream {typed!r}", hint="`csmd dream history` lists them")
+    return dream
+
+
+TOOLS: dict[str, Tool] = {
+    "csm_dream_status": Tool(
+        summary="Whether a dream is due, what each gate says, and how the last one ended", mutates=False, run=_status,
+        parameters={},
+    ),
+    "csm_dream_plan": Tool(
+        summary="What a dream would do now, and why; nothing is done", mutates=False, run=_plan, parameters=PLACE
+    ),
+    "csm_dream_run": Tool(
+        summary="Dream now; gives a job, with `dry_run` the plan", mutates=True, run=_run,
+        parameters={"dry_run": (bool, False), "force": (bool, False), ASKING: (str, "")},
+    ),
+    "csm_dream_diff": Tool(
+        summary="What a dream changed, before and after", mutates=False, run=_diff,
+        parameters={"id": (str, REQUIRED), ASKING: (str, ""), "by_person": (bool, False)},
+    ),
+    "csm_dream_undo": Tool(
+        summary="Take a dream back, and every one since; gives a job, with `dry_run` says which", mutates=True, run=_undo,
+        parameters={"id": (str, REQUIRED), "dry_run": (bool, True)},
+    ),
+    "csm_dream_history": Tool(
+        summary="List the dreams, the latest first", mutates=False, run=_history, parameters={"limit": (int, 20)}
+    ),
+}  # fmt: skip

@@ -1,0 +1,121 @@
+"""Memories that are brought from elsewhere or taken out: an export's, the assistant's own notes; on the steward's thread.
+
+`csmd import` tells by what lies there what it is given: what `csmd export` wrote, a memory directory, or transcripts.
+"""
+
+from __future__ import annotations
+
+import os
+import stat
+import time
+from collections.abc import Generator, Iterator
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from csmd.capture import memdir, stage_place
+from csmd.daemon.now import now_iso
+from csmd.dream import parcel, stage_memos, stage_parcel
+from csmd.errors import BadInput, ConfigError, StoreError
+from csmd.store import files, project_list, projects
+from csmd.store.sqlite import Rows
+
+if TYPE_CHECKING:
+    from csmd.daemon.jobs import Job
+    from csmd.daemon.steward import Steward
+
+#: What an import of transcripts counts, and another one has none of.
+NO_TURNS = {"files": 0, "turns_new": 0, "turns_known": 0, "bad_lines": 0, "redactions": 0}
+
+
+def read(steward: Steward, job: Job) -> Generator[None, None, bool]:
+    """Takes in memories where the job's path holds such; False, and nothing done, where it holds transcripts."""
+    path = Path(job.path)
+    data = stage_parcel.data_of(path)
+    if data is not None:
+        yield from _parcel(steward, job, data)
+        return True
+    notes = stage_memos.notes_in(path)
+    if notes:
+        yield from _notes(steward, job, notes)
+    return bool(notes)
+
+
+def _parcel(steward: Steward, job: Job, data: bytes) -> Iterator[None]:
+    taken = stage_parcel.Taken()
+    vouched = bool(job.order.get("by_person"))
+    for done in stage_parcel.take_in(steward.store, data, vouched=vouched, now=now_iso(), taken=taken):
+        job.progress.update(step="taking in memories", done=done)
+        _go_on(steward)
+        yield
+    job.result.update(
+        {**NO_TURNS, "files": 1, "redactions": taken.redactions.total(), "memories_known": taken.known,
+         "forgotten": taken.forgotten, "lowered": taken.lowered}
+    )  # fmt: skip
+
+
+def _notes(steward: Steward, job: Job, notes: list[Path]) -> Iterator[None]:
+    taken = stage_memos.Taken()
+    project = _project(steward, job, notes[0].parent)
+    for done in stage_memos.take_in(steward.store, notes, project=project, now=now_iso(), taken=taken):
+        job.progress.update(step="reading notes", done=done, total=len(notes))
+        _go_on(steward)
+        yield
+    job.result.update(
+        {**NO_TURNS, "files": taken.files, "redactions": taken.redactions.total(), "memories_known": taken.known,
+         "forgotten": taken.forgotten, "problems": taken.problems}
+    )  # fmt: skip
+
+
+def _project(steward: Steward, job: Job, folder: Path) -> int:
+    """The project that notes are about: the one that is named, else the one whose memory directory it is."""
+    named = str(job.order.get("project", ""))
+    if named:
+        place = stage_place.identify(named)
+        return steward.store.write(lambda rows: projects.ensure(rows, stage_place.marked(place), now=now_iso()))
+    whose = folder.parent.name if folder.name == "memory" else folder.name
+
+    def known(rows: Rows) -> set[int]:
+        return {seq for path, seq in project_list.directories(rows) if memdir.folder_name(path) == whose}
+
+    found = steward.store.read(known)
+    if len(found) != 1:
+        raise BadInput(
+            f"{folder}: which project are these notes about?", hint="name it: csmd import DIR --project PATH"
+        )
+    return found.pop()
+
+
+# --- out
+
+
+def write(steward: Steward, job: Job) -> Iterator[None]:
+    """Writes the memories of the job's places into its directory, which is made, or empty, or holds an earlier export."""
+    began, directory = time.monotonic(), Path(job.path)
+    _make_room(directory)
+    total = 0
+    for total in stage_parcel.export(steward.store, directory, job.order["places"]):
+        job.progress.update(step="writing", done=total)
+        _go_on(steward)
+        yield
+    job.result.update(
+        path=str(directory / parcel.NAME), memories=total, took_s=round(time.monotonic() - began, 3), degraded=[]
+    )
+
+
+def _make_room(directory: Path) -> None:
+    try:
+        directory.mkdir(mode=0o700, parents=True, exist_ok=True)
+        info = directory.lstat()
+        beside = sorted(one.name for one in directory.iterdir() if one.name != parcel.NAME)
+    except OSError as error:
+        raise ConfigError(f"{directory}: {error.strerror}", hint="name a directory that you can write to") from error
+    if not stat.S_ISDIR(info.st_mode) or info.st_uid != os.getuid():
+        raise ConfigError(f"{directory} is not a directory of yours", hint="name another one")
+    if beside and not (directory / parcel.NAME).is_file():
+        raise ConfigError(f"{directory} is not empty: {beside[0]} is in it", hint="name an empty or a new directory")
+    files.make_private(directory)
+
+
+def _go_on(steward: Steward) -> None:
+    if steward.stopping:
+        raise StoreError("the daemon is stopping", hint="run it again when the daemon is up")

@@ -1,0 +1,106 @@
+"""What a dream does, in its order: a table of steps, each of them a generator that stops after every batch.
+
+Here each part of dreaming has its place; when, and who comes first, is dreaming.py's.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from datetime import UTC, datetime, timedelta
+from functools import partial
+from typing import TYPE_CHECKING
+
+from csmd.daemon.now import here, iso, now_iso
+from csmd.dream import stage, stage_daily, stage_narrator, stage_pages
+from csmd.dream.actions import Fact, Kind, Phase
+from csmd.store import dreams, snapshot
+from csmd.store.dreams import Dream
+from csmd.store.sqlite import Rows
+
+if TYPE_CHECKING:
+    from csmd.daemon.steward import Steward
+
+
+@dataclass(frozen=True, slots=True)
+class Night:
+    """What the steps of one dream share; `ending` says that the batch at hand is the last."""
+
+    steward: Steward
+    dream: Dream
+    ending: Callable[[], bool]
+
+
+Step = Callable[[Night], Iterator[None]]
+
+
+#: Who counts facts in one project, for a plan to go by: (rows, the project's row key, now).
+COUNTING: tuple[Callable[[Rows, int, str], Sequence[Fact]], ...] = (
+    lambda rows, project, now: stage_narrator.facts(rows, project, now=now),
+)
+
+
+def facts(rows: Rows, *, now: str) -> stage.Facts:
+    """What is counted over journal and packets, by project."""
+    return {place.seq: _counted(rows, place.seq, now) for place in snapshot.places(rows)}
+
+
+def _counted(rows: Rows, project: int, now: str) -> Sequence[Fact]:
+    return [fact for count in COUNTING for fact in count(rows, project, now)]
+
+
+def _read_edits(night: Night) -> Iterator[None]:
+    night.steward.edited.read()
+    yield
+
+
+def _write_pages(night: Night) -> Iterator[None]:
+    store, now = night.steward.store, now_iso()
+    counted: list[Fact] = []
+    for place in store.read(snapshot.places):
+        counted += store.read(partial(_counted, project=place.seq, now=now))
+        yield
+    stage_pages.write(store, night.steward.config.paths.memory, dream_seq=night.dream.seq, now=now, facts=counted)
+    yield
+
+
+def _consolidate(night: Night) -> Iterator[None]:
+    store, now = night.steward.store, now_iso()
+    counted: dict[int, Sequence[Fact]] = {}
+    for place in store.read(snapshot.places):  # one read each: others ask meanwhile
+        counted[place.seq] = store.read(partial(_counted, project=place.seq, now=now))
+        yield
+    promoting = night.steward.config.settings.stages_promote
+    for _ in stage.batches(
+        store, night.dream, now=now, key=store.hash_key, facts=counted, stop=night.ending, promoting=promoting
+    ):
+        yield
+
+
+def _archive_days(night: Night) -> Iterator[None]:
+    paths, seq, now = night.steward.config.paths, night.dream.seq, now_iso()
+    night.steward.store.write(lambda rows: stage_daily.archive(rows, paths.home, paths.memory, seq, now=now, here=here))
+    yield
+
+
+def _forget_old(night: Night) -> Iterator[None]:
+    days = night.steward.config.settings.dream_keep_days
+    before = iso(datetime.now(UTC) - timedelta(days=days))
+    night.steward.store.write(lambda rows: dreams.forget_old(rows, before=before))
+    yield
+
+
+#: What a dream does, in this order: a name that people are shown, and a generator that stops after each batch. What
+#: people edited is read back before anything is planned, and what is changed goes into the markdown before the last step.
+STEPS: Mapping[str, Step] = {
+    "reading what people edited": _read_edits,
+    "consolidating": _consolidate,
+    "writing pages": _write_pages,
+    "archiving days": _archive_days,
+    "forgetting old dreams": _forget_old,
+}
+#: The phase of a dream in which an action is done.
+PHASES: Mapping[Kind, Phase] = {
+    "merge": "consolidate", "strengthen": "consolidate", "supersede": "consolidate", "promote": "consolidate",
+    "raise": "consolidate", "archive": "prune",
+}  # fmt: skip

@@ -1,0 +1,61 @@
+"""When the pages that people edit are looked at: once a minute by their stamps, and read when somebody is through.
+
+A page that has just changed may be half saved, or written by a tool whose call no transcript tells yet: it is read when
+it has stayed as it is for a while.
+"""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from csmd.capture import stage_instructions as capture
+from csmd.daemon.now import now_iso
+from csmd.dream import stage_edits, stage_unwriting
+
+if TYPE_CHECKING:
+    from csmd.daemon.steward import Steward
+
+#: Settled is what has not changed for longer than the steward takes to sweep the transcripts of those at work.
+LOOK_S, SETTLED_S = 60.0, 40.0
+#: More pages than anybody reads; beyond it the next dream looks at all.
+MOST = 500
+
+
+class Edited:
+    """Owns the stamps by which a changed page is known; only the steward's thread uses it."""
+
+    def __init__(self, steward: Steward) -> None:
+        self._steward = steward
+        self._next = 0.0
+        self._seen: capture.Stamp = ()
+        self._read: capture.Stamp = ()
+
+    def step(self, now: float) -> bool:
+        """Looks whether a page has changed, and reads those that have not changed since the look before."""
+        if now < self._next:
+            return False
+        self._next = now + LOOK_S
+        stamp = capture.stamp(map(str, self._pages()))
+        if stamp == self._read:
+            return False
+        if stamp != self._seen or self._steward.backlog or self._steward.somebody_waits():
+            self._seen, self._next = stamp, now + SETTLED_S
+            return False
+        return self.read() > 0
+
+    def read(self) -> int:
+        """Reads what people did to the pages now; how many edits."""
+        stamp = capture.stamp(map(str, self._pages()))
+        store, directory = self._steward.store, self._steward.config.paths.memory
+        # What undoing a dream has left half done is no edit.
+        stage_unwriting.finish(store, home=self._steward.config.paths.home, now=now_iso())
+        done = stage_edits.step(store, directory, now=now_iso(), key=store.hash_key, pauses=self._steward.pauses())
+        self._read = stamp
+        return done
+
+    def _pages(self) -> list[Path]:
+        directory = self._steward.config.paths.memory
+        places = (directory, directory / "projects", directory / "topics")
+        found = [path for place in places if place.is_dir() for path in sorted(place.glob("*.md"))]
+        return [*places, *found[:MOST]]

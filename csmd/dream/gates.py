@@ -1,0 +1,198 @@
+"""Whether to dream now: a table of gates, cheapest first; every reason is kept, also behind the first that says no.
+
+Pure: what was seen in, a verdict out. What the clocks do to it:
+
+- The hours between two dreams are the wall clock's and go on while the machine sleeps. A last dream that lies in the
+  future, because the clock was set back, counts as one of `every_h` ago: no clock shuts the gate for good.
+- Quiet is the lesser of what two clocks say. The monotonic one stands still in suspend and is not set: a lid that was
+  just opened is no quiet, nor is a clock that was set forward. A turn in the future tells the wall clock nothing.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+from datetime import datetime, timedelta
+
+from csmd.text import amount
+
+#: A machine with more runnable processes a core than this is at work, whoever is.
+MOST_LOAD = 0.7
+#: After a dream that failed, however it did, the next one waits so long; after one that was undone, as after a dream.
+AGAIN = timedelta(hours=1)
+#: A clock that was put right by so little was not set back.
+SKEW = timedelta(hours=1)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Chosen:
+    """What the user chose: `dream.*` and the switch."""
+
+    on: bool = True
+    every_h: int = 24
+    sessions: int = 5
+    quiet_min: int = 15
+    on_battery: bool = False
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Seen:
+    """What the gates look at; times as they are stored, "" for never; None where the machine does not tell.
+
+    `last_at` is when the last dream that was done began, `failed_at` when the latest of all ended if it failed,
+    `undone_at` when the last that was undone was, `first_at` when the first session began. `sessions` have had a turn
+    since `counted_from`. `calm_s` are the seconds on the monotonic clock since anything was heard of a session, or the
+    daemon began. `crowded` says which tiers are beyond their size, `holder` who has the lock, in words.
+    """
+
+    now: datetime
+    last_at: str = ""
+    failed_at: str = ""
+    undone_at: str = ""
+    first_at: str = ""
+    sessions: int = 0
+    last_turn: str = ""
+    calm_s: float = 0.0
+    load: float | None = None
+    on_mains: bool | None = None
+    crowded: tuple[str, ...] = ()
+    holder: str = ""
+
+
+@dataclass(frozen=True, slots=True)
+class Answer:
+    """What one gate says, in words for people, and whether it is open."""
+
+    gate: str
+    is_open: bool
+    reason: str
+
+
+@dataclass(frozen=True, slots=True)
+class Verdict:
+    """What all of them say, in the order of the table."""
+
+    answers: tuple[Answer, ...]
+
+    @property
+    def ok(self) -> bool:
+        return all(answer.is_open for answer in self.answers)
+
+    @property
+    def words(self) -> str:
+        """`no, 3 of 5 sessions, 19 h to go`; `off, ...` where the switch alone says enough."""
+        said = {answer.gate: answer for answer in self.answers}
+        if not said["switch"].is_open:
+            return said["switch"].reason
+        told = [said[gate].reason for gate in (WHY if self.ok else WHY_NOT) if said[gate].is_open == self.ok]
+        return ", ".join(["yes" if self.ok else "no", *dict.fromkeys(told)])
+
+    def closed(self, *, forced: bool = False) -> tuple[str, ...]:
+        """Why not, gate by gate; of a dream that a person forces only those that nobody passes."""
+        return tuple(
+            answer.reason for answer in self.answers if not answer.is_open and (not forced or answer.gate in UNPASSABLE)
+        )
+
+
+def counted_from(now: datetime, last_at: str, every_h: int) -> str:
+    """Since when sessions are new: the last dream, "" for never; where that lies in the future, `every_h` ago."""
+    if last_at and _when(last_at) - now > SKEW:
+        return _iso(now - timedelta(hours=every_h))
+    return last_at
+
+
+def walk(chosen: Chosen, seen: Seen) -> Verdict:
+    """Asks every gate."""
+    return Verdict(tuple(Answer(name, *gate(chosen, seen)) for name, gate in GATES.items()))
+
+
+# --- the gates
+
+
+def _switch(chosen: Chosen, _: Seen) -> tuple[bool, str]:
+    return chosen.on, "on" if chosen.on else "off (stages.dream)"
+
+
+def _time(chosen: Chosen, seen: Seen) -> tuple[bool, str]:
+    since = seen.last_at or seen.first_at
+    past = seen.now - _when(since) if since else timedelta(0)
+    if past < -SKEW:
+        return True, "the clock was set back since the last dream"
+    if (left := timedelta(hours=chosen.every_h) - max(past, timedelta(0))) > timedelta(0):
+        return _crowded(seen, f"{span(left, up=True)} to go")
+    return True, f"{span(past)} since the {'last dream' if seen.last_at else 'first session'}"
+
+
+def _sessions(chosen: Chosen, seen: Seen) -> tuple[bool, str]:
+    if seen.sessions < chosen.sessions:
+        return _crowded(seen, f"{seen.sessions} of {amount(chosen.sessions, 'session')}")
+    return True, f"{seen.sessions} new session{'' if seen.sessions == 1 else 's'}"
+
+
+def _crowded(seen: Seen, otherwise: str) -> tuple[bool, str]:
+    """A tier beyond its size opens the gate, as soon as there is anything that no dream has seen yet."""
+    if seen.crowded and (seen.sessions or not seen.last_at):
+        return True, seen.crowded[0]
+    return False, otherwise
+
+
+def _again(chosen: Chosen, seen: Seen) -> tuple[bool, str]:
+    """What went wrong, or was not wanted, is not done again at once."""
+    for said, at, wait in (
+        ("the last one failed", seen.failed_at, AGAIN),
+        ("the last one was undone", seen.undone_at, timedelta(hours=chosen.every_h)),
+    ):
+        left = wait - (seen.now - _when(at)) if at else timedelta(0)
+        if timedelta(0) < left <= wait + SKEW:  # beyond that the clock was set back
+            return False, f"{said}, again in {span(left, up=True)}"
+    return True, "nothing failed or was undone lately"
+
+
+def _quiet(chosen: Chosen, seen: Seen) -> tuple[bool, str]:
+    past = (seen.now - _when(seen.last_turn)).total_seconds() if seen.last_turn else math.inf
+    quiet_s = min(seen.calm_s, past if past >= 0 else math.inf)
+    busy = []
+    if quiet_s < chosen.quiet_min * 60:
+        busy.append(f"{int(quiet_s // 60)} of {chosen.quiet_min} min quiet")
+    if seen.load is not None and seen.load > MOST_LOAD:
+        busy.append(f"the machine is busy (load {seen.load:.1f} a core)")
+    if seen.on_mains is False and not chosen.on_battery:
+        busy.append("on battery")
+    return not busy, ", ".join(busy) or f"quiet for {span(timedelta(seconds=quiet_s))}"
+
+
+def _lock(_: Chosen, seen: Seen) -> tuple[bool, str]:
+    return not seen.holder, seen.holder or "nobody dreams"
+
+
+#: Cheapest first: what is known without looking, what the store tells, what the machine tells, what lies on the disk.
+GATES: Mapping[str, Callable[[Chosen, Seen], tuple[bool, str]]] = {
+    "switch": _switch, "time": _time, "sessions": _sessions, "again": _again, "quiet": _quiet, "lock": _lock,
+}  # fmt: skip
+#: What people are told, and in which order: of an open verdict, of one that is not.
+WHY = ("sessions", "time", "quiet")
+WHY_NOT = ("sessions", "time", "again", "quiet", "lock")
+#: What even a person who forces a dream does not pass.
+UNPASSABLE = ("lock",)
+
+
+# --- times
+
+#: Unit, its seconds, how many of it there are at least where it is told.
+UNITS = (("d", 86_400, 3), ("h", 3600, 1), ("min", 60, 0))
+
+
+def span(length: timedelta, *, up: bool = False) -> str:
+    """A length of time in its greatest unit, in days from the third on: `19 h`; what is still to go is rounded `up`."""
+    seconds = max(length.total_seconds(), 0.0)
+    unit, size = next(((unit, size) for unit, size, least in UNITS if seconds >= size * least), ("min", 60))
+    return f"{math.ceil(seconds / size) if up else int(seconds / size)} {unit}"
+
+
+def _when(stamp: str) -> datetime:
+    return datetime.fromisoformat(stamp)
+
+
+def _iso(moment: datetime) -> str:
+    return moment.strftime("%Y-%m-%dT%H:%M:%S.000Z")

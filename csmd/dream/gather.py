@@ -1,0 +1,106 @@
+"""The second phase: which memories may belong together, so that not each is compared with each; pure.
+
+Two belong together when half of their words are the same, when their vectors are near, or when they are about one
+topic, of one gate, from one mouth, and share words. Only those that are seen in one place: of the project, and of what
+holds all around it.
+"""
+
+from __future__ import annotations
+
+from collections import defaultdict
+from collections.abc import Callable, Iterable, Iterator, Mapping
+from dataclasses import dataclass
+from itertools import combinations
+
+from csmd import text
+from csmd.believe import alike, supersede
+from csmd.dream.actions import Action
+from csmd.dream.snapshot import Snapshot, alive, order
+from csmd.model import Memory
+
+#: Of a group's memories each is compared with so many of those that share most words with it.
+LIKEST = 12
+#: So many words must be the same where only a topic joins two memories.
+SHARED = 2
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Group:
+    """Memories that may belong together: of one topic ("" for none), gate and authority; ids in order of what they say."""
+
+    topic: str
+    gate: str
+    authority: str
+    members: tuple[str, ...]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Gathered:
+    """What may belong together: groups, and pairs of ids (the project's own first) whose words or vectors are near."""
+
+    groups: tuple[Group, ...]
+    alike: tuple[tuple[str, str], ...]
+    near: tuple[tuple[str, str], ...]
+    doubles: frozenset[str]
+    """Of those whose words say the same, each but the first."""
+    renames: Mapping[str, str]
+    """Names that changed -> those they have now, as the memories say."""
+
+
+@dataclass(frozen=True, slots=True)
+class Step:
+    """What a phase looks at, as ids, and what it says of each: an action, or that nothing is to be done."""
+
+    over: Callable[[Snapshot, Gathered], Iterable[tuple[str, ...]]]
+    look: Callable[..., Action | None]
+
+
+def gather(snapshot: Snapshot) -> Gathered:
+    """The groups and pairs of the memories that are alive, in an order that depends on what they say alone."""
+    every = sorted((one for one in snapshot.memories.values() if alive(one)), key=order)
+    around = {snapshot.project_seq: snapshot.everywhere}
+    pairs = list(alike.pairs(every, everywhere=around))
+    words = {(every[pair.one].id, every[pair.other].id) for pair in pairs}
+    groups = tuple(_groups(snapshot, every))
+    place = {memory.id: at for at, memory in enumerate(every)}
+    own = {memory.id for memory in every if memory.project_seq == snapshot.project_seq}
+
+    def ordered(pairs: set[tuple[str, str]]) -> tuple[tuple[str, str], ...]:
+        sides = {
+            (min(pair, key=place.__getitem__), max(pair, key=place.__getitem__)) for pair in pairs if set(pair) & own
+        }
+        return tuple(sorted(sides, key=lambda pair: (place[pair[0]], place[pair[1]])))
+
+    close = {pair for pair in snapshot.near if set(pair) <= place.keys()} | set(_sharing(groups, snapshot))
+    said = sorted(snapshot.memories.values(), key=lambda one: (snapshot.stated_at(one), order(one)))
+    renames = supersede.table([one.text for one in said])
+    return Gathered(
+        groups=groups, alike=ordered(words), near=ordered(close - words), renames=renames,
+        doubles=frozenset(every[pair.other].id for pair in pairs if pair.exact),
+    )  # fmt: skip
+
+
+def _groups(snapshot: Snapshot, every: list[Memory]) -> Iterator[Group]:
+    found: dict[tuple[str, str, str], list[str]] = defaultdict(list)
+    for memory in every:
+        for topic in snapshot.topics.get(memory.id, frozenset()):
+            found[topic, memory.gate, memory.authority].append(memory.id)
+    for (topic, gate, authority), members in sorted(found.items()):
+        if len(members) > 1:
+            yield Group(topic=topic, gate=gate, authority=authority, members=tuple(members))
+
+
+def _sharing(groups: tuple[Group, ...], snapshot: Snapshot) -> Iterator[tuple[str, str]]:
+    """The pairs within a group that share words, of each memory those that share most."""
+    for group in groups:
+        stems = {ident: text.gist(snapshot.memories[ident].text).stems for ident in group.members}
+        likest: dict[str, list[tuple[int, str]]] = defaultdict(list)
+        for one, other in combinations(group.members, 2):
+            shared = len(stems[one] & stems[other])
+            if shared >= SHARED:
+                likest[one].append((-shared, other))
+                likest[other].append((-shared, one))
+        for ident, found in likest.items():
+            found.sort(key=lambda row: (row[0], order(snapshot.memories[row[1]])))
+            for _, other in found[:LIKEST]:
+                yield ident, other

@@ -1,0 +1,284 @@
+"""What stands on which page: user.md, one for each project, one for each theme, and the index; pure.
+
+The same memories give the same pages: no clock and no score in the text. What waits for a person (saved by a model,
+an assistant's hardly sure guess, a line that somebody removed) stands on none: a page is what csmd would tell. What is
+behind a wall stands on its own project's page only.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import heapq
+import re
+from collections import Counter
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from dataclasses import dataclass, replace
+from functools import lru_cache
+
+from csmd import text
+from csmd.believe import review
+from csmd.capture.memdir import INDEX, INDEX_LINES, INDEX_UNITS
+from csmd.distill.standing import leaning
+from csmd.dream.actions import Fact
+from csmd.dream.lines import Item, Page, Section, plain
+from csmd.dream.themes import Theme
+from csmd.model import Category, Gate, Memory
+from csmd.recall import indicative
+from csmd.recall.brief import TWIN_OVERLAP, injectable
+
+USER = "user.md"
+PROJECTS, TOPICS = "projects/", "topics/"
+#: A page is read by people: so many lines of memories, the surest, and of them so many under one heading.
+PAGE_LINES, SECTION_LINES = 100, 16
+#: So many lines has a theme's page; and so many times as many memories, the surest, are looked at for a page.
+THEME_LINES, CONSIDERED = 40, 2.5
+#: An assistant's word on a page: as sure as what no person is asked about.
+LEAST_SURE = review.LOW
+NAME_CHARACTERS, SHOWN_CHARACTERS = 40, 160
+#: What an index says of a page, in characters, and of how many themes of a project.
+ABOUT_CHARACTERS, ABOUT_THEMES = 200, 3
+COUNTED = "Counted over sessions"
+EVERYWHERE = "Everywhere"
+_GO_ON = (
+    "Change a line, and your wording takes its place; add one, and it is remembered; remove one, and `csmd review` asks.",
+)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Kind:
+    """A heading of a page, what belongs under it, and what a line is that a person adds there."""
+
+    heading: str
+    fits: Callable[[Memory], bool]
+    gate: Gate
+    category: Category
+
+
+# fmt: off
+#: In the order in which they are shown; the first that fits takes a memory.
+KINDS: tuple[Kind, ...] = (
+    Kind(heading="Corrections", fits=lambda one: one.gate == "correction", gate="correction", category="preference"),
+    Kind(heading="How the user works", fits=lambda one: one.gate == "behavioral" and (one.category == "preference" or one.origin == "inferred"),
+         gate="behavioral", category="preference"),
+    Kind(heading="People", fits=lambda one: one.gate == "relational", gate="relational", category="person"),
+    Kind(heading="Still open", fits=lambda one: one.gate == "promissory", gate="promissory", category="plan"),
+    Kind(heading="Known gotchas", fits=lambda one: one.category == "gotcha", gate="epistemic", category="gotcha"),
+    Kind(heading="Decisions and conventions", fits=lambda one: one.category in ("decision", "constraint", "convention", "procedure"),
+         gate="epistemic", category="decision"),
+    Kind(heading="Facts", fits=lambda one: bool(one.text), gate="epistemic", category="fact"),
+)
+ORDER = ("Corrections", "How the user works", "Decisions and conventions", "Known gotchas", "Facts", "People", "Still open")
+# fmt: on
+#: What a line under any other heading is.
+OTHERWISE: tuple[Gate, Category] = ("epistemic", "fact")
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Place:
+    """A project (or what holds everywhere in a workspace) that has a page; `walled` keeps it out of the common ones."""
+
+    seq: int
+    key: str
+    name: str
+    root: str
+    walled: bool = False
+
+    @property
+    def is_everywhere(self) -> bool:
+        """Whether what stands there holds in more than one project."""
+        return not self.seq or self.key.startswith("workspace:")
+
+    @property
+    def path(self) -> str:
+        """Its page: two projects of one name have different ones."""
+        return f"{PROJECTS}{slug(self.name)}-{short(self.key)}.md" if self.seq else USER
+
+
+def slug(name: str) -> str:
+    """A name as a file's: small letters, digits and dashes."""
+    return re.sub(r"[^a-z0-9]+", "-", name.lower())[:NAME_CHARACTERS].strip("-") or "unnamed"
+
+
+def short(named: str) -> str:
+    """Six hex digits of a name's hash."""
+    return hashlib.sha256(named.encode("utf-8", "replace")).hexdigest()[:6]
+
+
+def may_stand(memory: Memory) -> bool:
+    """Whether a memory has a place on a page, if it says something: what csmd would tell, that lasts longer than its session."""
+    if not injectable(memory) or memory.tier in ("archive", "session"):
+        return False
+    if memory.type == "episodic" and memory.authority != "user" and not memory.pinned:
+        return False  # what an assistant did that day: the day's file tells it
+    return memory.authority == "user" or memory.pinned or memory.confidence >= LEAST_SURE
+
+
+def line(memory: Memory, shows: Sequence[str] = ()) -> Item:
+    """A memory as it stands on a page."""
+    shown = [text.cut(text.squeeze(one), SHOWN_CHARACTERS) for one in shows if _reports(one)]
+    return Item(text=indicative.stated(memory), id=memory.id, shows=tuple(shown[:1]))
+
+
+def _reports(said: str) -> bool:
+    """Whether somebody's words tell how a failure looks, and ask or order nothing."""
+    return all(indicative.tells(sentence) for sentence in text.sentences(text.squeeze(said)))
+
+
+def _twins(one: Memory, other: Memory) -> bool:
+    """Whether two say nearly the same: the surer stands for both until they are merged."""
+    return text.alike(text.gist(one.text), text.gist(other.text), share=TWIN_OVERLAP)
+
+
+def sureness(memory: Memory) -> tuple[object, ...]:
+    """By what the memories of a page are looked at when there are very many: pinned, the user's, the surest, the latest."""
+    return memory.pinned, memory.authority == "user", memory.confidence, memory.times, memory.confirmed_at, memory.id
+
+
+def _alone(memory: Memory) -> bool:
+    """Whether a colleague can follow what a memory says, who was not there."""
+    return not _leans(indicative.stated(memory), memory.authority == "user")
+
+
+@lru_cache(maxsize=4096)
+def _leans(said: str, by_user: bool) -> bool:
+    return bool(leaning(said, "user" if by_user else "assistant"))
+
+
+def sections(
+    memories: Sequence[Memory],
+    kind_of: Callable[[Memory], str],
+    order: Sequence[str],
+    shows: Mapping[int, Sequence[str]],
+    room: int = PAGE_LINES,
+) -> tuple[Section, ...]:
+    """The surest of these memories under their headings, in each what is pinned first, then the newest."""
+    chosen: dict[str, list[Memory]] = {}
+    total = Counter(kind_of(memory) for memory in memories)
+    looked_at = heapq.nlargest(round(CONSIDERED * room), memories, key=sureness)
+    said = [memory for memory in looked_at if indicative.stated(memory)]
+    total.subtract(kind_of(memory) for memory in looked_at if not indicative.stated(memory))
+    for memory in sorted(said, key=lambda one: (not one.pinned, not _alone(one))):  # else as sure as they are
+        beside = chosen.setdefault(kind_of(memory), [])
+        if room and len(beside) < SECTION_LINES and not any(_twins(memory, one) for one in beside):
+            beside.append(memory)
+            room -= 1
+    made = []
+    for heading in order:
+        if total[heading]:
+            shown = sorted(
+                chosen.get(heading, ()), key=lambda one: (one.pinned, one.confirmed_at, one.id), reverse=True
+            )
+            items = tuple(line(one, shows.get(one.seq, ())) for one in shown)
+            made.append(Section(heading=heading, items=items, more=total[heading] - len(items)))
+    return tuple(made)
+
+
+def kind(memory: Memory) -> str:
+    """The heading under which a memory stands on its own page."""
+    return next(one.heading for one in KINDS if one.fits(memory))
+
+
+def said_under(heading: str) -> tuple[Gate, Category]:
+    """What a line is that a person adds under a heading."""
+    return next(((one.gate, one.category) for one in KINDS if one.heading == heading), OTHERWISE)
+
+
+# --- pages
+
+
+def user(memories: Sequence[Memory], shows: Mapping[int, Sequence[str]]) -> Page:
+    """What holds everywhere: who the user is to an assistant. It is there before there is anything to say."""
+    found = sections(memories, kind, ORDER, shows) or (Section(heading="How the user works"),)
+    about = f"What holds in every project: {_amount(found) if memories else 'nothing yet'}"
+    return Page(
+        path=USER, head=_head("user", about, "user"), title="The user", about=_GO_ON, sections=found,
+    )  # fmt: skip
+
+
+def project(
+    place: Place,
+    memories: Sequence[Memory],
+    *,
+    facts: Sequence[Fact],
+    themes: Sequence[str],
+    shows: Mapping[int, Sequence[str]],
+    left_out: Callable[[str], bool],
+) -> Page | None:
+    """What is known of a project; None where nothing is."""
+    found = sections(memories, kind, ORDER, shows)
+    counted = tuple(Item(text=one.text) for one in facts if not left_out(one.text))
+    if counted:
+        found = (
+            *found,
+            Section(heading=COUNTED, items=counted[:SECTION_LINES], more=max(0, len(counted) - SECTION_LINES)),
+        )
+    if not found:
+        return None
+    topics = f", mostly on {text.listed(themes[:ABOUT_THEMES])}" if themes else ""
+    about = f"{place.root or place.name}: {_amount(found)}{topics}"
+    return Page(
+        path=place.path, head=_head(place.name, about, "project"), title=place.name,
+        about=(*((f"`{place.root}`",) if place.root else ()), *_GO_ON), sections=found,
+    )  # fmt: skip
+
+
+def topic(theme: Theme, path: str, memories: Sequence[Memory], places: Mapping[int, Place]) -> Page:
+    """What is known of a theme, project by project."""
+    named = {seq: link(place) for seq, place in places.items()}
+    order = [named[seq] for seq in sorted(places, key=lambda seq: (places[seq].name, places[seq].key))]
+    found = sections(memories, lambda one: named[one.project_seq], order, {}, THEME_LINES)
+    also = f" (also {text.listed(theme.also)})" if theme.also else ""
+    projects = text.amount(len({one.project_seq for one in memories}), "project")
+    about = f"{theme.name}{also}: {text.amount(len(memories), 'note')} of {projects}"
+    head = {**_head(theme.name, about, "reference"), "topics": list(theme.topics)}
+    return Page(path=path, head=head, title=theme.name, about=_GO_ON, sections=found)
+
+
+def link(place: Place) -> str:
+    """A project as a heading of a theme's page."""
+    return f"[{_bare(place.root or place.name)}](../{place.path})" if place.seq else f"[{EVERYWHERE}](../{USER})"
+
+
+def linked(heading: str) -> str:
+    """The page that a heading of a theme's page names; "" for none."""
+    found = re.search(r"\]\(\.\./([^)\s]+\.md)\)\s*$", heading)
+    return found[1] if found else ""
+
+
+def index(pages: Sequence[Page], own: tuple[str, ...]) -> Page:
+    """One line for each of the common pages, within the host's limits; what a person wrote there stays."""
+    rows = [Item(text=f"[{_bare(page.title)}]({page.path}): {page.head['description']}") for page in pages]
+    whole = Page(
+        path=INDEX, title="What csmd remembers", sections=(Section(heading="Pages", items=tuple(rows)),), own=own
+    )
+    taken = sum(
+        len(plain(one).encode("utf-16-le", "surrogatepass")) // 2 + block.count("\n") + 8
+        for block in own
+        for one in [block]
+    )
+    lines_taken = sum(block.count("\n") + 2 for block in own)
+    room, units, shown = INDEX_LINES - 12 - lines_taken, INDEX_UNITS - 400 - taken, 0
+    for row in rows:
+        units -= len(f"- {plain(row.text)}\n".encode())
+        if shown >= room or units < 0:
+            break
+        shown += 1
+    section = Section(heading="Pages", items=tuple(rows[:shown]))
+    about = (f"{len(rows) - shown} more pages stand below {PROJECTS} and {TOPICS}",) if shown < len(rows) else ()
+    return replace(whole, sections=(section,), about=about)
+
+
+def _head(name: str, about: str, kind_of_page: str) -> dict[str, str]:
+    return {
+        "name": text.squeeze(name),
+        "description": text.cut(text.squeeze(about), ABOUT_CHARACTERS),
+        "type": kind_of_page,
+    }
+
+
+def _amount(found: Iterable[Section]) -> str:
+    return text.amount(sum(len(one.items) + one.more for one in found), "note")
+
+
+def _bare(name: str) -> str:
+    return text.squeeze(re.sub(r"[\[\]()<>`]", "", name)) or "unnamed"

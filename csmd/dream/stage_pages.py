@@ -1,0 +1,285 @@
+"""The pages' hands: looks at what is believed, and writes the files that are other than they should be.
+
+A file with an edit that nobody has read yet is left alone, and so is one that csmd did not write. What is about to be
+written is noted first: a daemon that is killed in between has made no edit.
+"""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass, replace
+from pathlib import Path
+
+from csmd import wire
+from csmd.capture.memdir import INDEX
+from csmd.capture.redact import redact
+from csmd.dream import edits, lines, pages, themes
+from csmd.dream.actions import Fact
+from csmd.dream.lines import Page
+from csmd.dream.pages import Place
+from csmd.model import Memory
+from csmd.store import dreams, files, gotchas, page_rows, tombstones, topics
+from csmd.store.core import Store
+from csmd.store.page_rows import PageRow
+from csmd.store.purged import Marks, clean
+from csmd.store.sqlite import Rows
+
+ARCHIVE = "archive/"
+#: Keys of a head that are csmd's; what else a person puts there stays.
+OURS = frozenset({"name", "description", "type", "topics"})
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Wanted:
+    """A page as it should be, or why a file goes: `into` is where what is left of it is kept, "" for nowhere."""
+
+    path: str
+    text: str | None
+    reason: str
+    into: str = ""
+
+
+def write(store: Store, directory: Path, *, dream_seq: int, now: str, facts: Sequence[Fact]) -> list[str]:
+    """Writes the pages that are other than they should be; their paths below the memory directory.
+
+    Each is noted in the dream's journal, unless `dream_seq` is 0. OSError where the disk does not take them.
+    """
+    known = store.read(page_rows.pages)
+    wanted = store.read(lambda rows: planned(rows, known, facts=facts, key=store.hash_key))
+    purged = store.read(lambda rows: tombstones.marks(rows, store.hash_key))
+    done: list[str] = []
+    for one in wanted:
+        if (directory / one.path).is_symlink():
+            continue  # a link leads to somebody's own file
+        raw = content(directory / one.path)
+        row = known.get(one.path)
+        if not _may_write(raw, row, purged):
+            continue
+        before = None if raw is None else raw.decode("utf-8", "replace")
+        if before != one.text:
+            _carry_out(store, directory, one, row, before, dream_seq=dream_seq, now=now)
+            done.append(one.path)
+        elif row is not None and one.text is not None and row.text != one.text:
+            _settle(store, row, one.text, now=now)
+    return done
+
+
+def _settle(store: Store, row: PageRow, text: str, *, now: str) -> None:
+    """Notes that a file stands as it was to be written: the daemon was killed before it could."""
+    store.write(lambda rows: page_rows.put(rows, replace(row, text=text, also="", at=now)))
+
+
+def planned(rows: Rows, known: Mapping[str, PageRow], *, facts: Sequence[Fact], key: bytes) -> list[Wanted]:
+    """Every page as it should be by what is believed, and what becomes of those that are no more."""
+    made = _pages(rows, known, facts, key)
+    wanted = [
+        Wanted(
+            path=page.path,
+            text=lines.written(_with_own(page, known.get(page.path))),
+            reason="what is believed has changed",
+        )
+        for page in made
+    ]
+    there = {page.path for page in made}
+    for path in sorted(known.keys() - there):
+        left = lines.read(known[path].text).own
+        is_topic = path.startswith(pages.TOPICS)
+        why = "the theme is hardly spoken of" if is_topic else "nothing is known of it any more"
+        into = f"{ARCHIVE}{path}" if is_topic or left else ""
+        wanted.append(Wanted(path=path, text=None, reason=why, into=into))
+    return wanted
+
+
+def content(path: Path) -> bytes | None:
+    """The bytes of a file, one more than a page may have; None where there is none."""
+    try:
+        with files.open_regular(path) as file:
+            return file.read(edits.MOST_BYTES + 1)
+    except FileNotFoundError:
+        return None
+    except OSError:
+        return b"\x00"  # a directory, a pipe, something that is not ours to read: no text
+
+
+def said_in(raw: bytes, purged: Marks) -> tuple[str, str]:
+    """(what a file says without secrets and what was purged, why it cannot be read: "" for nothing)."""
+    said, problem = edits.text_of(raw)
+    return clean(redact(wire.clean(said), Counter()), purged)[0], problem
+
+
+def is_read(raw: bytes | None, row: PageRow | None, purged: Marks) -> bool:
+    """Whether a file says what csmd knows of it: then there is no edit in it."""
+    if raw is None or row is None:
+        return raw is None and row is None
+    said, problem = said_in(raw, purged)
+    return not problem and row.is_known(said)
+
+
+def _may_write(raw: bytes | None, row: PageRow | None, purged: Marks) -> bool:
+    if row is None:
+        return raw is None
+    return not (row.held or row.problem) and (is_read(raw, row, purged) or (raw is None and bool(row.also)))
+
+
+def _carry_out(
+    store: Store, directory: Path, one: Wanted, row: PageRow | None, before: str | None, *, dream_seq: int, now: str
+) -> None:
+    path = directory / one.path
+    if one.text is None:
+        if one.into and row is not None:
+            _keep(store, directory, one.into, row, dream_seq=dream_seq, now=now)
+        path.unlink(missing_ok=True)
+
+        def gone(rows: Rows) -> None:
+            page_rows.remove(rows, one.path)
+            _note(rows, directory, one, before, dream_seq, now)
+
+        store.write(gone)
+        return
+    text = one.text
+    was = row or PageRow(path=one.path, text="", at=now)
+
+    def noted(rows: Rows) -> None:
+        page_rows.put(rows, replace(was, also=text))
+        _note(rows, directory, one, before, dream_seq, now)
+
+    store.write(noted)
+    _put(path, text)
+    store.write(lambda rows: page_rows.put(rows, replace(was, text=text, also="", at=now, problem="")))
+
+
+def _keep(store: Store, directory: Path, into: str, row: PageRow, *, dream_seq: int, now: str) -> None:
+    """Puts what is left of a retired page aside: its lines that are still believed, and what a person wrote there."""
+    alive = {memory.id: memory for memory in store.read(page_rows.alive)}
+    read = lines.read(row.text)
+    kept = tuple(
+        replace(section, items=tuple(item for item in section.items if item.id in alive)) for section in read.sections
+        if section.heading != lines.OWN
+    )  # fmt: skip
+    page = Page(
+        path=into, head=read.head, title=str(read.head.get("name", "")), own=read.own,
+        sections=tuple(section for section in kept if section.items),
+    )  # fmt: skip
+    text, path = lines.written(page), directory / into
+    number = 1
+    while (raw := content(path)) is not None and raw != text.encode("utf-8", "replace"):
+        number += 1
+        path = directory / f"{into.removesuffix('.md')}-{number}.md"
+    if raw is None:
+        _put(path, text)
+        if dream_seq:
+            reason = "a page was retired"
+            named = _below_home(directory, str(path.relative_to(directory)))
+            store.write(
+                lambda rows: dreams.wrote(rows, dream_seq, reason=reason, path=named, before=None, after=text, now=now)
+            )
+
+
+def _put(path: Path, text: str) -> None:
+    files.make_private(path.parent)
+    files.write_atomic(path, text.encode("utf-8", "replace"))
+
+
+def _note(rows: Rows, directory: Path, one: Wanted, before: str | None, dream_seq: int, now: str) -> None:
+    if dream_seq:
+        path = _below_home(directory, one.path)
+        dreams.wrote(rows, dream_seq, reason=one.reason, path=path, before=before, after=one.text, now=now)
+
+
+def _below_home(directory: Path, path: str) -> str:
+    return f"{directory.name}/{path}"
+
+
+def _with_own(page: Page, row: PageRow | None) -> Page:
+    """The page with what a person wrote there for themselves, and put into its head."""
+    if row is None:
+        return page
+    read = lines.read(row.text)
+    more = {name: value for name, value in read.head.items() if name not in OURS}
+    return replace(page, head={**page.head, **more} if page.head else page.head, own=read.own)
+
+
+# --- what should stand there
+
+
+def places(rows: Rows) -> dict[int, Place]:
+    """Everywhere, the projects and the workspaces, by their rows."""
+    return {
+        seq: Place(seq=seq, key=key, name=name, root=root, walled=walled)
+        for seq, key, name, root, walled in page_rows.places(rows)
+    }
+
+
+def _pages(rows: Rows, known: Mapping[str, PageRow], facts: Sequence[Fact], key: bytes) -> list[Page]:
+    """The pages, user.md and the projects first (those with the latest word before others), then themes and the index."""
+    where = places(rows)
+    asked = {ident for ident, _ in page_rows.asked_about(rows)}
+    told = [
+        one
+        for one in page_rows.alive(rows)
+        if one.id not in asked and one.project_seq in where and pages.may_stand(one)
+    ]
+    tags = topics.of_memories(rows, [one.seq for one in told])
+    shows = {
+        seq: tuple(said for _, _, said in found)
+        for seq, found in gotchas.symptoms_of(rows, [one.seq for one in told if one.category == "gotcha"]).items()
+    }
+    of: dict[int, list[Memory]] = {}
+    for memory in told:
+        of.setdefault(memory.project_seq, []).append(memory)
+    made: list[Page] = []
+    for seq, place in where.items():
+        if not seq:
+            made.append(pages.user(of.get(0, ()), shows))
+            continue
+        row = known.get(place.path)
+        out = frozenset(row.left_out) if row else frozenset[str]()
+        page = pages.project(
+            place, of.get(seq, ()), facts=[one for one in facts if one.project_seq == seq],
+            themes=_most_common(tags[one.seq][0].name for one in of.get(seq, ()) if tags.get(one.seq)),
+            shows=shows, left_out=lambda said, out=out: edits.counted_hash(said, key) in out,  # type: ignore[misc]
+        )  # fmt: skip
+        made += [page] if page else []
+    open_ones = {seq: place for seq, place in where.items() if not place.walled}
+    themed = _themes(known, [one for one in told if one.project_seq in open_ones], tags, open_ones)
+    latest = {
+        place.path: max((one.confirmed_at for one in of.get(seq, ())), default="") for seq, place in open_ones.items()
+    }
+    common = [page for page in made if page.path in latest]
+    common.sort(key=lambda page: (page.path == pages.USER, latest[page.path], page.path), reverse=True)
+    index = known.get(INDEX)
+    return [*made, *themed, pages.index([*common, *themed], lines.read(index.text).own if index else ())]
+
+
+def _most_common(names: Iterable[str]) -> list[str]:
+    found = Counter(names)
+    return sorted(found, key=lambda name: (-found[name], name))
+
+
+def _themes(
+    known: Mapping[str, PageRow],
+    told: Sequence[Memory],
+    tags: Mapping[int, Sequence[topics.Tagged]],
+    where: Mapping[int, Place],
+) -> list[Page]:
+    tagged: dict[str, dict[str, int]] = {}
+    by_id = {memory.id: memory for memory in told}
+    for memory in told:
+        for tag in tags.get(memory.seq, ()):
+            tagged.setdefault(tag.name, {})[memory.id] = memory.project_seq
+    slugs: dict[str, list[str]] = {}
+    for name in tagged:
+        slugs.setdefault(pages.slug(name), []).append(name)
+    named = {name: _topic_path(name, alone=len(slugs[pages.slug(name)]) == 1) for name in tagged}
+    paged = {name for name, path in named.items() if path in known}
+    made = []
+    for theme in themes.themes(tagged, paged=paged):
+        members = [by_id[ident] for ident in sorted(theme.members)]
+        there = {seq: where[seq] for seq in {one.project_seq for one in members}}
+        made.append(pages.topic(theme, named.get(theme.name) or _topic_path(theme.name, alone=False), members, there))
+    return made
+
+
+def _topic_path(name: str, *, alone: bool) -> str:
+    return f"{pages.TOPICS}{pages.slug(name)}{'' if alone else '-' + pages.short(name)}.md"

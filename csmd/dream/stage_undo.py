@@ -1,0 +1,232 @@
+"""Undo's hands: dreams become what was before them, newest first, in one transaction for rows and then for the files.
+
+Which files go back is decided with the rows; they are written by `stage_unwriting.finish`.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Mapping, Sequence
+from dataclasses import dataclass, replace
+from pathlib import Path
+
+from csmd.believe.stage import aged
+from csmd.dream import diff as shown
+from csmd.dream import stage_unwriting as unwriting
+from csmd.dream import undo as rule
+from csmd.errors import CsmdError
+from csmd.store import (
+    before,
+    candidates,
+    dream_journal,
+    dreams,
+    given_back,
+    memories,
+    project_list,
+    projects,
+    tombstones,
+)
+from csmd.store.before import Before
+from csmd.store.core import Store
+from csmd.store.dream_journal import Change, Row
+from csmd.store.dreams import Dream
+from csmd.store.purged import PURGED
+from csmd.store.sqlite import Rows
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Kept:
+    """What undoing has left as it is: a memory, candidate or path of a dream ("" for an action that a purge took away)."""
+
+    dream: str
+    item: str
+    why: str
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Undone:
+    """What undoing came to: the dreams, newest first, the memories and candidates and the files that are what they were."""
+
+    dreams: tuple[Dream, ...]
+    items: tuple[str, ...]
+    files: tuple[str, ...]
+    kept: tuple[Kept, ...]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Entry:
+    """A dream in the history, with how many actions of each kind it carried out."""
+
+    dream: Dream
+    did: Mapping[str, int]
+
+
+# --- what is told
+
+
+def history(rows: Rows, *, limit: int = 20) -> list[Entry]:
+    """The latest dreams and what they did, the newest first."""
+    return [
+        Entry(dream=dream, did=dream_journal.counts(rows, dream.seq)) for dream in dreams.history(rows, limit=limit)
+    ]
+
+
+def diff(rows: Rows, ident: str, *, among: Sequence[int] | None = None) -> list[shown.Did]:
+    """What a dream did, in order, in these projects (None: in all) and in files; CsmdError where there is no such dream."""
+    dream = dreams.by_id(rows, ident)
+    if dream is None:
+        raise CsmdError(f"there is no dream {ident!r}", hint="csmd dream history")
+    return [
+        _did(change, _place(rows, change.project_seq))
+        for change in dream_journal.changes(rows, dream.seq)
+        if among is None or change.files or change.project_seq in among
+    ]
+
+
+def _place(rows: Rows, project: int) -> str:
+    """The name of a project, or of the one that it was merged into since; "" for none."""
+    return projects.name_of(rows, project_list.merged_into(rows, project) or project)
+
+
+def _did(change: Change, project: str) -> shown.Did:
+    return shown.Did(
+        kind=change.kind, project=project, reason=change.reason, evidence=change.evidence, at=change.at,
+        undone_at=change.undone_at,
+        touched=tuple(
+            shown.Touched(item=row.was.memory_id, before=_side(row.was), after=_side(row.then), kept=row.kept)
+            for row in change.rows
+        ),
+        files=tuple(
+            shown.Written(path=one.path, diff=shown.unified(one.path, one.before, one.after), kept=one.kept)
+            for one in change.files
+        ),
+    )  # fmt: skip
+
+
+def _side(one: Before) -> shown.Side | None:
+    return shown.side(before.seen(one), tuple(f"{kind} {other}" for kind, other in before.leads_to(one)))
+
+
+def undoing(rows: Rows, ident: str) -> list[Dream]:
+    """The dreams that undoing one would undo, the newest first; CsmdError where it cannot be."""
+    known = {dream.id: dream for dream in dreams.history(rows, limit=dreams.ALL)}
+    found = [known[one] for one in rule.newest_first([*known.values()], ident)]
+    if not any(dream_journal.counts(rows, dream.seq) for dream in found):
+        raise CsmdError(
+            f"nothing of the dream {ident} can be undone: it changed nothing, or its journal is not kept any more",
+            hint="csmd config get dream.keep_days",
+        )
+    return found
+
+
+# --- undoing
+
+
+def undo(store: Store, ident: str, *, home: Path, now: str, key: bytes) -> Undone:
+    """Undoes a dream and every one since; what was changed since keeps its newer value and is told."""
+    unwriting.finish(store, home=home, now=now)
+    found = rows_back(store, ident, home=home, now=now, key=key)
+    unwriting.finish(store, home=home, now=now)
+    return store.read(lambda rows: _told(rows, found))
+
+
+def rows_back(store: Store, ident: str, *, home: Path, now: str, key: bytes) -> list[Dream]:
+    """The first half of undoing: the rows, and which files are to go back; the dreams, newest first. `stage_unwriting.finish` is the other."""
+    wanted = store.read(lambda rows: undoing(rows, ident))
+    written = store.read(lambda rows: dream_journal.files_of(rows, [dream.seq for dream in wanted]))
+    texts = {path: unwriting.text(home / path) for path in written}
+
+    def write(rows: Rows) -> list[Dream]:
+        found, marks = undoing(rows, ident), tombstones.marks(rows, key)
+        for dream in found:
+            for change in dream_journal.changes(rows, dream.seq, newest_first=True):
+                dream_journal.mark_rows(rows, change, _back(rows, change, now=now, key=key), now=now)
+            dream_journal.set_state(rows, dream.seq, "undoing", now=now)
+        for path, chain in dream_journal.files_of(rows, [dream.seq for dream in found]).items():
+            why = rule.unwritten([unwriting.writing(one, marks) for one in chain], texts.get(path))
+            for one in chain:
+                dream_journal.mark_file(rows, one, kept=why[one.seq], now=now)
+        return found
+
+    return store.write(write)
+
+
+def _back(rows: Rows, change: Change, *, now: str, key: bytes) -> dict[int, str]:
+    """Makes what an action touched what it was; row of the journal -> why that stays as it is, "" for what does not."""
+    of = {row.was.memory_id: row for row in change.rows}
+    is_now = {one.memory_id: one for one in before.of(rows, of)}
+    why = {
+        ident: rule.why_kept(
+            before.seen(row.was),
+            before.seen(row.then),
+            before.seen(is_now[ident]),
+            _around(rows, row, beside=of.keys(), key=key),
+        )
+        for ident, row in of.items()
+    }
+    made = {ident: why.pop(ident) for ident, row in of.items() if not row.was.state}
+    stays = rule.together(made, why)
+    # What was made goes last: until then others may stand aside for it.
+    for ident in [*(one for one in of if one not in made), *made]:
+        was, then, here = of[ident].was, of[ident].then, is_now[ident]
+        if stays[ident] or (
+            before.seen(here) != before.seen(then) and rule.is_back(before.seen(was), before.seen(here))
+        ):
+            continue  # it stays, or somebody has done it by hand
+        given_back.take_back(rows, was, then, at=now)
+        if rule.was_used(before.seen(then), before.seen(here)):
+            _use_again(rows, here)
+    return {of[ident].seq: words for ident, words in stays.items()}
+
+
+def _around(rows: Rows, row: Row, *, beside: Collection[str], key: bytes) -> rule.Around:
+    """What else is so where a row is to become what it was; what is `beside` it goes back with it."""
+    was, ident = before.seen(row.was), row.was.memory_id
+    if row.was.is_candidate:
+        crowded = bool(was) and was["status"] in candidates.WAITING
+        return rule.Around(
+            purged=PURGED in row.was.text + row.was.more,
+            crowded=crowded and candidates.is_waiting(rows, given_back.as_candidate(row.was)),
+        )
+    if not was:
+        return rule.Around(leaning=[one for one in dream_journal.leaning(rows, ident) if one not in beside])
+    heir = str(was["superseded_by"])
+    return rule.Around(
+        forgotten=tombstones.keeps_out(
+            rows, row.was.text, correction=was["gate"] == "correction", authority=was["authority"], key=key
+        ),
+        purged=PURGED in row.was.text,
+        missing=heir if heir and memories.by_id(rows, heir) is None else "",
+    )
+
+
+def _use_again(rows: Rows, used: Before) -> None:
+    """Has the age of a memory begin again when it was used: that was no dream's doing."""
+    memory = memories.by_id(rows, used.memory_id)
+    if memory is not None:
+        memories.update_belief(rows, aged(rows, replace(memory, used_at=str(before.seen(used)["used_at"]))))
+
+
+def _told(rows: Rows, found: Sequence[Dream]) -> Undone:
+    """What undoing came to, as it stands in the journal."""
+    back: dict[str, str] = {}
+    kept: dict[str, Kept] = {}
+    paths: dict[str, bool] = {}
+    for dream in found:
+        for change in dream_journal.changes(rows, dream.seq, newest_first=True):
+            for row in change.rows:
+                back.setdefault(row.was.memory_id, row.kept)
+                if row.kept:
+                    kept.setdefault(row.was.memory_id, Kept(dream=dream.id, item=row.was.memory_id, why=row.kept))
+            for file in change.files:
+                paths[file.path] = paths.get(file.path, True) and not file.kept
+                if file.kept:
+                    kept.setdefault(file.path, Kept(dream=dream.id, item=file.path, why=file.kept))
+            if not change.rows and not change.files:
+                kept[f"#{change.seq}"] = Kept(dream=dream.id, item="", why=rule.TAKEN_AWAY)
+    again = {dream.id: dream for dream in dreams.history(rows, limit=dreams.ALL)}
+    return Undone(
+        dreams=tuple(again[dream.id] for dream in found),
+        items=tuple(sorted(ident for ident in back if ident not in kept)),
+        files=tuple(sorted(path for path, whole in paths.items() if whole)),
+        kept=tuple(kept.values()),
+    )

@@ -1,0 +1,85 @@
+"""The files of dreams that are undone: they are written back after the rows, and at the next start where that was killed.
+
+Whoever reads or writes the markdown calls `finish` first: until then a page may look edited that nobody has edited.
+"""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+from csmd.dream import undo as rule
+from csmd.errors import CsmdError
+from csmd.store import dream_journal, dreams, files
+from csmd.store.core import Store
+from csmd.store.dream_journal import File
+from csmd.store.purged import Marks, clean
+from csmd.store.sqlite import Rows
+
+#: What a file reads as that is no plain file, or cannot be read.
+UNREAD = "\0"
+
+
+def finish(store: Store, *, home: Path, now: str) -> int:
+    """Gives the files back of what is being undone, also where that was killed; how many dreams are undone by it."""
+    under_way = store.read(
+        lambda rows: [one for one in dreams.history(rows, limit=dreams.ALL) if one.state == "undoing"]
+    )
+    if not under_way:
+        return 0
+    keys = [dream.seq for dream in under_way]
+    chains = store.read(lambda rows: dream_journal.files_of(rows, keys, undone_only=True))
+    edited = {path for path, chain in chains.items() if not _write(home / path, chain[-1].after, chain[0].before)}
+
+    def write(rows: Rows) -> None:
+        for path, chain in chains.items():
+            if path not in edited:
+                dream_journal.page_is(rows, path, chain[0].before, now=now)
+            for one in chain if path in edited else ():
+                dream_journal.mark_file(rows, one, kept=rule.EDITED, now=now)
+        for seq in keys:
+            dream_journal.set_state(rows, seq, "undone", now=now)
+
+    store.write(write)
+    return len(keys)
+
+
+def writing(file: File, marks: Marks) -> rule.Writing:
+    """A writing as undoing looks at it; one that would bring back what was purged is none that can be undone."""
+    held = bool(marks) and file.before is not None and bool(clean(file.before, marks)[1])
+    return rule.Writing(seq=file.seq, before=file.before, after=file.after, purged=held)
+
+
+def text(path: Path) -> str | None:
+    """What a file of csmd's holds, None where there is none; what cannot be read as one reads as nothing csmd wrote."""
+    try:
+        if path.is_symlink():
+            return UNREAD
+        with files.open_regular(path) as file:
+            return file.read().decode("utf-8", "replace")
+    except FileNotFoundError:
+        return None
+    except OSError:
+        return UNREAD
+
+
+def _write(path: Path, expected: str | None, wanted: str | None) -> bool:
+    """Makes a file what it was, if it still is what a dream made of it; whether it is what it was.
+
+    CsmdError where the disk does not take it.
+    """
+    found = text(path)
+    if found == wanted:
+        return True
+    if found != expected:
+        return False
+    try:
+        if wanted is None:
+            path.unlink()
+        else:
+            files.make_private(path.parent)
+            files.write_atomic(path, wanted.encode("utf-8", "replace"))
+    except OSError as error:
+        raise CsmdError(
+            f"{path} cannot be written: {error.strerror}", hint="make it writable: the rest is undone at the next start"
+        ) from error
+    return True

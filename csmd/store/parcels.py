@@ -1,0 +1,189 @@
+"""Memories as they go from one home into another: all that is kept of one, without row keys, and its way back in.
+
+Ages count active days, which the other home counts for itself: what is left of each is what travels. A memory's twin
+(put aside by a merge because it says the same) stays where it is; vectors and indexes are made anew.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import asdict
+from typing import Any
+
+from csmd.model import NEVER, Project
+from csmd.store import beliefs, projects, topics, workspaces
+from csmd.store.sqlite import Rows
+
+#: The columns that say what a memory is; those that lead to other rows and those that count days stand by themselves.
+COLUMNS = (
+    "gate", "category", "type", "tier", "decay", "authority", "origin", "confidence", "scope", "session_id",
+    "created_at", "confirmed_at", "used_at", "pinned",
+)  # fmt: skip
+DAYS = ("hot_until", "warm_until", "archive_at")
+#: In the audit of a memory: it came from another home, so that turns of its sources that are not here are no fault.
+BROUGHT = "brought"
+_READ = ", ".join(f"m.{name}" for name in (*COLUMNS, *DAYS))
+_NAMES = ", ".join((*COLUMNS, *DAYS))
+_MARKS = ", ".join(f":{name}" for name in (*COLUMNS, *DAYS))
+
+
+def seqs(rows: Rows, places: Sequence[int] | None) -> list[int]:
+    """The row keys of the memories of some places (None: all), the oldest first."""
+    among = "" if places is None else f"and t.project_seq in ({', '.join(str(int(seq)) for seq in places)})"
+    found = rows.all(f"select t.seq from memories t where t.twin_of = 0 {among} order by t.created_at, t.id")  # noqa: S608
+    return [int(seq) for (seq,) in found]
+
+
+def record(rows: Rows, seq: int) -> dict[str, Any]:
+    """All that is kept of one memory, as JSON knows it."""
+    ident, said, project, superseded, *values = rows.all(
+        f"select m.id, m.text, m.project_seq, m.superseded_by, {_READ} from memories m where m.seq = :seq",  # noqa: S608
+        seq=seq,
+    )[0]
+    columns = dict(zip((*COLUMNS, *DAYS), values, strict=True))
+    today = projects.active_day(rows, int(project))
+    left = {name: None if columns[name] >= NEVER else columns[name] - today for name in DAYS}
+    return {
+        "id": ident,
+        "text": said,
+        "project": _place(rows, int(project)),
+        **{name: columns[name] for name in COLUMNS},
+        "days_left": left,
+        "superseded_by": superseded,
+        "sources": _lists(
+            rows, "select uuid, session_id, at, role from provenance where memory_seq = :seq order by at, uuid", seq
+        ),
+        "links": _lists(
+            rows,
+            "select t.id, l.relationship, l.weight, l.created_at from links l join memories t on t.seq = l.to_seq "
+            "where l.from_seq = :seq order by t.id, l.relationship",
+            seq,
+        ),
+        "tags": _lists(
+            rows,
+            "select t.name, x.by_whom, x.weight from memory_topics x join topics t on t.seq = x.topic_seq "
+            "where x.memory_seq = :seq and x.by_whom <> 'rule' order by t.name",
+            seq,
+        ),
+        "symptoms": _lists(
+            rows, "select uuid, at, text, fingerprint from symptoms where memory_seq = :seq order by uuid", seq
+        ),
+        "refutations": _lists(
+            rows, "select uuid, at, reason, lowered from refutations where memory_seq = :seq order by uuid", seq
+        ),
+        "changes": [
+            {name: value for name, value in asdict(change).items() if name not in ("seq", "memory_id")}
+            for change in beliefs.changes_of(rows, str(ident))
+        ],
+    }
+
+
+def _lists(rows: Rows, query: str, seq: int) -> list[list[Any]]:
+    return [list(row) for row in rows.all(query, seq=seq)]
+
+
+def _place(rows: Rows, seq: int) -> dict[str, str]:
+    """A project as another machine may know it; {} for everywhere."""
+    if seq == 0:
+        return {}
+    key, root, name, kind, remote, wall = rows.all(
+        "select p.key, p.root, p.name, p.kind, p.remote, coalesce(w.name, '') from projects p "
+        "left join projects w on w.seq = p.workspace_seq and p.workspace_seq > 0 where p.seq = :seq",
+        seq=seq,
+    )[0]
+    return {"key": key, "root": root, "name": name, "kind": kind, "remote": remote, "workspace": wall}
+
+
+def place(rows: Rows, said: Mapping[str, str], *, now: str) -> int:
+    """The row of the project that a record names: by its key, else the only one with its remote, else a new one.
+
+    Behind the wall that it stood behind, too: what is brought is seen by no more than before.
+    """
+    if not said:
+        return 0
+    if said["kind"] == workspaces.KIND:
+        return workspaces.ensure(rows, said["name"], now=now)
+    project = Project(key=said["key"], root=said["root"], name=said["name"], kind=said["kind"], remote=said["remote"])  # type: ignore[arg-type]  # checked by who reads it
+    known = projects.seq_of(rows, project)
+    if known is None and said["remote"]:
+        alike = rows.all(
+            "select seq from projects where remote = :remote and merged_into = 0 and part_of = 0", remote=said["remote"]
+        )
+        known = int(alike[0][0]) if len(alike) == 1 else None
+    if known is not None:
+        return known
+    made = projects.ensure(rows, project, now=now)
+    if said["workspace"]:
+        workspaces.join(rows, workspaces.ensure(rows, said["workspace"], now=now), made)
+    return made
+
+
+def put(rows: Rows, ident: str, one: Mapping[str, Any], *, project: int, text_hash: str) -> int:
+    """Stores a memory as a record has it, under an id, with its sources; its row key."""
+    today = projects.active_day(rows, project)
+    days = {name: NEVER if left is None else today + left for name, left in one["days_left"].items()}
+    seq = int(
+        rows.value(
+            f"insert into memories (id, text, text_hash, project_seq, {_NAMES}) "  # noqa: S608
+            f"values (:id, :text, :hash, :project, {_MARKS}) returning seq",
+            id=ident,
+            text=one["text"],
+            hash=text_hash,
+            project=project,
+            **{name: one[name] for name in COLUMNS},
+            **days,
+        )
+    )
+    add_sources(rows, seq, one)
+    return seq
+
+
+def add_sources(rows: Rows, seq: int, one: Mapping[str, Any]) -> None:
+    """Notes the turns that a record names; those that are known stay as they are."""
+    for uuid, session, at, role in one["sources"]:
+        rows.run(
+            "insert into provenance (memory_seq, uuid, session_id, at, role) values (:seq, :uuid, :session, :at, :role) "
+            "on conflict (memory_seq, uuid) do nothing",
+            seq=seq, uuid=uuid, session=session, at=at, role=role,
+        )  # fmt: skip
+
+
+def put_beside(rows: Rows, seq: int, ident: str, one: Mapping[str, Any], *, renamed: Mapping[str, str]) -> None:
+    """Gives a memory that was just put what others said of it, its audit, its links and what superseded it.
+
+    `renamed` maps the ids of the records to those that they have here.
+    """
+    for uuid, at, said, fingerprint in one["symptoms"]:
+        rows.run(
+            "insert into symptoms (memory_seq, uuid, at, text, fingerprint) values (:seq, :uuid, :at, :said, :print) "
+            "on conflict (memory_seq, uuid) do nothing",
+            seq=seq, uuid=uuid, at=at, said=said, print=fingerprint,
+        )  # fmt: skip
+    for uuid, at, reason, lowered in one["refutations"]:
+        rows.run(
+            "insert into refutations (memory_seq, uuid, at, reason, lowered) values (:seq, :uuid, :at, :reason, :lowered) "
+            "on conflict (memory_seq, uuid) do nothing",
+            seq=seq, uuid=uuid, at=at, reason=reason, lowered=lowered,
+        )  # fmt: skip
+    for name, by, weight in one["tags"]:
+        topics.tag(rows, seq, name, by=by, weight=weight)
+    for change in one["changes"]:
+        written = {name: change[name] for name in ("change", "before", "after", "reason", "by", "at")}
+        made = beliefs.note(rows, ident, **written)
+        if change["undone_at"]:
+            beliefs.set_undone(rows, made, at=change["undone_at"])
+    for other, relationship, weight, at in one["links"]:
+        rows.run(
+            "insert into links (from_seq, to_seq, relationship, weight, created_at) "
+            "select :seq, t.seq, :relationship, :weight, :at from memories t where t.id = :other "
+            "on conflict (from_seq, to_seq, relationship) do nothing",
+            seq=seq, relationship=relationship, weight=weight, at=at, other=renamed.get(other, other),
+        )  # fmt: skip
+    heir = renamed.get(one["superseded_by"], one["superseded_by"])
+    if heir and rows.value("select 1 from memories where id = :id", id=heir):
+        rows.run("update memories set superseded_by = :heir where seq = :seq", heir=heir, seq=seq)
+
+
+def note_brought(rows: Rows, ident: str, *, reason: str, now: str) -> None:
+    """Writes into a memory's audit that it came from elsewhere."""
+    beliefs.note(rows, ident, BROUGHT, "", "", reason, "rule", now)

@@ -1,0 +1,179 @@
+"""What a dream is planned from, read from the store: one scope at a time, each part bounded by what the scope holds.
+
+What was decided about memories (superseded by whom, taken back, refused) is read from the audit of beliefs.
+"""
+
+from __future__ import annotations
+
+from collections import defaultdict
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass, field
+
+from csmd.model import Evidence, Memory
+from csmd.store import beliefs, memories, upkeep, vector_tables, vectors
+from csmd.store.sqlite import Rows
+
+#: What the audit says of a memory that was told in further sessions, and of one that got a longer tier.
+STRENGTHENED, PROMOTED = "strengthened", "kept for good"
+#: Of a project's memories so many are looked at, those told last.
+MOST = 5000
+#: Two vectors are near from this likeness on, and of each so many that are nearest are looked at.
+LIKE, NEAREST = 0.75, 6
+#: A likeness of 1 - d / 2 of vectors of this length, as they are stored (csmd/store/embed_worker.py).
+_LENGTH = (127 / 0.25) ** 2
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Place:
+    """A project, or a row of what holds everywhere, and the row of what holds all around it."""
+
+    seq: int
+    everywhere: int
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Decided:
+    """What became of memories and who has settled it, by id; `undone` is (kind of action, memory)."""
+
+    superseded_at: Mapping[str, str] = field(default_factory=dict)
+    settled: frozenset[str] = frozenset()
+    refused: Mapping[str, frozenset[str]] = field(default_factory=dict)
+    apart: frozenset[tuple[str, str]] = frozenset()
+    brought_back: Mapping[str, str] = field(default_factory=dict)
+    undone: frozenset[tuple[str, str]] = frozenset()
+
+
+def places(rows: Rows) -> list[Place]:
+    """Where there may be something to do: what holds everywhere first, then projects in the order of their identities."""
+    found = rows.all(
+        "select p.seq, case when p.kind = 'workspace' then p.seq else p.workspace_seq end from projects p "
+        "where p.merged_into = 0 order by case when p.seq = 0 then 0 when p.kind = 'workspace' then 1 else 2 end, p.key"
+    )
+    return [Place(seq=int(seq), everywhere=int(around)) for seq, around in found]
+
+
+def held(rows: Rows, place: Place) -> list[Memory]:
+    """The memories of a scope that are not archived, and those that are alive of what holds all around it."""
+    found = rows.all(
+        "select seq from memories where project_seq = :place and tier <> 'archive' and twin_of = 0 "
+        "order by confirmed_at desc, id limit :most",
+        place=place.seq,
+        most=MOST,
+    )
+    if place.everywhere != place.seq:
+        found += rows.all(
+            "select seq from memories where project_seq = :place and tier <> 'archive' and twin_of = 0 "
+            "and superseded_by = '' order by confirmed_at desc, id limit :most",
+            place=place.everywhere,
+            most=MOST,
+        )
+    seqs = [int(seq) for (seq,) in found]
+    parts = [memories.by_seqs(rows, seqs[start : start + 500]) for start in range(0, len(seqs), 500)]
+    return [memory for part in parts for memory in part.values()]
+
+
+def topics(rows: Rows, place: Place) -> dict[str, frozenset[str]]:
+    """Memory -> the names of its topics, without those that somebody took off."""
+    found: dict[str, set[str]] = defaultdict(set)
+    for ident, name in rows.all(
+        "select m.id, t.name from memories m join memory_topics x on x.memory_seq = m.seq "
+        "join topics t on t.seq = x.topic_seq where m.project_seq = :place and m.tier <> 'archive' and x.weight > 0",
+        place=place.seq,
+    ):
+        found[str(ident)].add(str(name))
+    return {ident: frozenset(names) for ident, names in found.items()}
+
+
+def told(rows: Rows, place: Place) -> frozenset[tuple[str, str]]:
+    """(session, memory) of each session that was told a memory of the scope or of what is around it."""
+    found = rows.all(
+        "select distinct n.session_id, i.memory_id from memories m join injection_items i on i.memory_id = m.id "
+        "join injections n on n.seq = i.injection_seq where m.project_seq in (:place, :around) and m.tier <> 'archive'",
+        place=place.seq,
+        around=place.everywhere,
+    )
+    return frozenset((str(session), str(ident)) for session, ident in found)
+
+
+def by_assistants(rows: Rows, place: Place) -> frozenset[str]:
+    """The turns of assistants among those that tell what users stated."""
+    found = rows.all(
+        "select distinct p.uuid from memories m join provenance p on p.memory_seq = m.seq "
+        "join turns t on t.uuid = p.uuid where m.project_seq in (:place, :around) and m.authority = 'user' "
+        "and m.tier <> 'archive' and t.kind = 'assistant'",
+        place=place.seq,
+        around=place.everywhere,
+    )
+    return frozenset(str(uuid) for (uuid,) in found)
+
+
+def decided(rows: Rows, place: Place) -> Decided:
+    """What the audit says of a scope's memories."""
+    since: dict[str, str] = {}
+    settled: set[str] = set()
+    refused: dict[str, set[str]] = defaultdict(set)
+    apart: set[tuple[str, str]] = set()
+    back: dict[str, str] = {}
+    undone: set[tuple[str, str]] = set()
+    for ident, change, before, after, by, at, undone_at in rows.all(
+        "select b.memory_id, b.change, b.before, b.after, b.by_whom, b.at, b.undone_at from memories m "
+        "join belief_changes b on b.memory_id = m.id where m.project_seq = :place and m.tier <> 'archive' order by b.seq",
+        place=place.seq,
+    ):
+        if change == beliefs.REFUSED:
+            refused[ident].add(before)
+        elif change == beliefs.SUPERSEDED and undone_at and by == beliefs.DREAM:
+            refused[ident].add(beliefs.read_state(after).get("superseded_by", ""))
+        elif change == beliefs.SUPERSEDED and not undone_at:
+            since[ident] = at
+            if by in ("person", "assistant"):
+                settled.add(ident)
+        elif change == upkeep.MERGE and undone_at:
+            apart.add((ident, after))
+        elif change == upkeep.ARCHIVE and undone_at:
+            back[ident] = max(undone_at, back.get(ident, ""))
+        elif change in (STRENGTHENED, PROMOTED) and undone_at:
+            undone.add(("strengthen" if change == STRENGTHENED else "promote", ident))
+    return Decided(
+        superseded_at=since, settled=frozenset(settled), refused={key: frozenset(found) for key, found in refused.items()},
+        apart=frozenset(apart), brought_back=back, undone=frozenset(undone),
+    )  # fmt: skip
+
+
+def near(rows: Rows, place: Place, seqs: Sequence[int]) -> set[tuple[int, int]]:
+    """Pairs of row keys of memories of a scope whose vectors are near, of some of them; nothing where there are no vectors."""
+    model = rows.value(
+        "select m.seq from vector_models m where exists (select 1 from vectors v where v.kind = 'memory' "
+        "and v.model_seq = m.seq) order by m.seq desc limit 1"
+    )
+    found: set[tuple[int, int]] = set()
+    for seq in seqs if model is not None else ():
+        for vector in vectors.of_row(rows, "memory", seq, model=int(model)):
+            for other, _, _, apart in vector_tables.vector_hits(
+                rows, "memory", int(model), vector, projects=[place.seq], limit=NEAREST
+            ):
+                if other != seq and 1 - apart / (2 * _LENGTH) >= LIKE:
+                    found.add((min(seq, int(other)), max(seq, int(other))))
+    return found
+
+
+def undone_raises(rows: Rows) -> frozenset[str]:
+    """The candidates that dreams put into the queue and that were taken out of it with them."""
+    found = rows.all(
+        "select distinct r.item from dream_changes c join dream_rows r on r.change_seq = c.seq "
+        "where c.kind = 'raise' and c.undone_at <> ''"
+    )
+    return frozenset(str(item) for (item,) in found)
+
+
+def evidence(rows: Rows, uuids: Iterable[str]) -> tuple[Evidence, ...]:
+    """Those of some turns that are there, in the order of time."""
+    found = [
+        rows.one(
+            "select t.uuid, s.id, t.at from turns t join sessions s on s.seq = t.session_seq where t.uuid = :uuid",
+            uuid=uuid,
+        )
+        for uuid in dict.fromkeys(uuids)
+    ]
+    told = [Evidence(uuid=str(row[0]), session_id=str(row[1]), at=str(row[2])) for row in found if row is not None]
+    return tuple(sorted(told, key=lambda one: (one.at, one.uuid)))

@@ -1,0 +1,224 @@
+"""Measures dreams: real sessions replayed in time order with dreams between them, or planning at a size.
+
+    python tests/bench/bench_dream.py [--eval DIR] [--dreams 30] [--out DIR]
+    python tests/bench/bench_dream.py --memories 2000
+
+The labelled set is read twice into a new store, session by session in the order of time: once without dreams, once
+with `--dreams` of them spread over it, each at the time of the last turn before it, with the facts that are counted by
+then. Told are the memories that are put forward, how many of them say what another one says, the labels of importance 3
+that a search for their words finds among memories (of those found without dreams, with dreams), the scorer's precision
+of what is put forward, and the CPU of a dream. Nothing is embedded.
+
+`--memories` makes one project of sentences of random words, one in twenty of them a repetition, and plans and carries
+out one dream over it.
+"""
+
+from __future__ import annotations
+
+import argparse
+import json
+import os
+import random
+import sys
+import tempfile
+import time
+from collections import Counter
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from typing import Any
+
+from labelled import folder_of, scorer_of
+
+from csmd.believe import alike
+from csmd.believe import stage as believe
+from csmd.config import child_environment, load
+from csmd.daemon.jobs import Job
+from csmd.daemon.now import now_iso
+from csmd.daemon.steward import Steward
+from csmd.daemon.tools import Tools
+from csmd.dream import stage, stage_narrator
+from csmd.model import Project, Provenance, Statement
+from csmd.store import dreams, files, projects, upkeep
+from csmd.store import snapshot as stored
+from csmd.store.core import Store
+from csmd.store.embed import Embedder
+from csmd.store.sqlite import Rows
+
+
+def main() -> int:
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("--eval", default="../shared/eval", help="the labelled set, from the repository's root")
+    parser.add_argument("--dreams", type=int, default=30)
+    parser.add_argument("--memories", type=int, help="plan at this size instead")
+    parser.add_argument("--out", type=Path, help="keep what is put forward, without and with dreams, here")
+    args = parser.parse_args()
+    if args.memories:
+        at_size(args.memories)
+        return 0
+    folder = folder_of(args.eval)
+    before, found, _ = replayed(folder, dreaming=0)
+    after, kept, costs = replayed(folder, dreaming=args.dreams)
+    lost = sorted(found - kept)
+    scores = [scorer_of(folder).extract(system, quiet=True) for system in (before, after)]
+    print(f"{'put forward':44} {len(before)} without dreams, {len(after)} with {args.dreams}")
+    print(f"{'labels of importance 3 found by search':44} {len(found)} without, {len(found & kept)} of these with")
+    for name in ("strict_precision", "strict_recall", "strict_recall_imp3", "precision", "recall"):
+        print(f"{name:44} {scores[0][name]:.3f} without, {scores[1][name]:.3f} with")
+    costs.sort()
+    print(f"{'CPU of a dream':44} median {costs[len(costs) // 2] * 1000:.0f} ms, most {costs[-1] * 1000:.0f} ms")
+    for label in lost:
+        print(f"LOST {label}")
+    if args.out:
+        args.out.mkdir(parents=True, exist_ok=True)
+        for name, system in (("before", before), ("after", after)):
+            (args.out / f"{name}.json").write_text(json.dumps(system, ensure_ascii=False, indent=1))
+    return 1 if lost else 0
+
+
+# --- real sessions
+
+
+@contextmanager
+def daemon() -> Iterator[tuple[Store, Steward, Tools]]:
+    """The parts of a daemon in a home of their own, stepped by hand."""
+    with tempfile.TemporaryDirectory(prefix="csmd-") as home:
+        os.environ["CSMD_HOME"], os.environ["CLAUDE_CONFIG_DIR"] = home, f"{home}/claude"
+        config = load()
+        paths = config.paths
+        for folder in (paths.home, paths.run_dir, paths.spool, paths.models):
+            files.make_private(folder)
+        store = Store(paths.database, now=now_iso())
+        embedder = Embedder(None, idle_s=60, environment=child_environment())
+        steward = Steward(store, config, embedder, model_name=lambda: "")
+        try:
+            yield store, steward, Tools(store, config, embedder, steward, lambda rows: {})
+        finally:
+            embedder.close()
+            store.close()
+
+
+def replayed(folder: Path, *, dreaming: int) -> tuple[list[dict[str, Any]], set[str], list[float]]:
+    """(what is put forward, labels of importance 3 that are found, seconds of CPU of each dream) after all sessions."""
+    sessions = sorted((folder / "transcripts").glob("*/*.jsonl"), key=begun)
+    due = {round((number + 1) * len(sessions) / dreaming) for number in range(dreaming)} if dreaming else set()
+    costs, did = [], Counter[str]()
+    with daemon() as (store, steward, tools):
+        for number, path in enumerate(sessions, 1):
+            taken_in(steward, path)
+            if number in due:
+                costs.append(dreamt(store, did))
+        if dreaming:
+            print(f"{'actions':44} {', '.join(f'{kind} {count}' for kind, count in sorted(did.items())) or 'none'}")
+        alive = store.read(lambda rows: upkeep.of_places(rows, None))
+        pairs = list(alike.pairs(alive, everywhere={}))
+        exact = sum(pair.exact for pair in pairs)
+        print(
+            f"{f'memories with {dreaming} dreams':44} {len(alive)}, {exact} say what another one says, {len(pairs) - exact} nearly"
+        )
+        shown = {memory.id for memory in alive}
+        listed = store.read(lambda rows: tools.call(rows, "csm_memory_list", {}))["memories"]
+        system = [
+            {
+                "text": row["text"],
+                "source_uuids": row["source_uuids"],
+                "session": row["session_id"],
+                "gate": row["gate"],
+            }
+            for row in listed
+            if row["id"] in shown
+        ]
+        labels = [json.loads(line) for line in (folder / "memories.jsonl").read_text().splitlines() if line.strip()]
+        scorer = scorer_of(folder)
+        found = {one["memory"] for one in labels if one["importance"] == 3 and is_found(store, tools, scorer, one)}
+    return system, found, costs
+
+
+def begun(path: Path) -> str:
+    """The time of a transcript's first line that has one."""
+    with path.open() as lines:
+        return next((at for line in lines if (at := json.loads(line).get("timestamp"))), "9999")
+
+
+def taken_in(steward: Steward, path: Path) -> None:
+    """Reads a transcript and lets everything follow."""
+    job = steward.submit(Job(id=path.stem, kind="import", path=str(path), with_vectors=False))
+    while job.state not in ("done", "failed"):
+        steward.step(0.0)
+    if job.state == "failed":
+        sys.exit(f"{path}: {job.error}")
+
+
+def dreamt(store: Store, did: Counter[str]) -> float:
+    """The CPU of a dream at the time of the last turn, its facts included."""
+    now = store.read(lambda rows: rows.value("select max(at) from turns"))
+    began = time.process_time()
+    facts = store.read(
+        lambda rows: {one.seq: stage_narrator.facts(rows, one.seq, now=now) for one in stored.places(rows)}
+    )
+    for _ in steps(store, now=now, facts=facts):
+        pass
+    took = time.process_time() - began
+    kinds = store.read(
+        lambda rows: rows.all("select kind from dream_changes where dream_seq = (select max(seq) from dreams)")
+    )
+    did.update(str(kind) for (kind,) in kinds)
+    return took
+
+
+def steps(store: Store, *, now: str, facts: stage.Facts) -> Iterator[int]:
+    """A dream from begin to end, step by step."""
+    dream = store.write(lambda rows: dreams.begin(rows, why="bench", sessions=0, now=now))
+    yield from stage.batches(store, dream, now=now, key=store.hash_key, facts=facts, stop=lambda: False)
+    store.write(lambda rows: dreams.end(rows, dream.seq, state="done", now=now))
+
+
+def is_found(store: Store, tools: Tools, scorer: Any, label: dict[str, Any]) -> bool:
+    """Whether a search for a label's words finds a memory that shows it."""
+    asked = {"query": label["memory"], "limit": 10, "kind": "memory"}
+    hits = store.read(lambda rows: tools.call(rows, "csm_memory_search", asked))["hits"]
+    evidence = [{"uuid": uuid, "quote": label["quote"]} for uuid in label["uuids"]]
+    return any(scorer.shows({"uuids": hit["source_uuids"], "text": hit["text"]}, evidence) for hit in hits)
+
+
+# --- at a size
+
+
+def at_size(number: int) -> None:
+    """Plans and carries out a dream over one project of so many memories."""
+    with tempfile.TemporaryDirectory() as home:
+        store = Store(Path(home) / "csmd.db", now="2026-03-01T10:00:00.000Z")
+        store.write(lambda rows: fill(rows, number, key=store.hash_key))
+        for name in ("the first dream", "a dream over what it left"):
+            began, cpu = time.perf_counter(), time.process_time()
+            longest, last, did = 0.0, time.perf_counter(), 0
+            for done in steps(store, now="2026-06-01T10:00:00.000Z", facts={}):
+                longest, last, did = max(longest, time.perf_counter() - last), time.perf_counter(), did + done
+            print(
+                f"{name:26} {did:5} actions, {time.process_time() - cpu:6.2f} s of CPU, {time.perf_counter() - began:6.2f} s, "
+                f"longest step {longest:5.2f} s"
+            )
+        store.close()
+
+
+def fill(rows: Rows, number: int, *, key: bytes) -> None:
+    """Sentences of random words, the common ones often; one in twenty is told again in nearly the same words."""
+    chance = random.Random(7)
+    words = [f"word{place}" for place in range(4000)]
+    place = projects.ensure(rows, Project(key="p", root="/p", name="p", kind="path"), now="2026-03-01T10:00:00.000Z")
+    projects.touch(rows, place, "2026-03-01")
+    said: list[str] = []
+    for at in range(number):
+        told = " ".join(words[min(int(chance.expovariate(1 / 600)), 3999)] for _ in range(chance.randrange(8, 22)))
+        repeats = at % 20 == 19
+        source = Provenance(uuid=f"cli:{at}", session_id=f"s{at % 50}", at=f"2026-03-01T10:00:00.{at % 1000:03}Z")
+        statement = Statement(text=told, gate="epistemic", category="decision", confidence=0.8, authority="user")
+        ident, _ = believe.remember(rows, statement, source, project=place, origin="stated", key=key)
+        if repeats:  # it would only confirm the first: its words are changed afterwards
+            rows.run("update memories set text = :said where id = :id", said=f"{chance.choice(said)}!", id=ident)
+        else:
+            said.append(told)
+
+
+if __name__ == "__main__":
+    sys.exit(main())

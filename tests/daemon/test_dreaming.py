@@ -1,0 +1,252 @@
+"""Dreams as the daemon has them: when one begins by itself, who comes first, and how each of them ends."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Iterator
+from datetime import UTC, datetime, timedelta
+from typing import Any
+
+import pytest
+
+from csmd.daemon import dream_steps, dreaming
+from csmd.daemon.dream_lock import DreamLock
+from csmd.daemon.dreaming import AT_WORK_S, LOOK_S
+from csmd.daemon.jobs import Job
+from csmd.daemon.now import iso, now_iso
+from csmd.errors import CsmdError, StoreError
+from csmd.store import dreams
+
+HOUR = 3600.0
+NOTES = "Release notes are kept in docs/notes.md by whoever tags"
+
+
+@pytest.fixture(autouse=True)
+def a_machine_at_rest(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("csmd.daemon.machine.load_per_core", lambda: 0.1)
+    monkeypatch.setattr("csmd.daemon.machine.on_mains", lambda: None)
+
+
+def at(hours: float) -> float:
+    """A monotonic time so many hours from now."""
+    return time.monotonic() + hours * HOUR
+
+
+def settle(parts: Any, now: float) -> None:
+    """Steps until nothing is due."""
+    for _ in range(80):
+        if not parts.steward.step(now):
+            return
+    raise AssertionError("there is no end of work")
+
+
+def dreamt(parts: Any) -> list[tuple[str, str]]:
+    """(why, state) of every dream, the latest first."""
+    return [(one.why, one.state) for one in parts.store.read(lambda rows: dreams.history(rows, limit=50))]
+
+
+def with_sessions(parts: Any, count: int = 5) -> Any:
+    for number in range(count):
+        parts.machine.conversation(f"s{number}")
+    settle(parts, at(0))
+    assert dreamt(parts) == [], "a daemon that has just begun has heard of no quiet"
+    return parts.steward.dreaming
+
+
+def failing(what: Exception) -> Any:
+    def step(_: Any) -> Iterator[None]:
+        yield
+        raise what
+
+    return step
+
+
+# --- when
+
+
+def test_one_begins_by_itself_when_it_is_due_and_then_not_before_the_gates_open_again(parts: Any) -> None:
+    with_sessions(parts)
+    settle(parts, at(1))
+    assert dreamt(parts) == [("by itself", "done")]
+    (dream,) = parts.store.read(lambda rows: dreams.history(rows, limit=5))
+    assert dream.sessions == 5 and not parts.machine.paths.dream_lock.exists()
+    assert parts.call("csm_dream_status")["verdict"].startswith("no, 0 of 5 sessions, 24 h to go")
+    settle(parts, at(2))
+    assert len(dreamt(parts)) == 1
+
+
+def test_where_nothing_was_stored_the_rows_are_not_asked_and_never_more_than_once_a_minute(parts: Any) -> None:
+    own = with_sessions(parts, 2)
+    asked: list[int] = []
+    read = parts.store.read
+    parts.store.read = lambda *given, **more: asked.append(1) or read(*given, **more)
+    for number in range(40):
+        assert not own.step(at(1) + number * LOOK_S / 4, idle=True)
+    assert len(asked) <= 1
+    parts.store.write(lambda rows: None)
+    for number in range(40):
+        own.step(at(2) + number, idle=True)
+    assert len(asked) <= 2
+    parts.store.read = read
+
+
+def test_a_busy_steward_begins_none(parts: Any) -> None:
+    own = with_sessions(parts)
+    assert not own.step(at(1), idle=False)
+    assert own.step(at(1), idle=True)
+
+
+# --- who comes first
+
+
+def test_one_that_began_by_itself_stands_still_while_a_session_is_at_work_and_one_that_is_awaited_goes_on(
+    parts: Any,
+) -> None:
+    own = with_sessions(parts)
+    assert own.step(at(1), idle=True)
+    own.hear()
+    now = time.monotonic()
+    assert not own.step(now + AT_WORK_S - 1, idle=True)
+    assert own.step(now + AT_WORK_S + 1, idle=True)
+    own.hear()
+    job = own.order("asked for", awaited=True)
+    assert job.order["why"] == "by itself", "there is one at a time: whoever asks waits for it"
+    assert own.step(time.monotonic(), idle=False) and not own.is_urgent, "it goes on, and makes room"
+    settle(parts, at(0))
+    assert job.state == "done"
+
+
+def test_every_other_job_and_every_hint_comes_before_a_dream(parts: Any) -> None:
+    own = with_sessions(parts)
+    ordered = own.order("asked for", awaited=True)
+    sync = parts.steward.submit(Job(id="j", kind="sync", with_vectors=False))
+    while sync.state != "done":
+        parts.steward.step(at(0))
+        assert ordered.state == "waiting"
+    while ordered.state != "running":
+        parts.steward.step(at(0))
+    path = parts.machine.transcript(
+        parts.machine.line("user", "I prefer tabs over spaces.", session="new"), session="new"
+    )
+    parts.steward.hint(str(path))
+    settle(parts, at(0))
+    assert ordered.state == "done"
+    assert "tabs over spaces" in str(parts.call("csm_memory_list"))
+
+
+# --- how it ends
+
+
+@pytest.mark.parametrize(
+    ("raised", "kept"),
+    [(StoreError("the disk is full", hint="free some"), "the disk is full"), (RuntimeError("secret"), "RuntimeError")],
+)
+def test_a_failure_ends_it_is_shown_and_advances_nothing(
+    parts: Any, monkeypatch: pytest.MonkeyPatch, raised: Exception, kept: str
+) -> None:
+    with_sessions(parts)
+    monkeypatch.setitem(dream_steps.STEPS, "failing", failing(raised))
+    settle(parts, at(1))
+    assert dreamt(parts) == [("by itself", "failed")]
+    shown = parts.call("csm_dream_status")
+    assert (shown["latest"]["state"], shown["latest"]["error"], shown["last"]) == ("failed", kept, None)
+    assert shown["verdict"] == "no, the last one failed, again in 60 min, 0 of 15 min quiet"
+    assert not parts.machine.paths.dream_lock.exists()
+    monkeypatch.delitem(dream_steps.STEPS, "failing")
+    settle(parts, at(2))
+    assert len(dreamt(parts)) == 1, "by the wall clock no hour has passed"
+    parts.store.write(
+        lambda rows: rows.run("update dreams set ended_at = :at", at=iso(datetime.now(UTC) - timedelta(hours=2)))
+    )
+    settle(parts, at(3))
+    assert dreamt(parts) == [("by itself", "done"), ("by itself", "failed")]
+
+
+def test_a_daemon_that_stops_cancels_it_and_a_killed_one_left_it_failed(parts: Any) -> None:
+    own = with_sessions(parts)
+    assert own.step(at(1), idle=True)
+    assert parts.machine.paths.dream_lock.exists() and dreamt(parts) == [("by itself", "running")]
+    assert own.close() and not own.close()
+    assert dreamt(parts) == [("by itself", "cancelled")] and not parts.machine.paths.dream_lock.exists()
+    assert parts.call("csm_dream_status")["last"] is None
+    parts.store.write(lambda rows: dreams.begin(rows, why="by itself", sessions=1, now=now_iso()))
+    dreaming.resume(parts.steward)
+    assert dreamt(parts)[0] == ("by itself", "failed")
+    assert parts.call("csm_dream_status")["latest"]["error"] == dreams.KILLED
+
+
+def test_while_another_host_dreams_none_begins_and_one_whose_lock_is_taken_ends(parts: Any) -> None:
+    own = with_sessions(parts)
+    other = DreamLock(parts.machine.paths.dream_lock, host="other", boot="b")
+    assert other.take(datetime.now(UTC)) is None
+    settle(parts, at(1))
+    assert dreamt(parts) == [] and "other (process" in parts.call("csm_dream_status")["verdict"]
+    with pytest.raises(CsmdError, match="dreams already"):
+        parts.call("csm_dream_run", force=True)
+    job = own.order("asked for", awaited=True)
+    settle(parts, at(1))
+    assert job.state == "failed" and "dreams already" in job.error and dreamt(parts) == []
+    other.leave()
+    assert own.step(at(1) + LOOK_S, idle=True)
+    path = parts.machine.paths.dream_lock
+    path.unlink()
+    assert other.take(datetime.now(UTC)) is None
+    settle(parts, at(2))
+    assert dreamt(parts) == [("by itself", "failed")] and other.is_mine(), "what is another's stays"
+    other.leave()
+
+
+def test_what_is_wrong_with_the_lock_is_told_where_it_keeps_dreams_from_beginning(parts: Any) -> None:
+    with_sessions(parts)
+    parts.machine.paths.memory.write_text("a file")
+    settle(parts, at(1))
+    assert dreamt(parts) == [("by itself", "failed")]
+    assert "not a directory of yours" in parts.call("csm_dream_status")["latest"]["error"]
+
+
+# --- what is asked
+
+
+def test_a_dream_that_is_not_due_is_refused_with_its_reasons_and_a_preview_advances_nothing(parts: Any) -> None:
+    with_sessions(parts, 2)
+    with pytest.raises(CsmdError, match="no dream now: 2 of 5 sessions, 0 of 15 min quiet") as refused:
+        parts.call("csm_dream_run")
+    assert "--force" in refused.value.hint
+    before = parts.call("csm_dream_status")
+    plan = parts.call("csm_dream_run", dry_run=True)
+    assert plan["dry_run"] and not plan["due"] and isinstance(plan["actions"], list)
+    assert parts.call("csm_dream_status") == before and dreamt(parts) == []
+
+
+def test_what_a_dream_did_is_told_and_taken_back(parts: Any) -> None:
+    with_sessions(parts, 1)
+    project = str(parts.machine.project)
+    for said in (NOTES, "The worker pool has four threads on every host"):
+        saved = parts.call("csm_memory_save", text=said, project=project, by_person=True)
+    # As it would be heard otherwise: what nearly repeats a memory confirms that one.
+    parts.store.write(
+        lambda rows: rows.run(
+            "update memories set text = :text where id = :id", text=f"the {NOTES.lower()}", id=saved["id"]
+        )
+    )
+    listed = parts.call("csm_memory_list")
+    plan = parts.call("csm_dream_plan")
+    assert plan["did"] == {"merge": 1} and plan["actions"][0]["phase"] == "consolidate", plan
+    job = parts.call("csm_dream_run", force=True)["job"]
+    settle(parts, at(0))
+    result = parts.call("csm_job", id=job)["result"]
+    assert (
+        result["state"] == "done" and result["done"]["merge"] == 1 and result["changes"] == sum(result["done"].values())
+    )
+    (entry,) = parts.call("csm_dream_history")["dreams"]
+    assert entry["id"] == result["id"] and entry["did"] == result["done"] and entry["why"] == "asked for"
+    diff = parts.call("csm_dream_diff", id="last")
+    assert {one["item"] for one in diff["did"][0]["touched"]} >= {plan["actions"][0]["id"], plan["actions"][0]["other"]}
+    assert [one["id"] for one in parts.call("csm_dream_undo", id=result["id"][:5])["dreams"]] == [result["id"]]
+    undo = parts.call("csm_dream_undo", id="last", dry_run=False)["job"]
+    settle(parts, at(0))
+    assert parts.call("csm_job", id=undo)["result"]["kept"] == []
+    assert parts.call("csm_memory_list") == listed
+    assert "the last one was undone, again in 24 h" in parts.call("csm_dream_status")["verdict"]
+    with pytest.raises(CsmdError, match="there is no dream 'dnone'"):
+        parts.call("csm_dream_diff", id="dnone")

@@ -1,0 +1,74 @@
+"""The daemon reads the pages back once somebody is through, says in status what it could not, and in a brief what it asks."""
+
+from __future__ import annotations
+
+import os
+from pathlib import Path
+from typing import Any
+
+from machine import DECISION
+
+from csmd.daemon import edited
+from csmd.daemon.now import now_iso
+from csmd.dream import stage_edits, stage_pages
+from csmd.recall import stage as recall
+from csmd.recall import stage_brief
+
+KEY = "the config key is database_url, not db_url"
+NEW = "The gull service is deployed from the main branch only."
+
+
+def written(parts: Any) -> Path:
+    """Pages of a conversation, as a dream writes them; the project's."""
+    parts.machine.conversation()
+    parts.steward.step(0.0)
+    parts.steward.step(1.0)
+    for _ in parts.steward.stages.settle():
+        pass
+    directory = parts.machine.paths.memory
+    stage_pages.write(parts.store, directory, dream_seq=0, now=now_iso(), facts=())
+    return next(path for path in (directory / "projects").glob("*.md"))
+
+
+def memories(parts: Any) -> list[str]:
+    return [one["text"] for one in parts.call("csm_memory_list")["memories"]]
+
+
+def test_an_edit_is_read_when_it_has_settled_and_costs_nothing_before_and_after(parts: Any) -> None:
+    page = written(parts)
+    look = parts.steward.edited
+    assert look.step(100.0) is False and look.step(200.0) is False
+    page.write_text(page.read_text() + f"\n## Facts\n\n- {NEW}\n")
+    commits = parts.store.commits
+    assert look.step(250.0) is False, "it looks once a minute"
+    assert look.step(300.0) is False and parts.store.commits == commits, "it may be half saved"
+    os.utime(page, ns=(1, 1))
+    assert look.step(300.0 + edited.SETTLED_S) is False, "it has changed again"
+    assert look.step(300.0 + 2 * edited.SETTLED_S) is True
+    assert NEW in memories(parts)
+    commits = parts.store.commits
+    assert look.step(500.0) is False and parts.store.commits == commits
+
+
+def test_status_and_brief_tell_what_is_asked_and_what_is_not_read(parts: Any) -> None:
+    page = written(parts)
+    name = f"projects/{page.name}"
+    rows = [row for row in page.read_text().splitlines(keepends=True) if KEY not in row]
+    page.write_text("".join(rows))
+    (page.parent / f"{page.stem} (1).md").write_text("x")
+    (page.parent.parent / "user.md").write_bytes(b"\xff\xfe")
+    assert parts.steward.edited.read() == 1
+    told = parts.store.read(lambda found: stage_edits.told(found, parts.machine.paths.memory, key=parts.store.hash_key))
+    assert told == {
+        "asked": [{"page": name, "lines": 1}], "restored": [], "copies": [f"projects/{page.stem} (1).md"], "edited": [],
+        "unread": [{"page": "user.md", "why": "it is not UTF-8"}],
+    }  # fmt: skip
+    assert KEY in memories(parts), "nothing is dropped unasked"
+    places = parts.store.read(lambda found: recall.scopes(found, str(parts.machine.project)))
+    brief = parts.store.read(
+        lambda found: stage_brief.session_brief(found, places=places, session_id="s2", max_tokens=1200)
+    )
+    assert f"- csmd review asks about 1 line that was removed from {name}\n" in brief.text
+    assert DECISION.removeprefix("Good. ") in brief.text
+    asked = parts.call("csm_review_list", project=str(parts.machine.project))["items"]
+    assert [(one["title"], one["text"]) for one in asked] == [("removed from a page", KEY)]

@@ -1,0 +1,121 @@
+"""Each gate keeps a dream out by itself and says why; what clocks do is decided here, with moved clocks and no waiting."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from datetime import UTC, datetime, timedelta
+from typing import Any
+
+import pytest
+
+from csmd.daemon.now import iso
+from csmd.dream import gates
+from csmd.dream.gates import Chosen, Seen
+
+NOW = datetime(2026, 6, 1, 12, tzinfo=UTC)
+
+
+def ago(**span: float) -> str:
+    return iso(NOW - timedelta(**span))
+
+
+OPEN = Seen(
+    now=NOW,
+    last_at=ago(hours=30),
+    first_at=ago(days=90),
+    sessions=7,
+    last_turn=ago(minutes=20),
+    calm_s=1300.0,
+    load=0.1,
+)
+
+
+def said(seen: Seen = OPEN, chosen: Chosen | None = None, **changed: Any) -> str:
+    return gates.walk(chosen or Chosen(), replace(seen, **changed)).words
+
+
+@pytest.mark.parametrize(
+    ("changed", "words"),
+    [
+        ({}, "yes, 7 new sessions, 30 h since the last dream, quiet for 20 min"),
+        ({"last_at": "", "sessions": 5}, "yes, 5 new sessions, 90 d since the first session, quiet for 20 min"),
+        ({"last_at": ago(hours=5.5), "sessions": 3}, "no, 3 of 5 sessions, 19 h to go"),
+        ({"last_at": ago(hours=23.9)}, "no, 6 min to go"),
+        ({"last_at": "", "first_at": "", "sessions": 0, "last_turn": ""}, "no, 0 of 5 sessions, 24 h to go"),
+        ({"last_turn": ago(minutes=4)}, "no, 4 of 15 min quiet"),
+        ({"calm_s": 70.0}, "no, 1 of 15 min quiet"),
+        ({"load": 1.64}, "no, the machine is busy (load 1.6 a core)"),
+        ({"load": None, "on_mains": None}, "yes, 7 new sessions, 30 h since the last dream, quiet for 20 min"),
+        ({"on_mains": False}, "no, on battery"),
+        ({"on_mains": False, "calm_s": 0.0}, "no, 0 of 15 min quiet, on battery"),
+        ({"failed_at": ago(minutes=12)}, "no, the last one failed, again in 48 min"),
+        ({"failed_at": ago(hours=2)}, "yes, 7 new sessions, 30 h since the last dream, quiet for 20 min"),
+        ({"undone_at": ago(hours=2)}, "no, the last one was undone, again in 22 h"),
+        ({"undone_at": ago(hours=25)}, "yes, 7 new sessions, 30 h since the last dream, quiet for 20 min"),
+        ({"holder": "other (process 7) dreams already"}, "no, other (process 7) dreams already"),
+    ],
+)
+def test_each_gate_keeps_out_by_itself_and_says_why(changed: dict[str, Any], words: str) -> None:
+    assert said(**changed) == words
+
+
+def test_every_reason_is_kept_also_behind_the_first_that_says_no() -> None:
+    verdict = gates.walk(
+        Chosen(on=False),
+        replace(OPEN, last_at=ago(hours=1), sessions=0, calm_s=0, holder="h (process 1) dreams already"),
+    )
+    assert [(answer.gate, answer.is_open) for answer in verdict.answers] == [
+        ("switch", False), ("time", False), ("sessions", False), ("again", True), ("quiet", False), ("lock", False),
+    ]  # fmt: skip
+    assert verdict.words == "off (stages.dream)" and len(verdict.closed()) == 5
+    assert verdict.closed(forced=True) == ("h (process 1) dreams already",), "a person passes all but the lock"
+
+
+def test_what_the_user_chose_is_what_counts() -> None:
+    assert said(chosen=Chosen(every_h=48)) == "no, 18 h to go"
+    assert said(chosen=Chosen(sessions=8)) == "no, 7 of 8 sessions"
+    assert said(chosen=Chosen(every_h=0, sessions=0, quiet_min=0), sessions=0, calm_s=0.0).startswith("yes")
+    assert said(chosen=Chosen(on_battery=True), on_mains=False).startswith("yes")
+
+
+def test_a_crowded_tier_opens_time_and_sessions_but_neither_quiet_nor_lock() -> None:
+    full = {"crowded": ("2,104 durable memories in heron",), "last_at": ago(hours=1), "sessions": 1}
+    assert said(**full) == "yes, 2,104 durable memories in heron, quiet for 20 min"
+    assert said(**full, calm_s=0.0) == "no, 0 of 15 min quiet"
+    assert said(**full, holder="h (process 1) dreams already") == "no, h (process 1) dreams already"
+    nothing_new = said(**{**full, "sessions": 0})
+    assert nothing_new == "no, 0 of 5 sessions, 23 h to go", "what a dream has left crowded does not keep it dreaming"
+
+
+# --- clocks
+
+
+def test_a_clock_that_was_set_back_shuts_no_gate_for_good() -> None:
+    future = iso(NOW + timedelta(days=400))
+    assert said(last_at=future) == (
+        "yes, 7 new sessions, the clock was set back since the last dream, quiet for 20 min"
+    )
+    assert gates.counted_from(NOW, future, 24) == ago(hours=24), "else no session would ever be new"
+    assert said(failed_at=future).startswith("yes") and said(undone_at=future).startswith("yes")
+    assert said(last_turn=future).startswith("yes"), "of a turn in the future the monotonic clock knows when it was"
+    assert said(last_turn=future, calm_s=60.0) == "no, 1 of 15 min quiet"
+
+
+def test_a_clock_that_was_put_right_by_a_little_was_not_set_back() -> None:
+    just_now = iso(NOW + timedelta(minutes=5))
+    assert said(last_at=just_now) == "no, 24 h to go"
+    assert gates.counted_from(NOW, just_now, 24) == just_now
+    assert gates.counted_from(NOW, "", 24) == ""
+
+
+def test_hours_asleep_count_for_the_time_and_not_for_the_quiet() -> None:
+    """Ten hours in suspend: the wall clock has gone on, the monotonic one stood still."""
+    evening = replace(OPEN, last_at=ago(hours=14), last_turn=ago(minutes=2), calm_s=120.0)
+    assert said(evening) == "no, 10 h to go, 2 of 15 min quiet"
+    morning = replace(evening, now=NOW + timedelta(hours=10, minutes=1))
+    assert said(morning) == "no, 2 of 15 min quiet", "a lid that was just opened is no quiet"
+    assert said(replace(morning, calm_s=15 * 60.0)).startswith("yes")
+
+
+def test_a_clock_that_was_set_forward_makes_no_quiet() -> None:
+    assert said(now=NOW + timedelta(days=300), calm_s=30.0) == "no, 0 of 15 min quiet"

@@ -1,0 +1,157 @@
+"""What stands on which page: themes by the numbers, the index within the host's limits, and no memory lost on the way."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from csmd.capture import memdir
+from csmd.dream import edits, lines, pages, themes
+from csmd.dream.lines import Page
+from csmd.dream.pages import Place
+from csmd.model import CATEGORIES, Category, Memory, Provenance
+from csmd.recall import indicative
+
+PLACE = Place(seq=1, key="k", name="gull", root="/p/gull")
+WORDS = "amber birch cedar delta ember fjord grove haven inlet jetty knoll larch maple nadir oasis prism quartz ridge slate talon".split()
+
+
+def memory(number: int, said: str, category: Category) -> Memory:
+    rule = CATEGORIES[category]
+    return Memory(
+        id=f"m{number:010x}", text=said, gate=rule.gate, category=category, type=rule.type, tier="durable", decay="durable",
+        authority="user", origin="stated", confidence=0.9, scope="project", project_seq=1, session_id="s", seq=number,
+        created_at=f"2026-01-{number % 28 + 1:02}", confirmed_at=f"2026-01-{number % 28 + 1:02}", hot_until=1, warm_until=2, archive_at=3,
+        provenance=(Provenance(uuid="u", session_id="s", at=""),),
+    )  # fmt: skip
+
+
+def page(known: list[Memory]) -> Page | None:
+    shows = {one.seq: ("the build fails with exit code 2",) for one in known if one.category == "gotcha"}
+    return pages.project(PLACE, known, facts=(), themes=("builds",), shows=shows, left_out=lambda said: said == "")
+
+
+def stands(one: Memory) -> bool:
+    return pages.may_stand(one) and bool(indicative.stated(one))
+
+
+TAILS = st.text(alphabet=st.characters(exclude_categories=("Cs",)), max_size=30)
+
+
+@settings(max_examples=25, deadline=None)
+@given(st.lists(st.tuples(st.sampled_from(sorted(CATEGORIES)), TAILS), max_size=12))
+def test_every_memory_of_a_page_is_read_back_and_nothing_is_an_edit(said: list[tuple[Category, str]]) -> None:
+    known = [
+        memory(number, f"{WORDS[number]} {WORDS[number]}s serve {tail} {WORDS[-number]}", category)
+        for number, (category, tail) in enumerate(said)
+    ]
+    made = page([one for one in known if stands(one)])
+    if made is None:
+        return
+    more = sum(section.more for section in made.sections)
+    written = lines.written(made)
+    read = lines.read(written)
+    assert len(read.lines()) + more == sum(map(stands, known))
+    assert {item.id: item.text for _, item in read.lines()} == {
+        item.id: lines.meant(lines.plain(item.text)) for section in made.sections for item in section.items
+    }
+    assert edits.edits({PLACE.path: read}, {PLACE.path: read})[PLACE.path].number == 0
+    assert page(list(reversed([one for one in known if stands(one)]))) == made, (
+        "the order in which they come is no matter"
+    )
+
+
+def test_a_gotcha_shows_how_it_looks_and_that_is_no_line_of_its_own() -> None:
+    made = page([memory(1, "The exporter fails when its directory below var is missing", "gotcha")])
+    assert made is not None
+    assert "missing <!-- m:m0000000001 -->\n  - shows as: the build fails with exit code 2\n" in lines.written(made)
+    assert len(lines.read(lines.written(made)).lines()) == 1
+
+
+@pytest.mark.parametrize(
+    ("name", "slug"),
+    [("My App", "my-app"), ("../../etc", "etc"), ("---", "unnamed"), ("Ünï", "n"), ("a" * 99, "a" * 40)],
+)
+def test_a_name_is_a_files_whatever_it_is(name: str, slug: str) -> None:
+    path = Place(seq=1, key="k", name=name, root="").path
+    assert path == f"projects/{slug}-{pages.short('k')}.md"
+
+
+@pytest.mark.parametrize("name", ["a --- b", "x\n---\n\n# y", "[a](b)", "<!-- m:m0000000001 -->", 'quo"te: #'])
+def test_a_projects_name_forges_neither_head_nor_line(name: str) -> None:
+    place = Place(seq=1, key="k", name=name, root=f"/p/{name}")
+    made = pages.project(
+        place, [memory(1, "The exporter needs its directory", "fact")], facts=(), themes=(), shows={}, left_out=bool
+    )
+    assert made is not None
+    read = lines.read(lines.written(made))
+    assert [item.id for _, item in read.lines()] == ["m0000000001"] and not read.own and read.head["type"] == "project"
+    assert len(lines.read(lines.written(pages.index([made], ()))).lines()) == 1
+
+
+@pytest.mark.parametrize(
+    ("number", "own"), [(0, ()), (3, ()), (600, ()), (600, ("x" * 9000,) * 2), (600, tuple("abcdefgh" * 30))]
+)
+def test_the_index_keeps_the_hosts_limits(number: int, own: tuple[str, ...]) -> None:
+    head = {"name": "n", "description": "d" * 150, "type": "project"}
+    known = [Page(path=f"projects/p{one}.md", head=head, title=f"p{one} 𝄞") for one in range(number)]
+    whole = lines.written(pages.index(known, own))
+    if not own or len(own) < 100:
+        assert memdir.cut_index(whole) == whole
+        assert len(whole.encode()) <= 25_000 and whole.count("\n") <= 200
+    assert all(one in whole for one in own)
+    if number == 600:
+        assert "more pages stand below" in whole
+
+
+# --- themes
+
+
+@dataclass(frozen=True)
+class Case:
+    """Topics as `name: memories of project 1 / of project 2`, those that have a page; the themes as `name: how many`."""
+
+    tagged: str
+    themes: str
+    paged: str = ""
+
+
+CASES = {
+    "none": Case("", ""),
+    "too few in two projects": Case("a: 1-2/3", ""),
+    "enough in two projects": Case("a: 1-2/3-4", "a: 4"),
+    "too few in one": Case("a: 1-9/", ""),
+    "enough in one": Case("a: 1-10/", "a: 10"),
+    "one that has a page stays": Case("a: 1-2/", "a: 2", paged="a"),
+    "and goes when hardly anything is left": Case("a: 1/", "", paged="a"),
+    "two that are mostly one": Case("a: 1-10/; b: 3-12/", "a: 12"),
+    "one inside another": Case("a: 1-30/; b: 1-10/", "a: 30"),
+    "two that overlap a little": Case("a: 1-10/; b: 9-20/", "a: 10; b: 12"),
+    "one that has a page gives its name": Case("a: 1-12/; b: 1-10/", "b: 12", paged="b"),
+    "too broad": Case("a: 1-60/; b: 40-60,70-85/", "a: 39; a: b: 21; b: 37"),
+    "too broad, with no part": Case("a: 1-60/", "a: 60"),
+}
+
+
+def check(case: Case) -> None:
+    tagged: dict[str, dict[str, int]] = {}
+    for row in filter(None, case.tagged.split("; ")):
+        name, _, rest = row.partition(": ")
+        for project, spans in enumerate(rest.split("/"), start=1):
+            for span in filter(None, spans.split(",")):
+                first, _, last = span.partition("-")
+                for number in range(int(first), int(last or first) + 1):
+                    tagged.setdefault(name, {})[f"m{number}"] = project
+    found = themes.themes(tagged, paged=set(case.paged.split()))
+    assert "; ".join(f"{theme.name}: {len(theme.members)}" for theme in found) == case.themes
+    assert themes.themes(dict(reversed(tagged.items())), paged=set(case.paged.split())) == found
+    again = themes.themes(tagged, paged={theme.name for theme in found})
+    assert [theme.name for theme in again] == [theme.name for theme in found], "what has pages keeps them"
+
+
+@pytest.mark.parametrize("case", CASES.values(), ids=CASES.keys())
+def test_which_themes_have_a_page(case: Case) -> None:
+    check(case)

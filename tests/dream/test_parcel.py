@@ -1,0 +1,293 @@
+"""Memories between homes: nothing is lost or doubled, nothing gains authority, and a damaged file changes nothing."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable, Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+from hypothesis import HealthCheck, given, settings
+from hypothesis import strategies as st
+from machine import Machine
+
+from csmd import text
+from csmd.believe import stage as believe
+from csmd.believe import stage_supersede
+from csmd.dream import parcel, stage_memos, stage_parcel
+from csmd.errors import BadInput
+from csmd.model import Link, Memory, Project, Provenance, Statement
+from csmd.store import beliefs, gotchas, memories, parcels, projects, topics, upkeep, workspaces
+from csmd.store.core import Store
+from csmd.store.sqlite import Rows
+
+NOW = "2026-03-01T10:00:00.000Z"
+LATER = "2026-05-01T10:00:00.000Z"
+SAID = (
+    "Use Postgres for the job queue because of LISTEN/NOTIFY",
+    "The exporter writes its files below var/export",
+    "Releases are tagged only after the changelog names them",
+    "Прежде чем менять схему, делаем резервную копию базы",
+)
+SECRET = "ghp_" + "a1B2c3D4e5F6g7H8i9J0k1L2m3N4o5P6q7R8"
+
+
+@pytest.fixture
+def homes(tmp_path: Path) -> Iterator[Callable[[], Store]]:
+    made: list[Store] = []
+
+    def another() -> Store:
+        made.append(Store(tmp_path / f"home{len(made)}.db", now=NOW))
+        return made[-1]
+
+    yield another
+    for store in made:
+        store.close()
+
+
+def remember(store: Store, said: str, *, uuid: str, root: str = "/p/alpha", at: str = NOW, **more: Any) -> str:
+    values: dict[str, Any] = {
+        "text": said, "gate": "epistemic", "category": "decision", "confidence": 0.8, "authority": "user", **more,
+    }  # fmt: skip
+    pinned = values.pop("pinned", False)
+
+    def write(rows: Rows) -> str:
+        place = projects.ensure(rows, Project(key=root, root=root, name=root.rpartition("/")[2], kind="path"), now=NOW)
+        projects.touch(rows, place, at[:10])
+        source = Provenance(uuid=uuid, session_id=f"s-{uuid}", at=at)
+        ident, _ = believe.remember(
+            rows, Statement(**values), source, project=place, origin="stated", key=store.hash_key, pinned=pinned
+        )
+        return ident
+
+    return store.write(write)
+
+
+def full(store: Store) -> list[str]:
+    """Memories with everything that one can have: sources, links, tags, an audit, symptoms, refutations, a successor."""
+    idents = [remember(store, said, uuid=f"u{number}") for number, said in enumerate(SAID)]
+    idents.append(remember(store, "I prefer pathlib over os.path", uuid="u8", gate="behavioral", category="preference"))
+    idents.append(remember(store, "Use Redis for the job queue", uuid="u9", at=LATER, pinned=True))
+
+    def more(rows: Rows) -> None:
+        known = [memories.by_id(rows, ident) for ident in idents]
+        stage_supersede.by_hand(rows, must(known[0]), must(known[5]), by="person", now=LATER, reason="told")
+        memories.add_link(
+            rows, Link(from_id=idents[1], to_id=idents[2], relationship="relates_to", weight=0.4), now=NOW
+        )
+        topics.tag(rows, must(known[1]).seq, "exporter", by="person")
+        gotchas.add_symptom(rows, must(known[2]).seq, uuid="u7", at=NOW, text="the tag is missing", fingerprint="")
+        upkeep.archive(rows, must(memories.by_id(rows, idents[3])), reason="old", by="user", now=LATER)
+
+    store.write(more)
+    return idents
+
+
+def must(found: Memory | None) -> Memory:
+    assert found is not None
+    return found
+
+
+def exported(store: Store, folder: Path) -> bytes:
+    folder.mkdir(exist_ok=True)
+    for _ in stage_parcel.export(store, folder, None):
+        pass
+    return (folder / parcel.NAME).read_bytes()
+
+
+def taken(store: Store, data: bytes, *, vouched: bool = True) -> stage_parcel.Taken:
+    result = stage_parcel.Taken()
+    for _ in stage_parcel.take_in(store, data, vouched=vouched, now=LATER, taken=result):
+        pass
+    return result
+
+
+def all_of(store: Store) -> list[dict[str, Any]]:
+    """Every memory's record, without the word in its audit that it was brought."""
+    found = store.read(lambda rows: [parcels.record(rows, seq) for seq in parcels.seqs(rows, None)])
+    for one in found:
+        one["changes"] = [change for change in one["changes"] if change["change"] != parcels.BROUGHT]
+    return found
+
+
+def test_what_one_home_exports_another_holds_whole_and_a_second_import_adds_nothing(
+    homes: Callable[[], Store], tmp_path: Path
+) -> None:
+    one, other = homes(), homes()
+    full(one)
+    data = exported(one, tmp_path / "out")
+    assert (tmp_path / "out" / parcel.NAME).stat().st_mode & 0o777 == 0o600
+    first = taken(other, data)
+    assert (first.new, first.known, first.lowered) == (6, 0, 0)
+    assert all_of(other) == all_of(one)
+    again = taken(other, data)
+    assert (again.new, again.known) == (0, 6)
+    assert all_of(other) == all_of(one)
+    assert other.read(lambda rows: upkeep.without_turns(rows, after=0, to=100)) == [], "brought memories are no orphans"
+    # And back: their own home knows them by its seal, and by their ids.
+    assert taken(one, data, vouched=False).known == 6
+    assert all_of(one) == all_of(other)
+    assert exported(one, tmp_path / "again") == data, "the same memories are the same bytes"
+
+
+@settings(max_examples=15, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
+@given(said=st.lists(st.text(min_size=12, max_size=60), min_size=1, max_size=4, unique_by=text.normalise))
+def test_any_text_comes_through(homes: Callable[[], Store], tmp_path: Path, said: list[str]) -> None:
+    one, other = homes(), homes()
+    made = {remember(one, words, uuid=f"u{number}") for number, words in enumerate(said)}
+    assert taken(other, exported(one, tmp_path / "out")).new == len(made)
+    assert {row["id"]: row["text"] for row in all_of(other)} == {row["id"]: row["text"] for row in all_of(one)}
+
+
+def test_a_file_for_which_nobody_vouches_brings_an_assistants_words_that_nobody_is_told(
+    homes: Callable[[], Store], tmp_path: Path
+) -> None:
+    one, other = homes(), homes()
+    full(one)
+    data = exported(one, tmp_path / "out")
+    assert taken(other, data, vouched=False).lowered == 6
+    found = all_of(other)
+    assert {(row["authority"], row["origin"], row["pinned"]) for row in found} == {("assistant", "model_saved", 0)}
+    # With one word changed it is no file that its own home made, either.
+    forged = data.replace(b"Use Redis", b"Use MySQL")
+    third = homes()
+    full(third)
+    before = {row["id"]: row for row in all_of(third)}
+    assert taken(third, forged, vouched=False).lowered == 6
+    assert {row["id"]: row for row in all_of(third) if row["id"] in before} == before, "what is there stays as it is"
+
+
+def test_what_was_forgotten_stays_forgotten_and_secrets_stay_out(homes: Callable[[], Store], tmp_path: Path) -> None:
+    one, other = homes(), homes()
+    full(one)
+    remember(one, f"The deploy token is kept by hand: {SECRET}", uuid="u20")  # as a home of before redaction holds it
+    here = remember(other, SAID[1], uuid="v1")
+
+    def forget(rows: Rows) -> None:
+        memory = must(memories.by_id(rows, here))
+        believe.forget(rows, memory, key=other.hash_key, now=NOW, by_person=True)
+
+    other.write(forget)
+    came = taken(other, exported(one, tmp_path / "out"))
+    assert (came.new, came.forgotten, came.redactions.total()) == (6, 1, 1)
+    assert SAID[1] not in {row["text"] for row in all_of(other)}
+    assert SECRET.encode() not in b"".join(path.read_bytes() for path in tmp_path.glob("home1.db*"))
+
+
+def test_a_project_is_known_by_its_key_or_its_remote_and_its_wall_comes_along(
+    homes: Callable[[], Store], tmp_path: Path
+) -> None:
+    one, other = homes(), homes()
+    remember(one, SAID[0], uuid="u1", root="/p/walled")
+    remote = "git@example.com:me/shop.git"
+
+    def wall(rows: Rows) -> None:
+        place = projects.ensure(rows, Project(key="/p/walled", root="/p/walled", name="walled", kind="path"), now=NOW)
+        workspaces.join(rows, workspaces.ensure(rows, "client", now=NOW), place)
+        shop = Project(key="k1", root="/old/shop", name="shop", kind="git", remote=remote)
+        projects.ensure(rows, shop, now=NOW)
+
+    one.write(wall)
+    moved = Project(key="k2", root="/new/shop", name="shop", kind="git", remote=remote)
+    there = other.write(lambda rows: projects.ensure(rows, moved, now=NOW))
+
+    def in_shop(rows: Rows) -> None:
+        said = Statement(text=SAID[2], gate="epistemic", category="decision", confidence=0.8, authority="user")
+        place = projects.seq_of(rows, Project(key="k1", root="/old/shop", name="shop", kind="git"))
+        source = Provenance(uuid="u2", session_id="s2", at=NOW)
+        believe.remember(rows, said, source, project=place or 0, origin="stated", key=one.hash_key)
+
+    one.write(in_shop)
+    taken(other, exported(one, tmp_path / "out"))
+    found = other.read(lambda rows: {m.text: m.project_seq for m in memories.listing(rows, projects=None)})
+    assert found[SAID[2]] == there
+    seen = other.read(lambda rows: projects.visible(rows, inside=0))
+    assert seen is not None and found[SAID[0]] not in seen, "what stood behind a wall stands behind it"
+
+
+DAMAGE: dict[str, Callable[[bytes], bytes]] = {
+    "no export at all": lambda data: b'{"type": "user"}\n',
+    "empty": lambda data: b"",
+    "of a newer csmd": lambda data: data.replace(b'"version":1', b'"version":2').replace(b'"version": 1', b'"version": 2'),
+    "cut": lambda data: data[: len(data) // 2],
+    "without its seal": lambda data: b"\n".join(data.splitlines()[:-1]),
+    "an unknown gate": lambda data: data.replace(b"epistemic", b"prophetic", 1),
+    "a confidence above one": lambda data: data.replace(b'"confidence":0.8', b'"confidence":8').replace(b'"confidence": 0.8', b'"confidence": 8'),
+    "an id that is none": lambda data: data.replace(b'"id":"m', b'"id":"../m', 1).replace(b'"id": "m', b'"id": "../m', 1),
+    "binary": lambda data: data[:200] + bytes(range(256)) + data[200:],
+}  # fmt: skip
+
+
+@pytest.mark.parametrize("damage", DAMAGE)
+def test_a_damaged_file_is_refused_and_changes_nothing(homes: Callable[[], Store], tmp_path: Path, damage: str) -> None:
+    one, other = homes(), homes()
+    full(one)
+    data = exported(one, tmp_path / "out")
+    damaged = DAMAGE[damage](data)
+    assert damaged != data
+    with pytest.raises(BadInput):
+        taken(other, damaged)
+    assert all_of(other) == []
+
+
+# --- the assistant's own notes
+
+NOTES = {
+    "feedback_release.md": "---\nname: release\ndescription: how\ntype: feedback\n---\n\n# Releases\n\n- Tag only after the changelog names it.\n- Never push on a Friday,\n  the team is away.\n\n```sh\ngit tag v1\n```\n",
+    "user_me.md": "---\nname: me\ndescription: who\nmetadata:\n  type: user\n---\nPrefers short answers without preamble.\n",
+    "MEMORY.md": "- [release](feedback_release.md) — how releases go here\n",
+}
+
+
+def test_the_assistants_notes_come_in_once_as_its_word_and_nobody_is_told_them(
+    homes: Callable[[], Store], tmp_path: Path
+) -> None:
+    store = homes()
+    for name, said in NOTES.items():
+        (tmp_path / "memory").mkdir(exist_ok=True)
+        (tmp_path / "memory" / name).write_text(said)
+    place = store.write(lambda rows: projects.ensure(rows, Project(key="k", root="/p", name="p", kind="path"), now=NOW))
+    counts = []
+    for _ in range(2):
+        came = stage_memos.Taken()
+        notes = stage_memos.notes_in(tmp_path / "memory")
+        for _ in stage_memos.take_in(store, notes, project=place, now=NOW, taken=came):
+            pass
+        counts.append((came.files, came.new, came.known, came.problems))
+    assert counts == [(2, 3, 0, []), (2, 0, 3, [])]
+    found = {row["text"]: (row["category"], row["authority"], row["origin"]) for row in all_of(store)}
+    assert found == {
+        "Tag only after the changelog names it.": ("convention", "assistant", "model_saved"),
+        "Never push on a Friday, the team is away.": ("convention", "assistant", "model_saved"),
+        "Prefers short answers without preamble.": ("preference", "assistant", "model_saved"),
+    }
+    ids = [row["id"] for row in all_of(store)]
+    audit = store.read(lambda rows: [beliefs.changes_of(rows, ident)[0].reason for ident in ids])
+    assert set(audit) == {"from the assistant's own memory"}
+
+
+# --- as people do it
+
+
+def test_a_person_takes_their_memories_to_another_machine(
+    machine: Machine, shared_machine: Machine, tmp_path: Path
+) -> None:
+    machine.start()
+    machine.csmd("remember", "We tag releases only after the changelog names them.")
+    out = tmp_path / "out"
+    told = machine.run("export", "--to", str(out))
+    assert told.returncode == 0 and "1 memory written to" in told.stdout, told
+    beside = tmp_path / "full"
+    beside.mkdir()
+    (beside / "thesis.txt").write_text("mine")
+    refused = machine.run("export", "--to", str(beside))
+    assert refused.returncode == 1 and "is not empty" in refused.stderr
+    shared_machine.start()
+    came = json.loads(shared_machine.run("import", str(out), "--no-vectors", "--json").stdout)
+    assert (came["memories_new"], came["memories_known"], came["lowered"]) == (1, 0, 0)
+    one, other = (m.csmd("memories", "--all-projects", "--json")["memories"] for m in (machine, shared_machine))
+    assert [{**row, "session_id": ""} for row in one] == [{**row, "session_id": ""} for row in other]
+    # An assistant that does the same vouches for nothing.
+    third = json.loads(out.joinpath(parcel.NAME).read_text().splitlines()[1])
+    assert third["authority"] == "assistant", "what no terminal said is an assistant's from the beginning"

@@ -1,0 +1,279 @@
+"""Dreams over a real store: what is carried out is what was planned, and a dream of what a dream has left does nothing."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import replace
+from datetime import date, timedelta
+from pathlib import Path
+
+import pytest
+from dreamt import FACTS, SAID, act, at, dream, remember, talk
+from talked import Talk
+
+from csmd.believe import stage_supersede, stage_upkeep
+from csmd.dream import stage, stage_undo
+from csmd.dream.actions import Action, Fact
+from csmd.dream.plan import plan
+from csmd.dream.snapshot import Snapshot, applied
+from csmd.model import Memory, Project
+from csmd.recall import stage_search
+from csmd.store import beliefs, candidates, dreams, governance, memories, projects, tombstones
+from csmd.store import snapshot as stored
+from csmd.store.core import Store
+from csmd.store.sqlite import Rows
+
+NOW = "2026-03-01T10:00:00.000Z"
+LATER = "2026-03-09T10:00:00.000Z"
+
+
+@pytest.fixture
+def store(tmp_path: Path) -> Iterator[Store]:
+    opened = Store(tmp_path / "csmd.db", now=at(0))
+    yield opened
+    opened.close()
+
+
+def look_in(rows: Rows) -> stored.Place:
+    key = projects.seq_of(rows, Project(key="alpha", root="/p/alpha", name="alpha", kind="path"))
+    return next(one for one in stored.places(rows) if one.seq == key)
+
+
+def look(store: Store) -> Snapshot:
+    return store.read(lambda rows: stage.look(rows, look_in(rows), now=NOW, facts={}))
+
+
+def say(store: Store, said: str, *, day: int, number: int = 0, **changes: object) -> str:
+    return store.write(lambda rows: remember(rows, said, key=store.hash_key, day=day, number=number, **changes))  # type: ignore[arg-type]
+
+
+def doubled(store: Store) -> tuple[str, str]:
+    """Two memories that say the same: what is said again would confirm the first, so the words are changed afterwards."""
+    one = say(store, SAID[0], day=1)
+    return one, double(store, one, SAID[1], number=1)
+
+
+def double(store: Store, one: str, said: str, *, number: int) -> str:
+    other = say(store, f"Somebody told {one} something else", day=2, number=number)
+    store.write(lambda rows: rows.run("update memories set text = :said where id = :id", said=said, id=other))
+    return other
+
+
+def read(store: Store, ident: str) -> Memory:
+    found = store.read(lambda rows: memories.by_id(rows, ident))
+    assert found is not None
+    return found
+
+
+def dump(store: Store) -> dict[str, list[tuple[object, ...]]]:
+    """Every row but of dreams' own tables and the indexes."""
+
+    def tables(rows: Rows) -> dict[str, list[tuple[object, ...]]]:
+        names = [
+            str(name)
+            for (name,) in rows.all("select name from sqlite_schema where type = 'table' order by name")
+            if not str(name).startswith(("dream", "sqlite_")) and "_fts" not in str(name)
+        ]
+        return {name: sorted(rows.all(f"select * from {name}"), key=repr) for name in names}
+
+    return store.read(tables)
+
+
+@pytest.mark.parametrize("seed", range(4))
+def test_what_is_carried_out_leaves_what_the_plan_said(store: Store, seed: int) -> None:
+    talk(store, seed)
+    act(store, [f"2026-02-{day:02}" for day in range(1, 29)])
+    doubled(store)
+    before = look(store)
+    left = before
+    for action in plan(before)[0].actions:
+        left = applied(left, action)
+    assert left != before
+    assert dream(store, now=NOW) > 0
+    after = look(store)
+    assert dict(after.memories) == dict(left.memories)
+    assert dict(after.superseded_at) == dict(left.superseded_at)
+    assert store.read(lambda rows: governance.broken(rows, store.hash_key)) == {}
+
+
+def test_ten_dreams_over_unchanged_input_change_nothing_after_the_first(store: Store) -> None:
+    talk(store, 7)
+    act(store, [f"2026-02-{day:02}" for day in range(1, 29)])
+    doubled(store)
+    facts = counted(store)
+    assert dream(store, now=NOW, facts=facts) > 0
+    first = dump(store)
+    for number in range(9):
+        assert dream(store, now=f"2026-03-1{number}T10:00:00.000Z", facts=facts) == 0
+    assert dump(store) == first
+    assert store.read(lambda rows: stage.planned(rows, now=NOW, facts=facts)).actions == ()
+
+
+def test_the_dry_run_is_what_is_done_and_writes_nothing(store: Store) -> None:
+    talk(store, 3)
+    doubled(store)
+    before = dump(store)
+    found = store.read(lambda rows: stage.planned(rows, now=NOW, facts={}))
+    assert dump(store) == before and found.actions and found.tallies
+    dream(store, now=NOW)
+    done = store.read(lambda rows: rows.all("select kind, reason from dream_changes order by seq"))
+    assert done == [(one.kind, one.reason) for one in found.actions]
+
+
+def test_a_merge_is_journalled_and_what_was_merged_is_found_still(store: Store) -> None:
+    one, other = doubled(store)
+    assert dream(store, now=NOW) == 1
+    assert (read(store, other).tier, read(store, other).superseded_by) == ("archive", one)
+    changes = store.read(lambda rows: beliefs.changes_of(rows, other))
+    assert [(row.change, row.by) for row in changes] == [("merge", "dream")]
+    items = store.read(lambda rows: rows.all("select item from dream_rows order by item"))
+    assert {str(item) for (item,) in items} >= {one, other}
+    assert one in found(store, SAID[1]), "a search shows what says the same once"
+
+
+def test_what_moved_since_it_was_planned_is_planned_anew_and_what_was_forgotten_is_left(store: Store) -> None:
+    _, other = doubled(store)
+    (action,) = plan(look(store))[0].actions
+    assert (action.kind, action.memory and action.memory.id) == ("merge", other)
+    say(store, SAID[0], day=5)  # confirms the one that stays
+
+    def carried(rows: Rows, found: Action) -> stage.Carried:
+        begun = dreams.begin(rows, why="test", sessions=0, now=NOW)
+        return stage.carry_out(rows, begun.seq, [found], now=NOW, key=store.hash_key)
+
+    assert store.write(lambda rows: carried(rows, action)) == stage.Carried(moved=1)
+    assert read(store, other).tier != "archive"
+    (again,) = plan(look(store))[0].actions
+    store.write(lambda rows: tombstones.forget(rows, SAID[1], correction=False, by="user", key=store.hash_key, now=NOW))
+    assert store.write(lambda rows: carried(rows, again)) == stage.Carried()
+    assert store.write(lambda rows: rows.value("select count(*) from dream_changes")) == 0
+
+
+def test_a_dream_that_is_stopped_leaves_what_is_done_and_the_next_one_does_the_rest(store: Store) -> None:
+    for number, said in enumerate((SAID[0], SAID[9], SAID[15])):
+        double(store, say(store, said, day=1, number=3 * number), f"{said.lower()}!", number=3 * number + 1)
+    begun = store.write(lambda rows: dreams.begin(rows, why="test", sessions=0, now=NOW))
+    steps = 0
+
+    def stop() -> bool:
+        return steps > 0
+
+    for done in stage.batches(store, begun, now=NOW, key=store.hash_key, facts={}, stop=stop):
+        steps += 1
+        assert done == 0
+    assert steps == 1
+    assert dream(store, now=LATER) == 3
+    assert dream(store, now=LATER) == 0
+
+
+def test_what_somebody_took_back_is_not_done_again(store: Store) -> None:
+    _, other = doubled(store)
+    dream(store, now=NOW)
+    store.write(lambda rows: stage_upkeep.undo(rows, _of(rows, other), now=LATER, by_person=True))
+    assert dream(store, now=LATER) == 0
+    assert read(store, other).tier != "archive"
+
+
+def test_a_dream_that_was_undone_left_nothing_and_is_not_dreamt_again(store: Store, tmp_path: Path) -> None:
+    talk(store, 7)
+    act(store, [f"2026-02-{day:02}" for day in range(1, 29)])
+    doubled(store)
+    facts = counted(store)
+    before = look(store)
+    assert dream(store, now=NOW, facts=facts) > 3
+    kinds = {str(kind) for (kind,) in store.read(lambda rows: rows.all("select kind from dream_changes"))}
+    assert {"merge", "archive", "raise"} <= kinds
+    (ident,) = [one.id for one in store.read(lambda rows: dreams.history(rows, limit=5))]
+    undone = stage_undo.undo(store, ident, home=tmp_path, now=LATER, key=store.hash_key)
+    assert undone.kept == ()
+    assert {key: replace(one, version=0) for key, one in look(store).memories.items()} == {
+        key: replace(one, version=0) for key, one in before.memories.items()
+    }
+    assert dream(store, now=LATER, facts=facts) == 0
+
+
+def test_what_superseded_a_memory_and_goes_brings_it_back_out_of_the_archive(store: Store) -> None:
+    old = say(store, SAID[13], day=1, authority="assistant")
+    new = say(store, SAID[14], day=5, authority="assistant")
+    assert read(store, old).superseded_by == new
+    act(store, [f"2026-{month:02}-{day:02}" for month in (2, 3) for day in range(1, 29)])
+    assert dream(store, now=NOW) == 1
+    assert read(store, old).tier == "archive"
+    store.write(lambda rows: stage_supersede.undo(rows, _of(rows, old), by="person", now=LATER))
+    assert (read(store, old).tier, read(store, old).superseded_by) == ("durable", "")
+    assert dream(store, now=LATER) == 0
+
+
+def _of(rows: Rows, ident: str) -> Memory:
+    found = memories.by_id(rows, ident)
+    assert found is not None
+    return found
+
+
+def test_a_fact_becomes_a_candidate_and_a_memory_where_it_passes(store: Store) -> None:
+    say(store, SAID[9], day=1)
+    home = counted(store)
+    (place,) = home
+    assert dream(store, now=NOW, facts=home) == 2
+    waiting = store.read(lambda rows: candidates.of_source(rows, "dream", project=place))
+    assert {(one.fingerprint, one.status) for one in waiting} == {
+        ("convention:commit", "promoted"),
+        ("files:a.py", "open"),
+    }
+    (made,) = [one for one in waiting if one.status == "promoted"]
+    memory = read(store, made.memory_ids[0])
+    assert (memory.text, memory.category, memory.origin) == (
+        "Commit messages begin with a verb.",
+        "convention",
+        "inferred",
+    )
+    assert dream(store, now=LATER, facts=home) == 0
+    assert store.read(lambda rows: governance.broken(rows, store.hash_key)) == {}
+
+
+def counted(store: Store) -> dict[int, tuple[Fact, ...]]:
+    """FACTS as they would be counted over the store: of turns that are there, each of a session of its own."""
+    place = look(store).project_seq
+    turns = tuple(Talk(store, f"f{number}").say("user", "go on") for number in range(3))
+    return {place: tuple(replace(one, project_seq=place, evidence=turns[: len(one.evidence)]) for one in FACTS)}
+
+
+USERS = {
+    SAID[4]: "decision",
+    SAID[9]: "fact",
+    SAID[11]: "constraint",
+    SAID[13]: "convention",
+    SAID[15]: "preference",
+    "The staging database is wiped every night": "gotcha",
+}
+
+
+def test_four_hundred_dreams_lose_nothing_that_a_user_stated_for_good(store: Store) -> None:
+    said = {say(store, text, day=day, category=category): text for day, (text, category) in enumerate(USERS.items())}
+    say(store, "The importer will be rewritten next week", day=3, number=9, category="plan", authority="assistant")
+
+    def dreamt(rows: Rows) -> None:  # one transaction: what is shown is what dreams do, not how long a disk takes
+        home = look_in(rows)
+        for day in range(400):
+            today = (date(2026, 3, 1) + timedelta(days=day)).isoformat()
+            if day % 10 == 0:
+                projects.touch(rows, home.seq, f"{today}T10:00:00.000Z")
+            begun = dreams.begin(rows, why="test", sessions=0, now=f"{today}T03:00:00.000Z")
+            found, _ = plan(stage.look(rows, home, now=begun.begun_at, facts={}))
+            stage.carry_out(rows, begun.seq, found.actions, now=begun.begun_at, key=store.hash_key)
+            dreams.end(rows, begun.seq, state="done", now=begun.begun_at)
+
+    store.write(dreamt)
+    for ident, text in said.items():
+        assert read(store, ident).tier == "durable"
+        assert ident in found(store, text)
+    kinds = store.read(lambda rows: rows.all("select kind, count(*) from dream_changes group by kind"))
+    assert kinds == [("archive", 1)], "the assistant's plan"
+
+
+def found(store: Store, question: str) -> list[str]:
+    """The ids of what a search finds."""
+    hits, _ = store.read(
+        lambda rows: stage_search.find(rows, question, projects=None, kind="memory", limit=10, embed=None)
+    )
+    return [hit.id for hit in hits]

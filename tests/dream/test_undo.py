@@ -1,0 +1,93 @@
+"""What undoing takes along and what it leaves, as values."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any
+
+import pytest
+
+from csmd.dream import diff, undo
+from csmd.dream.undo import Around, Writing
+from csmd.errors import CsmdError
+
+
+@dataclass
+class Dream:
+    seq: int
+    id: str
+    state: str = "done"
+
+
+def test_undoing_one_undoes_every_dream_since_newest_first() -> None:
+    dreams = [Dream(1, "d1"), Dream(2, "d2", "failed"), Dream(3, "d3", "undone"), Dream(4, "d4", "cancelled")]
+    assert undo.newest_first(dreams, "d2") == ["d4", "d2"]
+    assert undo.newest_first(dreams, "d4") == ["d4"]
+
+
+@pytest.mark.parametrize(
+    ("ident", "state", "why"),
+    [("d9", "done", "no dream 'd9'"), ("d1", "undone", "undone already"), ("d1", "running", "under way")],
+)
+def test_what_cannot_be_undone_says_why(ident: str, state: str, why: str) -> None:
+    with pytest.raises(CsmdError, match=why):
+        undo.newest_first([Dream(1, "d1", state)], ident)
+
+
+WAS = {"text": "a", "tier": "daily", "superseded_by": "", "used_at": "", "version": 1, "hot_until": 3, "sources": []}
+THEN = {**WAS, "tier": "archive", "version": 2, "hot_until": 1}
+
+
+@pytest.mark.parametrize(
+    ("was", "now", "around", "why"),
+    [
+        (WAS, THEN, Around(), ""),
+        (WAS, {**WAS, "version": 9}, Around(), ""),
+        (WAS, {**THEN, "hot_until": 7, "project_seq": 4}, Around(), ""),
+        (WAS, {**THEN, "used_at": "2026", "version": 3, "hot_until": 9}, Around(), ""),
+        (WAS, {**THEN, "sources": ["u"], "version": 3}, Around(), "it was said again since, or a source of it is gone"),
+        (WAS, {**THEN, "superseded_by": "m2"}, Around(), "another memory took its place since, or gave it back"),
+        (WAS, {**THEN, "version": 3}, Around(), undo.CHANGED),
+        (WAS, {}, Around(), undo.GONE),
+        (WAS, THEN, Around(forgotten=True), undo.FORGOTTEN),
+        (WAS, THEN, Around(purged=True), undo.PURGED),
+        (WAS, THEN, Around(missing="m3"), "m3, which took its place before, is gone"),
+        ({}, THEN, Around(), ""),
+        ({}, THEN, Around(leaning=["m4"]), "it stands for m4 since"),
+        ({}, {}, Around(leaning=["m4"]), ""),
+    ],
+)
+def test_a_row_goes_back_only_where_it_is_what_the_action_left(
+    was: dict[str, Any], now: dict[str, Any], around: Around, why: str
+) -> None:
+    assert undo.why_kept(was, THEN, now, around) == why
+
+
+def test_where_what_was_made_has_to_stay_all_of_the_action_does() -> None:
+    assert undo.together({"m1": ""}, {"c1": "", "m2": "newer"}) == {"m1": "", "c1": "", "m2": "newer"}
+    assert undo.together({"m1": "newer"}, {"c1": "", "m2": "older"}) == {
+        "m1": "newer", "c1": "m1, which was made of it, stays", "m2": "older",
+    }  # fmt: skip
+
+
+@pytest.mark.parametrize(
+    ("now", "kept"),
+    [
+        ("c", {1: "", 2: ""}),
+        ("other", {1: undo.EDITED, 2: undo.EDITED}),
+        ("b", {1: undo.EDITED, 2: undo.EDITED}),
+        (None, {1: undo.EDITED, 2: undo.EDITED}),
+    ],
+)
+def test_a_file_goes_back_as_far_as_nobody_wrote_in_between(now: str | None, kept: dict[int, str]) -> None:
+    chain = [Writing(seq=1, before=None, after="b"), Writing(seq=2, before="b", after="c")]
+    assert undo.unwritten(chain, now) == kept
+    edited = [Writing(seq=1, before="a", after="b"), Writing(seq=2, before="b, edited", after="c")]
+    assert undo.unwritten(edited, "c") == {1: undo.EDITED, 2: ""}
+    purged = [Writing(seq=1, before="a", after="b"), Writing(seq=2, before="b", after="c", purged=True)]
+    assert undo.unwritten(purged, "c") == {1: undo.PURGED, 2: undo.PURGED}
+
+
+def test_a_file_is_shown_as_a_unified_diff() -> None:
+    assert diff.unified("user.md", None, "one\ntwo\n").splitlines()[:2] == ["--- /dev/null", "+++ user.md"]
+    assert diff.unified("user.md", "one\ntwo\n", "one\n").splitlines()[-2:] == [" one", "-two"]

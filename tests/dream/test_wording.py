@@ -1,0 +1,63 @@
+"""Which texts say all that others say: a merge may lose no word that tells something."""
+
+from __future__ import annotations
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from csmd.dream import wording
+
+CACHE = "The order cache is kept in Redis"
+#: One, other, whether one says all of the other, and the other all of the one.
+CASES = (
+    (CACHE, "the Order cache is kept in redis.", True, True),
+    (CACHE, "Order caches are kept in Redis", True, True),
+    ("We run the tests with `make check`", "Run tests with make check", True, True),
+    (f"{CACHE}, keyed by cart", CACHE, True, False),
+    (f"{CACHE} - keyed by cart and currency.", CACHE, True, False),
+    # What follows limits what was said, or takes it back.
+    (f"{CACHE}, except in tests", CACHE, False, False),
+    (f"{CACHE}, but only for EU carts", CACHE, False, False),
+    (f"{CACHE}, for EU carts", CACHE, False, False),
+    (f"{CACHE}. That was wrong.", CACHE, False, False),
+    (f"{CACHE}, if the flag is set", CACHE, False, False),
+    ("Use tabs in Makefiles always, please", "Use tabs in Makefiles", False, False),
+    (f"{CACHE} of the checkout page", CACHE, False, False),
+    (f"In the shop, {CACHE}", CACHE, False, False),
+    # A number, a name, a sign, a negation, the order.
+    ("Retry three times after 30 s", "Retry three times after 300 s", False, False),
+    ("Keep coverage above 80", "Keep coverage below 80", False, False),
+    ("Python >= 3.10 is needed", "Python <= 3.10 is needed", False, False),
+    ("Call git with --no-verify", "Call git with -no-verify", False, False),
+    ("Write it in C", "Write it in C++", False, False),
+    ("Tests may use the network", "Tests may not use the network", False, False),
+    ("Tests should use the network", "Tests may use the network", False, False),
+    ("Redis replaces Postgres for carts", "Postgres replaces Redis for carts", False, False),
+    ("Push before the review", "Push after the review", False, False),
+    ("It doesn't cache answers", "It does cache answers", False, False),
+    ("The worker reads src/queue.py", "The worker reads src/queues/main.py", False, False),
+    ("The worker used Kafka", "The worker will use Kafka", False, False),
+    ("Is the order cache kept in Redis?", CACHE, False, False),
+    ("", "", False, False),
+)
+
+
+@pytest.mark.parametrize(("one", "other", "there", "back"), CASES)
+def test_a_text_says_all_of_another_one_only_where_no_detail_is_lost(
+    one: str, other: str, there: bool, back: bool
+) -> None:
+    assert (wording.says_all(one, other), wording.says_all(other, one)) == (there, back)
+
+
+WORDS = st.lists(st.sampled_from("cache redis keyed 30 300 not only src/a.py above below tests".split()), max_size=8)
+
+
+@given(WORDS, WORDS, st.sampled_from([" ", ", ", ". "]))
+def test_what_says_all_of_another_text_has_each_of_its_words_and_no_other_negation(
+    one: list[str], other: list[str], between: str
+) -> None:
+    long, short = between.join(one), " ".join(other)
+    if wording.says_all(long, short):
+        assert set(other) <= set(one)
+        assert {"not", "only"} & set(one) == {"not", "only"} & set(other)
