@@ -189,11 +189,12 @@ def _live(store: Store, directory: Path, *, now: str, here: Here, new: bool = Tr
     for one in found:
         path = _root(directory, one.wall) / LIVE / f"{daily.part_name(one.id)}.yaml"
         wanted.add(path)
-        session = store.read(lambda rows, one=one: _session(rows, one, here))  # type: ignore[misc]
-        text = LIVE_HEAD + memory_files.as_yaml(daily.so_far(session))
+        # What it was made of stands in it: a long session is not read again where nothing came.
+        head = f"{LIVE_HEAD}# digest {one.digest_seq}, {one.last_at}\n"
         there = memory_files.read(path)
-        if there not in (None, text) and (there or new):
-            memory_files.write(directory, path, text)
+        if there is not None and (there or new) and not there.startswith(head):
+            session = store.read(lambda rows, one=one: _session(rows, one, here))  # type: ignore[misc]
+            memory_files.write(directory, path, head + memory_files.as_yaml(daily.so_far(session)))
             changed += 1
     for folder in [directory / LIVE, *(directory / WALLED / name / LIVE for name in _walled(directory))]:
         for name in memory_files.names(folder, ".yaml"):

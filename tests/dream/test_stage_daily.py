@@ -273,7 +273,8 @@ def test_a_purged_session_leaves_the_files_edited_or_not_and_what_could_bring_it
     purge_now(store, memory, session="s1")
     assert MARK not in day(memory) and "name the journal" in day(memory)
     assert MARK not in (memory / "daily/2026-03-01.yaml").read_text()
-    assert store.read(lambda rows: rows.all("select path from dream_files")) == [("memory/user.md",)]
+    left = store.read(lambda rows: rows.all("select path from dream_files"))
+    assert not [path for (path,) in left if "daily" in path], "an undo cannot bring it back"
     settle(store, memory)
     assert "session s1" not in day(memory)
     purge_now(store, memory, session="s2")
@@ -307,6 +308,9 @@ def test_the_days_over_thirty_days_ago_move_to_the_archive_and_the_journal_knows
         ("memory/daily/2026-03-01.md", was, "", 1, 0),
     ]
     assert store.write(move) == [], "nothing is left to be moved"
+    (memory / "daily/2026-03-01.md").write_text("come back\n")
+    assert store.write(move) == [] and (memory / "archive/daily/2026-03-01.md").read_text() == was
+    (memory / "daily/2026-03-01.md").unlink()
     purge_now(store, memory, session="s1")
     assert files(memory)[0] == "daily/2026-03-20.md", "a purge reaches the archive"
 
