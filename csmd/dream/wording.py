@@ -15,7 +15,7 @@ from csmd import text
 
 #: Words without which a sentence says the same. Tense, number, negation, "should" and "may" are none of them.
 EMPTY = frozenset("a an the is are be that please ok okay well we our note".split())
-#: Words without which it does where nothing is denied or limited: "not always" and "not just" tell something.
+#: Words without which it does where nothing is denied: "not always" and "not just" tell something.
 WEIGHT = frozenset("just really very also so then always now currently actually basically simply".split())
 #: A clause with one of these may take back what was said before it, or limit it.
 LIMITS = text.TURNING_WORDS | frozenset(
@@ -23,6 +23,7 @@ LIMITS = text.TURNING_WORDS | frozenset(
     may could should would was were had formerly previously usually mostly sometimes rather instead else otherwise
     whether wrong false untrue doubt ask asks asked think thinks thought""".split()
 )
+DENIES = frozenset("not no nor never none cannot without only".split())
 #: What begins with one of these tells where or for whom something holds.
 NARROWS = frozenset("in for on at with within inside during by from of to as per under over outside across".split())
 #: So many words that say something make a statement that another one can hold.
@@ -53,8 +54,8 @@ def told(said: str) -> tuple[tuple[str, ...], tuple[int, ...]]:
 
 
 def _empty(said: str) -> frozenset[str]:
-    limited = any(word in LIMITS or text.turns_round(word) for word in text.words(said.replace("’", "'")))
-    return EMPTY if limited else EMPTY | WEIGHT
+    denies = any(word in DENIES or word.endswith("n't") for word in text.words(said.replace("’", "'")))
+    return EMPTY if denies else EMPTY | WEIGHT
 
 
 def _root(word: str) -> str:
