@@ -31,7 +31,7 @@ from csmd.store.sqlite import Rows
 T = TypeVar("T")
 Facts = Mapping[int, Sequence[Fact]]
 #: Actions of one write, memories whose vectors one read compares, and how often a scope that moves is planned again.
-BATCH, COMPARED, AGAIN = 50, 100, 5
+BATCH, COMPARED, AGAIN = 50, 25, 5
 
 
 # --- planning
