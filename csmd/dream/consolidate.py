@@ -67,8 +67,8 @@ def may_merge(snapshot: Snapshot, goes: Memory, keeper: Memory) -> bool:
         and upkeep.may_go(goes, keeper)
         and (goes.gate == "correction") == (keeper.gate == "correction")
         and outlasts(keeper, goes)
-        and "inferred" not in (goes.origin, keeper.origin)
-        and keeper.origin in ("stated", goes.origin)
+        # What csmd worked out follows its counts, and what an assistant saved by itself is nobody's statement.
+        and keeper.origin == goes.origin != "inferred"
         and not are_two(snapshot, goes, keeper)
         and wording.says_all(keeper.text, goes.text)
     )

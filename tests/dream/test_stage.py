@@ -192,6 +192,23 @@ def test_a_dream_that_was_undone_left_nothing_and_is_not_dreamt_again(store: Sto
     assert dream(store, now=LATER, facts=facts) == 0
 
 
+def test_what_holds_everywhere_takes_in_a_projects_own_and_its_plan_is_the_same_dry(store: Store) -> None:
+    everywhere = say(store, "I always prefer tabs over spaces", day=1, gate="behavioral", category="preference")
+    assert read(store, everywhere).scope == "user"
+    for number, project in enumerate(("alpha", "beta")):
+        other = say(store, f"Somebody told {project} of it", day=2, number=number, project=project)
+        store.write(
+            lambda rows, other=other: rows.run(  # type: ignore[misc]
+                "update memories set text = 'I always prefer tabs over spaces!' where id = :id", id=other
+            )
+        )
+    dry = store.read(lambda rows: stage.planned(rows, now=NOW, facts={})).actions
+    assert [(one.kind, one.other and one.other.version) for one in dry] == [("merge", 1), ("merge", 2)]
+    assert dream(store, now=NOW) == 2
+    assert read(store, everywhere).version == 3 and len(read(store, everywhere).provenance) == 3
+    assert read(store, everywhere).confidence == dry[1].confidence
+
+
 def test_what_is_near_in_meaning_is_compared_and_what_was_overturned_gives_way(store: Store) -> None:
     old = say(store, SAID[13], day=1)
     new = double(store, old, SAID[14], number=1)  # said in other words when it was looked for
