@@ -45,8 +45,9 @@ class Fact:
 class Action:
     """One change: of `memory` as it was seen (its version), into or by `other`; `raise` has a fact and no memory.
 
-    `evidence` are ids of memories and uuids of turns that the reason rests on; `confidence` and `tier` are what the
-    memory has afterwards, None and "" where the action leaves them.
+    `evidence` are ids of memories and uuids of turns that the reason rests on: the id of `other` first, then the turns
+    that speak for the memory besides its own. `confidence` and `tier` are what the memory has afterwards, or of a merge
+    the one that stays; None and "" where the action leaves them.
     """
 
     kind: Kind

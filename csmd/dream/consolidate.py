@@ -29,9 +29,9 @@ PAIRS = ("duplicate", "near_duplicate")
 
 
 def _pairs(snapshot: Snapshot, gathered: Gathered) -> Iterator[tuple[str, ...]]:
-    """Two memories whose words are alike."""
+    """Two memories whose words are alike, or that are near."""
     del snapshot
-    yield from gathered.alike
+    yield from (*gathered.alike, *gathered.near)
 
 
 def _merge(snapshot: Snapshot, gathered: Gathered, one_id: str, other_id: str) -> Action | None:
@@ -67,8 +67,8 @@ def may_merge(snapshot: Snapshot, goes: Memory, keeper: Memory) -> bool:
         and upkeep.may_go(goes, keeper)
         and (goes.gate == "correction") == (keeper.gate == "correction")
         and outlasts(keeper, goes)
-        and "inferred" not in (goes.origin, keeper.origin)
-        and keeper.origin in ("stated", goes.origin)
+        # What csmd worked out follows its counts, and what an assistant saved by itself is nobody's statement.
+        and keeper.origin == goes.origin != "inferred"
         and not are_two(snapshot, goes, keeper)
         and wording.says_all(keeper.text, goes.text)
     )
@@ -97,9 +97,8 @@ def are_two(snapshot: Snapshot, one: Memory, other: Memory) -> bool:
 
 
 def _both_ways(snapshot: Snapshot, gathered: Gathered) -> Iterator[tuple[str, ...]]:
-    """A memory, and one whose words are alike."""
-    del snapshot
-    for one, other in gathered.alike:
+    """A memory, and one that may say the same."""
+    for one, other in _pairs(snapshot, gathered):
         yield one, other
         yield other, one
 

@@ -2,7 +2,8 @@
 
 WHEN is the policy, the first that holds is the reason. What is pinned stays, and so does what the user stated for good
 while the day that is stored for it has not passed. What is daily stays its 30 active days, however soon it cools. What
-somebody took back out stays until it has aged anew.
+somebody took back out stays until it has aged anew. Of turns nothing is touched: what people and assistants said is
+kept, and tool output is dropped when it is old by daemon/retention.py.
 """
 
 from __future__ import annotations

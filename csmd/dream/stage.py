@@ -32,7 +32,7 @@ T = TypeVar("T")
 Facts = Mapping[int, Sequence[Fact]]
 #: Actions of one write (each takes 3 ms, and hooks wait behind it), memories whose vectors one read compares, and how
 #: often a scope that moves is planned again.
-BATCH, COMPARED, AGAIN = 3, 100, 5
+BATCH, COMPARED, AGAIN = 3, 25, 5
 
 
 # --- planning

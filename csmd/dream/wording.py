@@ -14,13 +14,16 @@ from functools import lru_cache
 from csmd import text
 
 #: Words without which a sentence says the same. Tense, number, negation, "should" and "may" are none of them.
-EMPTY = frozenset("a an the is are be please just really very also ok okay well so then we our".split())
+EMPTY = frozenset("a an the is are be that please ok okay well we our note".split())
+#: Words without which it does where nothing is denied: "not always" and "not just" tell something.
+WEIGHT = frozenset("just really very also so then always now currently actually basically simply".split())
 #: A clause with one of these may take back what was said before it, or limit it.
 LIMITS = text.TURNING_WORDS | frozenset(
     """if when whenever while where wherever unless until except but however although though only maybe perhaps might
     may could should would was were had formerly previously usually mostly sometimes rather instead else otherwise
     whether wrong false untrue doubt ask asks asked think thinks thought""".split()
 )
+DENIES = frozenset("not no nor never none cannot without only".split())
 #: What begins with one of these tells where or for whom something holds.
 NARROWS = frozenset("in for on at with within inside during by from of to as per under over outside across".split())
 #: So many words that say something make a statement that another one can hold.
@@ -36,17 +39,30 @@ def told(said: str) -> tuple[tuple[str, ...], tuple[int, ...]]:
     """(words and signs that tell something, in order; the places among them at which a clause ends)."""
     parts: list[str] = []
     ends: list[int] = []
+    empty = _empty(said)
     for token in said.replace("’", "'").split():
         if _DASH.match(token):
             ends.append(len(parts))
             continue
         for part in _SIGNS.findall(_OUTER.sub("", token)):
             word = part.casefold()
-            if word not in EMPTY:
-                parts.append(word if text.turns_round(word) else text.stem(word))
+            if word not in empty:
+                parts.append(word if text.turns_round(word) else _root(word))
         if _ENDS_CLAUSE.search(token):
             ends.append(len(parts))
     return tuple(parts), tuple(ends)
+
+
+def _empty(said: str) -> frozenset[str]:
+    denies = any(word in DENIES or word.endswith("n't") for word in text.words(said.replace("’", "'")))
+    return EMPTY if denies else EMPTY | WEIGHT
+
+
+def _root(word: str) -> str:
+    """The stem of a word, with the letter once that an ending has doubled: committing, commit."""
+    root = text.stem(word)
+    doubled = root != word and len(root) > 3 and root[-1] == root[-2] and root[-1] in "bgmnprt"
+    return root[:-1] if doubled else root
 
 
 def same(one: str, other: str) -> bool:
@@ -74,7 +90,7 @@ def _asks(said: str) -> bool:
 def _words_after(said: str, place: int) -> list[str]:
     """The words, as they stand, behind so many that tell something."""
     words: list[str] = []
-    seen = 0
+    seen, empty = 0, _empty(said)
     for token in said.replace("’", "'").split():
         if _DASH.match(token):
             continue
@@ -82,5 +98,5 @@ def _words_after(said: str, place: int) -> list[str]:
             word = part.casefold()
             if seen >= place:
                 words.append(word)
-            seen += word not in EMPTY
+            seen += word not in empty
     return words

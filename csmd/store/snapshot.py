@@ -96,10 +96,10 @@ def told(rows: Rows, place: Place) -> frozenset[tuple[str, str]]:
 
 
 def by_assistants(rows: Rows, place: Place) -> frozenset[str]:
-    """The turns of assistants among those that tell what users stated."""
+    """The turns of assistants among those that tell the memories."""
     found = rows.all(
         "select distinct p.uuid from memories m join provenance p on p.memory_seq = m.seq "
-        "join turns t on t.uuid = p.uuid where m.project_seq in (:place, :around) and m.authority = 'user' "
+        "join turns t on t.uuid = p.uuid where m.project_seq in (:place, :around) "
         "and m.tier <> 'archive' and t.kind = 'assistant'",
         place=place.seq,
         around=place.everywhere,

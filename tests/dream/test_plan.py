@@ -62,7 +62,7 @@ def keeps_what_a_person_holds(snapshot: Snapshot, action: Action) -> None:
     one, other = action.memory, action.other
     if action.kind == "merge" and one is not None and other is not None:
         assert AUTHORITY_RANK[one.authority] <= AUTHORITY_RANK[other.authority]
-        assert other.origin in ("stated", one.origin)
+        assert other.origin == one.origin
     if action.kind == "archive" and one is not None and one.authority == "user" and one.tier == "durable":
         assert one.archive_at < snapshot.day(one.project_seq)
 
@@ -119,6 +119,7 @@ KEEPS: tuple[tuple[str, Callable[[], Snapshot]], ...] = (
     ("taken apart by somebody", lambda: seen(told("m1", CACHE, 1), told("m2", AGAIN, 1), apart=frozenset({("m2", "m1")}))),
     ("two, a person says", lambda: seen(told("m1", CACHE, 1), told("m2", AGAIN, 1), dropped=frozenset({(1, "duplicate", "m1 m2")}))),
     ("what holds everywhere, before a project's own", lambda: seen(told("m1", CACHE, 1, project_seq=0, scope="global"), told("m2", LONGER, 1))),
+    ("stated, beside what an assistant saved", lambda: seen(told("m1", CACHE, 1, authority="assistant"), told("m2", AGAIN, 1, authority="assistant", origin="model_saved"))),
     ("stated, before what csmd worked out", lambda: seen(told("m1", CACHE, 1, authority="assistant"), told("m2", LONGER, 1, origin="inferred"))),
 )  # fmt: skip
 

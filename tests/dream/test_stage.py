@@ -18,7 +18,7 @@ from csmd.dream.plan import plan
 from csmd.dream.snapshot import Snapshot, applied
 from csmd.model import Memory, Project
 from csmd.recall import stage_search
-from csmd.store import beliefs, candidates, dreams, governance, memories, projects, tombstones
+from csmd.store import beliefs, candidates, dreams, governance, memories, projects, tombstones, vectors
 from csmd.store import snapshot as stored
 from csmd.store.core import Store
 from csmd.store.sqlite import Rows
@@ -190,6 +190,42 @@ def test_a_dream_that_was_undone_left_nothing_and_is_not_dreamt_again(store: Sto
         key: replace(one, version=0) for key, one in before.memories.items()
     }
     assert dream(store, now=LATER, facts=facts) == 0
+
+
+def test_what_holds_everywhere_takes_in_a_projects_own_and_its_plan_is_the_same_dry(store: Store) -> None:
+    everywhere = say(store, "I always prefer tabs over spaces", day=1, gate="behavioral", category="preference")
+    assert read(store, everywhere).scope == "user"
+    for number, project in enumerate(("alpha", "beta")):
+        other = say(store, f"Somebody told {project} of it", day=2, number=number, project=project)
+        store.write(
+            lambda rows, other=other: rows.run(  # type: ignore[misc]
+                "update memories set text = 'I always prefer tabs over spaces!' where id = :id", id=other
+            )
+        )
+    dry = store.read(lambda rows: stage.planned(rows, now=NOW, facts={})).actions
+    assert [(one.kind, one.other and one.other.version) for one in dry] == [("merge", 1), ("merge", 2)]
+    assert dream(store, now=NOW) == 2
+    assert read(store, everywhere).version == 3 and len(read(store, everywhere).provenance) == 3
+    assert read(store, everywhere).confidence == dry[1].confidence
+
+
+def test_what_is_near_in_meaning_is_compared_and_what_was_overturned_gives_way(store: Store) -> None:
+    old = say(store, SAID[13], day=1)
+    new = double(store, old, SAID[14], number=1)  # said in other words when it was looked for
+    far = say(store, SAID[9], day=3)
+    assert dream(store, now=NOW) == 0, "three words in common are not enough"
+
+    def embed(rows: Rows) -> None:
+        model = vectors.ensure_model(rows, "m", 4, now=NOW)
+        for ident, vector in ((old, b"\x7f\x7f\x00\x00"), (new, b"\x7f\x7e\x00\x01"), (far, b"\x81\x81\x00\x81")):
+            memory = _of(rows, ident)
+            vectors.add(rows, "memory", model, [(memory.seq, memory.project_seq, 0, 9, vector)], reached=memory.seq)
+
+    store.write(embed)
+    assert dream(store, now=NOW) == 1
+    assert read(store, old).superseded_by == new
+    assert read(store, old).confidence < 0.8
+    assert store.read(lambda rows: governance.broken(rows, store.hash_key)) == {}
 
 
 def test_what_superseded_a_memory_and_goes_brings_it_back_out_of_the_archive(store: Store) -> None:

@@ -14,6 +14,8 @@ CASES = (
     (CACHE, "the Order cache is kept in redis.", True, True),
     (CACHE, "Order caches are kept in Redis", True, True),
     ("We run the tests with `make check`", "Run tests with make check", True, True),
+    ("Always run `make lint` before committing", "run make lint before commits", True, True),
+    ("Note that the order cache is now kept in Redis", CACHE, True, True),
     (f"{CACHE}, keyed by cart", CACHE, True, False),
     (f"{CACHE} - keyed by cart and currency.", CACHE, True, False),
     # What follows limits what was said, or takes it back.
@@ -22,7 +24,9 @@ CASES = (
     (f"{CACHE}, for EU carts", CACHE, False, False),
     (f"{CACHE}. That was wrong.", CACHE, False, False),
     (f"{CACHE}, if the flag is set", CACHE, False, False),
-    ("Use tabs in Makefiles always, please", "Use tabs in Makefiles", False, False),
+    ("Use tabs in Makefiles mostly, please", "Use tabs in Makefiles", False, False),
+    ("The tests are not always green", "The tests are not green", False, False),
+    ("The tests don't just run on CI", "The tests don't run on CI", False, False),
     (f"{CACHE} of the checkout page", CACHE, False, False),
     (f"In the shop, {CACHE}", CACHE, False, False),
     # A number, a name, a sign, a negation, the order.
