@@ -66,12 +66,11 @@ class Chosen(NamedTuple):
 
 
 class Option(NamedTuple):
-    """A unit that could be chosen: its features, whether the tables find it plain whatever its form, and what it leans on."""
+    """A unit that could be chosen: its features, and whether the tables find it plain whatever its form."""
 
     unit: Unit
     features: Features
     plain: bool
-    leans: str = ""
 
 
 def from_prompt(
@@ -199,7 +198,6 @@ def _options(
             unit,
             features.features(unit, around),
             unit.first == unit.last and plain[unit.first],
-            standing.leaning(telling.told(unit.text), speaker),
         )
         for unit in units.units(found)
         if not any(plain[unit.first : unit.last + 1]) or _adds(unit, plain, around.tables)
@@ -238,18 +236,20 @@ def _choose(
     What stands in for a better one that leans is worth as much as a further one.
     """
     found: list[Chosen] = []
+    speaker: Speaker = "user" if authority == "user" else "assistant"
     bar, further = first, max(first, model.bars.further)
-    for value, unit, plain, leans in sorted((-model.of(one.features), *one[:1], *one[2:]) for one in options):
+    for value, unit, plain in sorted((-model.of(one.features), one.unit, one.plain) for one in options):
         if len(found) == most:
             break
         if -value < bar and not plain:
             continue
         if any(unit.meets(one.unit) for one in found) or any(_same(unit, one.unit) for one in (*given, *found)):
             continue
-        if leans:
+        told = telling.told(unit.text)
+        if standing.leaning(told, speaker):
             bar = further
             continue
-        if statement := _statement(turn, unit, authority, prompt, before):
+        if statement := _statement(turn, unit, told, authority, prompt, before):
             found.append(Chosen(turn, unit, statement))
             bar = further
     return found
@@ -282,15 +282,14 @@ def _with(one: Chosen, reply: StoredTurn) -> Chosen:
 
 
 def _statement(
-    turn: StoredTurn, unit: Unit, authority: Authority, prompt: StoredTurn | None, before: str
+    turn: StoredTurn, unit: Unit, told: str, authority: Authority, prompt: StoredTurn | None, before: str
 ) -> Statement | None:
-    told = telling.told(unit.text)
     if not told:
         return None
     speaker: Speaker = "user" if authority == "user" else "assistant"
     what = kind.kind(unit.text, speaker=speaker, before=before)
     return Statement(
-        text=resolve.standalone(told, before=resolve.before_in(turn.text, unit.text)),
+        text=resolve.standalone(told, before=resolve.before_in(turn.text, unit.text)) if resolve.is_open(told) else told,
         gate=what.gate,
         category=what.category,
         confidence=what.confidence,

@@ -12,7 +12,7 @@ from typing import NamedTuple
 
 from csmd.distill import refused
 from csmd.distill.refused import Speaker
-from csmd.text import content_words, lines_of_prose, sentences, squeeze, without_code
+from csmd.text import content_of, lines_of_prose, sentences, squeeze, without_code, words
 
 MAX_CONTENT_WORDS = 45
 MAX_CHARACTERS = 600
@@ -38,6 +38,9 @@ POOR_SECTION = re.compile(
 _EMPHASIS = re.compile(r"(?<!\w)(\*{1,3}|_{2,3}|~~)(?=\S)|(?<=\S)(\*{1,3}|_{2,3}|~~)(?!\w)")
 _MARKS = re.compile(r"^(?:[✅✓✔❌⚠🔴🟡🔵🟢🎉⏺►→•]️?\s*){1,3}(?=\S)")
 
+#: One of the characters of either.
+_MARKED = re.compile(r"[*_~✅✓✔❌⚠🔴🟡🔵🟢🎉⏺►→•]")
+
 _CODE_LINE = re.compile(
     r"[{};]\s*$|^[\w.,\[\] ]{1,60} :?= \S{1,80}\(|^from [\w.]{1,80} import |^import [\w.]{1,80}$"
     r"|^[\w.]{1,80}\([^)]{0,200}\)$"
@@ -52,7 +55,7 @@ class Piece(NamedTuple):
     """One sentence of a text: its words without markup, as it was written, its row, and what section it stands in.
 
     `section` is -1, 0 or 1 for what it carries, `part` counts the headings before it. A piece `stands` when it could
-    stand alone, and `leads` when it only leads into what follows.
+    stand alone, and `leads` when it only leads into what follows. `words` counts its words, `said` those with content.
     """
 
     text: str
@@ -62,16 +65,19 @@ class Piece(NamedTuple):
     section: int
     stands: bool
     leads: bool
+    words: int
+    said: int
     content: frozenset[str]
 
 
 class Unit(NamedTuple):
-    """Neighbouring pieces from `first` to `last` as one text, with its distinct content words."""
+    """Neighbouring pieces from `first` to `last` as one text, with its distinct content words and how many words it has."""
 
     first: int
     last: int
     text: str
     content: frozenset[str]
+    words: int
 
     def meets(self, other: Unit) -> bool:
         """Whether two units of one text share a piece."""
@@ -88,8 +94,11 @@ def pieces(text: str, speaker: Speaker) -> list[Piece]:
             opens = said.endswith(":") and len(said) <= MAX_LINE
             leads = opens and not refused.refusal(said, speaker, leads=True)
             stands = not opens and _acceptable(said, speaker)
-            content = frozenset(content_words(said)) if stands or leads else frozenset()
-            found.append(Piece(said, sentence, number, part, section, stands, leads, content))
+            every = words(said) if stands or leads else []
+            content = content_of(every)
+            found.append(
+                Piece(said, sentence, number, part, section, stands, leads, len(every), len(content), frozenset(content))
+            )
     return found
 
 
@@ -106,7 +115,7 @@ def _from(found: Sequence[Piece], start: int) -> list[Unit]:
     runs: list[Unit] = []
     if refused.is_headless(found[start].text):
         return runs
-    text, content, ended = "", frozenset[str](), 0
+    text, content, ended, count, said = "", frozenset[str](), 0, 0, 0
     for last in range(start, min(start + MAX_PIECES, len(found))):
         piece = found[last]
         if not (piece.stands or piece.leads) or piece.part != found[start].part:
@@ -118,8 +127,9 @@ def _from(found: Sequence[Piece], start: int) -> list[Unit]:
         if len(content) > MAX_CONTENT_WORDS or len(text) > MAX_CHARACTERS or ended >= MAX_SENTENCES:
             break
         ended += bool(_ENDS.search(piece.text)) and not piece.leads
-        if piece.stands and len(content_words(text)) <= MAX_CONTENT_WORDS:
-            runs.append(Unit(start, last, text, content))
+        count, said = count + piece.words, said + piece.said
+        if piece.stands and said <= MAX_CONTENT_WORDS:
+            runs.append(Unit(start, last, text, content, count))
     return runs
 
 
@@ -163,7 +173,9 @@ def _rows(text: str) -> list[tuple[str, int, int]]:
 
 
 def _plain(sentence: str) -> str:
-    return squeeze(_EMPHASIS.sub("", _MARKS.sub("", sentence)))
+    if _MARKED.search(sentence):
+        sentence = _EMPHASIS.sub("", _MARKS.sub("", sentence))
+    return squeeze(sentence)
 
 
 def _acceptable(said: str, speaker: Speaker) -> bool:
