@@ -289,7 +289,7 @@ def _statement(
     speaker: Speaker = "user" if authority == "user" else "assistant"
     what = kind.kind(unit.text, speaker=speaker, before=before)
     return Statement(
-        text=resolve.standalone(told, before=resolve.before_in(turn.text, unit.text)) if resolve.is_open(told) else told,
+        text=resolve.standalone(told, before=resolve.before_in(turn.text, unit.text) if resolve.is_open(told) else ""),
         gate=what.gate,
         category=what.category,
         confidence=what.confidence,

@@ -12,7 +12,6 @@ import re
 from collections import Counter
 from collections.abc import Sequence
 from dataclasses import dataclass
-from functools import cache
 
 from csmd.distill.units import Piece, Unit
 
@@ -96,23 +95,8 @@ def features(unit: Unit, around: Around) -> Features:
         found["of the prompt"] = shared(unit, around.prompt)
         found["tools"] = math.log1p(around.tools) / 4
     present = {name: float(value) for name, value in found.items() if value}
-    own = _own_names(around.speaker)
-    return {"any": 1.0, around.speaker: 1.0, **present, **{own[name]: value for name, value in present.items()}}
-
-
-class _Names(dict[str, str]):
-    """The names of one speaker's features by the names for everybody."""
-
-    def __init__(self, speaker: str) -> None:
-        super().__init__()
-        self._speaker = speaker
-
-    def __missing__(self, name: str) -> str:
-        self[name] = own = f"{self._speaker} {name}"
-        return own
-
-
-_own_names = cache(_Names)
+    present |= {f"{around.speaker} {name}": value for name, value in present.items()}
+    return {"any": 1.0, around.speaker: 1.0, **present}
 
 
 def shared(unit: Unit, other: frozenset[str]) -> float:

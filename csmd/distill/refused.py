@@ -27,9 +27,9 @@ REFUSED: tuple[tuple[str, str, re.Pattern[str]], ...] = (
     ("greeting", "ua", re.compile(
         r"^\W{0,3}(?:hi|hello|hey|thanks?|thank you|great|perfect|nice|cool|good morning|yes|no|ok|okay|sure"
         r"|done|you['’]re right)\b[\w ,']{0,20}[.!]*$")),
+    ("counts", "ua", re.compile(r"\b\d+ (?:tests? )?(?:pass(?:ed|ing)|failed|skipped)\b")),
     ("counts", "ua", re.compile(
-        r"\b\d+ (?:tests? )?(?:pass(?:ed|ing)|failed|skipped)\b|^\W{0,3}(?:all )?(?:tests?|build"
-        r"|lint)\b.{0,30}\b(?:pass(?:es|ed)?|clean|succeed\w*)\b.{0,20}$")),
+        r"^\W{0,3}(?:all )?(?:tests?|build|lint)\b.{0,30}\b(?:pass(?:es|ed)?|clean|succeed\w*)\b.{0,20}$")),
     ("offer", "a", re.compile(
         r"^\W{0,3}(?:(?:would|do) you (?:like|want)|want me|should i|shall i|let me know|ready to|feel free)\b")),
     ("question", "ua", re.compile(
@@ -75,13 +75,14 @@ REFUSED: tuple[tuple[str, str, re.Pattern[str]], ...] = (
         r"^\W{0,3}(?:(?:my )?(?:first|second|third|next|last|final|one more|another)|\w+ \d) question\b")),
     # What a program printed.
     ("identifiers", "ua", re.compile(
-        r"(?<![`\w-])[0-9a-f]{8}(?:-[0-9a-f]{4}){3}-[0-9a-f]{12}(?!`)|/[0-9a-f]{8}(?:-[0-9a-f]{4}){3}"
-        r"|(?<![`\w])[0-9a-f]{40}\b")),
+        r"[0-9a-f](?:[0-9a-f]{7}(?:-[0-9a-f]{4}){3}(?:(?<=/.{23})|(?<![`\w-].{23})-[0-9a-f]{12}(?!`))"
+        r"|[0-9a-f]{39}\b(?<![`\w].{40}))")),
     ("printed", "ua", re.compile(
-        r"^(?:author|date|merge|remote|origin|committer): |\b(?:remote|fatal|stderr|stdout): |<[^<>@\s]{1,80}@[^<>@\s]"
-        r"{1,80}>|^(?:your|current) branch\b.{1,120}\bis (?:up to date|ahead|behind)"
-        r"|^\d{1,5} +[+-](?=\W|\w)|^[\w.-]{1,60}@[\w.-]{1,80}[ :][~/].{0,160}[>$%#] "
-        r"|\bat [\w$]{1,80}(?:\.[\w$<>`]{1,80}){2,12}\(")),
+        r"^(?:(?:author|date|merge|remote|origin|committer): |(?:your|current) branch\b.{1,120}\bis (?:up to date|ahead|behind)"
+        r"|\d{1,5} +[+-](?=\W|\w)|[\w.-]{1,60}@[\w.-]{1,80}[ :][~/].{0,160}[>$%#] )")),
+    ("printed", "ua", re.compile(
+        r"\b(?:(?:remote|fatal|stderr|stdout): |at [\w$]{1,80}(?:\.[\w$<>`]{1,80}){2,12}\()")),
+    ("printed", "ua", re.compile(r"<[^<>@\s]{1,80}@[^<>@\s]{1,80}>")),
     # Praise, and virtues as a list.
     ("praise", "ua", re.compile(
         r"^\W{0,3}(?:excellent|strong|clean(?:er)?|better|good|great|solid|clear(?:er)?|comprehensive|thorough|robust"
@@ -91,7 +92,8 @@ REFUSED: tuple[tuple[str, str, re.Pattern[str]], ...] = (
         r"|benefits|advantages)(?::| [-–—])")),
     ("praise", "a", re.compile(
         r"\bthis is an? (?:\w+ )?(?:solid|great|good|nice|excellent|clean|welcome)\b.{0,30}\b(?:improvement|update|change"
-        r"|addition|refactor\w*|work|step)\b|^overall,? (?:this|it|the)\b|\bworks? (?:perfectly|great|fine)\W*$")),
+        r"|addition|refactor\w*|work|step)\b|\bworks? (?:perfectly|great|fine)\W*$")),
+    ("praise", "a", re.compile(r"^overall,? (?:this|it|the)\b")),
     # What was edited where, and what was done just now.
     ("inventory", "a", re.compile(
         r"^\W{0,3}[\w./-]{1,160}\.[a-z]{1,6}`?(?::[\d, –-]{1,20})?`?(?::| [-–—]) ?(?:added|updated|removed|modified|changed"
@@ -138,8 +140,8 @@ REFUSED_AS_WRITTEN: tuple[tuple[str, str, re.Pattern[str]], ...] = (
     ("to-do", "ua", re.compile(r"^\W{0,3}\[[ xX]\]|^(?:☐|☑|☒|TODO:)")),
     ("diff", "ua", re.compile(r"^(?:[+-]{1,3}\s?[\w/{}()#*]|@@|diff --git|index [0-9a-f]{6})")),
     ("trace", "ua", re.compile(
-        r"^\s{0,8}(?:at [\w$.<>]{2,80} ?\(|File \"[^\"]{1,200}\", line|Traceback|panic:|goroutine \d)|\.(?:go|py"
-        r"|js|ts|rs|java):\d+:\d+")),
+        r"^\s{0,8}(?:at [\w$.<>]{2,80} ?\(|File \"[^\"]{1,200}\", line|Traceback|panic:|goroutine \d)")),
+    ("trace", "ua", re.compile(r"\.(?:go|py|js|ts|rs|java):\d+:\d+")),
     ("printed", "ua", re.compile(
         r"^(?:Fetching|Pushing|Pulling|Cloning|Counting|Compressing|Receiving|Resolving|Downloading|Installing|Compiling"
         r"|Collecting|Unpacking|Writing|Reading|Waiting|Loading|Running|Building)\b.{1,200}(?:\.\.\.|…)"
@@ -148,8 +150,9 @@ REFUSED_AS_WRITTEN: tuple[tuple[str, str, re.Pattern[str]], ...] = (
         r"\b(?:add|use|set|is|are|to|like|a|an|the|with|for|say|says|secret|key|password|token):? \W?REDACTED\b\W?"
         r"(?:\W{0,3}$| \w+\W{0,2}$)")),
     ("inventory", "a", re.compile(
-        r"`?\b(?:Test[A-Z_]\w{2,120}|test_\w{2,120})(?:\(\))?`?(?::| [-–—]) ?(?i:verif\w+|checks?|ensures?|tests?|covers|added"
-        r"|updated|fixed)\b|^\W{0,3}(?i:added|updated|created|fixed) `?(?:Test[A-Z_]|test_)\w+")),
+        r"[Tt]est(?:(?<=\bTest)[A-Z_]|(?<=\btest)_)\w{2,120}(?:\(\))?`?(?::| [-–—]) ?(?i:verif\w+|checks?|ensures?|tests?"
+        r"|covers|added|updated|fixed)\b")),
+    ("inventory", "a", re.compile(r"^\W{0,3}(?i:added|updated|created|fixed) `?(?:Test[A-Z_]|test_)\w+")),
     ("printed", "u", re.compile(
         r"(?:/var/folders|/private/var|/tmp|\\Temp)[/\\][\w./\\-]{12,}|^[⨯✗✘×] ?\w|\b\w{2,20}=\w+: \w+: ")),
     ("printed", "ua", re.compile(r"\b(?:var|const|let|val) \w{2,60} :?= ")),

@@ -97,7 +97,9 @@ def pieces(text: str, speaker: Speaker) -> list[Piece]:
             every = words(said) if stands or leads else []
             content = content_of(every)
             found.append(
-                Piece(said, sentence, number, part, section, stands, leads, len(every), len(content), frozenset(content))
+                Piece(
+                    said, sentence, number, part, section, stands, leads, len(every), len(content), frozenset(content)
+                )
             )
     return found
 
