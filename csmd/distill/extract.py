@@ -206,7 +206,7 @@ def _options(
 
 def _is_plain(piece: Piece, judged: Classification | None) -> bool:
     """Whether the tables alone make a sentence of a user's a statement."""
-    if judged is None:
+    if judged is None or not piece.begins:
         return False
     short = len(piece.content) <= SHORT_WORDS
     clarity, value = (SHORT_CLARITY, SHORT_VALUE) if short else (PLAIN_CLARITY, PLAIN_VALUE)

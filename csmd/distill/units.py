@@ -10,7 +10,7 @@ import re
 from collections.abc import Sequence
 from typing import NamedTuple
 
-from csmd.distill import refused
+from csmd.distill import refused, standing
 from csmd.distill.refused import Speaker
 from csmd.text import content_of, lines_of_prose, sentences, squeeze, without_code, words
 
@@ -55,7 +55,8 @@ class Piece(NamedTuple):
     """One sentence of a text: its words without markup, as it was written, its row, and what section it stands in.
 
     `section` is -1, 0 or 1 for what it carries, `part` counts the headings before it. A piece `stands` when it could
-    stand alone, and `leads` when it only leads into what follows. `words` counts its words, `said` those with content.
+    stand alone, `leads` when it only leads into what follows, and a unit may begin with it when it `begins`. `words`
+    counts its words, `said` those with content.
     """
 
     text: str
@@ -65,6 +66,7 @@ class Piece(NamedTuple):
     section: int
     stands: bool
     leads: bool
+    begins: bool
     words: int
     said: int
     content: frozenset[str]
@@ -88,17 +90,31 @@ def pieces(text: str, speaker: Speaker) -> list[Piece]:
     """The sentences of what `speaker` said, in order, those that cannot stand included."""
     rows = _rows(_bounded(text, own_words=speaker == "user"))
     found: list[Piece] = []
+    detail = False
     for number, (row, part, section) in enumerate(rows):
         for sentence in sentences(row):
             said = _plain(sentence)
             opens = said.endswith(":") and len(said) <= MAX_LINE
             leads = opens and not refused.refusal(said, speaker, leads=True)
             stands = not opens and _acceptable(said, speaker)
+            before = found[-1] if found and found[-1].part == part and speaker == "user" else None
+            detail = before is not None and standing.is_detail(said, behind=before.text, of_detail=detail)
+            begins = not detail and not refused.is_headless(said)
             every = words(said) if stands or leads else []
             content = content_of(every)
             found.append(
                 Piece(
-                    said, sentence, number, part, section, stands, leads, len(every), len(content), frozenset(content)
+                    text=said,
+                    written=sentence,
+                    row=number,
+                    part=part,
+                    section=section,
+                    stands=stands,
+                    leads=leads,
+                    begins=begins,
+                    words=len(every),
+                    said=len(content),
+                    content=frozenset(content),
                 )
             )
     return found
@@ -115,7 +131,7 @@ def units(found: Sequence[Piece]) -> list[Unit]:
 def _from(found: Sequence[Piece], start: int) -> list[Unit]:
     """The units that begin with one piece."""
     runs: list[Unit] = []
-    if refused.is_headless(found[start].text):
+    if not found[start].begins:
         return runs
     text, content, ended, count, said = "", frozenset[str](), 0, 0, 0
     for last in range(start, min(start + MAX_PIECES, len(found))):
