@@ -7,14 +7,13 @@ depends on nothing but the two texts: whenever they come, and however often, it 
 
 from __future__ import annotations
 
-import re
 from collections import Counter
 from collections.abc import Sequence
 from dataclasses import replace
 from functools import lru_cache
 from typing import NamedTuple
 
-from csmd.distill import features, kind, resolve, standing, telling, units, worth
+from csmd.distill import features, kind, refused, resolve, standing, telling, units, worth
 from csmd.distill.classify import Classification, weigh
 from csmd.distill.features import Around, Features
 from csmd.distill.refused import Speaker
@@ -47,14 +46,6 @@ WORKED: dict[Role, tuple[int, str]] = {
 }
 #: Cues that mean the author in speech and nobody in particular in a document.
 LOUD = frozenset({"always", "do_not", "before_after", "should", "from_now_on"})
-
-#: Text that a program wrote in the user's name: the turn says nothing.
-NOT_SAID = re.compile(
-    r"\s*(?:<(?:command-|local-command|bash-|task-notification|user-memory-input|teammate-message)"
-    r"|\[Request interrupted"
-    r"|Caveat: |Stop hook feedback|Operation stopped by hook|Base directory for this skill"
-    r"|This session is being continued|/[\w:.-]+(?:\s|$))"
-)
 
 
 class Chosen(NamedTuple):
@@ -149,7 +140,7 @@ def statements(turn: StoredTurn, *, before: str = "") -> list[Statement]:
 
 def of_prompt(turn: StoredTurn) -> list[Option]:
     """What could be chosen from a prompt."""
-    if NOT_SAID.match(turn.text):
+    if refused.NOT_SAID.match(turn.text):
         return []
     speaker: Speaker = "user" if turn.kind == "user" else "assistant"
     found = units.pieces(turn.text, speaker)
@@ -246,13 +237,24 @@ def _choose(
         if any(unit.meets(one.unit) for one in found) or any(_same(unit, one.unit) for one in (*given, *found)):
             continue
         told = telling.told(unit.text)
-        if standing.leaning(told, speaker):
-            bar = further
-            continue
-        if statement := _statement(turn, unit, told, authority, prompt, before):
-            found.append(Chosen(turn, unit, statement))
-            bar = further
+        placed, leans = _placed(turn, unit, told, speaker)
+        if told and not leans:
+            found.append(Chosen(turn, unit, _statement(unit, told, placed, authority, prompt, before)))
+        bar = further
     return found
+
+
+def _placed(turn: StoredTurn, unit: Unit, told: str, speaker: Speaker) -> tuple[str, str]:
+    """What is told with what it speaks of put in front, and what it leans on; a lead that names only edits is left out."""
+    placed = resolve.placed(told, turn=turn.text, said=unit.text)
+    leans = standing.leaning(told, speaker)
+    if leans or placed == told:
+        return placed, leans
+    lead = placed.removesuffix(told)
+    of_lead = refused.refusal(lead, speaker, leads=True) or standing.leaning(lead, speaker)
+    if of_lead in refused.WITHOUT_WORTH:
+        return placed, of_lead
+    return (told, "") if of_lead and "`" not in lead else (placed, "")
 
 
 @lru_cache(maxsize=64)
@@ -282,14 +284,12 @@ def _with(one: Chosen, reply: StoredTurn) -> Chosen:
 
 
 def _statement(
-    turn: StoredTurn, unit: Unit, told: str, authority: Authority, prompt: StoredTurn | None, before: str
-) -> Statement | None:
-    if not told:
-        return None
+    unit: Unit, told: str, placed: str, authority: Authority, prompt: StoredTurn | None, before: str
+) -> Statement:
     speaker: Speaker = "user" if authority == "user" else "assistant"
     what = kind.kind(unit.text, speaker=speaker, before=before)
     return Statement(
-        text=resolve.standalone(told, before=resolve.before_in(turn.text, unit.text) if resolve.is_open(told) else ""),
+        text=placed,
         gate=what.gate,
         category=what.category,
         confidence=what.confidence,

@@ -12,6 +12,14 @@ from typing import Literal
 
 Speaker = Literal["user", "assistant"]
 
+#: Text that a program wrote in the user's name: the turn says nothing.
+NOT_SAID = re.compile(
+    r"\s*(?:<(?:command-|local-command|bash-|task-notification|user-memory-input|teammate-message)"
+    r"|\[Request interrupted"
+    r"|Caveat: |Stop hook feedback|Operation stopped by hook|Base directory for this skill"
+    r"|This session is being continued|/[\w:.-]+(?:\s|$))"
+)
+
 #: What may stand before a request, and inside it.
 _PLEASE = r"^\W{0,3}(?:(?:please|ok|okay|yes|and|so|now|also|then),? ){0,2}"
 _SOFTLY = r"(?:(?:please|also|again|maybe|just|quickly|now|then) ){0,2}"
@@ -164,7 +172,12 @@ REFUSED_AS_WRITTEN: tuple[tuple[str, str, re.Pattern[str]], ...] = (
 # fmt: on
 
 #: Of these not even the sentence that leads into a list is kept, nor the list with it.
-WITH_THEIR_LIST = frozenset({"inventory", "unseen list", "praise", "untested", "identifiers", "report", "aside"})
+WITH_THEIR_LIST = frozenset(
+    {"inventory", "unseen list", "praise", "untested", "identifiers", "report", "aside", "counts"}
+)
+
+#: A list that is led into so says nothing either; of edits the items may tell why.
+WITHOUT_WORTH = frozenset({"counts", "tests", "praise", "unseen list"})
 
 
 def refusal(said: str, speaker: Speaker, *, leads: bool = False) -> str:
