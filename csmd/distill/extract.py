@@ -249,9 +249,9 @@ def _placed(turn: StoredTurn, unit: Unit, told: str, speaker: Speaker) -> tuple[
     placed = resolve.placed(told, turn=turn.text, said=unit.text)
     leans = standing.leaning(told, speaker)
     if leans or placed == told:
-        return placed, leans
+        return placed, leans or ("unseen" if speaker == "assistant" and resolve.points_out(told) else "")
     lead = placed.removesuffix(told)
-    of_lead = refused.refusal(lead, speaker, leads=True) or standing.leaning(lead, speaker)
+    of_lead = standing.leaning(lead, speaker) or refused.refusal(lead, speaker, leads=True)
     if of_lead in refused.WITHOUT_WORTH:
         return placed, of_lead
     return (told, "") if of_lead and "`" not in lead else (placed, "")

@@ -155,6 +155,11 @@ def _lead_of(before: str) -> str:
     return ""
 
 
+def points_out(text: str) -> bool:
+    """Whether a sentence begins with a word for a thing that was named before it; "this" may be all that was said."""
+    return _POINTS_OUT.match(text) is not None and text[:4].lower() not in ("this", "that")
+
+
 def is_open(text: str) -> bool:
     """Whether a sentence speaks of something that it does not name."""
     if _POINTS_OUT.match(text) or _WITHOUT.match(text):

@@ -50,7 +50,7 @@ LEANS: tuple[tuple[str, str, re.Pattern[str]], ...] = (
         r"|\b(?:still )?reads? (?:like|as|for)\b|\bchange (?:it|this|that) to\b|\bbring (?:it|this|that)(?: part)? back\b"
         r"|\b(?:this|it) is now (?:repeated|duplicated)\b|\bthose (?:funcs?|functions?|methods?|files?|tests?|places?|lines?)\b")),
     ("unseen list", "u", _re(r"\byour (?:proposed|suggested|last|previous|first|second|third|other) \w+")),
-    ("printed", "u", _re(r"^[\w.-]{2,40}@[\w.-]{2,60}[ :]+[~/(]|[⎿❯]|\bUsage: \w+ ")),
+    ("printed", "u", _re(r": > \w|^[\w.-]{2,40}@[\w.-]{2,60}[ :]+[~/(]|[⎿❯]|\bUsage: \w+ ")),
     # What only the moment answers.
     ("asks", "u", _re(
         r"\bis (?:this|it|that) (?:then )?really an? (?:issue|problem|concern)\b|^\W{0,3}(?:can|could) you (?:please |also )?(?:check|verify|see)\b[^:]{3,200}\?"
@@ -90,9 +90,15 @@ LEANS: tuple[tuple[str, str, re.Pattern[str]], ...] = (
         r"|^\W{0,3}(?:in )?(?:go(?:lang)?|git|python|rust|java|javascript|typescript|node(?:\.js)?|bash|sql|react|docker|css|html|http|json|yaml)(?:['’]s)?,? "
         r"(?:\w+ly )?(?:guarantees?|concatenates|promises|defines|specifies|evaluates|interprets)\b"
         r"|^\W{0,3}(?:don['’]t|never|avoid|do not|always) (?:ever )?(?:share|commit|paste|post|store|expose|hard-?code|log|trust|reuse)\b[^`/]{0,60}\b(?:secrets?|passwords?|credentials?|tokens?|keys?|input)\b")),
+    ("praise", "a", _re(
+        r"\b(?:is|are|was|were) (?:the|an?) (?:most )?(?:idiomatic|clean|elegant|standard|proper|correct) (?:\w+ )?(?:approach|way|code|choice|solution|pattern)\b(?! to\b)"
+        r"|\bfuture (?:reviewers?|readers?|maintainers?|developers?|contributors?)(?: will| can| to|:| -| –| —)|^\W{0,3}why (?:it|this|that) (?:doesn['’]t|does not|won['’]t) matter\b")),
+    ("examples", "a", _re(
+        r"^`?\w[\w.]{2,60}`?(?:\(\))? [-–—] [a-z]{2,20}s .{3,200}; `?\w[\w.]{2,60}`?(?:\(\))? [-–—] [a-z]{2,20}s ")),
     # What only the day saw.
     ("report", "a", _re(
         r"\b(?:errors?|issues?|warnings?|problems?|failures?|crash(?:es)?) should (?:now |then |all )?(?:be (?:gone|fixed|resolved|solved)|disappear|go away|no longer)\b"
+        r"|^\W{0,3}(?:(?:all )?(?:merge )?conflicts? (?:are |were |have been )?resolved|(?:compiles|builds) clean(?:ly)?)\b"
         r"|^\W{0,3}(?:updated|revised|saved|created|wrote|added|drafted) (?:the |a |an |your |my |this )?(?:\w+ )?(?:plan|summary|document|docs?|branch|pr|pull request|issue|ticket|report|draft|description|notes?|list)\b"
         r"|^\W{0,3}address(?:ed|es|ing)? (?:(?:the|all|pr|code|copilot|bot|remaining|open|more) )*(?:review )?(?:feedback|comments?|findings|nits|suggestions|review)\b"
         r"|\b(?:the|your|this) (?:\w+ )?branch (?:now )?(?:includes?|contains?|is|has)\b.{0,120}\b(?:rebased|on top|up to date|ahead|behind|pushed|merged)\b")),
