@@ -158,7 +158,7 @@ REFUSED_AS_WRITTEN: tuple[tuple[str, str, re.Pattern[str]], ...] = (
         r"\b(?:add|use|set|is|are|to|like|a|an|the|with|for|say|says|secret|key|password|token):? \W?REDACTED\b\W?"
         r"(?:\W{0,3}$| \w+\W{0,2}$)")),
     ("inventory", "a", re.compile(
-        r"[Tt]est(?:(?<=\bTest)[A-Z_]|(?<=\btest)_)\w{2,120}(?:\(\))?`?(?::| [-–—]) ?(?i:verif\w+|checks?|ensures?|tests?"
+        r"[Tt]est(?:(?<=\bTest)[A-Z_]|(?<=\btest)_)\w{2,120}(?:\(\))?`?(?::| [-–—]) ?(?i:verif\w+|checks?|ensures?|tests?|kept|reduced|now"
         r"|covers|added|updated|fixed)\b")),
     ("inventory", "a", re.compile(r"^\W{0,3}(?i:added|updated|created|fixed) `?(?:Test[A-Z_]|test_)\w+")),
     ("printed", "u", re.compile(
@@ -177,7 +177,7 @@ WITH_THEIR_LIST = frozenset(
 )
 
 #: A list that is led into so says nothing either; of edits the items may tell why.
-WITHOUT_WORTH = frozenset({"counts", "tests", "praise", "report", "unseen list"})
+WITHOUT_WORTH = frozenset({"counts", "errand", "tests", "praise", "report", "unseen list"})
 
 
 def refusal(said: str, speaker: Speaker, *, leads: bool = False) -> str:

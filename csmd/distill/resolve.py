@@ -56,6 +56,11 @@ _WITHOUT = re.compile(
     r"|[Ee]nsures|[Pp]reserves|[Dd]etects|[Mm]igrates|[Ii]gnores|[Rr]equires|[Vv]alidates|[Cc]onverts|[Ww]raps"
     r"|[Rr]uns|[Tt]riggers|[Dd]efaults|[Pp]rovides|[Tt]akes|[Ss]hows|[Aa]dds|[Rr]emoves|[Cc]ontains)\b"
 )
+#: A label that names nothing before what is said.
+_LABELLED = _re(
+    r"^(?:when|where|why|how) (?:it|this|that|they)(?:['’]s)? \w+(?: \w+)?:|^(?:what (?:changed|happened|happens|it does)|root causes?|causes?|impact|effect|result"
+    r"|solution|consequence|symptoms?|current behaviou?r|expected behaviou?r|rationale|trade-?offs?|notes?|why|problem)(?: [\w ]{1,20})?: "
+)
 _PLURAL = _re(r"(?:they|these|those)\b")
 #: "It" as the subject of what follows, in no set phrase ("it seems that", "it is not possible to").
 _IT = re.compile(
@@ -76,7 +81,7 @@ _NO_LEAD = _re(
 )
 _MARKS = re.compile(r"(?<!\w)[*_]{1,3}|[*_]{1,3}(?!\w)|#{1,6}")
 _NUMBERED = _re(
-    r"^\W{0,4}(?:\d{1,2}(?:\.\d{1,2}){0,2}[.):]?|[a-z][.)]|(?:step|phase|part|option|issue|problem|fix|change|bug)"
+    r"^\W{0,4}(?:\d{1,2}(?:\.\d{1,2}){0,2}[.):]?|[a-z][.)]|(?:step|phase|part|issue|problem|fix|change|bug)"
     r" \d{1,2}[:.]?)\s+"
 )
 #: What tells when or that something is done, and names nothing.
@@ -162,7 +167,7 @@ def points_out(text: str) -> bool:
 
 def is_open(text: str) -> bool:
     """Whether a sentence speaks of something that it does not name."""
-    if _POINTS_OUT.match(text) or _WITHOUT.match(text):
+    if _POINTS_OUT.match(text) or _WITHOUT.match(text) or _LABELLED.match(text):
         return True
     return bool(_PART_OF.search(text)) and not _NAME.search(text)
 

@@ -43,6 +43,7 @@ LEANS: tuple[tuple[str, str, re.Pattern[str]], ...] = (
         rf"\b(?:for|with|about|on|to|do|take|like|of) (?:the )?(?:option|scenario|point|item|issue|question|step|finding) "
         rf"(?:#?\d{{1,2}}|[A-D])\b|\b(?:the|these|those|this|that|your) (?:\w+ )?{_SHOWN} (?:above|below|before|earlier|from"
         rf" (?:above|before))\b|\b(?:these|those|all the) (?:\w+ )?{_SHOWN}\b|\blogic in \d\b")),
+    ("unseen list", "ua", _re(r"^\W{0,3}(?:option|alternative|approach|variant) (?:#?\d|[a-d])\b")),
     ("unseen list", "a", _re(rf"\b(?:these|those) (?:\w+ )?{_SHOWN}\b|\boption (?:\d|[a-d])\b.{{1,300}}\boption (?:\d|[a-d])\b")),
     ("goes back", "u", _re(rf"{_OPENS}(?:going )?back to\b|^\W{{0,3}}(?:regarding|about) (?:the|this|that|your)\b")),
     ("unseen text", "u", _re(
@@ -81,6 +82,13 @@ LEANS: tuple[tuple[str, str, re.Pattern[str]], ...] = (
     ("proposes", "a", _re(
         r"\bwe (?:should probably|could also|can also|might want)\b|\b(?:question|suggestions?|proposal|recommendation): |\bcould be (?:integrated"
         r"|improved|extracted|simplified|moved)\b|^\W{0,3}(?:optional|minor)\b|\bminor (?:cleanup|potential|issue|nit)\b|\boverall risk\b")),
+    # A nudge to what is on the screen, and tidying up.
+    ("nudge", "u", _re(
+        r"[\"“][^\"”]{3,120}[\"”].{0,60}\b(?:check ?marks?|ticks?|emojis?|in front|at the end|newlines?|blank lines?|icons?)\b"
+        r"|\binstead of [\"“][^\"”]{2,80}[\"”],? (?:we|it|you|this) (?:should|could|can) (?:do|say|be|show|read|print)\b")),
+    ("errand", "ua", _re(
+        r"^\W{0,3}(?:(?:clean[- ]?up|tidy)\b[^:]{0,20}: )?(?:remove|delete|drop) (?:any |the |all )?unused\b"
+        r"|^\W{0,3}(?:fix|update|add|change|remove|rewrite|correct)\b.{3,80}\(lines? \d[\d, –-]*\)")),
     ("muses", "u", _re(r"\blet['’]?s (?:just )?(?:say|assume|imagine)\b|^\W{0,3}(?:can|could) you help me\b|\bcan you (?:check|look|try) again\b")),
     ("asks", "a", _re(
         r"(?:^\W{0,3}|[.:;!?] )(?:(?:so|and|or|but|also),? )?(?:(?:would|do|did|should|shall|could|can|may) (?:you|we|i)|want (?:me )?to|which (?:\w+ ){0,2}(?:would|do) you)\b[^.!]{3,250}\?\W*$")),
@@ -93,11 +101,13 @@ LEANS: tuple[tuple[str, str, re.Pattern[str]], ...] = (
     ("praise", "a", _re(
         r"\b(?:is|are|was|were) (?:the|an?) (?:most )?(?:idiomatic|clean|elegant|standard|proper|correct) (?:\w+ )?(?:approach|way|code|choice|solution|pattern)\b(?! to\b)"
         r"|\bfuture (?:reviewers?|readers?|maintainers?|developers?|contributors?)(?: will| can| to|:| -| –| —)|^\W{0,3}why (?:it|this|that) (?:doesn['’]t|does not|won['’]t) matter\b")),
+    ("muses", "a", _re(r"\b(?:this|it|which|that) (?:could|might|may) (?:also )?be:|\bpossible (?:causes|reasons|explanations)\b")),
     ("examples", "a", _re(
         r"^`?\w[\w.]{2,60}`?(?:\(\))? [-–—] [a-z]{2,20}s .{3,200}; `?\w[\w.]{2,60}`?(?:\(\))? [-–—] [a-z]{2,20}s ")),
     # What only the day saw.
     ("report", "a", _re(
         r"\b(?:errors?|issues?|warnings?|problems?|failures?|crash(?:es)?) should (?:now |then |all )?(?:be (?:gone|fixed|resolved|solved)|disappear|go away|no longer)\b"
+        r"|\b(?:have|has) been (?:updated|adjusted|changed accordingly)\W*$"
         r"|^\W{0,3}(?:(?:all )?(?:merge )?conflicts? (?:are |were |have been )?resolved|(?:compiles|builds) clean(?:ly)?)\b"
         r"|^\W{0,3}(?:updated|revised|saved|created|wrote|added|drafted) (?:the |a |an |your |my |this )?(?:\w+ )?(?:plan|summary|document|docs?|branch|pr|pull request|issue|ticket|report|draft|description|notes?|list)\b"
         r"|^\W{0,3}address(?:ed|es|ing)? (?:(?:the|all|pr|code|copilot|bot|remaining|open|more) )*(?:review )?(?:feedback|comments?|findings|nits|suggestions|review)\b"
@@ -106,6 +116,7 @@ LEANS: tuple[tuple[str, str, re.Pattern[str]], ...] = (
     ("examples", "a", _re(
         r"^\W{0,3}(?:for example|validations?|actions?|permissions?|example|scenario|usage|locations?|files?|sources?|location|hook names|key (?:files?|functions?|differences|changes)|currently|notice|assessment"
         r"|the commit message|command registration|constants|file changes)\b[^.]{0,40}:")),
+    ("tests", "a", _re(r"^\W{0,3}`?test\w{3,80}`? \(\d+ (?:\w+ )?(?:cases|tests|scenarios)")),
     ("tests", "a", _re(
         r"\b(?:the|this|each|both|all|new|existing) (?:\w+ ){0,2}(?:tests?|test cases?|subtests?)\b.{0,60}\b(?:verif\w+|covers?|ensures?|asserts?|now"
         r" (?:passes|uses|checks)|caught|catch\w*)\b|\bhelper functions?: |\btests? (?:updated|added|pass\w*)\b|\bto keep the test\b")),

@@ -29,6 +29,7 @@ LEAD_INS = _re(
     r"|(?:my point (?:is|was)|what i meant (?:is|was)|i meant):? "
     r"|(?:going )?back to [^,:;.]{2,40}[,:] |(?:for|about|regarding) (?:option|point|item|question|scenario|step|issue) ?#?\w{1,3}[,:] "
     r"|(?:stop|wait|pause|hold on|one sec\w*|one more thing|another thing|last thing|let['’]?s (?:pause|stop|wait))[^,:.]{0,16}[,:.] "
+    r"|(?:can|could) (?:we|you) (?:please |also )?(?:add|explain|mention|describe|document|note) (?:why|that) "
     r"|looking at (?:the|these|this|your)(?: [^,:.]{2,40})?[,:] (?!it\b)|(?:i mean|i (?:think|feel like|guess)|my guess is|imo)\b,? (?!to\b)"
     r"|(?:here['’]s )?(?:(?:a |the )?(?:quick |short |brief )?(?:summary|overview|breakdown)(?: of [^:]{2,60})?|here['’]s (?:what (?:happened|changed|i found)|the (?:issue|problem|summary))|in short|tl;?dr"
     r"|changed behaviou?r|how it works|notice|note|also): "
@@ -51,6 +52,10 @@ PASSING = _re(
     r"|(?:(?:so|or|and|but),? )?(?:(?:would|do) you (?:want|prefer|like|rather)|want (?:me )?to|(?:should|shall) (?:i|we)|which (?:\w+ ){0,2}(?:would|do) you)\b.{0,250}\?"
     r"|(?:the |this )?(?:actual |whole |full )?(?:build|lint|tests?|code)(?: and (?:build|lint|tests?))? (?:both |all |now )?(?:pass|work|compile|succeed)\w*.{0,40}"
     r"|(?:this|it|that)(?: is|['’]s) (?:now )?(?:a )?(?:still )?(?:not working|broken|good|great|fine|better|wrong|done|fixed)\b.{0,40}|the (?:fix|pattern|difference|change)(?: is)?:)$"
+)
+#: What somebody is asked who is not there later.
+OFFERED = _re(
+    r"(?:(?:so|or|and|but),? )?(?:(?:would|do) you (?:want|prefer|like|rather)|want (?:me )?to|(?:should|shall) i)\b"
 )
 #: What is said in passing: the statement begins behind it.
 ASIDE = _re(r"^.{3,200}?[,;.–-] ?(?:and |but |also |oh )?(?:by the way|btw|fyi|for the record),? (?=\S)")
@@ -127,7 +132,7 @@ def _without_passing(said: str) -> str:
     while (
         len(parts) > 1
         and PASSING.match(parts[0])
-        and not parts[0].endswith("?")
+        and (not parts[0].endswith("?") or OFFERED.match(parts[0]))
         and not _SPEAKS_ON.match(parts[1])
         and len(content_words(" ".join(parts[1:]))) >= LEAST_CONTENT
     ):
