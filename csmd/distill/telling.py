@@ -29,7 +29,7 @@ LEAD_INS = _re(
     r"|(?:my point (?:is|was)|what i meant (?:is|was)|i meant):? "
     r"|(?:going )?back to [^,:;.]{2,40}[,:] |(?:for|about|regarding) (?:option|point|item|question|scenario|step|issue) ?#?\w{1,3}[,:] "
     r"|(?:stop|wait|pause|hold on|one sec\w*|one more thing|another thing|last thing|let['’]?s (?:pause|stop|wait))[^,:.]{0,16}[,:.] "
-    r"|(?:can|could) (?:we|you) (?:please |also )?(?:add|explain|mention|describe|document|note) (?:why|that) "
+    r"|(?:can|could) (?:we|you) (?:please |also )?(?:add|mention|document|note) (?:why|that) "
     r"|looking at (?:the|these|this|your)(?: [^,:.]{2,40})?[,:] (?!it\b)|(?:i mean|i (?:think|feel like|guess)|my guess is|imo)\b,? (?!to\b)"
     r"|(?:here['’]s )?(?:(?:a |the )?(?:quick |short |brief )?(?:summary|overview|breakdown)(?: of [^:]{2,60})?|here['’]s (?:what (?:happened|changed|i found)|the (?:issue|problem|summary))|in short|tl;?dr"
     r"|changed behaviou?r|how it works|notice|note|also): "
