@@ -61,6 +61,7 @@ _LABELLED = _re(
     r"^(?:when|where|why|how) (?:it|this|that|they)(?:['’]s)? \w+(?: \w+)?:|^(?:what (?:changed|happened|happens|it does)|root causes?|causes?|impact|effect|result"
     r"|solution|consequence|symptoms?|current behaviou?r|expected behaviou?r|rationale|trade-?offs?|notes?|why|problem)(?: [\w ]{1,20})?: "
 )
+_THAT_ONE = _re(r"^(?:that|those|these) (?!way\b|case\b|means?\b)[a-z]+s? ")
 _PLURAL = _re(r"(?:they|these|those)\b")
 #: "It" as the subject of what follows, in no set phrase ("it seems that", "it is not possible to").
 _IT = re.compile(
@@ -161,8 +162,13 @@ def _lead_of(before: str) -> str:
 
 
 def points_out(text: str) -> bool:
-    """Whether a sentence begins with a word for a thing that was named before it; "this" may be all that was said."""
-    return _POINTS_OUT.match(text) is not None and text[:4].lower() not in ("this", "that")
+    """Whether a sentence begins with a word for a thing that was named before it, or lacks its subject.
+
+    "This" may be all that was said, and is not asked for.
+    """
+    if _POINTS_OUT.match(text):
+        return text[:4].lower() not in ("this", "that")
+    return bool(_WITHOUT.match(text) or (_THAT_ONE.match(text) and not _NAME.search(text)))
 
 
 def is_open(text: str) -> bool:

@@ -107,6 +107,7 @@ LEANS: tuple[tuple[str, str, re.Pattern[str]], ...] = (
     # What only the day saw.
     ("report", "a", _re(
         r"\b(?:errors?|issues?|warnings?|problems?|failures?|crash(?:es)?) should (?:now |then |all )?(?:be (?:gone|fixed|resolved|solved)|disappear|go away|no longer)\b"
+        r"|^\W{0,3}you (?:can|could|may) (?:now )?(?:check|verify|confirm|see|test|try) (?:with|by|that|it|this|whether)\b"
         r"|\b(?:have|has) been (?:updated|adjusted|changed accordingly)\W*$"
         r"|^\W{0,3}(?:(?:all )?(?:merge )?conflicts? (?:are |were |have been )?resolved|(?:compiles|builds) clean(?:ly)?)\b"
         r"|^\W{0,3}(?:updated|revised|saved|created|wrote|added|drafted) (?:the |a |an |your |my |this )?(?:\w+ )?(?:plan|summary|document|docs?|branch|pr|pull request|issue|ticket|report|draft|description|notes?|list)\b"
