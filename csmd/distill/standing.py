@@ -72,6 +72,9 @@ LEANS: tuple[tuple[str, str, re.Pattern[str]], ...] = (
         r" (?:what|how|if|whether|which|why|when|where)\b"
         r"|^\W{0,3}(?:does|do|is|are|can|could|has|have|did|was|were) [^?.!]{1,60} (?:this|that|it|these|those)\?"
         r"|^\W{0,3}(?:what|how|which|who|where|when)\b[^?.!]{2,120}\?(?: [^.!?]{0,60})?\W*$")),
+    ("asks", "u", _re(r"\bplease (?:suggest|propose|recommend|advise)\b")),
+    ("unseen", "u", _re(
+        r"^\W{0,3}(?:the|this) (?:comment|docstring|assertion|condition|log|line) (?:here )?(?:says|claims|states|is (?:inaccurate|wrong|misleading|stale))\b")),
     ("unseen", "u", _re(
         r"^\W{0,3}(?:(?:so|and|but|also),? )?(?:we|you|i) (?:should|need to|must|have to|want to) (?:(?:somehow|also|probably|just|really) ){0,2}"
         r"(?:prevent|fix|avoid|handle|solve|address|change|stop|improve|revert|undo) (?:this|that|it|these|those)\b(?! (?:in|for|on|when|with|by|so)\b)"
@@ -90,6 +93,7 @@ LEANS: tuple[tuple[str, str, re.Pattern[str]], ...] = (
         r"^\W{0,3}(?:(?:clean[- ]?up|tidy)\b[^:]{0,20}: )?(?:remove|delete|drop) (?:any |the |all )?unused\b"
         r"|^\W{0,3}(?:fix|update|add|change|remove|rewrite|correct)\b.{3,80}\(lines? \d[\d, –-]*\)")),
     ("muses", "u", _re(r"\blet['’]?s (?:just )?(?:say|assume|imagine)\b|^\W{0,3}(?:can|could) you help me\b|\bcan you (?:check|look|try) again\b")),
+    ("asks", "a", _re(r"^\W{0,3}(?:(?:would|do) you (?:want|prefer|like|rather)|want me to|(?:should|shall) i)\b")),
     ("asks", "a", _re(
         r"(?:^\W{0,3}|[.:;!?] )(?:(?:so|and|or|but|also),? )?(?:(?:would|do|did|should|shall|could|can|may) (?:you|we|i)|want (?:me )?to|which (?:\w+ ){0,2}(?:would|do) you)\b[^.!]{3,250}\?\W*$")),
     # What is known everywhere.

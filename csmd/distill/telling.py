@@ -49,13 +49,8 @@ PASSING = _re(
     r"|(?:is|are|was|does|do|did|will|would|should) (?:this|that|it|there|these|we|i|you)\b.{0,160}\?|(?:what|how|any|which|where|when)\b.{0,160}\?"
     r"|(?:question|sources?): .{0,300}|(?:you (?:can|may|might|should)|let me)\b.{0,200}\b(?:check|verify|run|see|know|confirm|test|before stopping|try)\b.{0,200}"
     r"|i['’]d like to (?:bring|have|get) (?:that|this|it)\b.{0,60}|(?:updated|created|wrote|committed|pushed) (?:the |a )?(?:branch|commit|`[^`]{1,80}`).{0,160}\."
-    r"|(?:(?:so|or|and|but),? )?(?:(?:would|do) you (?:want|prefer|like|rather)|want (?:me )?to|(?:should|shall) (?:i|we)|which (?:\w+ ){0,2}(?:would|do) you)\b.{0,250}\?"
     r"|(?:the |this )?(?:actual |whole |full )?(?:build|lint|tests?|code)(?: and (?:build|lint|tests?))? (?:both |all |now )?(?:pass|work|compile|succeed)\w*.{0,40}"
     r"|(?:this|it|that)(?: is|['’]s) (?:now )?(?:a )?(?:still )?(?:not working|broken|good|great|fine|better|wrong|done|fixed)\b.{0,40}|the (?:fix|pattern|difference|change)(?: is)?:)$"
-)
-#: What somebody is asked who is not there later.
-OFFERED = _re(
-    r"(?:(?:so|or|and|but),? )?(?:(?:would|do) you (?:want|prefer|like|rather)|want (?:me )?to|(?:should|shall) i)\b"
 )
 #: What is said in passing: the statement begins behind it.
 ASIDE = _re(r"^.{3,200}?[,;.–-] ?(?:and |but |also |oh )?(?:by the way|btw|fyi|for the record),? (?=\S)")
@@ -132,7 +127,7 @@ def _without_passing(said: str) -> str:
     while (
         len(parts) > 1
         and PASSING.match(parts[0])
-        and (not parts[0].endswith("?") or OFFERED.match(parts[0]))
+        and not parts[0].endswith("?")
         and not _SPEAKS_ON.match(parts[1])
         and len(content_words(" ".join(parts[1:]))) >= LEAST_CONTENT
     ):

@@ -58,6 +58,7 @@ CHATTER_OF_ASSISTANTS = (
     "Don't paste passwords into chats, they can end up in logs and backups.",
     "Python guarantees that dictionaries keep the order in which keys were inserted.",
     "Would you prefer one table per region, or a column for the region?",
+    "The cart is emptied when the payment arrives. Do you want me to keep it for a day?",
     "cart_empty - checks the total of no items; cart_full - checks the total of a hundred items",
 )
 
@@ -110,10 +111,6 @@ def test_what_a_unit_leans_on_is_named(said: str, speaker: Speaker, what: str) -
             "Can you change it? So I don't need to restart the board",
         ),
         ("I mean to say that prices are gross", "I mean to say that prices are gross"),
-        (
-            "The cart is emptied when the payment arrives. Do you want me to keep it for a day?",
-            "The cart is emptied when the payment arrives.",
-        ),
     ],
 )
 def test_what_only_asks_is_cut_off_its_ends_and_its_sense_stays(said: str, left: str) -> None:
