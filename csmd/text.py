@@ -6,7 +6,7 @@ import hashlib
 import hmac
 import re
 import unicodedata
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from functools import lru_cache
 
@@ -70,7 +70,12 @@ def words(text: str) -> list[str]:
 
 def content_words(text: str) -> list[str]:
     """The words that say something, in order: numbers, and words that are neither stop words nor single letters."""
-    return [word for word in words(text) if word not in STOP_WORDS and (len(word) > 1 or word.isdigit())]
+    return content_of(words(text))
+
+
+def content_of(every: Iterable[str]) -> list[str]:
+    """Those of a text's words that say something."""
+    return [word for word in every if word not in STOP_WORDS and (len(word) > 1 or word.isdigit())]
 
 
 def query_terms(text: str) -> list[str]:
@@ -167,7 +172,7 @@ def listed(names: Sequence[str]) -> str:
 
 def squeeze(text: str) -> str:
     """`text` on one line with single spaces."""
-    return _SPACE.sub(" ", text).strip()
+    return " ".join(text.split())
 
 
 def cut(text: str, limit: int) -> str:

@@ -7,14 +7,13 @@ depends on nothing but the two texts: whenever they come, and however often, it 
 
 from __future__ import annotations
 
-import re
 from collections import Counter
 from collections.abc import Sequence
 from dataclasses import replace
 from functools import lru_cache
 from typing import NamedTuple
 
-from csmd.distill import features, kind, resolve, standing, telling, units, worth
+from csmd.distill import features, kind, refused, resolve, standing, telling, units, worth
 from csmd.distill.classify import Classification, weigh
 from csmd.distill.features import Around, Features
 from csmd.distill.refused import Speaker
@@ -48,14 +47,6 @@ WORKED: dict[Role, tuple[int, str]] = {
 #: Cues that mean the author in speech and nobody in particular in a document.
 LOUD = frozenset({"always", "do_not", "before_after", "should", "from_now_on"})
 
-#: Text that a program wrote in the user's name: the turn says nothing.
-NOT_SAID = re.compile(
-    r"\s*(?:<(?:command-|local-command|bash-|task-notification|user-memory-input|teammate-message)"
-    r"|\[Request interrupted"
-    r"|Caveat: |Stop hook feedback|Operation stopped by hook|Base directory for this skill"
-    r"|This session is being continued|/[\w:.-]+(?:\s|$))"
-)
-
 
 class Chosen(NamedTuple):
     """A statement with the unit it was made of and its turn."""
@@ -66,12 +57,11 @@ class Chosen(NamedTuple):
 
 
 class Option(NamedTuple):
-    """A unit that could be chosen: its features, whether the tables find it plain whatever its form, and what it leans on."""
+    """A unit that could be chosen: its features, and whether the tables find it plain whatever its form."""
 
     unit: Unit
     features: Features
     plain: bool
-    leans: str = ""
 
 
 def from_prompt(
@@ -150,7 +140,7 @@ def statements(turn: StoredTurn, *, before: str = "") -> list[Statement]:
 
 def of_prompt(turn: StoredTurn) -> list[Option]:
     """What could be chosen from a prompt."""
-    if NOT_SAID.match(turn.text):
+    if refused.NOT_SAID.match(turn.text):
         return []
     speaker: Speaker = "user" if turn.kind == "user" else "assistant"
     found = units.pieces(turn.text, speaker)
@@ -199,7 +189,6 @@ def _options(
             unit,
             features.features(unit, around),
             unit.first == unit.last and plain[unit.first],
-            standing.leaning(telling.told(unit.text), speaker),
         )
         for unit in units.units(found)
         if not any(plain[unit.first : unit.last + 1]) or _adds(unit, plain, around.tables)
@@ -208,7 +197,7 @@ def _options(
 
 def _is_plain(piece: Piece, judged: Classification | None) -> bool:
     """Whether the tables alone make a sentence of a user's a statement."""
-    if judged is None:
+    if judged is None or not piece.begins:
         return False
     short = len(piece.content) <= SHORT_WORDS
     clarity, value = (SHORT_CLARITY, SHORT_VALUE) if short else (PLAIN_CLARITY, PLAIN_VALUE)
@@ -238,21 +227,34 @@ def _choose(
     What stands in for a better one that leans is worth as much as a further one.
     """
     found: list[Chosen] = []
+    speaker: Speaker = "user" if authority == "user" else "assistant"
     bar, further = first, max(first, model.bars.further)
-    for value, unit, plain, leans in sorted((-model.of(one.features), *one[:1], *one[2:]) for one in options):
+    for value, unit, plain in sorted((-model.of(one.features), one.unit, one.plain) for one in options):
         if len(found) == most:
             break
         if -value < bar and not plain:
             continue
         if any(unit.meets(one.unit) for one in found) or any(_same(unit, one.unit) for one in (*given, *found)):
             continue
-        if leans:
-            bar = further
-            continue
-        if statement := _statement(turn, unit, authority, prompt, before):
-            found.append(Chosen(turn, unit, statement))
-            bar = further
+        told = telling.told(unit.text)
+        placed, leans = _placed(turn, unit, told, speaker)
+        if told and not leans:
+            found.append(Chosen(turn, unit, _statement(unit, told, placed, authority, prompt, before)))
+        bar = further
     return found
+
+
+def _placed(turn: StoredTurn, unit: Unit, told: str, speaker: Speaker) -> tuple[str, str]:
+    """What is told with what it speaks of put in front, and what it leans on; a lead that names only edits is left out."""
+    placed = resolve.placed(told, turn=turn.text, said=unit.text)
+    leans = standing.leaning(told, speaker)
+    if leans or placed == told:
+        return placed, leans or ("unseen" if speaker == "assistant" and resolve.points_out(told) else "")
+    lead = placed.removesuffix(told)
+    of_lead = standing.leaning(lead, speaker) or refused.refusal(lead, speaker, leads=True)
+    if of_lead in refused.WITHOUT_WORTH:
+        return placed, of_lead
+    return (told, "") if of_lead and "`" not in lead else (placed, "")
 
 
 @lru_cache(maxsize=64)
@@ -282,15 +284,12 @@ def _with(one: Chosen, reply: StoredTurn) -> Chosen:
 
 
 def _statement(
-    turn: StoredTurn, unit: Unit, authority: Authority, prompt: StoredTurn | None, before: str
-) -> Statement | None:
-    told = telling.told(unit.text)
-    if not told:
-        return None
+    unit: Unit, told: str, placed: str, authority: Authority, prompt: StoredTurn | None, before: str
+) -> Statement:
     speaker: Speaker = "user" if authority == "user" else "assistant"
     what = kind.kind(unit.text, speaker=speaker, before=before)
     return Statement(
-        text=resolve.standalone(told, before=resolve.before_in(turn.text, unit.text)),
+        text=placed,
         gate=what.gate,
         category=what.category,
         confidence=what.confidence,

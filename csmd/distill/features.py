@@ -14,7 +14,6 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 
 from csmd.distill.units import Piece, Unit
-from csmd.text import words
 
 Features = dict[str, float]
 
@@ -23,14 +22,16 @@ LENGTHS = (("to 8 words", 0, 8), ("to 16 words", 8, 16), ("to 28 words", 16, 28)
 #: What a unit holds, whatever its words mean.
 SIGNS: tuple[tuple[str, re.Pattern[str]], ...] = (
     ("identifier", re.compile(r"\b\w{1,60}_\w|\b[a-z]{1,60}[A-Z]\w")),
-    ("question at end", re.compile(r"\?$")),
-    ("question inside", re.compile(r"\?.")),
-    ("dash", re.compile(r" [-–] |—")),
-    ("colon", re.compile(r": ")),
     ("number", re.compile(r"\b\d+\b")),
-    ("arrow", re.compile(r"→|->")),
 )
-MARKS: tuple[tuple[str, str], ...] = (("brackets", "("), ("quotation", '"'), ("exclamation", "!"))
+MARKS: tuple[tuple[str, tuple[str, ...]], ...] = (
+    ("brackets", ("(",)),
+    ("quotation", ('"',)),
+    ("exclamation", ("!",)),
+    ("colon", (": ",)),
+    ("dash", (" - ", " – ", "—")),
+    ("arrow", ("→", "->")),
+)
 #: How the first piece was written, markup included.
 OPENINGS: tuple[tuple[str, re.Pattern[str]], ...] = (
     ("bold", re.compile(r"\W{0,4}\*\*")),
@@ -60,13 +61,16 @@ class Around:
 def features(unit: Unit, around: Around) -> Features:
     """The features of one unit; those that are 0 are left out."""
     size, number = len(around.pieces), unit.last - unit.first + 1
-    first = around.pieces[unit.first]
+    first, text = around.pieces[unit.first], unit.text
     count = len(unit.content)
+    asked = text.find("?")
     found: Features = {name: (min(count, high) - low) / (high - low) for name, low, high in LENGTHS if count > low}
-    found |= {name: 1.0 for name, sign in SIGNS if sign.search(unit.text)}
-    found |= {name: 1.0 for name, mark in MARKS if mark in unit.text}
-    found |= {name: 1.0 for name, opening in OPENINGS if opening.match(first.written)}
+    found |= {name: 1.0 for name, sign in SIGNS if sign.search(text)}
+    found |= {name: 1.0 for name, marks in MARKS if any(mark in text for mark in marks)}
+    found |= {name: 1.0 for name, opening in OPENINGS if "*" in first.written and opening.match(first.written)}
     found |= {
+        "question at end": asked >= 0 and text[-1] == "?",
+        "question inside": 0 <= asked < len(text) - 1,
         "two pieces": number == 2,
         "three pieces": number == 3,
         "first": unit.first == 0,
@@ -81,10 +85,10 @@ def features(unit: Unit, around: Around) -> Features:
         "document's detail": around.document and first.section < 0,
         "one row": first.row == around.pieces[unit.last].row,
         "leads in": first.leads,
-        "code": min(3, unit.text.count("`") // 2) / 3,
+        "code": min(3, text.count("`") // 2) / 3,
         "tables": min(TABLES_LIMIT, max(0.0, *around.tables[unit.first : unit.last + 1], 0.0)),
         "said elsewhere": sum(1 for word in unit.content if around.counts[word] > 1) / max(1, count),
-        "dense": count / max(1, len(words(unit.text))),
+        "dense": count / max(1, unit.words),
         "prompt's length": min(PROMPT_LIMIT, around.prompt_words) / PROMPT_LIMIT,
     }
     if around.speaker == "reply":

@@ -13,7 +13,9 @@ import re
 from dataclasses import dataclass
 from typing import Literal
 
+from csmd.distill.cues import CHANGES, CUES
 from csmd.distill.kind_weights import BIAS, WEIGHTS
+from csmd.distill.standing import ASKED, ERRAND, LASTING, ORDER
 from csmd.distill.traits import MAX_SENTENCE, traits
 from csmd.model import CATEGORIES, Category, Gate
 
@@ -70,6 +72,9 @@ SURE: tuple[tuple[str, str, Gate, re.Pattern[str]], ...] = (
         r"|\bwe(?:['’]ve| have)? (?:decided|agreed|settled)\b"
         r"|\b(?:we|i)(?:['’]ve| have)? (?:just |now |since |recently )?(?:moved|switched|migrated|replaced|upgraded)\b.{1,120}"
         r"\b(?:to|with|by)\b|^\W{0,3}we (?:use|run|chose|picked|took)\b.{2,80}\bbecause\b")),
+    ("errand", "u", "epistemic", _re(
+        rf"{ASKED}(?!.*{LASTING}){ERRAND} [^.!?]{{3,200}}(?:[.!?:;]|, and) (?:please |also |and )?{ORDER}\b")),
+    *(("changed", "u", "epistemic", _re(cue.pattern.pattern)) for cue in CUES if cue.reason in CHANGES),
     ("left_open", "a", "promissory", _re(
         r"\bfollow[- ]ups?\b|\bleft (?:open|for (?:later|a|another))\b|\bfuture (?:work|consideration|pr)\b"
         r"|\bin a (?:later|separate|future) (?:pr|change|commit|step)\b|\bremaining work\b|\bfor tomorrow\b"

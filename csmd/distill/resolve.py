@@ -14,6 +14,10 @@ from csmd.text import content_words, sentences, squeeze, without_code, words
 MAX_CONTENT_WORDS, MAX_CHARACTERS = 45, 600
 #: A subject is a name or a short title.
 MAX_SUBJECT_WORDS, MAX_SUBJECT = 8, 70
+#: What stands between two rows of one text (units.py).
+ROWS = "; "
+#: What leads into a list is at most so many words long.
+MAX_LEAD_WORDS = 14
 #: How far back a sentence is looked for, and its subject before it, in characters.
 MAX_LOOKED_AT = 20_000
 #: By how many of its words a sentence is found again.
@@ -52,6 +56,12 @@ _WITHOUT = re.compile(
     r"|[Ee]nsures|[Pp]reserves|[Dd]etects|[Mm]igrates|[Ii]gnores|[Rr]equires|[Vv]alidates|[Cc]onverts|[Ww]raps"
     r"|[Rr]uns|[Tt]riggers|[Dd]efaults|[Pp]rovides|[Tt]akes|[Ss]hows|[Aa]dds|[Rr]emoves|[Cc]ontains)\b"
 )
+#: A label that names nothing before what is said.
+_LABELLED = _re(
+    r"^(?:when|where|why|how) (?:it|this|that|they)(?:['’]s)? \w+(?: \w+)?:|^(?:what (?:changed|happened|happens|it does)|root causes?|causes?|impact|effect|result"
+    r"|solution|consequence|symptoms?|current behaviou?r|expected behaviou?r|rationale|trade-?offs?|notes?|why|problem)(?: [\w ]{1,20})?: "
+)
+_THAT_ONE = _re(r"^(?:that|those|these) (?!way\b|case\b|means?\b)[a-z]+s? ")
 _PLURAL = _re(r"(?:they|these|those)\b")
 #: "It" as the subject of what follows, in no set phrase ("it seems that", "it is not possible to").
 _IT = re.compile(
@@ -63,9 +73,16 @@ _WORD = re.compile(r"[^\W_]+")
 #: The marks with which the line of a sentence begins; how far it is moved in stays.
 _BEGUN = re.compile(r"((?:^|(?<=\n))[ \t]*|[ \t]*)(?:[-*+•]|\d{1,2}[.)])?[ \t*_`\"'(\[]*\Z")
 _LISTED = re.compile(r"\s*(?:[-*+•]|\d{1,2}[.)])\s|\s{2,}\S")
+_ITEM = re.compile(r"\s*(?:[-*+•]|\d{1,2}[.)])\s")
+#: What opens a lead and says nothing; and a lead that names nothing.
+_OPENS = _re(r"^(?:so|and|but|now|then|also|done)\b,? ")
+_NO_LEAD = _re(
+    r"\b(?:following|below|above|summary|here|let me|i['’](?:ll|ve)|questions?)\b|\b(?:changes?|files?|steps?|options?|features?|tests?|points?|issues|problems"
+    r"|things|reasons|ways|cases|made|modified|updated|added)(?: \w+)?$|^(?:this|it|that|which|they|these)\b"
+)
 _MARKS = re.compile(r"(?<!\w)[*_]{1,3}|[*_]{1,3}(?!\w)|#{1,6}")
 _NUMBERED = _re(
-    r"^\W{0,4}(?:\d{1,2}(?:\.\d{1,2}){0,2}[.):]?|[a-z][.)]|(?:step|phase|part|option|issue|problem|fix|change|bug)"
+    r"^\W{0,4}(?:\d{1,2}(?:\.\d{1,2}){0,2}[.):]?|[a-z][.)]|(?:step|phase|part|issue|problem|fix|change|bug)"
     r" \d{1,2}[:.]?)\s+"
 )
 #: What tells when or that something is done, and names nothing.
@@ -88,6 +105,16 @@ _NO_SUBJECT = _re(
 )
 
 
+def placed(text: str, *, turn: str, said: str) -> str:
+    """`text`, which is told of what was `said` in `turn`, so that it can be understood alone."""
+    listed = ROWS in text
+    if not listed and not is_open(text):
+        return text
+    before = before_in(turn, said)
+    alone = standalone(text, before=before)
+    return led(text, turn=turn, before=before) if listed and alone == text else alone
+
+
 def standalone(text: str, *, before: str = "", subject: str = "") -> str:
     """`text` so that it can be understood alone, at most 45 content words longer forms of it left as they are.
 
@@ -106,9 +133,47 @@ def standalone(text: str, *, before: str = "", subject: str = "") -> str:
     return _bounded(f"{topic}: {text}", text)
 
 
+def led(text: str, *, turn: str, before: str) -> str:
+    """`text`, which begins with an item of a list in `turn` behind `before`, with what leads into that list put in front.
+
+    An item says half of what it means: "Proper ids; Valid entries" are what the tool now writes. Else it is `text` itself.
+    """
+    begun = turn[before.rfind("\n") + 1 :].partition("\n")[0]
+    if not _ITEM.match(begun) or begun.rstrip("*_ ").endswith(":"):
+        return text
+    lead = _lead_of(before) or subject_of(before)
+    new = set(content_words(lead)) - set(content_words(text))
+    return _bounded(f"{lead}: {text}", text) if new else text
+
+
+def _lead_of(before: str) -> str:
+    """The line with a colon at its end that leads into the list which goes on behind `before`; "" for none that says anything."""
+    inside = len(before) - len(before.rstrip(" \t"))
+    for line in reversed(without_code(before[-MAX_LOOKED_AT:]).splitlines()):
+        listed = _LISTED.match(line) is not None
+        bare = squeeze(_MARKS.sub("", _NUMBERED.sub("", line)))
+        if bare.endswith(":") and (not listed or len(line) - len(line.lstrip()) < inside):
+            lead = _OPENS.sub("", sentences(bare.lstrip("-*+• "))[-1].rstrip(" :"))
+            said = len(content_words(lead))
+            return "" if len(words(lead)) > MAX_LEAD_WORDS or said < 2 or _NO_LEAD.search(lead) else lead
+        if line.strip() and not listed:
+            return ""
+    return ""
+
+
+def points_out(text: str) -> bool:
+    """Whether a sentence begins with a word for a thing that was named before it, or lacks its subject.
+
+    "This" may be all that was said, and is not asked for.
+    """
+    if _POINTS_OUT.match(text):
+        return text[:4].lower() not in ("this", "that")
+    return bool(_WITHOUT.match(text) or (_THAT_ONE.match(text) and not _NAME.search(text)))
+
+
 def is_open(text: str) -> bool:
     """Whether a sentence speaks of something that it does not name."""
-    if _POINTS_OUT.match(text) or _WITHOUT.match(text):
+    if _POINTS_OUT.match(text) or _WITHOUT.match(text) or _LABELLED.match(text):
         return True
     return bool(_PART_OF.search(text)) and not _NAME.search(text)
 

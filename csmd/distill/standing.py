@@ -43,6 +43,7 @@ LEANS: tuple[tuple[str, str, re.Pattern[str]], ...] = (
         rf"\b(?:for|with|about|on|to|do|take|like|of) (?:the )?(?:option|scenario|point|item|issue|question|step|finding) "
         rf"(?:#?\d{{1,2}}|[A-D])\b|\b(?:the|these|those|this|that|your) (?:\w+ )?{_SHOWN} (?:above|below|before|earlier|from"
         rf" (?:above|before))\b|\b(?:these|those|all the) (?:\w+ )?{_SHOWN}\b|\blogic in \d\b")),
+    ("unseen list", "ua", _re(r"^\W{0,3}(?:option|alternative|approach|variant) (?:#?\d|[a-d])\b")),
     ("unseen list", "a", _re(rf"\b(?:these|those) (?:\w+ )?{_SHOWN}\b|\boption (?:\d|[a-d])\b.{{1,300}}\boption (?:\d|[a-d])\b")),
     ("goes back", "u", _re(rf"{_OPENS}(?:going )?back to\b|^\W{{0,3}}(?:regarding|about) (?:the|this|that|your)\b")),
     ("unseen text", "u", _re(
@@ -50,7 +51,7 @@ LEANS: tuple[tuple[str, str, re.Pattern[str]], ...] = (
         r"|\b(?:still )?reads? (?:like|as|for)\b|\bchange (?:it|this|that) to\b|\bbring (?:it|this|that)(?: part)? back\b"
         r"|\b(?:this|it) is now (?:repeated|duplicated)\b|\bthose (?:funcs?|functions?|methods?|files?|tests?|places?|lines?)\b")),
     ("unseen list", "u", _re(r"\byour (?:proposed|suggested|last|previous|first|second|third|other) \w+")),
-    ("printed", "u", _re(r"^[\w.-]{2,40}@[\w.-]{2,60}[ :]+[~/(]|[⎿❯]|\bUsage: \w+ ")),
+    ("printed", "u", _re(r": > \w|^[\w.-]{2,40}@[\w.-]{2,60}[ :]+[~/(]|[⎿❯]|\bUsage: \w+ ")),
     # What only the moment answers.
     ("asks", "u", _re(
         r"\bis (?:this|it|that) (?:then )?really an? (?:issue|problem|concern)\b|^\W{0,3}(?:can|could) you (?:please |also )?(?:check|verify|see)\b[^:]{3,200}\?"
@@ -66,17 +67,61 @@ LEANS: tuple[tuple[str, str, re.Pattern[str]], ...] = (
         r"\b(?:is|are) (?:this|that|it|there) (?:then )?(?:really |actually )?(?:a|an|any|some|possible|easy)\b[^.?]{0,150}\?\W*$"
         r"|,? (?:or|right|correct|no)\?\W*$|\bultrathink\b|\b(?:i['’]?m |i am |so )?wondering\b[^.]{0,250}$"
         r"|\bwhat happens\b[^?]{0,100}\?\W*$|\b(?:any|some) (?:other )?(?:ideas?|alternatives?|suggestions?)\b[^.?]{0,60}\?")),
+    ("asks", "u", _re(
+        rf"{_OPENS}(?:can|could|would) you (?:please |also |just |maybe ){{0,2}}(?:check|look|see|find out|figure out|estimate|tell(?: me)?|explain|think about|investigate|verify)"
+        r" (?:what|how|if|whether|which|why|when|where)\b"
+        r"|^\W{0,3}(?:does|do|is|are|can|could|has|have|did|was|were) [^?.!]{1,60} (?:this|that|it|these|those)\?"
+        r"|^\W{0,3}(?:what|how|which|who|where|when)\b[^?.!]{2,120}\?(?: [^.!?]{0,60})?\W*$")),
+    ("asks", "u", _re(r"\bplease (?:suggest|propose|recommend|advise)\b")),
+    ("unseen", "u", _re(
+        r"^\W{0,3}(?:the|this) (?:comment|docstring|assertion|condition|log|line) (?:here )?(?:says|claims|states|is (?:inaccurate|wrong|misleading|stale))\b")),
+    ("unseen", "u", _re(
+        r"^\W{0,3}(?:(?:so|and|but|also),? )?(?:we|you|i) (?:should|need to|must|have to|want to) (?:(?:somehow|also|probably|just|really) ){0,2}"
+        r"(?:prevent|fix|avoid|handle|solve|address|change|stop|improve|revert|undo) (?:this|that|it|these|those)\b(?! (?:in|for|on|when|with|by|so)\b)"
+        r"|^\W{0,3}(?:this|it|that)(?: is|['’]s| does)?(?: still| again)? (?:(?:not|n['’]t) (?:working|work|right|what)|broken|fails?|failing|doesn['’]t work)\b")),
     ("moment", "u", _re(
         rf"{_OPENS}(?:let['’]?s|we (?:can|should)) (?:pause|stop|summari[sz]e|continue|wait|start|see|take)\b|^\W{{0,3}}(?:stop|wait|pause|hold on)\b"
         r"|\b(?:so far|tomorrow|for a second|this time|last time|yesterday)\b|^\W{0,3}i (?:just|was able to)\b")),
     ("proposes", "a", _re(
         r"\bwe (?:should probably|could also|can also|might want)\b|\b(?:question|suggestions?|proposal|recommendation): |\bcould be (?:integrated"
         r"|improved|extracted|simplified|moved)\b|^\W{0,3}(?:optional|minor)\b|\bminor (?:cleanup|potential|issue|nit)\b|\boverall risk\b")),
+    # A nudge to what is on the screen, and tidying up.
+    ("nudge", "u", _re(
+        r"[\"“][^\"”]{3,120}[\"”].{0,60}\b(?:check ?marks?|ticks?|emojis?|in front|at the end|newlines?|blank lines?|icons?)\b"
+        r"|\binstead of [\"“][^\"”]{2,80}[\"”],? (?:we|it|you|this) (?:should|could|can) (?:do|say|be|show|read|print)\b")),
+    ("errand", "ua", _re(
+        r"^\W{0,3}(?:(?:clean[- ]?up|tidy)\b[^:]{0,20}: )?(?:remove|delete|drop) (?:any |the |all )?unused\b"
+        r"|^\W{0,3}(?:fix|update|add|change|remove|rewrite|correct)\b.{3,80}\(lines? \d[\d, –-]*\)")),
     ("muses", "u", _re(r"\blet['’]?s (?:just )?(?:say|assume|imagine)\b|^\W{0,3}(?:can|could) you help me\b|\bcan you (?:check|look|try) again\b")),
+    ("asks", "a", _re(r"^\W{0,3}(?:(?:would|do) you (?:want|prefer|like|rather)|want me to|(?:should|shall) i)\b")),
+    ("asks", "a", _re(
+        r"(?:^\W{0,3}|[.:;!?] )(?:(?:so|and|or|but|also),? )?(?:(?:would|do|did|should|shall|could|can|may) (?:you|we|i)|want (?:me )?to|which (?:\w+ ){0,2}(?:would|do) you)\b[^.!]{3,250}\?\W*$")),
+    # What is known everywhere.
+    ("general", "a", _re(
+        r"\b(?:it['’]s|it is|that['’]s|is|are|as) (?:an? |the )?(?:generally? |usual |widely accepted )?(?:good|best|common|standard|bad) (?:\w+ )?practices?\b"
+        r"|^\W{0,3}(?:in )?(?:go(?:lang)?|git|python|rust|java|javascript|typescript|node(?:\.js)?|bash|sql|react|docker|css|html|http|json|yaml)(?:['’]s)?,? "
+        r"(?:\w+ly )?(?:guarantees?|concatenates|promises|defines|specifies|evaluates|interprets)\b"
+        r"|^\W{0,3}(?:don['’]t|never|avoid|do not|always) (?:ever )?(?:share|commit|paste|post|store|expose|hard-?code|log|trust|reuse)\b[^`/]{0,60}\b(?:secrets?|passwords?|credentials?|tokens?|keys?|input)\b")),
+    ("praise", "a", _re(
+        r"\b(?:is|are|was|were) (?:the|an?) (?:most )?(?:idiomatic|clean|elegant|standard|proper|correct) (?:\w+ )?(?:approach|way|code|choice|solution|pattern)\b(?! to\b)"
+        r"|\bfuture (?:reviewers?|readers?|maintainers?|developers?|contributors?)(?: will| can| to|:| -| –| —)|^\W{0,3}why (?:it|this|that) (?:doesn['’]t|does not|won['’]t) matter\b")),
+    ("muses", "a", _re(r"\b(?:this|it|which|that) (?:could|might|may) (?:also )?be:|\bpossible (?:causes|reasons|explanations)\b")),
+    ("examples", "a", _re(
+        r"^`?\w[\w.]{2,60}`?(?:\(\))? [-–—] [a-z]{2,20}s .{3,200}; `?\w[\w.]{2,60}`?(?:\(\))? [-–—] [a-z]{2,20}s ")),
+    # What only the day saw.
+    ("report", "a", _re(
+        r"\b(?:errors?|issues?|warnings?|problems?|failures?|crash(?:es)?) should (?:now |then |all )?(?:be (?:gone|fixed|resolved|solved)|disappear|go away|no longer)\b"
+        r"|^\W{0,3}you (?:can|could|may) (?:now )?(?:check|verify|confirm|see|test|try) (?:with|by|that|it|this|whether)\b"
+        r"|\b(?:have|has) been (?:updated|adjusted|changed accordingly)\W*$"
+        r"|^\W{0,3}(?:(?:all )?(?:merge )?conflicts? (?:are |were |have been )?resolved|(?:compiles|builds) clean(?:ly)?)\b"
+        r"|^\W{0,3}(?:updated|revised|saved|created|wrote|added|drafted) (?:the |a |an |your |my |this )?(?:\w+ )?(?:plan|summary|document|docs?|branch|pr|pull request|issue|ticket|report|draft|description|notes?|list)\b"
+        r"|^\W{0,3}address(?:ed|es|ing)? (?:(?:the|all|pr|code|copilot|bot|remaining|open|more) )*(?:review )?(?:feedback|comments?|findings|nits|suggestions|review)\b"
+        r"|\b(?:the|your|this) (?:\w+ )?branch (?:now )?(?:includes?|contains?|is|has)\b.{0,120}\b(?:rebased|on top|up to date|ahead|behind|pushed|merged)\b")),
     # What was done to files, and not why.
     ("examples", "a", _re(
         r"^\W{0,3}(?:for example|validations?|actions?|permissions?|example|scenario|usage|locations?|files?|sources?|location|hook names|key (?:files?|functions?|differences|changes)|currently|notice|assessment"
         r"|the commit message|command registration|constants|file changes)\b[^.]{0,40}:")),
+    ("tests", "a", _re(r"^\W{0,3}`?test\w{3,80}`? \(\d+ (?:\w+ )?(?:cases|tests|scenarios)")),
     ("tests", "a", _re(
         r"\b(?:the|this|each|both|all|new|existing) (?:\w+ ){0,2}(?:tests?|test cases?|subtests?)\b.{0,60}\b(?:verif\w+|covers?|ensures?|asserts?|now"
         r" (?:passes|uses|checks)|caught|catch\w*)\b|\bhelper functions?: |\btests? (?:updated|added|pass\w*)\b|\bto keep the test\b")),
@@ -91,6 +136,37 @@ _STEP = _re(
     r"|initiali[sz]e|insert|keep|load|make|merge|modify|move|override|parse|print|push|read|refactor|remove|rename|replace|return|run|save|search"
     r"|set|skip|store|update|use|validate|verify|wrap|write)s?\b"
 )
+
+#: What begins an order of the moment: a thing that is to be made or changed now.
+ERRAND = (
+    r"(?:add|build|change|clean up|connect|continue|convert|create|delete|do(?! not\b)|draft|expose|extend|extract|finish|fix|generate|implement"
+    r"|improve|integrate|introduce|make(?! sure\b)|migrate|move|port|prepare|refactor|remove|rename|replace|rewrite|set up|split|start|support"
+    r"|try|update|wire|wrap|write)"
+)
+#: What begins any order.
+ORDER = (
+    rf"(?:{ERRAND}|allow|apply|avoid|base|begin|cache|call|cap|check|default|disable|don['’]t|do not|drop|emit|enable|ensure|exclude|follow"
+    r"|handle|hide|ignore|include|just|keep|leave|let|limit|log|name|only|pass|pick|prefer|put|raise|read|reject|retry|return|reuse"
+    r"|run|save|send|set|show|skip|sort|stay|stick|stop|store|take|test|throw|treat|use|validate|verify)"
+)
+#: Said with it, an order lasts.
+LASTING = r"\b(?:always|never|every|each|whenever|any ?time|from now on|in (?:the )?future|as a rule|in general|everywhere|wherever|we|our|prefer)\b"
+#: What may stand before an order, asked or told.
+ASKED = r"^\W{0,3}(?:(?:please|ok|okay|now|and|then|so|also|next|first|let['’]?s|(?:can|could|would|will) you|(?:i want|i need|i['’]d like) you to|you should),? ){0,3}"
+_ERRAND = _re(rf"{ASKED}(?:just |also )?{ERRAND}\b")
+_ORDER = _re(rf"{ASKED}{ORDER}\b")
+_LASTING = _re(LASTING)
+
+
+def is_detail(said: str, *, behind: str, of_detail: bool) -> bool:
+    """Whether a user's sentence says how the errand `behind` it is to be done, or goes on from such a detail.
+
+    "Add retries to the sender. Use exponential backoff." lays down nothing about backoff elsewhere: without the errand
+    the second sentence would read like a preference.
+    """
+    if not (of_detail or _ERRAND.match(behind)) or _LASTING.search(said):
+        return False
+    return _ORDER.match(said) is not None
 
 
 def leaning(said: str, speaker: Speaker) -> str:

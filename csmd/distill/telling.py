@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import re
 
+from csmd.distill.standing import is_detail
 from csmd.text import content_words, sentences, words
 
 #: What is left of a statement once something is cut must still say something: words, and words with content.
@@ -28,8 +29,9 @@ LEAD_INS = _re(
     r"|(?:my point (?:is|was)|what i meant (?:is|was)|i meant):? "
     r"|(?:going )?back to [^,:;.]{2,40}[,:] |(?:for|about|regarding) (?:option|point|item|question|scenario|step|issue) ?#?\w{1,3}[,:] "
     r"|(?:stop|wait|pause|hold on|one sec\w*|one more thing|another thing|last thing|let['’]?s (?:pause|stop|wait))[^,:.]{0,16}[,:.] "
+    r"|(?:can|could) (?:we|you) (?:please |also )?(?:add|mention|document|note) (?:why|that) "
     r"|looking at (?:the|these|this|your)(?: [^,:.]{2,40})?[,:] (?!it\b)|(?:i mean|i (?:think|feel like|guess)|my guess is|imo)\b,? (?!to\b)"
-    r"|(?:(?:a |the )?(?:quick )?summary(?: of [^:]{2,30})?|here['’]s (?:what (?:happened|changed|i found)|the (?:issue|problem|summary))|in short|tl;?dr"
+    r"|(?:here['’]s )?(?:(?:a |the )?(?:quick |short |brief )?(?:summary|overview|breakdown)(?: of [^:]{2,60})?|here['’]s (?:what (?:happened|changed|i found)|the (?:issue|problem|summary))|in short|tl;?dr"
     r"|changed behaviou?r|how it works|notice|note|also): "
     r"|(?:(?:can|could) you (?:please )?(?:also )?(?:check|fix|look at|address)(?: this| that)?|i got (?:this|the following) (?:feedback|comment|error)[^:.]{0,40}): )"
 )
@@ -47,7 +49,7 @@ PASSING = _re(
     r"|(?:is|are|was|does|do|did|will|would|should) (?:this|that|it|there|these|we|i|you)\b.{0,160}\?|(?:what|how|any|which|where|when)\b.{0,160}\?"
     r"|(?:question|sources?): .{0,300}|(?:you (?:can|may|might|should)|let me)\b.{0,200}\b(?:check|verify|run|see|know|confirm|test|before stopping|try)\b.{0,200}"
     r"|i['’]d like to (?:bring|have|get) (?:that|this|it)\b.{0,60}|(?:updated|created|wrote|committed|pushed) (?:the |a )?(?:branch|commit|`[^`]{1,80}`).{0,160}\."
-    r"|(?:the |this )?(?:build|lint|tests?|code)(?: and (?:build|lint|tests?))? (?:both |all |now )?(?:pass|work|compile|succeed)\w*.{0,40}"
+    r"|(?:the |this )?(?:actual |whole |full )?(?:build|lint|tests?|code)(?: and (?:build|lint|tests?))? (?:both |all |now )?(?:pass|work|compile|succeed)\w*.{0,40}"
     r"|(?:this|it|that)(?: is|['’]s) (?:now )?(?:a )?(?:still )?(?:not working|broken|good|great|fine|better|wrong|done|fixed)\b.{0,40}|the (?:fix|pattern|difference|change)(?: is)?:)$"
 )
 #: What is said in passing: the statement begins behind it.
@@ -110,6 +112,8 @@ def _asked(said: str) -> str:
         or _FOLLOWS.match(behind)
     ):
         return said
+    if is_detail(rest, behind=parts[0], of_detail=False):
+        return f"{ASKED_FOR.sub('', parts[0], count=1).rstrip(' ?!:,')}: {rest}"
     asked = _ABOUT.match(parts[0])
     return f"{asked[1].rstrip(' :;,')}: {rest}" if asked and _SPEAKS_OF.search(rest) else rest
 

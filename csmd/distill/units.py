@@ -10,9 +10,9 @@ import re
 from collections.abc import Sequence
 from typing import NamedTuple
 
-from csmd.distill import refused
+from csmd.distill import refused, standing
 from csmd.distill.refused import Speaker
-from csmd.text import content_words, lines_of_prose, sentences, squeeze, without_code
+from csmd.text import content_of, lines_of_prose, sentences, squeeze, without_code, words
 
 MAX_CONTENT_WORDS = 45
 MAX_CHARACTERS = 600
@@ -38,6 +38,9 @@ POOR_SECTION = re.compile(
 _EMPHASIS = re.compile(r"(?<!\w)(\*{1,3}|_{2,3}|~~)(?=\S)|(?<=\S)(\*{1,3}|_{2,3}|~~)(?!\w)")
 _MARKS = re.compile(r"^(?:[✅✓✔❌⚠🔴🟡🔵🟢🎉⏺►→•]️?\s*){1,3}(?=\S)")
 
+#: One of the characters of either.
+_MARKED = re.compile(r"[*_~✅✓✔❌⚠🔴🟡🔵🟢🎉⏺►→•]")
+
 _CODE_LINE = re.compile(
     r"[{};]\s*$|^[\w.,\[\] ]{1,60} :?= \S{1,80}\(|^from [\w.]{1,80} import |^import [\w.]{1,80}$"
     r"|^[\w.]{1,80}\([^)]{0,200}\)$"
@@ -52,7 +55,8 @@ class Piece(NamedTuple):
     """One sentence of a text: its words without markup, as it was written, its row, and what section it stands in.
 
     `section` is -1, 0 or 1 for what it carries, `part` counts the headings before it. A piece `stands` when it could
-    stand alone, and `leads` when it only leads into what follows.
+    stand alone, `leads` when it only leads into what follows, and a unit may begin with it when it `begins`. `words`
+    counts its words, `said` those with content.
     """
 
     text: str
@@ -62,16 +66,20 @@ class Piece(NamedTuple):
     section: int
     stands: bool
     leads: bool
+    begins: bool
+    words: int
+    said: int
     content: frozenset[str]
 
 
 class Unit(NamedTuple):
-    """Neighbouring pieces from `first` to `last` as one text, with its distinct content words."""
+    """Neighbouring pieces from `first` to `last` as one text, with its distinct content words and how many words it has."""
 
     first: int
     last: int
     text: str
     content: frozenset[str]
+    words: int
 
     def meets(self, other: Unit) -> bool:
         """Whether two units of one text share a piece."""
@@ -82,14 +90,33 @@ def pieces(text: str, speaker: Speaker) -> list[Piece]:
     """The sentences of what `speaker` said, in order, those that cannot stand included."""
     rows = _rows(_bounded(text, own_words=speaker == "user"))
     found: list[Piece] = []
+    detail = False
     for number, (row, part, section) in enumerate(rows):
         for sentence in sentences(row):
             said = _plain(sentence)
             opens = said.endswith(":") and len(said) <= MAX_LINE
             leads = opens and not refused.refusal(said, speaker, leads=True)
             stands = not opens and _acceptable(said, speaker)
-            content = frozenset(content_words(said)) if stands or leads else frozenset()
-            found.append(Piece(said, sentence, number, part, section, stands, leads, content))
+            before = found[-1] if found and found[-1].part == part and speaker == "user" else None
+            detail = before is not None and standing.is_detail(said, behind=before.text, of_detail=detail)
+            begins = not detail and not refused.is_headless(said)
+            every = words(said) if stands or leads else []
+            content = content_of(every)
+            found.append(
+                Piece(
+                    text=said,
+                    written=sentence,
+                    row=number,
+                    part=part,
+                    section=section,
+                    stands=stands,
+                    leads=leads,
+                    begins=begins,
+                    words=len(every),
+                    said=len(content),
+                    content=frozenset(content),
+                )
+            )
     return found
 
 
@@ -104,9 +131,9 @@ def units(found: Sequence[Piece]) -> list[Unit]:
 def _from(found: Sequence[Piece], start: int) -> list[Unit]:
     """The units that begin with one piece."""
     runs: list[Unit] = []
-    if refused.is_headless(found[start].text):
+    if not found[start].begins:
         return runs
-    text, content, ended = "", frozenset[str](), 0
+    text, content, ended, count, said = "", frozenset[str](), 0, 0, 0
     for last in range(start, min(start + MAX_PIECES, len(found))):
         piece = found[last]
         if not (piece.stands or piece.leads) or piece.part != found[start].part:
@@ -118,8 +145,9 @@ def _from(found: Sequence[Piece], start: int) -> list[Unit]:
         if len(content) > MAX_CONTENT_WORDS or len(text) > MAX_CHARACTERS or ended >= MAX_SENTENCES:
             break
         ended += bool(_ENDS.search(piece.text)) and not piece.leads
-        if piece.stands and len(content_words(text)) <= MAX_CONTENT_WORDS:
-            runs.append(Unit(start, last, text, content))
+        count, said = count + piece.words, said + piece.said
+        if piece.stands and said <= MAX_CONTENT_WORDS:
+            runs.append(Unit(start, last, text, content, count))
     return runs
 
 
@@ -163,7 +191,9 @@ def _rows(text: str) -> list[tuple[str, int, int]]:
 
 
 def _plain(sentence: str) -> str:
-    return squeeze(_EMPHASIS.sub("", _MARKS.sub("", sentence)))
+    if _MARKED.search(sentence):
+        sentence = _EMPHASIS.sub("", _MARKS.sub("", sentence))
+    return squeeze(sentence)
 
 
 def _acceptable(said: str, speaker: Speaker) -> bool:

@@ -56,7 +56,8 @@ class Worth:
 
     def of(self, found: Features) -> float:
         """The worth, 0-1, of a unit with these features."""
-        total = sum(self.weights.get(name, 0.0) * value for name, value in found.items())
+        weights = self.weights
+        total = sum([weights[name] * value for name, value in found.items() if name in weights])
         return 1 / (1 + math.exp(-max(-30.0, min(30.0, total))))
 
 

@@ -6,7 +6,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from csmd.distill.classify import CUES, Speaker, classify, confidence_of
+from csmd.distill.classify import Speaker, classify, confidence_of
+from csmd.distill.cues import CUES
 from csmd.model import CATEGORIES
 
 KEPT = [

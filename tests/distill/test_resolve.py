@@ -124,6 +124,42 @@ def test_a_statement_never_grows_beyond_its_limit_and_keeps_its_words(said: str,
     assert found == said or resolve.is_open(said)
 
 
+LISTED = """Done. The importer now writes:
+- One row per order
+- Valid entries with `id` and `total`
+
+Nothing else changed:
+- It still reads UTF-8
+- The log stays short
+
+## Rates of the bank
+- Fetched at noon
+- Kept for a day
+"""
+
+
+@pytest.mark.parametrize(
+    ("items", "told_as"),
+    [
+        (
+            "One row per order; Valid entries with `id` and `total`",
+            "The importer now writes: One row per order; Valid entries with `id` and `total`",
+        ),
+        ("Fetched at noon; Kept for a day", "Rates of the bank: Fetched at noon; Kept for a day"),
+        ("Not in the list; at all", "Not in the list; at all"),
+    ],
+)
+def test_items_of_a_list_are_told_with_what_leads_into_it(items: str, told_as: str) -> None:
+    assert resolve.placed(items, turn=LISTED, said=items) == told_as
+
+
+@pytest.mark.parametrize("lead", ["Here are the following changes:", "This ensures that:", "Why so?"])
+def test_a_lead_that_names_nothing_is_left_out(lead: str) -> None:
+    said = "orders are sorted; totals are rounded"
+    turn = f"{lead}\n- orders are sorted\n- totals are rounded\n"
+    assert resolve.placed(said, turn=turn, said=said) == said
+
+
 @example("0? A:A:A:A")
 @example("WHAT ABOUT : ? 0:0:IT:0")
 @example("WHAT ABOUT 0: ? 0:0:IT:0")
@@ -144,6 +180,7 @@ def test_a_long_text_costs_in_proportion(piece: str) -> None:
         standalone("It is so", before=text)
         subject_of(text)
         before_in(text, text[:600])
+        resolve.placed(text[:300] + "; x", turn=text, said=text[-600:])
         return time.perf_counter() - begun
 
     took(2_000)

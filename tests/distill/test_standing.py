@@ -6,7 +6,7 @@ import pytest
 
 from csmd.distill import extract
 from csmd.distill.refused import Speaker
-from csmd.distill.standing import leaning
+from csmd.distill.standing import is_detail, leaning
 from csmd.distill.telling import told
 from csmd.model import StoredTurn, TurnKind
 
@@ -40,6 +40,9 @@ CHATTER_OF_USERS = (
     "now add a test for this",
     "change it to the other wording and keep these points as they are",
     "hmm wondering if there is a better place for this",
+    "could you estimate how long the migration of the orders would take? I mean the ones before 2019",
+    "we should somehow prevent this from happening, I think the cart was empty",
+    "that still doesn't work, the total is wrong again",
 )
 CHATTER_OF_ASSISTANTS = (
     "Added `price_round` to `cart.py`; Updated `checkout.py` to call it; Removed the old helper",
@@ -49,6 +52,14 @@ CHATTER_OF_ASSISTANTS = (
     "Add a column `region` to the table; Update the loader; Run the backfill",
     "I've verified the notebook and everything runs through",
     "The new tests verify that the cart is emptied after the payment",
+    "The warning should be gone after the next start of the shop. New orders get an id such as `2026-01-07-a1b2`.",
+    "Updated the plan. The only remaining change is the stale comment in `cart.py`.",
+    "The branch now includes the commit of the pricing team and our two commits are rebased on top.",
+    "Don't paste passwords into chats, they can end up in logs and backups.",
+    "Python guarantees that dictionaries keep the order in which keys were inserted.",
+    "Would you prefer one table per region, or a column for the region?",
+    "The cart is emptied when the payment arrives. Do you want me to keep it for a day?",
+    "cart_empty - checks the total of no items; cart_full - checks the total of a hundred items",
 )
 
 
@@ -116,3 +127,46 @@ def test_what_stands_in_for_a_better_unit_that_leans_must_be_worth_more() -> Non
     )
     assert leaning(better, "assistant") and chosen(good, "assistant")
     assert chosen(f"{better}\n\n{good}", "assistant") == []
+
+
+@pytest.mark.parametrize(
+    ("said", "told_as"),
+    [
+        (
+            "Can you add retries to the mail sender? Use exponential backoff, at most five tries.",
+            ("add retries to the mail sender: Use exponential backoff, at most five tries.", "epistemic"),
+        ),
+        (
+            "Add retries to the mail sender. Use exponential backoff, at most five tries.",
+            ("Add retries to the mail sender. Use exponential backoff, at most five tries.", "epistemic"),
+        ),
+        (
+            "Fix the flaky login test. We always use fake clocks in tests.",
+            ("We always use fake clocks in tests.", "behavioral"),
+        ),
+        (
+            "Do not commit generated files. Never push to main.",
+            ("Do not commit generated files. Never push to main.", "behavioral"),
+        ),
+    ],
+)
+def test_how_an_errand_is_to_be_done_is_no_preference_without_the_errand(said: str, told_as: tuple[str, str]) -> None:
+    turn = StoredTurn(seq=1, uuid="u1", session_id="s", project_seq=1, kind="user", text=said, at="", ordinal=1)
+    assert told_as in [(one.text, one.gate) for one in extract.statements(turn)]
+
+
+@pytest.mark.parametrize(
+    ("said", "behind", "of_detail", "detail"),
+    [
+        ("Return CSV, not JSON.", "Implement the export endpoint.", False, True),
+        ("Limit it to 1000 rows.", "Return CSV, not JSON.", True, True),
+        ("Keep functions short.", "Tabs are for indentation.", False, False),
+        ("Always return CSV.", "Implement the export endpoint.", False, False),
+        ("The export is slow because it sorts twice.", "Implement the export endpoint.", False, False),
+        ("Use env vars.", "Do not commit secrets.", False, False),
+    ],
+)
+def test_a_detail_is_an_order_behind_an_errand_that_does_not_say_it_lasts(
+    said: str, behind: str, of_detail: bool, detail: bool
+) -> None:
+    assert is_detail(said, behind=behind, of_detail=of_detail) is detail

@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 
 from csmd.distill import worth
-from csmd.distill.classify import CUES
+from csmd.distill.cues import CUES
 
 MOST_BYTES = 1_000_000
 

@@ -30,7 +30,7 @@ _TRAILER = re.compile(r"^(?:[A-Z][\w-]{1,40}: \S.*|\W*Generated with\b.*|\W*<[^>
 _KIND_OF_COMMIT = re.compile(r"^[a-z]{2,10}(?:\([^)\n]{1,40}\))?!?: (?=\S)")
 _NOT_ONE = re.compile(r"(?:Merge|Revert|fixup!|squash!|wip)\b", re.IGNORECASE)
 #: What the host puts behind an agent's report, and how it says that there is none yet.
-_BEHIND_REPORT = re.compile(r"\n*\s*(?:agentId: |<usage>).*\Z", re.DOTALL)
+_BEHIND_REPORT = re.compile(r"agentId: |<usage>")
 _LAUNCHED = re.compile(r"\s*Async agent launched\b")
 _NOTIFIED = re.compile(r"\s*<task-notification>.*?<status>completed</status>.*?<result>(.*)</result>", re.DOTALL)
 #: The parts of a compaction's summary, and those that tell what was learned; the rest lists what was done and asked.
@@ -64,7 +64,8 @@ def report(given: str, result: str) -> str:
     del given
     if _is_off(result) or _LAUNCHED.match(result) or claude_work.result(result) != "passed":
         return ""
-    return _CUT.sub("\n", _BEHIND_REPORT.sub("", result)).strip()
+    said = _BEHIND_REPORT.split(result, maxsplit=1)[0]
+    return (_CUT.sub("\n", said) if "\n[csmd: " in said else said).strip()
 
 
 def notified(said: str) -> str:
