@@ -15,6 +15,8 @@ from csmd.model import AUTHORITY_RANK, GATE_PRIORITY, Memory
 
 LEXICAL_WEIGHT = 0.6
 VECTOR_WEIGHT = 0.4
+#: Of the best score of a list so much is worth nothing at most.
+ZERO_AT = 0.5
 #: What a turn gains from the better one beside it: an answer stands beside its question.
 NEIGHBOUR_WEIGHT = 0.3
 #: What it gains where the question's words fall all over its session.
@@ -63,10 +65,14 @@ def cosine(squared_distance: float) -> float:
 
 
 def normalised(scores: Mapping[int, float]) -> dict[int, float]:
-    """Scores moved to 0-1 by their least and greatest; a single score is 1."""
+    """Scores moved to 0-1; a single score is 1, and 0 is the least of them or ZERO_AT of the greatest.
+
+    Of a few that match about as well none is worth nothing because it comes last.
+    """
     if not scores:
         return {}
-    low, high = min(scores.values()), max(scores.values())
+    high = max(scores.values())
+    low = min(*scores.values(), ZERO_AT * high)
     if high <= low:
         return dict.fromkeys(scores, 1.0)
     return {key: (value - low) / (high - low) for key, value in scores.items()}
