@@ -10,7 +10,18 @@ from csmd.errors import DeadlineExceeded
 from csmd.model import Brief, Memory, Quote
 from csmd.recall import brief as briefs
 from csmd.recall import prompt as prompts
-from csmd.recall import indicative, question, rank, relevance, stage, stage_hits, stage_holds, stage_turns, tiers
+from csmd.recall import (
+    indicative,
+    question,
+    rank,
+    relevance,
+    stage,
+    stage_heed,
+    stage_hits,
+    stage_holds,
+    stage_turns,
+    tiers,
+)
 from csmd.recall.stage_hits import Embed
 from csmd.recall.stage_matches import Asked, matching
 from csmd.store import context, fulltext, memories, quotes
@@ -50,13 +61,15 @@ def prompt_recall(
     embed: Embed | None,
     key: bytes,
 ) -> Brief:
-    """What bears on a prompt that asks for it, above the relevance floor; nothing that the session has before it."""
+    """What bears on a prompt, above the relevance floor; nothing that the session has before it.
+
+    Of what was said, where it asks for that; else the rules that an order has to heed.
+    """
     degraded: list[str] = []
-    if relevance.asks(prompt) < floor:
-        return Brief(text="", tokens=0, items=())
-    matching = found(rows, places, session_id, prompt, embed, degraded, key)
     ranked: list[tuple[Memory | Quote, float]] = []
-    if relevance.grounded(matching.ground) >= floor:
+    asks = relevance.asks(prompt) >= floor
+    subject = [] if asks else relevance.subject(prompt)
+    if asks or subject:
         told = context.told(rows, session_id) if session_id else frozenset[str]()
         attention, near = stage.attention(rows, places), context.near(rows, places, session_id)
 
@@ -65,14 +78,37 @@ def prompt_recall(
                 return False
             return tiers.reaches(memory, attention(memory), at="match", near=near)
 
-        holding = stage_holds.that_hold(rows, matching.matches[:LOOKED_AT], may, key)
-        new = [(one, score) for one, score in holding if _key(one) not in told]
-        best = max((score for _, score in new), default=0.0)
-        ranked = [(one, score) for one, score in new if score >= AS_GOOD * best]
+        if subject:
+            ranked += _heeded(rows, places, prompt, subject, embed, degraded, floor)
+            ranked = [(one, score) for one, score in ranked if isinstance(one, Memory) and may(one)]
+        else:
+            matching = found(rows, places, session_id, prompt, embed, degraded, key)
+            if relevance.grounded(matching.ground) >= floor:
+                holding = stage_holds.that_hold(rows, matching.matches[:LOOKED_AT], may, key)
+                new = [(one, score) for one, score in holding if _key(one) not in told]
+                best = max((score for _, score in new), default=0.0)
+                ranked = [(one, score) for one, score in new if score >= AS_GOOD * best]
+    if not ranked:
+        return Brief(text="", tokens=0, items=(), degraded=tuple(sorted(set(degraded))))
     made = prompts.compose_recall(
         ranked, prompt=prompt, max_tokens=max_tokens, max_items=max_items, known=stage.told_anyway(rows, places)
     )
     return replace(made, degraded=tuple(sorted(set(degraded))))
+
+
+def _heeded(
+    rows: Rows,
+    places: Sequence[int],
+    prompt: str,
+    subject: Sequence[str],
+    embed: Embed | None,
+    degraded: list[str],
+    floor: float,
+) -> list[tuple[Memory, float]]:
+    counts = _counts(rows, subject, places, degraded)
+    rare = sorted(counts, key=lambda term: (counts[term], term))[:TERMS]
+    weights = {term: relevance.rarity(counts[term]) for term in rare}
+    return stage_heed.heeded(rows, places, prompt, embed, degraded, weights=weights, floor=floor)
 
 
 def found(
