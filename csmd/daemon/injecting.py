@@ -46,9 +46,9 @@ def compose(rows: Rows, config: Config, tools: Tools, event: Event, left_s: floa
         living = settings.stages_advisory
         blocks = stage_advisory.blocks(rows, places=places, session_id=session) if living else ()
 
-        def brief(room: int, goals: Sequence[Note]) -> Brief:
+        def brief(room: int, goals: Sequence[Note], before: str) -> Brief:
             return stage_brief.session_brief(
-                rows, places=places, session_id=session, max_tokens=room, goals=goals, blocks=blocks
+                rows, places=places, session_id=session, max_tokens=room, goals=goals, blocks=blocks, before=before
             )
 
         opened = stage_checkpoint.opening(rows, event, places, key=tools.store.hash_key, max_tokens=most, brief=brief)

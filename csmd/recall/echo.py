@@ -22,10 +22,11 @@ Stems = frozenset[str]
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Replaced:
-    """Something superseded, and what holds in its place since `since`; `sessions` are those that state it."""
+    """Something superseded, and what (`heir`, its id) holds in its place since `since`; `sessions` are those that state it."""
 
     text: str
     heir: str
+    heir_text: str
     since: str
     sessions: frozenset[str]
 
@@ -41,14 +42,14 @@ def states(said: Stems, statement: str) -> bool:
     return bool(wanted) and len(wanted & said) >= HOLDS * len(wanted)
 
 
-def of_any(said: str, *, at: str, session: str, replaced: Sequence[Replaced]) -> bool:
-    """Whether a text of a session and time says what one of these said, and nothing of what replaced it."""
-    shown = stems(said)
-    return any(_is_echo(shown, at, session, one) for one in replaced)
+def of(said: str, *, at: str, session: str, replaced: Sequence[Replaced]) -> Replaced | None:
+    """The first of these that a text of a session and time repeats, with nothing of what replaced it; None for none."""
+    shown = stems(said) if replaced else frozenset()
+    return next((one for one in replaced if _is_echo(shown, at, session, one)), None)
 
 
 def _is_echo(shown: Stems, at: str, session: str, one: Replaced) -> bool:
-    old, new = stems(one.text), stems(one.heir)
+    old, new = stems(one.text), stems(one.heir_text)
     own = old - new
     if at >= one.since or not own or shown & (new - old) or not shown & own:
         return False

@@ -7,12 +7,15 @@ from collections.abc import Callable, Iterable, Sequence
 from csmd import text
 from csmd.model import Authority, Memory, Quote
 from csmd.recall import echo
+from csmd.recall.checkpoint import Piece, PieceKind
 from csmd.recall.echo import Replaced
 from csmd.store import beliefs, memories, search, tombstones
 from csmd.store.sqlite import Rows
 
 #: How often what replaced something was replaced itself, at most; and replacements of places that are looked at.
 HEIRS, MOST_REPLACED = 8, 200
+#: The pieces of a checkpoint that somebody said.
+SAID: frozenset[PieceKind] = frozenset({"goal", "correction", "decision", "open"})
 
 
 def that_hold(
@@ -31,8 +34,8 @@ def that_hold(
         elif isinstance(one, Memory):
             holding = [one]
         else:
-            repeats = echo.of_any(one.text, at=one.at, session=one.session_id, replaced=replaced)
-            holding = [] if repeats or _forgotten(rows, one, key) else [one]
+            repeats = echo.of(one.text, at=one.at, session=one.session_id, replaced=replaced)
+            holding = [] if repeats is not None or _forgotten(rows, one, key) else [one]
         for each in holding:
             kept.setdefault(each.id if isinstance(each, Memory) else each.uuid, (each, score))
     return list(kept.values())
@@ -43,12 +46,31 @@ def replaced_in(rows: Rows, places: Sequence[int]) -> list[Replaced]:
     return of_memories(rows, memories.by_seqs(rows, beliefs.superseded(rows, places, limit=MOST_REPLACED)).values())
 
 
+def pieces_that_hold(rows: Rows, project: int, session_id: str, pieces: Sequence[Piece]) -> list[Piece]:
+    """A session's pieces without echoes of what was superseded; a goal stays, and says that it holds no longer."""
+    replaced = replaced_in(rows, [project])
+    if not replaced:
+        return list(pieces)
+    turns = search.turns_of_uuids(rows, [one.uuid for one in pieces if one.kind in SAID])
+    by_seq = search.turns_by_seq(rows, list(turns.values()))
+    kept: list[Piece] = []
+    for one in pieces:
+        turn = by_seq.get(turns.get(one.uuid, 0)) if one.kind in SAID else None
+        old = echo.of(one.text, at=turn.at, session=session_id, replaced=replaced) if turn else None
+        if old is None:
+            kept.append(one)
+        elif one.kind == "goal":
+            kept.append(one._replace(text=f"{one.text} (no longer: superseded by {old.heir})"))
+    return kept
+
+
 def of_memories(rows: Rows, superseded: Iterable[Memory]) -> list[Replaced]:
     """Superseded memories with what holds in their place."""
     return [
         Replaced(
             text=one.text,
-            heir=found.text,
+            heir=found.id,
+            heir_text=found.text,
             since=found.confirmed_at,
             sessions=frozenset(source.session_id for source in one.provenance if source.session_id),
         )

@@ -103,7 +103,7 @@ def everything(store: Store) -> Any:
 
 
 def opening(store: Store, event: Event, *, room: int = 900, brief: str = "") -> Brief:
-    def made(_: int, goals: Sequence[Note]) -> Brief:
+    def made(_: int, goals: Sequence[Note], before: str) -> Brief:
         body = "\n".join([*([brief] if brief else []), *(f"goal: {one.text}" for one in goals)])
         return Brief(text=body, tokens=text.estimate_tokens(body), items=())
 
@@ -354,7 +354,7 @@ def test_essentials_and_brief_together_keep_one_budget(store: Store, room: int) 
     work(store)
     event = hear(store, 6, "session_start", source="compact")
 
-    def brief(left: int, _: object) -> Brief:
+    def brief(left: int, *_: object) -> Brief:
         body = "<csmd-memory>" + "x" * max(0, left * 4 - 13)
         return (
             Brief(text=body, tokens=text.estimate_tokens(body), items=())
