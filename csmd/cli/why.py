@@ -27,12 +27,14 @@ USED_BY = {
     "words": "the assistant used its words",
 }
 STATES = {
-    "checkpoint": "what the session stood at: `csmd checkpoint show ID` tells more",
-    "goal": "a goal: `csmd goal list` tells more",
-    "gone": "something that was forgotten since",
-    "hidden": "something behind a wall: ask from its own directory",
-    "session": "what an earlier session came to: csmd session digest",
+    "checkpoint": "what the session stood at: csmd checkpoint show {id}",
+    "goal": "a goal: csmd goal list ({id})",
+    "gone": "something that was forgotten since ({id})",
+    "hidden": "something behind a wall: ask from its directory ({id})",
+    "session": "what a session came to: csmd session digest {short}",
+    "preview": "of the living state: csmd advisory show",
 }
+SHORT_ID = 8
 
 
 @click.command()
@@ -83,10 +85,9 @@ def shown(value: dict[str, Any]) -> None:
 
 def _item(console: Console, item: dict[str, Any], event: str) -> None:
     if item["state"] in STATES:
-        between = " " if item["state"] == "session" else " ("
-        show.print_text(
-            console, f"{STATES[item['state']]}{between}{item['id']}{')' * (between != ' ')}", indent=2, style="dim"
-        )
+        # A session's id is 36 characters long; its beginning is enough, and the hint stays on one line.
+        said = STATES[item["state"]].format(id=item["id"], short=item["id"][:SHORT_ID])
+        show.print_text(console, said, indent=2, style="dim")
         return
     show.print_text(console, texts.squeeze(item["text"]), indent=2, most=4)
     about = f"{_reason(item, event)}; {_source(item)}{_use(item)}"

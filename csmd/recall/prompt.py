@@ -55,9 +55,7 @@ def compose_recall(
     return fenced(TAG, ABOUT, blocks, max_tokens=max_tokens)
 
 
-def _once(
-    ranked: Sequence[tuple[Memory | Quote, float]], asked: frozenset[str]
-) -> list[tuple[Memory | Quote, float]]:
+def _once(ranked: Sequence[tuple[Memory | Quote, float]], asked: frozenset[str]) -> list[tuple[Memory | Quote, float]]:
     """The matches with each memory in the place of a better passage that states it, in those words where they have more.
 
     More is more of what was asked.
@@ -84,5 +82,10 @@ def _note(one: Memory | Quote, score: float) -> Note:
     if isinstance(one, Memory):
         tail = f"{one.confirmed_at[:10]}, {one.id}"
         return Note(id=one.id, text=one.text, tail=tail, score=score, reason="matches the prompt")
+    return quoted(one, score=score, reason="earlier talk that matches the prompt")
+
+
+def quoted(one: Quote, *, score: float = 1.0, reason: str = "") -> Note:
+    """A passage as it is told: with who said it, when, and an id to read on."""
     tail = f"{_SPEAKER.get(one.kind, one.kind)}, {one.at[:10]}, {one.uuid[:SHOWN_ID]}"
-    return Note(id=one.uuid, text=one.text, tail=tail, score=score, reason="earlier talk that matches the prompt")
+    return Note(id=one.uuid, text=one.text, tail=tail, score=score, reason=reason)

@@ -172,16 +172,25 @@ def newest_first(hits: Sequence[Place]) -> list[str]:
     People seldom say that they change their mind: of a project's hits that speak of the same and answer about as well
     the later one comes right before the earlier one; nothing else moves.
     """
+    return ordered(hits)[0]
+
+
+def ordered(hits: Sequence[Place]) -> tuple[list[str], dict[str, str]]:
+    """The order of `newest_first`, and for each hit that was put before another one that one's key."""
     ordered: list[Place] = []
+    before: dict[str, str] = {}
     for hit in hits:
         first = next((at for at, other in enumerate(ordered) if _gives_way(other, hit)), len(ordered))
+        if first < len(ordered):
+            before[hit.key] = ordered[first].key
         ordered.insert(first, hit)
     for hit in [one for one in ordered if one.overturned_by]:
         here = ordered.index(hit)
         for new in [one for one in ordered[here + 1 :] if one.key in hit.overturned_by]:
             ordered.remove(new)
             ordered.insert(ordered.index(hit), new)
-    return [hit.key for hit in ordered]
+            before[new.key] = hit.key
+    return [hit.key for hit in ordered], before
 
 
 def _gives_way(earlier: Place, later: Place) -> bool:

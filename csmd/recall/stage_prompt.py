@@ -9,7 +9,6 @@ from csmd import text
 from csmd.errors import DeadlineExceeded
 from csmd.model import Brief, Memory, Quote
 from csmd.recall import brief as briefs
-from csmd.recall import prompt as prompts
 from csmd.recall import (
     indicative,
     question,
@@ -22,6 +21,7 @@ from csmd.recall import (
     stage_turns,
     tiers,
 )
+from csmd.recall import prompt as prompts
 from csmd.recall.stage_hits import Embed
 from csmd.recall.stage_matches import Asked, matching
 from csmd.store import context, fulltext, memories, quotes
