@@ -142,15 +142,12 @@ def settle(rows: Rows, candidate: Candidate, status: CandidateStatus, *, now: st
 
 def merge(rows: Rows, source: int, into: int) -> None:
     """Gives a project's candidates to another; of two that say the same the one there takes in what speaks for it."""
-    same = (
-        "select o.seq from candidates o where o.project_seq = :into and o.kind = c.kind and o.fingerprint = c.fingerprint "
-        "and o.status in ('open', 'needs_review', 'dropped') order by o.seq limit 1"
-    )
     for seq, other in rows.all(
-        f"select c.seq, ({same}) from candidates c where c.project_seq = :source "  # noqa: S608
-        "and c.status in ('open', 'needs_review') order by c.seq",
+        "select c.seq, (select o.seq from candidates o where o.project_seq = :target and o.kind = c.kind "
+        "and o.fingerprint = c.fingerprint and o.status in ('open', 'needs_review', 'dropped') order by o.seq limit 1) "
+        "from candidates c where c.project_seq = :source and c.status in ('open', 'needs_review') order by c.seq",
         source=source,
-        into=into,
+        target=into,
     ):
         if other is not None:
             rows.run(
@@ -161,7 +158,7 @@ def merge(rows: Rows, source: int, into: int) -> None:
                 seq=seq,
             )
             rows.run("delete from candidates where seq = :seq", seq=seq)
-    rows.run("update candidates set project_seq = :into where project_seq = :source", into=into, source=source)
+    rows.run("update candidates set project_seq = :target where project_seq = :source", target=into, source=source)
 
 
 def split(rows: Rows, source: int, part: int) -> None:

@@ -68,7 +68,7 @@ def reads(database: Path, words: Words, asked: list[str]) -> list[tuple[str, tup
     def recall(rows: Rows, where: list[int], vector: bool) -> Callable[[str], Any]:
         return lambda prompt: stage_prompt.prompt_recall(
             rows, places=where, session_id="s1", prompt=prompt, floor=settings.recall_floor,
-            max_tokens=settings.recall_max_tokens, max_items=settings.recall_max_items, embed=embed if vector else None,
+            max_tokens=settings.recall_max_tokens, max_items=settings.recall_max_items, embed=embed if vector else None, key=b"none is looked for",
         )  # fmt: skip
 
     with opened(database, readonly=True) as rows:
