@@ -11,6 +11,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 
 from csmd import text
+from csmd.believe import clauses
 
 #: A text states something when it holds so many of its words.
 HOLDS = 0.8
@@ -49,10 +50,14 @@ def of(said: str, *, at: str, session: str, replaced: Sequence[Replaced]) -> Rep
 
 
 def _is_echo(shown: Stems, at: str, session: str, one: Replaced) -> bool:
-    old, new = stems(one.text), stems(one.heir_text)
+    old, new = stems(one.text), _affirmed(one.heir_text)
     own = old - new
-    if at >= one.since or not own or shown & (new - old) or not shown & own:
-        return False
-    if len(shown & own) < OWN_SHARE * len(own):
+    if at >= one.since or not own or shown & (new - old) or len(shown & own) < OWN_SHARE * len(own):
         return False
     return session in one.sessions or len(shown & old) >= WHOLE_SHARE * len(old)
+
+
+def _affirmed(said: str) -> Stems:
+    """The stems of a text but for those that it speaks against: "pnpm, not npm" says nothing for npm."""
+    read = clauses.read(said)
+    return stems(said).difference(*(one.what for one in (*read.denied, *read.instead, *read.removed)))

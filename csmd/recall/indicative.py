@@ -15,6 +15,8 @@ from csmd.model import Memory
 
 #: Fewer content words than this tell nothing.
 LEAST_WORDS = 4
+#: "Good." and "Now I see." say nothing beside what they stand before.
+LEAST_SAID = 2
 #: What may stand before the word that counts.
 _LEAD = r"^\W*(?:(?:ok|okay|so|and|also|now|then|but|yes|yeah|no|well|please|hmm|right|alright|just|maybe)\b\W*){0,4}"
 _ASKS = re.compile(
@@ -94,7 +96,10 @@ def tells(sentence: str) -> bool:
 
 def answers(passage: str) -> bool:
     """Whether a passage of earlier talk says anything beside questions, orders and what somebody is about to look at."""
-    return any(not (_QUESTION.match(piece) or _ANNOUNCES.match(piece)) for piece in _PIECES.split(passage))
+    return any(
+        len(text.content_words(piece)) >= LEAST_SAID and not (_QUESTION.match(piece) or _ANNOUNCES.match(piece))
+        for piece in _PIECES.split(passage)
+    )
 
 
 def shortened(said: str, limit: int) -> str:
