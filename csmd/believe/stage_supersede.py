@@ -56,13 +56,11 @@ class Near:
 
 
 def beside(rows: Rows, memory: Memory) -> list[Memory]:
-    """What holds in a memory's reach and speaks of the same in other words, the likest first: it may say otherwise.
-
-    What the memory superseded by itself is not among them.
-    """
+    """What a memory has superseded, then what holds in its reach and speaks of the same, the likest first."""
     own = text.gist(memory.text)
     near = [one for one in Near.of(rows, memory.text, memory.project_seq).memories if one.id != memory.id]
-    return [one for one in near if not one.superseded_by and _one_subject(own, text.gist(one.text))]
+    found = [one for one in near if not one.superseded_by and _one_subject(own, text.gist(one.text))]
+    return [one for one in near if one.superseded_by == memory.id] + found
 
 
 def _one_subject(one: text.Gist, other: text.Gist) -> bool:

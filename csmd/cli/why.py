@@ -34,7 +34,8 @@ STATES = {
     "session": "what a session came to: csmd session digest {short}",
     "preview": "of the living state: csmd advisory show",
 }
-SHORT_ID = 8
+#: Characters of an id, and of a session's.
+ID, SHORT_ID = 11, 8
 
 
 @click.command()
@@ -83,11 +84,14 @@ def shown(value: dict[str, Any]) -> None:
     )
 
 
+def hint(state: str, ident: str) -> str:
+    """What is said of a thing that is no memory, on one line: of a turn's or session's id its beginning is enough."""
+    return STATES[state].format(id=ident[:ID], short=ident[:SHORT_ID])
+
+
 def _item(console: Console, item: dict[str, Any], event: str) -> None:
     if item["state"] in STATES:
-        # A session's id is 36 characters long; its beginning is enough, and the hint stays on one line.
-        said = STATES[item["state"]].format(id=item["id"], short=item["id"][:SHORT_ID])
-        show.print_text(console, said, indent=2, style="dim")
+        show.print_text(console, hint(item["state"], item["id"]), indent=2, style="dim")
         return
     show.print_text(console, texts.squeeze(item["text"]), indent=2, most=4)
     about = f"{_reason(item, event)}; {_source(item)}{_use(item)}"

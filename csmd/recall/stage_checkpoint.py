@@ -209,7 +209,9 @@ def opening(rows: Rows, event: Event, places: Sequence[int], *, key: bytes, max_
             break
         left = left * 3 // 4
     degraded = tuple(sorted({*first.degraded, *made.degraded}))
-    return Brief(text=body, tokens=text.estimate_tokens(body), items=(*first.items, *made.items), degraded=degraded)
+    return Brief(
+        text=body, tokens=text.estimate_tokens(body), items=(*first.items, *made.items), degraded=degraded, cut=first.cut + made.cut
+    )  # fmt: skip
 
 
 def goals_block(rows: Rows, places: Sequence[int], session_id: str) -> Block | None:

@@ -7,6 +7,7 @@ from dataclasses import replace
 
 from csmd import text
 from csmd.believe.stage_gotchas import EDITS, file_of
+from csmd.capture.hosts.claude import ANSWER_LIMIT_UNITS
 from csmd.model import Brief, Quote
 from csmd.recall import compose, file, indicative, prompt, stage, stage_holds, tiers
 from csmd.recall.compose import Block, Note
@@ -74,12 +75,13 @@ def together(brief: Brief, block: Block | None, *, max_tokens: int) -> Brief:
     if block is None or not notes:
         return brief
     rest = [Block(heading=block.heading, notes=notes, weight=block.weight)]
-    made = compose.fenced(file.TAG, file.ABOUT, rest, max_tokens=max_tokens - brief.tokens)
-    if not made.text:
-        return brief
+    made = compose.fenced(file.TAG, file.ABOUT, rest, max_tokens=max_tokens - brief.tokens - 1)
     body = "\n".join(part for part in (brief.text, made.text) if part)
+    if not made.text or text.utf16_units(body) > ANSWER_LIMIT_UNITS:  # each keeps the host's limit, both may not
+        return replace(brief, cut=brief.cut + len(notes))
     return Brief(
-        text=body, tokens=text.estimate_tokens(body), items=(*brief.items, *made.items), degraded=brief.degraded
+        text=body, tokens=text.estimate_tokens(body), items=(*brief.items, *made.items), degraded=brief.degraded,
+        cut=brief.cut + made.cut,
     )  # fmt: skip
 
 

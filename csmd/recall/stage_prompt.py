@@ -169,7 +169,7 @@ def _counts(
     """How many turns and memories here hold each term, counted up to `most`; a term whose count took too long is common."""
     counts: dict[str, int] = {}
     try:
-        with rows.within(COUNTING_S):
+        with rows.within(rows.share(COUNTING_S)):
             for term in terms:
                 counts[term] = fulltext.held(rows, "turn", term, projects=places, most=most)
                 counts[term] = counts[term] or fulltext.held(rows, "memory", term, projects=places, most=most)

@@ -162,7 +162,7 @@ def _gotchas(rows: Rows, given: Given) -> None:
     failures.fixed_until(rows, 1, 1)
     failures.of_session(rows, 1, lambda *row: row)
     failures.message(rows, 1)
-    failures.same_message(rows, "m", other_than="g")
+    failures.same_message(rows, "m", other_than="g", projects=[1])
     gotchas.add_symptom(rows, 1, uuid="l1", at=given.now, text="tabs are red", fingerprint="f")
     gotchas.symptoms_of(rows, [1])
     search.text_hits(rows, "symptom", ["red"], projects=[1], limit=9)
@@ -172,7 +172,7 @@ def _gotchas(rows: Rows, given: Given) -> None:
     failures.seen(rows, "f", [1])
     failures.seen(rows, "f", [1], but_in=failures.Told("s1", given.now))
     failures.by_id(rows, failures.called("f"), None)
-    failures.saying(rows, "m", other_than="g", limit=5)
+    failures.saying(rows, "m", other_than="g", projects=[1], limit=5)
     touched.given(rows, "s1", {"Edit"}, back=100, limit=20)
     gotchas.forget_turn(rows, 1, "l1")
 

@@ -31,8 +31,8 @@ if TYPE_CHECKING:
 
 #: As long as a sentence that was chosen from a turn may be.
 MOST_CHARACTERS = MAX_CHARACTERS
-#: Memories that are named beside a new one, since it may stand against them.
-BESIDE = 1
+#: Memories that are named beside a new one: it has superseded them, or may stand against them.
+BESIDE = 2
 _REDACTED = re.compile(r"\[redacted:[a-z-]+\]")
 
 
@@ -165,7 +165,7 @@ def _remember(tools: Tools, rows: Rows, params: Params) -> dict[str, Any]:
     return {
         "id": ident, "new": new, "text": statement.text, "authority": statement.authority,
         "project": place.root if place else "", "workspace": projects.name_of(rows, behind) if behind else "",
-        "beside": [{"id": one.id, "text": one.text} for one in beside],
+        "beside": [{"id": one.id, "text": one.text, "superseded": bool(one.superseded_by)} for one in beside],
     }  # fmt: skip
 
 
