@@ -14,6 +14,7 @@ import math
 import re
 from collections.abc import Mapping
 from dataclasses import dataclass
+from functools import lru_cache
 
 from csmd import text
 
@@ -160,8 +161,14 @@ def covered(weights: Mapping[str, float], said: str) -> float:
     total = sum(weights.values())
     if total <= 0:
         return 0.0
-    stems = {text.stem(word) for word in text.query_terms(said)}
+    stems = _stems(said)
     return sum(weight for word, weight in weights.items() if text.stem(word) in stems) / total
+
+
+@lru_cache(maxsize=1024)
+def _stems(said: str) -> frozenset[str]:
+    """The stems that a text can be found by; the same memories are near many prompts."""
+    return frozenset(text.stem(word) for word in text.query_terms(said))
 
 
 def unquoted(said: str) -> str:
