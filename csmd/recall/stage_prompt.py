@@ -168,6 +168,8 @@ def _counts(
 ) -> dict[str, int]:
     """How many turns and memories here hold each term, counted up to `most`; a term whose count took too long is common."""
     counts: dict[str, int] = {}
+    if not terms:
+        return counts
     try:
         with rows.within(rows.share(COUNTING_S)):
             for term in terms:
