@@ -30,7 +30,7 @@ FULL_TEXT = {
 _KEY = {"session": "d.seq"}
 MOST_ROWS = 20_000
 #: Of a term so many rows are looked at for whose they are.
-LOOKED_UP = 1000
+LOOKED_UP = 400
 
 
 def match_expression(terms: Sequence[str]) -> str:
