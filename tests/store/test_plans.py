@@ -274,6 +274,7 @@ HOT: dict[str, Any] = {
     "kind_of": lambda rows, _: search.kind_of(rows, "l1"),
     "upkeep of new memories": lambda rows, _: (upkeep.after(rows, 0, limit=9), upkeep.dropped(rows)),
     "upkeep of one": lambda rows, _: (upkeep.about(rows, "m1"), upkeep.is_merged(rows, memories.by_seqs(rows, [1])[1])),
+    "superseded": lambda rows, _: beliefs.superseded(rows, [1], limit=9),
     "changes_of": lambda rows, _: beliefs.changes_of(rows, "m1"),
     "instructions of a brief": lambda rows, _: instructions.texts(rows, [1]),
     "instructions read again": lambda rows, given: instructions.replace(rows, 1, INSTRUCTED, now=given.now),
