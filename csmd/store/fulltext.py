@@ -109,15 +109,18 @@ def held(rows: Rows, kind: str, term: str, *, projects: Sequence[int] | None, mo
     table, base, _ = FULL_TEXT[kind]
     among = "" if projects is None else f"b.project_seq in ({', '.join(str(int(p)) for p in projects)})"
     if projects is not None and most > 1:
-        looked, found = rows.all(
-            f"select count(*), coalesce(sum(case when {among} then 1 else 0 end), 0) from "  # noqa: S608
-            f"(select rowid from {table} where {table} match :expression order by rowid desc limit :most) held "
-            f"join {base.replace(f'{table}.rowid', 'held.rowid')}",
-            expression=expression,
-            most=LOOKED_UP,
-        )[0]
+        looked, found = map(
+            int,
+            rows.all(
+                f"select count(*), coalesce(sum(case when {among} then 1 else 0 end), 0) from "  # noqa: S608
+                f"(select rowid from {table} where {table} match :expression order by rowid desc limit :most) held "
+                f"join {base.replace(f'{table}.rowid', 'held.rowid')}",
+                expression=expression,
+                most=LOOKED_UP,
+            )[0],
+        )
         if looked < LOOKED_UP:
-            return min(int(found), most)
+            return min(found, most)
         total = rows_with(rows, kind, term)
         if total > MOST_ROWS:  # one of the commonest, wherever it falls
             return most if found else 1
