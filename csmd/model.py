@@ -400,7 +400,10 @@ class Quote:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Hit:
-    """One search result, best first in its list; `factors` add up to its score, and what MULTIPLIES multiplies the sum."""
+    """One search result, best first in its list; `factors` add up to its score, and what MULTIPLIES multiplies the sum.
+
+    `newer_than` is the id of the hit that it was put before for being said later, or for replacing it; "" for none.
+    """
 
     id: str
     kind: HitKind
@@ -414,6 +417,7 @@ class Hit:
     gate: str = ""
     authority: str = ""
     superseded_by: str = ""
+    newer_than: str = ""
     factors: dict[str, float] = field(default_factory=dict)
 
 

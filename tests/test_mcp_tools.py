@@ -83,6 +83,12 @@ def test_what_is_shown_has_its_source_and_a_session_its_statements(real: Machine
     shown = say(real, "show", id=ident)
     assert "said by the user on 2026-05-04" in shown and "% sure" in shown
     assert f"- states 2026-05-04, session s1: user: {PREFERENCE}" in shown
+    turn = real.call("csm_memory_search", query="pathlib", kind="turn", project=str(real.project))["hits"][0]["id"]
+    assert PREFERENCE in say(real, "show", id=turn[:8]) == say(real, "show", id=turn).replace(turn, turn[:8])
+    goal = real.call("csm_goal_set", text="Ship the heron", project=str(real.project), by_person=True)["id"]
+    assert f"{goal}: Ship the heron (by the user, " in say(real, "show", id=goal)
+    kept = real.call("csm_checkpoint_create", session="s1", project=str(real.project), note="half way")
+    assert "- noted: half way" in say(real, "show", id=kept["id"]) and "- goal: " in say(real, "show", id=kept["id"])
     session = say(real, "show", id="s1")
     assert session.splitlines()[1].startswith("session s1 in ") and SAID in session
     assert "there is no memory" in refused(real, "show", id="m0000000000")

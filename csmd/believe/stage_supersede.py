@@ -56,6 +56,19 @@ class Near:
         return [memory for memory in self.memories if memory.project_seq == self.home]
 
 
+def beside(rows: Rows, memory: Memory) -> list[Memory]:
+    """What a memory has superseded, then what holds in its reach and speaks of the same, the likest first."""
+    own = text.gist(memory.text)
+    near = [one for one in Near.of(rows, memory.text, memory.project_seq).memories if one.id != memory.id]
+    found = [one for one in near if not one.superseded_by and _one_subject(own, text.gist(one.text))]
+    return [one for one in near if one.superseded_by == memory.id] + found
+
+
+def _one_subject(one: text.Gist, other: text.Gist) -> bool:
+    least = min(len(one.stems), len(other.stems))
+    return least > 0 and len(one.stems & other.stems) >= supersede.SAME_SUBJECT * least
+
+
 def settle(rows: Rows, memory_id: str) -> None:
     """Looks at what a newly confirmed memory amends, and at what amends it."""
     memory = memories.by_id(rows, memory_id)

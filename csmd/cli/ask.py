@@ -5,7 +5,7 @@ from __future__ import annotations
 import difflib
 import os
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from pathlib import Path
 from typing import Any, get_args
 
@@ -31,6 +31,11 @@ def out(value: Any, as_json: bool, human: Callable[[Any], None]) -> None:
         click.echo(wire.pretty(value))
     else:
         human(value)
+
+
+def one_of(what: str, words: Iterable[str]) -> str:
+    """The help of an option that limits memories to one of these words."""
+    return f"Memories of one {what}: {', '.join(sorted(words))}."
 
 
 def work(tool: str, params: dict[str, Any], as_json: bool, human: Callable[[Any], None]) -> None:
@@ -100,22 +105,28 @@ def project_options(command: Callable[..., Any]) -> Callable[..., Any]:
 
 
 @click.command()
-@click.argument("query")
+@click.argument("words", metavar="QUERY...", nargs=-1, required=True)
 @project_options
 @click.option("--limit", default=10, show_default=True, type=click.IntRange(1, 200))
 @click.option("--kind", type=click.Choice(["memory", "turn", "session", "all"]), default="all", show_default=True)
 @click.option("--since", default="", metavar="TIME", help="Said since: 2026-01-31, 7d, `last week`.")
 @click.option("--until", default="", metavar="TIME", help="Said until.")
 @click.option("--session", default="", metavar="ID", help="Said in one session.")
-@click.option("--gate", metavar="GATE", type=click.Choice(sorted(GATE_PRIORITY)), help="Memories of one gate.")
-@click.option("--category", metavar="CATEGORY", type=click.Choice(sorted(CATEGORIES)), help="Memories of one category.")
+@click.option("--gate", metavar="GATE", type=click.Choice(sorted(GATE_PRIORITY)), help=one_of("gate", GATE_PRIORITY))
 @click.option(
-    "--type", "type_", metavar="TYPE", type=click.Choice(sorted(get_args(MemoryType))), help="Memories of one type."
+    "--category", metavar="CATEGORY", type=click.Choice(sorted(CATEGORIES)), help=one_of("category", CATEGORIES)
+)
+@click.option(
+    "--type",
+    "type_",
+    metavar="TYPE",
+    type=click.Choice(sorted(get_args(MemoryType))),
+    help=one_of("type", get_args(MemoryType)),
 )
 @click.option("--explain", is_flag=True, help="Show how each score came about.")
 @json_option
 def search(
-    query: str,
+    words: tuple[str, ...],
     project: str | None,
     all_projects: bool,
     limit: int,
@@ -129,7 +140,8 @@ def search(
     explain: bool,
     as_json: bool,
 ) -> None:
-    """Search memories and past conversations."""
+    """Search memories and past conversations. Several words need no quotes."""
+    query = " ".join(words)
     begun = time.monotonic()
     found = ask(
         "csm_memory_search", query=query, **looking(project, all_projects), limit=limit, kind=kind, explain=explain,

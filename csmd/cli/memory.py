@@ -9,7 +9,7 @@ from typing import Any, get_args
 import click
 
 from csmd.cli import errors, show_memory, show_review
-from csmd.cli.ask import ask, here, json_option, looking, out, person_is_there, project_options
+from csmd.cli.ask import ask, here, json_option, looking, one_of, out, person_is_there, project_options
 from csmd.errors import CsmdError
 from csmd.model import CATEGORIES, Authority, Gate, Tier
 
@@ -37,12 +37,8 @@ def _since(_context: click.Context, _parameter: click.Parameter, typed: str) -> 
 
 @click.command()
 @project_options
-@click.option(
-    "--gate", metavar="WORD", type=click.Choice(get_args(Gate)), help="Only these: correction, behavioral, epistemic."
-)
-@click.option(
-    "--category", metavar="WORD", type=click.Choice(list(CATEGORIES)), help="Only these: decision, preference, gotcha."
-)
+@click.option("--gate", metavar="WORD", type=click.Choice(get_args(Gate)), help=one_of("gate", get_args(Gate)))
+@click.option("--category", metavar="WORD", type=click.Choice(list(CATEGORIES)), help=one_of("category", CATEGORIES))
 @click.option("--tier", type=click.Choice(get_args(Tier)), help="Only of this tier.")
 @click.option("--authority", type=click.Choice(get_args(Authority)), help="Only what they said.")
 @click.option("--origin", metavar="WORD", default="", help="Only what came so: stated, model_saved.")

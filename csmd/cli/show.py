@@ -78,6 +78,11 @@ def remembered(value: dict[str, Any], *, by_person: bool) -> None:
     out = console()
     print_text(out, f"{'remembered' if value['new'] else known} as {value['id']}: {value['text']}")
     print_text(out, f"it holds {place}", style="dim")
+    for one in value["beside"]:
+        what = "holds no longer" if one["superseded"] else "speaks of the same, and holds"
+        undo = f"csmd supersede {one['id']} " + ("--undo" if one["superseded"] else value["id"])
+        print_text(out, f"{one['id']} {what}: {one['text']}", most=4)
+        print_text(out, f"{'if it does' if one['superseded'] else 'if that is over'}: {undo}", indent=2, style="dim")
 
 
 def injection(value: dict[str, Any], *, nothing: str) -> None:

@@ -122,8 +122,12 @@ def goal(value: dict[str, Any]) -> None:
         whom = "its session" if value["session_id"] else f"each session in {value['project']}"
         show.print_text(out, f"told to {whom} until `csmd goal done {value['id']}`", style="dim")
     else:
-        whom = "told in its session as the assistant's" if value["session_id"] else "told to nobody"
-        show.print_text(out, f"the assistant's: {whom}", style="dim")
+        told = "the assistant's: told in its session as the assistant's"
+        silent = (
+            "nobody typed this in a terminal, so it counts as the assistant's and no session is told it: type it in a "
+            "terminal, or name its session with --session"
+        )
+        show.print_text(out, told if value["session_id"] else silent, style="dim")
 
 
 def goals(value: dict[str, Any]) -> None:

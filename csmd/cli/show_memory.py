@@ -72,12 +72,13 @@ def _gates(out: Console, rows: list[dict[str, Any]], most: int) -> int:
         found = sorted((row for row in rows if row["gate"] == gate), key=_wanted, reverse=True)
         if not found:
             continue
-        some = f", {most} of {len(found):,}" if len(found) > most else f", {len(found):,}"
-        out.print(f"{gate}{some}", style="dim")
-        for row in found[:most]:
+        some = found if len(found) <= most + 1 else found[:most]  # nobody wants to be told that one is left out
+        many_of = f"{len(some)} of {len(found):,}" if len(some) < len(found) else f"{len(found):,}"
+        out.print(f"{gate}, {many_of}", style="dim")
+        for row in some:
             print_text(out, " ".join(row["text"].split()), indent=2, most=4)
             print_text(out, "  ".join(_about(row)), indent=6, style="dim")
-        shown += min(most, len(found))
+        shown += len(some)
     return shown
 
 

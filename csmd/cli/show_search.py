@@ -26,6 +26,7 @@ def hits(value: dict[str, Any], *, explain: bool) -> None:
     if not value["hits"]:
         print_text(out, f"nothing found for {value['query']!r}")
     asked = terms.asked(value["query"])
+    places = {hit["id"]: f"number {number}" for number, hit in enumerate(value["hits"], 1)}
     for number, hit in enumerate(value["hits"], 1):
         session = f"session {hit['session_id'][:8]}" if hit["kind"] == "turn" else ""
         gone = f"superseded by {hit['superseded_by']}" if hit["superseded_by"] else ""
@@ -47,6 +48,9 @@ def hits(value: dict[str, Any], *, explain: bool) -> None:
             print_text(out, f"{place}, {passage}", indent=4, most=BESIDE[1], style="dim")
         if explain:
             print_text(out, explained(hit["factors"], hit["score"]), indent=4, style="dim")
+            if hit["newer_than"]:
+                later = f"put before {places.get(hit['newer_than'], 'one further down')}: said later of the same"
+                print_text(out, later, indent=4, style="dim")
     degraded(out, value["degraded"])
     out.print(f"{value['took_ms']:.0f} ms", style="dim")
 

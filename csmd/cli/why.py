@@ -27,12 +27,15 @@ USED_BY = {
     "words": "the assistant used its words",
 }
 STATES = {
-    "checkpoint": "what the session stood at: `csmd checkpoint show ID` tells more",
-    "goal": "a goal: `csmd goal list` tells more",
-    "gone": "something that was forgotten since",
-    "hidden": "something behind a wall: ask from its own directory",
-    "session": "what an earlier session came to: csmd session digest",
+    "checkpoint": "what the session stood at: csmd checkpoint show {id}",
+    "goal": "a goal: csmd goal list ({id})",
+    "gone": "something that was forgotten since ({id})",
+    "hidden": "something behind a wall: ask from its directory ({id})",
+    "session": "what a session came to: csmd session digest {short}",
+    "preview": "of the living state: csmd advisory show",
 }
+#: Characters of an id, and of a session's.
+ID, SHORT_ID = 11, 8
 
 
 @click.command()
@@ -73,20 +76,22 @@ def shown(value: dict[str, Any]) -> None:
     console.print()
     show.print_text(
         console,
-        "A prompt is told something when it asks for what was said and something near enough was (both at least "
-        f"{value['floor']:g}, recall.floor); scores say what was nearest. At a start a memory is worth its confidence, more "
+        "A prompt is told something when it asks for what was said and something near enough was, an order the rules "
+        f"that you stated on its subject (at least {value['floor']:g}, recall.floor); scores say what was nearest. At a start a memory is worth its confidence, more "
         "where it was said again or lately or is a correction, less when an assistant said it or it fades. What was left "
         "out is not kept. `csmd show ID` tells more of a memory.",
         style="dim",
     )
 
 
+def hint(state: str, ident: str) -> str:
+    """What is said of a thing that is no memory, on one line: of a turn's or session's id its beginning is enough."""
+    return STATES[state].format(id=ident[:ID], short=ident[:SHORT_ID])
+
+
 def _item(console: Console, item: dict[str, Any], event: str) -> None:
     if item["state"] in STATES:
-        between = " " if item["state"] == "session" else " ("
-        show.print_text(
-            console, f"{STATES[item['state']]}{between}{item['id']}{')' * (between != ' ')}", indent=2, style="dim"
-        )
+        show.print_text(console, hint(item["state"], item["id"]), indent=2, style="dim")
         return
     show.print_text(console, texts.squeeze(item["text"]), indent=2, most=4)
     about = f"{_reason(item, event)}; {_source(item)}{_use(item)}"

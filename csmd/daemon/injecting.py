@@ -46,9 +46,9 @@ def compose(rows: Rows, config: Config, tools: Tools, event: Event, left_s: floa
         living = settings.stages_advisory
         blocks = stage_advisory.blocks(rows, places=places, session_id=session) if living else ()
 
-        def brief(room: int, goals: Sequence[Note]) -> Brief:
+        def brief(room: int, goals: Sequence[Note], before: str) -> Brief:
             return stage_brief.session_brief(
-                rows, places=places, session_id=session, max_tokens=room, goals=goals, blocks=blocks
+                rows, places=places, session_id=session, max_tokens=room, goals=goals, blocks=blocks, before=before
             )
 
         opened = stage_checkpoint.opening(rows, event, places, key=tools.store.hash_key, max_tokens=most, brief=brief)
@@ -68,20 +68,20 @@ def compose(rows: Rows, config: Config, tools: Tools, event: Event, left_s: floa
         return failed, places[0]
     model, used = context.filled(rows, event.session_id)
     policy = bracket.POLICY[bracket.of(used, claude_windows.window(model, used))]
-    patience = min(QUERY_VECTOR_S, left_s / 2)
+    patience, most = min(QUERY_VECTOR_S, left_s / 2), policy.recall_tokens(settings.recall_max_tokens)
     recalled = stage_prompt.prompt_recall(
         rows,
         places=places,
         session_id=event.session_id,
         prompt=event.text,
         floor=settings.recall_floor,
-        max_tokens=policy.recall_tokens(settings.recall_max_tokens),
+        max_tokens=most,
         max_items=settings.recall_max_items,
         embed=tools.query_vector(deadline_s=patience, start=False),
         key=tools.store.hash_key,
     )
     files = stage_file.block(rows, places=places, session_id=event.session_id, named=event.text)
-    return stage_file.together(recalled, files, max_tokens=settings.recall_max_tokens), places[0]
+    return stage_file.together(recalled, files, max_tokens=most), places[0]
 
 
 def composed(rows: Rows, config: Config, tools: Tools, event: Event, left_s: float) -> tuple[Brief, int]:

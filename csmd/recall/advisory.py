@@ -32,6 +32,8 @@ CHARACTERS = 170
 LOOKED_AT = 8
 #: What is held counts here when more than one session told it: the rest are memories like any other.
 BELIEF_SESSIONS = 2
+#: How the reasons begin that its lines' receipts name.
+REASON = "advisory: "
 _QUOTED = re.compile(r"[\"“][^\"”]*[\"”]")
 
 
@@ -174,7 +176,7 @@ def blocks(lines: Sequence[Line]) -> tuple[Block, ...]:
     made = []
     for part, rule in PARTS.items():
         notes = tuple(
-            Note(id=one.id, text=one.text, tail=one.tail, reason=f"advisory: {rule.heading}")
+            Note(id=one.id, text=one.text, tail=one.tail, reason=f"{REASON}{rule.heading}")
             for one in lines
             if one.part == part and one.why == "told"
         )

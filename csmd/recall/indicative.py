@@ -15,6 +15,8 @@ from csmd.model import Memory
 
 #: Fewer content words than this tell nothing.
 LEAST_WORDS = 4
+#: "Good." and "Now I see." say nothing beside what they stand before.
+LEAST_SAID = 2
 #: What may stand before the word that counts.
 _LEAD = r"^\W*(?:(?:ok|okay|so|and|also|now|then|but|yes|yeah|no|well|please|hmm|right|alright|just|maybe)\b\W*){0,4}"
 _ASKS = re.compile(
@@ -33,6 +35,19 @@ _ERRAND = re.compile(
 )
 _STANDS = re.compile(
     r"\b(?:always|never|every|each|whenever|any|before|after|prefer|unless|only (?:when|if|after))\b",
+    re.IGNORECASE,
+)
+#: A question about how something is; what asks for work says what was wanted.
+_QUESTION = re.compile(
+    rf"{_LEAD}(?:what|which|who|whose|where|when|why|how|is|are|was|were|do|does|did|has|have|had)\b.*\?[\"'”’)*_\]`]*\W*$",
+    re.IGNORECASE | re.DOTALL,
+)
+_PIECES = re.compile(r"(?<=[.!?:])\s+")
+#: What an assistant says before it looks: that it looks.
+_ANNOUNCES = re.compile(
+    r"^\W*(?:(?:ok|okay|so|and|now|then|first|next|good|great|perfect|excellent|right|alright|yes|sure|hmm|wait)\b\W*){0,4}"
+    r"(?:let me|let['’]?s|(?:i['’]ll|i will|i(?:['’]m| am) going to|i need to) (?:now |first |also |help|check|look|see|read|explore|find|search"
+    r"|investigate|examine|start|begin|trace|verify|review|analy[sz]e))\b",
     re.IGNORECASE,
 )
 #: What leans on a sentence that is left out.
@@ -77,6 +92,14 @@ def tells(sentence: str) -> bool:
     if _ASKS.search(sentence):
         return False
     return not _ERRAND.match(sentence) or bool(_STANDS.search(sentence))
+
+
+def answers(passage: str) -> bool:
+    """Whether a passage of earlier talk says anything beside questions, orders and what somebody is about to look at."""
+    return any(
+        len(text.content_words(piece)) >= LEAST_SAID and not (_QUESTION.match(piece) or _ANNOUNCES.match(piece))
+        for piece in _PIECES.split(passage)
+    )
 
 
 def shortened(said: str, limit: int) -> str:

@@ -15,6 +15,8 @@ from csmd.model import AUTHORITY_RANK, GATE_PRIORITY, Memory
 
 LEXICAL_WEIGHT = 0.6
 VECTOR_WEIGHT = 0.4
+#: Of the best score of a list so much is worth nothing at most.
+ZERO_AT = 0.5
 #: What a turn gains from the better one beside it: an answer stands beside its question.
 NEIGHBOUR_WEIGHT = 0.3
 #: What it gains where the question's words fall all over its session.
@@ -63,10 +65,14 @@ def cosine(squared_distance: float) -> float:
 
 
 def normalised(scores: Mapping[int, float]) -> dict[int, float]:
-    """Scores moved to 0-1 by their least and greatest; a single score is 1."""
+    """Scores moved to 0-1; a single score is 1, and 0 is the least of them or ZERO_AT of the greatest.
+
+    Of a few that match about as well none is worth nothing because it comes last.
+    """
     if not scores:
         return {}
-    low, high = min(scores.values()), max(scores.values())
+    high = max(scores.values())
+    low = min(*scores.values(), ZERO_AT * high)
     if high <= low:
         return dict.fromkeys(scores, 1.0)
     return {key: (value - low) / (high - low) for key, value in scores.items()}
@@ -166,16 +172,25 @@ def newest_first(hits: Sequence[Place]) -> list[str]:
     People seldom say that they change their mind: of a project's hits that speak of the same and answer about as well
     the later one comes right before the earlier one; nothing else moves.
     """
+    return ordered(hits)[0]
+
+
+def ordered(hits: Sequence[Place]) -> tuple[list[str], dict[str, str]]:
+    """The order of `newest_first`, and for each hit that was put before another one that one's key."""
     ordered: list[Place] = []
+    before: dict[str, str] = {}
     for hit in hits:
         first = next((at for at, other in enumerate(ordered) if _gives_way(other, hit)), len(ordered))
+        if first < len(ordered):
+            before[hit.key] = ordered[first].key
         ordered.insert(first, hit)
     for hit in [one for one in ordered if one.overturned_by]:
         here = ordered.index(hit)
         for new in [one for one in ordered[here + 1 :] if one.key in hit.overturned_by]:
             ordered.remove(new)
             ordered.insert(ordered.index(hit), new)
-    return [hit.key for hit in ordered]
+            before[new.key] = hit.key
+    return [hit.key for hit in ordered], before
 
 
 def _gives_way(earlier: Place, later: Place) -> bool:

@@ -14,6 +14,7 @@ import math
 import re
 from collections.abc import Mapping
 from dataclasses import dataclass
+from functools import lru_cache
 
 from csmd import text
 
@@ -70,6 +71,33 @@ class Ground:
 #: What each feature of the best matches adds, with a vector and by words alone.
 GROUND_WEIGHTS = {"": -5.77, "covered": 2.89, "unknown": -2.68, "turn": 6.92, "memory": 7.39}
 WORDS_WEIGHTS = {"": -1.77, "covered": 5.74, "unknown": -3.96}
+
+
+#: What each adds to how surely a rule bears on an order: its cosine and the share of the order's subject that it names.
+HEED_WEIGHTS = {"": -9.0, "memory": 10.0, "covered": 6.0}
+HEED_WORDS_WEIGHTS = {"": -5.0, "covered": 7.0}
+#: A subject of fewer words is nobody's in particular.
+LEAST_SUBJECT = 2
+#: Words of orders that name no subject.
+_ORDERS = frozenset(
+    """add fix make create update change write remove delete use run check show explain print rename revert continue
+    review rebase merge try commit push move put take look let please can could would will help need want like new now
+    test tests some more""".split()
+)
+
+
+def subject(prompt: str) -> list[str]:
+    """The words of an order that say what it is about; [] for one that names too little to be about anything."""
+    words = [word for word in terms(prompt) if word not in _ORDERS]
+    return words if len(words) >= LEAST_SUBJECT else []
+
+
+def heeded(cosine: float | None, share: float) -> float:
+    """How surely a rule bears on an order, 0-1, by its cosine (None without a vector) and what it covers of the subject."""
+    words = {"covered": share}
+    if cosine is None:
+        return _logistic(HEED_WORDS_WEIGHTS, words)
+    return _logistic(HEED_WEIGHTS, {**words, "memory": max(0.0, cosine)})
 
 
 def form(prompt: str) -> dict[str, float]:
@@ -133,8 +161,14 @@ def covered(weights: Mapping[str, float], said: str) -> float:
     total = sum(weights.values())
     if total <= 0:
         return 0.0
-    stems = {text.stem(word) for word in text.query_terms(said)}
+    stems = _stems(said)
     return sum(weight for word, weight in weights.items() if text.stem(word) in stems) / total
+
+
+@lru_cache(maxsize=1024)
+def _stems(said: str) -> frozenset[str]:
+    """The stems that a text can be found by; the same memories are near many prompts."""
+    return frozenset(text.stem(word) for word in text.query_terms(said))
 
 
 def unquoted(said: str) -> str:

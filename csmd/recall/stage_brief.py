@@ -6,11 +6,12 @@ Beside them stands what the last sessions came to, and once, of a promise that i
 from __future__ import annotations
 
 from collections.abc import Collection, Sequence
+from dataclasses import replace
 
 from csmd import text
 from csmd.model import Brief, Memory
 from csmd.recall import brief as briefs
-from csmd.recall import outcome, stage, tiers
+from csmd.recall import echo, known, outcome, stage, stage_holds, tiers
 from csmd.recall.compose import Block, Note
 from csmd.recall.outcome import Ended
 from csmd.store import context, digests, memories, page_rows, projects, sessions
@@ -20,6 +21,8 @@ from csmd.store.sqlite import Rows
 PRELOADED = 1000
 #: A promise that is WARM for no more than so many active days is about to fade; so many are asked about in one brief.
 FADES_WITHIN, ASKED_AT_ONCE = 2, 1
+#: Of what a session came to somebody said these.
+_SAID = ("goal", "open")
 
 #: By what the line on removed lines is known in a receipt.
 REMOVED = "pages"
@@ -33,10 +36,11 @@ def session_brief(
     max_tokens: int,
     goals: Sequence[Note] = (),
     blocks: Sequence[Block] = (),
+    before: str = "",
 ) -> Brief:
     """The brief for a session that starts where `places` are seen; nothing that its context holds already.
 
-    `goals` stand before everything else, `blocks` behind it.
+    `goals` stand before everything else, `blocks` behind it; what `before` says is told before it, and not again.
     """
     told = context.told(rows, session_id) if session_id else frozenset[str]()
     attention, near = stage.attention(rows, places), context.near(rows, places, session_id)
@@ -48,6 +52,11 @@ def session_brief(
         if memory.id not in over and tiers.reaches(memory, attention(memory), at="start", near=near)
     ]
     found = [one for one in ended(rows, places=places, session_id=session_id) if one.session_id not in told]
+    anyway, said = stage.told_anyway(rows, places), known.known([before] if before else [])
+    found = [
+        replace(one, items=tuple(item for item in one.items if item[0] != "goal" or not said.says(item[1])))
+        for one in found
+    ]
     beside = briefs.Beside(
         goals=tuple(one for one in goals if one.id not in told),
         ended=outcome.notes(found),
@@ -55,7 +64,11 @@ def session_brief(
         blocks=(*blocks, *_removed(rows, places, told)),
     )
     return briefs.compose(
-        candidates, max_tokens=max_tokens, known=stage.told_anyway(rows, places), beside=beside, fading=fading
+        candidates,
+        max_tokens=max_tokens,
+        known=lambda statement: said.says(statement) or anyway(statement),
+        beside=beside,
+        fading=fading,
     )
 
 
@@ -74,6 +87,11 @@ def _removed(rows: Rows, places: Sequence[int], told: Collection[str]) -> list[B
 def ended(rows: Rows, *, places: Sequence[int], session_id: str) -> list[Ended]:
     """The latest sessions of these places but this one, as their digests tell them, the latest first."""
     own = [place for place in places if place]
+    replaced = stage_holds.replaced_in(rows, own)
+
+    def overturned(kind: str, said: str, at: str, session: str) -> bool:
+        return kind in _SAID and echo.of(said, at=at, session=session, replaced=replaced) is not None
+
     latest = digests.latest(rows, projects=own, limit=outcome.LOOKED_AT + 1) if own else []
     named = sessions.named(rows, [row.session_seq for row in latest])
     return [
@@ -83,9 +101,9 @@ def ended(rows: Rows, *, places: Sequence[int], session_id: str) -> list[Ended]:
             outcome=row.outcome,
             items=tuple(
                 (kind, said)
-                for kind, said, by in digests.headlines(rows, row.seq)
+                for kind, said, by, at in digests.headlines(rows, row.seq)
                 # What was put in the user's place is nobody's word: a session is not called by it.
-                if kind != "goal" or by == "user"
+                if (kind != "goal" or by == "user") and not overturned(kind, said, at, named[row.session_seq])
             ),
         )
         for row in latest

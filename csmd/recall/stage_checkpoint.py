@@ -18,7 +18,7 @@ from csmd.capture.hosts.claude import ANSWER_LIMIT_UNITS
 from csmd.distill.harvest import Stated
 from csmd.distill.work import Entry
 from csmd.model import Brief, Event
-from csmd.recall import checkpoint, known
+from csmd.recall import checkpoint, known, stage_holds
 from csmd.recall.checkpoint import MOST_TOKENS, Captured, Checkpoint, Piece
 from csmd.recall.compose import Block, Note
 from csmd.store import checkpoint_due as due
@@ -39,8 +39,8 @@ GOALS_HEADING, GOALS_WEIGHT = "Goals", 1.6
 AFTER = "Where this session stood before its context was compacted."
 #: Names of each kind that a summariser is told.
 NAMES = 8
-#: What makes the brief from the tokens that are left and the goals that nobody else tells.
-Briefing = Callable[[int, Sequence[Note]], Brief]
+#: What makes the brief from the tokens that are left, the goals that nobody else tells, and what is told before it.
+Briefing = Callable[[int, Sequence[Note], str], Brief]
 
 
 class Made(NamedTuple):
@@ -184,12 +184,12 @@ def opening(rows: Rows, event: Event, places: Sequence[int], *, key: bytes, max_
     """What a session's start is told: goals, after a compaction its essentials, or what was restored; then the brief.
 
     All of it within `max_tokens`; `brief` composes the brief within what is left. Of the essentials what the brief
-    says as well is not told twice.
+    says as well is not told twice, and of the brief what they say that was asked for.
     """
     goals_told = goals_block(rows, places, event.session_id)
     found = _standing(rows, event, places[0], key)
     if found is None:
-        return brief(max_tokens, goals_told.notes if goals_told else ())
+        return brief(max_tokens, goals_told.notes if goals_told else (), "")
 
     head = partial(
         checkpoint.essentials, found.pieces, ident=found.id, about=found.about, note=found.note, goals=goals_told
@@ -197,10 +197,11 @@ def opening(rows: Rows, event: Event, places: Sequence[int], *, key: bytes, max_
 
     first = head(max_tokens=min(max_tokens, MOST_TOKENS), known=lambda _: False)
     if not first.text:
-        return brief(max_tokens, goals_told.notes if goals_told else ())
+        return brief(max_tokens, goals_told.notes if goals_told else (), "")
+    asked_for = "\n".join(one.text for one in found.pieces if one.kind == "goal")
     left = max_tokens - first.tokens - 1
     while True:
-        made = brief(left, ())
+        made = brief(left, (), asked_for)
         told = known.known([made.text])
         first = head(max_tokens=first.tokens, known=told.says) if made.text else first
         body = "\n".join(one.text for one in (first, made) if one.text)
@@ -208,7 +209,9 @@ def opening(rows: Rows, event: Event, places: Sequence[int], *, key: bytes, max_
             break
         left = left * 3 // 4
     degraded = tuple(sorted({*first.degraded, *made.degraded}))
-    return Brief(text=body, tokens=text.estimate_tokens(body), items=(*first.items, *made.items), degraded=degraded)
+    return Brief(
+        text=body, tokens=text.estimate_tokens(body), items=(*first.items, *made.items), degraded=degraded, cut=first.cut + made.cut
+    )  # fmt: skip
 
 
 def goals_block(rows: Rows, places: Sequence[int], session_id: str) -> Block | None:
@@ -237,12 +240,12 @@ class Standing(NamedTuple):
 
 def _standing(rows: Rows, event: Event, project: int, key: bytes) -> Standing | None:
     if event.source == "compact":
-        return _compacted(rows, event, key)
+        return _compacted(rows, event, project, key)
     row = checkpoints.to_tell(rows, project=project, session_id=event.session_id)
     return None if row is None else restored(rows, row, key)
 
 
-def _compacted(rows: Rows, event: Event, key: bytes) -> Standing | None:
+def _compacted(rows: Rows, event: Event, project: int, key: bytes) -> Standing | None:
     about = due.by_id(rows, event.session_id)
     if about is None:
         return None
@@ -251,7 +254,8 @@ def _compacted(rows: Rows, event: Event, key: bytes) -> Standing | None:
     if behind and about.turns <= READ_AT_ONCE:
         made = make(rows, about, until=event.at, key=key)
         ident = row.id if row and not row.summary_uuid else ""
-        return None if made is None else Standing(ident, AFTER, _allowed(rows, made.value.pieces, key))
+        found = None if made is None else _allowed(rows, made.value.pieces, project, about.id, key)
+        return None if found is None else Standing(ident, AFTER, found)
     if row is None or behind > MOST_BEHIND:
         return None
     return Standing(row.id, AFTER, pieces(rows, row, key))
@@ -263,17 +267,20 @@ def restored(rows: Rows, row: Row, key: bytes) -> Standing:
 
 
 def pieces(rows: Rows, row: Row, key: bytes) -> list[Piece]:
-    """What a checkpoint was made of, without what the user made csmd forget since."""
-    return _allowed(rows, [Piece(*one) for one in checkpoints.pieces(rows, row.seq)], key)
+    """What a checkpoint was made of, without what the user made csmd forget since, or what was superseded."""
+    found = [Piece(*one) for one in checkpoints.pieces(rows, row.seq)]
+    return _allowed(rows, found, row.project_seq, row.session_id, key)
 
 
-def _allowed(rows: Rows, found: Sequence[Piece], key: bytes) -> list[Piece]:
+def _allowed(rows: Rows, pieces: Sequence[Piece], project: int, session_id: str, key: bytes) -> list[Piece]:
+    found = stage_holds.pieces_that_hold(rows, project, session_id, pieces)
+
     def is_forgotten(piece: Piece) -> bool:
         correction = piece.kind == "correction"
         return tombstones.keeps_out(rows, piece.text, correction=correction, authority="assistant", key=key)
 
     if not tombstones.has(rows, "memory"):
-        return list(found)
+        return found
     return [one for one in found if one.kind not in ("correction", "decision", "open") or not is_forgotten(one)]
 
 

@@ -48,7 +48,7 @@ def _similar(rows: Rows, seen: errors.ErrorSeen, places: Sequence[int], here: fa
     """What is known of the failure with the same message that was solved last; a message that names nothing is anybody's."""
     if not failure.names_something(seen.message):
         return None
-    others = failures.saying(rows, seen.message, other_than=seen.fingerprint, limit=LOOKED_UP)
+    others = failures.saying(rows, seen.message, other_than=seen.fingerprint, projects=places, limit=LOOKED_UP)
     found = [failures.seen(rows, other, places, but_in=here) for other in others]
     known = [replace(_known(rows, one, places), same=False) for one in found if one is not None]
     solved = [one for one in known if failure.kind_of(one)]

@@ -3,13 +3,15 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from dataclasses import replace
 
 from csmd import text
 from csmd.believe.stage_gotchas import EDITS, file_of
-from csmd.model import Brief
-from csmd.recall import compose, file, stage, tiers
-from csmd.recall.compose import Block
-from csmd.store import context, memories, search, touched
+from csmd.capture.hosts.claude import ANSWER_LIMIT_UNITS
+from csmd.model import Brief, Quote
+from csmd.recall import compose, file, indicative, prompt, stage, stage_holds, tiers
+from csmd.recall.compose import Block, Note
+from csmd.store import context, memories, quotes, search, touched
 from csmd.store.sqlite import Rows
 
 TOOLS = EDITS | {"Read"}
@@ -19,6 +21,8 @@ LOOKED_BACK, CALLS = 100, 20
 AT_HAND = 3
 #: Memories that are looked at for a set of files.
 CANDIDATES = 100
+#: Turns that are looked at for passages that name a file.
+TURNS = 40
 
 
 def block(rows: Rows, *, places: Sequence[int], session_id: str, named: str) -> Block | None:
@@ -31,11 +35,37 @@ def block(rows: Rows, *, places: Sequence[int], session_id: str, named: str) -> 
     return _of(rows, list(dict.fromkeys(paths))[: file.MOST_FILES], places, session_id, told)
 
 
-def file_recall(rows: Rows, path: str, *, places: Sequence[int], max_tokens: int) -> Brief:
-    """What a session that names this file would be told of it."""
-    return together(
-        Brief(text="", tokens=0, items=()), _of(rows, [path], places, "", frozenset()), max_tokens=max_tokens
+def file_recall(rows: Rows, path: str, *, places: Sequence[int], max_tokens: int, key: bytes) -> Brief:
+    """What a session that names this file would be told of it, and behind that what was said of it in earlier ones.
+
+    Passages are for who asks about a file and nothing else: a session at work is told the memories alone.
+    """
+    notes = _of(rows, [path], places, "", frozenset())
+    blocks = [
+        *([notes] if notes else []),
+        Block(heading=file.SAID, notes=_said(rows, path, places, notes, key), weight=0.5),
+    ]
+    return compose.fenced(file.TAG, file.ABOUT, blocks, max_tokens=max_tokens)
+
+
+def _said(rows: Rows, path: str, places: Sequence[int], notes: Block | None, key: bytes) -> tuple[Note, ...]:
+    """The passages of earlier talk that name a file and still hold, the best match first; none says what `notes` say."""
+    noted = {note.id for note in notes.notes} if notes else set()
+    last = path.rstrip("/").rpartition("/")[2]
+    hits = search.text_hits(rows, "turn", [last], projects=places, limit=TURNS)
+    readable = quotes.quotable(
+        rows, [int(seq) for seq, _ in hits], session_id="", since="", hashed=lambda name: text.keyed_hash(name, key)
     )
+    naming = [one for seq, _ in hits if (one := readable.get(int(seq))) and file.names(one.text, path)]
+    passages = [
+        replace(one, text=text.passage(text.squeeze(one.text), [last.casefold()], limit=file.PASSAGE_CHARACTERS))
+        for one in naming
+    ]
+    telling = [(one, 1.0) for one in passages if indicative.answers(one.text)]
+    holding = stage_holds.that_hold(
+        rows, telling, lambda memory: memory.project_seq in places and memory.id not in noted, key
+    )
+    return tuple(prompt.quoted(one) for one, _ in holding if isinstance(one, Quote))[: file.MOST_PASSAGES]
 
 
 def together(brief: Brief, block: Block | None, *, max_tokens: int) -> Brief:
@@ -45,12 +75,13 @@ def together(brief: Brief, block: Block | None, *, max_tokens: int) -> Brief:
     if block is None or not notes:
         return brief
     rest = [Block(heading=block.heading, notes=notes, weight=block.weight)]
-    made = compose.fenced(file.TAG, file.ABOUT, rest, max_tokens=max_tokens - brief.tokens)
-    if not made.text:
-        return brief
+    made = compose.fenced(file.TAG, file.ABOUT, rest, max_tokens=max_tokens - brief.tokens - 1)
     body = "\n".join(part for part in (brief.text, made.text) if part)
+    if not made.text or text.utf16_units(body) > ANSWER_LIMIT_UNITS:  # each keeps the host's limit, both may not
+        return replace(brief, cut=brief.cut + len(notes))
     return Brief(
-        text=body, tokens=text.estimate_tokens(body), items=(*brief.items, *made.items), degraded=brief.degraded
+        text=body, tokens=text.estimate_tokens(body), items=(*brief.items, *made.items), degraded=brief.degraded,
+        cut=brief.cut + made.cut,
     )  # fmt: skip
 
 

@@ -50,7 +50,7 @@ def mended(rows: Rows, query: str, *, projects: Sequence[int] | None) -> tuple[l
     pasted = errors.pasted(query, at="", uuid="")
     if pasted is None:
         return [], []
-    same = failures.same_message(rows, pasted.message, other_than=pasted.fingerprint)
+    same = failures.same_message(rows, pasted.message, other_than=pasted.fingerprint, projects=projects)
     known = [failures.seen(rows, one, projects) for one in (same, pasted.fingerprint) if one]
     uuids = [one.fixed_uuid for one in known if one and one.fixed_uuid]
     told = [memories.by_id(rows, one.memory_id) for one in known if one and one.memory_id]

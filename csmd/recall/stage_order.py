@@ -55,7 +55,8 @@ def newest_first(rows: Rows, hits: Sequence[Hit], terms: Sequence[str]) -> list[
         for hit in marked
     ]
     by_id = {hit.id: hit for hit in marked}
-    return [by_id[key] for key in rank.newest_first(places)]
+    keys, before = rank.ordered(places)
+    return [replace(by_id[key], newer_than=before.get(key, "")) for key in keys]
 
 
 def _about(hit: Hit) -> frozenset[str]:

@@ -2,18 +2,29 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 
 from csmd import text
 from csmd.errors import DeadlineExceeded
-from csmd.model import Authority, Brief, Memory, Quote
+from csmd.model import Brief, Memory, Quote
 from csmd.recall import brief as briefs
+from csmd.recall import (
+    indicative,
+    question,
+    rank,
+    relevance,
+    stage,
+    stage_heed,
+    stage_hits,
+    stage_holds,
+    stage_turns,
+    tiers,
+)
 from csmd.recall import prompt as prompts
-from csmd.recall import question, rank, relevance, stage, stage_hits, stage_turns, tiers
 from csmd.recall.stage_hits import Embed
 from csmd.recall.stage_matches import Asked, matching
-from csmd.store import context, fulltext, memories, quotes, search, tombstones
+from csmd.store import context, fulltext, memories, quotes
 from csmd.store.narrow import Narrow
 from csmd.store.sqlite import Rows
 
@@ -27,10 +38,6 @@ PASSAGE_CHARACTERS = 290
 LOOKED_AT = 40
 #: What has less of the best match's score is not told beside it.
 AS_GOOD = 0.4
-#: A passage states what was overturned when it holds so many of its words.
-HOLDS = 0.8
-#: How often what replaced something was replaced itself, at most.
-HEIRS = 8
 COUNTING_S = 0.5
 
 
@@ -54,13 +61,15 @@ def prompt_recall(
     embed: Embed | None,
     key: bytes,
 ) -> Brief:
-    """What bears on a prompt that asks for it, above the relevance floor; nothing that the session has before it."""
+    """What bears on a prompt, above the relevance floor; nothing that the session has before it.
+
+    Of what was said, where it asks for that; else the rules that an order has to heed.
+    """
     degraded: list[str] = []
-    if relevance.asks(prompt) < floor:
-        return Brief(text="", tokens=0, items=())
-    matching = found(rows, places, session_id, prompt, embed, degraded, key)
     ranked: list[tuple[Memory | Quote, float]] = []
-    if relevance.grounded(matching.ground) >= floor:
+    asks = relevance.asks(prompt) >= floor
+    subject = [] if asks else relevance.subject(prompt)
+    if asks or subject:
         told = context.told(rows, session_id) if session_id else frozenset[str]()
         attention, near = stage.attention(rows, places), context.near(rows, places, session_id)
 
@@ -69,14 +78,37 @@ def prompt_recall(
                 return False
             return tiers.reaches(memory, attention(memory), at="match", near=near)
 
-        holding = _that_hold(rows, matching.matches[:LOOKED_AT], may, key)
-        new = [(one, score) for one, score in holding if _key(one) not in told]
-        best = max((score for _, score in new), default=0.0)
-        ranked = [(one, score) for one, score in new if score >= AS_GOOD * best]
+        if subject:
+            ranked += _heeded(rows, places, prompt, subject, embed, degraded, floor)
+            ranked = [(one, score) for one, score in ranked if isinstance(one, Memory) and may(one)]
+        else:
+            matching = found(rows, places, session_id, prompt, embed, degraded, key)
+            if relevance.grounded(matching.ground) >= floor:
+                holding = stage_holds.that_hold(rows, matching.matches[:LOOKED_AT], may, key)
+                new = [(one, score) for one, score in holding if _key(one) not in told]
+                best = max((score for _, score in new), default=0.0)
+                ranked = [(one, score) for one, score in new if score >= AS_GOOD * best]
+    if not ranked:
+        return Brief(text="", tokens=0, items=(), degraded=tuple(sorted(set(degraded))))
     made = prompts.compose_recall(
         ranked, prompt=prompt, max_tokens=max_tokens, max_items=max_items, known=stage.told_anyway(rows, places)
     )
     return replace(made, degraded=tuple(sorted(set(degraded))))
+
+
+def _heeded(
+    rows: Rows,
+    places: Sequence[int],
+    prompt: str,
+    subject: Sequence[str],
+    embed: Embed | None,
+    degraded: list[str],
+    floor: float,
+) -> list[tuple[Memory, float]]:
+    counts = _counts(rows, subject, places, degraded)
+    rare = sorted(counts, key=lambda term: (counts[term], term))[:TERMS]
+    weights = {term: relevance.rarity(counts[term]) for term in rare}
+    return stage_heed.heeded(rows, places, prompt, embed, degraded, weights=weights, floor=floor)
 
 
 def found(
@@ -136,8 +168,10 @@ def _counts(
 ) -> dict[str, int]:
     """How many turns and memories here hold each term, counted up to `most`; a term whose count took too long is common."""
     counts: dict[str, int] = {}
+    if not terms:
+        return counts
     try:
-        with rows.within(COUNTING_S):
+        with rows.within(rows.share(COUNTING_S)):
             for term in terms:
                 counts[term] = fulltext.held(rows, "turn", term, projects=places, most=most)
                 counts[term] = counts[term] or fulltext.held(rows, "memory", term, projects=places, most=most)
@@ -177,55 +211,9 @@ def _passages(
         if not body.strip():
             continue
         part = text.passage(text.squeeze(body), list(asking.terms), limit=PASSAGE_CHARACTERS)
+        if not indicative.answers(part):
+            continue
         found.append((replace(quote, text=part), row.score, sense.get(row.seq, 0.0)))
         if len(found) >= TURNS:
             break
     return found
-
-
-def _that_hold(
-    rows: Rows, matches: Sequence[tuple[Memory | Quote, float]], may: Callable[[Memory], bool], key: bytes
-) -> list[tuple[Memory | Quote, float]]:
-    """The matches that may be told, with what replaced it in the place of each that was overturned."""
-    kept: dict[str, tuple[Memory | Quote, float]] = {}
-    for one, score in matches:
-        stated = [one] if isinstance(one, Memory) else _stated_in(rows, one)
-        heirs = [heir for memory in stated if memory.superseded_by and (heir := _heir(rows, memory)) is not None]
-        others = [memory for memory in stated if not memory.superseded_by and not may(memory)]
-        if heirs or others or any(memory.superseded_by for memory in stated):
-            holding: list[Memory | Quote] = [heir for heir in heirs if may(heir)]
-        else:
-            holding = [one] if isinstance(one, Memory) or not _forgotten(rows, one, key) else []
-        for each in holding:
-            kept.setdefault(_key(each), (each, score))
-    return list(kept.values())
-
-
-def _stated_in(rows: Rows, quote: Quote) -> list[Memory]:
-    """The memories that a quoted passage states."""
-    shown = {text.stem(word) for word in text.content_words(quote.text)}
-    found = memories.by_seqs(rows, search.memories_of_turn(rows, quote.uuid.split("/")[0]))
-    stems = {seq: {text.stem(word) for word in text.content_words(memory.text)} for seq, memory in found.items()}
-    return [memory for seq, memory in found.items() if len(stems[seq] & shown) >= HOLDS * len(stems[seq])]
-
-
-def _forgotten(rows: Rows, quote: Quote, key: bytes) -> bool:
-    """Whether a passage says what the user made csmd forget."""
-    if not tombstones.has(rows, "memory"):
-        return False
-    said: Authority = "user" if quote.kind == "user" else "assistant"
-    return any(
-        tombstones.keeps_out(rows, sentence, correction=correction, authority=said, key=key)
-        for sentence in text.sentences(quote.text)
-        for correction in (False, True)
-    )
-
-
-def _heir(rows: Rows, memory: Memory) -> Memory | None:
-    """What holds at the end of a line of replacements."""
-    found: Memory | None = memory
-    for _ in range(HEIRS):
-        if found is None or not found.superseded_by:
-            return found
-        found = memories.by_id(rows, found.superseded_by)
-    return None

@@ -48,9 +48,7 @@ def find(
     degraded: list[str] = []
     understood = question.read(query, now=now)
     terms = list(dict.fromkeys([*stage_order.by_all_names(rows, query, projects=projects), *understood.literals]))
-    summaries = (
-        stage_sessions.find(rows, terms, projects, degraded) if kind in ("all", "session") and narrow == ALL else []
-    )
+    summaries = stage_sessions.find(rows, terms, projects, degraded, narrow) if kind in ("all", "session") else []
     if kind == "session":
         return stage_sessions.among([], summaries)[:limit], sorted(set(degraded))
     asked = Asked(

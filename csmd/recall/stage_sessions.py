@@ -14,7 +14,9 @@ from csmd.errors import DeadlineExceeded
 from csmd.model import Hit
 from csmd.recall import rank
 from csmd.recall.stage_hits import LEXICAL_S
+from csmd.recall.stage_matches import WIDE_POOL
 from csmd.store import search
+from csmd.store.narrow import Narrow
 from csmd.store.sqlite import Rows
 
 #: What a summary's score counts beside a turn's. Chosen on the labelled questions (docs/benchmarks.md).
@@ -23,11 +25,16 @@ SHARE = 0.3
 SOURCES = 4
 
 
-def find(rows: Rows, terms: Sequence[str], projects: Sequence[int] | None, degraded: list[str]) -> list[Hit]:
-    """The sessions whose summary holds any of `terms`, best first, each once."""
+def find(
+    rows: Rows, terms: Sequence[str], projects: Sequence[int] | None, degraded: list[str], narrow: Narrow
+) -> list[Hit]:
+    """The sessions whose summary holds any of `terms`, best first, each once; none where only memories are let in."""
+    if narrow.gate or narrow.category or narrow.type:
+        return []
+    pool = rank.POOL if narrow.is_all else WIDE_POOL
     try:
         with rows.within(rows.share(LEXICAL_S)):
-            found = search.text_hits(rows, "session", terms, projects=projects, limit=rank.POOL)
+            found = search.text_hits(rows, "session", terms, projects=projects, limit=pool)
     except DeadlineExceeded:
         degraded.append("words: session search stopped at its deadline")
         return []
@@ -35,8 +42,10 @@ def find(rows: Rows, terms: Sequence[str], projects: Sequence[int] | None, degra
     digests = search.digests_by_seq(rows, list(scores))
     hits: dict[str, Hit] = {}
     for seq, score in sorted(scores.items(), key=lambda one: (-one[1], one[0])):
+        if len(hits) >= rank.POOL:
+            break
         digest = digests[seq]
-        if digest.session_id not in hits:
+        if digest.session_id not in hits and _lets_in(narrow, digest):
             hits[digest.session_id] = Hit(
                 id=digest.session_id,
                 kind="session",
@@ -49,6 +58,12 @@ def find(rows: Rows, terms: Sequence[str], projects: Sequence[int] | None, degra
                 factors={"words": round(score, 4), "summary": SHARE},
             )
     return list(hits.values())
+
+
+def _lets_in(narrow: Narrow, digest: search.DigestRow) -> bool:
+    """Whether a session ended in the time that a search is limited to, and is the one that it names."""
+    in_time = (not narrow.since or digest.at >= narrow.since) and (not narrow.until or digest.at < narrow.until)
+    return in_time and narrow.session in ("", digest.session_id)
 
 
 def among(hits: Sequence[Hit], sessions: Sequence[Hit]) -> list[Hit]:

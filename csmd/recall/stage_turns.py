@@ -69,7 +69,7 @@ def _of_the_time(asked: Asked, window: question.Window) -> set[int]:
 def _sessions(asked: Asked) -> dict[int, float]:
     """Session -> how much of the question falls into it, 0-1."""
     try:
-        with asked.rows.within(LEXICAL_S):
+        with asked.rows.within(asked.rows.share(LEXICAL_S)):
             total = spread.session_count(asked.rows, projects=asked.projects)
             found = [spread.sessions_with(asked.rows, term, projects=asked.projects) for term in asked.terms]
     except DeadlineExceeded:

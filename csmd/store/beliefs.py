@@ -209,6 +209,17 @@ def overturned(rows: Rows, uuids: Sequence[str]) -> list[tuple[str, str, str]]:
     return found
 
 
+def superseded(rows: Rows, projects: Sequence[int], *, limit: int) -> list[int]:
+    """The row keys of what was superseded in these projects, what was last said latest first."""
+    keys = ", ".join(str(int(project)) for project in projects) or "0"
+    found = rows.all(
+        f"select seq from memories where superseded_by <> '' and project_seq in ({keys}) and twin_of = 0 "  # noqa: S608
+        "order by confirmed_at desc, seq desc limit :limit",
+        limit=limit,
+    )
+    return [int(seq) for (seq,) in found]
+
+
 def states(rows: Rows, memory_ids: Sequence[str]) -> dict[str, frozenset[str]]:
     """Memory -> the turns that state or confirm it."""
     return {

@@ -142,6 +142,40 @@ def settle(rows: Rows, candidate: Candidate, status: CandidateStatus, *, now: st
     return bool(changed)
 
 
+def merge(rows: Rows, source: int, into: int) -> None:
+    """Gives a project's candidates to another; of two that say the same the one there takes in what speaks for it."""
+    for seq, other in rows.all(
+        "select c.seq, (select o.seq from candidates o where o.project_seq = :target and o.kind = c.kind "
+        "and o.fingerprint = c.fingerprint and o.status in ('open', 'needs_review', 'dropped') order by o.seq limit 1) "
+        "from candidates c where c.project_seq = :source and c.status in ('open', 'needs_review') order by c.seq",
+        source=source,
+        target=into,
+    ):
+        if other is not None:
+            rows.run(
+                "insert into candidate_evidence (candidate_seq, uuid, session_id, at, against) "
+                "select :other, uuid, session_id, at, against from candidate_evidence where candidate_seq = :seq "
+                "on conflict (candidate_seq, uuid) do nothing",
+                other=other,
+                seq=seq,
+            )
+            rows.run("delete from candidates where seq = :seq", seq=seq)
+    rows.run("update candidates set project_seq = :target where project_seq = :source", target=into, source=source)
+
+
+def split(rows: Rows, source: int, part: int) -> None:
+    """Gives those to a part that only its own turns speak for; run when its turns are its own."""
+    rows.run(
+        "update candidates set project_seq = :part where project_seq = :source and seq in ("
+        "select e.candidate_seq from candidate_evidence e join turns t on t.uuid = e.uuid "
+        "group by e.candidate_seq having min(t.project_seq) = :part and max(t.project_seq) = :part) "
+        "and not exists (select 1 from candidates o where o.project_seq = :part and o.kind = candidates.kind "
+        "and o.fingerprint = candidates.fingerprint)",
+        part=part,
+        source=source,
+    )
+
+
 def forget(rows: Rows, memory_id: str) -> None:
     """Removes the candidates that quote a memory, and the audit of its changes: the memory itself is going."""
     rows.run(

@@ -140,14 +140,17 @@ def items(rows: Rows, digest_seq: int) -> list[ItemRow]:
     return [ItemRow(*row) for row in found]
 
 
-def headlines(rows: Rows, digest_seq: int) -> list[tuple[str, str, str]]:
-    """(kind, text, kind of the turn it came from) of what a digest says in a line: goal, files, commits, open ends."""
+def headlines(rows: Rows, digest_seq: int) -> list[tuple[str, str, str, str]]:
+    """(kind, text, kind and time of the turn it came from) of what a digest says in a line.
+
+    Goal, files, commits, open ends.
+    """
     found = rows.all(
-        "select i.kind, i.text, coalesce(t.kind, '') from digest_items i left join turns t on t.uuid = i.uuid "
+        "select i.kind, i.text, coalesce(t.kind, ''), coalesce(t.at, '') from digest_items i left join turns t on t.uuid = i.uuid "
         "where i.digest_seq = :digest and i.kind in ('goal', 'file', 'commit', 'open') order by i.seq",
         digest=digest_seq,
     )
-    return [(str(kind), str(said), str(by)) for kind, said, by in found]
+    return [(str(kind), str(said), str(by), str(at)) for kind, said, by, at in found]
 
 
 def latest(rows: Rows, *, projects: Sequence[int] | None, limit: int) -> list[Row]:

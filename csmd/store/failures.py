@@ -176,16 +176,26 @@ def seen(rows: Rows, fingerprint: str, projects: Sequence[int] | None, *, but_in
     return _seen(rows, found[0], among, but_in) if found else None
 
 
-def saying(rows: Rows, message: str, *, other_than: str, limit: int) -> list[str]:
-    """The fingerprints of the other failures of commands with the same message, the latest known first."""
+def saying(rows: Rows, message: str, *, other_than: str, projects: Sequence[int] | None, limit: int) -> list[str]:
+    """The fingerprints of the other failures of commands there with the same message, the latest known first."""
     found = rows.all(
-        "select fingerprint from errors where message = :message and command <> '' and fingerprint <> :own "
-        "order by seq desc limit :limit",
+        "select e.fingerprint from errors e where e.message = :message and e.command <> '' and e.fingerprint <> :own "  # noqa: S608
+        f"{_seen_in(projects)} order by e.seq desc limit :limit",
         message=message,
         own=other_than,
         limit=limit,
     )
     return [str(fingerprint) for (fingerprint,) in found]
+
+
+def _seen_in(projects: Sequence[int] | None) -> str:
+    """That an error `e` was seen in these projects; what others failed with says nothing here, and must not crowd it out."""
+    if projects is None:
+        return ""
+    return (
+        "and exists (select 1 from error_seen x join turns t on t.seq = x.turn_seq "  # noqa: S608
+        f"where x.error_seq = e.seq {_among(projects)})"
+    )
 
 
 def _elsewhere(alias: str) -> str:
@@ -223,11 +233,11 @@ def _seen(rows: Rows, row: Sequence[object], among: str, but_in: Told = NOWHERE)
     )  # fmt: skip
 
 
-def same_message(rows: Rows, message: str, *, other_than: str) -> str:
-    """The fingerprint of the command's failure that says what somebody pasted; "" for none."""
+def same_message(rows: Rows, message: str, *, other_than: str, projects: Sequence[int] | None = None) -> str:
+    """The fingerprint of the command's failure there (None: anywhere) that says what somebody pasted; "" for none."""
     found = rows.value(
-        "select fingerprint from errors where message = :message and command <> '' and fingerprint <> :own "
-        "order by seq limit 1",
+        "select e.fingerprint from errors e where e.message = :message and e.command <> '' and e.fingerprint <> :own "  # noqa: S608
+        f"{_seen_in(projects)} order by e.seq limit 1",
         message=message,
         own=other_than,
     )

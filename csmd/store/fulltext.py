@@ -29,6 +29,8 @@ FULL_TEXT = {
 #: What each kind's hits are told by.
 _KEY = {"session": "d.seq"}
 MOST_ROWS = 20_000
+#: Of a term so many rows are looked at for whose they are.
+LOOKED_UP = 400
 
 
 def match_expression(terms: Sequence[str]) -> str:
@@ -96,11 +98,33 @@ def rows_with(rows: Rows, kind: str, term: str) -> int:
 
 
 def held(rows: Rows, kind: str, term: str, *, projects: Sequence[int] | None, most: int) -> int:
-    """How many rows of these projects hold a term (stemmed), counted up to `most`; None is all projects."""
+    """How many rows of these projects hold a term (stemmed), counted up to `most`; None is all projects.
+
+    Whose rows they are is looked up for the newest LOOKED_UP of a term, and the rest of them taken to be alike: a word
+    that is common elsewhere would cost a look at each of its rows. One row is looked for until it is found.
+    """
     expression = match_expression([term])
     if not expression:
         return 0
     table, base, _ = FULL_TEXT[kind]
-    scope = "" if projects is None else f"and b.project_seq in ({', '.join(str(int(p)) for p in projects)})"
+    among = "" if projects is None else f"b.project_seq in ({', '.join(str(int(p)) for p in projects)})"
+    if projects is not None and most > 1:
+        looked, found = map(
+            int,
+            rows.all(
+                f"select count(*), coalesce(sum(case when {among} then 1 else 0 end), 0) from "  # noqa: S608
+                f"(select rowid from {table} where {table} match :expression order by rowid desc limit :most) held "
+                f"join {base.replace(f'{table}.rowid', 'held.rowid')}",
+                expression=expression,
+                most=LOOKED_UP,
+            )[0],
+        )
+        if looked < LOOKED_UP:
+            return min(found, most)
+        total = rows_with(rows, kind, term)
+        if total > MOST_ROWS:  # one of the commonest, wherever it falls
+            return most if found else 1
+        return min(most, max(1, round(found * total / looked)))
+    scope = f"and {among}" if among else ""
     one = f"select 1 from {table} join {base} where {table} match :expression {scope} limit :most"  # noqa: S608
     return int(rows.value(f"select count(*) from ({one})", expression=expression, most=most))  # noqa: S608

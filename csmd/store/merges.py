@@ -11,7 +11,7 @@ import hashlib
 from dataclasses import dataclass, replace
 
 from csmd.model import AUTHORITY_RANK, NEVER, Memory, Provenance
-from csmd.store import digests, goals, memories, packets, projects, topics, vectors
+from csmd.store import candidates, digests, goals, memories, packets, projects, topics, vectors
 from csmd.store.sqlite import Rows
 
 
@@ -53,6 +53,7 @@ def merge(rows: Rows, source: int, into: int) -> Moved:
         )
         moved += 1
     goals.merge(rows, source, into)
+    candidates.merge(rows, source, into)
     digests.compare_again(rows, [source, into])
     return Moved(sessions=sessions, turns=turns, memories=moved, twins=twins)
 
@@ -92,6 +93,7 @@ def split(rows: Rows, source: int, part: int) -> Moved:
             moved += 1
     _give_back_days(rows, source, part, tree)
     goals.split(rows, source, part, tree=tree)
+    candidates.split(rows, source, part)
     digests.compare_again(rows, [source, part])
     return Moved(sessions=sessions, turns=turns, memories=moved, twins=twins)
 

@@ -11,7 +11,7 @@ from csmd.store.fulltext import match_expression
 from csmd.store.sqlite import Rows
 
 #: A word that stands in more turns than that tells no session from another, and each of its turns costs a look.
-MOST_TURNS = 5000
+MOST_TURNS = 2000
 
 
 def sessions_with(rows: Rows, term: str, *, projects: Sequence[int] | None) -> dict[int, int]:

@@ -53,7 +53,7 @@ def main() -> int:
             embed = lambda asked: (vectors[asked], name)  # noqa: E731
             places = stage.scopes(rows, one["cwd"])
             for way, hand in (("turn", embed), ("words", None)):
-                one[way] = stage_prompt.found(rows, places, "", one["prompt"], hand, [])
+                one[way] = stage_prompt.found(rows, places, "", one["prompt"], hand, [], key)
         if args.fit:
             _fit(prompts)
         settings = Settings()

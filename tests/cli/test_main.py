@@ -288,7 +288,7 @@ def test_search_answers_as_the_contract_says(full: Machine) -> None:
         assert 1 <= len(hit["source_uuids"]) <= 4 and len(hit["text"]) <= 1200 and hit["session_id"] == "first"
         assert hit["at"].endswith("Z") and 0 <= hit["confidence"] <= 1
     explained = full.csmd("search", "database_url", "--kind", "memory", "--limit", "1", "--explain", "--json")["hits"]
-    assert len(explained) == 1 and set(explained[0]) == HIT | {"factors"}
+    assert len(explained) == 1 and set(explained[0]) == HIT | {"factors", "newer_than"}
     assert full.csmd("search", "database_url", "--project", "/usr", "--kind", "turn", "--json")["hits"] == []
     assert full.csmd("search", "database_url", "--all-projects", "--json")["hits"]
 

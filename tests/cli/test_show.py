@@ -10,7 +10,7 @@ from machine import Machine
 from rich.cells import cell_len
 
 import csmd
-from csmd.cli import show
+from csmd.cli import show, show_memory, why
 
 WIDTH = 80
 LONG = "https://example.org/" + "a-very-long-path/" * 12
@@ -116,9 +116,37 @@ def test_a_brief_is_shown_with_all_its_words(real: Machine) -> None:
     assert all(word in squeezed for word in words)
 
 
+def test_what_is_remembered_says_what_it_may_stand_against(capsys: pytest.CaptureFixture[str]) -> None:
+    value = {"new": True, "id": "m2", "text": "The queue is kept in Postgres", "project": "/p", "workspace": ""}
+    near = {"id": "m1", "text": "The queue runs on Redis"}
+    show.remembered({**value, "beside": [{**near, "superseded": False}]}, by_person=True)
+    said = capsys.readouterr().out
+    assert "m1 speaks of the same, and holds: The queue runs on Redis" in said and "csmd supersede m1 m2" in said
+    show.remembered({**value, "beside": [{**near, "superseded": True}]}, by_person=True)
+    said = capsys.readouterr().out
+    assert "m1 holds no longer: The queue runs on Redis" in said and "csmd supersede m1 --undo" in said
+
+
+@pytest.mark.parametrize(("amount", "left"), [(3, 0), (4, 0), (5, 2)])
+def test_no_list_leaves_out_a_single_memory(amount: int, left: int, capsys: pytest.CaptureFixture[str]) -> None:
+    row = {
+        "id": "m1", "text": "x", "project": "/p", "gate": "epistemic", "pinned": False, "origin": "stated", "times": 1,
+        "authority": "user", "confidence": 0.9, "confirmed_at": "2026-01-01", "attention": "HOT", "superseded_by": "",
+        "category": "fact",
+    }  # fmt: skip
+    show_memory.listed({"memories": [row] * amount}, most=3)
+    assert ("more (--all)" in (said := capsys.readouterr().out)) is bool(left)
+    assert said.count("m1") == amount - left
+
+
+def test_each_hint_of_what_was_told_beside_memories_stays_on_one_line() -> None:
+    for state in why.STATES:
+        assert len(why.hint(state, "0c5d5b1a-1f43-4a35-9a5e-1f8f7ed6b7a1")) <= WIDTH - 2
+
+
 def test_a_search_names_each_hit_once_with_kind_date_and_score(real: Machine) -> None:
     found = real.csmd("search", "config key database_url", "--json")["hits"]
-    shown = real.csmd("search", "config key database_url")
+    shown = real.csmd("search", "config", "key", "database_url")
     for number, hit in enumerate(found, 1):
         row = next(line for line in shown.splitlines() if line.startswith(f"{number:>2}  "))
         assert hit["kind"] in row and hit["at"][:10] in row and f"{hit['score']:.2f}" in row

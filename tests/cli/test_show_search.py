@@ -12,7 +12,7 @@ HIT: dict[str, Any] = {
     "id": "79a0968a-1234-5678", "kind": "turn", "score": 1.47, "project": "/p", "session_id": "2cfdacb8-99", "gate": "",
     "text": "assistant: The gateway listens on 8443.\n[before] user: which port does the gateway use, and why is it that one of all "
     "the ports that there are?\n[after] user: thanks", "source_uuids": ["a", "b"], "at": "2026-02-11T10:00:00.000Z", "confidence": 0.0,
-    "authority": "", "superseded_by": "m1234", "factors": {"words": 0.6, "sense": 0.47, "neighbour": 0.4, "superseded": 0.5},
+    "authority": "", "superseded_by": "m1234", "newer_than": "x", "factors": {"words": 0.6, "sense": 0.47, "neighbour": 0.4, "superseded": 0.5},
 }  # fmt: skip
 
 
@@ -28,6 +28,7 @@ def test_what_matched_is_marked_and_what_stands_beside_it_says_where(
     assert lines[2].startswith("    before, user: which port does the gateway use")
     assert "    after, user: thanks" in lines
     assert "    1.47 = (words 0.60 + sense 0.47 + neighbour 0.40) x superseded 0.50" in lines
+    assert "    put before one further down: said later of the same" in lines
 
 
 def test_a_score_without_what_multiplies_it_is_a_plain_sum() -> None:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from typing import TYPE_CHECKING
 
 import pytest
@@ -57,3 +58,6 @@ def test_after_a_compaction_the_next_request_carries_what_the_session_stood_at(
     resumed = claude.run("And now the exporter.", "Done.", options=("--resume", run.session_id))
     seen = scripted_api.seen_by_model(resumed.main[0])
     assert seen.count("</csmd-checkpoint>") == 1, "what the resumed session holds is not told to it again"
+    fences = re.findall(r"<csmd-[a-z]+ note=.*?</csmd-[a-z]+>", seen, re.DOTALL)
+    notes = [line for fence in fences for line in fence.splitlines() if line.startswith("- ")]
+    assert notes and len(set(notes)) == len(notes), "nothing is told twice on resume"

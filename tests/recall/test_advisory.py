@@ -10,9 +10,11 @@ from recalled import memory
 
 from csmd.believe.knowledge import Belief
 from csmd.believe.selfmodel import Capability
+from csmd.daemon.answers import receipts
 from csmd.model import Candidate, CandidateKind, Packet, State
 from csmd.recall import advisory
 from csmd.recall.advisory import Line
+from csmd.store.core import Store
 
 GOLDEN = Path(__file__).resolve().parent.parent / "data" / "advisory_trimming.json"
 AT = "2026-03-01T10:00:00.000Z"
@@ -104,3 +106,15 @@ def test_each_block_and_the_whole_say_that_they_are_a_preview() -> None:
     assert blocks and all(advisory.LABEL in block.heading for block in blocks)
     made = advisory.fenced(blocks, max_tokens=400)
     assert advisory.LABEL in made.text.splitlines()[0] and made.text.endswith("</csmd-advisory>")
+
+
+def test_what_is_no_memory_is_a_preview_in_a_receipt_and_not_something_forgotten(tmp_path: Path) -> None:
+    store = Store(tmp_path / "csmd.db", now="2026-01-01T00:00:00.000Z")
+    try:
+        reason = f"{advisory.REASON}{advisory.PARTS['experience'].heading}"
+        for ident in ("experience:s1", "capability:tests", "c0123456789"):
+            found = store.read(lambda rows, ident=ident: receipts.thing(rows, ident, None, reason=reason))
+            assert found == {"state": "preview", "text": ""}
+            assert store.read(lambda rows, ident=ident: receipts.thing(rows, ident, None))["state"] == "gone"
+    finally:
+        store.close()

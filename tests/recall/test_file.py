@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import time
 from collections.abc import Iterator
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
@@ -104,7 +105,7 @@ def test_what_is_told_of_files_stands_behind_the_rest_within_the_same_budget_and
     assert [item.id for item in together.items] == ["m1", "m2"] and together.tokens <= 100
     assert stage_file.together(made, None, max_tokens=100) == made
     assert stage_file.together(made, Block(heading="H", notes=notes[:1]), max_tokens=100) == made
-    assert stage_file.together(made, Block(heading="H", notes=notes), max_tokens=50) == made
+    assert stage_file.together(made, Block(heading="H", notes=notes), max_tokens=50) == replace(made, cut=2)
 
 
 def told(store: Store, named: str = "", *, session: str = "now", project: str = "alpha") -> list[str]:
@@ -138,3 +139,24 @@ def test_a_file_that_is_named_or_was_edited_or_read_last_brings_what_is_known_of
         )
     )  # fmt: skip
     assert told(store, "please have a look at till/tree.go") == [], "the session was told already"
+
+
+def test_who_asks_about_a_file_is_told_earlier_talk_of_it_too_and_no_passage_of_what_is_noted(store: Store) -> None:
+    talk = Talk(store)
+    talk.say("user", "why does the till not build?")
+    talk.say("assistant", CAUSE)
+    talk.say("user", "what is in till/coin.go?")
+    talk.say("assistant", "In till/coin.go the coins are counted in cents.")
+    go_through(store)
+
+    def asked(path: str) -> list[str]:
+        places = store.read(lambda rows: [rows.value("select seq from projects where key = 'alpha'"), 0])
+        made = store.read(
+            lambda rows: stage_file.file_recall(rows, path, places=places, max_tokens=500, key=store.hash_key)
+        )
+        return [line.partition(" (")[0] for line in made.text.splitlines()[1:-1]]
+
+    assert asked("till/tree.go") == [file.HEADING + ":", f"- {CAUSE}".partition(" (")[0]]
+    assert asked("till/coin.go") == [file.SAID + ":", "- In till/coin.go the coins are counted in cents."]
+    assert asked("till/note.go") == []
+    assert told(store, "till/coin.go") == [], "a session at work is told what is remembered alone"

@@ -14,7 +14,7 @@ from recall.test_stage import HERE, NOW, THERE, project, remember, say, state
 from csmd import text
 from csmd.believe import stage as believe
 from csmd.capture.hosts.claude import ANSWER_LIMIT_UNITS
-from csmd.model import Brief, Memory, Quote
+from csmd.model import Brief, Memory, Provenance, Quote, Statement
 from csmd.recall import prompt, stage, stage_prompt
 from csmd.store import context, purge_whole
 from csmd.store.core import Store
@@ -62,6 +62,29 @@ def test_what_is_told_says_who_said_it_when_and_where_to_read_on() -> None:
         "Said in earlier sessions:",
         f"- {text.squeeze(text.defuse('we moved the queue </csmd-recall> last week'))} (the user, 2026-01-03, 00000002)",
     ]
+
+
+# (what the passage says that a memory was taken from, what is told)
+FULL = "the queue lives in Redis on the second host; there the worker polls it every second"
+FULLER = [
+    ("we decided that the queue lives in Redis", "the queue lives in Redis"),
+    (FULL, FULL),
+]
+
+
+@pytest.mark.parametrize(("passage", "words"), FULLER)
+@pytest.mark.parametrize("first", [True, False])
+def test_of_a_memory_and_its_passage_one_is_told_in_the_words_that_have_more_of_what_is_asked(
+    passage: str, words: str, first: bool
+) -> None:
+    source = Provenance(uuid="00000002-t", session_id="s", at="")
+    ranked: list[tuple[Memory | Quote, float]] = [
+        (memory("the queue lives in Redis", 1, provenance=(source,)), 0.9),
+        (quote(passage, 2), 0.8),
+    ]
+    asked = "where does the queue live, and who polls it?"
+    made = prompt.compose_recall(ranked if first else ranked[::-1], prompt=asked, max_tokens=350, max_items=4)
+    assert made.text.splitlines()[1:-1] == [f"- {words} (2026-01-02, m000000001)"]
 
 
 @pytest.fixture
@@ -112,6 +135,51 @@ def test_a_decision_that_was_overturned_is_told_as_what_replaced_it(store: Store
     made = told(store, "what do we use in the web client for packages?")
     assert new in ids(made) or "s2-3" in ids(made)
     assert "Use npm" not in made.text
+
+
+def test_what_an_assistant_said_to_a_decision_is_not_quoted_when_that_was_overturned(store: Store) -> None:
+    state(store, "Use npm in the web client for packages", 1)
+    say(store, "Okay, I will use npm for packages.", 2)
+    assert "s1-2" in ids(told(store, "what do we use for packages?"))
+    state(store, "Use pnpm in the web client for packages, not npm", 3, session="s2")
+    made = told(store, "what do we use for packages?")
+    assert "pnpm" in made.text and "Okay" not in made.text
+
+
+@pytest.mark.parametrize(
+    "said", ["Where does the queue live?", "Let me look where the queue lives.", "Good. I'll check the queue first."]
+)
+def test_neither_an_earlier_question_nor_a_look_is_quoted_as_an_answer(store: Store, said: str) -> None:
+    say(store, said, 2)
+    say(store, "The queue lives in the jobs table.", 4)
+    assert ids(told(store)) == ["s1-4"]
+
+
+RULE = "Always retry in the uploader with tenacity, never with a loop"
+
+
+@pytest.mark.parametrize(
+    ("order", "is_told"),
+    [
+        ("Add a tenacity retry to the uploader", True),
+        ("Add a test", False),
+        ("commit", False),
+        ("Rename the settings page", False),
+        ("Move the uploader to its own package and delete the settings page", False),
+    ],
+)
+def test_an_order_is_told_the_rule_on_its_subject_and_no_talk(store: Store, order: str, is_told: bool) -> None:
+    uuid = say(store, RULE, 1)
+    rule = Statement(text=RULE, gate="behavioral", category="convention", confidence=0.9, authority="user")
+    source = Provenance(uuid=uuid, session_id="s1", at=NOW)
+    ident, _ = store.write(
+        lambda rows: believe.remember(
+            rows, rule, source, project=project(rows, HERE), origin="stated", key=store.hash_key
+        )
+    )
+    say(store, "the uploader has a tenacity retry since spring", 3)
+    assert ids(told(store, order)) == [ident] * is_told
+    assert told(store, order, floor=1.0).text == ""
 
 
 def test_what_was_forgotten_or_purged_is_not_quoted_either(store: Store) -> None:

@@ -18,12 +18,19 @@ def test_a_fused_score_is_between_nothing_and_one(lexical: dict[int, float], vec
     assert all(0.0 <= row.score <= 1.0 + 1e-9 for row in fused.values())
 
 
-@given(scores, st.floats(0.1, 10), st.floats(-5, 5))
-def test_normalising_does_not_care_for_scale_or_offset(found: dict[int, float], scale: float, offset: float) -> None:
+@given(scores, st.floats(0.1, 10))
+def test_normalising_does_not_care_for_scale(found: dict[int, float], scale: float) -> None:
     one = rank.normalised(found)
-    other = rank.normalised({key: value * scale + offset for key, value in found.items()})
+    other = rank.normalised({key: value * scale for key, value in found.items()})
     if len({round(value, 3) for value in found.values()}) == len(found):
         assert other == pytest.approx(one, abs=1e-3)
+
+
+def test_of_a_few_that_match_about_as_well_none_is_worth_nothing() -> None:
+    near = rank.normalised({1: 10.0, 2: 9.8, 3: 9.6})
+    assert near[1] == 1.0 and min(near.values()) > 0.9
+    far = rank.normalised({1: 10.0, 2: 4.0, 3: 1.0})
+    assert (far[1], far[3]) == (1.0, 0.0) and far[2] == pytest.approx(1 / 3)
 
 
 def test_where_one_list_is_missing_the_other_counts_whole() -> None:
@@ -121,6 +128,13 @@ ORDERS = [
 @pytest.mark.parametrize(("hits", "order"), ORDERS)
 def test_of_what_speaks_of_the_same_the_later_stands_in_front(hits: list[rank.Place], order: list[str]) -> None:
     assert rank.newest_first(hits) == order
+
+
+def test_of_a_hit_that_was_put_before_another_one_it_is_said_which() -> None:
+    hits = [place("old", 1, 1.0), place("x", 1, 0.9, thread="s2"), place("new", 2, 0.95)]
+    assert rank.ordered(hits) == (["new", "old", "x"], {"new": "old"})
+    gone = [place("old", 1, 1.0, overturned_by=frozenset({"new"})), place("new", 9, 0.2, thread="s2")]
+    assert rank.ordered(gone) == (["new", "old"], {"new": "old"})
 
 
 places = st.lists(

@@ -112,6 +112,22 @@ def receipt(store: Store, ident: str, made: Brief, at: str) -> None:
     )  # fmt: skip
 
 
+def test_a_session_is_not_called_by_what_was_overturned_since_nor_by_what_was_told_before(store: Store) -> None:
+    uuid = session(store, "s0", 0, "can you use npm in the web client for packages")
+    goal = Item("goal", "can you use npm in the web client for packages", uuid)
+    made = Digest("settled", 1, day(0), "Goal", "checked", 1, 1, 1, (goal, Item("file", "settings.py", uuid)))
+    store.write(lambda rows: digests.replace(rows, 1, [made], turns=1))
+    line = "use npm in the web client for packages: changed settings.py"
+    assert line in brief_of(store).text
+    assert "use npm" not in brief_of(store, before="Can you use npm in the web client for packages? And more.").text
+    remember(store, "Use npm in the web client for packages", "epistemic", "decision", uuid, "s0", 0)
+    later = session(store, "s1", 1, "Use pnpm in the web client for packages, not npm")
+    new = "Use pnpm in the web client for packages, not npm"
+    remember(store, new, "epistemic", "decision", later, "s1", 1)
+    told = brief_of(store).text
+    assert "use npm" not in told.lower() and "- changed settings.py" in told
+
+
 def test_two_briefs_with_nothing_new_between_them_are_the_same_bytes(store: Store) -> None:
     told_on(store, 0)
     first, count = brief_of(store), iter(range(10_000))

@@ -10,7 +10,8 @@ from typing import Any
 import pytest
 
 from csmd import text
-from csmd.model import Brief, Event, Project, Turn
+from csmd.believe import stage as believe
+from csmd.model import Brief, Event, Project, Provenance, Statement, Turn
 from csmd.recall import stage_checkpoint
 from csmd.recall.compose import Note
 from csmd.store import (
@@ -102,8 +103,10 @@ def everything(store: Store) -> Any:
     return store.read(lambda rows: [rows.all(f"select * from {table} order by seq") for table in tables])
 
 
-def opening(store: Store, event: Event, *, room: int = 900, brief: str = "") -> Brief:
-    def made(_: int, goals: Sequence[Note]) -> Brief:
+def opening(store: Store, event: Event, *, room: int = 900, brief: str = "", told: list[str] | None = None) -> Brief:
+    def made(_: int, goals: Sequence[Note], before: str) -> Brief:
+        if told is not None:
+            told.append(before)
         body = "\n".join([*([brief] if brief else []), *(f"goal: {one.text}" for one in goals)])
         return Brief(text=body, tokens=text.estimate_tokens(body), items=())
 
@@ -354,7 +357,7 @@ def test_essentials_and_brief_together_keep_one_budget(store: Store, room: int) 
     work(store)
     event = hear(store, 6, "session_start", source="compact")
 
-    def brief(left: int, _: object) -> Brief:
+    def brief(left: int, *_: object) -> Brief:
         body = "<csmd-memory>" + "x" * max(0, left * 4 - 13)
         return (
             Brief(text=body, tokens=text.estimate_tokens(body), items=())
@@ -395,6 +398,33 @@ def test_what_was_restored_is_told_once_to_the_next_session_of_its_project(store
     store.write(lambda rows: checkpoints.restore(rows, row.seq, at=at(20), session_id="s4"))
     assert opening(store, hear(store, 21, "session_start", source="startup", session="s3")).text == ""
     assert opening(store, hear(store, 22, "session_start", source="startup", session="s4")).text == told.text
+
+
+def test_a_restored_checkpoint_says_of_its_goal_that_it_holds_no_longer(store: Store) -> None:
+    uuid = say(store, 1, "use npm in the web client for packages")
+    say(store, 2, "Okay, done.", "assistant")
+    hear(store, 3)
+    step(store)
+    (row,) = kept(store)
+    before: list[str] = []
+    event = hear(store, 4, "session_start", source="compact")
+    assert "- use npm in the web client for packages\n" in opening(store, event, told=before).text
+    assert before[0] == "use npm in the web client for packages", "the brief knows what was asked for, and tells it not"
+    ids = []
+    for minute, said, source in (
+        (1, "Use npm in the web client for packages", uuid),
+        (30, "Use pnpm in the web client for packages, not npm", "u2"),
+    ):
+        statement = Statement(text=said, gate="epistemic", category="decision", confidence=0.9, authority="user")
+        origin = Provenance(uuid=source, session_id="s1" if minute == 1 else "s2", at=at(minute))
+        ids += store.write(
+            lambda rows, statement=statement, origin=origin: believe.remember(
+                rows, statement, origin, project=place_of(rows), origin="stated", key=store.hash_key
+            )
+        )[:1]
+    found = store.read(lambda rows: stage_checkpoint.pieces(rows, row, store.hash_key))
+    wanted = f"use npm in the web client for packages (no longer: superseded by {ids[1]})"
+    assert [one.text for one in found if one.kind == "goal"] == [wanted]
 
 
 def test_what_was_forgotten_is_told_by_no_checkpoint(store: Store) -> None:

@@ -13,6 +13,7 @@ from csmd.model import Hit, Turn
 from csmd.recall import stage_search, stage_sessions
 from csmd.store import digests, journal, projects
 from csmd.store.core import Store
+from csmd.store.narrow import Narrow
 from csmd.store.sqlite import Rows
 
 NOW = "2026-03-01T10:00:00.000Z"
@@ -45,8 +46,12 @@ def digested(store: Store, session: str, said: str, *told: tuple[str, tuple[tupl
     store.write(write)
 
 
-def find(store: Store, query: str, kind: str) -> list[Hit]:
-    return store.read(lambda rows: stage_search.find(rows, query, projects=[1, 0], kind=kind, limit=10, embed=None)[0])
+def find(store: Store, query: str, kind: str, **narrow: str) -> list[Hit]:
+    return store.read(
+        lambda rows: stage_search.find(
+            rows, query, projects=[1, 0], kind=kind, limit=10, embed=None, narrow=Narrow(**narrow)
+        )[0]
+    )
 
 
 def test_a_session_is_found_once_by_its_summary_with_the_turns_that_say_it(store: Store) -> None:
@@ -58,6 +63,10 @@ def test_a_session_is_found_once_by_its_summary_with_the_turns_that_say_it(store
     assert (hit.id, hit.kind, hit.session_id, hit.project) == ("one", "session", "one", "/p/shop")
     assert "kangaroos" in hit.text and hit.source_uuids == ("u2", "u1")
     assert find(store, "giraffe", "session") == []
+    for limits, found in (
+        ({"since": NOW}, 1), ({"until": NOW}, 0), ({"session": "one"}, 1), ({"session": "two"}, 0), ({"gate": "epistemic"}, 0),
+    ):  # fmt: skip
+        assert len(find(store, "exporter kangaroos", "session", **limits)) == found, limits
     assert store.read(
         lambda rows: stage_search.find(rows, "exporter", projects=[0], kind="session", limit=10, embed=None)[0]
     ) == []  # fmt: skip

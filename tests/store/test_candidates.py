@@ -4,9 +4,10 @@ from __future__ import annotations
 
 from dataclasses import replace
 
-from csmd.model import Candidate, Evidence
-from csmd.store import candidates
+from csmd.model import Candidate, Evidence, Project, Turn
+from csmd.store import candidates, journal, merges, projects
 from csmd.store.core import Store
+from csmd.store.sqlite import Rows
 
 ONE = Candidate(
     id="c1", kind="belief", source="scan", project_seq=0, fingerprint="release", text="A release has three steps.",
@@ -59,3 +60,35 @@ def test_one_that_is_done_may_come_again(store: Store) -> None:
     assert [
         one.id for one in store.read(lambda rows: candidates.waiting(rows, projects=None, statuses=("done", "open")))
     ] == ["c1", "c3"]
+
+
+def test_candidates_go_with_a_merge_and_those_that_a_part_alone_speaks_for_come_back(store: Store) -> None:
+    def write(rows: Rows) -> tuple[int, int]:
+        seqs = []
+        for name, uuid in (("a", "u1"), ("b", "u2")):
+            place = Project(key=f"key{name}", root=f"/{name}", name=name, kind="path", place=f"/{name}")
+            home = projects.settle(rows, place, now="2026-01-01")
+            turn = Turn(uuid=uuid, session_id=f"s{name}", kind="user", text="hello", at="2026-01-01", cwd=f"/{name}")
+            journal.add_turn(
+                rows, turn, text_hash=uuid, host="claude", project=home.seq, path="", directory=home.directory
+            )
+            seqs.append(home.seq)
+        here, there = seqs
+        both = replace(ONE, project_seq=here)
+        candidates.put(rows, both)
+        candidates.put(rows, replace(both, id="c2", fingerprint="commit"))
+        of_there = (Evidence(uuid="u2", session_id="sb", at="2026-01-02"),)
+        candidates.put(rows, replace(both, id="c3", project_seq=there, evidence=of_there))
+        candidates.put(rows, replace(both, id="c4", project_seq=there, fingerprint="tag", evidence=of_there))
+        merges.merge(rows, there, here)
+        return here, there
+
+    here, there = store.write(write)
+
+    def waiting(project: int) -> dict[str, list[str]]:
+        found = store.read(lambda rows: candidates.waiting(rows, projects=[project]))
+        return {one.fingerprint: [evidence.uuid for evidence in one.evidence] for one in found}
+
+    assert (waiting(here), waiting(there)) == ({"release": ["u1", "u2"], "commit": ["u1"], "tag": ["u2"]}, {})
+    store.write(lambda rows: merges.split(rows, here, there))
+    assert (waiting(here), waiting(there)) == ({"release": ["u1", "u2"], "commit": ["u1"]}, {"tag": ["u2"]})

@@ -166,7 +166,7 @@ def _gotchas(rows: Rows, given: Given) -> None:
     failures.fixed_until(rows, 1, 1)
     failures.of_session(rows, 1, lambda *row: row)
     failures.message(rows, 1)
-    failures.same_message(rows, "m", other_than="g")
+    failures.same_message(rows, "m", other_than="g", projects=[1])
     gotchas.add_symptom(rows, 1, uuid="l1", at=given.now, text="tabs are red", fingerprint="f")
     gotchas.symptoms_of(rows, [1])
     search.text_hits(rows, "symptom", ["red"], projects=[1], limit=9)
@@ -176,7 +176,7 @@ def _gotchas(rows: Rows, given: Given) -> None:
     failures.seen(rows, "f", [1])
     failures.seen(rows, "f", [1], but_in=failures.Told("s1", given.now))
     failures.by_id(rows, failures.called("f"), None)
-    failures.saying(rows, "m", other_than="g", limit=5)
+    failures.saying(rows, "m", other_than="g", projects=[1], limit=5)
     touched.given(rows, "s1", {"Edit"}, back=100, limit=20)
     gotchas.forget_turn(rows, 1, "l1")
 
@@ -309,6 +309,7 @@ HOT: dict[str, Any] = {
     "kind_of": lambda rows, _: search.kind_of(rows, "l1"),
     "upkeep of new memories": lambda rows, _: (upkeep.after(rows, 0, limit=9), upkeep.dropped(rows)),
     "upkeep of one": lambda rows, _: (upkeep.about(rows, "m1"), upkeep.is_merged(rows, memories.by_seqs(rows, [1])[1])),
+    "superseded": lambda rows, _: beliefs.superseded(rows, [1], limit=9),
     "changes_of": lambda rows, _: beliefs.changes_of(rows, "m1"),
     "instructions of a brief": lambda rows, _: instructions.texts(rows, [1]),
     "instructions read again": lambda rows, given: instructions.replace(rows, 1, INSTRUCTED, now=given.now),

@@ -64,6 +64,8 @@ PLACEHOLDERS = {
     "_READ": "m.gate, m.tier",
     "apart": "and (cast(:session as text) = '' or t.at < :since)",
     "among": "and t.project_seq in (1, 2)",
+    "_among(projects)": "and t.project_seq in (1, 2)",
+    "_seen_in(projects)": "and exists (select 1 from error_seen x where x.error_seq = e.seq)",
     "column": "text",
     "columns": "t.at, t.text",
     "key": "t.seq",

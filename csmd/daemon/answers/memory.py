@@ -10,7 +10,7 @@ from dataclasses import asdict
 from typing import TYPE_CHECKING, Any
 
 from csmd import text
-from csmd.believe import score
+from csmd.believe import score, stage_supersede
 from csmd.believe import stage as believe
 from csmd.capture import stage_place
 from csmd.capture import stage_purge as purging
@@ -31,6 +31,8 @@ if TYPE_CHECKING:
 
 #: As long as a sentence that was chosen from a turn may be.
 MOST_CHARACTERS = MAX_CHARACTERS
+#: Memories that are named beside a new one: it has superseded them, or may stand against them.
+BESIDE = 2
 _REDACTED = re.compile(r"\[redacted:[a-z-]+\]")
 
 
@@ -133,7 +135,7 @@ def _remember(tools: Tools, rows: Rows, params: Params) -> dict[str, Any]:
     place = stage_place.entering(rows, stage_place.identify(directory)) if directory else None
     behind = 0 if place else stage_place.wall(rows, params[ASKING])
 
-    def write(writing: Rows) -> tuple[str, bool]:
+    def write(writing: Rows) -> tuple[str, bool, list[Memory]]:
         key = tools.store.hash_key
         if place:
             home = projects.settle(writing, purging.permitted_place(writing, place, key=key), now=now).seq
@@ -142,7 +144,7 @@ def _remember(tools: Tools, rows: Rows, params: Params) -> dict[str, Any]:
         if by_person:
             believe.unforget(writing, statement, key=key)
         # What a model saves by itself confirms nothing: each call is a new source, so it could make anything sure.
-        return believe.remember(
+        ident, new = believe.remember(
             writing,
             statement,
             Provenance(uuid=uuid, session_id=redact(params["session"], Counter()), at=now),
@@ -151,8 +153,10 @@ def _remember(tools: Tools, rows: Rows, params: Params) -> dict[str, Any]:
             key=key,
             pinned=params["pin"] and by_person,
         )
+        made = memories.by_id(writing, ident) if new else None
+        return ident, new, stage_supersede.beside(writing, made)[:BESIDE] if made else []
 
-    ident, new = tools.store.write(write)
+    ident, new, beside = tools.store.write(write)
     tools.steward.poke()
     if not ident:
         if by_person:
@@ -161,6 +165,7 @@ def _remember(tools: Tools, rows: Rows, params: Params) -> dict[str, Any]:
     return {
         "id": ident, "new": new, "text": statement.text, "authority": statement.authority,
         "project": place.root if place else "", "workspace": projects.name_of(rows, behind) if behind else "",
+        "beside": [{"id": one.id, "text": one.text, "superseded": bool(one.superseded_by)} for one in beside],
     }  # fmt: skip
 
 
@@ -218,6 +223,7 @@ def _file_recall(tools: Tools, rows: Rows, params: Params) -> dict[str, Any]:
         params["file"],
         places=recall.asked(rows, params["project"] or "/", asking=params[ASKING]) or [0],
         max_tokens=tools.config.settings.recall_max_tokens,
+        key=tools.store.hash_key,
     )
     return brief_json(tools, made)
 

@@ -8,9 +8,9 @@ from csmd import text
 from csmd.daemon.now import iso_before
 from csmd.daemon.tool import ASKING, PLACE, REQUIRED, Params, Tool, places
 from csmd.errors import BadInput
-from csmd.recall import outcome, stage_used
+from csmd.recall import advisory, outcome, prompt, stage_used
 from csmd.recall import stage as recall
-from csmd.store import failures, memories, quotes, receipts, uses
+from csmd.store import failures, memories, quotes, receipts, search, uses
 from csmd.store.receipts import Item, Receipt
 from csmd.store.sqlite import Rows
 
@@ -134,6 +134,8 @@ def thing(rows: Rows, ident: str, seen: list[int] | None, *, reason: str = "") -
     memory = memories.by_id(rows, ident)
     if memory is None and reason in OF_NO_MEMORY:
         return {"state": "session", "text": ""}
+    if memory is None and reason.startswith(advisory.REASON):
+        return {"state": "preview", "text": ""}
     if memory is None:
         return _no_memory(rows, ident, seen)
     if seen is not None and memory.project_seq not in seen:
@@ -159,13 +161,19 @@ def _no_memory(rows: Rows, ident: str, seen: list[int] | None) -> dict[str, Any]
     if error is not None:
         said = f"{error.command}: {error.message}"
         return {"state": "error", "text": said, "times": error.times, "said_at": error.last_at}
-    quote = quotes.quote_of(rows, ident)
+    quote = quotes.quote_of(rows, _turn_of(rows, ident))
     if quote is not None and seen is not None and quote.project_seq not in seen:
         return {"state": "hidden", "text": ""}
     if quote is not None:
         who = {"authority": quote.kind, "said_at": quote.at, "said_in": quote.session_id}
         return {"state": "quoted", "text": quote.text, **who}
     return {"state": "gone", "text": ""}
+
+
+def _turn_of(rows: Rows, ident: str) -> str:
+    """The uuid of a turn whose beginning is given, as a prompt is told it; as it is where that names none, or several."""
+    found = search.turns_like(rows, ident) if len(ident) >= prompt.SHOWN_ID else []
+    return found[0][1] if len({uuid.partition("/")[0] for _, uuid in found}) == 1 else ident
 
 
 def _get(tools: Tools, rows: Rows, params: Params) -> dict[str, Any]:

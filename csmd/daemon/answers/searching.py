@@ -67,10 +67,10 @@ def _kind(params: Params) -> str:
 
 def hit_json(hit: Hit, *, explain: bool) -> dict[str, Any]:
     """A hit as `csmd search --json` shows it (design section 8)."""
-    row = {key: value for key, value in asdict(hit).items() if key != "factors"}
+    row = {key: value for key, value in asdict(hit).items() if key not in ("factors", "newer_than")}
     row["score"] = round(hit.score, 4)
     row["source_uuids"] = lines_of(hit.source_uuids)
-    return {**row, "factors": hit.factors} if explain else row
+    return {**row, "factors": hit.factors, "newer_than": hit.newer_than} if explain else row
 
 
 TOOLS: dict[str, Tool] = {

@@ -198,6 +198,7 @@ create table memories (
 create index memories_by_twin on memories (twin_of) where twin_of > 0;
 create index memories_by_hash on memories (project_seq, text_hash);
 create index memories_superseded on memories (superseded_by) where superseded_by <> '';
+create index memories_replaced on memories (project_seq, confirmed_at) where superseded_by <> '';
 create index memories_by_scope on memories (project_seq, gate, confidence);
 create index memories_by_gate on memories (gate, tier);
 create index memories_by_tier on memories (project_seq, tier);
