@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING
 
 from csmd.capture import stage_instructions as capture
 from csmd.daemon.now import now_iso
-from csmd.dream import stage_edits, stage_unwriting
+from csmd.dream import stage_edits, stage_pages, stage_unwriting
 
 if TYPE_CHECKING:
     from csmd.daemon.steward import Steward
@@ -30,9 +30,17 @@ class Edited:
         self._next = 0.0
         self._seen: capture.Stamp = ()
         self._read: capture.Stamp = ()
+        self._forgotten = False
+
+    def forget(self) -> None:
+        """Says that a memory is no more, from any thread: its line leaves the pages in the next step."""
+        self._forgotten = True
 
     def step(self, now: float) -> bool:
         """Looks whether a page has changed, and reads those that have not changed since the look before."""
+        if self._forgotten:
+            self._forgotten = False
+            return stage_pages.withdraw(self._steward.store, self._steward.config.paths.memory, now=now_iso()) > 0
         if now < self._next:
             return False
         self._next = now + LOOK_S

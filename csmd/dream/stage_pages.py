@@ -19,7 +19,7 @@ from csmd.dream.actions import Fact
 from csmd.dream.lines import Page
 from csmd.dream.pages import Place
 from csmd.model import Memory
-from csmd.store import dreams, files, gotchas, page_rows, tombstones, topics
+from csmd.store import dreams, files, gotchas, page_lines, page_rows, tombstones, topics
 from csmd.store.core import Store
 from csmd.store.page_rows import PageRow
 from csmd.store.purged import Marks, clean
@@ -62,6 +62,30 @@ def write(store: Store, directory: Path, *, dream_seq: int, now: str, facts: Seq
             done.append(one.path)
         elif row is not None and one.text is not None and row.text != one.text:
             _settle(store, row, one.text, now=now)
+    return done
+
+
+def withdraw(store: Store, directory: Path, *, now: str) -> int:
+    """Takes the lines of memories that are no more out of the pages, files and rows alike; how many pages had some.
+
+    What people edited there and nobody has read yet stays an edit. OSError where the disk does not take a page.
+    """
+    done = 0
+    for row in store.read(page_rows.pages).values():
+        path = directory / row.path
+        raw = None if path.is_symlink() else content(path)
+        said = "" if raw is None else edits.text_of(raw)[0]
+        left, found = store.read(
+            lambda rows, said=said, row=row: [  # type: ignore[misc]
+                page_lines.without(one, lambda ids: page_lines.missing(rows, ids)) for one in (said, row.text)
+            ]
+        )
+        if not (left[1] or found[1]):
+            continue
+        store.write(lambda rows, row=row, text=found[0]: page_rows.put(rows, replace(row, text=text, at=now)))  # type: ignore[misc]
+        if left[1]:
+            _put(path, left[0])
+        done += 1
     return done
 
 

@@ -172,8 +172,8 @@ def page_is(rows: Rows, path: str, text: str | None, *, now: str) -> None:
         rows.run("delete from pages where path = :path", path=page)
     else:
         rows.run(
-            "insert into pages (path, text, at) values (:path, :text, :now) "
-            "on conflict (path) do update set text = excluded.text, at = excluded.at",
+            "insert into pages (path, text, at) values (:path, :text, :now) on conflict (path) do update "
+            "set text = excluded.text, at = excluded.at, also = '', held = '', problem = ''",
             path=page,
             text=text,
             now=now,

@@ -42,12 +42,12 @@ def without_gone(rows: Rows, key: bytes, after: int) -> tuple[int | None, int]:
     """A pass of a purge over what csmd wrote last of each page."""
     del key
     found = rows.all(
-        "select seq, text from pages where seq > :after order by seq limit :limit", after=after, limit=LOOKED_AT
+        "select seq, text, also from pages where seq > :after order by seq limit :limit", after=after, limit=LOOKED_AT
     )
     total = 0
-    for seq, said in found:
-        new, hits = without(str(said), lambda ids: missing(rows, ids))
-        if hits:
-            rows.run("update pages set text = :text where seq = :seq", text=new, seq=seq)
-            total += hits
+    for seq, *said in found:
+        (text, one), (also, other) = (without(str(page), lambda ids: missing(rows, ids)) for page in said)
+        if one or other:
+            rows.run("update pages set text = :text, also = :also where seq = :seq", text=text, also=also, seq=seq)
+            total += one + other
     return (int(found[-1][0]) if found else None), total

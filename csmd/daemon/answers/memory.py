@@ -183,6 +183,8 @@ def _forget(tools: Tools, rows: Rows, params: Params) -> dict[str, Any]:
         return memory
 
     memory = tools.store.write(write)
+    tools.steward.edited.forget()
+    tools.steward.poke()
     return {"id": memory.id, "text": memory.text, "forgotten": True}
 
 

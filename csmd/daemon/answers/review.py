@@ -121,6 +121,8 @@ def _carried_out(tools: Tools, params: Params, verb: review.Verb, said: str) -> 
         return stage_review.of_candidate(rows, item, asked), item.text
 
     answer, about = tools.store.write(write)
+    if verb == "drop":
+        tools.steward.edited.forget()
     tools.steward.poke()
     return {"answer": answer.id, "id": answer.item, "verb": verb, "made": answer.made, "text": said or about}
 
