@@ -14,7 +14,7 @@ from csmd.config import default_paths
 
 @click.group()
 def dream() -> None:
-    """What csmd makes of memories while nobody works: many small ones become few good ones."""
+    """Making few good memories of many while nobody works."""
 
 
 @dream.command()

@@ -143,7 +143,10 @@ def settle(rows: Rows, candidate: Candidate, status: CandidateStatus, *, now: st
 
 
 def merge(rows: Rows, source: int, into: int) -> None:
-    """Gives a project's candidates to another; of two that say the same the one there takes in what speaks for it."""
+    """Gives a project's candidates to another; of two that say the same the one there takes in what speaks for it.
+
+    What became of one already stays with the memory that came of it.
+    """
     for seq, other in rows.all(
         "select c.seq, (select o.seq from candidates o where o.project_seq = :target and o.kind = c.kind "
         "and o.fingerprint = c.fingerprint and o.status in ('open', 'needs_review', 'dropped') order by o.seq limit 1) "
@@ -160,7 +163,12 @@ def merge(rows: Rows, source: int, into: int) -> None:
                 seq=seq,
             )
             rows.run("delete from candidates where seq = :seq", seq=seq)
-    rows.run("update candidates set project_seq = :target where project_seq = :source", target=into, source=source)
+    rows.run(
+        "update candidates set project_seq = :target where project_seq = :source "
+        "and status in ('open', 'needs_review', 'dropped')",
+        target=into,
+        source=source,
+    )
 
 
 def split(rows: Rows, source: int, part: int) -> None:

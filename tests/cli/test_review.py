@@ -167,11 +167,19 @@ def test_show_takes_turns_and_candidates_by_their_beginning(seeded: Machine) -> 
 
 
 def test_the_list_is_bounded_filtered_and_says_what_is_left_out(seeded: Machine) -> None:
+    alone = seeded.csmd("memories", "--limit", "1")
+    assert "more (--all)" not in alone, "a single one is never left out"
+    more = [f"The {name} service keeps its queue in its own {name} database." for name in ("billing", "search")]
+    saved = [seeded.call("csm_memory_save", text=said, project=str(seeded.project))["id"] for said in more]
     short = seeded.csmd("memories", "--limit", "1")
     everything = seeded.csmd("memories", "--all")
     rows = seeded.csmd("memories", "--json")["memories"]
     gates = {row["gate"] for row in rows}
     assert f"... and {len(rows) - len(gates)} more (--all)" in short and "more (--all)" not in everything
+    for ident in saved:
+        seeded.call("csm_memory_delete", id=ident)
+    rows = [row for row in rows if row["id"] not in saved]
+    everything = seeded.csmd("memories", "--all")
     assert sum(row["id"] in everything for row in rows) == len(rows)
     for words, wanted in (
         (["--gate", "correction"], lambda row: row["gate"] == "correction"),
