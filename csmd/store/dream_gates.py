@@ -27,9 +27,9 @@ def crowded(rows: Rows, *, most: int) -> list[tuple[str, str, int]]:
     return [
         (str(name), str(tier), int(number))
         for name, tier, number in rows.all(
-            "select p.name, m.tier, count(*) from memories m join projects p on p.seq = m.project_seq "
-            "where m.tier <> :aside group by m.project_seq, m.tier, p.name having count(*) > :most "
-            "order by 3 desc, 1, 2",
+            "select p.name, g.tier, g.number from (select m.project_seq, m.tier, count(*) as number from memories m "
+            "where m.tier <> :aside group by m.project_seq, m.tier having count(*) > :most) g "
+            "join projects p on p.seq = g.project_seq order by 3 desc, 1, 2",
             aside=ASIDE,
             most=most,
         )

@@ -42,26 +42,33 @@ def due(rows: Rows) -> list[Due]:
     ]
 
 
-def told(rows: Rows, project: int) -> list[tuple[int, str, str]]:
-    """(row key, text, session) of the memories of a project that say something today: no twins, nothing archived."""
-    return [
-        (int(a), str(b), str(c))
-        for a, b, c in rows.all(
-            "select seq, text, session_id from memories where project_seq = :project and twin_of = 0 "
-            "and tier <> 'archive' order by seq",
-            project=project,
-        )
-    ]
+def told(rows: Rows, project: int, *, limit: int) -> list[tuple[int, str, str]]:
+    """(row key, text, session) of a project's newest memories that say something today: no twins, nothing archived."""
+    found = rows.all(
+        "select seq, text, session_id from memories where project_seq = :project and twin_of = 0 "
+        "and tier <> 'archive' order by seq desc limit :limit",
+        project=project,
+        limit=limit,
+    )
+    return sorted((int(a), str(b), str(c)) for a, b, c in found)
 
 
-def put(rows: Rows, looked: Due, tags: Iterable[tuple[int, str, float]]) -> None:
-    """Makes (memory, topic, weight) the rule's tags of a project; somebody's stay. Changed meanwhile, it stays due."""
+def put(
+    rows: Rows, looked: Due, tags: Iterable[tuple[int, str, float]], *, after: int, upto: int, last: bool = True
+) -> None:
+    """Makes (memory, topic, weight) the rule's tags of a project's memories past a row key and up to another.
+
+    Somebody's stay. With the `last` of them the project is done; changed meanwhile, it stays due.
+    """
     wanted = {(seq, name): weight for seq, name, weight in tags}
     for seq, topic, name, weight in rows.all(
         "select x.memory_seq, x.topic_seq, t.name, x.weight from memory_topics x join topics t on t.seq = x.topic_seq "
-        "join memories m on m.seq = x.memory_seq where m.project_seq = :project and x.by_whom = :rule",
+        "join memories m on m.seq = x.memory_seq where m.project_seq = :project and x.by_whom = :rule "
+        "and x.memory_seq > :after and x.memory_seq <= :upto",
         project=looked.project_seq,
         rule=RULE,
+        after=after,
+        upto=upto,
     ):
         if wanted.get((seq, name)) == weight:
             del wanted[seq, name]
@@ -70,11 +77,12 @@ def put(rows: Rows, looked: Due, tags: Iterable[tuple[int, str, float]]) -> None
     for (seq, name), weight in wanted.items():
         if rows.value("select project_seq from memories where seq = :seq", seq=seq) == looked.project_seq:
             _put(rows, seq, _topic(rows, looked.project_seq, name), RULE, weight)
-    rows.run(
-        "delete from topics_due where project_seq = :project and changes = :changes",
-        project=looked.project_seq,
-        changes=looked.changes,
-    )
+    if last:
+        rows.run(
+            "delete from topics_due where project_seq = :project and changes = :changes",
+            project=looked.project_seq,
+            changes=looked.changes,
+        )
 
 
 def tag(rows: Rows, memory_seq: int, name: str, *, by: str, weight: float = 1.0) -> bool:
