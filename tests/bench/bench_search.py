@@ -29,6 +29,7 @@ from big_store import MODEL, Words, build, place
 from csmd import wire
 from csmd.config import Settings, default_paths
 from csmd.recall import stage, stage_prompt, stage_search
+from csmd.store import cursors, projects
 from csmd.store.sqlite import Rows, opened
 
 #: Words of a question and of a prompt, in turn.
@@ -85,9 +86,19 @@ def reads(
         ]
 
 
+def settled(database: Path) -> None:
+    """Has the stages past everything, as in a store that grew over years: nothing of it waits beside the prompts."""
+    with opened(database, readonly=False) as rows:
+        newest = int(rows.value("select max(seq) from memories"))
+        for subject, position in (("memories", newest), ("sweep", 0), ("day", projects.active_day(rows, 0))):
+            cursors.move_cursor(rows, "upkeep", subject, position)
+        rows.run("delete from topics_due")
+
+
 def hooks(home: Path, asked: list[str]) -> tuple[float, float, float, int]:
     """(p50, p95, the daemon's processor time for one) of prompts sent as a hook sends them, and how many were told something."""
     (home / "config.yaml").write_text(CONFIG)
+    settled(home / "csmd.db")
     environment = {**os.environ, "CSMD_HOME": str(home), "HOME": str(home), "CLAUDE_CONFIG_DIR": str(home / "none")}
     paths = default_paths(environment)
 
