@@ -35,7 +35,8 @@ from csmd.store.sqlite import Rows, opened
 #: Words of a question and of a prompt, in turn.
 LENGTHS = (4, 8, 16, 40)
 #: What is stored is not distilled: that would be another bench's time.
-CONFIG = "stages: {distill: false, candidates: false, promote: false}\n"
+#: No stage has anything to do, and no backup of a gigabyte is made meanwhile.
+CONFIG = "stages: {distill: false, candidates: false, promote: false, dream: false}\nbackup: {every_h: 0}\n"
 
 
 def measured(asked: list[str], run: Callable[[str], Any]) -> tuple[float, float, float]:
