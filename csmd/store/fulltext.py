@@ -28,7 +28,7 @@ FULL_TEXT = {
 }
 #: What each kind's hits are told by.
 _KEY = {"session": "d.seq"}
-MOST_ROWS = 10_000
+MOST_ROWS = 20_000
 #: Of a term so many rows are looked at for whose they are.
 LOOKED_UP = 400
 
