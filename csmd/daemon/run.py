@@ -11,6 +11,7 @@ import os
 import secrets
 import select
 import signal
+import sys
 import time
 from collections.abc import Iterator
 from contextlib import ExitStack, contextmanager, suppress
@@ -94,9 +95,15 @@ def alone(paths: Paths) -> Iterator[None]:
         lock.release()
 
 
+#: Seconds for which one thread may hold the interpreter while others wait: an ack passes through three, and behind the
+#: background each would wait for Python's own 5 ms.
+SWITCH_S = 0.001
+
+
 def _serve(config: Config, notify: Notify, patience_s: float) -> None:
     paths = config.paths
     with ExitStack() as ending:  # whatever fails on the way, up or down: every part that was begun is ended
+        sys.setswitchinterval(SWITCH_S)
         stop = _StopMark(ending)
         ending.callback(paths.instance.unlink, missing_ok=True)  # the last: until then `csmd stop` waits for us
         log.info("csmd %s starts, pid %d", csmd.__version__, os.getpid())
