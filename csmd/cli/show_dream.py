@@ -97,7 +97,7 @@ def plan(value: dict[str, Any], *, everything: bool = False) -> None:
         more = f"; ... and {left:,} more (--all)" if left else ""
         show.print_text(out, f"{many(total, 'change')} would be made: {_sum(value['did'])}{more}")
     else:
-        show.print_text(out, "there is nothing to do: every memory is as it should be")
+        show.print_text(out, "no memory would change; pages are written anew where they are other than they should be")
     _hidden(out, value["hidden"])
     show.print_text(out, f"nothing is done yet; a dream by itself: {value['verdict']}", style="dim")
 

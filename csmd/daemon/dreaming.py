@@ -219,7 +219,8 @@ class Dreaming:
             now=datetime.now(UTC),
             last_at=done.begun_at if done else "",
             failed_at=latest.ended_at if latest and latest.state == "failed" else "",
-            undone_at=undone.undone_at if undone else "",
+            # One that is done since has taken its place.
+            undone_at=undone.undone_at if undone and not (done and done.begun_at > undone.undone_at) else "",
             first_at=dream_gates.first_session(rows),
             sessions=dreams.sessions_since(rows, since),
             last_turn=dream_gates.last_turn(rows),

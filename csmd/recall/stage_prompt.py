@@ -7,7 +7,7 @@ from dataclasses import dataclass, replace
 
 from csmd import text
 from csmd.errors import DeadlineExceeded
-from csmd.model import Brief, Memory, Quote
+from csmd.model import Authority, Brief, Memory, Quote
 from csmd.recall import brief as briefs
 from csmd.recall import (
     indicative,
@@ -24,7 +24,7 @@ from csmd.recall import (
 from csmd.recall import prompt as prompts
 from csmd.recall.stage_hits import Embed
 from csmd.recall.stage_matches import Asked, matching
-from csmd.store import context, fulltext, memories, quotes
+from csmd.store import context, fulltext, memories, quotes, tombstones
 from csmd.store.narrow import Narrow
 from csmd.store.sqlite import Rows
 
@@ -211,9 +211,21 @@ def _passages(
         if not body.strip():
             continue
         part = text.passage(text.squeeze(body), list(asking.terms), limit=PASSAGE_CHARACTERS)
-        if not indicative.answers(part):
+        if not indicative.answers(part) or _is_forgotten(asking.rows, part, quote.kind, key):
             continue
         found.append((replace(quote, text=part), row.score, sense.get(row.seq, 0.0)))
         if len(found) >= TURNS:
             break
     return found
+
+
+def _is_forgotten(rows: Rows, part: str, kind: str, key: bytes) -> bool:
+    """Whether a sentence of a passage was forgotten: it is quoted as little as it is told as a memory."""
+    if not tombstones.has(rows, "memory"):
+        return False
+    authority: Authority = "user" if kind == "user" else "assistant"
+    return any(
+        tombstones.keeps_out(rows, sentence, correction=correction, authority=authority, key=key)
+        for sentence in text.sentences(part)
+        for correction in (False, True)
+    )

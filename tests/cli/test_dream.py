@@ -81,7 +81,7 @@ def at_80_columns(monkeypatch: pytest.MonkeyPatch) -> None:
                                  "408 memories: 88 daily, 320 durable; 12 say what another says; 11 % stale",
                                  "    merge m000000001a into m000000002b, daily -> durable, 70 % sure -> 80 %", "      stays: the config key",
                                  "15 changes would be made: 1 merged, 1 learnt, 13 archived; ... and 2 more", "2 changes in projects"]),
-        (show_dream.plan, {**PLAN, "actions": [], "did": {}, "projects": [], "hidden": 0}, ["there is nothing to do"]),
+        (show_dream.plan, {**PLAN, "actions": [], "did": {}, "projects": [], "hidden": 0}, ["no memory would change"]),
         (show_dream.ran, {"id": "d0123456789", "done": DONE["did"], "changes": 9, "took_s": 1.21},
          ["dreamt as d0123456789: 3 merged, 2 surer, 4 files written, 1.2 s", "csmd dream undo d0123456789   takes it back"]),
         (show_dream.ran, {"id": "d0123456789", "done": {}, "changes": 0, "took_s": 0.1}, ["there was nothing to do"]),
