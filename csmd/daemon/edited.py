@@ -6,12 +6,15 @@ it has stayed as it is for a while.
 
 from __future__ import annotations
 
+from contextlib import suppress
+from datetime import UTC, datetime, timedelta
 from pathlib import Path
 from typing import TYPE_CHECKING
 
 from csmd.capture import stage_instructions as capture
-from csmd.daemon.now import now_iso
+from csmd.daemon.now import iso, now_iso
 from csmd.dream import stage_edits, stage_pages, stage_unwriting
+from csmd.pauses import Pauses
 
 if TYPE_CHECKING:
     from csmd.daemon.steward import Steward
@@ -58,9 +61,18 @@ class Edited:
         store, directory = self._steward.store, self._steward.config.paths.memory
         # What undoing a dream has left half done is no edit.
         stage_unwriting.finish(store, home=self._steward.config.paths.home, now=now_iso())
-        done = stage_edits.step(store, directory, now=now_iso(), key=store.hash_key, pauses=self._steward.pauses())
+        done = stage_edits.step(store, directory, now=now_iso(), key=store.hash_key, pauses=self._away())
         self._read = stamp
         return done
+
+    def _away(self) -> Pauses:
+        """When nobody heard what tools wrote: in pauses, and when a session was last at work that the user leaves out."""
+        spans = list(self._steward.pauses().spans)
+        for path in list(self._steward.excluded):
+            with suppress(OSError):
+                last = datetime.fromtimestamp(path.stat().st_mtime, UTC)
+                spans.append((iso(last), iso(last + timedelta(seconds=1))))
+        return Pauses(tuple(spans))
 
     def _pages(self) -> list[Path]:
         directory = self._steward.config.paths.memory

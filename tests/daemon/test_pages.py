@@ -72,3 +72,13 @@ def test_status_and_brief_tell_what_is_asked_and_what_is_not_read(parts: Any) ->
     assert DECISION.removeprefix("Good. ") in brief.text
     asked = parts.call("csm_review_list", project=str(parts.machine.project))["items"]
     assert [(one["title"], one["text"]) for one in asked] == [("removed from a page", KEY)]
+
+
+def test_an_edit_while_a_session_was_at_work_that_is_left_out_waits_for_a_person(parts: Any) -> None:
+    page = written(parts)
+    silent = parts.machine.paths.home / "left-out.jsonl"
+    silent.write_text("{}\n")
+    parts.steward.excluded.add(silent)
+    page.write_text(page.read_text() + f"\n## Facts\n\n- {NEW}\n")
+    assert parts.steward.edited.read() == 1
+    assert NEW not in memories(parts), "what its tools wrote, nobody heard"

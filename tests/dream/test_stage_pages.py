@@ -121,10 +121,8 @@ class Home:
 
         self.store.write(write)
 
-    def call(self, tool: str, given: str, *, at: str = LATER, project: int = 1) -> None:
-        turn = Turn(
-            uuid=f"call {given}", session_id="s9", kind="tool_call", text=given, at=at, cwd="/p/gull", tool_name=tool
-        )
+    def call(self, tool: str, given: str, *, at: str = LATER, project: int = 1, cwd: str = "/p/gull") -> None:
+        turn = Turn(uuid=f"call {given}", session_id="s9", kind="tool_call", text=given, at=at, cwd=cwd, tool_name=tool)
         self.store.write(
             lambda rows: journal.add_turn(rows, turn, text_hash="x", host="claude", project=project, path="")
         )
@@ -440,12 +438,39 @@ def test_what_a_tool_may_have_written_waits_for_a_person(home: Home, call: tuple
     assert "Redis" not in home.text(path) and "Nobody" not in home.text(path) and old.text in home.text(path)
 
 
-def test_what_was_done_while_csmd_looked_away_waits_for_a_person(home: Home) -> None:
+@pytest.mark.parametrize("inside", [False, True])
+def test_a_tool_is_found_however_it_reaches_the_directory(home: Home, inside: bool) -> None:
+    home.filled()
+    home.write()
+    tail = "/".join(home.directory.parts[-2:])
+    line, cwd = ("sed -i s/a/b/ *", str(home.directory)) if inside else (f"sed -i s/a/b/ ~/{tail}/*/*.md", "/p/gull")
+    home.call("Bash", f'{{"command":"{line}"}}', cwd=cwd)
+    home.change(page_of(home), "We use Postgres", "We use Redis")
+    home.read(now=LAST)
+    assert [one[:2] for one in home.waiting()] == [("belief", "page")]
+
+
+def test_a_line_that_a_tool_put_back_is_still_asked_about(home: Home) -> None:
+    home.filled()
+    home.write()
+    path, whole = page_of(home), home.text(page_of(home))
+    home.put(path, "".join(row for row in whole.splitlines(keepends=True) if "Postgres" not in row))
+    home.read(now=LATER)
+    asked = home.waiting()
+    assert len(asked) == 1
+    home.call("Write", f'{{"file_path":"{home.directory / path}"}}', at=LAST)
+    home.put(path, whole)
+    home.read(now=LAST)
+    assert home.waiting() == asked, "only a person settles it"
+
+
+@pytest.mark.parametrize("at", [LATER, "2026-02-01T10:00:00.000Z"], ids=["in a pause", "the clock was set back"])
+def test_what_was_done_while_csmd_looked_away_waits_for_a_person(home: Home, at: str) -> None:
     home.filled()
     home.write()
     home.change(page_of(home), "We use Postgres", "We use Redis")
     pause = Pauses((("2026-03-01T11:00:00.000Z", "2026-03-01T12:00:00.000Z"),))
-    stage_edits.step(home.store, home.directory, now=LATER, key=home.store.hash_key, pauses=pause)
+    stage_edits.step(home.store, home.directory, now=at, key=home.store.hash_key, pauses=pause)
     assert [one[:2] for one in home.waiting()] == [("belief", "page")]
     assert home.saying("Postgres").superseded_by == ""
 
