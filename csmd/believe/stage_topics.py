@@ -14,26 +14,35 @@ from csmd.store.sqlite import Rows
 WHEN_AT_REST, WHEN_READING = 200, 4
 
 
+#: Tags of one write: hooks wait behind it.
+PART = 200
+
+
 def step(store: Store, *, force: bool, reading: bool) -> int:
     """Tags the memories of the next project that has changed enough, with `force` at all; how many, 0 for none is left.
 
-    Looking takes a reader's time only; `reading` is whether more of the past is being read in.
+    Finding them takes seconds of the caller's time, and neither a reader's nor the writer's; `reading` is whether more
+    of the past is being read in, or changed.
     """
     found = store.read(lambda rows: _look(rows, force=force, reading=reading))
     if found is None:
         return 0
-    project, tags = found
-    store.write(lambda rows: stored.put(rows, project, tags))
+    project, told = found
+    tags = [(tag.seq, tag.topic, tag.weight) for tag in topics.tags(told)]
+    other = store.read(lambda rows: stored.other(rows, project.project_seq, tags))
+    for start in range(0, len(other), PART):
+        part = other[start : start + PART]
+        store.write(lambda rows, part=part: stored.put(rows, project.project_seq, part))  # type: ignore[misc]
+    store.write(lambda rows: stored.looked_at(rows, project))
     return max(1, project.memories)
 
 
-def _look(rows: Rows, *, force: bool, reading: bool) -> tuple[stored.Due, list[tuple[int, str, float]]] | None:
+def _look(rows: Rows, *, force: bool, reading: bool) -> tuple[stored.Due, list[topics.Told]] | None:
     share = WHEN_READING if reading else WHEN_AT_REST
     for project in stored.due(rows):
         if force or project.changes * share >= project.memories:
-            told = [
+            return project, [
                 topics.Told(seq=seq, text=said, session_id=session)
                 for seq, said, session in stored.told(rows, project.project_seq)
             ]
-            return project, [(tag.seq, tag.topic, tag.weight) for tag in topics.tags(told)]
     return None

@@ -70,6 +70,11 @@ class Dreaming:
         """Whether somebody waits for the dream under way and no session is at work that it would slow down."""
         return self._job is not None and self._is_awaited and time.monotonic() - self._heard >= AT_WORK_S
 
+    @property
+    def is_under_way(self) -> bool:
+        """Whether a dream is, or is to begin."""
+        return self._job is not None
+
     def order(self, why: str, *, awaited: bool) -> Job:
         """A dream as soon as may be; the one under way where there is one, which goes on at once when it is `awaited`."""
         with self._ordering:

@@ -54,22 +54,46 @@ def told(rows: Rows, project: int) -> list[tuple[int, str, str]]:
     ]
 
 
-def put(rows: Rows, looked: Due, tags: Iterable[tuple[int, str, float]]) -> None:
-    """Makes (memory, topic, weight) the rule's tags of a project; somebody's stay. Changed meanwhile, it stays due."""
-    wanted = {(seq, name): weight for seq, name, weight in tags}
-    for seq, topic, name, weight in rows.all(
-        "select x.memory_seq, x.topic_seq, t.name, x.weight from memory_topics x join topics t on t.seq = x.topic_seq "
+#: A memory and one of its topics; with the weight None the rule does not find it there any more.
+Tag = tuple[int, str, float | None]
+
+
+def other(rows: Rows, project: int, tags: Iterable[tuple[int, str, float]]) -> list[Tag]:
+    """What is other than in the store where (memory, topic, weight) are to be the rule's tags of a project."""
+    wanted: dict[tuple[int, str], float | None] = {(seq, name): weight for seq, name, weight in tags}
+    for seq, name, weight in rows.all(
+        "select x.memory_seq, t.name, x.weight from memory_topics x join topics t on t.seq = x.topic_seq "
         "join memories m on m.seq = x.memory_seq where m.project_seq = :project and x.by_whom = :rule",
-        project=looked.project_seq,
+        project=project,
         rule=RULE,
     ):
-        if wanted.get((seq, name)) == weight:
+        if (seq, name) not in wanted:
+            wanted[seq, name] = None
+        elif wanted[seq, name] == weight:
             del wanted[seq, name]
-        elif (seq, name) not in wanted:
-            _take(rows, int(seq), int(topic))
-    for (seq, name), weight in wanted.items():
-        if rows.value("select project_seq from memories where seq = :seq", seq=seq) == looked.project_seq:
-            _put(rows, seq, _topic(rows, looked.project_seq, name), RULE, weight)
+    return [(seq, name, weight) for (seq, name), weight in wanted.items()]
+
+
+def put(rows: Rows, project: int, tags: Iterable[Tag]) -> None:
+    """Makes these the rule's tags of memories of a project; somebody's stay, and so do those of memories that left it."""
+    for seq, name, weight in tags:
+        if rows.value("select project_seq from memories where seq = :seq", seq=seq) != project:
+            continue
+        if weight is None:
+            rows.run(
+                "delete from memory_topics where memory_seq = :seq and by_whom = :rule and topic_seq in "
+                "(select seq from topics where project_seq = :project and name = :name)",
+                seq=seq,
+                rule=RULE,
+                project=project,
+                name=name,
+            )
+        else:
+            _put(rows, seq, _topic(rows, project, name), RULE, weight)
+
+
+def looked_at(rows: Rows, looked: Due) -> None:
+    """Notes that a project's topics are found; changed meanwhile, it stays due."""
     rows.run(
         "delete from topics_due where project_seq = :project and changes = :changes",
         project=looked.project_seq,
