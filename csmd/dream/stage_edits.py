@@ -76,7 +76,9 @@ def told(rows: Rows, directory: Path, *, key: bytes) -> dict[str, Any]:
     """What there is to say of the pages: lines asked about, pages restored or not read, copies, edits not read yet."""
     known, purged = page_rows.pages(rows), tombstones.marks(rows, key)
     asked = Counter(path for _, path in page_rows.asked_about(rows))
-    names = [path.relative_to(directory).as_posix() for place in PLACES for path in _names(directory / place)]
+    # What is told is text: a name need not be.
+    paths = (path.relative_to(directory).as_posix() for place in PLACES for path in _names(directory / place))
+    names = [path.encode("utf-8", "replace").decode() for path in paths]
     edited = [
         path for path, row in known.items()
         if not (row.held or row.problem) and _is_edited(stage_pages.content(directory / path), row, purged)

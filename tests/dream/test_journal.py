@@ -142,11 +142,18 @@ def test_an_action_that_changes_nothing_is_none_and_one_that_fails_leaves_nothin
 def test_the_journal_goes_when_it_is_old_and_the_last_dream_stays_known(store: Store) -> None:
     idents = believed(store)
     first, second = (dream(store, [("archive", idents[n], idents[n])], at=at) for n, at in ((2, NOW), (3, LATER)))
-    assert store.write(lambda rows: dreams.forget_old(rows, before=LATER)) == 1
+
+    def forget(before: str, *, most: int = 50) -> list[int]:
+        return list(iter(lambda: store.write(lambda rows: dreams.forget_old(rows, before=before, most=most)), 0))
+
+    store.write(lambda rows: dream_journal.set_state(rows, 1, "undoing", now=LATER))
+    assert forget(LATER) == [], "what is being undone needs its journal"
+    store.write(lambda rows: dream_journal.set_state(rows, 1, "done", now=LATER))
+    assert forget(LATER, most=1) == [1, 1]
     assert [one.id for one in store.read(lambda rows: dreams.history(rows, limit=9))] == [second.id]
     with pytest.raises(CsmdError, match="no dream"):
         undo(store, first.id)
-    assert store.write(lambda rows: dreams.forget_old(rows, before=LAST)) == 0
+    assert forget(LAST) == [1]
     last = store.read(dreams.last)
     assert last is not None and last.id == second.id
     with pytest.raises(CsmdError, match="not kept any more"):
