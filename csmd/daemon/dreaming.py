@@ -23,7 +23,7 @@ from csmd.daemon.dream_lock import DreamLock
 from csmd.daemon.dream_steps import STEPS, Night
 from csmd.daemon.jobs import Job
 from csmd.daemon.now import now_iso
-from csmd.dream import gates, stage_undo
+from csmd.dream import gates, stage_undo, stage_unwriting
 from csmd.dream.gates import Chosen, Seen, Verdict
 from csmd.dream.holder import Holder
 from csmd.errors import CsmdError
@@ -273,5 +273,8 @@ def told(rows: Rows, dream: Dream) -> dict[str, Any]:
 
 
 def resume(steward: Steward) -> None:
-    """Notes that a dream was broken off which a killed daemon left running; the next one plans anew."""
-    steward.store.write(lambda rows: dreams.interrupted(rows, now=now_iso()))
+    """Ends what a killed daemon left: a dream was broken off, and the next one plans anew; what was undone gets its files back."""
+    store, home = steward.store, steward.config.paths.home
+    store.write(lambda rows: dreams.interrupted(rows, now=now_iso()))
+    # Where the disk does not take them `csmd status` says so, and the next reading of the pages tries again.
+    steward.guard("undo", lambda: stage_unwriting.finish(store, home=home, now=now_iso()) > 0)

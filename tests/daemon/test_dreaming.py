@@ -15,7 +15,7 @@ from csmd.daemon.dreaming import AT_WORK_S, LOOK_S
 from csmd.daemon.jobs import Job
 from csmd.daemon.now import iso, now_iso
 from csmd.errors import CsmdError, StoreError
-from csmd.store import dreams
+from csmd.store import dream_journal, dreams
 
 HOUR = 3600.0
 NOTES = "Release notes are kept in docs/notes.md by whoever tags"
@@ -173,6 +173,25 @@ def test_a_daemon_that_stops_cancels_it_and_a_killed_one_left_it_failed(parts: A
     dreaming.resume(parts.steward)
     assert dreamt(parts)[0] == ("by itself", "failed")
     assert parts.call("csm_dream_status")["latest"]["error"] == dreams.KILLED
+
+
+def test_an_undo_that_was_killed_is_finished_at_the_next_start(parts: Any) -> None:
+    page = parts.machine.paths.memory / "topics/gull.md"
+    page.parent.mkdir(parents=True)
+    page.write_text("of a dream\n")
+
+    def killed(rows: Any) -> None:
+        seq = dreams.begin(rows, why="by itself", sessions=1, now=now_iso()).seq
+        dreams.wrote(
+            rows, seq, reason="x", path="memory/topics/gull.md", before=None, after="of a dream\n", now=now_iso()
+        )
+        dream_journal.set_state(rows, seq, "undoing", now=now_iso())
+        for (file,) in dream_journal.files_of(rows, [seq]).values():
+            dream_journal.mark_file(rows, file, kept="", now=now_iso())
+
+    parts.store.write(killed)
+    dreaming.resume(parts.steward)
+    assert not page.exists() and dreamt(parts) == [("by itself", "undone")]
 
 
 def test_while_another_host_dreams_none_begins_and_one_whose_lock_is_taken_ends(parts: Any) -> None:
