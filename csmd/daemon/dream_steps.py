@@ -62,7 +62,9 @@ def _write_pages(night: Night) -> Iterator[None]:
     for place in store.read(snapshot.places):
         counted += store.read(partial(_counted, project=place.seq, now=now))
         yield
-    stage_pages.write(store, night.steward.config.paths.memory, dream_seq=night.dream.seq, now=now, facts=counted)
+    directory = night.steward.config.paths.memory
+    for _ in stage_pages.write(store, directory, dream_seq=night.dream.seq, now=now, facts=counted):
+        yield  # page by page: others come first, and whoever lost the lock writes no more
     yield
 
 

@@ -34,7 +34,6 @@ from csmd.store.dreams import Dream
 from csmd.store.purged import PURGED
 from csmd.store.sqlite import Rows
 
-
 #: Actions that one write takes back: hooks wait behind it.
 BATCH = 10
 

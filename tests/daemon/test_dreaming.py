@@ -215,6 +215,19 @@ def test_while_another_host_dreams_none_begins_and_one_whose_lock_is_taken_ends(
     other.leave()
 
 
+def test_whoever_lost_the_lock_writes_no_further_page(parts: Any) -> None:
+    own = with_sessions(parts)
+    own.order("asked for", awaited=True)
+    pages = parts.machine.paths.memory
+    while not list(pages.rglob("*.md")):
+        assert own.step(at(1), idle=True)
+    assert dreamt(parts) == [("asked for", "running")] and len(list(pages.rglob("*.md"))) == 1
+    parts.machine.paths.dream_lock.unlink()
+    settle(parts, at(1))
+    assert dreamt(parts) == [("asked for", "failed")]
+    assert len(list(pages.rglob("*.md"))) == 2, "the one at hand"
+
+
 def test_what_is_wrong_with_the_lock_is_told_where_it_keeps_dreams_from_beginning(parts: Any) -> None:
     with_sessions(parts)
     parts.machine.paths.memory.write_text("a file")

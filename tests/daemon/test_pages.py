@@ -26,7 +26,7 @@ def written(parts: Any) -> Path:
     for _ in parts.steward.stages.settle():
         pass
     directory = parts.machine.paths.memory
-    stage_pages.write(parts.store, directory, dream_seq=0, now=now_iso(), facts=())
+    assert list(stage_pages.write(parts.store, directory, dream_seq=0, now=now_iso(), facts=()))
     return next(path for path in (directory / "projects").glob("*.md"))
 
 

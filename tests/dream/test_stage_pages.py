@@ -77,7 +77,7 @@ class Home:
         return project
 
     def write(self, *, now: str = NOW, facts: list[Fact] | None = None, dream: int = 0) -> list[str]:
-        return stage_pages.write(self.store, self.directory, dream_seq=dream, now=now, facts=facts or [])
+        return list(stage_pages.write(self.store, self.directory, dream_seq=dream, now=now, facts=facts or []))
 
     def read(self, *, now: str = LATER) -> int:
         return stage_edits.step(self.store, self.directory, now=now, key=self.store.hash_key)
@@ -286,6 +286,16 @@ def test_what_a_dream_writes_is_in_its_journal(home: Home) -> None:
     written = home.write(dream=dream.seq)
     noted = home.store.read(lambda rows: rows.all("select path, was_there, is_there from dream_files order by seq"))
     assert noted == [(f"memory/{path}", 0, 1) for path in written]
+
+
+def test_what_is_forgotten_between_two_pages_stands_on_none(home: Home) -> None:
+    home.filled()
+    writing = stage_pages.write(home.store, home.directory, dream_seq=0, now=NOW, facts=())
+    assert next(writing) == "user.md"
+    gone = home.saying("Postgres")
+    home.store.write(lambda rows: memories.delete(rows, gone))
+    assert len(list(writing)) > 1
+    assert gone.id not in home.text(page_of(home)) and "port 8400" in home.text(page_of(home))
 
 
 def test_nothing_that_csmd_did_not_write_is_written_over(home: Home) -> None:
