@@ -52,7 +52,7 @@ def _counted(rows: Rows, project: int, now: str) -> Sequence[Fact]:
 
 
 def _read_edits(night: Night) -> Iterator[None]:
-    night.steward.edited.read()
+    night.steward.edited.read_settled()
     yield
 
 

@@ -6,8 +6,10 @@ it has stayed as it is for a while.
 
 from __future__ import annotations
 
+import time
 from contextlib import suppress
 from datetime import UTC, datetime, timedelta
+from itertools import islice
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -43,7 +45,7 @@ class Edited:
         """Looks whether a page has changed, and reads those that have not changed since the look before."""
         if self._forgotten:
             self._forgotten = False
-            return stage_pages.withdraw(self._steward.store, self._steward.config.paths.memory, now=now_iso()) > 0
+            return stage_pages.withdraw(self._steward.store, self._steward.config.paths.memory) > 0
         if now < self._next:
             return False
         self._next = now + LOOK_S
@@ -54,6 +56,15 @@ class Edited:
             self._seen, self._next = stamp, now + SETTLED_S
             return False
         return self.read() > 0
+
+    def read_settled(self) -> int:
+        """Reads them for a sync or a dream, but not while one has just changed: who ran the tool that did is told soon."""
+        since = time.time() - SETTLED_S
+        for path in self._files():
+            with suppress(OSError):
+                if since < path.stat().st_ctime < since + 2 * SETTLED_S:
+                    return 0
+        return self.read()
 
     def read(self) -> int:
         """Reads what people did to the pages now; how many edits."""
@@ -75,7 +86,12 @@ class Edited:
         return Pauses(tuple(spans))
 
     def _pages(self) -> list[Path]:
+        return [*self._places(), *self._files()]
+
+    def _files(self) -> list[Path]:
+        found = (path for place in self._places() if place.is_dir() for path in sorted(place.glob("*.md")))
+        return list(islice(found, MOST))
+
+    def _places(self) -> tuple[Path, ...]:
         directory = self._steward.config.paths.memory
-        places = (directory, directory / "projects", directory / "topics")
-        found = [path for place in places if place.is_dir() for path in sorted(place.glob("*.md"))]
-        return [*places, *found[:MOST]]
+        return directory, directory / "projects", directory / "topics"

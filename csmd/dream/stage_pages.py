@@ -81,28 +81,38 @@ def _bring_up(
     return False
 
 
-def withdraw(store: Store, directory: Path, *, now: str) -> int:
-    """Takes the lines of memories that are no more out of the pages, files and rows alike; how many pages had some.
+def withdraw(store: Store, directory: Path) -> int:
+    """Takes the lines of memories that are no more out of the pages, files and rows alike, and out of those put aside; how many had some.
 
-    What people edited there and nobody has read yet stays an edit. OSError where the disk does not take a page.
+    What was edited there and nobody has read yet stays an edit, of as long ago. OSError where the disk does not take a page.
     """
     done = 0
+    for path in sorted((directory / ARCHIVE).glob("[pt]*/*.md")):
+        raw = None if path.is_symlink() else content(path)
+        left, found = store.read(lambda rows, raw=raw: _without_gone(rows, raw))  # type: ignore[misc]
+        if found:
+            _put(path, left)
+            done += 1
     for row in store.read(page_rows.pages).values():
         path = directory / row.path
         raw = None if path.is_symlink() else content(path)
-        said = "" if raw is None else edits.text_of(raw)[0]
         left, found = store.read(
-            lambda rows, said=said, row=row: [  # type: ignore[misc]
-                page_lines.without(one, lambda ids: page_lines.missing(rows, ids)) for one in (said, row.text)
-            ]
+            lambda rows, raw=raw, row=row: [
+                _without_gone(rows, one) for one in (raw, row.text.encode("utf-8", "replace"))
+            ]  # type: ignore[misc]
         )
         if not (left[1] or found[1]):
             continue
-        store.write(lambda rows, row=row, text=found[0]: page_rows.put(rows, replace(row, text=text, at=now)))  # type: ignore[misc]
+        store.write(lambda rows, row=row, text=found[0]: page_rows.put(rows, replace(row, text=text)))  # type: ignore[misc]
         if left[1]:
             _put(path, left[0])
         done += 1
     return done
+
+
+def _without_gone(rows: Rows, raw: bytes | None) -> tuple[str, int]:
+    said = "" if raw is None else edits.text_of(raw)[0]
+    return page_lines.without(said, lambda ids: page_lines.missing(rows, ids))
 
 
 def _settle(store: Store, row: PageRow, text: str, *, now: str) -> None:

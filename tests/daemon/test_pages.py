@@ -6,6 +6,7 @@ import os
 from pathlib import Path
 from typing import Any
 
+import pytest
 from machine import DECISION
 
 from csmd.daemon import edited
@@ -82,3 +83,13 @@ def test_an_edit_while_a_session_was_at_work_that_is_left_out_waits_for_a_person
     page.write_text(page.read_text() + f"\n## Facts\n\n- {NEW}\n")
     assert parts.steward.edited.read() == 1
     assert NEW not in memories(parts), "what its tools wrote, nobody heard"
+
+
+def test_neither_a_sync_nor_a_dream_reads_what_has_just_been_written(
+    parts: Any, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    page = written(parts)
+    page.write_text(page.read_text() + f"\n## Facts\n\n- {NEW}\n")
+    assert parts.steward.edited.read_settled() == 0 and NEW not in memories(parts), "a tool may just have done it"
+    monkeypatch.setattr(edited, "SETTLED_S", 0.0)
+    assert parts.steward.edited.read_settled() == 1 and NEW in memories(parts)

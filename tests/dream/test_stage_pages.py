@@ -460,6 +460,21 @@ def test_a_tool_is_found_however_it_reaches_the_directory(home: Home, inside: bo
     assert [one[:2] for one in home.waiting()] == [("belief", "page")]
 
 
+def test_what_is_forgotten_leaves_the_pages_put_aside_and_makes_no_unread_edit_the_users(home: Home) -> None:
+    home.filled()
+    home.write()
+    path, gone = page_of(home), home.saying("port 8400")
+    home.put("archive/topics/gull.md", home.text(path))
+    home.call("Write", f'{{"file_path":"{home.directory / path}"}}')
+    home.change(path, "We use Postgres", "We use Redis")
+    home.store.write(lambda rows: memories.delete(rows, gone))
+    assert stage_pages.withdraw(home.store, home.directory) == 2
+    for one in (path, "archive/topics/gull.md"):
+        assert "port 8400" not in home.text(one) and "Releases are tagged" in home.text(one)
+    home.read(now=LAST)
+    assert [one[:2] for one in home.waiting()] == [("belief", "page")]
+
+
 def test_a_line_that_a_tool_put_back_is_still_asked_about(home: Home) -> None:
     home.filled()
     home.write()
