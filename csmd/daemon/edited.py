@@ -35,7 +35,8 @@ class Edited:
         self._next = 0.0
         self._seen: capture.Stamp = ()
         self._read: capture.Stamp = ()
-        self._forgotten = False
+        self._forgotten = True
+        """Whether a line is to leave the pages; also where a daemon was killed before it could see to that."""
 
     def forget(self) -> None:
         """Says that a memory is no more, from any thread: its line leaves the pages in the next step."""
@@ -45,7 +46,8 @@ class Edited:
         """Looks whether a page has changed, and reads those that have not changed since the look before."""
         if self._forgotten:
             self._forgotten = False
-            return stage_pages.withdraw(self._steward.store, self._steward.config.paths.memory) > 0
+            if stage_pages.withdraw(self._steward.store, self._steward.config.paths.memory):
+                return True
         if now < self._next:
             return False
         self._next = now + LOOK_S

@@ -89,9 +89,9 @@ def withdraw(store: Store, directory: Path) -> int:
     done = 0
     for path in sorted((directory / ARCHIVE).glob("[pt]*/*.md")):
         raw = None if path.is_symlink() else content(path)
-        left, found = store.read(lambda rows, raw=raw: _without_gone(rows, raw))  # type: ignore[misc]
-        if found:
-            _put(path, left)
+        aside, gone = store.read(lambda rows, raw=raw: _without_gone(rows, raw))  # type: ignore[misc]
+        if gone:
+            _put(path, aside)
             done += 1
     for row in store.read(page_rows.pages).values():
         path = directory / row.path

@@ -93,3 +93,11 @@ def test_neither_a_sync_nor_a_dream_reads_what_has_just_been_written(
     assert parts.steward.edited.read_settled() == 0 and NEW not in memories(parts), "a tool may just have done it"
     monkeypatch.setattr(edited, "SETTLED_S", 0.0)
     assert parts.steward.edited.read_settled() == 1 and NEW in memories(parts)
+
+
+def test_what_was_forgotten_when_the_daemon_was_killed_leaves_the_pages_after_the_next_start(parts: Any) -> None:
+    page = written(parts)
+    parts.store.write(lambda rows: rows.run("delete from memories where text = :text", text=KEY))
+    assert KEY in page.read_text()
+    assert edited.Edited(parts.steward).step(0.0) is True
+    assert KEY not in page.read_text()
