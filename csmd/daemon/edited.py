@@ -46,8 +46,12 @@ class Edited:
         """Looks whether a page has changed, and reads those that have not changed since the look before."""
         if self._forgotten:
             self._forgotten = False
-            if stage_pages.withdraw(self._steward.store, self._steward.config.paths.memory):
-                return True
+            try:
+                if stage_pages.withdraw(self._steward.store, self._steward.config.paths.memory):
+                    return True
+            except OSError:
+                self._forgotten = True  # until the disk takes it
+                raise
         if now < self._next:
             return False
         self._next = now + LOOK_S
