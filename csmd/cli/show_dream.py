@@ -99,6 +99,9 @@ def plan(value: dict[str, Any], *, everything: bool = False) -> None:
     else:
         show.print_text(out, "no memory would change; pages are written anew where they are other than they should be")
     _hidden(out, value["hidden"])
+    if value["uncompared"]:
+        few = many(value["uncompared"], "memory was", "memories were")
+        show.print_text(out, f"{few} compared by words only: a dream compares all by meaning, too")
     show.print_text(out, f"nothing is done yet; a dream by itself: {value['verdict']}", style="dim")
 
 

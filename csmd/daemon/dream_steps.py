@@ -32,6 +32,8 @@ class Night:
 
 
 Step = Callable[[Night], Iterator[None]]
+#: Actions of old dreams that one write forgets, with the pages that they wrote: hooks wait behind it.
+FORGOTTEN = 50
 
 
 #: Who counts facts in one project, for a plan to go by: (rows, the project's row key, now).
@@ -50,7 +52,7 @@ def _counted(rows: Rows, project: int, now: str) -> Sequence[Fact]:
 
 
 def _read_edits(night: Night) -> Iterator[None]:
-    night.steward.edited.read()
+    night.steward.edited.read_settled()
     yield
 
 
@@ -60,7 +62,9 @@ def _write_pages(night: Night) -> Iterator[None]:
     for place in store.read(snapshot.places):
         counted += store.read(partial(_counted, project=place.seq, now=now))
         yield
-    stage_pages.write(store, night.steward.config.paths.memory, dream_seq=night.dream.seq, now=now, facts=counted)
+    directory = night.steward.config.paths.memory
+    for _ in stage_pages.write(store, directory, dream_seq=night.dream.seq, now=now, facts=counted):
+        yield  # page by page: others come first, and whoever lost the lock writes no more
     yield
 
 
@@ -78,15 +82,17 @@ def _consolidate(night: Night) -> Iterator[None]:
 
 
 def _archive_days(night: Night) -> Iterator[None]:
-    paths, seq, now = night.steward.config.paths, night.dream.seq, now_iso()
-    night.steward.store.write(lambda rows: stage_daily.archive(rows, paths.home, paths.memory, seq, now=now, here=here))
+    paths, seq, store = night.steward.config.paths, night.dream.seq, night.steward.store
     yield
+    for _ in stage_daily.archive(store, paths.home, paths.memory, seq, now=now_iso(), here=here):
+        yield
 
 
 def _forget_old(night: Night) -> Iterator[None]:
     days = night.steward.config.settings.dream_keep_days
     before = iso(datetime.now(UTC) - timedelta(days=days))
-    night.steward.store.write(lambda rows: dreams.forget_old(rows, before=before))
+    while night.steward.store.write(lambda rows: dreams.forget_old(rows, before=before, most=FORGOTTEN)):
+        yield
     yield
 
 

@@ -23,7 +23,7 @@ from csmd.daemon.dream_lock import DreamLock
 from csmd.daemon.dream_steps import STEPS, Night
 from csmd.daemon.jobs import Job
 from csmd.daemon.now import now_iso
-from csmd.dream import gates, stage_undo
+from csmd.dream import gates, stage_undo, stage_unwriting
 from csmd.dream.gates import Chosen, Seen, Verdict
 from csmd.dream.holder import Holder
 from csmd.errors import CsmdError
@@ -69,6 +69,11 @@ class Dreaming:
     def is_urgent(self) -> bool:
         """Whether somebody waits for the dream under way and no session is at work that it would slow down."""
         return self._job is not None and self._is_awaited and time.monotonic() - self._heard >= AT_WORK_S
+
+    @property
+    def is_under_way(self) -> bool:
+        """Whether a dream is, or is to begin."""
+        return self._job is not None
 
     def order(self, why: str, *, awaited: bool) -> Job:
         """A dream as soon as may be; the one under way where there is one, which goes on at once when it is `awaited`."""
@@ -269,5 +274,8 @@ def told(rows: Rows, dream: Dream) -> dict[str, Any]:
 
 
 def resume(steward: Steward) -> None:
-    """Notes that a dream was broken off which a killed daemon left running; the next one plans anew."""
-    steward.store.write(lambda rows: dreams.interrupted(rows, now=now_iso()))
+    """Ends what a killed daemon left: a dream was broken off, and the next one plans anew; what was undone gets its files back."""
+    store, home = steward.store, steward.config.paths.home
+    store.write(lambda rows: dreams.interrupted(rows, now=now_iso()))
+    # Where the disk does not take them `csmd status` says so, and the next reading of the pages tries again.
+    steward.guard("undo", lambda: stage_unwriting.finish(store, home=home, now=now_iso()) > 0)

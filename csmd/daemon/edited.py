@@ -6,12 +6,17 @@ it has stayed as it is for a while.
 
 from __future__ import annotations
 
+import time
+from contextlib import suppress
+from datetime import UTC, datetime, timedelta
+from itertools import islice
 from pathlib import Path
 from typing import TYPE_CHECKING
 
 from csmd.capture import stage_instructions as capture
-from csmd.daemon.now import now_iso
+from csmd.daemon.now import iso, now_iso
 from csmd.dream import stage_edits, stage_pages, stage_unwriting
+from csmd.pauses import Pauses
 
 if TYPE_CHECKING:
     from csmd.daemon.steward import Steward
@@ -30,7 +35,8 @@ class Edited:
         self._next = 0.0
         self._seen: capture.Stamp = ()
         self._read: capture.Stamp = ()
-        self._forgotten = False
+        self._forgotten = True
+        """Whether a line is to leave the pages; also where a daemon was killed before it could see to that."""
 
     def forget(self) -> None:
         """Says that a memory is no more, from any thread: its line leaves the pages in the next step."""
@@ -40,7 +46,12 @@ class Edited:
         """Looks whether a page has changed, and reads those that have not changed since the look before."""
         if self._forgotten:
             self._forgotten = False
-            return stage_pages.withdraw(self._steward.store, self._steward.config.paths.memory, now=now_iso()) > 0
+            try:
+                if stage_pages.withdraw(self._steward.store, self._steward.config.paths.memory):
+                    return True
+            except OSError:
+                self._forgotten = True  # until the disk takes it
+                raise
         if now < self._next:
             return False
         self._next = now + LOOK_S
@@ -52,18 +63,41 @@ class Edited:
             return False
         return self.read() > 0
 
+    def read_settled(self) -> int:
+        """Reads them for a sync or a dream, but not while one has just changed: who ran the tool that did is told soon."""
+        since = time.time() - SETTLED_S
+        for path in self._files():
+            with suppress(OSError):
+                if since < path.stat().st_ctime < since + 2 * SETTLED_S:
+                    return 0
+        return self.read()
+
     def read(self) -> int:
         """Reads what people did to the pages now; how many edits."""
         stamp = capture.stamp(map(str, self._pages()))
         store, directory = self._steward.store, self._steward.config.paths.memory
         # What undoing a dream has left half done is no edit.
         stage_unwriting.finish(store, home=self._steward.config.paths.home, now=now_iso())
-        done = stage_edits.step(store, directory, now=now_iso(), key=store.hash_key, pauses=self._steward.pauses())
+        done = stage_edits.step(store, directory, now=now_iso(), key=store.hash_key, pauses=self._away())
         self._read = stamp
         return done
 
+    def _away(self) -> Pauses:
+        """When nobody heard what tools wrote: in pauses, and when a session was last at work that the user leaves out."""
+        spans = list(self._steward.pauses().spans)
+        for path in list(self._steward.excluded):
+            with suppress(OSError):
+                last = datetime.fromtimestamp(path.stat().st_mtime, UTC)
+                spans.append((iso(last), iso(last + timedelta(seconds=1))))
+        return Pauses(tuple(spans))
+
     def _pages(self) -> list[Path]:
+        return [*self._places(), *self._files()]
+
+    def _files(self) -> list[Path]:
+        found = (path for place in self._places() if place.is_dir() for path in sorted(place.glob("*.md")))
+        return list(islice(found, MOST))
+
+    def _places(self) -> tuple[Path, ...]:
         directory = self._steward.config.paths.memory
-        places = (directory, directory / "projects", directory / "topics")
-        found = [path for place in places if place.is_dir() for path in sorted(place.glob("*.md"))]
-        return [*places, *found[:MOST]]
+        return directory, directory / "projects", directory / "topics"

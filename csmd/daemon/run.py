@@ -42,6 +42,9 @@ log = logging.getLogger(__name__)
 
 #: A socket's path may be this long on Linux (107) and macOS (103).
 SOCKET_PATH_LIMIT = 103
+#: A thread that works in Python gives way after this. With 5 ms, as it is by default, a hook's write of 40 statements takes
+#: 10 ms beside a stage or a dream that plans, with this 2-5: each statement waits for its turn anew.
+GIVE_WAY_S = 0.001
 #: How often the main thread looks for directories of the assistant that appeared or were made anew.
 LOOK_S = 60.0
 
@@ -61,6 +64,7 @@ def run(config: Config) -> None:
     """Runs the daemon until SIGTERM or SIGINT; AlreadyRunning when another one serves this home."""
     os.umask(0o077)
     easing.few_arenas()
+    sys.setswitchinterval(GIVE_WAY_S)
     address, patience_s = take_notify_socket()
     with alone(config.paths):
         logs.configure(config)
@@ -95,15 +99,9 @@ def alone(paths: Paths) -> Iterator[None]:
         lock.release()
 
 
-#: Seconds for which one thread may hold the interpreter while others wait: an ack passes through three, and behind the
-#: background each would wait for Python's own 5 ms.
-SWITCH_S = 0.001
-
-
 def _serve(config: Config, notify: Notify, patience_s: float) -> None:
     paths = config.paths
     with ExitStack() as ending:  # whatever fails on the way, up or down: every part that was begun is ended
-        sys.setswitchinterval(SWITCH_S)
         stop = _StopMark(ending)
         ending.callback(paths.instance.unlink, missing_ok=True)  # the last: until then `csmd stop` waits for us
         log.info("csmd %s starts, pid %d", csmd.__version__, os.getpid())

@@ -108,7 +108,9 @@ def _upkeep(steward: Steward, _: bool) -> int:
 
 
 def _topics(steward: Steward, force: bool) -> int:
-    return stage_topics.step(steward.store, force=force, reading=bool(steward.backlog))
+    # A dream puts memories aside by the hundred: to look anew after every few would take longer than the dream.
+    changing = bool(steward.backlog) or steward.dreaming.is_under_way
+    return stage_topics.step(steward.store, force=force, reading=changing)
 
 
 #: What follows distillation, in this order: each reads what those before it have written.

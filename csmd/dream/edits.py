@@ -12,6 +12,7 @@ from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass, field
 
 from csmd import text
+from csmd.capture.exclude import NOT_KEPT
 from csmd.dream import lines
 from csmd.dream.lines import Item, Read
 from csmd.dream.pages import COUNTED
@@ -224,28 +225,50 @@ def restored_name(path: str, today: str, taken: Collection[str]) -> str:
 
 _READERS = frozenset({"Read", "Grep", "Glob", "LS", "NotebookRead", "WebFetch", "WebSearch"})
 #: A shell line that only looks: no writing sign and no program that may write stands in it.
-_ONLY_LOOKS = re.compile(r"^\W*(?:cat|head|tail|less|ls|grep|rg|wc|stat|diff|bat|find|file)\b[^>|;&`$\n]*$")
+_ONLY_LOOKS = re.compile(
+    r"^\W*(?:cat|head|tail|less|ls|grep|rg|wc|stat|diff|bat|find|file)\b(?!.*\s-(?:exec|ok|delete|fprint|fls))[^>|;&`$\n]*$"
+)
 _COMMAND = re.compile(r'"command":"((?:[^"\\]|\\.)*)')
 
 
+#: What stands where the middle of a long call was left out.
+CUT = " bytes left out"
+#: How a line reaches every file below a folder that it names.
+_SWEEPS = re.compile(r"\*|\bfind\b|\bg?rep\b.*-|\s-\w*[rR]|glob|walk|listdir")
+
+
 def names_of(directory: str, path: str) -> tuple[str, ...]:
-    """Words of which a call that writes a page has one: the page's file name, or the directory's path."""
-    return (path.rpartition("/")[2], f"{directory.rstrip('/')}/")
+    """Words of which a call that may write a page has one: its file's name, its directories, and what says that a part is missing."""
+    return (path.rpartition("/")[2], _tail(directory), f"/{_home(directory)}", NOT_KEPT, CUT)
+
+
+def _tail(directory: str) -> str:
+    """The directory's last two names: what stands before them is written as `~`, `$HOME`, or not at all."""
+    return "/".join(directory.rstrip("/").split("/")[-2:])
+
+
+def _home(directory: str) -> str:
+    return _tail(directory).partition("/")[0]
 
 
 def may_write(tool: str, given: str, cwd: str, *, directory: str, path: str) -> bool:
     """Whether a tool call may have written a page: it names it or its directory, and does not only look.
 
     A file name alone counts where it is the page's only: with "memory", or in csmd's directory, or one that no other
-    file has. What is only computed is not seen.
+    file has. The directory counts by its last two names, the home where all below it is swept over. Of a shell line that
+    is not kept whole nobody knows. What is only computed is not seen.
     """
     if tool in _READERS:
         return False
     command = _COMMAND.search(given)
     if tool == "Bash" and command and _ONLY_LOOKS.match(command[1]):
         return False
+    if tool == "Bash" and (CUT in given or (NOT_KEPT in given and not command)):
+        return True  # nobody knows what else stood there
     name = path.rpartition("/")[2]
-    inside = cwd == directory or cwd.startswith(f"{directory}/") or directory in given
+    home = re.search(rf"/{re.escape(_home(directory))}(?=[\s\"'\\;|&)]|/?$|/\*)", given)
+    inside = cwd == directory or cwd.startswith(f"{directory}/") or _tail(directory) in given
+    inside = inside or (home is not None and bool(_SWEEPS.search(given)))
     if inside and (name in given or "*" in given or ".md" not in given):
         return True
     unlike_others = bool(re.search(r"-[0-9a-f]{6}\.md$", name))

@@ -38,13 +38,20 @@ BATCH, COMPARED, AGAIN = 3, 25, 5
 # --- planning
 
 
-def planned(rows: Rows, *, now: str, facts: Facts) -> DreamPlan:
-    """What a dream would do now, everywhere; `facts` are those of each project, by its row key."""
+#: Which of some memories of a place are near: (rows, place, row keys) -> pairs of row keys.
+Near = Callable[[Rows, Place, Sequence[int]], set[tuple[int, int]]]
+
+
+def planned(rows: Rows, *, now: str, facts: Facts, near: Near = stored.near) -> DreamPlan:
+    """What a dream would do now, everywhere; `facts` are those of each project, by its row key.
+
+    Comparing vectors takes longest: `near` may compare only some, where the caller waits.
+    """
     plans: list[DreamPlan] = []
     changed: dict[str, Memory] = {}
     for place in stored.places(rows):
         seen = look(rows, place, now=now, facts=facts)
-        pairs = stored.near(rows, place, _compared(seen))
+        pairs = near(rows, place, _compared(seen))
         held = {ident: changed.get(ident, one) for ident, one in seen.memories.items()}
         found, left = plan(_with_near(replace(seen, memories=held), pairs))
         changed |= {ident: one for ident, one in left.memories.items() if one.project_seq != place.seq}

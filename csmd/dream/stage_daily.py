@@ -10,10 +10,13 @@ from __future__ import annotations
 
 import hashlib
 import re
-from collections.abc import Callable, Mapping
+from collections import Counter
+from collections.abc import Callable, Iterator, Mapping
 from datetime import datetime, timedelta
+from functools import partial
 from pathlib import Path
 
+from csmd.capture.redact import redact
 from csmd.distill.digest import SAID
 from csmd.dream import daily, narrator
 from csmd.dream.daily import DATA, MARKDOWN, Session
@@ -63,41 +66,41 @@ def _leave(store: Store, directory: Path) -> int:
     return len(found)
 
 
-def archive(rows: Rows, home: Path, directory: Path, dream: int, *, now: str, here: Here) -> list[str]:
-    """Moves the daily files that are due into the archive, noted in a dream's journal; the paths that they had.
+def archive(store: Store, home: Path, directory: Path, dream: int, *, now: str, here: Here) -> Iterator[str]:
+    """Moves the daily files that are due into the archive, noted in a dream's journal; after each the path that it had.
 
-    To be called in the write that notes it: a file that is there already in the archive is not written over.
+    Another file that is there already is not written over, and what is no text stays where it is. Killed between two
+    steps, the next dream finds the same text in both places and goes on. No disk is waited for in a write.
     """
-    moved: list[str] = []
     today = _day(here(now))
     for root in [directory, *(directory / WALLED / name for name in _walled(directory))]:
         for name in daily.due(memory_files.names(root / DAILY), today=today):
             old, new = root / DAILY / name, root / ARCHIVE / DAILY / name
             text = memory_files.read(old)
-            if text is None or new.exists():
+            if text is None or not _is_text(text):
+                continue
+            text = redact(text, Counter())  # people write there, too
+            if new.exists() and memory_files.read(new) != text:
                 continue
             memory_files.write(directory, new, text)
-            dreams.wrote(
-                rows,
-                dream,
-                reason="its day is over 30 days ago",
-                path=str(new.relative_to(home)),
-                before=None,
-                after=text,
-                now=now,
-            )
+            store.write(partial(_note_moved, dream=dream, home=home, old=old, new=new, text=text, now=now))
             memory_files.remove(old)
-            dreams.wrote(
-                rows,
-                dream,
-                reason="moved to the archive",
-                path=str(old.relative_to(home)),
-                before=text,
-                after=None,
-                now=now,
-            )
-            moved.append(str(old.relative_to(home)))
-    return moved
+            yield str(old.relative_to(home))
+
+
+def _note_moved(rows: Rows, *, dream: int, home: Path, old: Path, new: Path, text: str, now: str) -> None:
+    there, gone = str(new.relative_to(home)), str(old.relative_to(home))
+    dreams.wrote(rows, dream, reason="its day is over 30 days ago", path=there, before=None, after=text, now=now)
+    dreams.wrote(rows, dream, reason="moved to the archive", path=gone, before=text, after=None, now=now)
+
+
+def _is_text(said: str) -> bool:
+    """Whether a file is UTF-8: the journal holds nothing else."""
+    try:
+        said.encode()
+    except UnicodeEncodeError:
+        return False
+    return True
 
 
 # --- what has ended

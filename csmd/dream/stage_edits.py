@@ -48,7 +48,7 @@ class _Page:
 def step(store: Store, directory: Path, *, now: str, key: bytes, pauses: Pauses = NEVER_AWAY) -> int:
     """Reads what is other in the pages than csmd knows; how many edits were taken in, 0 for none.
 
-    Where csmd looked away since it knew a page (`pauses`) nobody can say who edited it. Each page is one transaction. OSError where the disk does not take a page that is to be kept beside.
+    Where csmd looked away since it knew a page (`pauses`), or the clock was set back, nobody can say who edited it. Each page is one transaction. OSError where the disk does not take a page that is to be kept beside.
     """
     known = store.read(page_rows.pages)
     where = {place.path: place for place in store.read(stage_pages.places).values()}
@@ -66,7 +66,8 @@ def step(store: Store, directory: Path, *, now: str, key: bytes, pauses: Pauses 
     )
     total = 0
     for path in other:
-        unheard = bool(found[path].row.at) and pauses.touches(found[path].row.at, now)
+        known_at = found[path].row.at
+        unheard = bool(known_at) and (known_at > now or pauses.touches(known_at, now))
         total += _take_in(store, directory, found, path, done[path], where, now=now, key=key, unheard=unheard)
     return total
 
@@ -75,7 +76,9 @@ def told(rows: Rows, directory: Path, *, key: bytes) -> dict[str, Any]:
     """What there is to say of the pages: lines asked about, pages restored or not read, copies, edits not read yet."""
     known, purged = page_rows.pages(rows), tombstones.marks(rows, key)
     asked = Counter(path for _, path in page_rows.asked_about(rows))
-    names = [path.relative_to(directory).as_posix() for place in PLACES for path in _names(directory / place)]
+    # What is told is text: a name need not be.
+    paths = (path.relative_to(directory).as_posix() for place in PLACES for path in _names(directory / place))
+    names = [path.encode("utf-8", "replace").decode() for path in paths]
     edited = [
         path for path, row in known.items()
         if not (row.held or row.problem) and _is_edited(stage_pages.content(directory / path), row, purged)

@@ -7,7 +7,7 @@ written is noted first: a daemon that is killed in between has made no edit.
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
 
@@ -40,53 +40,79 @@ class Wanted:
     into: str = ""
 
 
-def write(store: Store, directory: Path, *, dream_seq: int, now: str, facts: Sequence[Fact]) -> list[str]:
-    """Writes the pages that are other than they should be; their paths below the memory directory.
+def write(store: Store, directory: Path, *, dream_seq: int, now: str, facts: Sequence[Fact]) -> Iterator[str]:
+    """Writes the pages that are other than they should be; after each its path below the memory directory.
 
     Each is noted in the dream's journal, unless `dream_seq` is 0. OSError where the disk does not take them.
     """
-    known = store.read(page_rows.pages)
-    wanted = store.read(lambda rows: planned(rows, known, facts=facts, key=store.hash_key))
-    purged = store.read(lambda rows: tombstones.marks(rows, store.hash_key))
-    done: list[str] = []
-    for one in wanted:
-        if (directory / one.path).is_symlink():
-            continue  # a link leads to somebody's own file
-        raw = content(directory / one.path)
-        row = known.get(one.path)
-        if not _may_write(raw, row, purged):
-            continue
-        before = None if raw is None else raw.decode("utf-8", "replace")
-        if before != one.text:
-            _carry_out(store, directory, one, row, before, dream_seq=dream_seq, now=now)
-            done.append(one.path)
-        elif row is not None and one.text is not None and row.text != one.text:
-            _settle(store, row, one.text, now=now)
-    return done
+    tried: set[str] = set()
+    todo: list[Wanted] = []
+    commits = -1
+    while True:
+        if store.commits != commits:  # what was forgotten, purged or read back since the last page is told by none
+            known = store.read(page_rows.pages)
+            every = store.read(lambda rows, known=known: planned(rows, known, facts=facts, key=store.hash_key))  # type: ignore[misc]
+            purged = store.read(lambda rows: tombstones.marks(rows, store.hash_key))
+            todo = [one for one in every if one.path not in tried]
+        if not todo:
+            return
+        one = todo.pop(0)
+        tried.add(one.path)
+        wrote = _bring_up(store, directory, one, known.get(one.path), purged, dream_seq=dream_seq, now=now)
+        commits = store.commits
+        if wrote:
+            yield one.path
 
 
-def withdraw(store: Store, directory: Path, *, now: str) -> int:
-    """Takes the lines of memories that are no more out of the pages, files and rows alike; how many pages had some.
+def _bring_up(
+    store: Store, directory: Path, one: Wanted, row: PageRow | None, purged: Marks, *, dream_seq: int, now: str
+) -> bool:
+    """Makes a page what it should be, where it is csmd's to write; whether it was another."""
+    path = directory / one.path
+    raw = None if path.is_symlink() else content(path)  # a link leads to somebody's own file
+    if path.is_symlink() or not _may_write(raw, row, purged):
+        return False
+    before = None if raw is None else raw.decode("utf-8", "replace")
+    if before != one.text:
+        _carry_out(store, directory, one, row, before, dream_seq=dream_seq, now=now)
+        return True
+    if row is not None and one.text is not None and row.text != one.text:
+        _settle(store, row, one.text, now=now)
+    return False
 
-    What people edited there and nobody has read yet stays an edit. OSError where the disk does not take a page.
+
+def withdraw(store: Store, directory: Path) -> int:
+    """Takes the lines of memories that are no more out of the pages, files and rows alike, and out of those put aside; how many had some.
+
+    What was edited there and nobody has read yet stays an edit, of as long ago. OSError where the disk does not take a page.
     """
     done = 0
+    for path in sorted((directory / ARCHIVE).glob("[pt]*/*.md")):
+        raw = None if path.is_symlink() else content(path)
+        aside, gone = store.read(lambda rows, raw=raw: _without_gone(rows, raw))  # type: ignore[misc]
+        if gone:
+            _put(path, aside)
+            done += 1
     for row in store.read(page_rows.pages).values():
         path = directory / row.path
         raw = None if path.is_symlink() else content(path)
-        said = "" if raw is None else edits.text_of(raw)[0]
         left, found = store.read(
-            lambda rows, said=said, row=row: [  # type: ignore[misc]
-                page_lines.without(one, lambda ids: page_lines.missing(rows, ids)) for one in (said, row.text)
-            ]
+            lambda rows, raw=raw, row=row: [
+                _without_gone(rows, one) for one in (raw, row.text.encode("utf-8", "replace"))
+            ]  # type: ignore[misc]
         )
         if not (left[1] or found[1]):
             continue
-        store.write(lambda rows, row=row, text=found[0]: page_rows.put(rows, replace(row, text=text, at=now)))  # type: ignore[misc]
+        store.write(lambda rows, row=row, text=found[0]: page_rows.put(rows, replace(row, text=text)))  # type: ignore[misc]
         if left[1]:
             _put(path, left[0])
         done += 1
     return done
+
+
+def _without_gone(rows: Rows, raw: bytes | None) -> tuple[str, int]:
+    said = "" if raw is None else edits.text_of(raw)[0]
+    return page_lines.without(said, lambda ids: page_lines.missing(rows, ids))
 
 
 def _settle(store: Store, row: PageRow, text: str, *, now: str) -> None:
@@ -208,6 +234,8 @@ def _put(path: Path, text: str) -> None:
 def _note(rows: Rows, directory: Path, one: Wanted, before: str | None, dream_seq: int, now: str) -> None:
     if dream_seq:
         path = _below_home(directory, one.path)
+        # What somebody typed into the file may hold a secret: undo gives the page back without it.
+        before = None if before is None else redact(before, Counter())
         dreams.wrote(rows, dream_seq, reason=one.reason, path=path, before=before, after=one.text, now=now)
 
 

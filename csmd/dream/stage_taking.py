@@ -68,7 +68,7 @@ class Taking:
                 made[line.id, lines.key(line.text)] = stands_for
         for ident in done.gone:
             self._gone(ident)
-        for ident in done.back:
+        for ident in done.back if self._is_theirs else ():
             self._settle(ident)
         return self._note(made, done, own=own)
 
@@ -147,7 +147,7 @@ class Taking:
     def _propose(self, line: Line, memory: Memory | None) -> None:
         """Puts a wording that may be an assistant's before a person."""
         call = self._call
-        why = "a tool wrote there" if call else "csmd was paused meanwhile"
+        why = "a tool wrote there" if call else "csmd looked away meanwhile"
         place, (gate, category) = self._place(line), self._kind(line)
         if memory is not None:
             gate, category = memory.gate, memory.category
@@ -237,7 +237,7 @@ def _says_something(said: str) -> bool:
 
 def _writer(rows: Rows, directory: str, row: PageRow) -> Call | None:
     """The latest call of a tool that may have written a page since csmd did; None for none that was recorded."""
-    for call in page_rows.calls_naming(rows, edits.names_of(directory, row.path), since=row.at):
+    for call in page_rows.calls_naming(rows, edits.names_of(directory, row.path), inside=directory, since=row.at):
         if edits.may_write(call.tool, call.text, call.cwd, directory=directory, path=row.path):
             return call
     return None

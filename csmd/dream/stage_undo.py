@@ -1,12 +1,14 @@
-"""Undo's hands: dreams become what was before them, newest first, in one transaction for rows and then for the files.
+"""Undo's hands: dreams become what was before them, newest first, a few actions to a write, and then the files.
 
-Which files go back is decided with the rows; they are written by `stage_unwriting.finish`.
+Each action goes back whole. Until all have, the dreams stand as they stood: where undoing was killed, the same undo goes
+on, and finds those that are back already. Which files go back is decided when the rows are; `stage_unwriting.finish` writes them.
 """
 
 from __future__ import annotations
 
 from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass, replace
+from functools import partial
 from pathlib import Path
 
 from csmd.believe.stage import aged
@@ -31,6 +33,9 @@ from csmd.store.dream_journal import Change, Row
 from csmd.store.dreams import Dream
 from csmd.store.purged import PURGED
 from csmd.store.sqlite import Rows
+
+#: Actions that one write takes back: hooks wait behind it.
+BATCH = 10
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -131,15 +136,17 @@ def undo(store: Store, ident: str, *, home: Path, now: str, key: bytes) -> Undon
 
 def rows_back(store: Store, ident: str, *, home: Path, now: str, key: bytes) -> list[Dream]:
     """The first half of undoing: the rows, and which files are to go back; the dreams, newest first. `stage_unwriting.finish` is the other."""
-    wanted = store.read(lambda rows: undoing(rows, ident))
-    written = store.read(lambda rows: dream_journal.files_of(rows, [dream.seq for dream in wanted]))
+    found = store.read(lambda rows: undoing(rows, ident))
+    written = store.read(lambda rows: dream_journal.files_of(rows, [dream.seq for dream in found]))
     texts = {path: unwriting.text(home / path) for path in written}
+    for dream in found:
+        keys = store.read(lambda rows, seq=dream.seq: dream_journal.keys(rows, seq))[::-1]  # type: ignore[misc]
+        for start in range(0, len(keys), BATCH):
+            store.write(partial(_rows_back, keys=keys[start : start + BATCH], now=now, key=key))
 
-    def write(rows: Rows) -> list[Dream]:
-        found, marks = undoing(rows, ident), tombstones.marks(rows, key)
+    def settle(rows: Rows) -> list[Dream]:
+        marks = tombstones.marks(rows, key)
         for dream in found:
-            for change in dream_journal.changes(rows, dream.seq, newest_first=True):
-                dream_journal.mark_rows(rows, change, _back(rows, change, now=now, key=key), now=now)
             dream_journal.set_state(rows, dream.seq, "undoing", now=now)
         for path, chain in dream_journal.files_of(rows, [dream.seq for dream in found]).items():
             why = rule.unwritten([unwriting.writing(one, marks) for one in chain], texts.get(path))
@@ -147,7 +154,13 @@ def rows_back(store: Store, ident: str, *, home: Path, now: str, key: bytes) -> 
                 dream_journal.mark_file(rows, one, kept=why[one.seq], now=now)
         return found
 
-    return store.write(write)
+    return store.write(settle)
+
+
+def _rows_back(rows: Rows, *, keys: Sequence[int], now: str, key: bytes) -> None:
+    for seq in keys:
+        change = dream_journal.change(rows, seq)
+        dream_journal.mark_rows(rows, change, _back(rows, change, now=now, key=key), now=now)
 
 
 def _back(rows: Rows, change: Change, *, now: str, key: bytes) -> dict[int, str]:

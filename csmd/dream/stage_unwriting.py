@@ -9,7 +9,7 @@ from pathlib import Path
 
 from csmd.dream import undo as rule
 from csmd.errors import CsmdError
-from csmd.store import dream_journal, dreams, files
+from csmd.store import dream_journal, dreams, files, page_lines
 from csmd.store.core import Store
 from csmd.store.dream_journal import File
 from csmd.store.purged import Marks, clean
@@ -28,12 +28,13 @@ def finish(store: Store, *, home: Path, now: str) -> int:
         return 0
     keys = [dream.seq for dream in under_way]
     chains = store.read(lambda rows: dream_journal.files_of(rows, keys, undone_only=True))
-    edited = {path for path, chain in chains.items() if not _write(home / path, chain[-1].after, chain[0].before)}
+    was = store.read(lambda rows: {path: _known(rows, chain[0].before) for path, chain in chains.items()})
+    edited = {path for path, chain in chains.items() if not _write(home / path, chain[-1].after, was[path])}
 
     def write(rows: Rows) -> None:
         for path, chain in chains.items():
             if path not in edited:
-                dream_journal.page_is(rows, path, chain[0].before, now=now)
+                dream_journal.page_is(rows, path, was[path], now=now)
             for one in chain if path in edited else ():
                 dream_journal.mark_file(rows, one, kept=rule.EDITED, now=now)
         for seq in keys:
@@ -41,6 +42,11 @@ def finish(store: Store, *, home: Path, now: str) -> int:
 
     store.write(write)
     return len(keys)
+
+
+def _known(rows: Rows, said: str | None) -> str | None:
+    """What a file was, without the lines of memories that were forgotten since: these do not come back."""
+    return said and page_lines.without(said, lambda ids: page_lines.missing(rows, ids))[0]
 
 
 def writing(file: File, marks: Marks) -> rule.Writing:

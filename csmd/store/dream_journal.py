@@ -56,15 +56,21 @@ class Change:
 
 def changes(rows: Rows, dream: int, *, newest_first: bool = False) -> Iterator[Change]:
     """What a dream did, one action at a time: a long journal is never in memory as a whole."""
-    order = "desc" if newest_first else "asc"
-    for (seq,) in rows.all(
-        f"select seq from dream_changes where dream_seq = :dream order by seq {order}",  # noqa: S608
-        dream=dream,
-    ):
-        yield _change(rows, int(seq))
+    found = keys(rows, dream)
+    for seq in reversed(found) if newest_first else found:
+        yield change(rows, seq)
 
 
-def _change(rows: Rows, seq: int) -> Change:
+def keys(rows: Rows, dream: int) -> list[int]:
+    """The row keys of what a dream did, in order."""
+    return [
+        int(seq)
+        for (seq,) in rows.all("select seq from dream_changes where dream_seq = :dream order by seq", dream=dream)
+    ]
+
+
+def change(rows: Rows, seq: int) -> Change:
+    """One action of a dream."""
     dream, kind, project, reason, evidence, at, undone = rows.all(
         "select dream_seq, kind, project_seq, reason, evidence, at, undone_at from dream_changes where seq = :seq",
         seq=seq,

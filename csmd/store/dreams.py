@@ -119,12 +119,20 @@ def sessions_since(rows: Rows, at: str) -> int:
     )
 
 
-def forget_old(rows: Rows, *, before: str) -> int:
-    """Forgets the dreams that began before a time, with their journal; how many. The last that is done stays known."""
-    kept = last(rows)
-    rows.run(
-        "delete from dream_changes where dream_seq in (select seq from dreams where begun_at < :before)", before=before
+def forget_old(rows: Rows, *, before: str, most: int) -> int:
+    """Forgets what dreams that began before a time changed, at most so many actions, and then the dreams; how many of both.
+
+    To be called until it is 0. The last that is done stays known, and one that is being undone with all it did.
+    """
+    gone = rows.run(
+        "delete from dream_changes where seq in (select k.seq from dream_changes k join dreams d on d.seq = k.dream_seq "
+        "where d.begun_at < :before and d.state not in ('running', 'undoing') order by k.seq limit :most)",
+        before=before,
+        most=most,
     )
+    if gone:
+        return gone
+    kept = last(rows)
     return rows.run(
         "delete from dreams where begun_at < :before and seq <> :kept and state not in ('running', 'undoing')",
         before=before,

@@ -120,17 +120,19 @@ def asked_about(rows: Rows, projects: Sequence[int] | None = None) -> list[tuple
 # --- who wrote a page
 
 
-def calls_naming(rows: Rows, names: Iterable[str], *, since: str) -> list[Call]:
-    """The calls of tools since a time whose input has one of these words, the latest first."""
+def calls_naming(rows: Rows, names: Iterable[str], *, inside: str, since: str) -> list[Call]:
+    """The calls of tools since a time whose input has one of these words, or that were made `inside` a directory, the latest first."""
     found: dict[str, Call] = {}
     for name in names:
         for uuid, session, at, tool, said, cwd in rows.all(
             "select t.uuid, s.id, t.at, t.tool_name, t.text, coalesce(d.path, s.cwd) from turns t "
             "join sessions s on s.seq = t.session_seq left join directories d on d.seq = t.directory_seq "
             "where t.kind in ('tool_call', 'tool_result') and t.dropped is null and t.kind = 'tool_call' and t.at > :since "
-            "and t.text like '%' || cast(:name as text) || '%' order by t.at desc limit :most",
+            "and (t.text like '%' || cast(:name as text) || '%' or coalesce(d.path, s.cwd) like cast(:inside as text) || '%') "
+            "order by t.at desc limit :most",
             since=since,
             name=name,
+            inside=inside,
             most=MOST_CALLS,
         ):
             found[uuid] = Call(uuid=uuid, session_id=session, at=at, tool=tool, text=said, cwd=cwd)

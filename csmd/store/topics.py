@@ -53,36 +53,56 @@ def told(rows: Rows, project: int, *, limit: int) -> list[tuple[int, str, str]]:
     return sorted((int(a), str(b), str(c)) for a, b, c in found)
 
 
-def put(
-    rows: Rows, looked: Due, tags: Iterable[tuple[int, str, float]], *, after: int, upto: int, last: bool = True
-) -> None:
-    """Makes (memory, topic, weight) the rule's tags of a project's memories past a row key and up to another.
+#: A memory and one of its topics; with the weight None the rule does not find it there any more.
+Tag = tuple[int, str, float | None]
 
-    Somebody's stay. With the `last` of them the project is done; changed meanwhile, it stays due.
+
+def other(rows: Rows, project: int, tags: Iterable[tuple[int, str, float]], *, since: int = 0) -> list[Tag]:
+    """What is other than in the store where (memory, topic, weight) are to be the rule's tags of a project.
+
+    Memories before the row key `since` were not looked at and keep theirs.
     """
-    wanted = {(seq, name): weight for seq, name, weight in tags}
-    for seq, topic, name, weight in rows.all(
-        "select x.memory_seq, x.topic_seq, t.name, x.weight from memory_topics x join topics t on t.seq = x.topic_seq "
+    wanted: dict[tuple[int, str], float | None] = {(seq, name): weight for seq, name, weight in tags}
+    for seq, name, weight in rows.all(
+        "select x.memory_seq, t.name, x.weight from memory_topics x join topics t on t.seq = x.topic_seq "
         "join memories m on m.seq = x.memory_seq where m.project_seq = :project and x.by_whom = :rule "
-        "and x.memory_seq > :after and x.memory_seq <= :upto",
-        project=looked.project_seq,
+        "and x.memory_seq >= :since",
+        project=project,
         rule=RULE,
-        after=after,
-        upto=upto,
+        since=since,
     ):
-        if wanted.get((seq, name)) == weight:
+        if (seq, name) not in wanted:
+            wanted[seq, name] = None
+        elif wanted[seq, name] == weight:
             del wanted[seq, name]
-        elif (seq, name) not in wanted:
-            _take(rows, int(seq), int(topic))
-    for (seq, name), weight in wanted.items():
-        if rows.value("select project_seq from memories where seq = :seq", seq=seq) == looked.project_seq:
-            _put(rows, seq, _topic(rows, looked.project_seq, name), RULE, weight)
-    if last:
-        rows.run(
-            "delete from topics_due where project_seq = :project and changes = :changes",
-            project=looked.project_seq,
-            changes=looked.changes,
-        )
+    return [(seq, name, weight) for (seq, name), weight in wanted.items()]
+
+
+def put(rows: Rows, project: int, tags: Iterable[Tag]) -> None:
+    """Makes these the rule's tags of memories of a project; somebody's stay, and so do those of memories that left it."""
+    for seq, name, weight in tags:
+        if rows.value("select project_seq from memories where seq = :seq", seq=seq) != project:
+            continue
+        if weight is None:
+            rows.run(
+                "delete from memory_topics where memory_seq = :seq and by_whom = :rule and topic_seq in "
+                "(select seq from topics where project_seq = :project and name = :name)",
+                seq=seq,
+                rule=RULE,
+                project=project,
+                name=name,
+            )
+        else:
+            _put(rows, seq, _topic(rows, project, name), RULE, weight)
+
+
+def looked_at(rows: Rows, looked: Due) -> None:
+    """Notes that a project's topics are found; changed meanwhile, it stays due."""
+    rows.run(
+        "delete from topics_due where project_seq = :project and changes = :changes",
+        project=looked.project_seq,
+        changes=looked.changes,
+    )
 
 
 def tag(rows: Rows, memory_seq: int, name: str, *, by: str, weight: float = 1.0) -> bool:

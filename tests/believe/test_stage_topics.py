@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -141,6 +142,30 @@ def test_a_large_project_waits_until_enough_of_it_is_new(store: Store) -> None:
     store.write(lambda rows: memories.delete(rows, read(store, "m9")))
     assert stage_topics.step(store, force=False, reading=True) == 0
     assert stage_topics.step(store, force=False, reading=False)
+
+
+def test_no_write_puts_more_than_a_few_tags_and_no_reader_waits_while_they_are_looked_for(
+    store: Store, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(stage_topics, "PART", 2)
+    tags, rows_of = stage_topics.topics.tags, stage_topics.stored.put
+    sizes: list[int] = []
+
+    def looking(found: Any) -> Any:
+        assert store.submit_read(lambda rows: True, lane="main").result(timeout=10)
+        return tags(found)
+
+    def put(rows: Rows, project: int, part: Any) -> None:
+        sizes.append(len(part))
+        rows_of(rows, project, part)
+
+    monkeypatch.setattr(stage_topics.topics, "tags", looking)
+    monkeypatch.setattr(stage_topics.stored, "put", put)
+    was = about(store, "shadow branch")
+    store.write(lambda rows: rows.run("delete from memory_topics"))
+    store.write(lambda rows: rows.run("insert into topics_due (project_seq, changes) values (1, 9)"))
+    assert opened_step(store)
+    assert about(store, "shadow branch") == was and len(sizes) > 2 and max(sizes) == 2
 
 
 # --- one hop

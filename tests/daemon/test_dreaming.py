@@ -15,7 +15,7 @@ from csmd.daemon.dreaming import AT_WORK_S, LOOK_S
 from csmd.daemon.jobs import Job
 from csmd.daemon.now import iso, now_iso
 from csmd.errors import CsmdError, StoreError
-from csmd.store import dreams
+from csmd.store import dream_journal, dreams
 
 HOUR = 3600.0
 NOTES = "Release notes are kept in docs/notes.md by whoever tags"
@@ -175,6 +175,25 @@ def test_a_daemon_that_stops_cancels_it_and_a_killed_one_left_it_failed(parts: A
     assert parts.call("csm_dream_status")["latest"]["error"] == dreams.KILLED
 
 
+def test_an_undo_that_was_killed_is_finished_at_the_next_start(parts: Any) -> None:
+    page = parts.machine.paths.memory / "topics/gull.md"
+    page.parent.mkdir(parents=True)
+    page.write_text("of a dream\n")
+
+    def killed(rows: Any) -> None:
+        seq = dreams.begin(rows, why="by itself", sessions=1, now=now_iso()).seq
+        dreams.wrote(
+            rows, seq, reason="x", path="memory/topics/gull.md", before=None, after="of a dream\n", now=now_iso()
+        )
+        dream_journal.set_state(rows, seq, "undoing", now=now_iso())
+        for (file,) in dream_journal.files_of(rows, [seq]).values():
+            dream_journal.mark_file(rows, file, kept="", now=now_iso())
+
+    parts.store.write(killed)
+    dreaming.resume(parts.steward)
+    assert not page.exists() and dreamt(parts) == [("by itself", "undone")]
+
+
 def test_while_another_host_dreams_none_begins_and_one_whose_lock_is_taken_ends(parts: Any) -> None:
     own = with_sessions(parts)
     other = DreamLock(parts.machine.paths.dream_lock, host="other", boot="b")
@@ -194,6 +213,19 @@ def test_while_another_host_dreams_none_begins_and_one_whose_lock_is_taken_ends(
     settle(parts, at(2))
     assert dreamt(parts) == [("by itself", "failed")] and other.is_mine(), "what is another's stays"
     other.leave()
+
+
+def test_whoever_lost_the_lock_writes_no_further_page(parts: Any) -> None:
+    own = with_sessions(parts)
+    own.order("asked for", awaited=True)
+    pages = parts.machine.paths.memory
+    while not list(pages.rglob("*.md")):
+        assert own.step(at(1), idle=True)
+    assert dreamt(parts) == [("asked for", "running")] and len(list(pages.rglob("*.md"))) == 1
+    parts.machine.paths.dream_lock.unlink()
+    settle(parts, at(1))
+    assert dreamt(parts) == [("asked for", "failed")]
+    assert len(list(pages.rglob("*.md"))) == 2, "the one at hand"
 
 
 def test_what_is_wrong_with_the_lock_is_told_where_it_keeps_dreams_from_beginning(parts: Any) -> None:
@@ -231,10 +263,14 @@ def with_a_double(parts: Any) -> str:
     return project
 
 
-def test_what_a_dream_did_is_told_and_taken_back(parts: Any) -> None:
+def test_what_a_dream_did_is_told_and_taken_back(parts: Any, monkeypatch: pytest.MonkeyPatch) -> None:
     with_a_double(parts)
     listed = parts.call("csm_memory_list")
     plan = parts.call("csm_dream_plan")
+    assert plan["uncompared"] == 0
+    monkeypatch.setattr("csmd.daemon.answers.dreams.COMPARING_S", 0.0)
+    hurried = parts.call("csm_dream_plan")
+    assert hurried["uncompared"] > 0 and hurried["actions"] == plan["actions"], "what is asked for is answered in time"
     assert plan["did"] == {"merge": 1} and plan["actions"][0]["phase"] == "consolidate", plan
     job = parts.call("csm_dream_run", force=True)["job"]
     settle(parts, at(0))

@@ -6,6 +6,7 @@ import os
 from pathlib import Path
 from typing import Any
 
+import pytest
 from machine import DECISION
 
 from csmd.daemon import edited
@@ -26,7 +27,7 @@ def written(parts: Any) -> Path:
     for _ in parts.steward.stages.settle():
         pass
     directory = parts.machine.paths.memory
-    stage_pages.write(parts.store, directory, dream_seq=0, now=now_iso(), facts=())
+    assert list(stage_pages.write(parts.store, directory, dream_seq=0, now=now_iso(), facts=()))
     return next(path for path in (directory / "projects").glob("*.md"))
 
 
@@ -72,3 +73,31 @@ def test_status_and_brief_tell_what_is_asked_and_what_is_not_read(parts: Any) ->
     assert DECISION.removeprefix("Good. ") in brief.text
     asked = parts.call("csm_review_list", project=str(parts.machine.project))["items"]
     assert [(one["title"], one["text"]) for one in asked] == [("removed from a page", KEY)]
+
+
+def test_an_edit_while_a_session_was_at_work_that_is_left_out_waits_for_a_person(parts: Any) -> None:
+    page = written(parts)
+    silent = parts.machine.paths.home / "left-out.jsonl"
+    silent.write_text("{}\n")
+    parts.steward.excluded.add(silent)
+    page.write_text(page.read_text() + f"\n## Facts\n\n- {NEW}\n")
+    assert parts.steward.edited.read() == 1
+    assert NEW not in memories(parts), "what its tools wrote, nobody heard"
+
+
+def test_neither_a_sync_nor_a_dream_reads_what_has_just_been_written(
+    parts: Any, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    page = written(parts)
+    page.write_text(page.read_text() + f"\n## Facts\n\n- {NEW}\n")
+    assert parts.steward.edited.read_settled() == 0 and NEW not in memories(parts), "a tool may just have done it"
+    monkeypatch.setattr(edited, "SETTLED_S", 0.0)
+    assert parts.steward.edited.read_settled() == 1 and NEW in memories(parts)
+
+
+def test_what_was_forgotten_when_the_daemon_was_killed_leaves_the_pages_after_the_next_start(parts: Any) -> None:
+    page = written(parts)
+    parts.store.write(lambda rows: rows.run("delete from memories where text = :text", text=KEY))
+    assert KEY in page.read_text()
+    assert edited.Edited(parts.steward).step(0.0) is True
+    assert KEY not in page.read_text()

@@ -205,6 +205,13 @@ CALLS = {
     ("Write", '{"file_path":"/p/docs/user.md","content":"x"}', "/p"): (False, False),
     ("mcp__fs__write_file", '{"path":"/h/csmd/memory/user.md"}', "/p"): (True, False),
     ("Bash", '{"command":"tee gull-aaaaaa.md"}', "/elsewhere"): (False, True),
+    ("Bash", '{"command":"sed -i s/a/b/ ~/csmd/memory/*.md"}', "/p"): (True, True),
+    ("Bash", '{"command":"cd $HOME/csmd/memory && for f in *.md; do echo x >> $f; done"}', "/p"): (True, True),
+    ("Bash", '{"command":"find ~/csmd -name \'*.md\' -exec sed -i s/a/b/ {} +"}', "/p"): (True, True),
+    ("Bash", '{"command":"~/bin/csmd status"}', "/p"): (False, False),
+    ("Bash", '{"content":"[not kept: excluded file]"}', "/p"): (True, True),
+    ("Bash", '{"command":"grep A .env","content":"[not kept: excluded file]"}', "/p"): (False, False),
+    ("Bash", '{"command":"echo\n[csmd: 9 bytes left out of turn u]\n"}', "/p"): (True, True),
 }  # fmt: skip
 
 
@@ -212,3 +219,6 @@ CALLS = {
 def test_a_tool_that_names_a_page_may_have_written_it(call: tuple[str, str, str], wrote: tuple[bool, bool]) -> None:
     tool, given_, cwd = call
     assert tuple(edits.may_write(tool, given_, cwd, directory=HOME, path=path) for path in (USER, PROJECT)) == wrote
+    for path, did in zip((USER, PROJECT), wrote, strict=True):
+        found = cwd.startswith(HOME) or any(name in given_ for name in edits.names_of(HOME, path))
+        assert found or not did, "what is judged is looked up by its words"

@@ -6,6 +6,7 @@ import subprocess
 import sys
 from collections.abc import Iterator
 from pathlib import Path
+from typing import Any
 
 import pytest
 from journalled import (
@@ -142,11 +143,18 @@ def test_an_action_that_changes_nothing_is_none_and_one_that_fails_leaves_nothin
 def test_the_journal_goes_when_it_is_old_and_the_last_dream_stays_known(store: Store) -> None:
     idents = believed(store)
     first, second = (dream(store, [("archive", idents[n], idents[n])], at=at) for n, at in ((2, NOW), (3, LATER)))
-    assert store.write(lambda rows: dreams.forget_old(rows, before=LATER)) == 1
+
+    def forget(before: str, *, most: int = 50) -> list[int]:
+        return list(iter(lambda: store.write(lambda rows: dreams.forget_old(rows, before=before, most=most)), 0))
+
+    store.write(lambda rows: dream_journal.set_state(rows, 1, "undoing", now=LATER))
+    assert forget(LATER) == [], "what is being undone needs its journal"
+    store.write(lambda rows: dream_journal.set_state(rows, 1, "done", now=LATER))
+    assert forget(LATER, most=1) == [1, 1]
     assert [one.id for one in store.read(lambda rows: dreams.history(rows, limit=9))] == [second.id]
     with pytest.raises(CsmdError, match="no dream"):
         undo(store, first.id)
-    assert store.write(lambda rows: dreams.forget_old(rows, before=LAST)) == 0
+    assert forget(LAST) == [1]
     last = store.read(dreams.last)
     assert last is not None and last.id == second.id
     with pytest.raises(CsmdError, match="not kept any more"):
@@ -239,7 +247,46 @@ def test_undoing_that_is_killed_between_rows_and_files_is_finished_at_the_next_s
     assert stage_unwriting.finish(store, home=place, now=LAST) == 0
 
 
+def test_undoing_takes_few_actions_to_a_write_and_one_that_was_killed_goes_on(
+    store: Store, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(stage_undo, "BATCH", 1)
+    idents = believed(store)
+    was = dump(store)
+    acts = [("merge", idents[0], idents[1]), ("archive", idents[2], idents[2]), ("strengthen", idents[3], idents[4])]
+    first, second = dream(store, acts[:1], at=LATER), dream(store, acts[1:], at=LAST)
+    write, left = store.write, [2]
+
+    def killed(act: Any) -> Any:
+        left[0] -= 1
+        if left[0] < 0:
+            raise KeyboardInterrupt
+        return write(act)
+
+    monkeypatch.setattr(store, "write", killed)
+    with pytest.raises(KeyboardInterrupt):
+        undo(store, first.id)
+    monkeypatch.setattr(store, "write", write)
+    assert dump(store) != was and sound(store) == {}
+    assert [one.state for one in store.read(lambda rows: dreams.history(rows, limit=9))] == ["done", "done"]
+    undone = undo(store, first.id)
+    assert [one.id for one in undone.dreams] == [second.id, first.id] and undone.kept == ()
+    assert dump(store) == was
+
+
 # --- files
+
+
+def test_the_line_of_what_was_forgotten_since_does_not_come_back_with_its_page(store: Store) -> None:
+    idents = believed(store)
+    done = dream(store, [])
+    lines = [f"- one thing <!-- m:{idents[0]} -->\n", "- another <!-- m:m0123456789 -->\n"]
+    write_page(store, done, "".join(lines))
+    second = dream(store, [("archive", idents[3], idents[3])])
+    write_page(store, second, lines[0])
+    assert undo(store, second.id).kept == ()
+    assert (store.path.parent / PAGE).read_text() == lines[0]
+    assert store.read(lambda rows: rows.value("select text from pages")) == lines[0]
 
 
 def test_files_are_what_they_were_and_one_that_was_edited_since_stays(store: Store) -> None:

@@ -292,11 +292,17 @@ def test_the_days_over_thirty_days_ago_move_to_the_archive_and_the_journal_knows
     (memory / "daily/notes.md").write_text("mine\n")
     was, now = day(memory), "2026-04-05T10:00:00.000Z"
 
-    def move(rows):  # type: ignore[no-untyped-def]
-        dream = dreams.begin(rows, why="time", sessions=1, now=now)
-        return stage_daily.archive(rows, memory.parent, memory, dream.seq, now=now, here=here)
+    (memory / "daily/2026-03-02.md").write_bytes(b"mine, in Latin-1: \xe9\n")
+    dream = store.write(lambda rows: dreams.begin(rows, why="time", sessions=1, now=now))
 
-    assert store.write(move) == ["memory/daily/2026-03-01.md", "memory/daily/2026-03-01.yaml"]
+    def move() -> list[str]:
+        return list(stage_daily.archive(store, memory.parent, memory, dream.seq, now=now, here=here))
+
+    first = next(stage_daily.archive(store, memory.parent, memory, dream.seq, now=now, here=here))
+    assert first == "memory/daily/2026-03-01.md"
+    (memory / "daily/2026-03-01.md").write_text(was)  # as where it was killed before the file was gone
+    assert move() == ["memory/daily/2026-03-01.md", "memory/daily/2026-03-01.yaml"]
+    (memory / "daily/2026-03-02.md").unlink()  # what is no text stays where it is
     assert files(memory) == ["archive/daily/2026-03-01.md", "archive/daily/2026-03-01.yaml", "daily/2026-03-20.md",
                              "daily/2026-03-20.yaml", "daily/notes.md"]  # fmt: skip
     assert (memory / "archive/daily/2026-03-01.md").read_text() == was
@@ -307,9 +313,9 @@ def test_the_days_over_thirty_days_ago_move_to_the_archive_and_the_journal_knows
         ("memory/archive/daily/2026-03-01.md", "", was, 0, 1),
         ("memory/daily/2026-03-01.md", was, "", 1, 0),
     ]
-    assert store.write(move) == [], "nothing is left to be moved"
+    assert move() == [], "nothing is left to be moved"
     (memory / "daily/2026-03-01.md").write_text("come back\n")
-    assert store.write(move) == [] and (memory / "archive/daily/2026-03-01.md").read_text() == was
+    assert move() == [] and (memory / "archive/daily/2026-03-01.md").read_text() == was
     (memory / "daily/2026-03-01.md").unlink()
     purge_now(store, memory, session="s1")
     assert files(memory)[0] == "daily/2026-03-20.md", "a purge reaches the archive"

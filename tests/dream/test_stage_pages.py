@@ -77,7 +77,7 @@ class Home:
         return project
 
     def write(self, *, now: str = NOW, facts: list[Fact] | None = None, dream: int = 0) -> list[str]:
-        return stage_pages.write(self.store, self.directory, dream_seq=dream, now=now, facts=facts or [])
+        return list(stage_pages.write(self.store, self.directory, dream_seq=dream, now=now, facts=facts or []))
 
     def read(self, *, now: str = LATER) -> int:
         return stage_edits.step(self.store, self.directory, now=now, key=self.store.hash_key)
@@ -121,10 +121,8 @@ class Home:
 
         self.store.write(write)
 
-    def call(self, tool: str, given: str, *, at: str = LATER, project: int = 1) -> None:
-        turn = Turn(
-            uuid=f"call {given}", session_id="s9", kind="tool_call", text=given, at=at, cwd="/p/gull", tool_name=tool
-        )
+    def call(self, tool: str, given: str, *, at: str = LATER, project: int = 1, cwd: str = "/p/gull") -> None:
+        turn = Turn(uuid=f"call {given}", session_id="s9", kind="tool_call", text=given, at=at, cwd=cwd, tool_name=tool)
         self.store.write(
             lambda rows: journal.add_turn(rows, turn, text_hash="x", host="claude", project=project, path="")
         )
@@ -290,6 +288,16 @@ def test_what_a_dream_writes_is_in_its_journal(home: Home) -> None:
     assert noted == [(f"memory/{path}", 0, 1) for path in written]
 
 
+def test_what_is_forgotten_between_two_pages_stands_on_none(home: Home) -> None:
+    home.filled()
+    writing = stage_pages.write(home.store, home.directory, dream_seq=0, now=NOW, facts=())
+    assert next(writing) == "user.md"
+    gone = home.saying("Postgres")
+    home.store.write(lambda rows: memories.delete(rows, gone))
+    assert len(list(writing)) > 1
+    assert gone.id not in home.text(page_of(home)) and "port 8400" in home.text(page_of(home))
+
+
 def test_nothing_that_csmd_did_not_write_is_written_over(home: Home) -> None:
     home.filled()
     home.put("user.md", "my own\n")
@@ -440,12 +448,54 @@ def test_what_a_tool_may_have_written_waits_for_a_person(home: Home, call: tuple
     assert "Redis" not in home.text(path) and "Nobody" not in home.text(path) and old.text in home.text(path)
 
 
-def test_what_was_done_while_csmd_looked_away_waits_for_a_person(home: Home) -> None:
+@pytest.mark.parametrize("inside", [False, True])
+def test_a_tool_is_found_however_it_reaches_the_directory(home: Home, inside: bool) -> None:
+    home.filled()
+    home.write()
+    tail = "/".join(home.directory.parts[-2:])
+    line, cwd = ("sed -i s/a/b/ *", str(home.directory)) if inside else (f"sed -i s/a/b/ ~/{tail}/*/*.md", "/p/gull")
+    home.call("Bash", f'{{"command":"{line}"}}', cwd=cwd)
+    home.change(page_of(home), "We use Postgres", "We use Redis")
+    home.read(now=LAST)
+    assert [one[:2] for one in home.waiting()] == [("belief", "page")]
+
+
+def test_what_is_forgotten_leaves_the_pages_put_aside_and_makes_no_unread_edit_the_users(home: Home) -> None:
+    home.filled()
+    home.write()
+    path, gone = page_of(home), home.saying("port 8400")
+    home.put("archive/topics/gull.md", home.text(path))
+    home.call("Write", f'{{"file_path":"{home.directory / path}"}}')
+    home.change(path, "We use Postgres", "We use Redis")
+    home.store.write(lambda rows: memories.delete(rows, gone))
+    assert stage_pages.withdraw(home.store, home.directory) == 2
+    for one in (path, "archive/topics/gull.md"):
+        assert "port 8400" not in home.text(one) and "Releases are tagged" in home.text(one)
+    home.read(now=LAST)
+    assert [one[:2] for one in home.waiting()] == [("belief", "page")]
+
+
+def test_a_line_that_a_tool_put_back_is_still_asked_about(home: Home) -> None:
+    home.filled()
+    home.write()
+    path, whole = page_of(home), home.text(page_of(home))
+    home.put(path, "".join(row for row in whole.splitlines(keepends=True) if "Postgres" not in row))
+    home.read(now=LATER)
+    asked = home.waiting()
+    assert len(asked) == 1
+    home.call("Write", f'{{"file_path":"{home.directory / path}"}}', at=LAST)
+    home.put(path, whole)
+    home.read(now=LAST)
+    assert home.waiting() == asked, "only a person settles it"
+
+
+@pytest.mark.parametrize("at", [LATER, "2026-02-01T10:00:00.000Z"], ids=["in a pause", "the clock was set back"])
+def test_what_was_done_while_csmd_looked_away_waits_for_a_person(home: Home, at: str) -> None:
     home.filled()
     home.write()
     home.change(page_of(home), "We use Postgres", "We use Redis")
     pause = Pauses((("2026-03-01T11:00:00.000Z", "2026-03-01T12:00:00.000Z"),))
-    stage_edits.step(home.store, home.directory, now=LATER, key=home.store.hash_key, pauses=pause)
+    stage_edits.step(home.store, home.directory, now=at, key=home.store.hash_key, pauses=pause)
     assert [one[:2] for one in home.waiting()] == [("belief", "page")]
     assert home.saying("Postgres").superseded_by == ""
 
@@ -601,8 +651,11 @@ def test_a_secret_that_is_typed_into_a_page_reaches_neither_the_store_nor_the_ne
     home.change(path, "## Facts\n\n", f"## Facts\n\n- The deploy token of the gull service is {secret} for now\n")
     home.read()
     assert secret not in home.saying("deploy token").text
-    home.write(now=LATER)
+    dream = home.store.write(lambda rows: dreams.begin(rows, why="asked", sessions=0, now=LATER))
+    home.write(now=LATER, dream=dream.seq)
     assert secret not in home.text(path) and "deploy token" in home.text(path)
+    journal_of = home.store.read(lambda rows: rows.all("select before, after from dream_files"))
+    assert journal_of and not any(secret in said for row in journal_of for said in row), "undo brings it back nowhere"
     kept = home.store.read(lambda rows: rows.all("select text, also from pages"))
     assert not any(secret in said for row in kept for said in row)
 

@@ -253,7 +253,9 @@ def _dream(rows: Rows, given: Given) -> None:
 def _topics(rows: Rows, given: Given) -> None:
     memories.insert(rows, given.memory("m2", "tabs again", project=1), text_hash="h2")
     topics.tag(rows, 1, "tabs", by=topics.PERSON)
-    topics.put(rows, topics.Due(project_seq=1, changes=9, memories=2), [(2, "tabs", 0.5)], after=0, upto=9)
+    topics.put(rows, 1, topics.other(rows, 1, [(2, "tabs", 0.5)]))
+    topics.put(rows, 1, [(1, "spaces", None)])
+    topics.looked_at(rows, topics.Due(project_seq=1, changes=9, memories=2))
     topics.told(rows, 1, limit=9)
     topics.of_memories(rows, [1, 2])
     topics.members(rows, "tabs", [1])

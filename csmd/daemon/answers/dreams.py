@@ -7,6 +7,7 @@ how much is left out. Markdown that a dream wrote is of all projects: with walls
 from __future__ import annotations
 
 import secrets
+import time
 from collections import Counter
 from collections.abc import Sequence
 from dataclasses import asdict
@@ -20,13 +21,16 @@ from csmd.dream import stage, stage_undo
 from csmd.dream.actions import Action, Tally
 from csmd.dream.diff import Did
 from csmd.errors import BadInput, CsmdError
-from csmd.store import counts, dream_journal, dreams
+from csmd.store import counts, dream_journal, dreams, snapshot
+from csmd.store.snapshot import Place
 from csmd.store.sqlite import Rows
 
 if TYPE_CHECKING:
     from csmd.daemon.tools import Tools
 
 MOST = 1000
+#: Seconds for which a preview compares vectors: searches wait behind it, and a dream has all the time there is.
+COMPARING_S = 3.0
 
 
 def _status(tools: Tools, rows: Rows, params: Params) -> dict[str, Any]:
@@ -37,7 +41,21 @@ def _plan(tools: Tools, rows: Rows, params: Params) -> dict[str, Any]:
     """The plan over all projects, what may be seen of it: planning changes nothing and is no dream."""
     seen, roots = places(rows, params), {seq: root for seq, root, *_ in counts.projects(rows)}
     now = now_iso()
-    plan = stage.planned(rows, now=now, facts=dream_steps.facts(rows, now=now))
+    left_s, uncompared = COMPARING_S, 0
+
+    def near(rows: Rows, place: Place, seqs: Sequence[int]) -> set[tuple[int, int]]:
+        nonlocal left_s, uncompared
+        found: set[tuple[int, int]] = set()
+        for start in range(0, len(seqs), stage.COMPARED):
+            if left_s <= 0:
+                uncompared += len(seqs) - start
+                break
+            began = time.monotonic()
+            found |= snapshot.near(rows, place, seqs[start : start + stage.COMPARED])
+            left_s -= time.monotonic() - began
+        return found
+
+    plan = stage.planned(rows, now=now, facts=dream_steps.facts(rows, now=now), near=near)
     actions = [one for one in plan.actions if seen is None or one.project_seq in seen]
     tallies = [one for one in plan.tallies if seen is None or one.project_seq in seen]
     return {
@@ -46,6 +64,7 @@ def _plan(tools: Tools, rows: Rows, params: Params) -> dict[str, Any]:
         "actions": [_action(one, roots) for one in actions],
         "projects": [_tally(one, roots) for one in tallies],
         "hidden": 0 if params["project"] else len(plan.actions) - len(actions),
+        "uncompared": uncompared,
     }
 
 
