@@ -15,7 +15,7 @@ from datetime import date, datetime, timedelta
 from itertools import pairwise
 from typing import Any, NamedTuple
 
-from csmd.text import amount, cut, squeeze
+from csmd.text import alike, amount, cut, gist, squeeze
 
 #: A session in which nothing was said for so long has ended, unless its host says so sooner.
 QUIET_H = 2.0
@@ -26,9 +26,17 @@ KEEP_DAYS = 30
 #: How many of each are told in a sentence's room, and how long an entry may be.
 TOLD = {"decision": 5, "correction": 5, "gotcha": 3, "file": 12, "commit": 5, "open": 5}
 HEADING, ENTRY = 100, 240
-#: Two that begin with so many characters the same say the same.
-SAME = 60
+#: Two that begin with so many characters the same say the same, or that have this share of their words in common.
+SAME, MOSTLY = 60, 0.6
+#: A heading has so many characters before a clause's end that it is cut at.
+LEAST_HEADING = 40
 
+#: How a prompt asks, politely, before it says for what.
+_ASKS = re.compile(
+    r"(?:(?:hi|hey|ok|okay|please)[,!]? )*(?:(?:can|could|would|will) you(?: please)?|please|i(?:'d| would) like you to) ",
+    re.I,
+)
+_CLAUSE = re.compile(r"[,;:.?!](?= )| (?=[-(–—] ?)| (?=(?:and|but|because|so that|when|which|where|since) )")
 _NAME = re.compile(r"\d{4}-\d\d-\d\d\.(?:md|yaml)")
 _PART_ID = re.compile(r"[A-Za-z0-9][A-Za-z0-9._-]{0,99}")
 
@@ -103,14 +111,36 @@ def at_work(times: Sequence[datetime]) -> int:
 
 
 def distinct(entries: Iterable[str], *, but: Iterable[str] = ()) -> tuple[str, ...]:
-    """What says something of its own: not what is said in `but`, nor what an earlier entry begins with."""
-    seen = {squeeze(entry)[:SAME].casefold() for entry in but}
+    """What says something of its own: no more than begins as what is in `but` or told already, or says mostly the same."""
+    told = list(but)
+    seen = {squeeze(entry)[:SAME].casefold() for entry in told}
     found = []
     for entry in entries:
-        if (begins := squeeze(entry)[:SAME].casefold()) not in seen:
+        begins = squeeze(entry)[:SAME].casefold()
+        if begins not in seen and not any(alike(gist(entry), gist(other), share=MOSTLY) for other in told):
             seen.add(begins)
+            told.append(entry)
             found.append(entry)
     return tuple(found)
+
+
+def title(goal: str) -> str:
+    """A prompt as a heading: what it asks for, without the phrase that asks, cut where a clause ends."""
+    said = squeeze(goal)
+    if ask := _ASKS.match(said):
+        said = said[ask.end() :].rstrip(" ?")
+        said = said[:1].upper() + said[1:]
+    said = said.rstrip(" :;,")
+    if len(said) <= HEADING:
+        return said
+    ends = [found.start() for found in _CLAUSE.finditer(said, LEAST_HEADING, HEADING)]
+    return f"{said[: ends[-1]]}…" if ends else cut(said, HEADING)
+
+
+def subjects(commits: Sequence[str]) -> tuple[str, ...]:
+    """Commits by their subjects: one that was amended is told once, as it is now."""
+    last = {commit.partition(" ")[2] or commit: commit for commit in commits}
+    return tuple(last.values())
 
 
 # --- a session as text and as data
@@ -121,15 +151,16 @@ def markdown(one: Session) -> str:
     span = f"{one.began:%H:%M} to {one.ended:%H:%M}"
     if one.began.date() != one.ended.date():
         span = f"{one.began:%Y-%m-%d %H:%M} to {one.ended:%H:%M}"
-    rows = [f"## {' · '.join(part for part in (one.project, span, cut(squeeze(one.goal), HEADING)) if part)}", ""]
+    rows = [f"## {' · '.join(part for part in (one.project, span, title(one.goal)) if part)}", ""]
     counted = [amount(one.prompts, "prompt"), amount(one.calls, "tool call"), f"{_lasted(one.work_min)} at work"]
     rows.append(f"- Outcome: {one.outcome_said} ({', '.join(counted)}; session `{one.id[:8]}`)")
-    rows += _listed("Decided", one.decisions, "decision")
-    rows += _listed("Corrected", one.corrections, "correction")
+    corrected = distinct(one.corrections)
+    rows += _listed("Decided", distinct(one.decisions, but=corrected), "decision")
+    rows += _listed("Corrected", corrected, "correction")
     rows += _listed("Gotcha", one.gotchas, "gotcha")
     files = [f"`{squeeze(path)}`" + (f" x{times}" if times > 1 else "") for path, times in one.files]
     rows += _row(f"Changed {amount(len(files), 'file')}", files, "file")
-    rows += _listed("Commit", one.commits, "commit")
+    rows += _listed("Commit", subjects(one.commits), "commit")
     rows += _listed("Open", one.open, "open")
     if one.agents:
         answered = sum(ended for *_, ended in one.agents)

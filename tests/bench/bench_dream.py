@@ -19,6 +19,7 @@ import argparse
 import json
 import os
 import random
+import re
 import shutil
 import sys
 import tempfile
@@ -36,8 +37,8 @@ from labelled import folder_of, scorer_of
 from csmd.believe import alike
 from csmd.believe import stage as believe
 from csmd.config import child_environment, load
-from csmd.daemon.jobs import Job
 from csmd.daemon.dream_steps import STEPS, Night
+from csmd.daemon.jobs import Job
 from csmd.daemon.now import iso, now_iso
 from csmd.daemon.steward import Steward
 from csmd.daemon.tools import Tools
@@ -48,6 +49,9 @@ from csmd.store.core import Store
 from csmd.store.embed import Embedder
 from csmd.store.sqlite import Rows
 
+#: A home directory, of whomever.
+HOME = re.compile(r"/(?:Users|home)/[^/\s`'\"]+")
+
 
 def main() -> int:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
@@ -55,7 +59,9 @@ def main() -> int:
     parser.add_argument("--dreams", type=int, default=30)
     parser.add_argument("--memories", type=int, help="plan at this size instead")
     parser.add_argument("--out", type=Path, help="keep what is put forward, without and with dreams, here")
-    parser.add_argument("--notes", type=Path, help="keep the memory directory as the dreams left it here, which must be new")
+    parser.add_argument(
+        "--notes", type=Path, help="keep the memory directory as the dreams left it here, which must be new"
+    )
     args = parser.parse_args()
     if args.memories:
         at_size(args.memories)
@@ -119,7 +125,7 @@ def replayed(
             if number in due:
                 costs.append(dreamt(steward, did))
         if dreaming and notes:
-            shutil.copytree(steward.config.paths.memory, notes)
+            keep(steward.config.paths.memory, notes)
         if dreaming:
             print(f"{'actions':44} {', '.join(f'{kind} {count}' for kind, count in sorted(did.items())) or 'none'}")
         alive = store.read(lambda rows: upkeep.of_places(rows, None))
@@ -159,6 +165,13 @@ def taken_in(steward: Steward, path: Path) -> None:
         steward.step(0.0)
     if job.state == "failed":
         sys.exit(f"{path}: {job.error}")
+
+
+def keep(memory: Path, notes: Path) -> None:
+    """A copy of the memory directory in which nobody's home directory is named."""
+    shutil.copytree(memory, notes)
+    for path in [*notes.rglob("*.md"), *notes.rglob("*.yaml")]:
+        path.write_text(HOME.sub("~", path.read_text()))
 
 
 def late(store: Store) -> str:

@@ -84,6 +84,44 @@ def test_the_data_says_the_same_and_leaves_out_what_there_is_none_of() -> None:
     assert "outcome" not in daily.so_far(SMALL) and daily.so_far(SMALL)["outcome_so_far"] == "checked"
 
 
+TITLES = {
+    "Round prices to cents": "Round prices to cents",
+    "can you look at the PR comments?": "Look at the PR comments",
+    "Please could you add a test for it": "Add a test for it",
+    "ok, can you please tag the release?": "Tag the release",
+    "why does the till round down?": "why does the till round down?",
+    "based on till.sh, write another script that would:": "based on till.sh, write another script that would",
+    "can you": "can you",
+    "": "",
+    "The till rounds every price to cents when it is told, but the ledger keeps fractions because nobody asked it not to": (
+        "The till rounds every price to cents when it is told, but the ledger keeps fractions…"
+    ),
+    "a" * 200: "a" * 99 + "…",
+}
+
+
+@pytest.mark.parametrize(("goal", "told"), TITLES.items())
+def test_a_prompt_as_a_heading_is_what_it_asks_for_cut_where_a_clause_ends(goal: str, told: str) -> None:
+    assert daily.title(goal) == told
+
+
+def test_what_says_mostly_the_same_is_told_once_and_what_says_the_opposite_twice() -> None:
+    fetch = "git fetch is run with context.Background() and no timeout"
+    said = (fetch, f"FetchBranch: {fetch}, too", "The ledger keeps fractions", "The ledger does not keep fractions")
+    assert daily.distinct(said) == (fetch, *said[2:])
+    assert daily.distinct(said[1:], but=(fetch,)) == said[2:]
+
+
+def test_a_commit_that_was_amended_is_told_once_as_it_is_now() -> None:
+    commits = ("1111111 Keep cents", "2222222 Round half up", "3333333 Keep cents")
+    rows = daily.markdown(replace(SMALL, commits=commits)).splitlines()
+    assert [row for row in rows if "Commit" in row] == [
+        "- Commit: 3333333 Keep cents",
+        "- Commit: 2222222 Round half up",
+    ]
+    assert daily.data(replace(SMALL, commits=commits))["commits"] == list(commits)
+
+
 # --- parts
 
 
