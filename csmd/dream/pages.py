@@ -19,6 +19,7 @@ from csmd import text
 from csmd.believe import review
 from csmd.capture.memdir import INDEX, INDEX_LINES, INDEX_UNITS
 from csmd.distill.standing import leaning
+from csmd.dream import narrator
 from csmd.dream.actions import Fact
 from csmd.dream.lines import Item, Page, Section, plain
 from csmd.dream.themes import Theme
@@ -47,8 +48,6 @@ _GO_ON = (
 
 
 _BEGIN = ("Nothing is known yet that holds in every project. A line that you add below is remembered for all of them.",)
-#: A command, or a file, as a sentence names it.
-_NAMED = re.compile(r"`[^`]+`")
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -216,7 +215,7 @@ def project(
     """What is known of a project; None where nothing is."""
     found = sections(memories, kind, ORDER, shows)
     said = [item.text for section in found for item in section.items]
-    counted = tuple(Item(text=one.text) for one in facts if not left_out(one.text) and not _is_told(one, said))
+    counted = tuple(Item(text=one.text) for one in facts if not left_out(one.text) and not narrator.is_told(one, said))
     if counted:
         found = (
             *found,
@@ -230,12 +229,6 @@ def project(
         path=place.path, head=_head(place.name, about, "project"), title=place.name,
         about=(*((f"`{place.root}`",) if place.root else ()), *_GO_ON), sections=found,
     )  # fmt: skip
-
-
-def _is_told(fact: Fact, said: Sequence[str]) -> bool:
-    """Whether a line above names already all the commands that a count is of."""
-    named = _NAMED.findall(fact.text)
-    return fact.kind == "command" and any(all(one in line for one in named) for line in said)
 
 
 def topic(theme: Theme, path: str, memories: Sequence[Memory], places: Mapping[int, Place]) -> Page:
