@@ -49,7 +49,11 @@ def title(goal: str) -> str:
     if len(said) <= HEADING:
         return said
     ends = [found.start() for found in _CLAUSE.finditer(said, LEAST_HEADING, HEADING)]
-    return f"{said[: ends[-1]].rstrip(' ,;:.?!')}…" if ends else cut(said, HEADING)
+    head = said[: ends[-1]] if ends else cut(said, HEADING).removesuffix("…")
+    for opens, is_open in (("`", head.count("`") % 2), ("(", head.count("(") > head.count(")"))):
+        if is_open and head.rfind(opens) >= LEAST_HEADING:
+            head = head[: head.rfind(opens)]
+    return f"{head.rstrip(' ,;:.?!')}…"
 
 
 def subjects(commits: Sequence[str]) -> tuple[str, ...]:

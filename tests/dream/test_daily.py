@@ -102,6 +102,9 @@ TITLES = {
     "The till rounds every price to cents, as its ledger, and the receipts that it prints say so, and nobody has ever asked why": (
         "The till rounds every price to cents, as its ledger, and the receipts that it prints say so…"
     ),
+    "The till rounds every price to cents and keeps for its ledger a `fractions of cents.until.somebody.asks for them`": (
+        "The till rounds every price to cents and keeps for its ledger a…"
+    ),
     "1" * 200: "1" * 99 + "…",
 }
 
