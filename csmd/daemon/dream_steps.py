@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
-from datetime import UTC, datetime, timedelta
+from datetime import datetime, timedelta
 from functools import partial
 from typing import TYPE_CHECKING
 
@@ -24,11 +24,13 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True, slots=True)
 class Night:
-    """What the steps of one dream share; `ending` says that the batch at hand is the last."""
+    """What the steps of one dream share; `ending` says that the batch at hand is the last, `now` and `here` what time it is."""
 
     steward: Steward
     dream: Dream
     ending: Callable[[], bool]
+    now: Callable[[], str] = now_iso
+    here: stage_daily.Here = here
 
 
 Step = Callable[[Night], Iterator[None]]
@@ -57,7 +59,7 @@ def _read_edits(night: Night) -> Iterator[None]:
 
 
 def _write_pages(night: Night) -> Iterator[None]:
-    store, now = night.steward.store, now_iso()
+    store, now = night.steward.store, night.now()
     counted: list[Fact] = []
     for place in store.read(snapshot.places):
         counted += store.read(partial(_counted, project=place.seq, now=now))
@@ -69,7 +71,7 @@ def _write_pages(night: Night) -> Iterator[None]:
 
 
 def _consolidate(night: Night) -> Iterator[None]:
-    store, now = night.steward.store, now_iso()
+    store, now = night.steward.store, night.now()
     counted: dict[int, Sequence[Fact]] = {}
     for place in store.read(snapshot.places):  # one read each: others ask meanwhile
         counted[place.seq] = store.read(partial(_counted, project=place.seq, now=now))
@@ -84,13 +86,13 @@ def _consolidate(night: Night) -> Iterator[None]:
 def _archive_days(night: Night) -> Iterator[None]:
     paths, seq, store = night.steward.config.paths, night.dream.seq, night.steward.store
     yield
-    for _ in stage_daily.archive(store, paths.home, paths.memory, seq, now=now_iso(), here=here):
+    for _ in stage_daily.archive(store, paths.home, paths.memory, seq, now=night.now(), here=night.here):
         yield
 
 
 def _forget_old(night: Night) -> Iterator[None]:
     days = night.steward.config.settings.dream_keep_days
-    before = iso(datetime.now(UTC) - timedelta(days=days))
+    before = iso(datetime.fromisoformat(night.now()) - timedelta(days=days))
     while night.steward.store.write(lambda rows: dreams.forget_old(rows, before=before, most=FORGOTTEN)):
         yield
     yield

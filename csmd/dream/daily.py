@@ -15,6 +15,7 @@ from datetime import date, datetime, timedelta
 from itertools import pairwise
 from typing import Any, NamedTuple
 
+from csmd.dream import entries
 from csmd.text import amount, cut, squeeze
 
 #: A session in which nothing was said for so long has ended, unless its host says so sooner.
@@ -25,9 +26,7 @@ PAUSE_MIN = 15.0
 KEEP_DAYS = 30
 #: How many of each are told in a sentence's room, and how long an entry may be.
 TOLD = {"decision": 5, "correction": 5, "gotcha": 3, "file": 12, "commit": 5, "open": 5}
-HEADING, ENTRY = 100, 240
-#: Two that begin with so many characters the same say the same.
-SAME = 60
+ENTRY = 240
 
 _NAME = re.compile(r"\d{4}-\d\d-\d\d\.(?:md|yaml)")
 _PART_ID = re.compile(r"[A-Za-z0-9][A-Za-z0-9._-]{0,99}")
@@ -102,17 +101,6 @@ def at_work(times: Sequence[datetime]) -> int:
     return round(sum(gap for gap in gaps if 0 < gap <= PAUSE_MIN))
 
 
-def distinct(entries: Iterable[str], *, but: Iterable[str] = ()) -> tuple[str, ...]:
-    """What says something of its own: not what is said in `but`, nor what an earlier entry begins with."""
-    seen = {squeeze(entry)[:SAME].casefold() for entry in but}
-    found = []
-    for entry in entries:
-        if (begins := squeeze(entry)[:SAME].casefold()) not in seen:
-            seen.add(begins)
-            found.append(entry)
-    return tuple(found)
-
-
 # --- a session as text and as data
 
 
@@ -121,16 +109,18 @@ def markdown(one: Session) -> str:
     span = f"{one.began:%H:%M} to {one.ended:%H:%M}"
     if one.began.date() != one.ended.date():
         span = f"{one.began:%Y-%m-%d %H:%M} to {one.ended:%H:%M}"
-    rows = [f"## {' · '.join(part for part in (one.project, span, cut(squeeze(one.goal), HEADING)) if part)}", ""]
-    counted = [amount(one.prompts, "prompt"), amount(one.calls, "tool call"), f"{_lasted(one.work_min)} at work"]
+    rows = [f"## {' · '.join(part for part in (one.project, span, entries.title(one.goal)) if part)}", ""]
+    counted = [amount(one.prompts, "prompt")] if one.prompts else []
+    counted += [amount(one.calls, "tool call"), f"{_lasted(one.work_min)} at work"]
     rows.append(f"- Outcome: {one.outcome_said} ({', '.join(counted)}; session `{one.id[:8]}`)")
-    rows += _listed("Decided", one.decisions, "decision")
-    rows += _listed("Corrected", one.corrections, "correction")
+    corrected = entries.distinct(one.corrections)
+    rows += _listed("Decided", entries.distinct(one.decisions, but=corrected), "decision")
+    rows += _listed("Corrected", corrected, "correction")
     rows += _listed("Gotcha", one.gotchas, "gotcha")
     files = [f"`{squeeze(path)}`" + (f" x{times}" if times > 1 else "") for path, times in one.files]
     rows += _row(f"Changed {amount(len(files), 'file')}", files, "file")
-    rows += _listed("Commit", one.commits, "commit")
-    rows += _listed("Open", one.open, "open")
+    rows += _listed("Commit", entries.subjects(one.commits), "commit")
+    rows += _listed("Open", [entry for entry in one.open if not entries.is_offer(entry)], "open")
     if one.agents:
         answered = sum(ended for *_, ended in one.agents)
         rows.append(f"- {amount(len(one.agents), 'sub-agent')}" + (f", {answered} with an answer" if answered else ""))
@@ -142,17 +132,17 @@ def _plain(text: str) -> str:
     return text.replace("<!--", "<! --").replace("-->", "-- >")
 
 
-def _listed(name: str, entries: Sequence[str], kind: str) -> list[str]:
-    rows = [f"- {name}: {cut(squeeze(entry), ENTRY)}" for entry in entries[: TOLD[kind]]]
-    more = len(entries) - len(rows)
+def _listed(name: str, said: Sequence[str], kind: str) -> list[str]:
+    rows = [f"- {name}: {cut(squeeze(entry), ENTRY)}" for entry in said[: TOLD[kind]]]
+    more = len(said) - len(rows)
     return [*rows, f"- {name}: {more} more"] if more > 0 else rows
 
 
-def _row(name: str, entries: Sequence[str], kind: str) -> list[str]:
-    if not entries:
+def _row(name: str, said: Sequence[str], kind: str) -> list[str]:
+    if not said:
         return []
-    more = len(entries) - TOLD[kind]
-    return [f"- {name}: {', '.join(entries[: TOLD[kind]])}" + (f" and {more} more" if more > 0 else "")]
+    more = len(said) - TOLD[kind]
+    return [f"- {name}: {', '.join(said[: TOLD[kind]])}" + (f" and {more} more" if more > 0 else "")]
 
 
 def _lasted(minutes: int) -> str:

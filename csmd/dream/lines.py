@@ -87,7 +87,8 @@ def written(page: Page) -> str:
     parts += [f"{plain(one)} {_SELF}" for one in page.about]
     for section in page.sections:
         rows = [line for item in section.items for line in _lines(item)]
-        more = [f"_{section.more} more: `csmd memories` lists them._ {_SELF}"] if section.more else []
+        them = "it" if section.more == 1 else "them"
+        more = [f"_{section.more} more: `csmd memories` lists {them}._ {_SELF}"] if section.more else []
         parts += [f"## {plain(section.heading)}", *(["\n".join(rows)] if rows else []), *more]
     if page.own:
         parts += [f"## {OWN}", *page.own]

@@ -95,6 +95,12 @@ def ordered(found: Iterable[Fact]) -> list[Fact]:
     return sorted(found, key=lambda one: (kinds.index(one.kind), -one.confidence, one.fingerprint))
 
 
+def is_told(fact: Fact, said: Iterable[str]) -> bool:
+    """Whether one of these lines names already all the commands that a count is of."""
+    named = re.findall(r"`[^`]+`", fact.text)
+    return fact.kind == "command" and any(all(one in line for one in named) for line in said)
+
+
 def spread(sources: Iterable[tuple[str, str]]) -> tuple[str, ...]:
     """Uuids of (session, uuid), one of each session before any second, at most EVIDENCE of them."""
     ranks: Counter[str] = Counter()

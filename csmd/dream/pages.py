@@ -19,6 +19,7 @@ from csmd import text
 from csmd.believe import review
 from csmd.capture.memdir import INDEX, INDEX_LINES, INDEX_UNITS
 from csmd.distill.standing import leaning
+from csmd.dream import narrator
 from csmd.dream.actions import Fact
 from csmd.dream.lines import Item, Page, Section, plain
 from csmd.dream.themes import Theme
@@ -37,11 +38,16 @@ LEAST_SURE = review.LOW
 NAME_CHARACTERS, SHOWN_CHARACTERS = 40, 160
 #: What an index says of a page, in characters, and of how many themes of a project.
 ABOUT_CHARACTERS, ABOUT_THEMES = 200, 3
+#: So many projects a theme's description names; of more, or of two that are called the same, it says how many.
+NAMED = 3
 COUNTED = "Counted over sessions"
 EVERYWHERE = "Everywhere"
 _GO_ON = (
     "Change a line, and your wording takes its place; add one, and it is remembered; remove one, and `csmd review` asks.",
 )
+
+
+_BEGIN = ("Nothing is known yet that holds in every project. A line that you add below is remembered for all of them.",)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -157,10 +163,12 @@ def sections(
     looked_at = heapq.nlargest(round(CONSIDERED * room), memories, key=sureness)
     said = [memory for memory in looked_at if indicative.stated(memory)]
     total.subtract(kind_of(memory) for memory in looked_at if not indicative.stated(memory))
+    stands: dict[int, list[Memory]] = {}
     for memory in sorted(said, key=lambda one: (not one.pinned, not _alone(one))):  # else as sure as they are
-        beside = chosen.setdefault(kind_of(memory), [])
-        if room and len(beside) < SECTION_LINES and not any(_twins(memory, one) for one in beside):
+        beside, there = chosen.setdefault(kind_of(memory), []), stands.setdefault(memory.project_seq, [])
+        if room and len(beside) < SECTION_LINES and not any(_twins(memory, one) for one in there):
             beside.append(memory)
+            there.append(memory)
             room -= 1
     made = []
     for heading in order:
@@ -191,7 +199,7 @@ def user(memories: Sequence[Memory], shows: Mapping[int, Sequence[str]]) -> Page
     found = sections(memories, kind, ORDER, shows) or (Section(heading="How the user works"),)
     about = f"What holds in every project: {_amount(found) if memories else 'nothing yet'}"
     return Page(
-        path=USER, head=_head("user", about, "user"), title="The user", about=_GO_ON, sections=found,
+        path=USER, head=_head("user", about, "user"), title="The user", about=_GO_ON if memories else _BEGIN, sections=found,
     )  # fmt: skip
 
 
@@ -206,7 +214,8 @@ def project(
 ) -> Page | None:
     """What is known of a project; None where nothing is."""
     found = sections(memories, kind, ORDER, shows)
-    counted = tuple(Item(text=one.text) for one in facts if not left_out(one.text))
+    said = [item.text for section in found for item in section.items]
+    counted = tuple(Item(text=one.text) for one in facts if not left_out(one.text) and not narrator.is_told(one, said))
     if counted:
         found = (
             *found,
@@ -228,8 +237,9 @@ def topic(theme: Theme, path: str, memories: Sequence[Memory], places: Mapping[i
     order = [named[seq] for seq in sorted(places, key=lambda seq: (places[seq].name, places[seq].key))]
     found = sections(memories, lambda one: named[one.project_seq], order, {}, THEME_LINES)
     also = f" (also {text.listed(theme.also)})" if theme.also else ""
-    projects = text.amount(len({one.project_seq for one in memories}), "project")
-    about = f"{theme.name}{also}: {text.amount(len(memories), 'note')} of {projects}"
+    names = [places[seq].name if seq else EVERYWHERE.lower() for seq in sorted(places)]
+    of = text.listed(names) if 0 < len(set(names)) == len(names) <= NAMED else text.amount(len(names), "project")
+    about = f"{theme.name}{also}: {text.amount(len(memories), 'note')} of {of}"
     head = {**_head(theme.name, about, "reference"), "topics": list(theme.topics)}
     return Page(path=path, head=head, title=theme.name, about=_GO_ON, sections=found)
 
@@ -247,7 +257,10 @@ def linked(heading: str) -> str:
 
 def index(pages: Sequence[Page], own: tuple[str, ...]) -> Page:
     """One line for each of the common pages, within the host's limits; what a person wrote there stays."""
-    rows = [Item(text=f"[{_bare(page.title)}]({page.path}): {page.head['description']}") for page in pages]
+    rows = [
+        Item(text=f"[{_bare(page.title)}]({page.path}): {page.head['description'].removeprefix(f'{page.title}: ')}")
+        for page in pages
+    ]
     whole = Page(
         path=INDEX, title="What csmd remembers", sections=(Section(heading="Pages", items=tuple(rows)),), own=own
     )

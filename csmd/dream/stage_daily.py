@@ -18,7 +18,7 @@ from pathlib import Path
 
 from csmd.capture.redact import redact
 from csmd.distill.digest import SAID
-from csmd.dream import daily, narrator
+from csmd.dream import daily, entries, narrator
 from csmd.dream.daily import DATA, MARKDOWN, Session
 from csmd.store import cursors, digests, dreams, memory_files, told_days
 from csmd.store.core import Store
@@ -242,7 +242,7 @@ def _session(rows: Rows, one: Ending, here: Here) -> Session:
     def said(kind: str) -> tuple[str, ...]:
         return tuple(item.text for item in items.get(kind, ()))
 
-    gotchas = daily.distinct(
+    gotchas = entries.distinct(
         told_days.gotchas(rows, one.session_seq, limit=GOTCHAS), but=(*said("decision"), *said("correction"))
     )
     files = ((narrator.inside(item.text, cwd=one.cwd, root=one.root), item.amount) for item in items.get("file", ()))

@@ -1,11 +1,11 @@
 """Measures dreams: real sessions replayed in time order with dreams between them, or planning at a size.
 
-    python tests/bench/bench_dream.py [--eval DIR] [--dreams 30] [--out DIR]
+    python tests/bench/bench_dream.py [--eval DIR] [--dreams 30] [--out DIR] [--notes DIR]
     python tests/bench/bench_dream.py --memories 2000
 
 The labelled set is read twice into a new store, session by session in the order of time: once without dreams, once
-with `--dreams` of them spread over it, each at the time of the last turn before it, with the facts that are counted by
-then. Told are the memories that are put forward, how many of them say what another one says, the labels of importance 3
+with `--dreams` of them spread over it, in the very steps of the daemon's, each three hours after the last turn before
+it; the daily files are written by the same clock, whose days are UTC's. `--notes` keeps the markdown. Told are the memories that are put forward, how many of them say what another one says, the labels of importance 3
 that a search for their words finds among memories (of those found without dreams, with dreams), the scorer's precision
 of what is put forward, and the CPU of a dream. Nothing is embedded.
 
@@ -19,12 +19,16 @@ import argparse
 import json
 import os
 import random
+import re
+import shutil
 import sys
 import tempfile
 import time
 from collections import Counter
 from collections.abc import Iterator
 from contextlib import contextmanager
+from dataclasses import replace
+from datetime import datetime, timedelta
 from pathlib import Path
 from typing import Any
 
@@ -33,17 +37,20 @@ from labelled import folder_of, scorer_of
 from csmd.believe import alike
 from csmd.believe import stage as believe
 from csmd.config import child_environment, load
+from csmd.daemon.dream_steps import STEPS, Night
 from csmd.daemon.jobs import Job
-from csmd.daemon.now import now_iso
+from csmd.daemon.now import iso, now_iso
 from csmd.daemon.steward import Steward
 from csmd.daemon.tools import Tools
-from csmd.dream import stage, stage_narrator
+from csmd.dream import stage, stage_daily
 from csmd.model import Project, Provenance, Statement
-from csmd.store import dreams, files, projects, upkeep
-from csmd.store import snapshot as stored
+from csmd.store import dream_journal, dreams, files, projects, upkeep
 from csmd.store.core import Store
 from csmd.store.embed import Embedder
 from csmd.store.sqlite import Rows
+
+#: A home directory, of whomever.
+HOME = re.compile(r"/(?:Users|home)/[^/\s`'\"]+")
 
 
 def main() -> int:
@@ -52,13 +59,16 @@ def main() -> int:
     parser.add_argument("--dreams", type=int, default=30)
     parser.add_argument("--memories", type=int, help="plan at this size instead")
     parser.add_argument("--out", type=Path, help="keep what is put forward, without and with dreams, here")
+    parser.add_argument(
+        "--notes", type=Path, help="keep the memory directory as the dreams left it here, which must be new"
+    )
     args = parser.parse_args()
     if args.memories:
         at_size(args.memories)
         return 0
     folder = folder_of(args.eval)
     before, found, _ = replayed(folder, dreaming=0)
-    after, kept, costs = replayed(folder, dreaming=args.dreams)
+    after, kept, costs = replayed(folder, dreaming=args.dreams, notes=args.notes)
     lost = sorted(found - kept)
     scores = [scorer_of(folder).extract(system, quiet=True) for system in (before, after)]
     print(f"{'put forward':44} {len(before)} without dreams, {len(after)} with {args.dreams}")
@@ -85,8 +95,10 @@ def daemon() -> Iterator[tuple[Store, Steward, Tools]]:
     with tempfile.TemporaryDirectory(prefix="csmd-") as home:
         os.environ["CSMD_HOME"], os.environ["CLAUDE_CONFIG_DIR"] = home, f"{home}/claude"
         config = load()
+        # Its clock is the machine's, by which these days are long over.
+        config = replace(config, settings=replace(config.settings, stages_daily=False))
         paths = config.paths
-        for folder in (paths.home, paths.run_dir, paths.spool, paths.models):
+        for folder in (paths.home, paths.run_dir, paths.spool, paths.models, paths.memory):
             files.make_private(folder)
         store = Store(paths.database, now=now_iso())
         embedder = Embedder(None, idle_s=60, environment=child_environment())
@@ -98,7 +110,9 @@ def daemon() -> Iterator[tuple[Store, Steward, Tools]]:
             store.close()
 
 
-def replayed(folder: Path, *, dreaming: int) -> tuple[list[dict[str, Any]], set[str], list[float]]:
+def replayed(
+    folder: Path, *, dreaming: int, notes: Path | None = None
+) -> tuple[list[dict[str, Any]], set[str], list[float]]:
     """(what is put forward, labels of importance 3 that are found, seconds of CPU of each dream) after all sessions."""
     sessions = sorted((folder / "transcripts").glob("*/*.jsonl"), key=begun)
     due = {round((number + 1) * len(sessions) / dreaming) for number in range(dreaming)} if dreaming else set()
@@ -106,8 +120,12 @@ def replayed(folder: Path, *, dreaming: int) -> tuple[list[dict[str, Any]], set[
     with daemon() as (store, steward, tools):
         for number, path in enumerate(sessions, 1):
             taken_in(steward, path)
+            if dreaming:
+                days_told(steward)
             if number in due:
-                costs.append(dreamt(store, did))
+                costs.append(dreamt(steward, did))
+        if dreaming and notes:
+            keep(steward.config.paths.memory, notes)
         if dreaming:
             print(f"{'actions':44} {', '.join(f'{kind} {count}' for kind, count in sorted(did.items())) or 'none'}")
         alive = store.read(lambda rows: upkeep.of_places(rows, None))
@@ -149,20 +167,38 @@ def taken_in(steward: Steward, path: Path) -> None:
         sys.exit(f"{path}: {job.error}")
 
 
-def dreamt(store: Store, did: Counter[str]) -> float:
-    """The CPU of a dream at the time of the last turn, its facts included."""
-    now = store.read(lambda rows: rows.value("select max(at) from turns"))
-    began = time.process_time()
-    facts = store.read(
-        lambda rows: {one.seq: stage_narrator.facts(rows, one.seq, now=now) for one in stored.places(rows)}
-    )
-    for _ in steps(store, now=now, facts=facts):
+def keep(memory: Path, notes: Path) -> None:
+    """A copy of the memory directory in which nobody's home directory is named."""
+    shutil.copytree(memory, notes)
+    for path in [*notes.rglob("*.md"), *notes.rglob("*.yaml")]:
+        path.write_text(HOME.sub("~", path.read_text()))
+
+
+def late(store: Store) -> str:
+    """The time at which a dream is had: three hours after the last turn."""
+    last = store.read(lambda rows: rows.value("select max(at) from turns"))
+    return iso(datetime.fromisoformat(last) + timedelta(hours=3))
+
+
+def days_told(steward: Steward) -> None:
+    """The daily files as they are when the last session has ended."""
+    now = late(steward.store)
+    while stage_daily.step(steward.store, steward.config.paths.memory, now=now, here=datetime.fromisoformat):
         pass
+
+
+def dreamt(steward: Steward, did: Counter[str]) -> float:
+    """The CPU of a dream in the steps of the daemon's."""
+    store, now = steward.store, late(steward.store)
+    began = time.process_time()
+    dream = store.write(lambda rows: dreams.begin(rows, why="bench", sessions=0, now=now))
+    night = Night(steward, dream, lambda: False, now=lambda: now, here=datetime.fromisoformat)
+    for step in STEPS.values():
+        for _ in step(night):
+            pass
+    store.write(lambda rows: dreams.end(rows, dream.seq, state="done", now=now))
     took = time.process_time() - began
-    kinds = store.read(
-        lambda rows: rows.all("select kind from dream_changes where dream_seq = (select max(seq) from dreams)")
-    )
-    did.update(str(kind) for (kind,) in kinds)
+    did.update(store.read(lambda rows: dream_journal.counts(rows, dream.seq)))
     return took
 
 

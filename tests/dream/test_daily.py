@@ -11,7 +11,7 @@ import yaml
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from csmd.dream import daily
+from csmd.dream import daily, entries
 from csmd.dream.daily import DATA, MARKDOWN, Session, Style
 
 TEN = datetime(2026, 3, 1, 10, 0, tzinfo=UTC)
@@ -82,6 +82,63 @@ def test_the_data_says_the_same_and_leaves_out_what_there_is_none_of() -> None:
         {"id": "a2", "turns": 4, "outcome": "unknown"},
     ]
     assert "outcome" not in daily.so_far(SMALL) and daily.so_far(SMALL)["outcome_so_far"] == "checked"
+
+
+TITLES = {
+    "Round prices to cents": "Round prices to cents",
+    "can you look at the PR comments?": "Look at the PR comments",
+    "Please could you add a test for it": "Add a test for it",
+    "ok, can you please tag the release?": "Tag the release",
+    "I'd like to count in cents": "Count in cents",
+    "let's hide the command": "Hide the command",
+    "why does the till round down?": "Why does the till round down?",
+    "till.lock should be ignored?": "till.lock should be ignored?",
+    "write another script that would:": "Write another script that would",
+    "can you": "Can you",
+    "": "",
+    "The till rounds every price to cents when it is told, but the ledger keeps fractions because nobody asked it not to": (
+        "The till rounds every price to cents when it is told, but the ledger keeps fractions…"
+    ),
+    "The till rounds every price to cents, as its ledger, and the receipts that it prints say so, and nobody has ever asked why": (
+        "The till rounds every price to cents, as its ledger, and the receipts that it prints say so…"
+    ),
+    "The till rounds every price to cents and keeps for its ledger a `fractions of cents.until.somebody.asks for them`": (
+        "The till rounds every price to cents and keeps for its ledger a…"
+    ),
+    "1" * 200: "1" * 99 + "…",
+}
+
+
+@pytest.mark.parametrize(("goal", "told"), TITLES.items())
+def test_a_prompt_as_a_heading_is_what_it_asks_for_cut_where_a_clause_ends(goal: str, told: str) -> None:
+    assert entries.title(goal) == told
+
+
+def test_what_says_mostly_the_same_is_told_once_and_what_says_the_opposite_twice() -> None:
+    fetch = "git fetch is run with context.Background() and no timeout"
+    said = (fetch, f"FetchBranch: {fetch}, too", "The ledger keeps fractions", "The ledger does not keep fractions")
+    assert entries.distinct(said) == (fetch, *said[2:])
+    assert entries.distinct(said[1:], but=(fetch,)) == said[2:]
+
+
+def test_a_commit_that_was_amended_is_told_once_as_it_is_now() -> None:
+    commits = ("1111111 Keep cents", "2222222 Round half up", "3333333 Keep cents")
+    rows = daily.markdown(replace(SMALL, commits=commits)).splitlines()
+    assert [row for row in rows if "Commit" in row] == [
+        "- Commit: 3333333 Keep cents",
+        "- Commit: 2222222 Round half up",
+    ]
+    assert daily.data(replace(SMALL, commits=commits))["commits"] == list(commits)
+
+
+def test_what_an_assistant_offers_at_its_end_is_nothing_that_is_left_open() -> None:
+    said = (
+        "Would you like me to commit these changes?",
+        "Which way do you want to go?",
+        "The ledger is still to be checked",
+    )
+    rows = daily.markdown(replace(SMALL, open=said)).splitlines()
+    assert [row for row in rows if row.startswith("- Open")] == ["- Open: The ledger is still to be checked"]
 
 
 # --- parts
@@ -173,4 +230,4 @@ def test_the_files_of_days_older_than_thirty_are_due_and_no_other_file_is() -> N
 
 
 def test_what_says_nothing_of_its_own_is_not_told_twice() -> None:
-    assert daily.distinct(["A trap.", "a  trap.", "Another."], but=["another."]) == ("A trap.",)
+    assert entries.distinct(["A trap.", "a  trap.", "Another."], but=["another."]) == ("A trap.",)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
+from typing import Literal
 
 import pytest
 from hypothesis import given, settings
@@ -10,6 +11,7 @@ from hypothesis import strategies as st
 
 from csmd.capture import memdir
 from csmd.dream import edits, lines, pages, themes
+from csmd.dream.actions import Fact
 from csmd.dream.lines import Page
 from csmd.dream.pages import Place
 from csmd.model import CATEGORIES, Category, Memory, Provenance
@@ -105,6 +107,44 @@ def test_the_index_keeps_the_hosts_limits(number: int, own: tuple[str, ...]) -> 
     assert all(one in whole for one in own)
     if number == 600:
         assert "more pages stand below" in whole
+
+
+def test_a_count_that_names_no_command_but_those_of_a_line_above_is_not_told_again() -> None:
+    line = memory(1, "`make fmt` formats the code and `make lint` lints: in 5 sessions", "convention")
+
+    def counted(said: str, kind: Literal["command", "files"] = "command") -> Fact:
+        return Fact(kind=kind, fingerprint=said, text=said, project_seq=1, seen=4, total=4, sessions=4, confidence=0.8, evidence=("u", "v"))  # fmt: skip
+
+    facts = [
+        counted("Linting is done with `make lint`, 4 of 4 times."),
+        counted("Linting is done with `make lint`, 4 of 5 times, else with `ruff`."),
+        counted("When `make lint` changes, so does `make fmt`.", "files"),
+    ]
+    made = pages.project(PLACE, [line], facts=facts, themes=(), shows={}, left_out=lambda said: False)
+    assert made is not None
+    assert [item.text for item in made.sections[-1].items] == [one.text for one in facts[1:]]
+
+
+def test_what_two_sections_of_a_page_would_say_stands_once_and_counts_twice() -> None:
+    said = "The exporter runs `fetch` with no timeout against the mirror"
+    made = page([memory(1, said, "fact"), memory(2, f"{said} host", "decision")])
+    assert made is not None
+    assert sum(len(section.items) for section in made.sections) == 1 and sum(one.more for one in made.sections) == 1
+
+
+def test_the_index_says_a_name_once_and_a_theme_whose_notes_it_has() -> None:
+    notes = {one.id: one for one in (memory(1, "The exporter needs its directory", "fact"),)}
+    theme = themes.Theme(name="exports", members=frozenset(notes))
+    made = pages.topic(theme, "topics/exports.md", list(notes.values()), {1: PLACE})
+    assert "- [exports](topics/exports.md): 1 note of gull\n" in lines.written(pages.index([made], ()))
+
+
+def test_the_users_page_says_that_there_is_nothing_yet() -> None:
+    empty, some = (
+        lines.written(pages.user(known, {})) for known in ([], [memory(1, "The user is called Ada", "fact")])
+    )
+    assert "Nothing is known yet" in empty and "Nothing is known yet" not in some
+    assert not lines.read(empty).lines() and not lines.read(empty).own
 
 
 # --- themes

@@ -78,7 +78,7 @@ def test_a_session_that_has_ended_is_told_on_its_day_as_text_and_as_data(store: 
     talk(store)
     assert settle(store, memory, now="2026-03-01T11:00:00.000Z") and files(memory) == ["sessions/s1.yaml"]
     assert settle(store, memory) and files(memory) == ["daily/2026-03-01.md", "daily/2026-03-01.yaml"]
-    assert "## till · 10:01 to 10:06 · please keep the prices of the till in cents\n" in day(memory)
+    assert "## till · 10:01 to 10:06 · Keep the prices of the till in cents\n" in day(memory)
     assert (
         "- Outcome: checks passed after the last change (1 prompt, 2 tool calls, 5 min at work; session `s1`)"
         in day(memory)
@@ -124,7 +124,7 @@ def test_a_session_that_goes_on_is_told_anew_in_its_part_and_on_another_day_in_t
     one.say("assistant", "The vouchers are in cents now.")
     settle(store, memory, now="2026-03-03T19:00:00.000Z")
     assert day(memory) == kept, "a day that is over stays as it ended"
-    assert "## till · 2026-03-01 10:01 to 10:10 · please keep" in day(memory, "2026-03-03")
+    assert "## till · 2026-03-01 10:01 to 10:10 · Keep" in day(memory, "2026-03-03")
 
 
 def test_an_edited_part_and_what_people_wrote_stay_and_a_part_that_was_taken_out_does_not_come_back(
@@ -201,7 +201,7 @@ def test_behind_a_wall_everything_stands_in_files_of_its_own(store: Store, memor
     wall(store, "secret")
     settle(store, memory)
     (own,) = (memory / "workspaces").iterdir()
-    assert own.name.startswith("acme-co-") and "rebuild the wing" in day(own)
+    assert own.name.startswith("acme-co-") and "Rebuild the wing" in day(own)
     assert "secret" not in day(memory) and "secret" not in (memory / "daily/2026-03-01.yaml").read_text()
     talk(store, "s3", project="secret", day=2, goal="please rebuild the tail in secret")
     settle(store, memory, now="2026-03-02T11:00:00.000Z")
@@ -271,7 +271,7 @@ def test_a_purged_session_leaves_the_files_edited_or_not_and_what_could_bring_it
 
     store.write(noted)
     purge_now(store, memory, session="s1")
-    assert MARK not in day(memory) and "name the journal" in day(memory)
+    assert MARK not in day(memory) and "Name the journal" in day(memory)
     assert MARK not in (memory / "daily/2026-03-01.yaml").read_text()
     left = store.read(lambda rows: rows.all("select path from dream_files"))
     assert not [path for (path,) in left if "daily" in path], "an undo cannot bring it back"

@@ -1,0 +1,67 @@
+"""How a day's file words what a session asked and said: a prompt as a heading, each thing once; pure."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterable, Sequence
+
+from csmd.text import alike, cut, gist, squeeze
+
+HEADING = 100
+#: Two that begin with so many characters the same say the same, or that have this share of their words in common.
+SAME, MOSTLY = 60, 0.6
+#: A heading has so many characters before a clause's end that it is cut at.
+LEAST_HEADING = 40
+#: How a prompt asks, politely, before it says for what; and a word that is no name of anything.
+_ASKS = re.compile(
+    r"(?:(?:hi|hey|ok|okay|please)[,!]? )*(?:(?:can|could|would|will) you(?: please)?|please|i(?:'d| would) like (?:you )?to"
+    r"|let(?:'s| us)) ",
+    re.I,
+)
+_WORD = re.compile(r"[a-z]+(?:'[a-z]+)?[,;:.?!]?(?: |$)")
+#: What an assistant offers at its end: nobody left anything open by it.
+_OFFERS = re.compile(r"\b(?:would you like|(?:do you |\A)want(?: me)? to|shall i|should i|let me know)\b", re.I)
+_CLAUSE = re.compile(r"[,;:.?!](?= )| (?=[-(–—] ?)| (?=(?:and|but|because|so that|when|which|where|since) )")
+
+
+def distinct(entries: Iterable[str], *, but: Iterable[str] = ()) -> tuple[str, ...]:
+    """What says something of its own: no more than begins as what is in `but` or told already, or says mostly the same."""
+    told = list(but)
+    seen = {squeeze(entry)[:SAME].casefold() for entry in told}
+    found = []
+    for entry in entries:
+        begins = squeeze(entry)[:SAME].casefold()
+        if begins not in seen and not any(alike(gist(entry), gist(other), share=MOSTLY) for other in told):
+            seen.add(begins)
+            told.append(entry)
+            found.append(entry)
+    return tuple(found)
+
+
+def title(goal: str) -> str:
+    """A prompt as a heading: what it asks for, without the phrase that asks, cut where a clause ends."""
+    said = squeeze(goal)
+    if ask := _ASKS.match(said):
+        said = said[ask.end() :].rstrip(" ?")
+    said = said.rstrip(" :;,")
+    if _WORD.match(said):
+        said = said[0].upper() + said[1:]
+    if len(said) <= HEADING:
+        return said
+    ends = [found.start() for found in _CLAUSE.finditer(said, LEAST_HEADING, HEADING)]
+    head = said[: ends[-1]] if ends else cut(said, HEADING).removesuffix("…")
+    for opens, is_open in (("`", head.count("`") % 2), ("(", head.count("(") > head.count(")"))):
+        if is_open and head.rfind(opens) >= LEAST_HEADING:
+            head = head[: head.rfind(opens)]
+    return f"{head.rstrip(' ,;:.?!')}…"
+
+
+def subjects(commits: Sequence[str]) -> tuple[str, ...]:
+    """Commits by their subjects: one that was amended is told once, as it is now."""
+    last = {commit.partition(" ")[2] or commit: commit for commit in commits}
+    return tuple(last.values())
+
+
+def is_offer(entry: str) -> bool:
+    """Whether an entry is what an assistant offers, or asks its user to choose, at its end."""
+    return bool(_OFFERS.search(entry))
