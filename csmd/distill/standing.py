@@ -125,6 +125,19 @@ LEANS: tuple[tuple[str, str, re.Pattern[str]], ...] = (
     ("tests", "a", _re(
         r"\b(?:the|this|each|both|all|new|existing) (?:\w+ ){0,2}(?:tests?|test cases?|subtests?)\b.{0,60}\b(?:verif\w+|covers?|ensures?|asserts?|now"
         r" (?:passes|uses|checks)|caught|catch\w*)\b|\bhelper functions?: |\btests? (?:updated|added|pass\w*)\b|\bto keep the test\b")),
+    # What a session's example, or a list, leaves of itself.
+    ("fragment", "ua", _re(r"^\W{0,3}session (?:\d|[a-d])\b")),
+    ("fragment", "a", _re(
+        r"^\W{0,3}(?:the \w+ (?:would|will) (?:then )?see\b|(?:from|in) [^\s:]{2,120}: there(?:['’]s| is| are) also\b|there(?:['’]s| is| are) also\b)")),
+    # What was so in the working tree, what was set up, which test it was.
+    ("report", "a", _re(
+        r"\b(?:remaining|other|these|those) (?:unstaged|uncommitted|untracked|modified|unrelated) (?:files?|changes)\b|\bnot included intentionally\b"
+        r"|\bintentionally not (?:included|staged|committed)\b|^\W{0,3}i(?:['’]ve| have) (?:now |also |just )?(?:set up|put|made|written|implemented|added|created|updated)\b"
+        r"|\b(?:that|one|error|failure|issue|which) you (?:just |were )?(?:hit|ran into|seeing)\b|\bwas still (?:expecting|using|checking|referencing|calling)\b"
+        r"|^\W{0,3}[\w./-]{3,160}\.(?:md|txt|rst)`? [-–—] ")),
+    ("errand", "u", _re(
+        r"\b(?:can|could) you (?:please |also |just )?(?:do|write|create|make|build) (?:me )?(?:an?|another|one more) (?:[\w-]+ ){0,2}(?:scripts?|summary|list|table|diagram|doc(?:ument)?)\b"
+        r"|^\W{0,3}(?:based on|look at) [^?]{2,160},? (?:can|could) you\b|^\W{0,3}look at (?:the|this|that|my|these)\b")),
 )
 # fmt: on
 
