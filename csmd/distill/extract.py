@@ -238,7 +238,10 @@ def _choose(
             continue
         told = telling.told(unit.text)
         placed, leans = _placed(turn, unit, told, speaker)
-        if told and not leans and not pointing.unnamed(placed, speaker):
+        if not leans and pointing.unnamed(placed, speaker):
+            placed = resolve.behind(placed, before=resolve.before_in(turn.text, unit.text))
+            leans = pointing.unnamed(placed, speaker)
+        if told and not leans:
             found.append(Chosen(turn, unit, _statement(unit, told, placed, authority, prompt, before)))
         bar = further
     return found

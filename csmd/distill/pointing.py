@@ -29,7 +29,7 @@ _NAMED = re.compile(
 #: A rule for more than this time.
 _RULE = _re(
     r"\b(?:always|never|every|each|whenever|any ?time|from now on|as a rule|in general|wherever|everywhere|in (?:the )?future"
-    r"|we (?:use|do not|don['’]t|prefer|keep|only)|i prefer|prefer|convention)\b"
+    r"|we (?:use|do not|don['’]t|prefer|keep|only)|prefer|convention|source of truth|consistent)\b"
 )
 _POINTER = _re(r"\b(?:this|it|them|those|the (?:others?|same|rest)|continue)\b")
 #: Words for something that stands before it in the same sentence, after a noun that they can mean.
@@ -54,12 +54,14 @@ _ASKS_FOR = _re(
     r"\b(?:can|could|should) (?:we|you) (?:(?:please|also|just|maybe|then|still|now) ){0,2}(?:add|allow|block|change|disable|drop|enable|have|hide|include"
     r"|keep|make|merge|move|print|rename|remove|replace|return|show|split|store|support|switch|use|write)\b"
 )
+_ASIDE = re.compile(r"\(([^()?]{8,200})\)")
+#: What follows from what is asked about.
+_CONSEQUENCE = _re(r"^\W{0,3}(?:if|when)\b[^?]{8,160}\b(?:then|that would|we should|we need)\b")
 _NOT_SURE = _re(r"^\W{0,3}(?:i['’]m |i am |still )?(?:not (?:really |quite )?sure|unsure|no idea) (?:if|whether|that|what|how|why)\b")
 #: A definite word for a part of the work, which means one that was named before it.
 _DEFINITE = _re(
     r"\b(?:the|this|these|those|both|that|all (?:\d+|three|two|four)) (?:(?!of\b|in\b|is\b)[a-z-]{2,20} )?(?:checks?|places|functions|methods|wrappers?"
     r"|calculations?|settings?|conditions?|loops?|branches|handlers?|locations|calls|versions|fields|entries|lines|helpers?)\b"
-    r"|\b(?:change|set|enable|disable|remove|call|move|update|rename|replace|run|use) (?:it|them)\b"
 )
 _CLAUSE = re.compile(r"[;.!?]\s|\s[-–—]\s")
 
@@ -97,9 +99,10 @@ def _only_asks(said: str, *, named: bool) -> bool:
     doubts = _NOT_SURE.match(said) is not None
     if not (ends or doubts or ("?" in said and not named)):
         return False
-    if any(_STATES.search(part) for part in parts if "?" not in part and not _NOT_SURE.match(part)):
+    plain = [part for part in parts if "?" not in part and not _NOT_SURE.match(part)]
+    if any(_STATES.search(part) for part in (*plain, *_ASIDE.findall(said))) or _CONSEQUENCE.search(said):
         return False
-    return not (named and _ASKS_FOR.search(said))
+    return not (named and (len(words(said)) > SHORT_WORDS or _ASKS_FOR.search(said)))
 
 
 def _begins_unseen(said: str) -> bool:

@@ -132,7 +132,7 @@ LEANS: tuple[tuple[str, str, re.Pattern[str]], ...] = (
     # What was so in the working tree, what was set up, which test it was.
     ("report", "a", _re(
         r"\b(?:remaining|other|these|those) (?:unstaged|uncommitted|untracked|modified|unrelated) (?:files?|changes)\b|\bnot included intentionally\b"
-        r"|\bintentionally not (?:included|staged|committed)\b|^\W{0,3}i(?:['’]ve| have) (?:now |also |just )?(?:set up|put|made|written|implemented|added|created|updated)\b"
+        r"|\bintentionally not (?:included|staged|committed)\b|^\W{0,3}i(?:['’]ve| have) (?:now |also |just )?(?:put|made|written|implemented|added|created|updated)\b"
         r"|\b(?:that|one|error|failure|issue|which) you (?:just |were )?(?:hit|ran into|seeing)\b|\bwas still (?:expecting|using|checking|referencing|calling)\b"
         r"|^\W{0,3}[\w./-]{3,160}\.(?:md|txt|rst)`? [-–—] ")),
     ("errand", "u", _re(
