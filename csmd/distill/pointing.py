@@ -57,12 +57,16 @@ _ASKS_FOR = _re(
 _ASIDE = re.compile(r"\(([^()?]{8,200})\)")
 #: What follows from what is asked about.
 _CONSEQUENCE = _re(r"^\W{0,3}(?:if|when)\b[^?]{8,160}\b(?:then|that would|we should|we need)\b")
-_NOT_SURE = _re(r"^\W{0,3}(?:i['’]m |i am |still )?(?:not (?:really |quite )?sure|unsure|no idea) (?:if|whether|that|what|how|why)\b")
+_NOT_SURE = _re(
+    r"^\W{0,3}(?:i['’]m |i am |still )?(?:not (?:really |quite )?sure|unsure|no idea) (?:if|whether|that|what|how|why)\b"
+)
 #: A definite word for a part of the work, which means one that was named before it.
 _DEFINITE = _re(
     r"\b(?:the|this|these|those|both|that|all (?:\d+|three|two|four)) (?:(?!of\b|in\b|is\b)[a-z-]{2,20} )?(?:checks?|places|functions|methods|wrappers?"
     r"|calculations?|settings?|conditions?|loops?|branches|handlers?|locations|calls|versions|fields|entries|lines|helpers?)\b"
 )
+#: Behind a question goes on what is no question, in small letters, too.
+_ASKED = re.compile(r"(?<=\?) ")
 _CLAUSE = re.compile(r"[;.!?]\s|\s[-–—]\s")
 
 
@@ -94,7 +98,7 @@ def _points(said: str) -> bool:
 
 def _only_asks(said: str, *, named: bool) -> bool:
     """Whether somebody asks or is in doubt, and states nothing beside it."""
-    parts = sentences(said)
+    parts = [part for one in sentences(said) for part in _ASKED.split(one)]
     ends = said.rstrip(" )\"'*_").endswith("?")
     doubts = _NOT_SURE.match(said) is not None
     if not (ends or doubts or ("?" in said and not named)):
