@@ -128,7 +128,7 @@ LEANS: tuple[tuple[str, str, re.Pattern[str]], ...] = (
     # What a session's example, or a list, leaves of itself.
     ("fragment", "ua", _re(r"^\W{0,3}session (?:\d|[a-d])\b")),
     ("fragment", "a", _re(
-        r"^\W{0,3}(?:the \w+ (?:would|will) (?:then )?see\b|(?:from|in) [^\s:]{2,120}: there(?:['’]s| is| are) also\b|there(?:['’]s| is| are) also\b)")),
+        r"^\W{0,3}(?:the \w+ (?:would|will) (?:then )?see\b|(?:from|in) [^\s]{2,120}: there(?:['’]s| is| are) also\b|there(?:['’]s| is| are) also\b)")),
     # What was so in the working tree, what was set up, which test it was.
     ("report", "a", _re(
         r"\b(?:remaining|other|these|those) (?:unstaged|uncommitted|untracked|modified|unrelated) (?:files?|changes)\b|\bnot included intentionally\b"
