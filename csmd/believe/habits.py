@@ -60,6 +60,8 @@ SAYINGS: dict[str, str] = {
 }
 #: What is told of an order and is none: it says how a session went, not how somebody works.
 NOT_TOLD = frozenset({"fix the tests", "fix lint"})
+#: Errands: to have them done again says little until it is a custom, from so many sessions on.
+ERRANDS, LEAST_ERRANDS = frozenset({"address review", "choose by number", "open a pull request", "explain"}), 5
 
 #: Purpose of a command -> what the command does, in the order they are told.
 SERVES = {
@@ -135,6 +137,8 @@ def _orders(packets: Sequence[Packet]) -> list[Habit]:
         seen = tuple(one for one in all_of if one.outcome != "against")
         against = tuple(one for one in all_of if one.outcome == "against")
         count = len(_sessions(seen))
+        if subject in ERRANDS and count < LEAST_ERRANDS:
+            continue
         found.append(
             Habit(
                 fingerprint=f"order:{subject}", kind="opinion" if all_of[0].kind == "scope" else "preference",

@@ -13,7 +13,7 @@ from dataclasses import replace
 from functools import lru_cache
 from typing import NamedTuple
 
-from csmd.distill import features, kind, refused, resolve, standing, telling, units, worth
+from csmd.distill import features, kind, pointing, refused, resolve, standing, telling, units, worth
 from csmd.distill.classify import Classification, weigh
 from csmd.distill.features import Around, Features
 from csmd.distill.refused import Speaker
@@ -238,6 +238,9 @@ def _choose(
             continue
         told = telling.told(unit.text)
         placed, leans = _placed(turn, unit, told, speaker)
+        if not leans and pointing.unnamed(placed, speaker):
+            placed = resolve.behind(placed, before=resolve.before_in(turn.text, unit.text))
+            leans = pointing.unnamed(placed, speaker)
         if told and not leans:
             found.append(Chosen(turn, unit, _statement(unit, told, placed, authority, prompt, before)))
         bar = further

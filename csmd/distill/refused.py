@@ -177,7 +177,7 @@ WITH_THEIR_LIST = frozenset(
 )
 
 #: A list that is led into so says nothing either; of edits the items may tell why.
-WITHOUT_WORTH = frozenset({"counts", "errand", "tests", "praise", "report", "unseen list"})
+WITHOUT_WORTH = frozenset({"counts", "errand", "examples", "fragment", "tests", "praise", "report", "unseen list"})
 
 
 def refusal(said: str, speaker: Speaker, *, leads: bool = False) -> str:

@@ -24,6 +24,8 @@ MAX_LOOKED_AT = 20_000
 FIRST_WORDS = 8
 #: A name in a title is its subject when it stands at most behind so many words.
 MOST_BEFORE_NAME = 3
+#: A sentence that is put in front has so many words with content.
+MIN_BEFORE = 3
 
 
 def _re(pattern: str) -> re.Pattern[str]:
@@ -144,6 +146,16 @@ def led(text: str, *, turn: str, before: str) -> str:
     lead = _lead_of(before) or subject_of(before)
     new = set(content_words(lead)) - set(content_words(text))
     return _bounded(f"{lead}: {text}", text) if new else text
+
+
+def behind(text: str, *, before: str) -> str:
+    """`text` with the sentence right before it in front, where that is prose which names something and both fit."""
+    lines = [line for line in without_code(before[-MAX_LOOKED_AT:]).splitlines() if line.strip()]
+    parts = sentences(squeeze(_MARKS.sub("", _NUMBERED.sub("", lines[-1][-MAX_CHARACTERS:])))) if lines else []
+    last = parts[-1].lstrip("-*+• ") if parts else ""
+    if not _NAME.search(last) or last.endswith("?") or len(content_words(last)) < MIN_BEFORE:
+        return text
+    return _bounded(f"{last} {text}", text)
 
 
 def _lead_of(before: str) -> str:

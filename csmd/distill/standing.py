@@ -125,6 +125,35 @@ LEANS: tuple[tuple[str, str, re.Pattern[str]], ...] = (
     ("tests", "a", _re(
         r"\b(?:the|this|each|both|all|new|existing) (?:\w+ ){0,2}(?:tests?|test cases?|subtests?)\b.{0,60}\b(?:verif\w+|covers?|ensures?|asserts?|now"
         r" (?:passes|uses|checks)|caught|catch\w*)\b|\bhelper functions?: |\btests? (?:updated|added|pass\w*)\b|\bto keep the test\b")),
+    # What a session's example, or a list, leaves of itself.
+    ("fragment", "ua", _re(r"^\W{0,3}session (?:\d|[a-d])\b")),
+    ("fragment", "a", _re(
+        r"^\W{0,3}(?:the \w+ (?:would|will) (?:then )?see\b|(?:from|in) [^\s]{2,120}: there(?:['’]s| is| are) also\b|there(?:['’]s| is| are) also\b)")),
+    # What was so in the working tree, what was set up, which test it was.
+    ("report", "a", _re(
+        r"\b(?:remaining|other|these|those) (?:unstaged|uncommitted|untracked|modified|unrelated) (?:files?|changes)\b|\bnot included intentionally\b"
+        r"|\bintentionally not (?:included|staged|committed)\b|^\W{0,3}i(?:['’]ve| have) (?:now |also |just )?(?:put|made|written|implemented|added|created|updated)\b"
+        r"|\b(?:that|one|error|failure|issue|which) you (?:just |were )?(?:hit|ran into|seeing)\b|\bwas still (?:expecting|using|checking|referencing|calling)\b"
+        r"|^\W{0,3}[\w./-]{3,160}\.(?:md|txt|rst)`? [-–—] ")),
+    ("errand", "u", _re(
+        r"\b(?:can|could) you (?:please |also |just )?(?:do|write|create|make|build) (?:me )?(?:an?|another|one more) (?:[\w-]+ ){0,2}(?:scripts?|summary|list|table|diagram|doc(?:ument)?)\b"
+        r"|^\W{0,3}(?:based on|look at) [^?]{2,160},? (?:can|could) you\b|^\W{0,3}look at (?:the|this|that|my|these)\b")),
+    # What is offered, praised, or told of an example, of the day's end and of one reader's case.
+    ("offers", "a", _re(
+        r"^\W{0,3}(?:alternatively,? |or,? )?if you(?:['’]d)? (?:want|like|prefer) (?:me )?to\b|\bif you want me to\b"
+        r"|\bis (?:probably |usually )?(?:easier|better|simpler|fine)\b[^;.]{0,80}[;.] if you\b")),
+    ("praise", "a", _re(
+        r"^\W{0,3}(?:the )?(?:key|main|notable) (?:improvements?|benefits?|advantages?|changes?)(?: (?:were|are|is|made))?:"
+        r"|^[\w -]{4,50}: (?:can|no|same|supports?|easy|works?)\b[^;]{3,200}; [\w -]{4,50}: (?:can|no|same|supports?|easy|works?)\b"
+        r"|^\W{0,3}the [^:;.]{3,60} (?:correctly|properly|already): ")),
+    ("examples", "a", _re(
+        r"^\W{0,3}(?:even (?:worse|better)\b|now we have (?:both|two|three)\b|the (?:key )?difference:|final (?:state|result|version):|my take:|end result:"
+        r"|for (?:you|me|your \w+)(?: \([^)]{1,40}\))?:|the (?:proper|correct|actual|normal|new|full) (?:flow|sequence|order) (?:is|was):)"
+        r"|\((?:kept|unchanged|same|as) (?:from|as|before|earlier)\b[^)]{0,30}\):|^`?[\w-]{2,40}\.[a-z]{1,4}`?: in \w+ but not in\b")),
+    ("tests", "a", _re(r"^\W{0,3}(?:the|a) comments? (?:in|on|above) (?:the|this|each) (?:\w+ )?(?:test|function|code|file)\b")),
+    ("edits", "a", _re(rf"^[\w ]{{3,40}} [-–—] {_EDITED} (?:[\w-]+ ){{0,3}}(?:comments?|directives?|annotations?|imports?)\b")),
+    ("fragment", "a", _re(r"^(?:resolves|parses|takes|prints|fetches|looks up|reads|walks|iterates)\b[^.:]{3,120}:")),
+    ("general", "a", _re(r"^\W{0,3}(?:document|store|keep|reference|mention|use) (?:the |a |your )?[\w ]{3,40} without (?:the|its|any|real)\b")),
 )
 # fmt: on
 

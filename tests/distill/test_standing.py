@@ -43,6 +43,7 @@ CHATTER_OF_USERS = (
     "could you estimate how long the migration of the orders would take? I mean the ones before 2019",
     "we should somehow prevent this from happening, I think the cart was empty",
     "that still doesn't work, the total is wrong again",
+    "look at the invoices of May and compare them, could you tell which ones differ?",
 )
 CHATTER_OF_ASSISTANTS = (
     "Added `price_round` to `cart.py`; Updated `checkout.py` to call it; Removed the old helper",
@@ -58,6 +59,10 @@ CHATTER_OF_ASSISTANTS = (
     "Don't paste passwords into chats, they can end up in logs and backups.",
     "Python guarantees that dictionaries keep the order in which keys were inserted.",
     "Would you prefer one table per region, or a column for the region?",
+    "The remaining uncommitted files are notes of the supplier (`prices.csv`, `todo.txt`).",
+    "Session 2: its orders are in the cart, but not in the warehouse, so `ship_all` leaves them out",
+    "Alternatively, if you want me to measure the bus, I can add a probe to `i2c_read` and print the timing.",
+    "The key improvements were: Faster startup: `boot` reads the flash once; Cleaner code: one loop instead of two",
     "The cart is emptied when the payment arrives. Do you want me to keep it for a day?",
     "cart_empty - checks the total of no items; cart_full - checks the total of a hundred items",
 )
