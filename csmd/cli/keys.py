@@ -3,12 +3,16 @@
 from __future__ import annotations
 
 import os
+import re
 import termios
 from collections.abc import Iterator
 from contextlib import contextmanager
 
 #: What the end of the input is told as.
 END = "\x04"
+#: What a terminal sends for a key that is no letter: an arrow, a function key, escape itself.
+_NO_LETTER = re.compile(r"\x1b(?:\[[0-?]*[ -/]*[@-~]|O.)?")
+NOTHING = "\x00"
 
 
 class Keys:
@@ -39,9 +43,7 @@ class Keys:
     def press(self) -> str:
         """The next key; "" for one that is no letter (an arrow), END at the end of the input."""
         if not self._typed:
-            data = os.read(0, 64)
-            if data.startswith(b"\x1b"):
-                return ""
-            self._typed = data.decode("utf-8", "replace")
+            # What was typed behind an arrow comes with it, and counts.
+            self._typed = _NO_LETTER.sub(NOTHING, os.read(0, 64).decode("utf-8", "replace"))
         key, self._typed = self._typed[:1], self._typed[1:]
-        return key or END
+        return "" if key == NOTHING else key or END
