@@ -233,7 +233,7 @@ RULES: tuple[Rule, ...] = (
           r"([^\s\"'`<>{}()\[\],;\\]{8,200}+)(?=[\"'`\s,;\\]|\Z)", is_chosen, flags=_I),
     # As people say it: "the password is hunter2xyz", "passwd: Tr0ub4dor&3".
     _rule("spoken-password", "passwor|passwd|passphrase",
-          r"(?:password|passwd|passphrase)(?:\s{0,3}(?:=|:)\s{0,3}|\s{1,3}(?:is|was)\s{1,3}(?:now\s{1,3})?)[\"'`]?"
+          r"(?:password|passwd|passphrase)(?:\s{0,3}(?:=|:)\s{0,3}|\s{1,3}(?:is|was)\s{1,3}(?:now\s{1,3})?(?:(?:the\s{1,3})?(?:password|passwd|passphrase)\s{0,3}[=:]\s{0,3})?)[\"'`]?"
           r"([^\s\"'`<>{}()\[\],;\\]{6,200}+)(?=[\"'`\s,;\\]|\Z)", is_mixed, flags=_I),
     _rule("environment-secret", "TOKEN=|SECRET=|_KEY=|APIKEY=|PASS=|PWD=|_PW=|PASSCODE=",
           r"(?:(?<![a-z])TOKEN|(?<![a-z])SECRET|(?<=API)_KEY|(?<=ACCESS)_KEY|(?<=SECRET)_KEY|(?<=ENCRYPTION)_KEY|(?<=SIGNING)_KEY|(?<=MASTER)_KEY|APIKEY|"

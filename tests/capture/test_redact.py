@@ -95,6 +95,7 @@ POSITIVES: dict[str, list[tuple[str, str]]] = {
     "spoken-password": [
         ("deploy with password=hunter2xyz on kestrel", "hunter2xyz"), ("My password is Zebra99crossing", "Zebra99crossing"),
         ("password: Tr0ub4dor&3", "Tr0ub4dor&3"), ("the passphrase was now correct4horse, I think", "correct4horse"),
+        ("The password is password: Zebra99crossing", "Zebra99crossing"), ("the password is the passphrase=Zebra99crossing", "Zebra99crossing"),
     ],
     "environment-secret": [
         ("API_TOKEN=abc123def456", "abc123def456"), ("export CI_SECRET=9f8e7d6c5b4a", "9f8e7d6c5b4a"),
