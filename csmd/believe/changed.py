@@ -17,11 +17,15 @@ from csmd.believe.clauses import Said, Slot
 
 @dataclass(frozen=True, slots=True)
 class Change:
-    """A thing and the value it has now, both as stems; `common`: the value is some thing and not a name."""
+    """A thing and the value it has now, both as stems; `common`: the value is some thing and not a name.
+
+    `gone` is what the statement says nobody uses any more.
+    """
 
     thing: frozenset[str]
     value: frozenset[str]
     common: bool
+    gone: frozenset[str] = frozenset()
 
 
 _DID = r"(?:moved|migrated|switched|ported|transitioned)(?: over)?"
@@ -31,6 +35,14 @@ _CHANGED = (
     re.compile(rf"\b(?:we|i|they|have|has|['\u2019]ve) (?:\w+ly |now |just |all |finally )?{_DID} {_NP}? (?:over )?(?:to|onto) {_NP}", re.IGNORECASE),
     re.compile(rf"{_NP}? (?:(?:has|have) been|was|were|is|are|got|has|have)? ?(?:now |just )?{_DID} (?:to|onto) {_NP}", re.IGNORECASE),
 )  # fmt: skip
+#: "THING is now VALUE": where the value is a name; "the tests are now green" tells of no other thing.
+_IS_NOW = re.compile(
+    rf"{_NP}? (?:is|are) now (?!(?:in|on|at|from|with|for|behind|under|part|of|to|by|done|only)\b){_NP}", re.IGNORECASE
+)
+#: What nobody uses any more.
+_GONE = re.compile(
+    r"\b(?:no longer|don['\u2019]t|do not) use ([\w`'./-]+)(?! for\b)|\bstopped using ([\w`'./-]+)", re.IGNORECASE
+)
 #: Before the verb these say that nothing was changed, or not yet.
 _UNDONE = re.compile(
     r"n['\u2019]t\b|\b(?:not|never|if|when|once|until|before|unless|should|could|would|might|may|will|want|plan|almost|nearly|why|did)\b",
@@ -49,17 +61,21 @@ MOST_OF_VALUE = 4
 @lru_cache(maxsize=2048)
 def changes(said: str) -> tuple[Change, ...]:
     """What a statement says was changed, and into what."""
-    if not any(word in said.casefold() for word in ("moved", "migrated", "switched", "ported", "transitioned")):
+    if not any(
+        word in said.casefold() for word in ("moved", "migrated", "switched", "ported", "transitioned", " now ")
+    ):
         return ()
     found: list[Change] = []
+    gone = frozenset(stem for pair in _GONE.findall(said) for stem in phrases.stems_of(" ".join(pair)))
     for part in _SENTENCE.split(said):
-        match = next((match for pattern in _CHANGED if (match := pattern.search(part))), None)
+        match = next((match for pattern in (*_CHANGED, _IS_NOW) if (match := pattern.search(part))), None)
         if match is None or not match[1] or _UNDONE.search(part[: match.start(2)]):
             continue
         thing, value = frozenset(phrases.stems_of(match[1])), frozenset(phrases.stems_of(match[2])[:MOST_OF_VALUE])
         if thing and value and not part.rstrip().endswith("?"):
             named = any(phrases.NAME.match(word) or word[:1].isupper() for word in match[2].split())
-            found.append(Change(thing, value, common=bool(_COMMON.match(match[2])) and not named))
+            if named or match.re is not _IS_NOW:
+                found.append(Change(thing, value, bool(_COMMON.match(match[2])) and not named, gone))
     return tuple(found)
 
 
@@ -75,6 +91,8 @@ def _is_other(change: Change, slot: Slot, before: Said) -> bool:
         return False
     if slot.value & (change.value | change.thing) or (slot.value & before.names and change.common):
         return False
+    if slot.value & change.gone:
+        return True
     # The thing is all that the older one speaks of: a part of it, or one of several, stays where it is.
     subject = before.stems - slot.value - {slot.verb}
     return len(change.thing) >= 0.6 * len(subject)
