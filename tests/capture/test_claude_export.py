@@ -9,7 +9,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from hypothesis import given, settings
+from hypothesis import example, given, settings
 from hypothesis import strategies as st
 
 from csmd.capture import memdir
@@ -56,13 +56,13 @@ def check_chain(lines: Sequence[dict[str, Any]]) -> None:
             continue
         assert line["parentUuid"] == parent
         parent = line["uuid"]
+        if line["type"] == "assistant":
+            assert not waiting or line["message"]["id"] == speaking
         for block in blocks(line):
             if block["type"] == "tool_result":
                 waiting.remove(block["tool_use_id"])
             elif line["type"] == "user":
                 assert not waiting, "words stand between a call and its result"
-            else:
-                assert not waiting or line["message"]["id"] == speaking
             if block["type"] == "tool_use":
                 waiting.add(block["id"])
                 assert isinstance(block["input"], dict)
@@ -192,6 +192,13 @@ KINDS: tuple[TurnKind, ...] = ("user", "assistant", "tool_call", "tool_result", 
         max_size=14,
     )
 )  # fmt: skip
+@example(
+    [
+        ("tool_call", "t3", "m1", '{"a":1}', "", 0),
+        ("user", "", "", "words", "", 1),
+        ("tool_result", "t3", "", "words", "", 0),
+    ]
+)  # what a user said under the name of a call's line: a line has one speaker
 def test_whatever_was_said_the_export_is_a_chain_that_the_api_takes(rows: list[tuple[Any, ...]]) -> None:
     turns = []
     for number, (kind, tool, message, text, parent, place) in enumerate(rows):

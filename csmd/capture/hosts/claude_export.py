@@ -128,6 +128,8 @@ def _lines(turns: Sequence[SaidTurn], pairs: _Pairs) -> list[_Line]:
         own = turn.uuid.partition("/")[0]
         if told or own.startswith("hook:"):
             own, role = _made("turn", turn.uuid), "user" if told else role
+        if own in found and found[own].role != role:  # one line has one speaker, whatever its turns are called
+            own = _made("turn", turn.uuid)
         line = found.setdefault(own, _Line(own, role, turn.message_id or f"msg_{own.replace('-', '')}", told))
         line.turns.append(turn)
     for line in found.values():  # the API wants results before words
