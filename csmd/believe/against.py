@@ -41,13 +41,14 @@ def negated(tokens: list[tuple[str, str]], *, asides: bool = False) -> list[Agai
         plain = word.casefold()
         behind = tokens[at + 1 : at + 2]
         no_longer = plain == "no" and bool(behind) and behind[0][0].casefold() == "longer"
-        if not (plain in phrases.NEGATIONS or plain.endswith("n't") or no_longer):
+        decided = plain == "against" and at > 0 and tokens[at - 1][1] in phrases.DECIDING
+        if not (plain in phrases.NEGATIONS or plain.endswith("n't") or no_longer or decided):
             continue
         if not asides and at and tokens[at - 1][0] == ",":
             continue  # "this, not that": phrases.INSTEAD
         if behind and behind[0][0].casefold() in phrases.NO_NEGATION:
             continue
-        what, beside = clause(tokens, at + 1), _before(tokens, at)
+        what, beside = clause(tokens, at + 1), _before(tokens, at) - phrases.DECIDING
         if not asides and not beside and _points_out(tokens, at):
             continue
         if what and (asides or not _is_aside(tokens, at)):

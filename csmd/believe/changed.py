@@ -39,6 +39,15 @@ _CHANGED = (
 _IS_NOW = re.compile(
     rf"{_NP}? (?:is|are) now (?!(?:in|on|at|from|with|for|behind|under|part|of|to|by|done|only)\b){_NP}", re.IGNORECASE
 )
+#: "we're back on VALUE for THING", and "we're on NAME VERSION now".
+_BACK_ON = re.compile(
+    rf"\b(?:we|i)(?:['\u2019]re|['\u2019]m| are| am| went| go) (?:now )?back (?:on|to|with) {_NP}? (?:for|as|in) {_NP}",
+    re.IGNORECASE,
+)
+_ON_VERSION = re.compile(
+    r"\b(?:we|i)(?:['\u2019]re|['\u2019]m| are| am) (?:now )?(?:back )?(?:on|at) ([\w.+#-]*[a-z][\w.+#-]*) v?(\d[\w.]*)",
+    re.IGNORECASE,
+)
 #: What nobody uses any more.
 _GONE = re.compile(
     r"\b(?:no longer|don['\u2019]t|do not) use ([\w`'./-]+)(?! for\b)|\bstopped using ([\w`'./-]+)", re.IGNORECASE
@@ -48,6 +57,8 @@ _UNDONE = re.compile(
     r"n['\u2019]t\b|\b(?:not|never|if|when|once|until|before|unless|should|could|would|might|may|will|want|plan|almost|nearly|why|did)\b",
     re.IGNORECASE,
 )
+#: The thing is the first group and its value the second, but for _BACK_ON.
+_PATTERNS = (_BACK_ON, _ON_VERSION, *_CHANGED, _IS_NOW)
 _COMMON = re.compile(r"(?:the|a|an|its|their|our|his|her|my|your|another|some|this|that)\b", re.IGNORECASE)
 _SENTENCE = re.compile(r"[.;:!?,()\n]+(?:\s+|$)")
 #: In these ways a thing has what can be changed like this: where it runs or is kept, and with what; not who wrote it.
@@ -55,6 +66,8 @@ HOLDING = frozenset(
     phrases.stem(word)
     for word in "use run keep store live host go deploy do serve manage track work sit stay handle ship report render hold".split()
 ) | {""}
+#: Says of which kind a number is, and nothing of its own.
+_VERSION = frozenset((phrases.stem("version"),))
 MOST_OF_VALUE = 4
 
 
@@ -62,20 +75,22 @@ MOST_OF_VALUE = 4
 def changes(said: str) -> tuple[Change, ...]:
     """What a statement says was changed, and into what."""
     if not any(
-        word in said.casefold() for word in ("moved", "migrated", "switched", "ported", "transitioned", " now ")
+        word in said.casefold()
+        for word in ("moved", "migrated", "switched", "ported", "transitioned", " now ", " back ", "re on ", " are on ")
     ):
         return ()
     found: list[Change] = []
     gone = frozenset(stem for pair in _GONE.findall(said) for stem in phrases.stems_of(" ".join(pair)))
     for part in _SENTENCE.split(said):
-        match = next((match for pattern in (*_CHANGED, _IS_NOW) if (match := pattern.search(part))), None)
+        match = next((match for pattern in _PATTERNS if (match := pattern.search(part))), None)
         if match is None or not match[1] or _UNDONE.search(part[: match.start(2)]):
             continue
-        thing, value = frozenset(phrases.stems_of(match[1])), frozenset(phrases.stems_of(match[2])[:MOST_OF_VALUE])
+        of, into = (2, 1) if match.re is _BACK_ON else (1, 2)
+        thing, value = frozenset(phrases.stems_of(match[of])), frozenset(phrases.stems_of(match[into])[:MOST_OF_VALUE])
         if thing and value and not part.rstrip().endswith("?"):
-            named = any(phrases.NAME.match(word) or word[:1].isupper() for word in match[2].split())
+            named = any(phrases.NAME.match(word) or word[:1].isupper() for word in match[into].split())
             if named or match.re is not _IS_NOW:
-                found.append(Change(thing, value, bool(_COMMON.match(match[2])) and not named, gone))
+                found.append(Change(thing, value, bool(_COMMON.match(match[into])) and not named, gone))
     return tuple(found)
 
 
@@ -87,12 +102,20 @@ def overturns(change: Change, before: Said) -> bool:
 
 
 def _is_other(change: Change, slot: Slot, before: Said) -> bool:
-    if slot.way not in ("means", "place") or slot.verb not in HOLDING:
+    if slot.way == "is":
+        # What a thing is and not where: a number takes a number's place, in 2026-12-15 as in 8080; "green" nothing's.
+        if not (_is_number(slot.value) and _is_number(change.value)):
+            return False
+    elif slot.way not in ("means", "place") or slot.verb not in HOLDING:
         return False
     if slot.value & (change.value | change.thing) or (slot.value & before.names and change.common):
         return False
     if slot.value & change.gone:
         return True
     # The thing is all that the older one speaks of: a part of it, or one of several, stays where it is.
-    subject = before.stems - slot.value - {slot.verb}
+    subject = before.positive - slot.value - {slot.verb} - _VERSION
     return len(change.thing) >= 0.6 * len(subject)
+
+
+def _is_number(value: frozenset[str]) -> bool:
+    return bool(value) and all(stem[0].isdigit() for stem in value)

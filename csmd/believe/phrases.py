@@ -103,6 +103,8 @@ ANTONYMS = _opposites()
 WEAK_STEMS = frozenset(stem(word) for word in WEAK)
 #: What replaces is no part of what is told beside it.
 REPLACING = frozenset((stem("replaced"),))
+#: Who decides against something denies it.
+DECIDING = frozenset(stem(word) for word in "decide decided decision voted ruled".split())
 TIME_STEMS = frozenset(stem(word) for word in TIMES)
 
 

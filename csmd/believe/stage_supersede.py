@@ -65,8 +65,10 @@ def beside(rows: Rows, memory: Memory) -> list[Memory]:
 
 
 def _one_subject(one: text.Gist, other: text.Gist) -> bool:
-    least = min(len(one.stems), len(other.stems))
-    return least > 0 and len(one.stems & other.stems) >= supersede.SAME_SUBJECT * least
+    """Whether two texts share half of the shorter; one word in common is enough only where it is half of both."""
+    shared = len(one.stems & other.stems)
+    sizes = sorted((len(one.stems), len(other.stems)))
+    return shared > 0 and shared >= supersede.SAME_SUBJECT * sizes[shared < 2]
 
 
 def settle(rows: Rows, memory_id: str) -> None:

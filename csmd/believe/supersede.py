@@ -144,7 +144,8 @@ def _says_against(one: Against, before: Said) -> bool:
 def _denies(one: Against, before: Said) -> bool:
     """A negation: the older one affirms what is denied, of the same subject; without a subject it must say all of it."""
     if not one.beside:
-        return len(one.what) >= 2 and _affirmed(one.what, before, most=0.75)
+        all_of_it = before.positive == one.what and bool(one.what & before.names)
+        return all_of_it or (len(one.what) >= 2 and _affirmed(one.what, before, most=0.75))
     return _affirmed(one.what, before) and len(one.beside & before.parts) >= 0.6 * len(one.beside)
 
 
@@ -163,6 +164,8 @@ def _slots(before: Said, after: Said) -> list[str]:
     """The kinds of values that changed: of one slot, where the rest of both statements is the same subject."""
     if after.adds or after.asks or before.asks:
         return []
+    if before.positive < after.positive or after.positive < before.positive:
+        return []  # one says what the other does, and more
     for old in before.slots:
         for new in after.slots:
             if old.way != new.way or not _one_verb(old.verb, new.verb, before, after):

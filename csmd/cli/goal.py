@@ -11,7 +11,7 @@ from csmd.config import assistant_session
 
 @click.group()
 def goal() -> None:
-    """What this project is for: told to each session until it is done."""
+    """What this project is for, told to each session until then."""
 
 
 @goal.command("set")

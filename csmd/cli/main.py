@@ -17,42 +17,45 @@ import csmd
 from csmd.config import default_paths
 from csmd.errors import CsmdError, DaemonUnreachable
 
-#: The modules of csmd.cli with the verbs of each (its VERBS), in the order that `csmd --help` lists them. A module is
-#: imported when one of its verbs is asked for: all of them take longer than most verbs.
-SUBJECTS: dict[str, str] = {
-    "setup": "install uninstall hooks",
-    "upgrade": "upgrade",
-    "running": "daemon start stop restart",
-    "state": "status tail top",
-    "doctor": "doctor",
-    "report": "report",
-    "pause": "pause resume",
-    "intake": "import export sync model",
-    "ask": "search remember brief recall tool",
-    "candidates": "packets candidates promote",
-    "memory": "memories show edit",
-    "review": "review",
-    "why": "why",
-    "topics": "topics tag link",
-    "receipts": "receipts",
-    "beliefs": "beliefs duplicates merge archive governance",
-    "errors": "errors",
-    "believing": "supersede",
-    "privacy": "forget scan",
-    "session": "session",
-    "self_model": "self",
-    "advisory": "advisory",
-    "checkpoint": "checkpoint",
-    "goal": "goal",
-    "dream": "dream",
-    "project": "project",
-    "context": "context memdir",
-    "upkeep": "backup restore repair",
-    "plugin": "mcp plugin",
-    "config": "config",
-    "logs": "logs",
-    "completion": "completion",
+#: What `csmd --help` lists, under its headings and in its order: the modules of csmd.cli with the verbs of each (its
+#: VERBS). A module is imported when one of its verbs is asked for: all of them take longer than most verbs.
+GROUPS: dict[str, dict[str, str]] = {
+    "Is it well": {"state": "status tail top", "doctor": "doctor", "logs": "logs", "report": "report"},
+    "What is known": {
+        "ask": "search remember brief recall tool",
+        "memory": "memories show edit",
+        "why": "why",
+        "receipts": "receipts",
+        "topics": "topics tag link",
+        "goal": "goal",
+    },
+    "What becomes of it": {
+        "review": "review",
+        "believing": "supersede",
+        "beliefs": "beliefs duplicates merge archive governance",
+        "candidates": "packets candidates promote",
+        "dream": "dream",
+        "advisory": "advisory",
+    },
+    "What happened": {
+        "session": "session",
+        "checkpoint": "checkpoint",
+        "errors": "errors",
+        "self_model": "self",
+        "context": "context memdir",
+    },
+    "What is left out": {"pause": "pause resume", "privacy": "forget scan", "project": "project"},
+    "In and out": {"intake": "import export sync model", "upkeep": "backup restore repair"},
+    "The installation": {
+        "setup": "install uninstall hooks",
+        "upgrade": "upgrade",
+        "running": "daemon start stop restart",
+        "plugin": "mcp plugin",
+        "config": "config",
+        "completion": "completion",
+    },
 }
+SUBJECTS: dict[str, str] = {module: verbs for modules in GROUPS.values() for module, verbs in modules.items()}
 
 
 def entry() -> None:
@@ -122,9 +125,20 @@ class _Verbs(click.Group):
     """The verbs; that whoever read our output has gone is no error of ours (click itself would say 1)."""
 
     def list_commands(self, ctx: click.Context) -> list[str]:
-        """The order of SUBJECTS, where click itself would sort them."""
+        """The order of GROUPS, where click itself would sort them."""
         del ctx
         return [verb for verbs in SUBJECTS.values() for verb in verbs.split()]
+
+    def format_commands(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:
+        """The verbs under the headings of GROUPS, in one column."""
+        widest = max(map(len, self.list_commands(ctx)))
+        room = formatter.width - 6 - widest
+        for heading, modules in GROUPS.items():
+            verbs = [verb for verbs in modules.values() for verb in verbs.split()]
+            commands = [(verb, self.get_command(ctx, verb)) for verb in verbs]
+            rows = [(f"{verb:<{widest}}", command.get_short_help_str(room)) for verb, command in commands if command]
+            with formatter.section(heading):
+                formatter.write_dl(rows)
 
     def get_command(self, ctx: click.Context, cmd_name: str) -> click.Command | None:
         """A verb, from the one module that has it."""

@@ -62,7 +62,8 @@ def _runs(value: dict[str, Any]) -> None:
         show_service.say(f"it is detached: the service manager that has {unit} does not answer")
     if not default_paths().install_record.exists():
         show_service.say(
-            "csmd is not installed here: unless a plugin brings the hooks, `csmd install` has it hear of sessions"
+            "no hooks are installed here: it reads what sessions write to disk, and tells them nothing unless a "
+            "plugin brings the hooks; `csmd install` puts them in"
         )
 
 
