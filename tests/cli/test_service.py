@@ -22,7 +22,7 @@ def test_start_stop_and_restart_say_what_they_did(machine: Machine) -> None:
     assert first["started"] is True and psutil.pid_exists(first["daemon"]["pid"])
     said, *hint = machine.csmd("start").splitlines()
     assert said == f"the daemon was running already, pid {first['daemon']['pid']}"
-    assert "`csmd install` has it hear of sessions" in " ".join(map(str.strip, hint)), "nothing is installed here"
+    assert "no hooks are installed here" in " ".join(map(str.strip, hint)), "nothing is installed here"
     second = machine.csmd("restart", "--json")
     assert second["started"] is True and second["daemon"]["pid"] != first["daemon"]["pid"]
     assert not machine.paths.stopped_mark.exists(), "a restart is no stop"
