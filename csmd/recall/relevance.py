@@ -1,11 +1,10 @@
-"""Whether a prompt is told anything at all: does it ask for what was said before, and was it said; pure arithmetic.
+"""Whether what a prompt asks about was spoken of, and which rules bear on an order; pure arithmetic.
 
-Two questions, each answered with 0-1, and the lesser one counts. `asks` looks at the prompt's form alone: "commit",
-"yes, do that" and "can you fix this?" ask for nothing that the past holds. `grounded` looks at the best matches: a
-question about something that nobody here ever spoke of is not answered with what is nearest to it.
+A prompt is told something when it asks (csmd.recall.asking) and is `grounded`, each answered with 0-1: a question about
+something that nobody here ever spoke of is not answered with what is nearest to it.
 
 The weights are logistic fits on half of a labelled set (tests/bench/train_recall.py; docs/benchmarks.md); 0.5 is where
-either says no.
+it says no.
 """
 
 from __future__ import annotations
@@ -20,39 +19,9 @@ from csmd import text
 
 #: Turns that hold a word beyond which it says nothing, and is no longer counted.
 COMMON = 2000
-_QUESTION = re.compile(
-    r"[?\uff1f]\W{0,3}$|^\W*(?:what|which|who|whose|where|when|why|how|did|does|do we)\b", re.IGNORECASE
-)
-_REQUEST = re.compile(
-    r"\b(?:can|could|would|will) (?:you|we|it)\b|\blet'?s\b|\bplease\b|\b(?:take|have) a look\b|\bi(?:'d| would) like\b"
-    r"|^\W*(?:add|fix|commit|push|run|update|make|create|write|use|check|show|explain|print|remove|rename|revert"
-    r"|continue|review|rebase|merge|try|do (?:it|this|that|the)) ?\b",
-    re.IGNORECASE,
-)
-_FOLLOWS = re.compile(
-    r"^\W*(?:but|ah|oh|so|wait|hmm|ok|okay|yes|yeah|sorry|great|and|also)\b|\bright\s*\?", re.IGNORECASE
-)
-_PRESENT = re.compile(
-    r"\b(?:this|these|that one|this one|above|it|now|they|them|here|just|more|you|your)\b", re.IGNORECASE
-)
-_PAST = re.compile(
-    r"\b(?:we|our|us|did|was|were|had|been|last time|again|already|meanwhile|still|today|agreed|decided|known|seen)\b",
-    re.IGNORECASE,
-)
 _TAIL = re.compile(r"['\u2019](?:s|re|ve|ll|d|m|t)\b", re.IGNORECASE)
 _NAME = re.compile(r"(?<![\w.!?:/])\w+")
 _LOOKS_NAMED = re.compile(r"[^\W\d_]*(?:[A-Z]|\d)\w*")
-
-#: What each feature of a prompt's form adds.
-FORM_WEIGHTS = {
-    "": -2.26,
-    "question": 4.78,
-    "request": -4.93,
-    "follows": -3.25,
-    "present": -2.99,
-    "past": 0.48,
-    "little": -1.99,
-}
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -98,24 +67,6 @@ def heeded(cosine: float | None, share: float) -> float:
     if cosine is None:
         return _logistic(HEED_WORDS_WEIGHTS, words)
     return _logistic(HEED_WEIGHTS, {**words, "memory": max(0.0, cosine)})
-
-
-def form(prompt: str) -> dict[str, float]:
-    """The features of a prompt's form, each 0-1."""
-    said = prompt.strip()
-    return {
-        "question": float(bool(_QUESTION.search(said))),
-        "request": float(bool(_REQUEST.search(said))),
-        "follows": float(bool(_FOLLOWS.search(said))),
-        "present": min(2, len(_PRESENT.findall(said))) / 2,
-        "past": float(bool(_PAST.search(said))),
-        "little": float(len(terms(said)) < 2),
-    }
-
-
-def asks(prompt: str) -> float:
-    """How surely a prompt asks for what was said before, by its form, 0-1."""
-    return _logistic(FORM_WEIGHTS, form(prompt))
 
 
 def grounded(ground: Ground) -> float:

@@ -22,6 +22,7 @@ from csmd.recall import (
     tiers,
 )
 from csmd.recall import prompt as prompts
+from csmd.recall.asking import asks as asks_for_past
 from csmd.recall.stage_hits import Embed
 from csmd.recall.stage_matches import Asked, matching
 from csmd.store import context, fulltext, memories, quotes, tombstones
@@ -67,7 +68,7 @@ def prompt_recall(
     """
     degraded: list[str] = []
     ranked: list[tuple[Memory | Quote, float]] = []
-    asks = relevance.asks(prompt) >= floor
+    asks = asks_for_past(prompt) >= floor
     subject = [] if asks else relevance.subject(prompt)
     if asks or subject:
         told = context.told(rows, session_id) if session_id else frozenset[str]()

@@ -1,10 +1,10 @@
-"""Fits the weights of csmd/recall/relevance.py on half of a labelled set, and scores what prompts are told on both halves.
+"""Fits the weights of csmd/recall/{asking,relevance}.py on half of a labelled set, and scores what prompts are told on both halves.
 
     python tests/bench/train_recall.py --home HOME --model DIR [--eval DIR] [--fit]
 
 HOME (a CSMD_HOME whose daemon is down) holds the set; DIR is the embedding model it was made with. Tuned on: questions
 and ordinary turns of the user's sessions (labelled.TUNED_ON) up to the middle of their time, every second unanswerable
-prompt. Without --fit only the figures are printed, by half and by question kind, with a vector and by words alone.
+prompt; of the prompts that were written for ten invented projects (tests/data/prompts.json) five projects'. Without --fit only the figures are printed, by half and by question kind, with a vector and by words alone.
 """
 
 from __future__ import annotations
@@ -21,7 +21,7 @@ from typing import Any
 import labelled
 
 from csmd.config import Settings
-from csmd.recall import relevance, stage, stage_prompt
+from csmd.recall import asking, relevance, stage, stage_prompt
 from csmd.store import embed_worker, sqlite
 
 RIDGE = 0.1
@@ -29,7 +29,8 @@ STEPS = 60
 #: How much an unanswerable prompt counts beside an answerable one, of which the set has many more.
 UNANSWERABLE = 3.0
 #: What is asked of each fit on the half it is made on: the share of prompts that must be silent, or be told.
-SILENT = 0.88
+SILENT = 0.87
+WRITTEN = Path(__file__).resolve().parent.parent / "data" / "prompts.json"
 TOLD = {"turn": 0.97, "words": 0.65}
 
 
@@ -133,7 +134,7 @@ def _show(prompts: Sequence[dict[str, Any]], score: Any) -> None:
     for one in prompts:
         wrong = not _answers(one, score) if one["kind"] == "answerable" else bool(one["told"])
         if wrong:
-            sure = relevance.asks(one["prompt"]), relevance.grounded(one["turn"].ground)
+            sure = asking.asks(one["prompt"]), relevance.grounded(one["turn"].ground)
             print(
                 f"{one['kind'][:5]} {'told' if one['told'] else '-':4} {sure[0]:.2f} {sure[1]:.2f} {one['prompt'][:100]!r}"
             )
@@ -141,10 +142,22 @@ def _show(prompts: Sequence[dict[str, Any]], score: Any) -> None:
 
 def _fit(prompts: Sequence[dict[str, Any]]) -> None:
     tuned = [one for one in prompts if one["tune"]]
-    asked = [(relevance.form(o["prompt"]), float(o["kind"] != "ordinary"), 1.0) for o in tuned]
-    weights = _logistic(asked)
-    silent = sorted(_value(weights, f) for f, wanted, _ in asked if not wanted)
-    _print("FORM_WEIGHTS", weights, silent[min(len(silent) - 1, int(SILENT * len(silent)))] + 1e-6)
+    asked = [(asking.form(o["prompt"]), float(o["kind"] != "ordinary")) for o in tuned]
+    told = _even([*asked, *((asking.form(prompt), wanted) for prompt, wanted in written(learned=True))])
+    weights = _logistic(told)
+    silent = sorted(_value(weights, f) for f, wanted in asked if not wanted)
+    _print(asking, "WEIGHTS", weights, silent[min(len(silent) - 1, int(SILENT * len(silent)))] + 1e-6)
+    for half in (True, False):
+        values = [
+            (_value(weights, asking.form(prompt)) + asking.WEIGHTS[""] - weights[""], wanted)
+            for prompt, wanted in written(learned=half)
+        ]
+        right = {kind: [(value > 0) == bool(kind) for value, wanted in values if wanted == kind] for kind in (1.0, 0.0)}
+        print(
+            "written,",
+            "learned" if half else "unseen",
+            {kind: f"{sum(ones)}/{len(ones)}" for kind, ones in right.items()},
+        )
     for way, constant in (("turn", "GROUND_WEIGHTS"), ("words", "WORDS_WEIGHTS")):
         spoken = [
             (relevance.features(o[way].ground), float(o["kind"] == "answerable"), UNANSWERABLE if o["kind"] != "answerable" else 1.0)
@@ -153,18 +166,31 @@ def _fit(prompts: Sequence[dict[str, Any]]) -> None:
         ]  # fmt: skip
         weights = _logistic(spoken)
         told = sorted(_value(weights, f) for f, wanted, _ in spoken if wanted)
-        _print(constant, weights, told[int((1 - TOLD[way]) * len(told))])
+        _print(relevance, constant, weights, told[int((1 - TOLD[way]) * len(told))])
+
+
+def written(*, learned: bool) -> list[tuple[str, float]]:
+    """The written prompts of the projects that are learned from, or of the others, each with whether it asks."""
+    projects = [one for one in json.loads(WRITTEN.read_text()).values() if one["learned"] is learned]
+    asks = [(prompt, 1.0) for one in projects for prompt in one["asks"]]
+    return asks + [(prompt, 0.0) for one in projects for prompt in one["ordinary"]]
+
+
+def _even(examples: Sequence[tuple[dict[str, float], float]]) -> list[tuple[dict[str, float], float, float]]:
+    """Examples weighted so that what asks and what does not count the same."""
+    asks = sum(wanted for _, wanted in examples)
+    return [(found, wanted, (len(examples) - asks) / asks if wanted else 1.0) for found, wanted in examples]
 
 
 def _value(weights: dict[str, float], features: dict[str, float]) -> float:
     return weights[""] + sum(weights[name] * value for name, value in features.items())
 
 
-def _print(name: str, weights: dict[str, float], threshold: float) -> None:
+def _print(module: Any, name: str, weights: dict[str, float], threshold: float) -> None:
     shifted = {**weights, "": weights[""] - threshold}
     print(name, "=", {key: round(value, 2) for key, value in shifted.items()})
-    getattr(relevance, name).clear()
-    getattr(relevance, name).update({key: round(value, 2) for key, value in shifted.items()})
+    getattr(module, name).clear()
+    getattr(module, name).update({key: round(value, 2) for key, value in shifted.items()})
 
 
 def _logistic(examples: Sequence[tuple[dict[str, float], float, float]]) -> dict[str, float]:
