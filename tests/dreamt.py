@@ -5,6 +5,7 @@ from __future__ import annotations
 import random
 from collections.abc import Iterable, Sequence
 from dataclasses import replace
+from typing import TypeVar
 
 from believed import memory
 from hypothesis import strategies as st
@@ -18,6 +19,7 @@ from csmd.store import dreams, projects
 from csmd.store.core import Store
 from csmd.store.sqlite import Rows
 
+T = TypeVar("T")
 #: What says the same in other words, more of the same, something else, or the opposite.
 SAID = (
     "The order cache is kept in Redis",
@@ -166,9 +168,18 @@ def act(store: Store, days: Iterable[str], *, project: str = "alpha") -> None:
     store.write(write)
 
 
+def finished(steps: stage.Steps[T]) -> T:
+    """What long work comes to, done at a stretch."""
+    while True:
+        try:
+            next(steps)
+        except StopIteration as end:
+            return end.value  # type: ignore[no-any-return]  # what the generator returns
+
+
 def dream(store: Store, *, now: str, facts: stage.Facts | None = None) -> int:
     """A dream from begin to end; how many actions it did."""
     begun = store.write(lambda rows: dreams.begin(rows, why="test", sessions=0, now=now))
-    done = sum(stage.batches(store, begun, now=now, key=store.hash_key, facts=facts or {}, stop=lambda: False))
+    done = finished(stage.batches(store, begun, now=now, key=store.hash_key, facts=facts or {}))
     store.write(lambda rows: dreams.end(rows, begun.seq, state="done", now=now))
     return done

@@ -22,6 +22,7 @@ from csmd.daemon import jobs, machine
 from csmd.daemon.dream_lock import DreamLock
 from csmd.daemon.dream_steps import STEPS, Night
 from csmd.daemon.jobs import Job
+from csmd.daemon.moments import a_moment
 from csmd.daemon.now import now_iso
 from csmd.dream import gates, stage_undo, stage_unwriting
 from csmd.dream.gates import Chosen, Seen, Verdict
@@ -122,9 +123,7 @@ class Dreaming:
         if not self._is_awaited and at - self._heard < AT_WORK_S:
             return False
         self._batches = self._batches or jobs.batches(self._steward, self._job)
-        try:
-            next(self._batches)
-        except StopIteration:
+        if a_moment(self._batches):
             self._batches = self._job = None
         return True
 
@@ -149,7 +148,7 @@ class Dreaming:
             if other := self.lock.take(datetime.now(UTC)):
                 raise CsmdError(dreams_already(other), hint=WHEN)
             try:
-                night = Night(self._steward, dream, lambda: self._steward.stopping)
+                night = Night(self._steward, dream)
                 for name, step in STEPS.items():
                     job.progress.update(step=name)
                     for _ in step(night):
