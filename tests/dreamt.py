@@ -5,12 +5,12 @@ from __future__ import annotations
 import random
 from collections.abc import Iterable, Sequence
 from dataclasses import replace
-from typing import TypeVar
 
 from believed import memory
 from hypothesis import strategies as st
 
 from csmd.believe import stage as believe
+from csmd.daemon.moments import whole
 from csmd.dream import stage
 from csmd.dream.actions import Fact
 from csmd.dream.snapshot import Snapshot
@@ -19,7 +19,6 @@ from csmd.store import dreams, projects
 from csmd.store.core import Store
 from csmd.store.sqlite import Rows
 
-T = TypeVar("T")
 #: What says the same in other words, more of the same, something else, or the opposite.
 SAID = (
     "The order cache is kept in Redis",
@@ -168,18 +167,9 @@ def act(store: Store, days: Iterable[str], *, project: str = "alpha") -> None:
     store.write(write)
 
 
-def finished(steps: stage.Steps[T]) -> T:
-    """What long work comes to, done at a stretch."""
-    while True:
-        try:
-            next(steps)
-        except StopIteration as end:
-            return end.value  # type: ignore[no-any-return]  # what the generator returns
-
-
 def dream(store: Store, *, now: str, facts: stage.Facts | None = None) -> int:
     """A dream from begin to end; how many actions it did."""
     begun = store.write(lambda rows: dreams.begin(rows, why="test", sessions=0, now=now))
-    done = finished(stage.batches(store, begun, now=now, key=store.hash_key, facts=facts or {}))
+    done = whole(stage.batches(store, begun, now=now, key=store.hash_key, facts=facts or {}))
     store.write(lambda rows: dreams.end(rows, begun.seq, state="done", now=now))
     return done

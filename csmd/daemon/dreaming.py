@@ -22,7 +22,7 @@ from csmd.daemon import jobs, machine
 from csmd.daemon.dream_lock import DreamLock
 from csmd.daemon.dream_steps import STEPS, Night
 from csmd.daemon.jobs import Job
-from csmd.daemon.moments import a_moment
+from csmd.daemon.moments import a_moment, whole
 from csmd.daemon.now import now_iso
 from csmd.dream import gates, stage_undo, stage_unwriting
 from csmd.dream.gates import Chosen, Seen, Verdict
@@ -161,14 +161,16 @@ class Dreaming:
         job.result.update(state="done", done=done, changes=sum(done.values()))
         job.result.update(took_s=round(time.monotonic() - began, 3))
 
-    def undo(self, job: Job) -> None:
-        """Takes a dream back and every one since; nobody writes the markdown meanwhile."""
+    def undo(self, job: Job) -> Generator[None]:
+        """Takes a dream back and every one since, a few actions at a time; nobody writes the markdown meanwhile."""
         if other := self.lock.take(datetime.now(UTC)):
             raise CsmdError(dreams_already(other), hint=WHEN)
         job.progress.update(step="undoing")
         store, home = self._steward.store, self._steward.config.paths.home
         try:
-            found = stage_undo.undo(store, str(job.order["dream"]), home=home, now=now_iso(), key=store.hash_key)
+            found = yield from stage_undo.undo(
+                store, str(job.order["dream"]), home=home, now=now_iso(), key=store.hash_key
+            )
         finally:
             self.lock.leave()
         job.result.update(
@@ -277,4 +279,4 @@ def resume(steward: Steward) -> None:
     store, home = steward.store, steward.config.paths.home
     store.write(lambda rows: dreams.interrupted(rows, now=now_iso()))
     # Where the disk does not take them `csmd status` says so, and the next reading of the pages tries again.
-    steward.guard("undo", lambda: stage_unwriting.finish(store, home=home, now=now_iso()) > 0)
+    steward.guard("undo", lambda: whole(stage_unwriting.finish(store, home=home, now=now_iso())) > 0)

@@ -186,8 +186,8 @@ def test_an_undo_that_was_killed_is_finished_at_the_next_start(parts: Any) -> No
             rows, seq, reason="x", path="memory/topics/gull.md", before=None, after="of a dream\n", now=now_iso()
         )
         dream_journal.set_state(rows, seq, "undoing", now=now_iso())
-        for (file,) in dream_journal.files_of(rows, [seq]).values():
-            dream_journal.mark_file(rows, file, kept="", now=now_iso())
+        (file,) = dream_journal.chain_of(rows, [seq], "memory/topics/gull.md")
+        dream_journal.mark_file(rows, file, kept="", now=now_iso())
 
     parts.store.write(killed)
     dreaming.resume(parts.steward)

@@ -109,13 +109,16 @@ def _run(tools: Tools, rows: Rows, params: Params) -> stage.Steps[dict[str, Any]
     return {"dry_run": False, "job": tools.steward.dreaming.order("asked for", awaited=True).id}
 
 
-def _diff(tools: Tools, rows: Rows, params: Params) -> dict[str, Any]:
+def _diff(tools: Tools, rows: Rows, params: Params) -> stage.Steps[dict[str, Any]]:
     dream = _named(rows, params["id"])
     seen = places(rows, {**params, "project": ""})
-    found = stage_undo.diff(rows, dream.id, among=seen)
-    shown = found if seen is None or params["by_person"] else [one for one in found if not one.files]
+    did: list[dict[str, Any]] = []
+    for one in stage_undo.diff(rows, dream.id, among=seen):
+        if seen is None or params["by_person"] or not one.files:
+            did.append(_did(one))
+        yield
     total = sum(dream_journal.counts(rows, dream.seq).values())
-    return {"dream": dreaming.told(rows, dream), "did": [_did(one) for one in shown], "hidden": total - len(shown)}
+    return {"dream": dreaming.told(rows, dream), "did": did, "hidden": total - len(did)}
 
 
 def _did(one: Did) -> dict[str, Any]:
