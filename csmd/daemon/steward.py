@@ -212,7 +212,7 @@ class Steward(threading.Thread):
         self.guard("summary", lambda: self._hourly.step(self, now))
         self.guard("notes", lambda: self.noted.step(now))
         busy = at_job or worked or embedded or self.somebody_waits()
-        if not (at_job or self.somebody_waits()):
+        if not at_job and (self.dreaming.is_overdue or not self.somebody_waits()):
             busy |= self.guard("dream", lambda: self.dreaming.step(now, idle=not busy))
         if not busy and now >= self._next_backup:
             self._next_backup = now + backups.LOOK_S
