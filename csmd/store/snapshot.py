@@ -71,24 +71,26 @@ def held(rows: Rows, place: Place) -> list[int]:
     return [int(seq) for (seq,) in found]
 
 
-def _of(seqs: Sequence[int]) -> str:
+def _listed(seqs: Sequence[int]) -> str:
     return ", ".join(str(int(seq)) for seq in seqs) or "0"
 
 
 def still(rows: Rows, seqs: Sequence[int]) -> list[Memory]:
     """Those of them that are neither archived nor another's twin by now."""
+    keys = _listed(seqs)
     found = rows.all(
-        f"select seq from memories where seq in ({_of(seqs)}) and tier <> 'archive' and twin_of = 0"  # noqa: S608
+        f"select seq from memories where seq in ({keys}) and tier <> 'archive' and twin_of = 0"  # noqa: S608
     )
     return list(memories.by_seqs(rows, [int(seq) for (seq,) in found]).values())
 
 
 def topics(rows: Rows, place: Place, seqs: Sequence[int]) -> dict[str, frozenset[str]]:
     """Memory of the scope itself -> the names of its topics, without those that somebody took off."""
+    keys = _listed(seqs)
     found: dict[str, set[str]] = defaultdict(set)
     for ident, name in rows.all(
         "select m.id, t.name from memories m join memory_topics x on x.memory_seq = m.seq "  # noqa: S608
-        f"join topics t on t.seq = x.topic_seq where m.seq in ({_of(seqs)}) and m.project_seq = :place and x.weight > 0",
+        f"join topics t on t.seq = x.topic_seq where m.seq in ({keys}) and m.project_seq = :place and x.weight > 0",
         place=place.seq,
     ):
         found[str(ident)].add(str(name))
@@ -97,24 +99,27 @@ def topics(rows: Rows, place: Place, seqs: Sequence[int]) -> dict[str, frozenset
 
 def told(rows: Rows, seqs: Sequence[int]) -> frozenset[tuple[str, str]]:
     """(session, memory) of each session that was told one of them."""
+    keys = _listed(seqs)
     found = rows.all(
         "select distinct n.session_id, i.memory_id from memories m join injection_items i on i.memory_id = m.id "  # noqa: S608
-        f"join injections n on n.seq = i.injection_seq where m.seq in ({_of(seqs)})"
+        f"join injections n on n.seq = i.injection_seq where m.seq in ({keys})"
     )
     return frozenset((str(session), str(ident)) for session, ident in found)
 
 
 def by_assistants(rows: Rows, seqs: Sequence[int]) -> frozenset[str]:
     """The turns of assistants among those that tell the memories."""
+    keys = _listed(seqs)
     found = rows.all(
         "select distinct p.uuid from provenance p join turns t on t.uuid = p.uuid "  # noqa: S608
-        f"where p.memory_seq in ({_of(seqs)}) and t.kind = 'assistant'"
+        f"where p.memory_seq in ({keys}) and t.kind = 'assistant'"
     )
     return frozenset(str(uuid) for (uuid,) in found)
 
 
 def decided(rows: Rows, place: Place, seqs: Sequence[int]) -> Decided:
     """What the audit says of those that are of the scope itself."""
+    keys = _listed(seqs)
     since: dict[str, str] = {}
     settled: set[str] = set()
     refused: dict[str, set[str]] = defaultdict(set)
@@ -123,7 +128,7 @@ def decided(rows: Rows, place: Place, seqs: Sequence[int]) -> Decided:
     undone: set[tuple[str, str]] = set()
     for ident, change, before, after, by, at, undone_at in rows.all(
         "select b.memory_id, b.change, b.before, b.after, b.by_whom, b.at, b.undone_at from memories m "  # noqa: S608
-        f"join belief_changes b on b.memory_id = m.id where m.seq in ({_of(seqs)}) and m.project_seq = :place order by b.seq",
+        f"join belief_changes b on b.memory_id = m.id where m.seq in ({keys}) and m.project_seq = :place order by b.seq",
         place=place.seq,
     ):
         if change == beliefs.REFUSED:
