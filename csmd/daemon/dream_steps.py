@@ -7,12 +7,11 @@ from __future__ import annotations
 
 from collections.abc import Callable, Generator, Iterator, Mapping, Sequence
 from dataclasses import dataclass
-from datetime import datetime, timedelta
 from functools import partial
 from typing import TYPE_CHECKING
 
-from csmd.daemon.now import here, iso, now_iso
-from csmd.dream import stage, stage_daily, stage_narrator, stage_pages
+from csmd.daemon.now import here, now_iso
+from csmd.dream import stage, stage_daily, stage_narrator, stage_pages, undo
 from csmd.dream.actions import Fact, Kind, Phase
 from csmd.store import dreams, snapshot
 from csmd.store.dreams import Dream
@@ -86,9 +85,10 @@ def _archive_days(night: Night) -> Iterator[None]:
 
 
 def _forget_old(night: Night) -> Iterator[None]:
-    days = night.steward.config.settings.dream_keep_days
-    before = iso(datetime.fromisoformat(night.now()) - timedelta(days=days))
-    while night.steward.store.write(lambda rows: dreams.forget_old(rows, before=before, most=FORGOTTEN)):
+    store, settings = night.steward.store, night.steward.config.settings
+    known = store.read(lambda rows: dreams.history(rows, limit=dreams.ALL))
+    old = undo.outlived(known, now=night.now(), keep_days=settings.dream_keep_days, every_h=settings.dream_every_h)
+    while store.write(lambda rows: dreams.forget(rows, old, most=FORGOTTEN)):
         yield
     yield
 

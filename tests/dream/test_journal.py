@@ -145,17 +145,18 @@ def test_the_journal_goes_when_it_is_old_and_the_last_dream_stays_known(store: S
     idents = believed(store)
     first, second = (dream(store, [("archive", idents[n], idents[n])], at=at) for n, at in ((2, NOW), (3, LATER)))
 
-    def forget(before: str, *, most: int = 50) -> list[int]:
-        return list(iter(lambda: store.write(lambda rows: dreams.forget_old(rows, before=before, most=most)), 0))
+    def forget(*some: Dream, most: int = 50) -> list[int]:
+        seqs = [one.seq for one in some]
+        return list(iter(lambda: store.write(lambda rows: dreams.forget(rows, seqs, most=most)), 0))
 
     store.write(lambda rows: dream_journal.set_state(rows, 1, "undoing", now=LATER))
-    assert forget(LATER) == [], "what is being undone needs its journal"
+    assert forget(first) == [], "what is being undone needs its journal"
     store.write(lambda rows: dream_journal.set_state(rows, 1, "done", now=LATER))
-    assert forget(LATER, most=1) == [1, 1]
+    assert forget(first, most=1) == [1, 1]
     assert [one.id for one in store.read(lambda rows: dreams.history(rows, limit=9))] == [second.id]
     with pytest.raises(CsmdError, match="no dream"):
         undo(store, first.id)
-    assert forget(LAST) == [1]
+    assert forget(second) == [1]
     last = store.read(dreams.last)
     assert last is not None and last.id == second.id
     with pytest.raises(CsmdError, match="not kept any more"):
