@@ -41,8 +41,12 @@ def finish(store: Store, *, home: Path, now: str) -> Generator[None, None, int]:
 
 def _give_back(store: Store, home: Path, keys: Sequence[int], path: str, *, now: str) -> None:
     chain = store.read(lambda rows: dream_journal.chain_of(rows, keys, path, undone_only=True))
-    was = store.read(lambda rows: _known(rows, chain[0].before))
-    edited = not _write(home / path, chain[-1].after, was)
+    was, found = store.read(lambda rows: _known(rows, chain[0].before)), text(home / path)
+    # Since it was decided that they go back somebody may have written there.
+    writings = [rule.Writing(seq=one.seq, before=one.before, after=one.after) for one in chain]
+    edited = found != was and any(rule.unwritten(writings, found).values())
+    if found != was and not edited:
+        _write(home / path, was)
 
     def write(rows: Rows) -> None:
         if not edited:
@@ -77,16 +81,8 @@ def text(path: Path) -> str | None:
         return UNREAD
 
 
-def _write(path: Path, expected: str | None, wanted: str | None) -> bool:
-    """Makes a file what it was, if it still is what a dream made of it; whether it is what it was.
-
-    CsmdError where the disk does not take it.
-    """
-    found = text(path)
-    if found == wanted:
-        return True
-    if found != expected:
-        return False
+def _write(path: Path, wanted: str | None) -> None:
+    """Makes a file what it was, or removes it; CsmdError where the disk does not take it."""
     try:
         if wanted is None:
             path.unlink()
@@ -97,4 +93,3 @@ def _write(path: Path, expected: str | None, wanted: str | None) -> bool:
         raise CsmdError(
             f"{path} cannot be written: {error.strerror}", hint="make it writable: the rest is undone at the next start"
         ) from error
-    return True

@@ -171,11 +171,13 @@ def unwritten(chain: Sequence[Writing], content: str | None) -> dict[int, str]:
     """The writings of one file, the oldest first -> why each is not undone, "" for those that are.
 
     From the newest on each must have left what is there now: what somebody wrote in between stays, and what is below.
+    One that is noted and was never done (the daemon was killed before it was), or that somebody has taken back by hand,
+    has left what it found.
     """
     found: dict[int, str] = {}
     for one in reversed(chain):
         stays = next((why for why in found.values() if why), "")
-        found[one.seq] = stays or (EDITED if content != one.after else PURGED if one.purged else "")
+        found[one.seq] = stays or (EDITED if content not in (one.after, one.before) else PURGED if one.purged else "")
         if not found[one.seq]:
             content = one.before
     return found

@@ -120,13 +120,15 @@ def test_where_what_was_made_has_to_stay_all_of_the_action_does() -> None:
     [
         ("c", {1: "", 2: ""}),
         ("other", {1: undo.EDITED, 2: undo.EDITED}),
-        ("b", {1: undo.EDITED, 2: undo.EDITED}),
+        ("b", {1: "", 2: ""}),
         (None, {1: undo.EDITED, 2: undo.EDITED}),
     ],
 )
 def test_a_file_goes_back_as_far_as_nobody_wrote_in_between(now: str | None, kept: dict[int, str]) -> None:
     chain = [Writing(seq=1, before=None, after="b"), Writing(seq=2, before="b", after="c")]
     assert undo.unwritten(chain, now) == kept
+    killed = [Writing(seq=1, before=None, after="b"), Writing(seq=2, before=None, after="c")]
+    assert undo.unwritten(killed, None) == {1: "", 2: ""}, "what is noted may never have been written"
     edited = [Writing(seq=1, before="a", after="b"), Writing(seq=2, before="b, edited", after="c")]
     assert undo.unwritten(edited, "c") == {1: undo.EDITED, 2: ""}
     purged = [Writing(seq=1, before="a", after="b"), Writing(seq=2, before="b", after="c", purged=True)]
