@@ -8,6 +8,7 @@ from datetime import UTC, datetime, timedelta
 from typing import Any
 
 import pytest
+from machine import call_frames, eventually, peer
 
 from csmd.daemon import dream_steps, dreaming
 from csmd.daemon.dream_lock import DreamLock
@@ -181,6 +182,31 @@ def test_what_a_dream_stores_wakes_the_stages_once_when_it_has_ended(
     parts.store.write(lambda rows: None)
     parts.steward.step(at(0))
     assert own.is_under_way and len(distilled) > looked, "a session at work waits for no dream"
+
+
+def test_a_preview_lets_other_questions_pass_and_no_step_of_a_dream_reads_or_writes_much(parts: Any) -> None:
+    project = with_a_double(parts)
+    for number in range(30):
+        parts.call("csm_memory_save", text=f"Runner {number} lives in rack {number}", project=project, by_person=True)
+    server = parts.serve()
+    with peer(server.path) as plan, peer(server.path) as other:
+        plan.send_multipart(call_frames("csm_dream_plan", {}))
+        eventually(lambda: server._waiting)
+        other.send_multipart(call_frames("csm_memory_list", {}))
+        assert other.poll(60_000) and not plan.poll(0), "the list is short, the plan has a step for each memory"
+        assert plan.poll(60_000) and plan.recv_multipart()[0] == b"ok"
+    asked: list[str] = []
+    read, write = parts.store.read, parts.store.write
+    parts.store.read = lambda *given, **more: asked.append("read") or read(*given, **more)
+    parts.store.write = lambda *given, **more: asked.append("write") or write(*given, **more)
+    own = parts.steward.dreaming
+    job, steps = own.order("asked for", awaited=True), []
+    while job.state != "done":
+        own.step(at(0), idle=True)
+        steps.append((asked.count("read"), asked.count("write")))
+        asked.clear()
+    assert job.result["done"]["merge"] == 1 and len(steps) > 3 * 30
+    assert max(reads for reads, _ in steps) <= 5 and max(writes for _, writes in steps) <= 3, steps
 
 
 # --- how it ends
