@@ -15,7 +15,6 @@ import time
 from collections import deque
 from collections.abc import Callable, Generator
 from contextlib import suppress
-from datetime import UTC, datetime, timedelta
 from itertools import chain
 from pathlib import Path
 
@@ -24,6 +23,7 @@ from csmd.capture import stage_tail
 from csmd.config import Config
 from csmd.daemon import backfill, backups, growth, jobs, logs, reading, replay, retention, summary
 from csmd.daemon.alarming import Alarms
+from csmd.daemon.awaited import Awaited
 from csmd.daemon.backlog import Backlog
 from csmd.daemon.clients import Clients
 from csmd.daemon.dreaming import Dreaming
@@ -31,10 +31,9 @@ from csmd.daemon.edited import Edited
 from csmd.daemon.instructed import Instructed
 from csmd.daemon.jobs import Job
 from csmd.daemon.noted import Noted
-from csmd.daemon.now import iso
 from csmd.daemon.stages import Stages
 from csmd.errors import CsmdError, StoreError
-from csmd.store import cursors, files, reports
+from csmd.store import cursors, files
 from csmd.store.core import Store
 from csmd.store.cursors import Behind
 from csmd.store.embed import Embedder
@@ -52,8 +51,6 @@ WATCHED_SWEEP_S = 3600.0
 LIVE_S, MOST_LIVE = 3600, 200
 #: How long a step reads a backlog: what happens meanwhile waits so long.
 SLICE_S = 0.2
-#: How long a hook's turn waits for the transcript before it is judged.
-PROVISIONAL_S = 120.0
 
 
 class Steward(threading.Thread):
@@ -103,6 +100,7 @@ class Steward(threading.Thread):
         self.stages = Stages(self)
         self._hourly = summary.Hourly()
         self.noted = Noted(store)
+        self.awaited = Awaited(store)
         self.dreaming = Dreaming(self)
 
     def hint(self, path: str) -> None:
@@ -195,7 +193,7 @@ class Steward(threading.Thread):
                 self._last_full, self._next_full = now, now + patience
                 self.guard("instructions", lambda: self.instructed.sweep() > 0)
             worked |= self.guard("sweep", lambda: self.sweep(full=full) > 0)
-            self.guard("provisional turns", self._close_provisional)
+            self.guard("provisional turns", self.awaited.close)
             self.guard("unfinished spool files", self._clear_unfinished)
             self.guard("hooks", lambda: self.clients.settle(now))
         worked |= not at_job and self.read_backlog()
@@ -345,12 +343,6 @@ class Steward(threading.Thread):
 
     def _clear_unfinished(self) -> bool:
         return files.clear_unfinished(self.config.paths.home, before_s=time.time() - UNFINISHED_S) > 0
-
-    def _close_provisional(self) -> bool:
-        before = iso(datetime.now(UTC) - timedelta(seconds=PROVISIONAL_S))
-        if not self.store.read(lambda rows: reports.awaited(rows, before=before)):
-            return False
-        return any(self.store.write(lambda rows: reports.close_provisional(rows, before=before)))
 
     def guard(self, what: str, work: Callable[[], bool], *, about: str = "", strict: bool = False) -> bool:
         """One of the four catch-alls: a failing part is logged, shown in status, and the others go on.
