@@ -65,7 +65,7 @@ class Settings:
     dream_tier_max: int = 2000
     """Memories of one tier in one project beyond which a dream does not wait for time and sessions; 0: no limit."""
     dream_keep_days: int = 90
-    """Days for which a dream can be undone; its journal goes then."""
+    """Days for which a dream can be undone; its journal goes then. Between two dreams a week counts at most."""
     embed_model: str = "sentence-transformers/all-MiniLM-L6-v2"
     """Which installed embedding model to use; `csmd model fetch` or `csmd model add` installs one."""
     embed_idle_s: int = 300

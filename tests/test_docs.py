@@ -25,7 +25,7 @@ from csmd.capture.hosts import claude
 from csmd.cli import clients, doctor, install, service, settings
 from csmd.cli.main import main as command_line
 from csmd.config import Settings
-from csmd.daemon import alarm, injecting, run, server, stages, steward
+from csmd.daemon import alarm, awaited, injecting, run, server, stages, steward
 from csmd.daemon.tool import REQUIRED
 from csmd.daemon.tools import TOOLS
 from csmd.store import core, holds, migrate
@@ -273,7 +273,7 @@ def test_the_deadlines_in_the_documents_are_those_of_the_code() -> None:
         ],
         "architecture.md": [
             f"every {steward.LIVE_SWEEP_S:g} s, all of them every {steward.FULL_SWEEP_S / 60:g} min",
-            f"older than {steward.PROVISIONAL_S / 60:g} min",
+            f"older than {awaited.PROVISIONAL_S / 60:g} min",
             f"batch of {stages.EMBED_TEXTS} rows",
             f"at most {core.GROUP_LIMIT})",
         ],

@@ -21,8 +21,9 @@ from csmd.store.core import Store
 from csmd.store.sqlite import Rows
 
 STAGE = "upkeep"
-#: New memories that one write compares, the like of each that it looks at, and memories that one write sweeps over.
-BATCH, NEAR, SWEPT = 10, 8, 400
+#: New memories that one read compares, the like of each that it looks at, memories that one sweeps over, and candidates
+#: of which one asks whether what they say is still so.
+BATCH, NEAR, SWEPT, ASKED = 5, 8, 400, 50
 PAIRS = ("duplicate", "near_duplicate")
 #: More waiting candidates than that nobody looks at.
 WAITING = 5000
@@ -59,7 +60,7 @@ def step(store: Store, *, now: str) -> int:
 
 
 def _look(rows: Rows, now: str) -> Looked | None:
-    reached = {subject: cursors.cursor(rows, STAGE, subject) for subject in ("memories", "day", "sweep")}
+    reached = {subject: cursors.cursor(rows, STAGE, subject) for subject in ("memories", "day", "sweep", "queue")}
     new = stored.after(rows, reached["memories"], limit=BATCH)
     if new:
         plan = upkeep.Queueing(put=_lacking(rows, _compared(rows, new), now))
@@ -72,8 +73,11 @@ def _look(rows: Rows, now: str) -> Looked | None:
         found = _ailing(rows, {memory.id: memory for memory in part}, after=reached["sweep"], to=part[-1].seq)
         plan = upkeep.Queueing(put=_lacking(rows, found, now))
         return Looked(number=len(part), plan=plan, cursors={"sweep": part[-1].seq})
-    plan = upkeep.Queueing(settle=tuple(one for one in _waiting(rows, None) if not _holds(rows, one)))
-    return Looked(number=1, plan=plan, cursors={"sweep": 0, "day": today})
+    waiting = candidates.waiting_after(rows, reached["queue"], limit=ASKED)
+    if waiting:
+        plan = upkeep.Queueing(settle=tuple(one for one in _own(waiting) if not _holds(rows, one)))
+        return Looked(number=len(waiting), plan=plan, cursors={"queue": waiting[-1].seq})
+    return Looked(number=1, plan=upkeep.Queueing(), cursors={"sweep": 0, "queue": 0, "day": today})
 
 
 def _compared(rows: Rows, new: Sequence[Memory]) -> list[Finding]:
@@ -92,7 +96,8 @@ def _compared(rows: Rows, new: Sequence[Memory]) -> list[Finding]:
 
 def _lacking(rows: Rows, found: Sequence[Finding], now: str) -> tuple[Candidate, ...]:
     """The candidates of findings that do not wait already."""
-    return upkeep.queueing(found, _waiting(rows, None), dropped=stored.dropped(rows), now=now).put if found else ()
+    waiting = _own(candidates.waiting_of(rows, [one.key for one in found]))
+    return upkeep.queueing(found, waiting, dropped=stored.dropped(rows), now=now).put if found else ()
 
 
 def _ailing(rows: Rows, known: Mapping[str, Memory], *, after: int, to: int) -> list[Finding]:
@@ -110,9 +115,12 @@ def _ailing(rows: Rows, known: Mapping[str, Memory], *, after: int, to: int) -> 
 
 
 def _waiting(rows: Rows, places: Sequence[int] | None) -> list[Candidate]:
-    found = candidates.waiting(rows, projects=places, limit=WAITING)
-    # What a page asks about is no finding of upkeep's: only a person settles it.
-    return [one for one in found if one.kind in stored.KINDS and one.source != candidates.PAGE]
+    return _own(candidates.waiting(rows, projects=places, limit=WAITING))
+
+
+def _own(waiting: Sequence[Candidate]) -> list[Candidate]:
+    """Those that upkeep put there; what a page asks about is no finding of its: only a person settles it."""
+    return [one for one in waiting if one.kind in stored.KINDS and one.source != candidates.PAGE]
 
 
 def _holds(rows: Rows, one: Candidate) -> bool:

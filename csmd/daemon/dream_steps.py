@@ -5,14 +5,13 @@ Here each part of dreaming has its place; when, and who comes first, is dreaming
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Generator, Iterator, Mapping, Sequence
 from dataclasses import dataclass
-from datetime import datetime, timedelta
 from functools import partial
 from typing import TYPE_CHECKING
 
-from csmd.daemon.now import here, iso, now_iso
-from csmd.dream import stage, stage_daily, stage_narrator, stage_pages
+from csmd.daemon.now import here, now_iso
+from csmd.dream import stage, stage_daily, stage_narrator, stage_pages, undo
 from csmd.dream.actions import Fact, Kind, Phase
 from csmd.store import dreams, snapshot
 from csmd.store.dreams import Dream
@@ -24,11 +23,10 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True, slots=True)
 class Night:
-    """What the steps of one dream share; `ending` says that the batch at hand is the last, `now` and `here` what time it is."""
+    """What the steps of one dream share; `now` and `here` say what time it is."""
 
     steward: Steward
     dream: Dream
-    ending: Callable[[], bool]
     now: Callable[[], str] = now_iso
     here: stage_daily.Here = here
 
@@ -44,9 +42,13 @@ COUNTING: tuple[Callable[[Rows, int, str], Sequence[Fact]], ...] = (
 )
 
 
-def facts(rows: Rows, *, now: str) -> stage.Facts:
+def counted(read: stage.Read, *, now: str) -> stage.Steps[stage.Facts]:
     """What is counted over journal and packets, by project."""
-    return {place.seq: _counted(rows, place.seq, now) for place in snapshot.places(rows)}
+    found: dict[int, Sequence[Fact]] = {}
+    for place in read(snapshot.places):
+        found[place.seq] = read(partial(_counted, project=place.seq, now=now))
+        yield
+    return found
 
 
 def _counted(rows: Rows, project: int, now: str) -> Sequence[Fact]:
@@ -58,29 +60,21 @@ def _read_edits(night: Night) -> Iterator[None]:
     yield
 
 
-def _write_pages(night: Night) -> Iterator[None]:
+def _write_pages(night: Night) -> Generator[None]:
     store, now = night.steward.store, night.now()
-    counted: list[Fact] = []
-    for place in store.read(snapshot.places):
-        counted += store.read(partial(_counted, project=place.seq, now=now))
-        yield
+    found = yield from counted(store.read, now=now)
+    facts = [fact for here in found.values() for fact in here]
     directory = night.steward.config.paths.memory
-    for _ in stage_pages.write(store, directory, dream_seq=night.dream.seq, now=now, facts=counted):
+    for _ in stage_pages.write(store, directory, dream_seq=night.dream.seq, now=now, facts=facts):
         yield  # page by page: others come first, and whoever lost the lock writes no more
     yield
 
 
-def _consolidate(night: Night) -> Iterator[None]:
+def _consolidate(night: Night) -> Generator[None]:
     store, now = night.steward.store, night.now()
-    counted: dict[int, Sequence[Fact]] = {}
-    for place in store.read(snapshot.places):  # one read each: others ask meanwhile
-        counted[place.seq] = store.read(partial(_counted, project=place.seq, now=now))
-        yield
+    facts = yield from counted(store.read, now=now)
     promoting = night.steward.config.settings.stages_promote
-    for _ in stage.batches(
-        store, night.dream, now=now, key=store.hash_key, facts=counted, stop=night.ending, promoting=promoting
-    ):
-        yield
+    yield from stage.batches(store, night.dream, now=now, key=store.hash_key, facts=facts, promoting=promoting)
 
 
 def _archive_days(night: Night) -> Iterator[None]:
@@ -91,9 +85,10 @@ def _archive_days(night: Night) -> Iterator[None]:
 
 
 def _forget_old(night: Night) -> Iterator[None]:
-    days = night.steward.config.settings.dream_keep_days
-    before = iso(datetime.fromisoformat(night.now()) - timedelta(days=days))
-    while night.steward.store.write(lambda rows: dreams.forget_old(rows, before=before, most=FORGOTTEN)):
+    store, settings = night.steward.store, night.steward.config.settings
+    known = store.read(lambda rows: dreams.history(rows, limit=dreams.ALL))
+    old = undo.outlived(known, now=night.now(), keep_days=settings.dream_keep_days, every_h=settings.dream_every_h)
+    while store.write(lambda rows: dreams.forget(rows, old, most=FORGOTTEN)):
         yield
     yield
 

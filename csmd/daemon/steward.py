@@ -13,9 +13,8 @@ import os
 import threading
 import time
 from collections import deque
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Generator
 from contextlib import suppress
-from datetime import UTC, datetime, timedelta
 from itertools import chain
 from pathlib import Path
 
@@ -24,6 +23,7 @@ from csmd.capture import stage_tail
 from csmd.config import Config
 from csmd.daemon import backfill, backups, growth, jobs, logs, reading, replay, retention, summary
 from csmd.daemon.alarming import Alarms
+from csmd.daemon.awaited import Awaited
 from csmd.daemon.backlog import Backlog
 from csmd.daemon.clients import Clients
 from csmd.daemon.dreaming import Dreaming
@@ -31,10 +31,9 @@ from csmd.daemon.edited import Edited
 from csmd.daemon.instructed import Instructed
 from csmd.daemon.jobs import Job
 from csmd.daemon.noted import Noted
-from csmd.daemon.now import iso
 from csmd.daemon.stages import Stages
 from csmd.errors import CsmdError, StoreError
-from csmd.store import cursors, files, reports
+from csmd.store import cursors, files
 from csmd.store.core import Store
 from csmd.store.cursors import Behind
 from csmd.store.embed import Embedder
@@ -52,8 +51,6 @@ WATCHED_SWEEP_S = 3600.0
 LIVE_S, MOST_LIVE = 3600, 200
 #: How long a step reads a backlog: what happens meanwhile waits so long.
 SLICE_S = 0.2
-#: How long a hook's turn waits for the transcript before it is judged.
-PROVISIONAL_S = 120.0
 
 
 class Steward(threading.Thread):
@@ -70,7 +67,7 @@ class Steward(threading.Thread):
         self.jobs: dict[str, Job] = {}
         self.trouble: dict[str, str] = {}
         self._queue: deque[Job] = deque()
-        self._job: Iterator[None] | None = None
+        self._job: Generator[None] | None = None
         """The job under way."""
         self._reads: Job | None = None
         """What it reads, the latest first: what a transcript's words are worth is known when all are read."""
@@ -103,6 +100,7 @@ class Steward(threading.Thread):
         self.stages = Stages(self)
         self._hourly = summary.Hourly()
         self.noted = Noted(store)
+        self.awaited = Awaited(store)
         self.dreaming = Dreaming(self)
 
     def hint(self, path: str) -> None:
@@ -169,6 +167,7 @@ class Steward(threading.Thread):
             if pause:
                 self._wake.wait(pause)
                 self._wake.clear()
+        self.guard("job", self._close_job)
         self.guard("dream", self.dreaming.close)
         self.guard("notes", self.noted.write)
 
@@ -194,7 +193,7 @@ class Steward(threading.Thread):
                 self._last_full, self._next_full = now, now + patience
                 self.guard("instructions", lambda: self.instructed.sweep() > 0)
             worked |= self.guard("sweep", lambda: self.sweep(full=full) > 0)
-            self.guard("provisional turns", self._close_provisional)
+            self.guard("provisional turns", self.awaited.close)
             self.guard("unfinished spool files", self._clear_unfinished)
             self.guard("hooks", lambda: self.clients.settle(now))
         worked |= not at_job and self.read_backlog()
@@ -211,7 +210,7 @@ class Steward(threading.Thread):
         self.guard("summary", lambda: self._hourly.step(self, now))
         self.guard("notes", lambda: self.noted.step(now))
         busy = at_job or worked or embedded or self.somebody_waits()
-        if not (at_job or self.somebody_waits()):
+        if not at_job and (self.dreaming.is_overdue or not self.somebody_waits()):
             busy |= self.guard("dream", lambda: self.dreaming.step(now, idle=not busy))
         if not busy and now >= self._next_backup:
             self._next_backup = now + backups.LOOK_S
@@ -255,6 +254,12 @@ class Steward(threading.Thread):
         except StopIteration:
             self._job = self._reads = None
         return True
+
+    def _close_job(self) -> bool:
+        """Ends the job under way as it is: the lock that it holds is left."""
+        if self._job is not None:
+            self._job.close()
+        return False
 
     def waits_for_others(self, session: Behind) -> bool:
         """Whether a tool call that wrote this transcript may stand in one that is still to be read."""
@@ -338,12 +343,6 @@ class Steward(threading.Thread):
 
     def _clear_unfinished(self) -> bool:
         return files.clear_unfinished(self.config.paths.home, before_s=time.time() - UNFINISHED_S) > 0
-
-    def _close_provisional(self) -> bool:
-        before = iso(datetime.now(UTC) - timedelta(seconds=PROVISIONAL_S))
-        if not self.store.read(lambda rows: reports.awaited(rows, before=before)):
-            return False
-        return any(self.store.write(lambda rows: reports.close_provisional(rows, before=before)))
 
     def guard(self, what: str, work: Callable[[], bool], *, about: str = "", strict: bool = False) -> bool:
         """One of the four catch-alls: a failing part is logged, shown in status, and the others go on.

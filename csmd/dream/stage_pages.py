@@ -47,10 +47,11 @@ def write(store: Store, directory: Path, *, dream_seq: int, now: str, facts: Seq
     """
     tried: set[str] = set()
     todo: list[Wanted] = []
-    commits = -1
+    commits, seen = -1, tuple[object, ...]()
     while True:
-        if store.commits != commits:  # what was forgotten, purged or read back since the last page is told by none
-            known = store.read(page_rows.pages)
+        # What was forgotten, purged or read back since the last page is told by none; a hook's turn changes no page.
+        if store.commits != commits and (stamp := store.read(page_rows.stamp)) != seen:
+            seen, known = stamp, store.read(page_rows.pages)
             every = store.read(lambda rows, known=known: planned(rows, known, facts=facts, key=store.hash_key))  # type: ignore[misc]
             purged = store.read(lambda rows: tombstones.marks(rows, store.hash_key))
             todo = [one for one in every if one.path not in tried]

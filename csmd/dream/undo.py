@@ -7,12 +7,15 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
+from datetime import datetime, timedelta
 from typing import Any, Protocol
 
 from csmd.errors import CsmdError
 
 #: The states of dreams that can be undone: what a killed or cancelled one did is in its journal, too.
 UNDOABLE = ("done", "failed", "cancelled")
+#: So many days two dreams may well be apart: a week without five new sessions is no rare one.
+APART_DAYS = 7
 #: What a use changes of a memory: its age begins again. That is no change of what is believed.
 USE = frozenset({"used_at", "hot_until", "warm_until", "archive_at", "version"})
 #: What counts the changes of a row, and says nothing by itself.
@@ -55,6 +58,10 @@ class Listed(Protocol):
     def state(self) -> str:
         """What became of it."""
 
+    @property
+    def begun_at(self) -> str:
+        """When it began, as it is stored."""
+
 
 def newest_first(dreams: Sequence[Listed], ident: str) -> list[str]:
     """The ids of the dreams to be undone for one to be: every one since that stands, the newest first, and that one.
@@ -70,6 +77,22 @@ def newest_first(dreams: Sequence[Listed], ident: str) -> list[str]:
         raise CsmdError(f"the dream {ident} is undone already", hint=f"csmd dream diff {ident}")
     since = [dream for dream in dreams if dream.seq >= wanted.seq and dream.state in UNDOABLE]
     return [dream.id for dream in sorted(since, key=lambda dream: dream.seq, reverse=True)]
+
+
+def outlived(dreams: Sequence[Listed], *, now: str, keep_days: int, every_h: int) -> list[int]:
+    """The dreams that are older than their journal is kept, by row key.
+
+    Between two dreams, and since the last, no more counts than they may well be apart: a clock that is set a year ahead
+    makes none of them a year older, and where nobody was at work for months, nothing was forgotten at the first dream.
+    """
+    most = max(timedelta(days=APART_DAYS), 2 * timedelta(hours=every_h))
+    found, age, later = [], timedelta(0), datetime.fromisoformat(now)
+    for dream in sorted(dreams, key=lambda dream: dream.seq, reverse=True):
+        begun = datetime.fromisoformat(dream.begun_at)
+        age, later = age + min(max(later - begun, timedelta(0)), most), begun
+        if age > timedelta(days=keep_days):
+            found.append(dream.seq)
+    return found
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -148,11 +171,13 @@ def unwritten(chain: Sequence[Writing], content: str | None) -> dict[int, str]:
     """The writings of one file, the oldest first -> why each is not undone, "" for those that are.
 
     From the newest on each must have left what is there now: what somebody wrote in between stays, and what is below.
+    One that is noted and was never done (the daemon was killed before it was), or that somebody has taken back by hand,
+    has left what it found.
     """
     found: dict[int, str] = {}
     for one in reversed(chain):
         stays = next((why for why in found.values() if why), "")
-        found[one.seq] = stays or (EDITED if content != one.after else PURGED if one.purged else "")
+        found[one.seq] = stays or (EDITED if content not in (one.after, one.before) else PURGED if one.purged else "")
         if not found[one.seq]:
             content = one.before
     return found

@@ -7,7 +7,7 @@ a person has dropped is not put there again.
 from __future__ import annotations
 
 import hashlib
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import replace
 from typing import Any
 
@@ -235,6 +235,33 @@ def waiting(
         "order by case m.status when 'needs_review' then 0 else 1 end, m.confidence desc, m.seq limit :limit",
         limit=limit,
     )
+    return _with_evidence(rows, found)
+
+
+def waiting_after(rows: Rows, seq: int, *, limit: int) -> list[Candidate]:
+    """The next that wait past a row key, in order."""
+    found = rows.all(
+        f"select {_COLUMNS} from candidates m where m.seq > :seq and m.status in ('open', 'needs_review') "  # noqa: S608
+        "order by m.seq limit :limit",
+        seq=seq,
+        limit=limit,
+    )
+    return _with_evidence(rows, found)
+
+
+def waiting_of(rows: Rows, keys: Iterable[tuple[int, str, str]]) -> list[Candidate]:
+    """Those that wait of some (project, kind, fingerprint), of each one at most."""
+    found = [
+        row
+        for project, kind, fingerprint in keys
+        for row in rows.all(
+            f"select {_COLUMNS} from candidates m where m.project_seq = :project and m.kind = :kind "  # noqa: S608
+            "and m.fingerprint = :fingerprint and m.status in ('open', 'needs_review')",
+            project=project,
+            kind=kind,
+            fingerprint=fingerprint,
+        )
+    ]
     return _with_evidence(rows, found)
 
 

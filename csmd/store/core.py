@@ -169,9 +169,10 @@ class Store:
         -1 when a reader or the writer stood in the way: what could be moved was.
         """
         try:
-            mode = apsw.SQLITE_CHECKPOINT_TRUNCATE if truncate else apsw.SQLITE_CHECKPOINT_PASSIVE
             with self._maintaining:
-                pages, moved = self._maintenance.wal_checkpoint(mode=mode)
+                pages, moved = self._maintenance.wal_checkpoint(mode=apsw.SQLITE_CHECKPOINT_PASSIVE)
+                if truncate:  # which keeps the writer out: only for what has come since
+                    pages, moved = self._maintenance.wal_checkpoint(mode=apsw.SQLITE_CHECKPOINT_TRUNCATE)
         except apsw.BusyError:
             return -1
         except apsw.Error as error:

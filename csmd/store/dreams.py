@@ -119,23 +119,22 @@ def sessions_since(rows: Rows, at: str) -> int:
     )
 
 
-def forget_old(rows: Rows, *, before: str, most: int) -> int:
-    """Forgets what dreams that began before a time changed, at most so many actions, and then the dreams; how many of both.
+def forget(rows: Rows, seqs: Sequence[int], *, most: int) -> int:
+    """Forgets what some dreams changed, at most so many actions, and then the dreams; how many of both.
 
     To be called until it is 0. The last that is done stays known, and one that is being undone with all it did.
     """
+    keys = ", ".join(str(int(seq)) for seq in seqs) or "0"
     gone = rows.run(
-        "delete from dream_changes where seq in (select k.seq from dream_changes k join dreams d on d.seq = k.dream_seq "
-        "where d.begun_at < :before and d.state not in ('running', 'undoing') order by k.seq limit :most)",
-        before=before,
+        "delete from dream_changes where seq in (select k.seq from dream_changes k join dreams d on d.seq = k.dream_seq "  # noqa: S608
+        f"where d.seq in ({keys}) and d.state not in ('running', 'undoing') order by k.seq limit :most)",
         most=most,
     )
     if gone:
         return gone
     kept = last(rows)
     return rows.run(
-        "delete from dreams where begun_at < :before and seq <> :kept and state not in ('running', 'undoing')",
-        before=before,
+        f"delete from dreams where seq in ({keys}) and seq <> :kept and state not in ('running', 'undoing')",  # noqa: S608
         kept=kept.seq if kept else 0,
     )
 

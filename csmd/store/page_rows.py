@@ -137,3 +137,12 @@ def calls_naming(rows: Rows, names: Iterable[str], *, inside: str, since: str) -
         ):
             found[uuid] = Call(uuid=uuid, session_id=session, at=at, tool=tool, text=said, cwd=cwd)
     return sorted(found.values(), key=lambda call: call.at, reverse=True)
+
+
+def stamp(rows: Rows) -> tuple[object, ...]:
+    """What is other when a memory changed, came or went, something was forgotten, or a page began to ask."""
+    return (
+        rows.one("select count(*), coalesce(max(seq), 0), coalesce(sum(version), 0) from memories"),
+        rows.value("select count(*) from tombstones"),
+        rows.one("select count(*), coalesce(max(seq), 0) from candidates where source = :page", page=candidates.PAGE),
+    )

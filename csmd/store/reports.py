@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+
 from csmd import text
 from csmd.model import Turn, TurnKind
 from csmd.store import journal, projects
@@ -12,6 +14,8 @@ from csmd.store.sqlite import Rows
 HOOK_UUID = "hook:"
 #: Event -> what the transcript may call what it reported: a prompt that no person wrote is a notification there.
 _KINDS: dict[str, tuple[TurnKind, ...]] = {"prompt": journal.SUBMITTED}
+#: Where looking at those that wait begins.
+FIRST = ("", 0)
 #: Among so many turns of the assistant's a message is looked for that stands in several lines.
 LATEST_TURNS = 300
 _KINDS_OF_ANSWERS: tuple[TurnKind, ...] = ("assistant", "notification")
@@ -56,38 +60,48 @@ def add_provisional(
     return True
 
 
-def awaited(rows: Rows, *, before: str) -> bool:
-    """Whether a hook's turn from before a time still waits for its transcript."""
-    found = rows.value(
-        "select seq from turns where source = 'hook' and provisional = 1 and at < :before limit 1", before=before
-    )
-    return found is not None
+def over(rows: Rows, *, before: str, after: tuple[str, int], most: int) -> tuple[list[int], tuple[str, int]]:
+    """The turns that the transcript has passed by, among the next `most` behind a place, and the place to go on from.
 
-
-def close_provisional(rows: Rows, *, before: str) -> tuple[int, int]:
-    """Ends the wait for turns that the transcript has passed by; (dropped as doubles, kept as hook-only).
-
-    Looks at provisional turns older than `before`. One is a double when the transcript has as many of its text as
-    hooks reported: what was said twice and is there once was said twice. One without a double is kept when its
-    session has ended since or lists later transcript turns; those may be stored under another session, its fork.
+    Looks at provisional turns older than `before`; the place is FIRST again behind the last. A turn is a double when the
+    transcript has as many of its text as hooks reported: what was said twice and is there once was said twice. One
+    without a double is kept when its session has ended since or lists later transcript turns; those may be stored under
+    another session, its fork.
     """
     waiting = rows.all(
-        "select seq, uuid, session_seq, text_hash, at from turns "
-        "where source = 'hook' and provisional = 1 and at < :before order by at, seq",
+        "select seq, uuid, session_seq, text_hash, at from turns where source = 'hook' and provisional = 1 "
+        "and at < :before and (at > :at or (at = :at and seq > :seq)) order by at, seq limit :most",
         before=before,
+        at=after[0],
+        seq=after[1],
+        most=most,
     )
-    dropped = kept = 0
+    found: list[int] = []
     silent: set[int] = set()  # nothing is later than a turn: then nothing is later than a later one
     for seq, uuid, session, text_hash, at in waiting:
+        if _double(rows, str(uuid), session, text_hash) is not None or (
+            session not in silent and _went_on(rows, session, after=at)
+        ):
+            found.append(int(seq))
+        else:
+            silent.add(session)
+    return found, (str(waiting[-1][4]), int(waiting[-1][0])) if len(waiting) == most else FIRST
+
+
+def close_provisional(rows: Rows, seqs: Sequence[int]) -> tuple[int, int]:
+    """Ends the wait of turns that are `over`; (dropped as doubles, kept as hook-only)."""
+    keys = ", ".join(str(int(seq)) for seq in seqs) or "0"
+    dropped = kept = 0
+    for seq, uuid, session, text_hash in rows.all(
+        f"select seq, uuid, session_seq, text_hash from turns where seq in ({keys}) and provisional = 1 order by at, seq"  # noqa: S608
+    ):
         double = _double(rows, str(uuid), session, text_hash)
-        if double is not None:
-            journal.merge(rows, int(seq), str(uuid), into=double[0], uuid=double[1])
-            dropped += 1
-        elif session not in silent and _went_on(rows, session, after=at):
+        if double is None:
             rows.run("update turns set provisional = 0 where seq = :seq", seq=seq)
             kept += 1
         else:
-            silent.add(session)
+            journal.merge(rows, int(seq), str(uuid), into=double[0], uuid=double[1])
+            dropped += 1
     return dropped, kept
 
 

@@ -379,3 +379,23 @@ def test_the_factors_of_a_confidence_add_up(store: Store) -> None:
     assert stored_part == pytest.approx(memory.confidence)
     assert stored_part + found["decay"].effect == pytest.approx(score.strength(memory, days=90))
     assert found["recency"].effect == pytest.approx(0.05)
+
+
+def test_what_waits_is_asked_about_some_at_a_time_and_none_is_left_out(
+    store: Store, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(stage_upkeep, "ASKED", 2)
+    plans = [
+        say(store, f"We will move the {what} to Postgres next sprint", f"u{number}", gate="promissory", category="plan")
+        for number, what in enumerate(("queue", "ledger", "session store", "archive", "search index"))
+    ]
+    days(store, 20)
+    settled(store, now=LATER)
+    assert sorted(one.memory_ids for one in queue(store)) == sorted((ident,) for ident in plans)
+    store.write(
+        lambda rows: [memories.update_belief(rows, replace(read(store, one), pinned=True)) for one in plans[1:]]
+    )
+    days(store, 1, first=21)
+    asked = [stage_upkeep.step(store, now=LATER) for _ in range(6)]
+    assert asked == [5, 2, 2, 1, 1, 0], "a sweep, what waits two at a time, the day's end"
+    assert [one.memory_ids for one in queue(store)] == [(plans[0],)]

@@ -1,12 +1,13 @@
 """What an acknowledgement takes: p50 and p99 with one and with eight clients, beside an fsync on the same disk.
 
-    python tests/bench/bench_acks.py [--blocks 20] [--events 50] [--idle 60] [--home DIR]
+    python tests/bench/bench_acks.py [--blocks 20] [--events 50] [--idle 60] [--home DIR] [--import TREE]
 
 The real daemon in a home of its own. A client is a DEALER that stays connected (so: without what a hook's process and
 its connecting cost, which is tests/bench/bench_hook.py's) and sends a Stop event, waits for its `ok`, sends the next.
 Fsyncs, one client and eight clients take turns in blocks, so that the disk's moods meet all three. An fsync is that of
 a file in the home to which 8 KiB were appended, as a commit does. Afterwards the daemon is left alone for --idle
-seconds: what it then takes of memory and of a core.
+seconds: what it then takes of memory and of a core. With --import one client reports every 20 ms before, while and after
+a tree of transcripts is imported: what an ack takes while they are read, and while they are distilled.
 """
 
 from __future__ import annotations
@@ -25,13 +26,17 @@ from typing import Any
 import psutil
 import zmq
 
-from csmd import wire
+from csmd import client, wire
+from csmd.config import default_paths
+from csmd.paths import Paths
 
 CLIENTS = 8
 SAID = "All done: the parser takes both forms now, and its tests pass. " * 8
 PATIENCE_MS = 30_000
 #: After a burst the daemon does what it had put off.
 SETTLE_S = 20.0
+#: Beside an import: seconds between two events, events before and after it, and after how many one looks how far it is.
+PACE_S, ALONE, ASKED = 0.02, 200, 5
 
 
 class Clients:
@@ -120,12 +125,40 @@ def idle(pid: int, seconds: float) -> tuple[float, float]:
     return sum(process.memory_info().rss for process in processes) / 1e6, share
 
 
+def meanwhile(one: Clients, paths: Paths, tree: Path) -> dict[str, list[float]]:
+    """Milliseconds of acks of a client that reports every 20 ms, by what an import is at; `alone` before and after it."""
+    found: dict[str, list[float]] = {"alone": []}
+
+    def alone() -> None:
+        for _ in range(ALONE):
+            found["alone"] += one.report(1)
+            time.sleep(PACE_S)
+
+    alone()
+    job, step, sent = client.call(paths, "csm_import", {"path": str(tree), "vectors": False})["job"], "reading", 0
+    while True:
+        if sent % ASKED == 0:
+            state = client.call(paths, "csm_job", {"id": job})
+            step = state["progress"].get("step", step)
+            if state["state"] in ("done", "failed"):
+                break
+        found.setdefault(step, []).extend(one.report(1))
+        sent += 1
+        time.sleep(PACE_S)
+    if state["state"] == "failed":
+        raise SystemExit(f"the import failed: {state['error']}")
+    time.sleep(SETTLE_S)
+    alone()
+    return found
+
+
 def main() -> int:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--blocks", type=int, default=20)
     parser.add_argument("--events", type=int, default=50, help="of each client in a block")
     parser.add_argument("--idle", type=float, default=60.0)
     parser.add_argument("--home", type=Path, help="where the home is made; its file system is the one measured")
+    parser.add_argument("--import", dest="tree", type=Path, help="a tree of transcripts")
     chosen = parser.parse_args()
     home = Path(tempfile.mkdtemp(prefix="csmd-bench-", dir=chosen.home or "/tmp"))
     environment = {**os.environ, "CSMD_HOME": str(home), "CLAUDE_CONFIG_DIR": str(home / "assistant")}
@@ -157,6 +190,13 @@ def main() -> int:
             ratios = f"{most / percentile(synced, 0.5):.1f} | {most / percentile(synced, 0.99):.1f}"
             print(f"| {name} | {len(took)} | {middle:.2f} | {most:.2f} | {ratios} |")
         print(f"\n{len(together) / max(1, commits):.1f} events of {CLIENTS} clients share a commit")
+        if chosen.tree:
+            print("\n| acks | n | p50, ms | p99, ms | most, ms |\n|---|---|---|---|---|")
+            for step, took in meanwhile(one, default_paths(environment), chosen.tree).items():
+                values = " | ".join(
+                    f"{value:.2f}" for value in (percentile(took, 0.5), percentile(took, 0.99), max(took))
+                )
+                print(f"| {step} | {len(took)} | {values} |", flush=True)
         if chosen.idle:
             time.sleep(SETTLE_S)
             rss, share = idle(pid, chosen.idle)

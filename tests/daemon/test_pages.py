@@ -101,3 +101,22 @@ def test_what_was_forgotten_when_the_daemon_was_killed_leaves_the_pages_after_th
     assert KEY in page.read_text()
     assert edited.Edited(parts.steward).step(0.0) is True
     assert KEY not in page.read_text()
+
+
+def test_pages_are_planned_anew_for_what_changes_them_and_for_no_hook(
+    parts: Any, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    written(parts)
+    store, planned = parts.store, stage_pages.planned
+    asked: list[int] = []
+    monkeypatch.setattr(stage_pages, "planned", lambda *given, **more: asked.append(1) or planned(*given, **more))
+    for path in parts.machine.paths.memory.rglob("*.md"):
+        path.unlink()
+    store.write(lambda rows: rows.run("delete from pages"))
+    writing = stage_pages.write(store, parts.machine.paths.memory, dream_seq=0, now=now_iso(), facts=())
+    next(writing)
+    store.write(lambda rows: rows.run("update sessions set settled_at = :at", at=now_iso()))
+    next(writing)
+    assert asked == [1]
+    store.write(lambda rows: rows.run("update memories set version = version + 1"))
+    assert len(list(writing)) > 0 and asked == [1, 1]

@@ -16,12 +16,13 @@ from machine import CORRECTION, DECISION, PREFERENCE, Machine, eventually
 from csmd.believe import stage_gotchas
 from csmd.capture import pieces
 from csmd.capture import stage as capture
-from csmd.daemon import hosts
+from csmd.daemon import awaited, hosts
+from csmd.daemon.awaited import PROVISIONAL_S
 from csmd.daemon.jobs import Job
 from csmd.daemon.now import iso
-from csmd.daemon.steward import FULL_SWEEP_S, LIVE_SWEEP_S, PROVISIONAL_S
+from csmd.daemon.steward import FULL_SWEEP_S, LIVE_SWEEP_S
 from csmd.errors import StoreError
-from csmd.store import counts, models
+from csmd.store import counts, models, reports
 
 #: A monotonic time of the test's own: nothing here waits for a clock.
 START = 1000.0
@@ -144,6 +145,30 @@ def test_a_turn_that_waits_for_a_transcript_that_has_not_gone_on_stays_provision
     step(parts)
     step(parts, START + LIVE_SWEEP_S + 1)
     assert (known(parts)["turns"], known(parts)["provisional"]) == (2, 1)
+
+
+def test_of_thousands_that_wait_a_sweep_looks_at_a_few_and_comes_to_each(
+    parts: Any, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(awaited, "LOOKED_AT", 2)
+    monkeypatch.setattr(awaited, "PARTS", 2)
+    machine = parts.machine
+    machine.transcript({**machine.line("user", "Before."), "timestamp": ago(3000)})
+    for number in range(7):
+        spool(machine, "UserPromptSubmit", f"a{number}", 900 - number, prompt=f"Not written down yet {number}.")
+    step(parts)
+    assert known(parts)["provisional"] == 7
+    asked: list[int] = []
+    over = reports.over
+    monkeypatch.setattr(reports, "over", lambda rows, **given: asked.append(given["most"]) or over(rows, **given))
+    machine.transcript({**machine.line("user", "Later."), "timestamp": ago(0)})
+    step(parts, START + FULL_SWEEP_S + 1)  # it looks at those that wait, and then reads how the transcript goes on
+    left = []
+    for sweep in (2, 3, 4):
+        step(parts, START + sweep * (FULL_SWEEP_S + 1))
+        left.append(known(parts)["provisional"])
+    assert left == [3, 0, 0] and set(asked) == {2}
+    assert known(parts)["turns"] == 9
 
 
 def test_what_was_reported_twice_and_is_in_the_transcript_once_was_said_twice(parts: Any) -> None:

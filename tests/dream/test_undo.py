@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass
+from datetime import UTC, datetime, timedelta
 from typing import Any
 
 import pytest
@@ -17,6 +19,7 @@ class Dream:
     seq: int
     id: str
     state: str = "done"
+    begun_at: str = ""
 
 
 def test_undoing_one_undoes_every_dream_since_newest_first() -> None:
@@ -32,6 +35,48 @@ def test_undoing_one_undoes_every_dream_since_newest_first() -> None:
 def test_what_cannot_be_undone_says_why(ident: str, state: str, why: str) -> None:
     with pytest.raises(CsmdError, match=why):
         undo.newest_first([Dream(1, "d1", state)], ident)
+
+
+FIRST = datetime(2026, 3, 1, tzinfo=UTC)
+
+
+def begun(*days: int) -> list[Dream]:
+    """Dreams on these days, in this order; the same clock may be set to and fro between them."""
+    return [
+        Dream(number, f"d{number}", begun_at=(FIRST + timedelta(days=day)).isoformat())
+        for number, day in enumerate(days, 1)
+    ]
+
+
+@pytest.mark.parametrize(
+    ("days", "now", "old"),
+    [
+        (range(100), 100, [*range(1, 11)]),
+        (range(100), 99 + 3650, [*range(1, 17)]),
+        ([*range(80), 3650, 3651], 3652, []),
+        ([*range(80), 3650, 80], 81, []),
+        ([3650, *range(80)], 81, []),
+        (range(100), -3650, [*range(1, 10)]),
+        ([0, 60], 120, []),
+        ([0, *range(5, 200, 5)], 200, [*range(1, 23)]),
+    ],
+    ids=[
+        "one a day", "a clock set ten years ahead", "and dreams by that clock", "and set back", "set back before",
+        "set back now", "nobody was at work for months", "one in five days",
+    ],
+)  # fmt: skip
+def test_a_journal_goes_by_the_days_that_were_lived_and_by_no_clock_that_was_set(
+    days: Sequence[int], now: int, old: list[int]
+) -> None:
+    at = (FIRST + timedelta(days=now)).isoformat()
+    found = undo.outlived(begun(*days), now=at, keep_days=90, every_h=24)
+    assert sorted(found) == old
+    assert undo.outlived(begun(*days), now=at, keep_days=100_000, every_h=24) == []
+
+
+def test_where_dreams_are_chosen_to_be_weeks_apart_they_age_by_weeks() -> None:
+    at = (FIRST + timedelta(days=120)).isoformat()
+    assert undo.outlived(begun(0, 30, 60, 90), now=at, keep_days=90, every_h=24 * 30) == [1]
 
 
 WAS = {"text": "a", "tier": "daily", "superseded_by": "", "used_at": "", "version": 1, "hot_until": 3, "sources": []}
@@ -75,13 +120,15 @@ def test_where_what_was_made_has_to_stay_all_of_the_action_does() -> None:
     [
         ("c", {1: "", 2: ""}),
         ("other", {1: undo.EDITED, 2: undo.EDITED}),
-        ("b", {1: undo.EDITED, 2: undo.EDITED}),
+        ("b", {1: "", 2: ""}),
         (None, {1: undo.EDITED, 2: undo.EDITED}),
     ],
 )
 def test_a_file_goes_back_as_far_as_nobody_wrote_in_between(now: str | None, kept: dict[int, str]) -> None:
     chain = [Writing(seq=1, before=None, after="b"), Writing(seq=2, before="b", after="c")]
     assert undo.unwritten(chain, now) == kept
+    killed = [Writing(seq=1, before=None, after="b"), Writing(seq=2, before=None, after="c")]
+    assert undo.unwritten(killed, None) == {1: "", 2: ""}, "what is noted may never have been written"
     edited = [Writing(seq=1, before="a", after="b"), Writing(seq=2, before="b, edited", after="c")]
     assert undo.unwritten(edited, "c") == {1: undo.EDITED, 2: ""}
     purged = [Writing(seq=1, before="a", after="b"), Writing(seq=2, before="b", after="c", purged=True)]

@@ -103,7 +103,7 @@ def steps_of_a_sweep(path: Path, turns: int) -> int:
                 rows, turn, event=event.name, text_hash=event.text, host="claude", project=place, path=""
             )
         rows.connection.set_progress_handler(count, 12)
-        reports.close_provisional(rows, before="2027")
+        reports.close_provisional(rows, reports.over(rows, before="2027", after=reports.FIRST, most=1000)[0])
         rows.connection.set_progress_handler(None)
 
     try:

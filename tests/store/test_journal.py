@@ -168,11 +168,19 @@ def test_when_the_transcript_has_gone_on_a_double_is_dropped_and_a_hook_only_tur
         hook(rows, given, "e3", "only here", second=70)
         believe(rows, given, "hook:e2")
         believe(rows, given, "hook:e3")
-        assert reports.close_provisional(rows, before=given.at(0)) == (0, 0), "it is too early"
-        assert reports.close_provisional(rows, before=given.at(500)) == (1, 0), "the transcript has not gone on"
+        assert reports.close_provisional(
+            rows, reports.over(rows, before=given.at(0), after=reports.FIRST, most=1000)[0]
+        ) == (0, 0), "it is too early"
+        assert reports.close_provisional(
+            rows, reports.over(rows, before=given.at(500), after=reports.FIRST, most=1000)[0]
+        ) == (1, 0), "the transcript has not gone on"
         line(rows, given, "l9", "later", second=100)
-        assert reports.close_provisional(rows, before=given.at(500)) == (0, 1)
-        assert reports.close_provisional(rows, before=given.at(500)) == (0, 0)
+        assert reports.close_provisional(
+            rows, reports.over(rows, before=given.at(500), after=reports.FIRST, most=1000)[0]
+        ) == (0, 1)
+        assert reports.close_provisional(
+            rows, reports.over(rows, before=given.at(500), after=reports.FIRST, most=1000)[0]
+        ) == (0, 0)
         assert [uuid for uuid, _ in texts(rows)] == ["l1", "hook:e3", "l9"]
         assert counts.counts(rows)["hook_only"] == 1
         assert dangling(rows) == []
@@ -187,9 +195,13 @@ def test_when_the_transcript_has_gone_on_a_double_is_dropped_and_a_hook_only_tur
 def test_the_wait_ends_with_the_session_too(store: Store, given: Given) -> None:
     def story(rows: Rows) -> None:
         hook(rows, given, "e1", "only here")
-        assert reports.close_provisional(rows, before=given.at(500)) == (0, 0)
+        assert reports.close_provisional(
+            rows, reports.over(rows, before=given.at(500), after=reports.FIRST, most=1000)[0]
+        ) == (0, 0)
         events.record(rows, given.event("e2", name="session_end", second=9), text_hash="", payload_hash="e2")
-        assert reports.close_provisional(rows, before=given.at(500)) == (0, 1)
+        assert reports.close_provisional(
+            rows, reports.over(rows, before=given.at(500), after=reports.FIRST, most=1000)[0]
+        ) == (0, 1)
         assert line(rows, given, "l1", "only here") and texts(rows) == [("l1", "only here")]
 
     store.write(story)
@@ -201,7 +213,9 @@ def test_an_answer_that_stands_in_several_lines_is_no_turn_of_its_own(store: Sto
         for uuid, said in (("l1", "First this."), ("l2", "Then that.")):
             line(rows, given, uuid, said, kind="assistant", message_id="m1")
         believe(rows, given, "hook:e1")
-        assert reports.close_provisional(rows, before=given.at(500)) == (1, 0)
+        assert reports.close_provisional(
+            rows, reports.over(rows, before=given.at(500), after=reports.FIRST, most=1000)[0]
+        ) == (1, 0)
         assert texts(rows) == [("l1", "First this."), ("l2", "Then that.")]
         assert dangling(rows) == []
 
@@ -290,7 +304,9 @@ def test_what_was_said_twice_and_is_in_the_transcript_once_is_no_double(store: S
         line(rows, given, "l1", "Ship it.")
         hook(rows, given, "e2", "ship it", second=60)
         line(rows, given, "l2", "later", second=100)
-        assert reports.close_provisional(rows, before=given.at(500)) == (0, 1)
+        assert reports.close_provisional(
+            rows, reports.over(rows, before=given.at(500), after=reports.FIRST, most=1000)[0]
+        ) == (0, 1)
         assert texts(rows) == [("l1", "Ship it."), ("hook:e2", "ship it"), ("l2", "later")]
         assert counts.counts(rows)["hook_only"] == 1
 
@@ -302,7 +318,9 @@ def test_an_answer_is_no_double_of_a_prompt_of_the_same_words(store: Store, give
         line(rows, given, "l1", "done", kind="assistant")
         hook(rows, given, "e1", "done", second=60)
         line(rows, given, "l2", "later", second=100)
-        assert reports.close_provisional(rows, before=given.at(500)) == (0, 1)
+        assert reports.close_provisional(
+            rows, reports.over(rows, before=given.at(500), after=reports.FIRST, most=1000)[0]
+        ) == (0, 1)
         assert [uuid for uuid, _ in texts(rows)] == ["l1", "hook:e1", "l2"]
 
     store.write(story)
@@ -315,7 +333,9 @@ def test_a_double_whose_line_is_stored_under_a_fork_is_known_as_one(store: Store
         line(rows, given, "l1", "yes", kind="notification")
         line(rows, given, "l2", "later", second=100)
         hook(rows, given, "e1", "yes")
-        assert reports.close_provisional(rows, before=given.at(500)) == (1, 0)
+        assert reports.close_provisional(
+            rows, reports.over(rows, before=given.at(500), after=reports.FIRST, most=1000)[0]
+        ) == (1, 0)
         assert [uuid for uuid, _ in texts(rows)] == ["l1", "l2"]
 
     store.write(story)
@@ -327,7 +347,9 @@ def test_a_line_that_comes_when_nobody_waits_any_more_still_replaces_the_hook_on
     def story(rows: Rows) -> None:
         hook(rows, given, "e1", "use tabs")
         line(rows, given, "l2", "later", second=100)
-        assert reports.close_provisional(rows, before=given.at(500)) == (0, 1)
+        assert reports.close_provisional(
+            rows, reports.over(rows, before=given.at(500), after=reports.FIRST, most=1000)[0]
+        ) == (0, 1)
         assert line(rows, given, "l1", "use tabs")
         assert sorted(uuid for uuid, _ in texts(rows)) == ["l1", "l2"]
 
@@ -421,7 +443,9 @@ def test_a_deleted_turns_row_key_is_never_given_again(store: Store, given: Given
         line(rows, given, "l2", "later", second=100)
         hook(rows, given, "e2", "yes", second=60)
         believe(rows, given, "hook:e2")
-        assert reports.close_provisional(rows, before=given.at(500)) == (1, 0)
+        assert reports.close_provisional(
+            rows, reports.over(rows, before=given.at(500), after=reports.FIRST, most=1000)[0]
+        ) == (1, 0)
         line(rows, given, "l3", "newest", second=101)
         model = vectors.ensure_model(rows, "m", DIM, now="")
         assert [said for _, _, said in vectors.backlog(rows, "turn", model, limit=9)] == ["newest"]

@@ -287,9 +287,11 @@ HOT: dict[str, Any] = {
     "add_turn": _add_turn,
     "settle": lambda rows, given: reports.settle(rows, "s1", at=given.at(400)),
     "set_title": lambda rows, _: journal.set_title(rows, "s1", "t", first=True),
-    "awaited": lambda rows, given: reports.awaited(rows, before=given.at(400)),
+    "over": lambda rows, given: reports.over(rows, before=given.at(400), after=reports.FIRST, most=9),
     "positions_written_since": lambda rows, _: cursors.positions_written_since(rows, 1, most=9),
-    "close_provisional": lambda rows, given: reports.close_provisional(rows, before=given.at(400)),
+    "close_provisional": lambda rows, given: reports.close_provisional(
+        rows, reports.over(rows, before=given.at(400), after=reports.FIRST, most=1000)[0]
+    ),
     "stream_turns": lambda rows, _: journal.stream_turns(rows, 1, after=0, kinds=("user", "assistant")),
     "calls that say something": lambda rows, _: told.calls(
         rows, 1, after=0, tools=("Bash", "Task"), holding={"Bash": "git"}

@@ -80,6 +80,7 @@ PLACEHOLDERS = {
     "scope": "where m.project_seq in (1, 2)",
     "table": "turns",
     "where": "k.id = :id",
+    "undone": "and c.undone_at <> '' and f.kept = ''",
     "wanted": "and t.kind in ('user', 'assistant')",
 }
 
