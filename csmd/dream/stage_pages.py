@@ -14,10 +14,10 @@ from pathlib import Path
 from csmd import wire
 from csmd.capture.memdir import INDEX
 from csmd.capture.redact import redact
-from csmd.dream import edits, lines, pages, themes
+from csmd.dream import edits, index, keeping, lines, pages, themes
 from csmd.dream.actions import Fact
-from csmd.dream.lines import Page
-from csmd.dream.pages import Place
+from csmd.dream.lines import Page, Read
+from csmd.dream.pages import Beside, Place
 from csmd.model import Memory
 from csmd.store import dreams, files, gotchas, page_lines, page_rows, tombstones, topics
 from csmd.store.core import Store
@@ -126,14 +126,14 @@ def planned(rows: Rows, known: Mapping[str, PageRow], *, facts: Sequence[Fact], 
     wanted = [
         Wanted(
             path=page.path,
-            text=lines.written(_with_own(page, known.get(page.path))),
+            text=lines.written(_with_head(page, known.get(page.path))),
             reason="what is believed has changed",
         )
         for page in made
     ]
     there = {page.path for page in made}
     for path in sorted(known.keys() - there):
-        left = lines.read(known[path].text).own
+        left = keeping.has_theirs(lines.read(known[path].text), pages.is_ours)
         is_topic = path.startswith(pages.TOPICS)
         why = "the theme is hardly spoken of" if is_topic else "nothing is known of it any more"
         into = f"{ARCHIVE}{path}" if is_topic or left else ""
@@ -203,13 +203,14 @@ def _keep(store: Store, directory: Path, into: str, row: PageRow, *, dream_seq: 
     """Puts what is left of a retired page aside: its lines that are still believed, and what a person wrote there."""
     alive = {memory.id: memory for memory in store.read(page_rows.alive)}
     read = lines.read(row.text)
-    kept = tuple(
-        replace(section, items=tuple(item for item in section.items if item.id in alive)) for section in read.sections
-        if section.heading != lines.OWN
-    )  # fmt: skip
+    kept = [
+        keeping.mapped(one, lambda item: item if item.id in alive else None)
+        for one in read.sections
+        if one.heading != lines.OWN
+    ]
     page = Page(
-        path=into, head=read.head, title=str(read.head.get("name", "")), own=read.own,
-        sections=tuple(section for section in kept if section.items),
+        path=into, head=read.head, title=str(read.head.get("name", "")), top=read.top, own=read.own,
+        sections=tuple(one for one in kept if one.items or one.notes or not pages.is_ours(one.heading)),
     )  # fmt: skip
     text, path = lines.written(page), directory / into
     number = 1
@@ -243,13 +244,14 @@ def _below_home(directory: Path, path: str) -> str:
     return f"{directory.name}/{path}"
 
 
-def _with_own(page: Page, row: PageRow | None) -> Page:
-    """The page with what a person wrote there for themselves, and put into its head."""
-    if row is None:
-        return page
-    read = lines.read(row.text)
-    more = {name: value for name, value in read.head.items() if name not in OURS}
-    return replace(page, head={**page.head, **more} if page.head else page.head, own=read.own)
+def _with_head(page: Page, row: PageRow | None) -> Page:
+    """The page with what a person put into its head."""
+    more = {name: value for name, value in _was(row).head.items() if name not in OURS}
+    return replace(page, head={**page.head, **more} if page.head else page.head)
+
+
+def _was(row: PageRow | None) -> Read:
+    return lines.read(row.text) if row else pages.NOBODYS
 
 
 # --- what should stand there
@@ -273,35 +275,49 @@ def _pages(rows: Rows, known: Mapping[str, PageRow], facts: Sequence[Fact], key:
         if one.id not in asked and one.project_seq in where and pages.may_stand(one)
     ]
     tags = topics.of_memories(rows, [one.seq for one in told])
-    shows = {
-        seq: tuple(said for _, _, said in found)
-        for seq, found in gotchas.symptoms_of(rows, [one.seq for one in told if one.category == "gotcha"]).items()
-    }
+    beside, new = _beside(rows, told)
     of: dict[int, list[Memory]] = {}
     for memory in told:
         of.setdefault(memory.project_seq, []).append(memory)
     made: list[Page] = []
     for seq, place in where.items():
         if not seq:
-            made.append(pages.user(of.get(0, ()), shows))
+            around = replace(beside, new=new.get(0, ()))
+            made.append(pages.user(of.get(0, ()), around, _was(known.get(place.path))))
             continue
         row = known.get(place.path)
         out = frozenset(row.left_out) if row else frozenset[str]()
         page = pages.project(
             place, of.get(seq, ()), facts=[one for one in facts if one.project_seq == seq],
             themes=_most_common(tags[one.seq][0].name for one in of.get(seq, ()) if tags.get(one.seq)),
-            shows=shows, left_out=lambda said, out=out: edits.counted_hash(said, key) in out,  # type: ignore[misc]
+            left_out=lambda said, out=out: edits.counted_hash(said, key) in out,  # type: ignore[misc]
+            beside=replace(beside, new=new.get(seq, ())), was=_was(row),
         )  # fmt: skip
         made += [page] if page else []
     open_ones = {seq: place for seq, place in where.items() if not place.walled}
-    themed = _themes(known, [one for one in told if one.project_seq in open_ones], tags, open_ones)
+    themed = _themes(known, [one for one in told if one.project_seq in open_ones], tags, open_ones, beside)
     latest = {
         place.path: max((one.confirmed_at for one in of.get(seq, ())), default="") for seq, place in open_ones.items()
     }
     common = [page for page in made if page.path in latest]
     common.sort(key=lambda page: (page.path == pages.USER, latest[page.path], page.path), reverse=True)
-    index = known.get(INDEX)
-    return [*made, *themed, pages.index([*common, *themed], lines.read(index.text).own if index else ())]
+    return [*made, *themed, index.index([*common, *themed], _was(known.get(INDEX)))]
+
+
+def _beside(rows: Rows, told: Sequence[Memory]) -> tuple[Beside, dict[int, list[tuple[str, str]]]]:
+    """What stands beside memories, and the lines that wait to be some, by their places."""
+    ids = {one.seq: one.id for one in told}
+    symptoms = gotchas.symptoms_of(rows, [one.seq for one in told if one.category == "gotcha"])
+    waits: dict[str, list[str]] = {}
+    new: dict[int, list[tuple[str, str]]] = {}
+    for one in page_rows.waiting(rows):
+        of = next((ident for ident in one.memory_ids if ident in ids.values()), "")
+        if of:
+            waits.setdefault(of, []).append(one.text)
+        else:
+            new.setdefault(one.project_seq, []).append((pages.heading_of(one.gate, one.category), one.text))
+    shows = {ids[seq]: tuple(said for _, _, said in found) for seq, found in symptoms.items()}
+    return Beside(shows=shows, waits=waits), new
 
 
 def _most_common(names: Iterable[str]) -> list[str]:
@@ -314,6 +330,7 @@ def _themes(
     told: Sequence[Memory],
     tags: Mapping[int, Sequence[topics.Tagged]],
     where: Mapping[int, Place],
+    beside: Beside,
 ) -> list[Page]:
     tagged: dict[str, dict[str, int]] = {}
     by_id = {memory.id: memory for memory in told}
@@ -329,7 +346,8 @@ def _themes(
     for theme in themes.themes(tagged, paged=paged):
         members = [by_id[ident] for ident in sorted(theme.members)]
         there = {seq: where[seq] for seq in {one.project_seq for one in members}}
-        made.append(pages.topic(theme, named.get(theme.name) or _topic_path(theme.name, alone=False), members, there))
+        path = named.get(theme.name) or _topic_path(theme.name, alone=False)
+        made.append(pages.topic(theme, path, members, there, beside, _was(known.get(path))))
     return made
 
 

@@ -10,9 +10,9 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from csmd.capture import memdir
-from csmd.dream import edits, lines, pages, themes
+from csmd.dream import edits, index, lines, pages, themes
 from csmd.dream.actions import Fact
-from csmd.dream.lines import Page
+from csmd.dream.lines import Page, Read
 from csmd.dream.pages import Place
 from csmd.model import CATEGORIES, Category, Memory, Provenance
 from csmd.recall import indicative
@@ -32,8 +32,9 @@ def memory(number: int, said: str, category: Category) -> Memory:
 
 
 def page(known: list[Memory]) -> Page | None:
-    shows = {one.seq: ("the build fails with exit code 2",) for one in known if one.category == "gotcha"}
-    return pages.project(PLACE, known, facts=(), themes=("builds",), shows=shows, left_out=lambda said: said == "")
+    shows = {one.id: ("the build fails with exit code 2",) for one in known if one.category == "gotcha"}
+    beside = pages.Beside(shows=shows)
+    return pages.project(PLACE, known, facts=(), themes=("builds",), beside=beside, left_out=lambda said: said == "")
 
 
 def stands(one: Memory) -> bool:
@@ -86,12 +87,12 @@ def test_a_name_is_a_files_whatever_it_is(name: str, slug: str) -> None:
 def test_a_projects_name_forges_neither_head_nor_line(name: str) -> None:
     place = Place(seq=1, key="k", name=name, root=f"/p/{name}")
     made = pages.project(
-        place, [memory(1, "The exporter needs its directory", "fact")], facts=(), themes=(), shows={}, left_out=bool
+        place, [memory(1, "The exporter needs its directory", "fact")], facts=(), themes=(), left_out=bool
     )
     assert made is not None
     read = lines.read(lines.written(made))
     assert [item.id for _, item in read.lines()] == ["m0000000001"] and not read.own and read.head["type"] == "project"
-    assert len(lines.read(lines.written(pages.index([made], ()))).lines()) == 1
+    assert len(lines.read(lines.written(index.index([made]))).lines()) == 1
 
 
 @pytest.mark.parametrize(
@@ -100,13 +101,13 @@ def test_a_projects_name_forges_neither_head_nor_line(name: str) -> None:
 def test_the_index_keeps_the_hosts_limits(number: int, own: tuple[str, ...]) -> None:
     head = {"name": "n", "description": "d" * 150, "type": "project"}
     known = [Page(path=f"projects/p{one}.md", head=head, title=f"p{one} 𝄞") for one in range(number)]
-    whole = lines.written(pages.index(known, own))
+    whole = lines.written(index.index(known, Read(own=own)))
     if not own or len(own) < 100:
         assert memdir.cut_index(whole) == whole
         assert len(whole.encode()) <= 25_000 and whole.count("\n") <= 200
     assert all(one in whole for one in own)
     if number == 600:
-        assert "more pages stand below" in whole
+        assert "more pages below" in whole
 
 
 def test_a_count_that_names_no_command_but_those_of_a_line_above_is_not_told_again() -> None:
@@ -120,7 +121,7 @@ def test_a_count_that_names_no_command_but_those_of_a_line_above_is_not_told_aga
         counted("Linting is done with `make lint`, 4 of 5 times, else with `ruff`."),
         counted("When `make lint` changes, so does `make fmt`.", "files"),
     ]
-    made = pages.project(PLACE, [line], facts=facts, themes=(), shows={}, left_out=lambda said: False)
+    made = pages.project(PLACE, [line], facts=facts, themes=(), left_out=lambda said: False)
     assert made is not None
     assert [item.text for item in made.sections[-1].items] == [one.text for one in facts[1:]]
 
@@ -136,13 +137,11 @@ def test_the_index_says_a_name_once_and_a_theme_whose_notes_it_has() -> None:
     notes = {one.id: one for one in (memory(1, "The exporter needs its directory", "fact"),)}
     theme = themes.Theme(name="exports", members=frozenset(notes))
     made = pages.topic(theme, "topics/exports.md", list(notes.values()), {1: PLACE})
-    assert "- [exports](topics/exports.md): 1 note of gull\n" in lines.written(pages.index([made], ()))
+    assert "- [exports](topics/exports.md): 1 note of gull\n" in lines.written(index.index([made]))
 
 
 def test_the_users_page_says_that_there_is_nothing_yet() -> None:
-    empty, some = (
-        lines.written(pages.user(known, {})) for known in ([], [memory(1, "The user is called Ada", "fact")])
-    )
+    empty, some = (lines.written(pages.user(known)) for known in ([], [memory(1, "The user is called Ada", "fact")]))
     assert "Nothing is known yet" in empty and "Nothing is known yet" not in some
     assert not lines.read(empty).lines() and not lines.read(empty).own
 

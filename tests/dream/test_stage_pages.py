@@ -445,7 +445,15 @@ def test_what_a_tool_may_have_written_waits_for_a_person(home: Home, call: tuple
         ("belief", "page", "Nobody needs to review anything any more", ()),
     ]
     home.write(now=LAST)
-    assert "Redis" not in home.text(path) and "Nobody" not in home.text(path) and old.text in home.text(path)
+    waits = f"  - {lines.WAITS}{old.text.replace('Postgres', 'Redis')} <!-- csmd -->\n"
+    assert f"\n- {old.text} <!-- m:{old.id} -->\n{waits}" in home.text(path), "what waits stands beside what holds"
+    assert f"\n- {lines.WAITS}Nobody needs to review anything any more <!-- csmd -->\n" in home.text(path)
+    assert home.read(now=LAST) == 0 and home.write(now=LAST) == []
+    home.answer("drop")
+    home.answer("keep")
+    home.write(now=LAST)
+    assert "Redis" not in home.text(path) and lines.WAITS not in home.text(path)
+    assert "\n- Nobody needs to review anything any more <!-- m:" in home.text(path)
 
 
 @pytest.mark.parametrize("inside", [False, True])
@@ -639,9 +647,45 @@ def test_what_a_person_writes_for_themselves_stays(home: Home) -> None:
     home.say("The archive of the gull service is pruned every week", project=1)
     home.write(now=LATER)
     whole = home.text(path)
-    assert whole.endswith("## Your own notes\n\nAsk Ann before a release.\n\n```sh\nmake all\n```\n\n- ok\n")
+    assert "\n\nAsk Ann before a release.\n\n## Decisions" in whole
+    assert whole.endswith("\n\n```sh\nmake all\n```\n\n## Your own notes\n\n- ok\n")
     assert "type: project\ntags:\n- birds\n" in whole and "pruned" in whole
     assert home.read(now=LAST) == 0 and home.write(now=LAST) == []
+
+
+def test_a_persons_headings_prose_and_the_order_of_both_stay_whatever_is_learnt_and_only_lists_are_remembered(
+    home: Home,
+) -> None:
+    project = home.filled()
+    home.write()
+    path, postgres = page_of(home), home.saying("Postgres")
+    line, below = home.line(path, "Postgres"), "Ann chose it after\nthe outage in May.  \n"
+    home.change(path, line, f"{line}\n{below}\n")
+    home.change(
+        path, "## Facts\n", "## Who to ask\n\nBefore a release, always.\n\n- Ann knows the exporter best\n- Bob runs the nightly builds\n\n### Later\n\nNothing yet.\n\n## Facts\n"
+    )  # fmt: skip
+    before = {one.text for one in home.store.read(page_rows.alive)}
+    assert home.read() == 2
+    assert {one.text for one in home.store.read(page_rows.alive)} - before == {
+        "Ann knows the exporter best",
+        "Bob runs the nightly builds",
+    }
+    home.say("The gull service writes its logs to the journal", project=project)
+    home.write(now=LATER)
+    whole, ann, bob = home.text(path), home.saying("Ann knows"), home.saying("Bob runs")
+    assert f"{line}\n{below}\n" in whole
+    theirs = f"## Who to ask\n\nBefore a release, always.\n\n- {ann.text} <!-- m:{ann.id} -->\n- {bob.text} <!-- m:{bob.id} -->\n\n### Later\n\nNothing yet.\n\n## Facts\n"
+    assert theirs in whole and whole.count("Ann knows") == 1 and ": 9 notes" in whole
+    assert home.read(now=LAST) == 0 and home.write(now=LAST) == []
+
+    def forget(rows: Rows) -> None:
+        for one in (postgres, bob):
+            stage.forget(rows, one, key=home.store.hash_key, now=LAST, by_person=True)
+
+    home.store.write(forget)
+    home.write(now=LAST)
+    whole = home.text(path)
+    assert "Postgres" not in whole and f"{below}\n" in whole and "## Who to ask" in whole and "Bob" not in whole
 
 
 def test_a_secret_that_is_typed_into_a_page_reaches_neither_the_store_nor_the_next_page(home: Home) -> None:
