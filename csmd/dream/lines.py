@@ -156,6 +156,12 @@ def key(said: str) -> str:
     return text.squeeze(unicodedata.normalize("NFC", said))
 
 
+def words_of(line: str) -> str:
+    """What the text of a list's line that stands in a file is compared by, without its comment; "" for no such line."""
+    bullet = _BULLET.match(line)
+    return key(meant(_ID.sub("", bullet[1] or ""))) if bullet else ""
+
+
 # --- in
 
 

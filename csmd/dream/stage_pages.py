@@ -19,7 +19,7 @@ from csmd.dream.actions import Fact
 from csmd.dream.lines import Page, Read
 from csmd.dream.pages import Beside, Place
 from csmd.model import Memory
-from csmd.store import dreams, files, gotchas, page_lines, page_rows, tombstones, topics
+from csmd.store import dreams, files, gotchas, page_rows, tombstones, topics
 from csmd.store.core import Store
 from csmd.store.page_rows import PageRow
 from csmd.store.purged import Marks, clean
@@ -79,40 +79,6 @@ def _bring_up(
     if row is not None and one.text is not None and row.text != one.text:
         _settle(store, row, one.text, now=now)
     return False
-
-
-def withdraw(store: Store, directory: Path) -> int:
-    """Takes the lines of memories that are no more out of the pages, files and rows alike, and out of those put aside; how many had some.
-
-    What was edited there and nobody has read yet stays an edit, of as long ago. OSError where the disk does not take a page.
-    """
-    done = 0
-    for path in sorted((directory / ARCHIVE).glob("[pt]*/*.md")):
-        raw = None if path.is_symlink() else content(path)
-        aside, gone = store.read(lambda rows, raw=raw: _without_gone(rows, raw))  # type: ignore[misc]
-        if gone:
-            _put(path, aside)
-            done += 1
-    for row in store.read(page_rows.pages).values():
-        path = directory / row.path
-        raw = None if path.is_symlink() else content(path)
-        left, found = store.read(
-            lambda rows, raw=raw, row=row: [
-                _without_gone(rows, one) for one in (raw, row.text.encode("utf-8", "replace"))
-            ]  # type: ignore[misc]
-        )
-        if not (left[1] or found[1]):
-            continue
-        store.write(lambda rows, row=row, text=found[0]: page_rows.put(rows, replace(row, text=text)))  # type: ignore[misc]
-        if left[1]:
-            _put(path, left[0])
-        done += 1
-    return done
-
-
-def _without_gone(rows: Rows, raw: bytes | None) -> tuple[str, int]:
-    said = "" if raw is None else edits.text_of(raw)[0]
-    return page_lines.without(said, lambda ids: page_lines.missing(rows, ids))
 
 
 def _settle(store: Store, row: PageRow, text: str, *, now: str) -> None:
@@ -195,7 +161,7 @@ def _carry_out(
         _note(rows, directory, one, before, dream_seq, now)
 
     store.write(noted)
-    _put(path, text)
+    put(path, text)
     store.write(lambda rows: page_rows.put(rows, replace(was, text=text, also="", at=now, problem="")))
 
 
@@ -218,7 +184,7 @@ def _keep(store: Store, directory: Path, into: str, row: PageRow, *, dream_seq: 
         number += 1
         path = directory / f"{into.removesuffix('.md')}-{number}.md"
     if raw is None:
-        _put(path, text)
+        put(path, text)
         if dream_seq:
             reason = "a page was retired"
             named = _below_home(directory, str(path.relative_to(directory)))
@@ -227,7 +193,8 @@ def _keep(store: Store, directory: Path, into: str, row: PageRow, *, dream_seq: 
             )
 
 
-def _put(path: Path, text: str) -> None:
+def put(path: Path, text: str) -> None:
+    """Writes a page; its directory is private."""
     files.make_private(path.parent)
     files.write_atomic(path, text.encode("utf-8", "replace"))
 

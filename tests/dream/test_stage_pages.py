@@ -10,7 +10,7 @@ from typing import Any
 import pytest
 
 from csmd.believe import stage, stage_review
-from csmd.dream import lines, stage_edits, stage_pages
+from csmd.dream import lines, stage_edits, stage_pages, stage_withdraw
 from csmd.dream.actions import Fact
 from csmd.model import Memory, Project, Provenance, Statement, Turn
 from csmd.pauses import Pauses
@@ -476,11 +476,38 @@ def test_what_is_forgotten_leaves_the_pages_put_aside_and_makes_no_unread_edit_t
     home.call("Write", f'{{"file_path":"{home.directory / path}"}}')
     home.change(path, "We use Postgres", "We use Redis")
     home.store.write(lambda rows: memories.delete(rows, gone))
-    assert stage_pages.withdraw(home.store, home.directory) == 2
+    assert stage_withdraw.withdraw(home.store, home.directory) == 2
     for one in (path, "archive/topics/gull.md"):
         assert "port 8400" not in home.text(one) and "Releases are tagged" in home.text(one)
     home.read(now=LAST)
     assert [one[:2] for one in home.waiting()] == [("belief", "page")]
+
+
+def test_what_is_forgotten_leaves_a_line_without_its_comment_the_whole_page_beside_and_the_journal(home: Home) -> None:
+    home.filled()
+    dream = home.store.write(lambda rows: dreams.begin(rows, why="test", sessions=1, now=NOW))
+    home.write(dream=dream.seq)
+    path, postgres, released = page_of(home), home.saying("Postgres"), home.saying("Releases")
+    home.put(path, home.text(path)[: len(home.text(path)) // 3])
+    home.read()  # the page lost too much: it stands beside as a whole
+    beside = next(name for name in home.files() if "restored" in name)
+    home.put(path, home.text(beside).replace(f" <!-- m:{postgres.id} -->", ""))
+    assert postgres.text in home.text(path) and postgres.text in home.text(beside)
+
+    def forget(rows: Rows) -> None:
+        stage.forget(rows, postgres, key=home.store.hash_key, now=LATER, by_person=True)
+
+    home.store.write(forget)
+    assert stage_withdraw.withdraw(home.store, home.directory) == 2
+    held = home.store.read(
+        lambda rows: [*rows.all("select before, after from dream_files"), *rows.all("select text, also from pages")]
+    )
+    for said in (*home.files().values(), *(str(one) for row in held for one in row)):
+        assert postgres.text not in said
+    assert released.text in home.text(path) and released.text in home.text(beside)
+    assert any(released.text in str(after) for _, after in held), "of a page only the line goes"
+    assert stage_withdraw.withdraw(home.store, home.directory) == 0
+    assert home.read() == 0 and "Postgres" not in str(home.store.read(page_rows.alive))
 
 
 def test_a_line_that_a_tool_put_back_is_still_asked_about(home: Home) -> None:
