@@ -10,6 +10,7 @@ from believed import memory
 from hypothesis import strategies as st
 
 from csmd.believe import stage as believe
+from csmd.daemon.moments import whole
 from csmd.dream import stage
 from csmd.dream.actions import Fact
 from csmd.dream.snapshot import Snapshot
@@ -169,6 +170,6 @@ def act(store: Store, days: Iterable[str], *, project: str = "alpha") -> None:
 def dream(store: Store, *, now: str, facts: stage.Facts | None = None) -> int:
     """A dream from begin to end; how many actions it did."""
     begun = store.write(lambda rows: dreams.begin(rows, why="test", sessions=0, now=now))
-    done = sum(stage.batches(store, begun, now=now, key=store.hash_key, facts=facts or {}, stop=lambda: False))
+    done = whole(stage.batches(store, begun, now=now, key=store.hash_key, facts=facts or {}))
     store.write(lambda rows: dreams.end(rows, begun.seq, state="done", now=now))
     return done

@@ -10,6 +10,7 @@ from typing import Any
 
 from csmd.believe import stage, stage_upkeep, upkeep
 from csmd.believe.stage_supersede import by_hand
+from csmd.daemon.moments import whole
 from csmd.dream import stage_undo
 from csmd.model import BriefItem, Candidate, Evidence, Link, Memory, Project, Provenance, Statement
 from csmd.store import beliefs, candidates, context, dreams, governance, memories, projects, search, topics
@@ -224,7 +225,7 @@ def _carry_out(rows: Rows, store: Store, seq: int, kind: str, one: str, other: s
 
 
 def undo(store: Store, ident: str) -> stage_undo.Undone:
-    return stage_undo.undo(store, ident, home=store.path.parent, now=LAST, key=store.hash_key)
+    return whole(stage_undo.undo(store, ident, home=store.path.parent, now=LAST, key=store.hash_key))
 
 
 def dream_slowly(path: str) -> None:

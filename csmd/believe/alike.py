@@ -54,11 +54,24 @@ def _is_value(stems: frozenset[str]) -> bool:
 def pairs(memories: Sequence[Memory], *, everywhere: Mapping[int, int]) -> Iterator[Pair]:
     """Every pair of memories that say the same or nearly so and are seen in one place, each once.
 
-    `everywhere` maps a project to the row of what holds all around it. Two texts with a share of their words in common
-    have one of their rarest words in common: only those of the same project, or of that row, are compared.
+    `everywhere` maps a project to the row of what holds all around it.
     """
-    gists = [text.gist(memory.text) for memory in memories]
-    seen = Counter(stem for gist in gists for stem in gist.stems)
+    for found in comparing(memories, everywhere=everywhere):
+        yield from found
+
+
+def comparing(memories: Sequence[Memory], *, everywhere: Mapping[int, int]) -> Iterator[tuple[Pair, ...]]:
+    """The same in steps, each of one memory, for whoever has others to let pass in between: the pairs that it adds.
+
+    Two texts with a share of their words in common have one of their rarest words in common: only those of the same
+    project, or of the row of what holds all around it, are compared.
+    """
+    gists: list[text.Gist] = []
+    seen: Counter[str] = Counter()
+    for memory in memories:
+        gists.append(text.gist(memory.text))
+        seen.update(gists[-1].stems)
+        yield ()
     around = {0, *everywhere.values()}
     rare: dict[tuple[int, str], list[int]] = {}
     # What holds everywhere comes first: each project's own are then compared with it.
@@ -70,9 +83,10 @@ def pairs(memories: Sequence[Memory], *, everywhere: Mapping[int, int]) -> Itera
         prefix = prefix or [f"={text.normalise(memories[place].text)}"]
         beside = {home, everywhere.get(home, 0)}
         near = {other for scope in beside for stem in prefix for other in rare.get((scope, stem), ())}
-        for other in sorted(near):
-            found = compared(memories[other], gists[other], memories[place], gist)
-            if found is not None:
-                yield Pair(min(other, place), max(other, place), *found)
+        yield tuple(
+            Pair(min(other, place), max(other, place), *found)
+            for other in sorted(near)
+            if (found := compared(memories[other], gists[other], memories[place], gist)) is not None
+        )
         for stem in prefix:
             rare.setdefault((home, stem), []).append(place)

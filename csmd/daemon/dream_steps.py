@@ -5,7 +5,7 @@ Here each part of dreaming has its place; when, and who comes first, is dreaming
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Generator, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import datetime, timedelta
 from functools import partial
@@ -24,11 +24,10 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True, slots=True)
 class Night:
-    """What the steps of one dream share; `ending` says that the batch at hand is the last, `now` and `here` what time it is."""
+    """What the steps of one dream share; `now` and `here` say what time it is."""
 
     steward: Steward
     dream: Dream
-    ending: Callable[[], bool]
     now: Callable[[], str] = now_iso
     here: stage_daily.Here = here
 
@@ -44,9 +43,13 @@ COUNTING: tuple[Callable[[Rows, int, str], Sequence[Fact]], ...] = (
 )
 
 
-def facts(rows: Rows, *, now: str) -> stage.Facts:
+def counted(read: stage.Read, *, now: str) -> stage.Steps[stage.Facts]:
     """What is counted over journal and packets, by project."""
-    return {place.seq: _counted(rows, place.seq, now) for place in snapshot.places(rows)}
+    found: dict[int, Sequence[Fact]] = {}
+    for place in read(snapshot.places):
+        found[place.seq] = read(partial(_counted, project=place.seq, now=now))
+        yield
+    return found
 
 
 def _counted(rows: Rows, project: int, now: str) -> Sequence[Fact]:
@@ -58,29 +61,21 @@ def _read_edits(night: Night) -> Iterator[None]:
     yield
 
 
-def _write_pages(night: Night) -> Iterator[None]:
+def _write_pages(night: Night) -> Generator[None]:
     store, now = night.steward.store, night.now()
-    counted: list[Fact] = []
-    for place in store.read(snapshot.places):
-        counted += store.read(partial(_counted, project=place.seq, now=now))
-        yield
+    found = yield from counted(store.read, now=now)
+    facts = [fact for here in found.values() for fact in here]
     directory = night.steward.config.paths.memory
-    for _ in stage_pages.write(store, directory, dream_seq=night.dream.seq, now=now, facts=counted):
+    for _ in stage_pages.write(store, directory, dream_seq=night.dream.seq, now=now, facts=facts):
         yield  # page by page: others come first, and whoever lost the lock writes no more
     yield
 
 
-def _consolidate(night: Night) -> Iterator[None]:
+def _consolidate(night: Night) -> Generator[None]:
     store, now = night.steward.store, night.now()
-    counted: dict[int, Sequence[Fact]] = {}
-    for place in store.read(snapshot.places):  # one read each: others ask meanwhile
-        counted[place.seq] = store.read(partial(_counted, project=place.seq, now=now))
-        yield
+    facts = yield from counted(store.read, now=now)
     promoting = night.steward.config.settings.stages_promote
-    for _ in stage.batches(
-        store, night.dream, now=now, key=store.hash_key, facts=counted, stop=night.ending, promoting=promoting
-    ):
-        yield
+    yield from stage.batches(store, night.dream, now=now, key=store.hash_key, facts=facts, promoting=promoting)
 
 
 def _archive_days(night: Night) -> Iterator[None]:

@@ -2,7 +2,8 @@
 
 The gates are asked once a minute while the steward is idle, the rows only when something was stored since. A dream
 that begins by itself stands still while a session is at work, one that a person waits for rests then as long as each
-batch took. Other jobs, hooks and hints come first in either case. Whatever ends a dream, its row says how, and the lock is left.
+batch took. Other jobs, hooks and hints come first in either case; beside hints that never end, one that is awaited has
+its moment all the same. Whatever ends a dream, its row says how, and the lock is left.
 """
 
 from __future__ import annotations
@@ -22,6 +23,7 @@ from csmd.daemon import jobs, machine
 from csmd.daemon.dream_lock import DreamLock
 from csmd.daemon.dream_steps import STEPS, Night
 from csmd.daemon.jobs import Job
+from csmd.daemon.moments import a_moment, whole
 from csmd.daemon.now import now_iso
 from csmd.dream import gates, stage_undo, stage_unwriting
 from csmd.dream.gates import Chosen, Seen, Verdict
@@ -40,6 +42,8 @@ LOOK_S = 60.0
 BEAT_S = 300.0
 #: A session of which anything was heard so lately is at work.
 AT_WORK_S = 20.0
+#: A dream that somebody waits for has a moment so often, whoever else never stops asking for theirs.
+SHARE_S = 0.25
 WHEN = "`csmd dream status` says who dreams"
 
 
@@ -54,7 +58,7 @@ class Dreaming:
         self._batches: Generator[None] | None = None
         self._is_awaited = False
         self._ordering = threading.Lock()
-        self._heard = time.monotonic()
+        self._heard = self._went_on = time.monotonic()
         self._next_look = self._next_beat = 0.0
         self._known: tuple[int, str, Seen] | None = None
         """What the rows said, of which number of commits, and since when sessions were new to it."""
@@ -75,11 +79,21 @@ class Dreaming:
         """Whether a dream is, or is to begin."""
         return self._job is not None
 
+    @property
+    def is_overdue(self) -> bool:
+        """Whether somebody has waited for the dream under way while others had turn after turn."""
+        return self._job is not None and self._is_awaited and time.monotonic() - self._went_on >= SHARE_S
+
+    def alone_since(self, at: float) -> bool:
+        """Whether a dream is under way and nothing was heard of a session since a monotonic time: what is new is its own."""
+        return self._batches is not None and self._heard < at
+
     def order(self, why: str, *, awaited: bool) -> Job:
         """A dream as soon as may be; the one under way where there is one, which goes on at once when it is `awaited`."""
         with self._ordering:
             self._is_awaited = awaited or (self._job is not None and self._is_awaited)
             if self._job is None:
+                self._went_on = time.monotonic()
                 self._job = Job(id=secrets.token_hex(8), kind="dream", order={"why": why})
                 self._steward.list_job(self._job)
             job = self._job
@@ -122,9 +136,8 @@ class Dreaming:
         if not self._is_awaited and at - self._heard < AT_WORK_S:
             return False
         self._batches = self._batches or jobs.batches(self._steward, self._job)
-        try:
-            next(self._batches)
-        except StopIteration:
+        self._went_on = time.monotonic()
+        if a_moment(self._batches):
             self._batches = self._job = None
         return True
 
@@ -149,7 +162,7 @@ class Dreaming:
             if other := self.lock.take(datetime.now(UTC)):
                 raise CsmdError(dreams_already(other), hint=WHEN)
             try:
-                night = Night(self._steward, dream, lambda: self._steward.stopping)
+                night = Night(self._steward, dream)
                 for name, step in STEPS.items():
                     job.progress.update(step=name)
                     for _ in step(night):
@@ -162,14 +175,16 @@ class Dreaming:
         job.result.update(state="done", done=done, changes=sum(done.values()))
         job.result.update(took_s=round(time.monotonic() - began, 3))
 
-    def undo(self, job: Job) -> None:
-        """Takes a dream back and every one since; nobody writes the markdown meanwhile."""
+    def undo(self, job: Job) -> Generator[None]:
+        """Takes a dream back and every one since, a few actions at a time; nobody writes the markdown meanwhile."""
         if other := self.lock.take(datetime.now(UTC)):
             raise CsmdError(dreams_already(other), hint=WHEN)
         job.progress.update(step="undoing")
         store, home = self._steward.store, self._steward.config.paths.home
         try:
-            found = stage_undo.undo(store, str(job.order["dream"]), home=home, now=now_iso(), key=store.hash_key)
+            found = yield from stage_undo.undo(
+                store, str(job.order["dream"]), home=home, now=now_iso(), key=store.hash_key
+            )
         finally:
             self.lock.leave()
         job.result.update(
@@ -278,4 +293,4 @@ def resume(steward: Steward) -> None:
     store, home = steward.store, steward.config.paths.home
     store.write(lambda rows: dreams.interrupted(rows, now=now_iso()))
     # Where the disk does not take them `csmd status` says so, and the next reading of the pages tries again.
-    steward.guard("undo", lambda: stage_unwriting.finish(store, home=home, now=now_iso()) > 0)
+    steward.guard("undo", lambda: whole(stage_unwriting.finish(store, home=home, now=now_iso())) > 0)

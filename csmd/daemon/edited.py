@@ -14,6 +14,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from csmd.capture import stage_instructions as capture
+from csmd.daemon.moments import whole
 from csmd.daemon.now import here, iso, now_iso
 from csmd.dream import stage_daily, stage_edits, stage_unwriting, stage_withdraw
 from csmd.pauses import Pauses
@@ -85,7 +86,7 @@ class Edited:
         stamp = capture.stamp(map(str, self._pages()))
         store, directory = self._steward.store, self._steward.config.paths.memory
         # What undoing a dream has left half done is no edit.
-        stage_unwriting.finish(store, home=self._steward.config.paths.home, now=now_iso())
+        whole(stage_unwriting.finish(store, home=self._steward.config.paths.home, now=now_iso()))
         done = stage_edits.step(store, directory, now=now_iso(), key=store.hash_key, pauses=self._away())
         self._read = stamp
         return done

@@ -63,7 +63,7 @@ def batches(steward: Steward, job: Job) -> Generator[None]:
         elif job.kind == "dream":
             yield from steward.dreaming.dream(job)
         elif job.kind == "undo":
-            steward.dreaming.undo(job)
+            yield from steward.dreaming.undo(job)
         elif job.kind == "backup":
             job.progress.update(step="copying")
             job.result.update(backups.make(steward, Path(job.path) if job.path else None))

@@ -14,7 +14,7 @@ import socket
 import threading
 import time
 from collections import deque
-from collections.abc import Callable
+from collections.abc import Callable, Generator
 from concurrent.futures import Future
 from dataclasses import dataclass
 from pathlib import Path
@@ -28,6 +28,7 @@ from csmd.capture.hosts import claude
 from csmd.config import Config
 from csmd.daemon import hosts, injecting
 from csmd.daemon.hosts import Decoded
+from csmd.daemon.moments import Ended, a_moment
 from csmd.daemon.now import now_iso
 from csmd.daemon.steward import Steward
 from csmd.daemon.tools import TOOLS, Tools
@@ -332,12 +333,25 @@ class Server(threading.Thread):
         if lane is None:
             self._send(waiting.identity, Reply(status="ok", body=_json(self.tools.call(None, request.name, params))))
             return
+        self._answer(waiting, lane, lambda rows: self.tools.answering(rows, request.name, params))
+
+    def _answer(self, waiting: Waiting, lane: Lane, begun: Callable[[Rows], Generator[None, None, Any]]) -> None:
+        """A moment of answering, and the next one behind whoever came meanwhile."""
+
+        def go_on(rows: Rows) -> tuple[Generator[None, None, Any], Ended[Any] | None]:
+            steps = begun(rows)
+            return steps, a_moment(steps)
+
+        def then(found: tuple[Generator[None, None, Any], Ended[Any] | None]) -> None:
+            steps, ended = found
+            if ended is None:
+                self._answer(waiting, lane, lambda _: steps)
+            else:
+                self._done(waiting, _json(ended.value))
+
         # Nobody reads an answer after the caller's patience: a search that takes longer is stopped.
         left = waiting.until - time.monotonic()
-        read = self.store.submit_read(
-            lambda rows: self.tools.call(rows, request.name, params), lane=lane, deadline_s=left
-        )
-        self._then(read, waiting, lambda result: self._done(waiting, _json(result)))
+        self._then(self.store.submit_read(go_on, lane=lane, deadline_s=left), waiting, then)
 
     def _then(
         self,

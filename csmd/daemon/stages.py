@@ -2,10 +2,12 @@
 
 Nothing is asked where nothing was stored since: five questions every five seconds would be most of what an idle
 daemon costs. A session that somebody may be at work in is looked at again at every step, what failed after a while.
+What a dream stores is gone through when it has ended: to look after each of its writes would take longer than the dream.
 """
 
 from __future__ import annotations
 
+import time
 from collections.abc import Callable, Iterator, Mapping
 from datetime import UTC, datetime, timedelta
 from typing import TYPE_CHECKING
@@ -27,6 +29,8 @@ if TYPE_CHECKING:
 LOOK_S = 300.0
 #: And so often where one of them failed: a model that does not load, say, stays so for a while.
 AGAIN_S = 30.0
+#: While a dream is under way and no session at work, what others stored is gone through so often.
+DREAMT_S = 5.0
 #: A session with no turn for this long is not in the middle of one.
 QUIET_S = 30.0
 EMBED_TEXTS = 8
@@ -136,16 +140,19 @@ class Stages:
         self._steward = steward
         self._through = -1
         """The store's commits when every stage was through with it."""
-        self._next_look = 0.0
+        self._next_look = self._went = 0.0
         self._eased = 0
         self._open = False
         """Whether a session is left that somebody may be at work in."""
 
     def go_through(self, now: float, *, at_job: bool) -> tuple[bool, bool]:
         """Distils, believes and embeds what the store holds since they were through; (whether it did, whether it embedded)."""
-        stored = self._steward.store.commits
+        stored, began = self._steward.store.commits, time.monotonic()
         if stored == self._through and now < self._next_look and not at_job:  # a job may bring a model
             return False, False
+        if began < self._went + DREAMT_S and self._steward.dreaming.alone_since(self._went) and not at_job:
+            return False, False
+        self._went = began
         self._open, rested = False, now >= self._next_look
         worked = self._steward.guard("distill", lambda: self.distill() > 0)
         for name in AFTER_DISTILLING:

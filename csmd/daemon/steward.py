@@ -13,7 +13,7 @@ import os
 import threading
 import time
 from collections import deque
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Generator
 from contextlib import suppress
 from datetime import UTC, datetime, timedelta
 from itertools import chain
@@ -70,7 +70,7 @@ class Steward(threading.Thread):
         self.jobs: dict[str, Job] = {}
         self.trouble: dict[str, str] = {}
         self._queue: deque[Job] = deque()
-        self._job: Iterator[None] | None = None
+        self._job: Generator[None] | None = None
         """The job under way."""
         self._reads: Job | None = None
         """What it reads, the latest first: what a transcript's words are worth is known when all are read."""
@@ -169,6 +169,7 @@ class Steward(threading.Thread):
             if pause:
                 self._wake.wait(pause)
                 self._wake.clear()
+        self.guard("job", self._close_job)
         self.guard("dream", self.dreaming.close)
         self.guard("notes", self.noted.write)
 
@@ -211,7 +212,7 @@ class Steward(threading.Thread):
         self.guard("summary", lambda: self._hourly.step(self, now))
         self.guard("notes", lambda: self.noted.step(now))
         busy = at_job or worked or embedded or self.somebody_waits()
-        if not (at_job or self.somebody_waits()):
+        if not at_job and (self.dreaming.is_overdue or not self.somebody_waits()):
             busy |= self.guard("dream", lambda: self.dreaming.step(now, idle=not busy))
         if not busy and now >= self._next_backup:
             self._next_backup = now + backups.LOOK_S
@@ -255,6 +256,12 @@ class Steward(threading.Thread):
         except StopIteration:
             self._job = self._reads = None
         return True
+
+    def _close_job(self) -> bool:
+        """Ends the job under way as it is: the lock that it holds is left."""
+        if self._job is not None:
+            self._job.close()
+        return False
 
     def waits_for_others(self, session: Behind) -> bool:
         """Whether a tool call that wrote this transcript may stand in one that is still to be read."""

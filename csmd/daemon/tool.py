@@ -26,7 +26,10 @@ QUERY_VECTOR_S = 8.0
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Tool:
-    """One thing the daemon does when asked; `parameters` name -> (type, default)."""
+    """One thing the daemon does when asked; `parameters` name -> (type, default).
+
+    `run` gives the answer, or steps that come to it: then others are answered in between.
+    """
 
     summary: str
     mutates: bool

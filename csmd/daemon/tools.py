@@ -7,7 +7,7 @@ on a reader's thread: it may wait for the writer or the worker, never for the st
 from __future__ import annotations
 
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Generator
 from typing import Any
 
 from csmd.config import Config
@@ -40,6 +40,7 @@ from csmd.daemon.answers import (
     upkeep,
     work,
 )
+from csmd.daemon.moments import whole
 from csmd.daemon.steward import Steward
 from csmd.daemon.tool import Params, Tool, checked
 from csmd.errors import BadInput
@@ -68,9 +69,15 @@ class Tools:
 
     def call(self, rows: Rows | None, name: str, params: Params) -> Any:
         """Runs a tool (`rows` None for one without a lane); BadInput names an unknown or wrong parameter."""
+        return whole(self.answering(rows, name, params))
+
+    def answering(self, rows: Rows | None, name: str, params: Params) -> Generator[None, None, Any]:
+        """Runs one in steps, where its answer takes long: each may have a transaction of its own."""
         tool = _tool(name)
         given, began = checked(name, tool, params), time.monotonic()
         result = tool.run(self, rows, given)
+        if isinstance(result, Generator):
+            result = yield from result
         self.steward.noted.answered(name, given, result, time.monotonic() - began)
         return result
 

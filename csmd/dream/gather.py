@@ -7,10 +7,9 @@ holds all around it.
 
 from __future__ import annotations
 
-from collections import defaultdict
-from collections.abc import Callable, Iterable, Iterator, Mapping
+from collections import Counter, defaultdict
+from collections.abc import Callable, Generator, Iterable, Iterator, Mapping
 from dataclasses import dataclass
-from itertools import combinations
 
 from csmd import text
 from csmd.believe import alike, supersede
@@ -55,11 +54,16 @@ class Step:
     look: Callable[..., Action | None]
 
 
-def gather(snapshot: Snapshot) -> Gathered:
-    """The groups and pairs of the memories that are alive, in an order that depends on what they say alone."""
+def gathering(snapshot: Snapshot) -> Generator[None, None, Gathered]:
+    """The groups and pairs of the memories that are alive, in an order that depends on what they say alone.
+
+    A step looks at one memory: thousands take seconds, and others are let pass in between.
+    """
     every = sorted((one for one in snapshot.memories.values() if alive(one)), key=order)
-    around = {snapshot.project_seq: snapshot.everywhere}
-    pairs = list(alike.pairs(every, everywhere=around))
+    pairs: list[alike.Pair] = []
+    for found in alike.comparing(every, everywhere={snapshot.project_seq: snapshot.everywhere}):
+        pairs += found
+        yield
     words = {(every[pair.one].id, every[pair.other].id) for pair in pairs}
     groups = tuple(_groups(snapshot, every))
     place = {memory.id: at for at, memory in enumerate(every)}
@@ -71,11 +75,20 @@ def gather(snapshot: Snapshot) -> Gathered:
         }
         return tuple(sorted(sides, key=lambda pair: (place[pair[0]], place[pair[1]])))
 
-    close = {pair for pair in snapshot.near if set(pair) <= place.keys()} | set(_sharing(groups, snapshot))
+    close = {pair for pair in snapshot.near if set(pair) <= place.keys()}
+    for group in groups:
+        for ident, others in _sharing(group, snapshot):
+            close.update((ident, other) for other in others)
+            yield
     said = sorted(snapshot.memories.values(), key=lambda one: (snapshot.stated_at(one), order(one)))
-    renames = supersede.table([one.text for one in said])
+    yield
+    telling: list[str] = []
+    for memory in said:
+        if supersede.renamed(memory.text):
+            telling.append(memory.text)
+        yield
     return Gathered(
-        groups=groups, alike=ordered(words), near=ordered(close - words), renames=renames,
+        groups=groups, alike=ordered(words), near=ordered(close - words), renames=supersede.table(telling),
         doubles=frozenset(every[pair.other].id for pair in pairs if pair.exact),
     )  # fmt: skip
 
@@ -90,17 +103,18 @@ def _groups(snapshot: Snapshot, every: list[Memory]) -> Iterator[Group]:
             yield Group(topic=topic, gate=gate, authority=authority, members=tuple(members))
 
 
-def _sharing(groups: tuple[Group, ...], snapshot: Snapshot) -> Iterator[tuple[str, str]]:
-    """The pairs within a group that share words, of each memory those that share most."""
-    for group in groups:
-        stems = {ident: text.gist(snapshot.memories[ident].text).stems for ident in group.members}
-        likest: dict[str, list[tuple[int, str]]] = defaultdict(list)
-        for one, other in combinations(group.members, 2):
-            shared = len(stems[one] & stems[other])
-            if shared >= SHARED:
-                likest[one].append((-shared, other))
-                likest[other].append((-shared, one))
-        for ident, found in likest.items():
-            found.sort(key=lambda row: (row[0], order(snapshot.memories[row[1]])))
-            for _, other in found[:LIKEST]:
-                yield ident, other
+def _sharing(group: Group, snapshot: Snapshot) -> Iterator[tuple[str, list[str]]]:
+    """Each memory of a group beside those that share words with it, of them those that share most."""
+    stems = [text.gist(snapshot.memories[ident].text).stems for ident in group.members]
+    having: dict[str, list[int]] = defaultdict(list)
+    for at, held in enumerate(stems):
+        for stem in held:
+            having[stem].append(at)
+    for at, ident in enumerate(group.members):
+        shared: Counter[int] = Counter()
+        for stem in stems[at]:
+            shared.update(having[stem])
+        del shared[at]
+        # The members stand in the order of what they say: the first of those that share as much.
+        found = sorted((-number, other) for other, number in shared.items() if number >= SHARED)
+        yield ident, [group.members[other] for _, other in found[:LIKEST]]

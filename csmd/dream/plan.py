@@ -1,35 +1,48 @@
 """The phases in their order over one project, until nothing more follows: a plan of what a plan has left is empty.
 
 Nothing is done here. Each action is planned on the snapshot that those before it leave, so that it carries the versions
-which it will find.
+which it will find. `planning` stops after every look: thousands of memories take seconds, and others are let pass.
 """
 
 from __future__ import annotations
 
+from collections.abc import Generator
+
 from csmd.dream import consolidate, prune
 from csmd.dream.actions import Action, DreamPlan
-from csmd.dream.gather import Gathered, gather
+from csmd.dream.gather import gathering
 from csmd.dream.orient import tally
-from csmd.dream.snapshot import Snapshot, applied
+from csmd.dream.snapshot import Snapshot, Working
 
 STEPS = (*consolidate.STEPS, *prune.STEPS)
 
 
-def plan(snapshot: Snapshot, gathered: Gathered | None = None) -> tuple[DreamPlan, Snapshot]:
-    """What a dream does in one project, and the snapshot that it leaves; what was gathered may be known already."""
-    gathered = gather(snapshot) if gathered is None else gathered
+def plan(snapshot: Snapshot) -> tuple[DreamPlan, Snapshot]:
+    """What a dream does in one project, and the snapshot that it leaves."""
+    steps = planning(snapshot)
+    while True:
+        try:
+            next(steps)
+        except StopIteration as end:
+            return end.value  # type: ignore[no-any-return]  # what the generator returns
+
+
+def planning(snapshot: Snapshot) -> Generator[None, None, tuple[DreamPlan, Snapshot]]:
+    """The same, a look at a time."""
+    gathered = yield from gathering(snapshot)
     found = tally(snapshot, gathered)
-    done: list[Action] = []
+    left, done = Working.of(snapshot), list[Action]()
     while True:
         before = len(done)
         for step in STEPS:
-            for subject in step.over(snapshot, gathered):
-                action = step.look(snapshot, gathered, *subject)
+            for subject in step.over(left, gathered):
+                action = step.look(left, gathered, *subject)
                 if action is not None:
-                    snapshot = applied(snapshot, action)
+                    left.follow(action)
                     done.append(action)
+                yield
         if len(done) == before:
-            return DreamPlan(actions=tuple(done), tallies=(found,)), snapshot
+            return DreamPlan(actions=tuple(done), tallies=(found,)), left
 
 
 def joined(plans: list[DreamPlan]) -> DreamPlan:

@@ -1,14 +1,14 @@
-"""What one project's dream is planned from, as a value; and the same value after an action, without a store.
+"""What one project's dream is planned from, as a value; and what it is after an action, without a store.
 
-The memories of `applied` are those that the store gives once the action is carried out: `after` computes them for both,
-so that a plan can be followed to its end before anything is done.
+The memories that `Working.follow` has are those that the store gives once the action is carried out: `after` computes
+them for both, so that a plan can be followed to its end before anything is done.
 """
 
 from __future__ import annotations
 
 from bisect import bisect_right
 from collections.abc import Callable, Iterable, Mapping
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field, fields, replace
 
 from csmd.believe import score
 from csmd.believe.upkeep import Key
@@ -175,15 +175,30 @@ def after(action: Action, aged: Aged) -> tuple[Memory, ...]:
     return (replace(memory, tier="archive"),)
 
 
-def applied(snapshot: Snapshot, action: Action) -> Snapshot:
-    """The snapshot as the store gives it once the action is carried out."""
-    if action.fact is not None:
-        one = raised.candidate(action.fact)
-        return replace(snapshot, raised={**snapshot.raised, one.fingerprint: one})
-    changed = {one.id: replace(one, version=one.version + 1) for one in after(action, snapshot.aged)}
-    memories = {ident: changed.get(ident, one) for ident, one in snapshot.memories.items()}
-    held = {ident: one for ident, one in memories.items() if one.tier != "archive"}
-    since = snapshot.superseded_at
-    if action.kind == "supersede" and action.memory is not None and action.other is not None:
-        since = {**since, action.memory.id: snapshot.stated_at(action.other)}
-    return replace(snapshot, memories=held, superseded_at={k: v for k, v in since.items() if k in held})
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Working(Snapshot):
+    """A snapshot with tables of its own, on which a plan is followed to its end: each action takes as long as it changes."""
+
+    memories: dict[str, Memory]
+    superseded_at: dict[str, str]
+    raised: dict[str, Candidate]
+
+    @classmethod
+    def of(cls, snapshot: Snapshot) -> Working:
+        """The same, and the snapshot stays as it is."""
+        own = {field.name: getattr(snapshot, field.name) for field in fields(snapshot)}
+        return cls(**own | {name: dict(own[name]) for name in ("memories", "superseded_at", "raised")})
+
+    def follow(self, action: Action) -> None:
+        """Makes it what the store gives once the action is carried out."""
+        if action.fact is not None:
+            one = raised.candidate(action.fact)
+            self.raised[one.fingerprint] = one
+            return
+        for changed in after(action, self.aged):
+            self.memories[changed.id] = replace(changed, version=changed.version + 1)
+            if changed.tier == "archive":
+                del self.memories[changed.id]
+                self.superseded_at.pop(changed.id, None)
+        if action.kind == "supersede" and action.memory is not None and action.other is not None:
+            self.superseded_at[action.memory.id] = self.stated_at(action.other)

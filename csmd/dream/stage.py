@@ -1,23 +1,24 @@
 """The hands of a dream: reads a scope, plans it, and carries the plan out in small transactions through the journal.
 
-Planning takes a reader's time and the caller's, never the writer's. What is not exactly as the plan saw it is left and
-planned anew; what was forgotten meanwhile is left for good.
+All of it in steps that take milliseconds each: some memories read, a look at one, a few actions written. Others read,
+write and are answered in between. Planning takes a reader's time and the caller's, never the writer's. What is not
+exactly as the plan saw it is left and planned anew; what was forgotten meanwhile is left for good.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Generator, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import partial
-from typing import TypeVar
+from itertools import chain
+from typing import Any, TypeVar
 
 from csmd.believe import stage as believe
 from csmd.believe import stage_habits, stage_supersede, stage_upkeep
 from csmd.believe.supersede import SURE
 from csmd.dream import raised
 from csmd.dream.actions import Action, DreamPlan, Fact
-from csmd.dream.gather import gather
-from csmd.dream.plan import joined, plan
+from csmd.dream.plan import joined, planning
 from csmd.dream.snapshot import Snapshot, after, alive
 from csmd.model import Memory
 from csmd.store import beliefs, candidates, dreams, memories, projects, tombstones
@@ -30,9 +31,13 @@ from csmd.store.sqlite import Rows
 
 T = TypeVar("T")
 Facts = Mapping[int, Sequence[Fact]]
-#: Actions of one write (each takes 3 ms, and hooks wait behind it), memories whose vectors one read compares, and how
-#: often a scope that moves is planned again.
-BATCH, COMPARED, AGAIN = 3, 25, 5
+#: What takes long, a step at a time: between two of them whoever has it done does what is more urgent.
+Steps = Generator[None, None, T]
+#: Has a function read, and waits for it.
+Read = Callable[[Callable[[Rows], Any]], Any]
+#: Memories that one read reads, whose vectors it compares, actions of one write (each takes 3 ms, and hooks wait behind
+#: it), and how often a scope that moves is planned: what moves again is left to the next dream.
+READ, COMPARED, BATCH, TRIES = 100, 10, 3, 2
 
 
 # --- planning
@@ -42,48 +47,93 @@ BATCH, COMPARED, AGAIN = 3, 25, 5
 Near = Callable[[Rows, Place, Sequence[int]], set[tuple[int, int]]]
 
 
-def planned(rows: Rows, *, now: str, facts: Facts, near: Near = stored.near) -> DreamPlan:
+def planned(read: Read, *, now: str, facts: Facts, near: Near = stored.near) -> Steps[DreamPlan]:
     """What a dream would do now, everywhere; `facts` are those of each project, by its row key.
 
     Comparing vectors takes longest: `near` may compare only some, where the caller waits.
     """
     plans: list[DreamPlan] = []
     changed: dict[str, Memory] = {}
-    for place in stored.places(rows):
-        seen = look(rows, place, now=now, facts=facts)
-        pairs = near(rows, place, _compared(seen))
+    for place in read(stored.places):
+        seen = yield from looked(read, place, now=now, facts=facts)
+        pairs = yield from compared(read, place, _alive(seen), near=near)
         held = {ident: changed.get(ident, one) for ident, one in seen.memories.items()}
-        found, left = plan(_with_near(replace(seen, memories=held), pairs))
+        found, left = yield from planning(_with_near(replace(seen, memories=held), pairs))
         changed |= {ident: one for ident, one in left.memories.items() if one.project_seq != place.seq}
         plans.append(found)
     return joined(plans)
 
 
-def look(rows: Rows, place: Place, *, now: str, facts: Facts) -> Snapshot:
+def looked(read: Read, place: Place, *, now: str, facts: Facts) -> Steps[Snapshot]:
     """What a scope's dream is planned from, but for the pairs whose vectors are near."""
-    found = stored.decided(rows, place)
-    here, taken_out = tuple(facts.get(place.seq, ())), stored.undone_raises(rows)
-    undone = {*found.undone, *(("raise", one.fingerprint) for one in here if _candidate_id(one) in taken_out)}
+    here = tuple(facts.get(place.seq, ()))
+    parts: list[_Part] = []
+    for seqs in _parts(read(partial(stored.held, place=place)), READ):
+        parts.append(read(partial(_part, place=place, seqs=seqs)))
+        yield
+    taken_out = read(stored.undone_raises)
+    yield
+    days = read(lambda rows: {one: tuple(projects.days(rows, one)) for one in (place.seq, place.everywhere)})
+    dropped = read(upkept.dropped)
+    known = read(lambda rows: candidates.of_source(rows, raised.SOURCE, project=place.seq))
+    yield
+    decided = [one.decided for one in parts]
     return Snapshot(
-        project_seq=place.seq, everywhere=place.everywhere, now=now,
-        memories={memory.id: memory for memory in stored.held(rows, place)},
-        days={scope: tuple(projects.days(rows, scope)) for scope in (place.seq, place.everywhere)},
-        topics=stored.topics(rows, place), told=stored.told(rows, place),
-        by_assistants=stored.by_assistants(rows, place), superseded_at=found.superseded_at, settled=found.settled,
-        refused=found.refused, apart=found.apart, brought_back=found.brought_back, undone=frozenset(undone),
-        dropped=upkept.dropped(rows),
-        raised={one.fingerprint: one for one in candidates.of_source(rows, raised.SOURCE, project=place.seq)},
-        facts=here,
+        project_seq=place.seq, everywhere=place.everywhere, now=now, days=days, dropped=dropped, facts=here,
+        memories=_joined(one.memories for one in parts), topics=_joined(one.topics for one in parts),
+        told=_all(one.told for one in parts), by_assistants=_all(one.by_assistants for one in parts),
+        superseded_at=_joined(one.superseded_at for one in decided), settled=_all(one.settled for one in decided),
+        refused=_joined(one.refused for one in decided), apart=_all(one.apart for one in decided),
+        brought_back=_joined(one.brought_back for one in decided),
+        undone=_all(one.undone for one in decided)
+        | {("raise", one.fingerprint) for one in here if _candidate_id(one) in taken_out},
+        raised={one.fingerprint: one for one in known},
     )  # fmt: skip
 
 
-def _compared(seen: Snapshot) -> list[int]:
+@dataclass(frozen=True, slots=True, kw_only=True)
+class _Part:
+    """Some of a scope's memories, and what is known of them."""
+
+    memories: Mapping[str, Memory]
+    topics: Mapping[str, frozenset[str]]
+    told: frozenset[tuple[str, str]]
+    by_assistants: frozenset[str]
+    decided: stored.Decided
+
+
+def _part(rows: Rows, place: Place, seqs: Sequence[int]) -> _Part:
+    return _Part(
+        memories={memory.id: memory for memory in stored.still(rows, seqs)},
+        topics=stored.topics(rows, place, seqs), told=stored.told(rows, seqs),
+        by_assistants=stored.by_assistants(rows, seqs), decided=stored.decided(rows, place, seqs),
+    )  # fmt: skip
+
+
+def _joined(parts: Iterable[Mapping[str, T]]) -> dict[str, T]:
+    return dict(chain.from_iterable(one.items() for one in parts))
+
+
+def _all(parts: Iterable[frozenset[T]]) -> frozenset[T]:
+    return frozenset(chain.from_iterable(parts))
+
+
+def _alive(seen: Snapshot) -> list[int]:
     return sorted(memory.seq for memory in seen.own if alive(memory))
 
 
 def _candidate_id(fact: Fact) -> str:
     one = raised.candidate(fact) if fact.kind in raised.CATEGORY else None
     return candidates.identity(one.kind, one.project_seq, one.fingerprint, "") if one else ""
+
+
+def compared(read: Read, place: Place, seqs: Sequence[int], *, near: Near = stored.near) -> Steps[set[tuple[int, int]]]:
+    """The pairs of row keys whose vectors are near."""
+    found: set[tuple[int, int]] = set()
+    for some in _parts(seqs, COMPARED):
+        found |= read(lambda rows, some=some: near(rows, place, some))  # type: ignore[misc]
+        yield
+    return found
 
 
 def _with_near(seen: Snapshot, pairs: set[tuple[int, int]]) -> Snapshot:
@@ -103,44 +153,30 @@ class Carried:
     moved: int = 0
 
 
-def batches(
-    store: Store,
-    dream: Dream,
-    *,
-    now: str,
-    key: bytes,
-    facts: Facts,
-    stop: Callable[[], bool],
-    promoting: bool = True,
-) -> Iterator[int]:
-    """Carries a dream out, scope by scope; each step is one bounded read or comparison (0) or write: how many actions it did.
+def batches(store: Store, dream: Dream, *, now: str, key: bytes, facts: Facts, promoting: bool = True) -> Steps[int]:
+    """Carries a dream out, scope by scope, each step one bounded read, look or write; how many actions it did.
 
-    With `stop` it ends between two steps: what is done stays, the next dream plans the rest.
+    Where it is closed between two steps, what is done stays, and the next dream plans the rest.
     """
+    done = 0
     for place in store.read(stored.places):
-        for _ in range(AGAIN):
-            seen = store.read(partial(look, place=place, now=now, facts=facts))
-            pairs: set[tuple[int, int]] = set()
-            for seqs in _parts(_compared(seen), COMPARED):
-                pairs |= store.read(partial(stored.near, place=place, seqs=seqs))
-                yield 0
-                if stop():
-                    return
-            seen = _with_near(seen, pairs)
-            gathered = gather(seen)
-            yield 0
-            if stop():
-                return
+        near: set[tuple[int, int]] = set()
+        known: set[int] = set()
+        for _ in range(TRIES):
+            seen = yield from looked(store.read, place, now=now, facts=facts)
+            alive_ones = _alive(seen)
+            near |= yield from compared(store.read, place, [seq for seq in alive_ones if seq not in known])
+            known.update(alive_ones)
+            found, _left = yield from planning(_with_near(seen, near))
             moved = 0
-            for actions in _parts(plan(seen, gathered)[0].actions, BATCH):
+            for actions in _parts(found.actions, BATCH):
                 act = partial(carry_out, dream_seq=dream.seq, actions=actions, now=now, key=key, promoting=promoting)
                 carried = store.write(act)
-                moved += carried.moved
-                yield carried.done
-                if stop():
-                    return
+                done, moved = done + carried.done, moved + carried.moved
+                yield
             if not moved:
                 break
+    return done
 
 
 def _parts(whole: Sequence[T], size: int) -> Iterator[Sequence[T]]:

@@ -1,12 +1,13 @@
 """Undo's hands: dreams become what was before them, newest first, a few actions to a write, and then the files.
 
-Each action goes back whole. Until all have, the dreams stand as they stood: where undoing was killed, the same undo goes
-on, and finds those that are back already. Which files go back is decided when the rows are; `stage_unwriting.finish` writes them.
+Each action goes back whole, in steps of some milliseconds. Until all have, the dreams stand as they stood: where undoing
+was killed, the same undo goes on, and finds those that are back already. Which files go back is decided when the rows
+are; `stage_unwriting.finish` writes them.
 """
 
 from __future__ import annotations
 
-from collections.abc import Collection, Mapping, Sequence
+from collections.abc import Collection, Generator, Iterator, Sequence
 from dataclasses import dataclass, replace
 from functools import partial
 from pathlib import Path
@@ -57,34 +58,17 @@ class Undone:
     kept: tuple[Kept, ...]
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Entry:
-    """A dream in the history, with how many actions of each kind it carried out."""
-
-    dream: Dream
-    did: Mapping[str, int]
-
-
 # --- what is told
 
 
-def history(rows: Rows, *, limit: int = 20) -> list[Entry]:
-    """The latest dreams and what they did, the newest first."""
-    return [
-        Entry(dream=dream, did=dream_journal.counts(rows, dream.seq)) for dream in dreams.history(rows, limit=limit)
-    ]
-
-
-def diff(rows: Rows, ident: str, *, among: Sequence[int] | None = None) -> list[shown.Did]:
+def diff(rows: Rows, ident: str, *, among: Sequence[int] | None = None) -> Iterator[shown.Did]:
     """What a dream did, in order, in these projects (None: in all) and in files; CsmdError where there is no such dream."""
     dream = dreams.by_id(rows, ident)
     if dream is None:
         raise CsmdError(f"there is no dream {ident!r}", hint="csmd dream history")
-    return [
-        _did(change, _place(rows, change.project_seq))
-        for change in dream_journal.changes(rows, dream.seq)
-        if among is None or change.files or change.project_seq in among
-    ]
+    for change in dream_journal.changes(rows, dream.seq):
+        if among is None or change.files or change.project_seq in among:
+            yield _did(change, _place(rows, change.project_seq))
 
 
 def _place(rows: Rows, project: int) -> str:
@@ -126,35 +110,43 @@ def undoing(rows: Rows, ident: str) -> list[Dream]:
 # --- undoing
 
 
-def undo(store: Store, ident: str, *, home: Path, now: str, key: bytes) -> Undone:
+def undo(store: Store, ident: str, *, home: Path, now: str, key: bytes) -> Generator[None, None, Undone]:
     """Undoes a dream and every one since; what was changed since keeps its newer value and is told."""
-    unwriting.finish(store, home=home, now=now)
-    found = rows_back(store, ident, home=home, now=now, key=key)
-    unwriting.finish(store, home=home, now=now)
-    return store.read(lambda rows: _told(rows, found))
+    yield from unwriting.finish(store, home=home, now=now)
+    found = yield from rows_back(store, ident, home=home, now=now, key=key)
+    yield from unwriting.finish(store, home=home, now=now)
+    return (yield from _told(store, found))
 
 
-def rows_back(store: Store, ident: str, *, home: Path, now: str, key: bytes) -> list[Dream]:
+def rows_back(store: Store, ident: str, *, home: Path, now: str, key: bytes) -> Generator[None, None, list[Dream]]:
     """The first half of undoing: the rows, and which files are to go back; the dreams, newest first. `stage_unwriting.finish` is the other."""
     found = store.read(lambda rows: undoing(rows, ident))
-    written = store.read(lambda rows: dream_journal.files_of(rows, [dream.seq for dream in found]))
-    texts = {path: unwriting.text(home / path) for path in written}
-    for dream in found:
-        keys = store.read(lambda rows, seq=dream.seq: dream_journal.keys(rows, seq))[::-1]  # type: ignore[misc]
+    seqs = [dream.seq for dream in found]
+    paths = store.read(lambda rows: dream_journal.paths_of(rows, seqs))
+    texts = {path: unwriting.text(home / path) for path in paths}
+    for seq in seqs:
+        keys = store.read(partial(dream_journal.keys, dream=seq))[::-1]
         for start in range(0, len(keys), BATCH):
             store.write(partial(_rows_back, keys=keys[start : start + BATCH], now=now, key=key))
+            yield
+    for path in paths:
+        store.write(partial(_file_back, dreams=seqs, path=path, content=texts[path], now=now, key=key))
+        yield
 
-    def settle(rows: Rows) -> list[Dream]:
-        marks = tombstones.marks(rows, key)
-        for dream in found:
-            dream_journal.set_state(rows, dream.seq, "undoing", now=now)
-        for path, chain in dream_journal.files_of(rows, [dream.seq for dream in found]).items():
-            why = rule.unwritten([unwriting.writing(one, marks) for one in chain], texts.get(path))
-            for one in chain:
-                dream_journal.mark_file(rows, one, kept=why[one.seq], now=now)
-        return found
+    def settle(rows: Rows) -> None:
+        for seq in seqs:
+            dream_journal.set_state(rows, seq, "undoing", now=now)
 
-    return store.write(settle)
+    store.write(settle)
+    return found
+
+
+def _file_back(rows: Rows, *, dreams: Sequence[int], path: str, content: str | None, now: str, key: bytes) -> None:
+    """Notes which writings of a file go back."""
+    chain, marks = dream_journal.chain_of(rows, dreams, path), tombstones.marks(rows, key)
+    why = rule.unwritten([unwriting.writing(one, marks) for one in chain], content)
+    for one in chain:
+        dream_journal.mark_file(rows, one, kept=why[one.seq], now=now)
 
 
 def _rows_back(rows: Rows, *, keys: Sequence[int], now: str, key: bytes) -> None:
@@ -219,13 +211,14 @@ def _use_again(rows: Rows, used: Before) -> None:
         memories.update_belief(rows, aged(rows, replace(memory, used_at=str(before.seen(used)["used_at"]))))
 
 
-def _told(rows: Rows, found: Sequence[Dream]) -> Undone:
+def _told(store: Store, found: Sequence[Dream]) -> Generator[None, None, Undone]:
     """What undoing came to, as it stands in the journal."""
     back: dict[str, str] = {}
     kept: dict[str, Kept] = {}
     paths: dict[str, bool] = {}
     for dream in found:
-        for change in dream_journal.changes(rows, dream.seq, newest_first=True):
+        for seq in store.read(partial(dream_journal.keys, dream=dream.seq))[::-1]:
+            change = store.read(partial(dream_journal.change, seq=seq))
             for row in change.rows:
                 back.setdefault(row.was.memory_id, row.kept)
                 if row.kept:
@@ -236,7 +229,8 @@ def _told(rows: Rows, found: Sequence[Dream]) -> Undone:
                     kept.setdefault(file.path, Kept(dream=dream.id, item=file.path, why=file.kept))
             if not change.rows and not change.files:
                 kept[f"#{change.seq}"] = Kept(dream=dream.id, item="", why=rule.TAKEN_AWAY)
-    again = {dream.id: dream for dream in dreams.history(rows, limit=dreams.ALL)}
+            yield
+    again = {dream.id: dream for dream in store.read(partial(dreams.history, limit=dreams.ALL))}
     return Undone(
         dreams=tuple(again[dream.id] for dream in found),
         items=tuple(sorted(ident for ident in back if ident not in kept)),

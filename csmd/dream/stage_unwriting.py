@@ -5,6 +5,7 @@ Whoever reads or writes the markdown calls `finish` first: until then a page may
 
 from __future__ import annotations
 
+from collections.abc import Generator, Sequence
 from pathlib import Path
 
 from csmd.dream import undo as rule
@@ -19,29 +20,37 @@ from csmd.store.sqlite import Rows
 UNREAD = "\0"
 
 
-def finish(store: Store, *, home: Path, now: str) -> int:
-    """Gives the files back of what is being undone, also where that was killed; how many dreams are undone by it."""
+def finish(store: Store, *, home: Path, now: str) -> Generator[None, None, int]:
+    """Gives the files back of what is being undone, also where that was killed, one by one; how many dreams are undone by it."""
     under_way = store.read(
-        lambda rows: [one for one in dreams.history(rows, limit=dreams.ALL) if one.state == "undoing"]
+        lambda rows: [one.seq for one in dreams.history(rows, limit=dreams.ALL) if one.state == "undoing"]
     )
     if not under_way:
         return 0
-    keys = [dream.seq for dream in under_way]
-    chains = store.read(lambda rows: dream_journal.files_of(rows, keys, undone_only=True))
-    was = store.read(lambda rows: {path: _known(rows, chain[0].before) for path, chain in chains.items()})
-    edited = {path for path, chain in chains.items() if not _write(home / path, chain[-1].after, was[path])}
+    for path in store.read(lambda rows: dream_journal.paths_of(rows, under_way, undone_only=True)):
+        _give_back(store, home, under_way, path, now=now)
+        yield
 
-    def write(rows: Rows) -> None:
-        for path, chain in chains.items():
-            if path not in edited:
-                dream_journal.page_is(rows, path, was[path], now=now)
-            for one in chain if path in edited else ():
-                dream_journal.mark_file(rows, one, kept=rule.EDITED, now=now)
-        for seq in keys:
+    def end(rows: Rows) -> None:
+        for seq in under_way:
             dream_journal.set_state(rows, seq, "undone", now=now)
 
+    store.write(end)
+    return len(under_way)
+
+
+def _give_back(store: Store, home: Path, keys: Sequence[int], path: str, *, now: str) -> None:
+    chain = store.read(lambda rows: dream_journal.chain_of(rows, keys, path, undone_only=True))
+    was = store.read(lambda rows: _known(rows, chain[0].before))
+    edited = not _write(home / path, chain[-1].after, was)
+
+    def write(rows: Rows) -> None:
+        if not edited:
+            dream_journal.page_is(rows, path, was, now=now)
+        for one in chain if edited else ():
+            dream_journal.mark_file(rows, one, kept=rule.EDITED, now=now)
+
     store.write(write)
-    return len(keys)
 
 
 def _known(rows: Rows, said: str | None) -> str | None:

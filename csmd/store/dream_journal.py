@@ -93,27 +93,40 @@ def change(rows: Rows, seq: int) -> Change:
     )  # fmt: skip
 
 
+def _keys(seqs: Sequence[int]) -> str:
+    return ", ".join(str(int(one)) for one in seqs) or "0"
+
+
 def _files(rows: Rows, column: str, keys_of: Sequence[int]) -> list[File]:
-    keys = ", ".join(str(int(one)) for one in keys_of) or "0"
     return [
         File(seq=a, path=b, before=c if d else None, after=e if f else None, kept=g)
         for a, b, c, d, e, f, g in rows.all(
-            f"select seq, path, before, was_there, after, is_there, kept from dream_files where {column} in ({keys}) "  # noqa: S608
+            f"select seq, path, before, was_there, after, is_there, kept from dream_files where {column} in ({_keys(keys_of)}) "  # noqa: S608
             "order by seq"
         )
     ]
 
 
-def files_of(rows: Rows, dreams: Sequence[int], *, undone_only: bool = False) -> dict[str, list[File]]:
-    """The files that some dreams wrote, by path, each in the order of writing; `undone_only`: of those that are to go back."""
-    keys = ", ".join(str(int(one)) for one in dreams) or "0"
-    among = "and undone_at <> ''" if undone_only else ""
-    found = rows.all(f"select seq from dream_changes where dream_seq in ({keys}) {among}")  # noqa: S608
-    written: dict[str, list[File]] = {}
-    for file in _files(rows, "change_seq", [int(seq) for (seq,) in found]):
-        if not (undone_only and file.kept):
-            written.setdefault(file.path, []).append(file)
-    return written
+def paths_of(rows: Rows, dreams: Sequence[int], *, undone_only: bool = False) -> list[str]:
+    """The files that some dreams wrote; `undone_only`: those that are to go back."""
+    found = rows.all(
+        "select distinct f.path from dream_changes c join dream_files f on f.change_seq = c.seq "  # noqa: S608
+        f"where c.dream_seq in ({_keys(dreams)}) {_UNDONE if undone_only else ''} order by f.path"
+    )
+    return [str(path) for (path,) in found]
+
+
+def chain_of(rows: Rows, dreams: Sequence[int], path: str, *, undone_only: bool = False) -> list[File]:
+    """How some dreams wrote a file, in the order of writing; `undone_only`: as far as that is to go back."""
+    found = rows.all(
+        "select f.seq from dream_files f join dream_changes c on c.seq = f.change_seq "  # noqa: S608
+        f"where f.path = :path and c.dream_seq in ({_keys(dreams)}) {_UNDONE if undone_only else ''}",
+        path=path,
+    )
+    return _files(rows, "seq", [int(seq) for (seq,) in found])
+
+
+_UNDONE = "and c.undone_at <> '' and f.kept = ''"
 
 
 def counts(rows: Rows, dream: int) -> dict[str, int]:

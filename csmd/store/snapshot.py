@@ -1,6 +1,7 @@
-"""What a dream is planned from, read from the store: one scope at a time, each part bounded by what the scope holds.
+"""What a dream is planned from, read from the store: of one scope, some memories at a time, so that others read meanwhile.
 
-What was decided about memories (superseded by whom, taken back, refused) is read from the audit of beliefs.
+What was decided about memories (superseded by whom, taken back, refused) is read from the audit of beliefs, in the same
+read as they are or a later one: whatever decides about a memory changes its row, and an action on a changed row is not done.
 """
 
 from __future__ import annotations
@@ -52,8 +53,8 @@ def places(rows: Rows) -> list[Place]:
     return [Place(seq=int(seq), everywhere=int(around)) for seq, around in found]
 
 
-def held(rows: Rows, place: Place) -> list[Memory]:
-    """The memories of a scope that are not archived, and those that are alive of what holds all around it."""
+def held(rows: Rows, place: Place) -> list[int]:
+    """The row keys of the memories of a scope that are not archived, and those that are alive of what holds all around it."""
     found = rows.all(
         "select seq from memories where project_seq = :place and tier <> 'archive' and twin_of = 0 "
         "order by confirmed_at desc, id limit :most",
@@ -67,48 +68,53 @@ def held(rows: Rows, place: Place) -> list[Memory]:
             place=place.everywhere,
             most=MOST,
         )
-    seqs = [int(seq) for (seq,) in found]
-    parts = [memories.by_seqs(rows, seqs[start : start + 500]) for start in range(0, len(seqs), 500)]
-    return [memory for part in parts for memory in part.values()]
+    return [int(seq) for (seq,) in found]
 
 
-def topics(rows: Rows, place: Place) -> dict[str, frozenset[str]]:
-    """Memory -> the names of its topics, without those that somebody took off."""
+def _of(seqs: Sequence[int]) -> str:
+    return ", ".join(str(int(seq)) for seq in seqs) or "0"
+
+
+def still(rows: Rows, seqs: Sequence[int]) -> list[Memory]:
+    """Those of them that are neither archived nor another's twin by now."""
+    found = rows.all(
+        f"select seq from memories where seq in ({_of(seqs)}) and tier <> 'archive' and twin_of = 0"  # noqa: S608
+    )
+    return list(memories.by_seqs(rows, [int(seq) for (seq,) in found]).values())
+
+
+def topics(rows: Rows, place: Place, seqs: Sequence[int]) -> dict[str, frozenset[str]]:
+    """Memory of the scope itself -> the names of its topics, without those that somebody took off."""
     found: dict[str, set[str]] = defaultdict(set)
     for ident, name in rows.all(
-        "select m.id, t.name from memories m join memory_topics x on x.memory_seq = m.seq "
-        "join topics t on t.seq = x.topic_seq where m.project_seq = :place and m.tier <> 'archive' and x.weight > 0",
+        "select m.id, t.name from memories m join memory_topics x on x.memory_seq = m.seq "  # noqa: S608
+        f"join topics t on t.seq = x.topic_seq where m.seq in ({_of(seqs)}) and m.project_seq = :place and x.weight > 0",
         place=place.seq,
     ):
         found[str(ident)].add(str(name))
     return {ident: frozenset(names) for ident, names in found.items()}
 
 
-def told(rows: Rows, place: Place) -> frozenset[tuple[str, str]]:
-    """(session, memory) of each session that was told a memory of the scope or of what is around it."""
+def told(rows: Rows, seqs: Sequence[int]) -> frozenset[tuple[str, str]]:
+    """(session, memory) of each session that was told one of them."""
     found = rows.all(
-        "select distinct n.session_id, i.memory_id from memories m join injection_items i on i.memory_id = m.id "
-        "join injections n on n.seq = i.injection_seq where m.project_seq in (:place, :around) and m.tier <> 'archive'",
-        place=place.seq,
-        around=place.everywhere,
+        "select distinct n.session_id, i.memory_id from memories m join injection_items i on i.memory_id = m.id "  # noqa: S608
+        f"join injections n on n.seq = i.injection_seq where m.seq in ({_of(seqs)})"
     )
     return frozenset((str(session), str(ident)) for session, ident in found)
 
 
-def by_assistants(rows: Rows, place: Place) -> frozenset[str]:
+def by_assistants(rows: Rows, seqs: Sequence[int]) -> frozenset[str]:
     """The turns of assistants among those that tell the memories."""
     found = rows.all(
-        "select distinct p.uuid from memories m join provenance p on p.memory_seq = m.seq "
-        "join turns t on t.uuid = p.uuid where m.project_seq in (:place, :around) "
-        "and m.tier <> 'archive' and t.kind = 'assistant'",
-        place=place.seq,
-        around=place.everywhere,
+        "select distinct p.uuid from provenance p join turns t on t.uuid = p.uuid "  # noqa: S608
+        f"where p.memory_seq in ({_of(seqs)}) and t.kind = 'assistant'"
     )
     return frozenset(str(uuid) for (uuid,) in found)
 
 
-def decided(rows: Rows, place: Place) -> Decided:
-    """What the audit says of a scope's memories."""
+def decided(rows: Rows, place: Place, seqs: Sequence[int]) -> Decided:
+    """What the audit says of those that are of the scope itself."""
     since: dict[str, str] = {}
     settled: set[str] = set()
     refused: dict[str, set[str]] = defaultdict(set)
@@ -116,8 +122,8 @@ def decided(rows: Rows, place: Place) -> Decided:
     back: dict[str, str] = {}
     undone: set[tuple[str, str]] = set()
     for ident, change, before, after, by, at, undone_at in rows.all(
-        "select b.memory_id, b.change, b.before, b.after, b.by_whom, b.at, b.undone_at from memories m "
-        "join belief_changes b on b.memory_id = m.id where m.project_seq = :place and m.tier <> 'archive' order by b.seq",
+        "select b.memory_id, b.change, b.before, b.after, b.by_whom, b.at, b.undone_at from memories m "  # noqa: S608
+        f"join belief_changes b on b.memory_id = m.id where m.seq in ({_of(seqs)}) and m.project_seq = :place order by b.seq",
         place=place.seq,
     ):
         if change == beliefs.REFUSED:

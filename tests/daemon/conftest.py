@@ -58,6 +58,7 @@ class Parts:
 def parts(machine: Machine, monkeypatch: pytest.MonkeyPatch) -> Iterator[Parts]:
     """The parts in a new home; a step of the steward is one batch, however fast the machine is."""
     monkeypatch.setattr("csmd.daemon.steward.SLICE_S", 0.0)
+    monkeypatch.setattr("csmd.daemon.moments.MOMENT_S", 0.0)
     paths, config = machine.paths, machine.config()
     for folder in (paths.home, paths.run_dir, paths.spool, paths.models):
         files.make_private(folder)

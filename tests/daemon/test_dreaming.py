@@ -134,6 +134,55 @@ def test_every_other_job_and_every_hint_comes_before_a_dream(parts: Any) -> None
     assert "tabs over spaces" in str(parts.call("csm_memory_list"))
 
 
+def test_beside_hints_that_never_end_one_that_is_awaited_goes_on_and_one_that_is_not_waits(
+    parts: Any, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    own = with_sessions(parts)
+    path = str(parts.machine.transcript(parts.machine.line("user", "Go on.", session="new"), session="new"))
+    own.order("by itself", awaited=False)
+    monkeypatch.setattr(dreaming, "SHARE_S", 0.0)
+    for _ in range(20):
+        parts.steward.hint(path)
+        assert parts.steward.somebody_waits() and not own.is_overdue
+        parts.steward.step(at(0))
+    assert dreamt(parts) == []
+    job = own.order("asked for", awaited=True)
+    read, steps = parts.steward.take_hints, 0
+    monkeypatch.setattr(parts.steward, "take_hints", lambda: [*read(), *(parts.steward.hint(path) or ())])
+    while job.state != "done" and steps < 500:
+        assert parts.steward.step(at(0)) and parts.steward.somebody_waits(), "the next hint is there already"
+        steps += 1
+    assert job.state == "done"
+
+
+def test_what_a_dream_stores_wakes_the_stages_once_when_it_has_ended(
+    parts: Any, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    own = with_sessions(parts)
+    with_a_double(parts)
+    settle(parts, at(0))
+    job, batches = own.order("asked for", awaited=True), 0
+    distilled: list[bool] = []  # at each time that all stages were gone through: whether the dream was over
+    distil = parts.steward.stages.distill
+    monkeypatch.setattr(parts.steward.stages, "distill", lambda: distilled.append(job.state == "done") or distil())
+    monkeypatch.setattr("csmd.daemon.stages.DREAMT_S", 3600.0)
+    while job.state != "done":
+        parts.steward.step(at(0))
+        batches += 1
+    assert batches > 10 and not any(distilled), "they were last gone through before it began"
+    settled = len(distilled)
+    assert settled <= 1
+    settle(parts, at(0))
+    assert distilled[settled:] and all(distilled[settled:])
+    own.order("asked for", awaited=True)
+    parts.steward.step(at(0)), parts.steward.step(at(0))
+    own.hear()
+    looked = len(distilled)
+    parts.store.write(lambda rows: None)
+    parts.steward.step(at(0))
+    assert own.is_under_way and len(distilled) > looked, "a session at work waits for no dream"
+
+
 # --- how it ends
 
 
@@ -186,8 +235,8 @@ def test_an_undo_that_was_killed_is_finished_at_the_next_start(parts: Any) -> No
             rows, seq, reason="x", path="memory/topics/gull.md", before=None, after="of a dream\n", now=now_iso()
         )
         dream_journal.set_state(rows, seq, "undoing", now=now_iso())
-        for (file,) in dream_journal.files_of(rows, [seq]).values():
-            dream_journal.mark_file(rows, file, kept="", now=now_iso())
+        (file,) = dream_journal.chain_of(rows, [seq], "memory/topics/gull.md")
+        dream_journal.mark_file(rows, file, kept="", now=now_iso())
 
     parts.store.write(killed)
     dreaming.resume(parts.steward)

@@ -9,7 +9,7 @@ from __future__ import annotations
 import secrets
 import time
 from collections import Counter
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import asdict
 from typing import TYPE_CHECKING, Any
 
@@ -29,7 +29,7 @@ if TYPE_CHECKING:
     from csmd.daemon.tools import Tools
 
 MOST = 1000
-#: Seconds for which a preview compares vectors: searches wait behind it, and a dream has all the time there is.
+#: Seconds for which a preview compares vectors: whoever asked waits, and a dream has all the time there is.
 COMPARING_S = 3.0
 
 
@@ -37,7 +37,7 @@ def _status(tools: Tools, rows: Rows, params: Params) -> dict[str, Any]:
     return tools.steward.dreaming.shown(rows)
 
 
-def _plan(tools: Tools, rows: Rows, params: Params) -> dict[str, Any]:
+def _plan(tools: Tools, rows: Rows, params: Params) -> stage.Steps[dict[str, Any]]:
     """The plan over all projects, what may be seen of it: planning changes nothing and is no dream."""
     seen, roots = places(rows, params), {seq: root for seq, root, *_ in counts.projects(rows)}
     now = now_iso()
@@ -45,17 +45,19 @@ def _plan(tools: Tools, rows: Rows, params: Params) -> dict[str, Any]:
 
     def near(rows: Rows, place: Place, seqs: Sequence[int]) -> set[tuple[int, int]]:
         nonlocal left_s, uncompared
-        found: set[tuple[int, int]] = set()
-        for start in range(0, len(seqs), stage.COMPARED):
-            if left_s <= 0:
-                uncompared += len(seqs) - start
-                break
-            began = time.monotonic()
-            found |= snapshot.near(rows, place, seqs[start : start + stage.COMPARED])
-            left_s -= time.monotonic() - began
+        if left_s <= 0:
+            uncompared += len(seqs)
+            return set()
+        began = time.monotonic()
+        found = snapshot.near(rows, place, seqs)
+        left_s -= time.monotonic() - began
         return found
 
-    plan = stage.planned(rows, now=now, facts=dream_steps.facts(rows, now=now), near=near)
+    def read(run: Callable[[Rows], Any]) -> Any:
+        return run(rows)
+
+    facts = yield from dream_steps.counted(read, now=now)
+    plan = yield from stage.planned(read, now=now, facts=facts, near=near)
     actions = [one for one in plan.actions if seen is None or one.project_seq in seen]
     tallies = [one for one in plan.tallies if seen is None or one.project_seq in seen]
     return {
@@ -96,23 +98,27 @@ def _tally(one: Tally, roots: dict[int, str]) -> dict[str, Any]:
     }  # fmt: skip
 
 
-def _run(tools: Tools, rows: Rows, params: Params) -> dict[str, Any]:
+def _run(tools: Tools, rows: Rows, params: Params) -> stage.Steps[dict[str, Any]]:
     verdict = tools.steward.dreaming.verdict(rows)
     if params["dry_run"]:
-        return {"dry_run": True, "due": verdict.ok, **_plan(tools, rows, {**params, "project": ""})}
+        plan = yield from _plan(tools, rows, {**params, "project": ""})
+        return {"dry_run": True, "due": verdict.ok, **plan}
     if reasons := verdict.closed(forced=params["force"]):
         helps = "`csmd dream run --force` dreams all the same" if not params["force"] else "csmd dream status"
         raise CsmdError(f"no dream now: {', '.join(dict.fromkeys(reasons))}", hint=helps)
     return {"dry_run": False, "job": tools.steward.dreaming.order("asked for", awaited=True).id}
 
 
-def _diff(tools: Tools, rows: Rows, params: Params) -> dict[str, Any]:
+def _diff(tools: Tools, rows: Rows, params: Params) -> stage.Steps[dict[str, Any]]:
     dream = _named(rows, params["id"])
     seen = places(rows, {**params, "project": ""})
-    found = stage_undo.diff(rows, dream.id, among=seen)
-    shown = found if seen is None or params["by_person"] else [one for one in found if not one.files]
+    did: list[dict[str, Any]] = []
+    for one in stage_undo.diff(rows, dream.id, among=seen):
+        if seen is None or params["by_person"] or not one.files:
+            did.append(_did(one))
+        yield
     total = sum(dream_journal.counts(rows, dream.seq).values())
-    return {"dream": dreaming.told(rows, dream), "did": [_did(one) for one in shown], "hidden": total - len(shown)}
+    return {"dream": dreaming.told(rows, dream), "did": did, "hidden": total - len(did)}
 
 
 def _did(one: Did) -> dict[str, Any]:
