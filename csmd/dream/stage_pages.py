@@ -16,6 +16,7 @@ from csmd.capture.memdir import INDEX
 from csmd.capture.redact import redact
 from csmd.dream import edits, index, keeping, lines, pages, themes
 from csmd.dream.actions import Fact
+from csmd.dream.changes import Change, change
 from csmd.dream.lines import Page, Read
 from csmd.dream.pages import Beside, Place
 from csmd.model import Memory
@@ -27,6 +28,7 @@ from csmd.store.sqlite import Rows
 
 ARCHIVE = "archive/"
 #: Keys of a head that are csmd's; what else a person puts there stays.
+NOT_YET: Mapping[str, Memory] = {}
 OURS = frozenset({"name", "description", "type", "topics"})
 
 
@@ -86,9 +88,35 @@ def _settle(store: Store, row: PageRow, text: str, *, now: str) -> None:
     store.write(lambda rows: page_rows.put(rows, replace(row, text=text, also="", at=now)))
 
 
-def planned(rows: Rows, known: Mapping[str, PageRow], *, facts: Sequence[Fact], key: bytes) -> list[Wanted]:
-    """Every page as it should be by what is believed, and what becomes of those that are no more."""
-    made = _pages(rows, known, facts, key)
+def changes(
+    rows: Rows, directory: Path, *, facts: Sequence[Fact], key: bytes, after: Mapping[str, Memory]
+) -> list[Change]:
+    """Which files would be written or removed now, and why; `after` are memories as they will be, by id. Nothing is done."""
+    known, purged = page_rows.pages(rows), tombstones.marks(rows, key)
+    found: list[Change | None] = []
+    for one in planned(rows, known, facts=facts, key=key, after=after):
+        path, row = directory / one.path, known.get(one.path)
+        raw = None if path.is_symlink() else content(path)
+        if path.is_symlink() or (row is not None and (row.held or row.problem)):
+            continue  # it is left alone
+        before = None if raw is None else raw.decode("utf-8", "replace")
+        if _may_write(raw, row, purged):
+            found.append(change(one.path, before, one.text, why_gone=one.reason))
+        else:
+            found.append(Change(path=one.path, do="read", reason="somebody has edited it"))
+    return [one for one in found if one is not None]
+
+
+def planned(
+    rows: Rows,
+    known: Mapping[str, PageRow],
+    *,
+    facts: Sequence[Fact],
+    key: bytes,
+    after: Mapping[str, Memory] = NOT_YET,
+) -> list[Wanted]:
+    """Every page as it should be by what is believed (of `after`, by what will be), and what becomes of those that are no more."""
+    made = _pages(rows, known, facts, key, after)
     wanted = [
         Wanted(
             path=page.path,
@@ -232,13 +260,15 @@ def places(rows: Rows) -> dict[int, Place]:
     }
 
 
-def _pages(rows: Rows, known: Mapping[str, PageRow], facts: Sequence[Fact], key: bytes) -> list[Page]:
+def _pages(
+    rows: Rows, known: Mapping[str, PageRow], facts: Sequence[Fact], key: bytes, after: Mapping[str, Memory]
+) -> list[Page]:
     """The pages, user.md and the projects first (those with the latest word before others), then themes and the index."""
     where = places(rows)
     asked = {ident for ident, _ in page_rows.asked_about(rows)}
     told = [
         one
-        for one in page_rows.alive(rows)
+        for one in (after.get(one.id, one) for one in page_rows.alive(rows))
         if one.id not in asked and one.project_seq in where and pages.may_stand(one)
     ]
     tags = topics.of_memories(rows, [one.seq for one in told])
