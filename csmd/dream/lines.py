@@ -125,8 +125,16 @@ def _body(section: Section) -> Iterator[str]:
     if run:
         yield "\n".join(run)
     if section.more:
-        yield f"_{section.more} more: `csmd memories` lists {'it' if section.more == 1 else 'them'}._ {_SELF}"
+        yield f"{_left_out(section)} {_SELF}"
     yield from (note.text for note in section.notes if note.below >= last)
+
+
+def _left_out(section: Section) -> str:
+    """What a section has no room for, why, and where it is."""
+    if not any(item.id for item in section.items):
+        return f"_{section.more} more, less sure._"
+    them = "it" if section.more == 1 else "them"
+    return f"_{section.more} more, less sure or much the same: `csmd memories` lists {them}._"
 
 
 def _lines(item: Item) -> list[str]:

@@ -21,7 +21,6 @@ from csmd.distill.standing import leaning
 from csmd.dream import keeping, narrator
 from csmd.dream.actions import Fact
 from csmd.dream.lines import Item, Page, Read, Section
-from csmd.dream.themes import Theme
 from csmd.model import Category, Gate, Memory
 from csmd.recall import indicative
 from csmd.recall.brief import TWIN_OVERLAP, injectable
@@ -30,8 +29,8 @@ USER = "user.md"
 PROJECTS, TOPICS = "projects/", "topics/"
 #: A page is read by people: so many lines of memories, the surest, and of them so many under one heading.
 PAGE_LINES, SECTION_LINES = 100, 16
-#: So many lines has a theme's page; and so many times as many memories, the surest, are looked at for a page.
-THEME_LINES, CONSIDERED = 40, 2.5
+#: So many times as many memories, the surest, are looked at for a page.
+CONSIDERED = 2.5
 #: An assistant's word on a page: as sure as what no person is asked about.
 LEAST_SURE = review.LOW
 NAME_CHARACTERS, SHOWN_CHARACTERS = 40, 160
@@ -43,7 +42,7 @@ NAMED = 3
 NOBODYS = Read()
 COUNTED, LISTED = "Counted over sessions", "Pages"
 EVERYWHERE = "Everywhere"
-_GO_ON = (
+GO_ON = (
     "Change a line, and your wording takes its place; add one, and it is remembered; remove one, and `csmd review` asks.",
 )
 
@@ -225,12 +224,12 @@ def is_ours(heading: str) -> bool:
 
 def user(memories: Sequence[Memory], beside: Beside = NOTHING, was: Read = NOBODYS) -> Page:
     """What holds everywhere: who the user is to an assistant. It is there before there is anything to say."""
-    theirs = _placed(memories, beside, was)
+    theirs = placed(memories, beside, was)
     found = sections([one for one in memories if one.id not in theirs], kind, ORDER, beside)
     found = _with_waiting(found, beside.new) or (Section(heading="How the user works"),)
-    about = f"What holds in every project: {_amount(found, theirs) if memories else 'nothing yet'}"
+    about = f"What holds in every project: {amount(found, theirs) if memories else 'nothing yet'}"
     page = Page(
-        path=USER, head=_head("user", about, "user"), title="The user", about=_GO_ON if memories else _BEGIN, sections=found,
+        path=USER, head=head_of("user", about, "user"), title="The user", about=GO_ON if memories else _BEGIN, sections=found,
     )  # fmt: skip
     return keeping.kept(page, was, theirs, is_ours)
 
@@ -246,7 +245,7 @@ def project(
     was: Read = NOBODYS,
 ) -> Page | None:
     """What is known of a project; None where nothing is."""
-    theirs = _placed(memories, beside, was)
+    theirs = placed(memories, beside, was)
     found = sections([one for one in memories if one.id not in theirs], kind, ORDER, beside)
     said = [item.text for section in found for item in section.items] + [item.text for item in theirs.values()]
     counted = tuple(Item(text=one.text) for one in facts if not left_out(one.text) and not narrator.is_told(one, said))
@@ -259,15 +258,15 @@ def project(
     if not found and not theirs:
         return None
     topics = f", mostly on {text.listed(themes[:ABOUT_THEMES])}" if themes else ""
-    about = f"{place.root or place.name}: {_amount(found, theirs)}{topics}"
+    about = f"{place.root or place.name}: {amount(found, theirs)}{topics}"
     page = Page(
-        path=place.path, head=_head(place.name, about, "project"), title=place.name,
-        about=(*((f"`{place.root}`",) if place.root else ()), *_GO_ON), sections=found,
+        path=place.path, head=head_of(place.name, about, "project"), title=place.name,
+        about=(*((f"`{place.root}`",) if place.root else ()), *GO_ON), sections=found,
     )  # fmt: skip
     return keeping.kept(page, was, theirs, is_ours)
 
 
-def _placed(memories: Sequence[Memory], beside: Beside, was: Read) -> dict[str, Item]:
+def placed(memories: Sequence[Memory], beside: Beside, was: Read) -> dict[str, Item]:
     """The lines of the memories that a person put under headings of their own, by id."""
     if all(is_ours(section.heading) for section in was.sections):
         return {}
@@ -289,26 +288,6 @@ def _with_waiting(found: Sequence[Section], new: Sequence[tuple[str, str]]) -> t
     )  # fmt: skip
 
 
-def topic(
-    theme: Theme, path: str, memories: Sequence[Memory], places: Mapping[int, Place], beside: Beside = NOTHING,
-    was: Read = NOBODYS,
-) -> Page:  # fmt: skip
-    """What is known of a theme, project by project."""
-    named = {seq: link(place) for seq, place in places.items()}
-    order = [named[seq] for seq in sorted(places, key=lambda seq: (places[seq].name, places[seq].key))]
-    waits = Beside(waits=beside.waits)
-    theirs = _placed(memories, waits, was)
-    mine = [one for one in memories if one.id not in theirs]
-    found = sections(mine, lambda one: named[one.project_seq], order, waits, THEME_LINES)
-    also = f" (also {text.listed(theme.also)})" if theme.also else ""
-    names = [places[seq].name if seq else EVERYWHERE.lower() for seq in sorted(places)]
-    of = text.listed(names) if 0 < len(set(names)) == len(names) <= NAMED else text.amount(len(names), "project")
-    about = f"{theme.name}{also}: {_amount(found, theirs)} of {of}"
-    head = {**_head(theme.name, about, "reference"), "topics": list(theme.topics)}
-    page = Page(path=path, head=head, title=theme.name, about=_GO_ON, sections=found)
-    return keeping.kept(page, was, theirs, is_ours)
-
-
 def link(place: Place) -> str:
     """A project as a heading of a theme's page."""
     return f"[{bare(place.root or place.name)}](../{place.path})" if place.seq else f"[{EVERYWHERE}](../{USER})"
@@ -320,7 +299,8 @@ def linked(heading: str) -> str:
     return found[1] if found else ""
 
 
-def _head(name: str, about: str, kind_of_page: str) -> dict[str, str]:
+def head_of(name: str, about: str, kind_of_page: str) -> dict[str, str]:
+    """A page's head, as the host's own memory files have one."""
     return {
         "name": text.squeeze(name),
         "description": text.cut(text.squeeze(about), ABOUT_CHARACTERS),
@@ -328,9 +308,11 @@ def _head(name: str, about: str, kind_of_page: str) -> dict[str, str]:
     }
 
 
-def _amount(found: Iterable[Section], theirs: Collection[object] = ()) -> str:
+def amount(found: Iterable[Section], theirs: Collection[object] = ()) -> str:
+    """How many notes there are, those that are not shown among them."""
     return text.amount(sum(len(one.items) + one.more for one in found) + len(theirs), "note")
 
 
 def bare(name: str) -> str:
+    """A name as it may stand in a link."""
     return text.squeeze(re.sub(r"[\[\]()<>`]", "", name)) or "unnamed"

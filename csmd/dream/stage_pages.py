@@ -7,20 +7,18 @@ written is noted first: a daemon that is killed in between has made no edit.
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
 
 from csmd import wire
-from csmd.capture.memdir import INDEX
 from csmd.capture.redact import redact
-from csmd.dream import edits, index, keeping, lines, pages, themes
+from csmd.dream import edits, keeping, lines, pages, stage_standing
 from csmd.dream.actions import Fact
 from csmd.dream.changes import Change, change
-from csmd.dream.lines import Page, Read
-from csmd.dream.pages import Beside, Place
+from csmd.dream.lines import Page
 from csmd.model import Memory
-from csmd.store import dreams, files, gotchas, page_rows, tombstones, topics
+from csmd.store import dreams, files, page_rows, tombstones
 from csmd.store.core import Store
 from csmd.store.page_rows import PageRow
 from csmd.store.purged import Marks, clean
@@ -28,7 +26,6 @@ from csmd.store.sqlite import Rows
 
 ARCHIVE = "archive/"
 #: Keys of a head that are csmd's; what else a person puts there stays.
-NOT_YET: Mapping[str, Memory] = {}
 OURS = frozenset({"name", "description", "type", "topics"})
 
 
@@ -113,10 +110,10 @@ def planned(
     *,
     facts: Sequence[Fact],
     key: bytes,
-    after: Mapping[str, Memory] = NOT_YET,
+    after: Mapping[str, Memory] = stage_standing.AS_IT_IS,
 ) -> list[Wanted]:
     """Every page as it should be by what is believed (of `after`, by what will be), and what becomes of those that are no more."""
-    made = _pages(rows, known, facts, key, after)
+    made = stage_standing.standing(rows, known, facts=facts, key=key, after=after)
     wanted = [
         Wanted(
             path=page.path,
@@ -241,112 +238,5 @@ def _below_home(directory: Path, path: str) -> str:
 
 def _with_head(page: Page, row: PageRow | None) -> Page:
     """The page with what a person put into its head."""
-    more = {name: value for name, value in _was(row).head.items() if name not in OURS}
+    more = {name: value for name, value in stage_standing.was(row).head.items() if name not in OURS}
     return replace(page, head={**page.head, **more} if page.head else page.head)
-
-
-def _was(row: PageRow | None) -> Read:
-    return lines.read(row.text) if row else pages.NOBODYS
-
-
-# --- what should stand there
-
-
-def places(rows: Rows) -> dict[int, Place]:
-    """Everywhere, the projects and the workspaces, by their rows."""
-    return {
-        seq: Place(seq=seq, key=key, name=name, root=root, walled=walled)
-        for seq, key, name, root, walled in page_rows.places(rows)
-    }
-
-
-def _pages(
-    rows: Rows, known: Mapping[str, PageRow], facts: Sequence[Fact], key: bytes, after: Mapping[str, Memory]
-) -> list[Page]:
-    """The pages, user.md and the projects first (those with the latest word before others), then themes and the index."""
-    where = places(rows)
-    asked = {ident for ident, _ in page_rows.asked_about(rows)}
-    told = [
-        one
-        for one in (after.get(one.id, one) for one in page_rows.alive(rows))
-        if one.id not in asked and one.project_seq in where and pages.may_stand(one)
-    ]
-    tags = topics.of_memories(rows, [one.seq for one in told])
-    beside, new = _beside(rows, told)
-    of: dict[int, list[Memory]] = {}
-    for memory in told:
-        of.setdefault(memory.project_seq, []).append(memory)
-    made: list[Page] = []
-    for seq, place in where.items():
-        if not seq:
-            around = replace(beside, new=new.get(0, ()))
-            made.append(pages.user(of.get(0, ()), around, _was(known.get(place.path))))
-            continue
-        row = known.get(place.path)
-        out = frozenset(row.left_out) if row else frozenset[str]()
-        page = pages.project(
-            place, of.get(seq, ()), facts=[one for one in facts if one.project_seq == seq],
-            themes=_most_common(tags[one.seq][0].name for one in of.get(seq, ()) if tags.get(one.seq)),
-            left_out=lambda said, out=out: edits.counted_hash(said, key) in out,  # type: ignore[misc]
-            beside=replace(beside, new=new.get(seq, ())), was=_was(row),
-        )  # fmt: skip
-        made += [page] if page else []
-    open_ones = {seq: place for seq, place in where.items() if not place.walled}
-    themed = _themes(known, [one for one in told if one.project_seq in open_ones], tags, open_ones, beside)
-    latest = {
-        place.path: max((one.confirmed_at for one in of.get(seq, ())), default="") for seq, place in open_ones.items()
-    }
-    common = [page for page in made if page.path in latest]
-    common.sort(key=lambda page: (page.path == pages.USER, latest[page.path], page.path), reverse=True)
-    return [*made, *themed, index.index([*common, *themed], _was(known.get(INDEX)))]
-
-
-def _beside(rows: Rows, told: Sequence[Memory]) -> tuple[Beside, dict[int, list[tuple[str, str]]]]:
-    """What stands beside memories, and the lines that wait to be some, by their places."""
-    ids = {one.seq: one.id for one in told}
-    symptoms = gotchas.symptoms_of(rows, [one.seq for one in told if one.category == "gotcha"])
-    waits: dict[str, list[str]] = {}
-    new: dict[int, list[tuple[str, str]]] = {}
-    for one in page_rows.waiting(rows):
-        of = next((ident for ident in one.memory_ids if ident in ids.values()), "")
-        if of:
-            waits.setdefault(of, []).append(one.text)
-        else:
-            new.setdefault(one.project_seq, []).append((pages.heading_of(one.gate, one.category), one.text))
-    shows = {ids[seq]: tuple(said for _, _, said in found) for seq, found in symptoms.items()}
-    return Beside(shows=shows, waits=waits), new
-
-
-def _most_common(names: Iterable[str]) -> list[str]:
-    found = Counter(names)
-    return sorted(found, key=lambda name: (-found[name], name))
-
-
-def _themes(
-    known: Mapping[str, PageRow],
-    told: Sequence[Memory],
-    tags: Mapping[int, Sequence[topics.Tagged]],
-    where: Mapping[int, Place],
-    beside: Beside,
-) -> list[Page]:
-    tagged: dict[str, dict[str, int]] = {}
-    by_id = {memory.id: memory for memory in told}
-    for memory in told:
-        for tag in tags.get(memory.seq, ()):
-            tagged.setdefault(tag.name, {})[memory.id] = memory.project_seq
-    slugs: dict[str, list[str]] = {}
-    for name in tagged:
-        slugs.setdefault(pages.slug(name), []).append(name)
-    named = {name: _topic_path(name, alone=len(slugs[pages.slug(name)]) == 1) for name in tagged}
-    paged = {name for name, path in named.items() if path in known}
-    made = []
-    for theme in themes.themes(tagged, paged=paged):
-        members = [by_id[ident] for ident in sorted(theme.members)]
-        there = {seq: where[seq] for seq in {one.project_seq for one in members}}
-        path = named.get(theme.name) or _topic_path(theme.name, alone=False)
-        made.append(pages.topic(theme, path, members, there, beside, _was(known.get(path))))
-    return made
-
-
-def _topic_path(name: str, *, alone: bool) -> str:
-    return f"{pages.TOPICS}{pages.slug(name)}{'' if alone else '-' + pages.short(name)}.md"

@@ -222,7 +222,7 @@ def test_a_page_is_bounded_and_says_how_many_more_there_are(home: Home) -> None:
         home.say(f"The {word}1 queue drains {word}2 into {word}3", project=project)
     home.write()
     assert home.text(page_of(home)).count("<!-- m:") == 16
-    assert "_4 more: `csmd memories` lists them._" in home.text(page_of(home))
+    assert "_4 more, less sure or much the same: `csmd memories` lists them._" in home.text(page_of(home))
     assert home.read() == 0
 
 

@@ -17,7 +17,7 @@ from csmd.daemon import dream_steps, dreaming
 from csmd.daemon.jobs import Job
 from csmd.daemon.now import now_iso
 from csmd.daemon.tool import ASKING, PLACE, REQUIRED, Params, Tool, meant, places
-from csmd.dream import pages, stage, stage_pages, stage_undo
+from csmd.dream import pages, stage, stage_pages, stage_standing, stage_undo
 from csmd.dream.actions import Action, Tally
 from csmd.dream.diff import Did
 from csmd.dream.snapshot import after
@@ -66,7 +66,7 @@ def _plan(tools: Tools, rows: Rows, params: Params) -> stage.Steps[dict[str, Any
         rows, tools.config.paths.memory, facts=[one for here in facts.values() for one in here], key=tools.store.hash_key,
         after={one.id: one for action in plan.actions for one in after(action, lambda memory: memory)},
     )  # fmt: skip
-    whose = {place.path: place.seq for place in stage_pages.places(rows).values() if place.seq}
+    whose = {place.path: place.seq for place in stage_standing.places(rows).values() if place.seq}
     return {
         "verdict": tools.steward.dreaming.shown(rows)["verdict"],
         "did": dict(sorted(Counter(one.kind for one in actions).items())),
