@@ -26,6 +26,8 @@ KINDS: Mapping[str, tuple[str, str, str]] = {
 }
 #: How the memory that an action is about stands to the other one, and what is said of that one.
 JOINED: Mapping[str, tuple[str, str]] = {"merge": ("into", "stays"), "supersede": ("by", "by")}
+#: What would become of a file.
+FILES = {"begin": "new", "write": "write", "remove": "remove", "read": "read"}
 STATES = {"done": "", "running": "under way", "failed": "failed", "cancelled": "broken off", "undoing": "being undone", "undone": "undone"}  # fmt: skip
 #: Changes of one project that are shown unless all are asked for; lines of a memory's text, of a file's diff.
 MOST, LINES, DIFF_LINES = 12, 3, 40
@@ -115,7 +117,7 @@ def _files(out: Console, rows: list[dict[str, Any]], *, everything: bool) -> int
     shown = rows if everything else rows[:MOST]
     show.print_text(out, "files in memory/", style="bold")
     for row in shown:
-        show.print_text(out, f"{row['do']:<7} {row['path']}", indent=2)
+        show.print_text(out, f"{FILES[row['do']]:<7} {row['path']}", indent=2)
         show.print_text(out, row["reason"], indent=10, style="dim")
     out.print()
     return len(rows) - len(shown)

@@ -27,7 +27,11 @@ def change(path: str, before: str | None, after: str | None, *, why_gone: str = 
     if after is None:
         return Change(path=path, do="remove", reason=why_gone)
     if before is None:
-        return Change(path=path, do="begin", reason=text.amount(len(_lines(after)), "line"))
+        return Change(
+            path=path,
+            do="begin",
+            reason=text.amount(number, "line") if (number := len(_lines(after))) else "no line yet",
+        )
     was, is_now = _lines(before), _lines(after)
     counts = (
         (len(is_now.keys() - was.keys()), "new"),

@@ -83,13 +83,17 @@ OTHERWISE: tuple[Gate, Category] = ("epistemic", "fact")
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Place:
-    """A project (or what holds everywhere in a workspace) that has a page; `walled` keeps it out of the common ones."""
+    """A project (or what holds everywhere in a workspace) that has a page; `walled` keeps it out of the common ones.
+
+    `title` is what people tell it by: its name, with the directory around it where another project has the same.
+    """
 
     seq: int
     key: str
     name: str
     root: str
     walled: bool = False
+    title: str = ""
 
     @property
     def is_everywhere(self) -> bool:
@@ -260,7 +264,7 @@ def project(
     topics = f", mostly on {text.listed(themes[:ABOUT_THEMES])}" if themes else ""
     about = f"{place.root or place.name}: {amount(found, theirs)}{topics}"
     page = Page(
-        path=place.path, head=head_of(place.name, about, "project"), title=place.name,
+        path=place.path, head=head_of(place.name, about, "project"), title=place.title or place.name,
         about=(*((f"`{place.root}`",) if place.root else ()), *GO_ON), sections=found,
     )  # fmt: skip
     return keeping.kept(page, was, theirs, is_ours)

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import replace
+from pathlib import PurePath
 
 from csmd.capture.memdir import INDEX
 from csmd.dream import edits, index, lines, pages, themes, topic_page
@@ -27,10 +28,15 @@ def was(row: PageRow | None) -> Read:
 
 def places(rows: Rows) -> dict[int, Place]:
     """Everywhere, the projects and the workspaces, by their rows."""
+    found = page_rows.places(rows)
+    named = Counter((name, walled) for _, _, name, _, walled in found)
     return {
-        seq: Place(seq=seq, key=key, name=name, root=root, walled=walled)
-        for seq, key, name, root, walled in page_rows.places(rows)
-    }
+        seq: Place(
+            seq=seq, key=key, name=name, root=root, walled=walled,
+            title="/".join(PurePath(root).parts[-2:]) if named[name, walled] > 1 and root else "",
+        )
+        for seq, key, name, root, walled in found
+    }  # fmt: skip
 
 
 def standing(

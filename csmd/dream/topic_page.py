@@ -42,7 +42,7 @@ def topic(
     mine = [one for one in memories if one.id not in theirs and one not in told_there]
     found = sections(mine, lambda one: named[one.project_seq], order, waits, LINES)
     also = f" (also {text.listed(theme.also)})" if theme.also else ""
-    names = [places[seq].name if seq else EVERYWHERE.lower() for seq in sorted(places)]
+    names = [(places[seq].title or places[seq].name) if seq else EVERYWHERE.lower() for seq in sorted(places)]
     of = text.listed(names) if 0 < len(set(names)) == len(names) <= NAMED else text.amount(len(names), "project")
     beside_it = f", beside {len(told_there)} on its own page" if told_there else ""
     about = f"{theme.name}{also}: {amount(found, theirs)} of {of}{beside_it}"

@@ -214,6 +214,9 @@ def test_two_projects_of_one_name_have_pages_of_their_own(home: Home) -> None:
         home.say(f"Only {name[-1]} has this heron directory below its root", project=home.project(name))
     home.write()
     assert len([path for path in home.files() if path.startswith("projects/gull-")]) == 2
+    assert {"[p/gull@1](", "[p/gull@2]("} == set(re.findall(r"\[p/[^]]*\]\(", home.text("MEMORY.md"))), (
+        "each is told by where it is"
+    )
 
 
 def test_a_page_is_bounded_and_says_how_many_more_there_are(home: Home) -> None:
