@@ -110,6 +110,23 @@ def test_the_index_keeps_the_hosts_limits(number: int, own: tuple[str, ...]) -> 
         assert "more pages below" in whole
 
 
+@settings(max_examples=25, deadline=None)
+@given(st.integers(0, 260), st.text(max_size=250), st.lists(st.text(max_size=300), max_size=6))
+def test_whatever_pages_there_are_and_whatever_a_person_wrote_the_index_is_within_the_limits(
+    number: int, about: str, theirs: list[str]
+) -> None:
+    place = Place(seq=1, key="k", name="n", root=about)
+    made = pages.project(
+        place, [memory(1, "The gull listens on port 8400", "fact")], facts=(), themes=(), left_out=bool
+    )
+    assert made is not None
+    known = [replace(made, path=f"projects/p{one}.md", title=f"p{one} {about}") for one in range(number)]
+    was = lines.read("# What csmd remembers\n\n" + "\n\n".join(theirs))
+    whole = lines.written(index.index(known, was))
+    assert memdir.cut_index(whole) == whole and len(whole.encode()) <= 25_000 and whole.count("\n") <= 200
+    assert lines.written(index.index(known, lines.read(whole))) == whole, "made over itself it is the same"
+
+
 def test_a_count_that_names_no_command_but_those_of_a_line_above_is_not_told_again() -> None:
     line = memory(1, "`make fmt` formats the code and `make lint` lints: in 5 sessions", "convention")
 
