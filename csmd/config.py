@@ -157,12 +157,6 @@ def assistant_session(env: Mapping[str, str] | None = None) -> tuple[str, str]:
     return directory, env.get("CLAUDE_CODE_SESSION_ID", "")
 
 
-def within_assistant(env: Mapping[str, str] | None = None) -> bool:
-    """Whether an assistant runs this process: it says so to all that it starts."""
-    env = os.environ if env is None else env
-    return any(env.get(name) for name in ("CLAUDECODE", "CLAUDE_CODE_SESSION_ID", "CLAUDE_CODE_ENTRYPOINT"))
-
-
 def is_chosen(folder: Path, env: Mapping[str, str] | None = None) -> bool:
     """Whether CLAUDE_CONFIG_DIR names this directory: the assistant then keeps all of its files in it."""
     env = os.environ if env is None else env

@@ -9,7 +9,7 @@ from dataclasses import replace
 from csmd import text
 from csmd.believe import score, stage_supersede, supersede, types
 from csmd.model import AUTHORITY_RANK, CATEGORIES, Authority, Decay, Memory, Provenance, Scope, Statement
-from csmd.store import context, cursors, memories, projects, search, tombstones, upkeep
+from csmd.store import context, cursors, forgotten, memories, projects, search, tombstones, upkeep
 from csmd.store.core import Store
 from csmd.store.purged import PURGED
 from csmd.store.sqlite import Rows
@@ -171,6 +171,7 @@ def forget(rows: Rows, memory: Memory, *, key: bytes, now: str, by_person: bool)
 
     What an assistant has forgotten keeps out, and removes, only what assistants said.
     """
+    forgotten.leave(rows, memory)
     memories.delete_statements_of(
         rows,
         memory,

@@ -14,7 +14,7 @@ from csmd.cli import ask as asking
 from csmd.cli import install as installing
 from csmd.cli import show
 from csmd.cli.ask import json_option, work
-from csmd.config import child_environment, within_assistant
+from csmd.config import child_environment
 from csmd.errors import CsmdError
 
 vectors_option = click.option("--no-vectors", is_flag=True, help="Do not wait for the vectors.")
@@ -25,9 +25,10 @@ vectors_option = click.option("--no-vectors", is_flag=True, help="Do not wait fo
 @click.option(
     "--project", metavar="PATH", help="The project that notes are about, where their directory does not tell."
 )
+@click.option("--mine", is_flag=True, help="Exported memories are yours: do not ask. Only in a terminal.")
 @vectors_option
 @json_option
-def import_(path: Path, project: str | None, no_vectors: bool, as_json: bool) -> None:
+def import_(path: Path, project: str | None, mine: bool, no_vectors: bool, as_json: bool) -> None:
     """Take in transcripts, memories, or notes.
 
     PATH is a transcript or a tree of them as ~/.claude/projects, a directory that `csmd export` wrote, or the assistant's
@@ -35,10 +36,25 @@ def import_(path: Path, project: str | None, no_vectors: bool, as_json: bool) ->
     """
     params = {
         "path": str(path.resolve()), "vectors": not no_vectors, "project": asking.here(project) if project else "",
-        # An export says whose words its memories are. A person, or what no assistant started, may vouch for that.
-        "by_person": asking.person_is_there() or not within_assistant(),
+        "by_person": _vouched(path, mine=mine, as_json=as_json),
     }  # fmt: skip
     work("csm_import", params, as_json, show.imported)
+
+
+#: The file in a directory that was exported to.
+EXPORTED = "memories.jsonl"
+
+
+def _vouched(path: Path, *, mine: bool, as_json: bool) -> bool:
+    """Whether a person says that exported memories are what it says of them: the file names whose words they are."""
+    there = asking.person_is_there()
+    if mine and not there:
+        raise CsmdError("only a person at a terminal can say whose memories they are", hint="type it in a terminal")
+    exported = path.name == EXPORTED or (path / EXPORTED).is_file()
+    if mine or as_json or not there or not exported:
+        return mine
+    question = "Did you export these memories yourself? Else they wait for you in `csmd review`."
+    return click.confirm(question, default=False)
 
 
 @click.command()

@@ -126,15 +126,24 @@ def imported(value: dict[str, Any]) -> None:
 #: What an import of memories leaves out or changes, as people are told.
 BROUGHT = {
     "forgotten": "{} left out: you made csmd forget them",
-    "lowered": "{} taken in as an assistant's: nobody vouches for the file. `csmd review` asks you",
+    "lowered": "{} taken in as an assistant's: import the file again in a terminal and say that they are yours, or answer `csmd review`",
+    "vouched": "{} now as sure as where they come from: you vouch for them",
 }
 
 
 def exported(value: dict[str, Any]) -> None:
     """What was written, and how it comes in again."""
     out = console()
-    print_text(out, f"{amount(value['memories'], 'memory')} written to {value['path']}")
+    of = f"of {value['project']} and of what holds everywhere" if value["project"] else "of all projects"
+    print_text(out, f"{amount(value['memories'], 'memory')} {of} written to {value['path']}")
+    if value["elsewhere"]:
+        others = f"{amount(value['elsewhere'], 'memory')} of other projects are not among them"
+        print_text(out, f"{others}{': --all-projects writes those, too' if value['project'] else ''}", style="yellow")
     print_text(out, "csmd import takes them in, here or on another machine", style="dim")
+    if value["forgotten"]:
+        print_text(
+            out, "what you made csmd forget here, another machine that has it keeps: forget it there, too", style="dim"
+        )
 
 
 def told_beside(out: Console, value: dict[str, Any]) -> None:

@@ -26,6 +26,8 @@ KINDS: Mapping[str, tuple[str, str, str]] = {
 }
 #: How the memory that an action is about stands to the other one, and what is said of that one.
 JOINED: Mapping[str, tuple[str, str]] = {"merge": ("into", "stays"), "supersede": ("by", "by")}
+#: What would become of a file.
+FILES = {"begin": "new", "write": "write", "remove": "remove", "read": "read"}
 STATES = {"done": "", "running": "under way", "failed": "failed", "cancelled": "broken off", "undoing": "being undone", "undone": "undone"}  # fmt: skip
 #: Changes of one project that are shown unless all are asked for; lines of a memory's text, of a file's diff.
 MOST, LINES, DIFF_LINES = 12, 3, 40
@@ -92,17 +94,33 @@ def plan(value: dict[str, Any], *, everything: bool = False) -> None:
             for row in actions:
                 _planned(out, row)
         out.print()
+    left += _files(out, value["files"], everything=everything)
     total = len(value["actions"])
     if total:
         more = f"; ... and {left:,} more (--all)" if left else ""
         show.print_text(out, f"{many(total, 'change')} would be made: {_sum(value['did'])}{more}")
     else:
-        show.print_text(out, "no memory would change; pages are written anew where they are other than they should be")
+        more = f"; ... and {left:,} more (--all)" if left else ""
+        files = f", {many(len(value['files']), 'file')} would{more}" if value["files"] else ", and no file"
+        show.print_text(out, f"no memory would change{files}")
     _hidden(out, value["hidden"])
     if value["uncompared"]:
         few = many(value["uncompared"], "memory was", "memories were")
         show.print_text(out, f"{few} compared by words only: a dream compares all by meaning, too")
     show.print_text(out, f"nothing is done yet; a dream by itself: {value['verdict']}", style="dim")
+
+
+def _files(out: Console, rows: list[dict[str, Any]], *, everything: bool) -> int:
+    """The pages that would be other afterwards; how many are not shown."""
+    if not rows:
+        return 0
+    shown = rows if everything else rows[:MOST]
+    show.print_text(out, "files in memory/", style="bold")
+    for row in shown:
+        show.print_text(out, f"{FILES[row['do']]:<7} {row['path']}", indent=2)
+        show.print_text(out, row["reason"], indent=10, style="dim")
+    out.print()
+    return len(rows) - len(shown)
 
 
 def _stands(row: dict[str, Any]) -> str:

@@ -10,13 +10,13 @@ import stat
 import time
 from collections.abc import Generator, Iterator
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, BinaryIO
 
 from csmd.capture import memdir, stage_place
 from csmd.daemon.now import now_iso
 from csmd.dream import parcel, stage_memos, stage_parcel
 from csmd.errors import BadInput, ConfigError, StoreError
-from csmd.store import files, project_list, projects
+from csmd.store import files, parcels, project_list, projects, tombstones
 from csmd.store.sqlite import Rows
 
 if TYPE_CHECKING:
@@ -30,9 +30,10 @@ NO_TURNS = {"files": 0, "turns_new": 0, "turns_known": 0, "bad_lines": 0, "redac
 def read(steward: Steward, job: Job) -> Generator[None, None, bool]:
     """Takes in memories where the job's path holds such; False, and nothing done, where it holds transcripts."""
     path = Path(job.path)
-    data = stage_parcel.data_of(path)
-    if data is not None:
-        yield from _parcel(steward, job, data)
+    memories = stage_parcel.found_in(path)
+    if memories is not None:
+        with stage_parcel.opened(memories) as file:
+            yield from _parcel(steward, job, file)
         return True
     notes = stage_memos.notes_in(path)
     if notes:
@@ -40,16 +41,16 @@ def read(steward: Steward, job: Job) -> Generator[None, None, bool]:
     return bool(notes)
 
 
-def _parcel(steward: Steward, job: Job, data: bytes) -> Iterator[None]:
+def _parcel(steward: Steward, job: Job, file: BinaryIO) -> Iterator[None]:
     taken = stage_parcel.Taken()
     vouched = bool(job.order.get("by_person"))
-    for done in stage_parcel.take_in(steward.store, data, vouched=vouched, now=now_iso(), taken=taken):
+    for done in stage_parcel.take_in(steward.store, file, vouched=vouched, now=now_iso(), taken=taken):
         job.progress.update(step="taking in memories", done=done)
         _go_on(steward)
         yield
     job.result.update(
         {**NO_TURNS, "files": 1, "redactions": taken.redactions.total(), "memories_known": taken.known,
-         "forgotten": taken.forgotten, "lowered": taken.lowered}
+         "forgotten": taken.forgotten, "lowered": taken.lowered, "vouched": taken.vouched}
     )  # fmt: skip
 
 
@@ -97,9 +98,11 @@ def write(steward: Steward, job: Job) -> Iterator[None]:
         job.progress.update(step="writing", done=total)
         _go_on(steward)
         yield
+    every, forgotten = steward.store.read(lambda rows: (len(parcels.seqs(rows, None)), tombstones.number(rows)))
     job.result.update(
-        path=str(directory / parcel.NAME), memories=total, took_s=round(time.monotonic() - began, 3), degraded=[]
-    )
+        path=str(directory / parcel.NAME), memories=total, project=job.order["project"], elsewhere=every - total,
+        forgotten=forgotten, took_s=round(time.monotonic() - began, 3), degraded=[],
+    )  # fmt: skip
 
 
 def _make_room(directory: Path) -> None:

@@ -15,8 +15,8 @@ from typing import TYPE_CHECKING
 
 from csmd.capture import stage_instructions as capture
 from csmd.daemon.moments import whole
-from csmd.daemon.now import iso, now_iso
-from csmd.dream import stage_edits, stage_pages, stage_unwriting
+from csmd.daemon.now import here, iso, now_iso
+from csmd.dream import stage_daily, stage_edits, stage_unwriting, stage_withdraw
 from csmd.pauses import Pauses
 
 if TYPE_CHECKING:
@@ -40,7 +40,7 @@ class Edited:
         """Whether a line is to leave the pages; also where a daemon was killed before it could see to that."""
 
     def forget(self) -> None:
-        """Says that a memory is no more, from any thread: its line leaves the pages in the next step."""
+        """Says that a memory is no more, from any thread: its line leaves pages and days in the next step."""
         self._forgotten = True
 
     def step(self, now: float) -> bool:
@@ -48,7 +48,7 @@ class Edited:
         if self._forgotten:
             self._forgotten = False
             try:
-                if stage_pages.withdraw(self._steward.store, self._steward.config.paths.memory):
+                if self._withdraw():
                     return True
             except OSError:
                 self._forgotten = True  # until the disk takes it
@@ -63,6 +63,14 @@ class Edited:
             self._seen, self._next = stamp, now + SETTLED_S
             return False
         return self.read() > 0
+
+    def _withdraw(self) -> int:
+        """Takes what was forgotten out of all that csmd wrote; in how many places it stood."""
+        store, directory = self._steward.store, self._steward.config.paths.memory
+        done = stage_withdraw.withdraw(store, directory)
+        while looked_at := stage_daily.withdraw(store, directory, now=now_iso(), here=here):
+            done += looked_at
+        return done
 
     def read_settled(self) -> int:
         """Reads them for a sync or a dream, but not while one has just changed: who ran the tool that did is told soon."""

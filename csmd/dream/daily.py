@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import hashlib
 import re
-from collections.abc import Iterable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
 from datetime import date, datetime, timedelta
 from itertools import pairwise
@@ -124,10 +124,10 @@ def markdown(one: Session) -> str:
     if one.agents:
         answered = sum(ended for *_, ended in one.agents)
         rows.append(f"- {amount(len(one.agents), 'sub-agent')}" + (f", {answered} with an answer" if answered else ""))
-    return _plain("\n".join(rows)) + "\n"
+    return plain("\n".join(rows)) + "\n"
 
 
-def _plain(text: str) -> str:
+def plain(text: str) -> str:
     """A text that holds no comment: what was said in a session cannot end its part, nor begin another."""
     return text.replace("<!--", "<! --").replace("-->", "-- >")
 
@@ -219,6 +219,15 @@ def take_out(text: str, style: Style, ident: str) -> tuple[str, str]:
         return text, ""
     before = text[: found.start()]
     return f"{before[:-1] if before.endswith(chr(10) * 2) else before}{text[found.end() :]}", found[0]
+
+
+def without(text: str, style: Style, ident: str, cut_out: Callable[[str], str]) -> str:
+    """A file's text with a session's part as it is when something was cut out of it; one that was edited stays edited."""
+    found = _find(text, style, ident)
+    if found is None or (body := cut_out(found["body"])) == found["body"]:
+        return text
+    check = _check(body) if _check(found["body"]) == found["check"] else found["check"]
+    return f"{text[: found.start()]}{_begin(style, ident, check)}\n{body}{_end(style, ident)}\n{text[found.end() :]}"
 
 
 def put_whole(text: str, style: Style, ident: str, part: str) -> str:

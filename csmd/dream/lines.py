@@ -2,24 +2,25 @@
 
 A memory is one line under a heading, `- TEXT <!-- m:ID -->`. Its text cannot begin another line, name an id or close a
 head: it stands on one line, and a comment in it is written `<\\!--`. What csmd says itself ends with `<!-- csmd -->` and
-is not read. All else that is no line of a list, nor a paragraph under a heading, is the person's own and kept as it is.
+is not read. All else that is neither a line of a list nor ends in an id is the person's own: a note, kept to the letter
+and known by how many lines stand above it.
 """
 
 from __future__ import annotations
 
 import re
 import unicodedata
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
 from typing import Any
 
 from csmd import text
 from csmd.capture import matter
 
-#: What a person writes for themselves stands under it: kept to the letter and never read.
+#: What a person writes under it is theirs to the last line of a list, never read.
 OWN = "Your own notes"
-#: How a gotcha shows itself, below its line.
-SHOWS = "shows as: "
+#: How a gotcha shows itself, below its line; and a wording that a person has yet to answer for, below the one that holds.
+SHOWS, WAITS = "shows as: ", "waits in `csmd review`: "
 _SELF = "<!-- csmd -->"
 _ID = re.compile(r"\s*<!--\s*m:(m[0-9a-f]{10})\s*-->")
 _OPENS, _CLOSES = re.compile(r"<(\\*)!--"), re.compile(r"--(\\*)>")
@@ -33,41 +34,55 @@ _OTHER = re.compile(r"\s*(?:\||>|<!--|<[a-zA-Z/]|!\[|(?:-\s*){3,}$|(?:\*\s*){3,}
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Item:
-    """One line of a list, or a paragraph; `id` is the memory's, "" for none; `shows` how a gotcha shows itself."""
+    """One line of a list; `id` is the memory's, "" for none; `shows` how a gotcha shows itself, `waits` what it may become."""
 
     text: str
     id: str = ""
     shows: tuple[str, ...] = ()
+    waits: tuple[str, ...] = ()
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Note:
+    """What a person wrote for themselves, to the letter; `below` is how many lines of its section stand above it."""
+
+    text: str
+    below: int = 0
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Section:
-    """A heading and what stands under it; `more` memories found no room."""
+    """A heading and what stands under it; `more` memories found no room, `waits` are lines that no memory has yet."""
 
     heading: str
     items: tuple[Item, ...] = ()
     more: int = 0
+    notes: tuple[Note, ...] = ()
+    waits: tuple[str, ...] = ()
+    level: int = 2
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Page:
-    """A file as it is to be written; `own` is what a person wrote there for themselves, `about` csmd's own words."""
+    """A file as it is to be written; `about` is csmd's own words, `top` and `own` a person's: before all headings, under theirs."""
 
     path: str
     head: Mapping[str, Any] = field(default_factory=dict)
     title: str = ""
     about: tuple[str, ...] = ()
+    top: tuple[str, ...] = ()
     sections: tuple[Section, ...] = ()
     own: tuple[str, ...] = ()
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Read:
-    """A file as it was read; `problem` says why its head cannot be, `own` are the blocks that are the person's."""
+    """A file as it was read; `problem` says why its head cannot be, `top` and `own` are what is the person's as a whole."""
 
     head: Mapping[str, Any] = field(default_factory=dict)
     problem: str = ""
     title: str = ""
+    top: tuple[str, ...] = ()
     sections: tuple[Section, ...] = ()
     own: tuple[str, ...] = ()
     said: frozenset[str] = frozenset()
@@ -85,20 +100,47 @@ def written(page: Page) -> str:
     """The text of a page; the same page is the same text."""
     parts: list[str] = [f"# {plain(page.title)}"] if page.title else []
     parts += [f"{plain(one)} {_SELF}" for one in page.about]
+    parts += page.top
     for section in page.sections:
-        rows = [line for item in section.items for line in _lines(item)]
-        them = "it" if section.more == 1 else "them"
-        more = [f"_{section.more} more: `csmd memories` lists {them}._ {_SELF}"] if section.more else []
-        parts += [f"## {plain(section.heading)}", *(["\n".join(rows)] if rows else []), *more]
+        if section.heading:
+            parts.append(f"{'#' * section.level} {plain(section.heading)}")
+        parts += _body(section)
     if page.own:
         parts += [f"## {OWN}", *page.own]
     body = "\n\n".join(parts) + "\n"
     return matter.written(page.head, body) if page.head else body
 
 
+def _body(section: Section) -> Iterator[str]:
+    """What stands under a heading, by paragraphs: lines, notes where they belong, and what csmd says of it."""
+    last, run = len(section.items), list[str]()
+    for number, item in enumerate(section.items):
+        notes = [note.text for note in section.notes if note.below == number]
+        if notes and run:
+            yield "\n".join(run)
+            run = []
+        yield from notes
+        run += _lines(item)
+    run += [f"- {WAITS}{plain(one)} {_SELF}" for one in section.waits]
+    if run:
+        yield "\n".join(run)
+    if section.more:
+        yield f"{_left_out(section)} {_SELF}"
+    yield from (note.text for note in section.notes if note.below >= last)
+
+
+def _left_out(section: Section) -> str:
+    """What a section has no room for, why, and where it is."""
+    if not any(item.id for item in section.items):
+        return f"_{section.more} more, less sure._"
+    them = "it" if section.more == 1 else "them"
+    return f"_{section.more} more, less sure or much the same: `csmd memories` lists {them}._"
+
+
 def _lines(item: Item) -> list[str]:
     first = f"- {plain(item.text)}" + (f" <!-- m:{item.id} -->" if item.id else "")
-    return [first, *(f"  - {SHOWS}{plain(one)}" for one in item.shows)]
+    below = (*(f"{SHOWS}{plain(one)}" for one in item.shows), *(f"{WAITS}{plain(one)} {_SELF}" for one in item.waits))
+    return [first, *(f"  - {one}" for one in below)]
 
 
 def plain(said: str) -> str:
@@ -122,6 +164,12 @@ def key(said: str) -> str:
     return text.squeeze(unicodedata.normalize("NFC", said))
 
 
+def words_of(line: str) -> str:
+    """What the text of a list's line that stands in a file is compared by, without its comment; "" for no such line."""
+    bullet = _BULLET.match(line)
+    return key(meant(_ID.sub("", bullet[1] or ""))) if bullet else ""
+
+
 # --- in
 
 
@@ -132,11 +180,22 @@ def read(whole: str) -> Read:
     return _Reader().read(body if not problem else flat, head, problem)
 
 
+@dataclass(slots=True)
+class _Part:
+    """A heading and what was read under it so far."""
+
+    heading: str
+    level: int = 2
+    items: list[Item] = field(default_factory=list)
+    notes: list[Note] = field(default_factory=list)
+
+
 class _Reader:
     """Owns what was read so far of one file."""
 
     def __init__(self) -> None:
-        self._sections: list[tuple[str, list[Item]]] = []
+        self._parts: list[_Part] = []
+        self._top: list[str] = []
         self._own: list[str] = []
         self._said: list[str] = []
         self._block: list[str] = []
@@ -147,19 +206,23 @@ class _Reader:
 
     def read(self, body: str, head: Mapping[str, Any], problem: str) -> Read:
         for line in body.split("\n"):
-            self._line(line.rstrip())
+            self._line(line, line.rstrip())
         if self._fence:
             self._block.append(self._fence)  # else it would swallow what stands below it next time
         self._end()
         return Read(
-            head=head, problem=problem, title=self._title, own=tuple(self._own), said=frozenset(key(one) for one in self._said),
-            sections=tuple(Section(heading=name, items=tuple(items)) for name, items in self._sections),
+            head=head, problem=problem, title=self._title, top=tuple(self._top), own=tuple(self._own),
+            said=frozenset(key(one) for one in self._said),
+            sections=tuple(
+                Section(heading=one.heading, level=one.level, items=tuple(one.items), notes=tuple(one.notes))
+                for one in self._parts
+            ),
         )  # fmt: skip
 
-    def _line(self, line: str) -> None:
+    def _line(self, whole: str, line: str) -> None:
         fence = _FENCE.match(line)
         if self._fence:
-            self._block.append(line)
+            self._block.append(whole)
             if fence and fence[1].startswith(self._fence):
                 self._fence = ""
                 self._end()
@@ -173,53 +236,54 @@ class _Reader:
         elif fence:
             self._end()
             self._fence = fence[1]
-            self._block.append(line)
-        elif self._in_own():
-            self._of_block(line)
+            self._block.append(whole)
         elif not line.strip():
             self._end()
+        elif self._in_own():
+            self._block.append(whole)
         elif heading:
             self._begin(heading)
         elif bullet := _BULLET.match(line):
             self._bullet(bullet[1] or "", below=line[:1].isspace() and not _ID.search(line))
-        elif _OTHER.match(line) and not (self._open and (line[:1].isspace() or _ID.search(line))):
-            self._end_item()
-            self._block.append(line)
-        elif self._sections and not self._block:
+        elif self._open and not (_OTHER.match(line) and not line[:1].isspace() and not _ID.search(line)):
             self._open.append(line)
         else:
-            self._block.append(line)
+            self._end_item()
+            self._block.append(whole)
 
     def _in_own(self) -> bool:
-        return bool(self._sections) and self._sections[-1][0] == OWN
-
-    def _of_block(self, line: str) -> None:
-        if line.strip():
-            self._block.append(line)
-        else:
-            self._end()
+        return bool(self._parts) and self._parts[-1].heading == OWN
 
     def _begin(self, heading: re.Match[str]) -> None:
         self._end()
-        if len(heading[1]) == 1 and not self._title and not self._sections:
+        if len(heading[1]) == 1 and not self._title and not self._parts:
             self._title = meant(heading[2])
         else:
-            self._sections.append((meant(heading[2]), []))
+            self._parts.append(_Part(meant(heading[2]), level=len(heading[1])))
 
     def _bullet(self, said: str, *, below: bool) -> None:
         self._end()
-        if not self._sections:
-            self._sections.append(("", []))
-        if below and said.startswith(SHOWS) and self._sections[-1][1]:
+        if not self._parts:
+            self._parts.append(_Part(""))
+        if said.startswith(WAITS) or (below and said.startswith(SHOWS) and self._parts[-1].items):
             return  # csmd's own, of the line above
         if said:
             self._open.append(said)
 
     def _end(self) -> None:
         self._end_item()
-        if self._block:
-            self._own.append("\n".join(self._block))
-            self._block = []
+        block, self._block = self._block, []
+        if not block:
+            return
+        if self._parts and not self._in_own() and _ID.search(block[-1]) and not _FENCE.match(block[0]):
+            self._open = block  # a line that lost its bullet
+            self._end_item()
+        elif not self._parts:
+            self._top.append("\n".join(block))
+        elif self._in_own():
+            self._own.append("\n".join(block))
+        else:
+            self._parts[-1].notes.append(Note(text="\n".join(block), below=len(self._parts[-1].items)))
 
     def _end_item(self) -> None:
         if not self._open:
@@ -229,4 +293,4 @@ class _Reader:
         ids = _ID.findall(said)
         body = meant(_ID.sub("", said))
         if body:
-            self._sections[-1][1].append(Item(text=body, id=ids[-1] if ids else ""))
+            self._parts[-1].items.append(Item(text=body, id=ids[-1] if ids else ""))

@@ -1,4 +1,4 @@
-"""What stands on which page: user.md, one for each project, one for each theme, and the index; pure.
+"""What stands on which page: user.md, one for each project and one for each theme; pure.
 
 The same memories give the same pages: no clock and no score in the text. What waits for a person (saved by a model,
 an assistant's hardly sure guess, a line that somebody removed) stands on none: a page is what csmd would tell. What is
@@ -11,18 +11,16 @@ import hashlib
 import heapq
 import re
 from collections import Counter
-from collections.abc import Callable, Iterable, Mapping, Sequence
-from dataclasses import dataclass, replace
+from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
+from dataclasses import dataclass, field, replace
 from functools import lru_cache
 
 from csmd import text
 from csmd.believe import review
-from csmd.capture.memdir import INDEX, INDEX_LINES, INDEX_UNITS
 from csmd.distill.standing import leaning
-from csmd.dream import narrator
+from csmd.dream import keeping, narrator
 from csmd.dream.actions import Fact
-from csmd.dream.lines import Item, Page, Section, plain
-from csmd.dream.themes import Theme
+from csmd.dream.lines import Item, Page, Read, Section
 from csmd.model import Category, Gate, Memory
 from csmd.recall import indicative
 from csmd.recall.brief import TWIN_OVERLAP, injectable
@@ -31,8 +29,8 @@ USER = "user.md"
 PROJECTS, TOPICS = "projects/", "topics/"
 #: A page is read by people: so many lines of memories, the surest, and of them so many under one heading.
 PAGE_LINES, SECTION_LINES = 100, 16
-#: So many lines has a theme's page; and so many times as many memories, the surest, are looked at for a page.
-THEME_LINES, CONSIDERED = 40, 2.5
+#: So many times as many memories, the surest, are looked at for a page.
+CONSIDERED = 2.5
 #: An assistant's word on a page: as sure as what no person is asked about.
 LEAST_SURE = review.LOW
 NAME_CHARACTERS, SHOWN_CHARACTERS = 40, 160
@@ -40,9 +38,11 @@ NAME_CHARACTERS, SHOWN_CHARACTERS = 40, 160
 ABOUT_CHARACTERS, ABOUT_THEMES = 200, 3
 #: So many projects a theme's description names; of more, or of two that are called the same, it says how many.
 NAMED = 3
-COUNTED = "Counted over sessions"
+#: A page on which nobody has written anything.
+NOBODYS = Read()
+COUNTED, LISTED = "Counted over sessions", "Pages"
 EVERYWHERE = "Everywhere"
-_GO_ON = (
+GO_ON = (
     "Change a line, and your wording takes its place; add one, and it is remembered; remove one, and `csmd review` asks.",
 )
 
@@ -75,19 +75,25 @@ KINDS: tuple[Kind, ...] = (
 )
 ORDER = ("Corrections", "How the user works", "Decisions and conventions", "Known gotchas", "Facts", "People", "Still open")
 # fmt: on
+#: Headings that csmd gives; those of a theme's page link to a project's.
+OURS = frozenset({*ORDER, COUNTED, LISTED})
 #: What a line under any other heading is.
 OTHERWISE: tuple[Gate, Category] = ("epistemic", "fact")
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Place:
-    """A project (or what holds everywhere in a workspace) that has a page; `walled` keeps it out of the common ones."""
+    """A project (or what holds everywhere in a workspace) that has a page; `walled` keeps it out of the common ones.
+
+    `title` is what people tell it by: its name, with the directory around it where another project has the same.
+    """
 
     seq: int
     key: str
     name: str
     root: str
     walled: bool = False
+    title: str = ""
 
     @property
     def is_everywhere(self) -> bool:
@@ -119,10 +125,26 @@ def may_stand(memory: Memory) -> bool:
     return memory.authority == "user" or memory.pinned or memory.confidence >= LEAST_SURE
 
 
-def line(memory: Memory, shows: Sequence[str] = ()) -> Item:
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Beside:
+    """What stands beside memories, by their ids: how a gotcha shows itself, and wordings that wait for a person's answer.
+
+    `new` are lines (heading, text) that wait and would be memories of their own.
+    """
+
+    shows: Mapping[str, Sequence[str]] = field(default_factory=dict)
+    waits: Mapping[str, Sequence[str]] = field(default_factory=dict)
+    new: Sequence[tuple[str, str]] = ()
+
+
+NOTHING = Beside()
+
+
+def line(memory: Memory, beside: Beside = NOTHING) -> Item:
     """A memory as it stands on a page."""
-    shown = [text.cut(text.squeeze(one), SHOWN_CHARACTERS) for one in shows if _reports(one)]
-    return Item(text=indicative.stated(memory), id=memory.id, shows=tuple(shown[:1]))
+    shown = [text.cut(text.squeeze(one), SHOWN_CHARACTERS) for one in beside.shows.get(memory.id, ()) if _reports(one)]
+    waits = tuple(beside.waits.get(memory.id, ()))
+    return Item(text=indicative.stated(memory), id=memory.id, shows=tuple(shown[:1]), waits=waits)
 
 
 def _reports(said: str) -> bool:
@@ -154,7 +176,7 @@ def sections(
     memories: Sequence[Memory],
     kind_of: Callable[[Memory], str],
     order: Sequence[str],
-    shows: Mapping[int, Sequence[str]],
+    beside: Beside = NOTHING,
     room: int = PAGE_LINES,
 ) -> tuple[Section, ...]:
     """The surest of these memories under their headings, in each what is pinned first, then the newest."""
@@ -165,9 +187,9 @@ def sections(
     total.subtract(kind_of(memory) for memory in looked_at if not indicative.stated(memory))
     stands: dict[int, list[Memory]] = {}
     for memory in sorted(said, key=lambda one: (not one.pinned, not _alone(one))):  # else as sure as they are
-        beside, there = chosen.setdefault(kind_of(memory), []), stands.setdefault(memory.project_seq, [])
-        if room and len(beside) < SECTION_LINES and not any(_twins(memory, one) for one in there):
-            beside.append(memory)
+        under, there = chosen.setdefault(kind_of(memory), []), stands.setdefault(memory.project_seq, [])
+        if room and len(under) < SECTION_LINES and not any(_twins(memory, one) for one in there):
+            under.append(memory)
             there.append(memory)
             room -= 1
     made = []
@@ -176,7 +198,7 @@ def sections(
             shown = sorted(
                 chosen.get(heading, ()), key=lambda one: (one.pinned, one.confirmed_at, one.id), reverse=True
             )
-            items = tuple(line(one, shows.get(one.seq, ())) for one in shown)
+            items = tuple(line(one, beside) for one in shown)
             made.append(Section(heading=heading, items=items, more=total[heading] - len(items)))
     return tuple(made)
 
@@ -184,6 +206,11 @@ def sections(
 def kind(memory: Memory) -> str:
     """The heading under which a memory stands on its own page."""
     return next(one.heading for one in KINDS if one.fits(memory))
+
+
+def heading_of(gate: Gate, category: Category) -> str:
+    """The heading for which a line is that is a memory's not yet."""
+    return next((one.heading for one in KINDS if (one.gate, one.category) == (gate, category)), KINDS[-1].heading)
 
 
 def said_under(heading: str) -> tuple[Gate, Category]:
@@ -194,13 +221,21 @@ def said_under(heading: str) -> tuple[Gate, Category]:
 # --- pages
 
 
-def user(memories: Sequence[Memory], shows: Mapping[int, Sequence[str]]) -> Page:
+def is_ours(heading: str) -> bool:
+    """Whether csmd gives such a heading; any other one is a person's."""
+    return heading in OURS or bool(linked(heading))
+
+
+def user(memories: Sequence[Memory], beside: Beside = NOTHING, was: Read = NOBODYS) -> Page:
     """What holds everywhere: who the user is to an assistant. It is there before there is anything to say."""
-    found = sections(memories, kind, ORDER, shows) or (Section(heading="How the user works"),)
-    about = f"What holds in every project: {_amount(found) if memories else 'nothing yet'}"
-    return Page(
-        path=USER, head=_head("user", about, "user"), title="The user", about=_GO_ON if memories else _BEGIN, sections=found,
+    theirs = placed(memories, beside, was)
+    found = sections([one for one in memories if one.id not in theirs], kind, ORDER, beside)
+    found = _with_waiting(found, beside.new) or (Section(heading="How the user works"),)
+    about = f"What holds in every project: {amount(found, theirs) if memories else 'nothing yet'}"
+    page = Page(
+        path=USER, head=head_of("user", about, "user"), title="The user", about=GO_ON if memories else _BEGIN, sections=found,
     )  # fmt: skip
+    return keeping.kept(page, was, theirs, is_ours)
 
 
 def project(
@@ -209,44 +244,57 @@ def project(
     *,
     facts: Sequence[Fact],
     themes: Sequence[str],
-    shows: Mapping[int, Sequence[str]],
     left_out: Callable[[str], bool],
+    beside: Beside = NOTHING,
+    was: Read = NOBODYS,
 ) -> Page | None:
     """What is known of a project; None where nothing is."""
-    found = sections(memories, kind, ORDER, shows)
-    said = [item.text for section in found for item in section.items]
+    theirs = placed(memories, beside, was)
+    found = sections([one for one in memories if one.id not in theirs], kind, ORDER, beside)
+    said = [item.text for section in found for item in section.items] + [item.text for item in theirs.values()]
     counted = tuple(Item(text=one.text) for one in facts if not left_out(one.text) and not narrator.is_told(one, said))
     if counted:
         found = (
             *found,
             Section(heading=COUNTED, items=counted[:SECTION_LINES], more=max(0, len(counted) - SECTION_LINES)),
         )
-    if not found:
+    found = _with_waiting(found, beside.new)
+    if not found and not theirs:
         return None
     topics = f", mostly on {text.listed(themes[:ABOUT_THEMES])}" if themes else ""
-    about = f"{place.root or place.name}: {_amount(found)}{topics}"
-    return Page(
-        path=place.path, head=_head(place.name, about, "project"), title=place.name,
-        about=(*((f"`{place.root}`",) if place.root else ()), *_GO_ON), sections=found,
+    about = f"{place.root or place.name}: {amount(found, theirs)}{topics}"
+    page = Page(
+        path=place.path, head=head_of(place.name, about, "project"), title=place.title or place.name,
+        about=(*((f"`{place.root}`",) if place.root else ()), *GO_ON), sections=found,
     )  # fmt: skip
+    return keeping.kept(page, was, theirs, is_ours)
 
 
-def topic(theme: Theme, path: str, memories: Sequence[Memory], places: Mapping[int, Place]) -> Page:
-    """What is known of a theme, project by project."""
-    named = {seq: link(place) for seq, place in places.items()}
-    order = [named[seq] for seq in sorted(places, key=lambda seq: (places[seq].name, places[seq].key))]
-    found = sections(memories, lambda one: named[one.project_seq], order, {}, THEME_LINES)
-    also = f" (also {text.listed(theme.also)})" if theme.also else ""
-    names = [places[seq].name if seq else EVERYWHERE.lower() for seq in sorted(places)]
-    of = text.listed(names) if 0 < len(set(names)) == len(names) <= NAMED else text.amount(len(names), "project")
-    about = f"{theme.name}{also}: {text.amount(len(memories), 'note')} of {of}"
-    head = {**_head(theme.name, about, "reference"), "topics": list(theme.topics)}
-    return Page(path=path, head=head, title=theme.name, about=_GO_ON, sections=found)
+def placed(memories: Sequence[Memory], beside: Beside, was: Read) -> dict[str, Item]:
+    """The lines of the memories that a person put under headings of their own, by id."""
+    if all(is_ours(section.heading) for section in was.sections):
+        return {}
+    standing = {one.id: line(one, beside) for one in memories if indicative.stated(one)}
+    there = keeping.placed(was, standing, is_ours)
+    return {ident: item for ident, item in standing.items() if ident in there}
+
+
+def _with_waiting(found: Sequence[Section], new: Sequence[tuple[str, str]]) -> tuple[Section, ...]:
+    """Sections with the lines that wait for a person's answer under the headings that they are for."""
+    waits: dict[str, tuple[str, ...]] = {}
+    for heading, said in new:
+        waits[heading] = (*waits.get(heading, ()), said)
+    made = {one.heading: one for one in found} | {
+        name: Section(heading=name) for name in waits if name not in {one.heading for one in found}
+    }
+    return tuple(
+        replace(made[name], waits=waits.get(name, ())) for name in (*ORDER, COUNTED) if name in made
+    )  # fmt: skip
 
 
 def link(place: Place) -> str:
     """A project as a heading of a theme's page."""
-    return f"[{_bare(place.root or place.name)}](../{place.path})" if place.seq else f"[{EVERYWHERE}](../{USER})"
+    return f"[{bare(place.root or place.name)}](../{place.path})" if place.seq else f"[{EVERYWHERE}](../{USER})"
 
 
 def linked(heading: str) -> str:
@@ -255,33 +303,8 @@ def linked(heading: str) -> str:
     return found[1] if found else ""
 
 
-def index(pages: Sequence[Page], own: tuple[str, ...]) -> Page:
-    """One line for each of the common pages, within the host's limits; what a person wrote there stays."""
-    rows = [
-        Item(text=f"[{_bare(page.title)}]({page.path}): {page.head['description'].removeprefix(f'{page.title}: ')}")
-        for page in pages
-    ]
-    whole = Page(
-        path=INDEX, title="What csmd remembers", sections=(Section(heading="Pages", items=tuple(rows)),), own=own
-    )
-    taken = sum(
-        len(plain(one).encode("utf-16-le", "surrogatepass")) // 2 + block.count("\n") + 8
-        for block in own
-        for one in [block]
-    )
-    lines_taken = sum(block.count("\n") + 2 for block in own)
-    room, units, shown = INDEX_LINES - 12 - lines_taken, INDEX_UNITS - 400 - taken, 0
-    for row in rows:
-        units -= len(f"- {plain(row.text)}\n".encode())
-        if shown >= room or units < 0:
-            break
-        shown += 1
-    section = Section(heading="Pages", items=tuple(rows[:shown]))
-    about = (f"{len(rows) - shown} more pages stand below {PROJECTS} and {TOPICS}",) if shown < len(rows) else ()
-    return replace(whole, sections=(section,), about=about)
-
-
-def _head(name: str, about: str, kind_of_page: str) -> dict[str, str]:
+def head_of(name: str, about: str, kind_of_page: str) -> dict[str, str]:
+    """A page's head, as the host's own memory files have one."""
     return {
         "name": text.squeeze(name),
         "description": text.cut(text.squeeze(about), ABOUT_CHARACTERS),
@@ -289,9 +312,11 @@ def _head(name: str, about: str, kind_of_page: str) -> dict[str, str]:
     }
 
 
-def _amount(found: Iterable[Section]) -> str:
-    return text.amount(sum(len(one.items) + one.more for one in found), "note")
+def amount(found: Iterable[Section], theirs: Collection[object] = ()) -> str:
+    """How many notes there are, those that are not shown among them."""
+    return text.amount(sum(len(one.items) + one.more for one in found) + len(theirs), "note")
 
 
-def _bare(name: str) -> str:
+def bare(name: str) -> str:
+    """A name as it may stand in a link."""
     return text.squeeze(re.sub(r"[\[\]()<>`]", "", name)) or "unnamed"

@@ -1,7 +1,8 @@
 """Memories on their way between homes, as lines of JSON: what stands in a file, and what is taken from one; pure.
 
 A file says of itself what it is and ends with a seal, by which the home that made it knows it again. It is somebody's
-text: every value is checked before anything is done with it, and one that is odd names its line.
+text: every value is checked before anything is done with it, and one that is odd names its line. No more than a line of
+it is ever held.
 """
 
 from __future__ import annotations
@@ -10,7 +11,7 @@ import hashlib
 import hmac
 import re
 from collections import Counter
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Generator, Iterable, Iterator, Mapping, Sequence
 from typing import Any, get_args
 
 from csmd import wire
@@ -40,24 +41,44 @@ def lines(records: Iterable[Mapping[str, Any]], *, key: bytes) -> Iterator[str]:
     yield wire.dumps({"seal": digest.hexdigest()}) + "\n"
 
 
-def read(data: bytes, *, key: bytes) -> tuple[list[dict[str, Any]], bool]:
-    """(the records of a file, whether this home made it as it is); BadInput names the line that is no memory."""
-    found = data.split(b"\n")
-    while found and not found[-1].strip():
-        found.pop()
-    head = _json(found[0], 1) if found else {}
-    if head.get("format") != FORMAT:
+def read(found: Iterable[bytes], *, key: bytes) -> Generator[tuple[int, dict[str, Any]], None, bool]:
+    """(line, record) of the lines of a file, each checked; gives whether this home made the file as it is.
+
+    BadInput names the line that is no memory, or says that the file is of another kind, or was cut.
+    """
+    digest = hmac.new(key, b"parcel\n", hashlib.sha256)
+    last: tuple[int, dict[str, Any]] = (0, {})
+    held, head_at = b"", 0
+    for number, line in enumerate(found, start=1):
+        if not line.strip():
+            continue
+        value = _json(line, number)
+        if not head_at:
+            _head(value)
+            head_at = number
+        elif last[0] != head_at:
+            yield last[0], checked(last[1], last[0])
+        digest.update(held)
+        last, held = (number, value), line.rstrip(b"\n") + b"\n"
+    if not last[0]:
+        _head({})
+    if "seal" not in last[1]:
+        raise BadInput("they do not end with a seal: the file was cut", hint="export them again")
+    return hmac.compare_digest(digest.hexdigest(), str(last[1]["seal"]))
+
+
+def _head(value: Mapping[str, Any]) -> None:
+    if value.get("format") != FORMAT:
         raise BadInput(
             "these are no memories that `csmd export` wrote", hint="name the directory it was told with --to"
         )
-    if head.get("version") != VERSION:
+    if value.get("version") != VERSION:
         raise BadInput("a newer csmd has written them", hint="csmd upgrade")
-    last = _json(found[-1], len(found))
-    if "seal" not in last:
-        raise BadInput("they do not end with a seal: the file was cut", hint="export them again")
-    digest = hmac.new(key, b"parcel\n" + b"".join(line + b"\n" for line in found[:-1]), hashlib.sha256)
-    records = [checked(_json(line, number), number) for number, line in enumerate(found[1:-1], start=2)]
-    return records, hmac.compare_digest(digest.hexdigest(), str(last["seal"]))
+
+
+def of_line(line: bytes, number: int) -> dict[str, Any]:
+    """The record of one line that was read before."""
+    return checked(_json(line, number), number)
 
 
 def _json(line: bytes, number: int) -> dict[str, Any]:

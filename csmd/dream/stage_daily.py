@@ -3,7 +3,8 @@
 A session is told on the local date of its last turn, by the zone that holds when it is written; what is written keeps
 its date. One that goes on is told anew: on the same day in its own part, on another in that day's file. Behind a wall
 everything stands apart, in `workspaces/NAME/`. Files are written before the rows that say so: killed between the two,
-the next step finds its own part and goes on. What was purged leaves the files at once (`withdraw`), edited or not.
+the next step finds its own part and goes on. What was purged or forgotten leaves the files at once (`withdraw`), edited
+or not: of what was purged the whole part does, of what was forgotten its line.
 """
 
 from __future__ import annotations
@@ -11,16 +12,16 @@ from __future__ import annotations
 import hashlib
 import re
 from collections import Counter
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from datetime import datetime, timedelta
-from functools import partial
+from functools import cache, partial
 from pathlib import Path
 
 from csmd.capture.redact import redact
 from csmd.distill.digest import SAID
-from csmd.dream import daily, entries, narrator
+from csmd.dream import daily, entries, narrator, unsaid
 from csmd.dream.daily import DATA, MARKDOWN, Session
-from csmd.store import cursors, digests, dreams, memory_files, told_days
+from csmd.store import cursors, digests, dreams, memory_files, told_days, tombstones
 from csmd.store.core import Store
 from csmd.store.digests import ItemRow
 from csmd.store.sqlite import Rows
@@ -41,7 +42,7 @@ Here = Callable[[str], datetime]
 
 def step(store: Store, directory: Path, *, now: str, here: Here) -> int:
     """Brings the daily files and the live sessions' up to date; how much was done, 0 for nothing left."""
-    done = _leave(store, directory) + _settle(store, directory)
+    done = _leave(store, directory) + _settle(store, directory) + _again(store, directory)
     done += _tell(store, directory, now=here(now), here=here)
     return done + _live(store, directory, now=now, here=here)
 
@@ -49,9 +50,9 @@ def step(store: Store, directory: Path, *, now: str, here: Here) -> int:
 def withdraw(store: Store, directory: Path, *, now: str, here: Here) -> int:
     """Takes out of the files what was taken back in the store, edited or not; how many parts and files there were.
 
-    No file is begun by it: it is for a purge, wherever the files come from.
+    No file is begun by it: it is for a purge and for forgetting, wherever the files come from.
     """
-    return _leave(store, directory) + _live(store, directory, now=now, here=here, new=False)
+    return _leave(store, directory) + _again(store, directory) + _live(store, directory, now=now, here=here, new=False)
 
 
 def _leave(store: Store, directory: Path) -> int:
@@ -64,6 +65,44 @@ def _leave(store: Store, directory: Path) -> int:
     if found:
         store.write(lambda rows: told_days.gone(rows, found))
     return len(found)
+
+
+def _again(store: Store, directory: Path) -> int:
+    """Takes what was forgotten out of the parts of some days."""
+    found = store.read(lambda rows: told_days.again(rows, limit=BATCH))
+    changed: set[str] = set()
+    for part in found:
+        for style in (MARKDOWN, DATA):
+            path = _file(directory, part.wall, part.day, style)
+            if text := memory_files.read(path):
+                kept = store.read(partial(_kept, text=text, part=part, style=style, key=store.hash_key))
+                if kept != text:
+                    memory_files.write(directory, path, kept)
+                    changed.add(part.day)
+    if found:
+        store.write(lambda rows: told_days.looked_through(rows, found, changed))
+    return len(found)
+
+
+def _kept(rows: Rows, *, text: str, part: Told, style: daily.Style, key: bytes) -> str:
+    """A day's file without what of a session's part is forgotten."""
+    is_out = cache(partial(_is_out, rows, key=key))
+    said = [one for one in told_days.said(rows, part.id) if is_out(one)]
+    of = _data_without if style.member else unsaid.markdown_without
+    return daily.without(text, style, part.id, lambda body: of(body, is_out, said))
+
+
+def _data_without(body: str, is_out: unsaid.IsOut, said: Sequence[str]) -> str:
+    found = memory_files.from_yaml(body)
+    if not (isinstance(found, list) and all(isinstance(one, dict) for one in found)):
+        return body  # somebody has made something else of it
+    kept = unsaid.data_without(found, is_out, said)
+    return body if kept == found else memory_files.as_yaml(kept)
+
+
+def _is_out(rows: Rows, said: str, *, key: bytes) -> bool:
+    """Whether the user made csmd forget a sentence, whoever said it."""
+    return any(tombstones.keeps_out(rows, said, correction=one, authority="user", key=key) for one in (False, True))
 
 
 def archive(store: Store, home: Path, directory: Path, dream: int, *, now: str, here: Here) -> Iterator[str]:
@@ -137,7 +176,7 @@ def _tell(store: Store, directory: Path, *, now: datetime, here: Here) -> int:
 
 
 def _write(store: Store, directory: Path, one: Ending, day: str, here: Here) -> None:
-    session = store.read(lambda rows: _session(rows, one, here))
+    session = store.read(lambda rows: _session(rows, one, here, key=store.hash_key))
     for style, body in ((MARKDOWN, daily.markdown(session)), (DATA, memory_files.as_yaml([daily.data(session)]))):
         path = _file(directory, one.wall, day, style)
         text = memory_files.read(path)
@@ -187,16 +226,17 @@ def _live(store: Store, directory: Path, *, now: str, here: Here, new: bool = Tr
     """Writes a file for each session that goes on (with `new` also where there is none yet), and takes away those of sessions that have ended."""
     since = (datetime.fromisoformat(now) - timedelta(hours=daily.QUIET_H)).strftime("%Y-%m-%dT%H:%M:%S.%f")[:23] + "Z"
     found = store.read(lambda rows: told_days.live(rows, since=since, limit=MOST_LIVE))
+    gone = store.read(tombstones.number)
     changed = 0
     wanted: set[Path] = set()
     for one in found:
         path = _root(directory, one.wall) / LIVE / f"{daily.part_name(one.id)}.yaml"
         wanted.add(path)
         # What it was made of stands in it: a long session is not read again where nothing came.
-        head = f"{LIVE_HEAD}# digest {one.digest_seq}, {one.last_at}\n"
+        head = f"{LIVE_HEAD}# digest {one.digest_seq}, {one.last_at}{f', without {gone}' if gone else ''}\n"
         there = memory_files.read(path)
         if there is not None and (there or new) and not there.startswith(head):
-            session = store.read(lambda rows, one=one: _session(rows, one, here))  # type: ignore[misc]
+            session = store.read(lambda rows, one=one: _session(rows, one, here, key=store.hash_key))  # type: ignore[misc]
             memory_files.write(directory, path, head + memory_files.as_yaml(daily.so_far(session)))
             changed += 1
     for folder in [directory / LIVE, *(directory / WALLED / name / LIVE for name in _walled(directory))]:
@@ -232,7 +272,7 @@ def _day(moment: datetime) -> str:
     return moment.date().isoformat()
 
 
-def _session(rows: Rows, one: Ending, here: Here) -> Session:
+def _session(rows: Rows, one: Ending, here: Here, *, key: bytes) -> Session:
     versions = digests.of_session(rows, one.session_seq)
     digest = versions[-1] if versions else None
     items: dict[str, list[ItemRow]] = {}
@@ -240,7 +280,7 @@ def _session(rows: Rows, one: Ending, here: Here) -> Session:
         items.setdefault(item.kind, []).append(item)
 
     def said(kind: str) -> tuple[str, ...]:
-        return tuple(item.text for item in items.get(kind, ()))
+        return tuple(item.text for item in items.get(kind, ()) if not _is_out(rows, item.text, key=key))
 
     gotchas = entries.distinct(
         told_days.gotchas(rows, one.session_seq, limit=GOTCHAS), but=(*said("decision"), *said("correction"))

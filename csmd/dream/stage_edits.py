@@ -15,7 +15,7 @@ from pathlib import Path
 from typing import Any
 
 from csmd.capture.memdir import INDEX
-from csmd.dream import edits, lines, stage_pages
+from csmd.dream import edits, lines, stage_pages, stage_standing
 from csmd.dream.edits import Edits
 from csmd.dream.lines import Read
 from csmd.dream.pages import Place
@@ -51,7 +51,7 @@ def step(store: Store, directory: Path, *, now: str, key: bytes, pauses: Pauses 
     Where csmd looked away since it knew a page (`pauses`), or the clock was set back, nobody can say who edited it. Each page is one transaction. OSError where the disk does not take a page that is to be kept beside.
     """
     known = store.read(page_rows.pages)
-    where = {place.path: place for place in store.read(stage_pages.places).values()}
+    where = {place.path: place for place in store.read(stage_standing.places).values()}
     purged = store.read(lambda rows: tombstones.marks(rows, key))
     found = {path: _look(directory, path, row, purged) for path, row in _watched(directory, known, where).items()}
     if known and not any(page.is_there for page in found.values()):

@@ -7,19 +7,18 @@ written is noted first: a daemon that is killed in between has made no edit.
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
 
 from csmd import wire
-from csmd.capture.memdir import INDEX
 from csmd.capture.redact import redact
-from csmd.dream import edits, lines, pages, themes
+from csmd.dream import edits, keeping, lines, pages, stage_standing
 from csmd.dream.actions import Fact
+from csmd.dream.changes import Change, change
 from csmd.dream.lines import Page
-from csmd.dream.pages import Place
 from csmd.model import Memory
-from csmd.store import dreams, files, gotchas, page_lines, page_rows, tombstones, topics
+from csmd.store import dreams, files, page_rows, tombstones
 from csmd.store.core import Store
 from csmd.store.page_rows import PageRow
 from csmd.store.purged import Marks, clean
@@ -82,59 +81,51 @@ def _bring_up(
     return False
 
 
-def withdraw(store: Store, directory: Path) -> int:
-    """Takes the lines of memories that are no more out of the pages, files and rows alike, and out of those put aside; how many had some.
-
-    What was edited there and nobody has read yet stays an edit, of as long ago. OSError where the disk does not take a page.
-    """
-    done = 0
-    for path in sorted((directory / ARCHIVE).glob("[pt]*/*.md")):
-        raw = None if path.is_symlink() else content(path)
-        aside, gone = store.read(lambda rows, raw=raw: _without_gone(rows, raw))  # type: ignore[misc]
-        if gone:
-            _put(path, aside)
-            done += 1
-    for row in store.read(page_rows.pages).values():
-        path = directory / row.path
-        raw = None if path.is_symlink() else content(path)
-        left, found = store.read(
-            lambda rows, raw=raw, row=row: [
-                _without_gone(rows, one) for one in (raw, row.text.encode("utf-8", "replace"))
-            ]  # type: ignore[misc]
-        )
-        if not (left[1] or found[1]):
-            continue
-        store.write(lambda rows, row=row, text=found[0]: page_rows.put(rows, replace(row, text=text)))  # type: ignore[misc]
-        if left[1]:
-            _put(path, left[0])
-        done += 1
-    return done
-
-
-def _without_gone(rows: Rows, raw: bytes | None) -> tuple[str, int]:
-    said = "" if raw is None else edits.text_of(raw)[0]
-    return page_lines.without(said, lambda ids: page_lines.missing(rows, ids))
-
-
 def _settle(store: Store, row: PageRow, text: str, *, now: str) -> None:
     """Notes that a file stands as it was to be written: the daemon was killed before it could."""
     store.write(lambda rows: page_rows.put(rows, replace(row, text=text, also="", at=now)))
 
 
-def planned(rows: Rows, known: Mapping[str, PageRow], *, facts: Sequence[Fact], key: bytes) -> list[Wanted]:
-    """Every page as it should be by what is believed, and what becomes of those that are no more."""
-    made = _pages(rows, known, facts, key)
+def changes(
+    rows: Rows, directory: Path, *, facts: Sequence[Fact], key: bytes, after: Mapping[str, Memory]
+) -> list[Change]:
+    """Which files would be written or removed now, and why; `after` are memories as they will be, by id. Nothing is done."""
+    known, purged = page_rows.pages(rows), tombstones.marks(rows, key)
+    found: list[Change | None] = []
+    for one in planned(rows, known, facts=facts, key=key, after=after):
+        path, row = directory / one.path, known.get(one.path)
+        raw = None if path.is_symlink() else content(path)
+        if path.is_symlink() or (row is not None and (row.held or row.problem)):
+            continue  # it is left alone
+        before = None if raw is None else raw.decode("utf-8", "replace")
+        if _may_write(raw, row, purged):
+            found.append(change(one.path, before, one.text, why_gone=one.reason))
+        else:
+            found.append(Change(path=one.path, do="read", reason="somebody has edited it"))
+    return [one for one in found if one is not None]
+
+
+def planned(
+    rows: Rows,
+    known: Mapping[str, PageRow],
+    *,
+    facts: Sequence[Fact],
+    key: bytes,
+    after: Mapping[str, Memory] = stage_standing.AS_IT_IS,
+) -> list[Wanted]:
+    """Every page as it should be by what is believed (of `after`, by what will be), and what becomes of those that are no more."""
+    made = stage_standing.standing(rows, known, facts=facts, key=key, after=after)
     wanted = [
         Wanted(
             path=page.path,
-            text=lines.written(_with_own(page, known.get(page.path))),
+            text=lines.written(_with_head(page, known.get(page.path))),
             reason="what is believed has changed",
         )
         for page in made
     ]
     there = {page.path for page in made}
     for path in sorted(known.keys() - there):
-        left = lines.read(known[path].text).own
+        left = keeping.has_theirs(lines.read(known[path].text), pages.is_ours)
         is_topic = path.startswith(pages.TOPICS)
         why = "the theme is hardly spoken of" if is_topic else "nothing is known of it any more"
         into = f"{ARCHIVE}{path}" if is_topic or left else ""
@@ -196,7 +187,7 @@ def _carry_out(
         _note(rows, directory, one, before, dream_seq, now)
 
     store.write(noted)
-    _put(path, text)
+    put(path, text)
     store.write(lambda rows: page_rows.put(rows, replace(was, text=text, also="", at=now, problem="")))
 
 
@@ -204,13 +195,14 @@ def _keep(store: Store, directory: Path, into: str, row: PageRow, *, dream_seq: 
     """Puts what is left of a retired page aside: its lines that are still believed, and what a person wrote there."""
     alive = {memory.id: memory for memory in store.read(page_rows.alive)}
     read = lines.read(row.text)
-    kept = tuple(
-        replace(section, items=tuple(item for item in section.items if item.id in alive)) for section in read.sections
-        if section.heading != lines.OWN
-    )  # fmt: skip
+    kept = [
+        keeping.mapped(one, lambda item: item if item.id in alive else None)
+        for one in read.sections
+        if one.heading != lines.OWN
+    ]
     page = Page(
-        path=into, head=read.head, title=str(read.head.get("name", "")), own=read.own,
-        sections=tuple(section for section in kept if section.items),
+        path=into, head=read.head, title=str(read.head.get("name", "")), top=read.top, own=read.own,
+        sections=tuple(one for one in kept if one.items or one.notes or not pages.is_ours(one.heading)),
     )  # fmt: skip
     text, path = lines.written(page), directory / into
     number = 1
@@ -218,7 +210,7 @@ def _keep(store: Store, directory: Path, into: str, row: PageRow, *, dream_seq: 
         number += 1
         path = directory / f"{into.removesuffix('.md')}-{number}.md"
     if raw is None:
-        _put(path, text)
+        put(path, text)
         if dream_seq:
             reason = "a page was retired"
             named = _below_home(directory, str(path.relative_to(directory)))
@@ -227,7 +219,8 @@ def _keep(store: Store, directory: Path, into: str, row: PageRow, *, dream_seq: 
             )
 
 
-def _put(path: Path, text: str) -> None:
+def put(path: Path, text: str) -> None:
+    """Writes a page; its directory is private."""
     files.make_private(path.parent)
     files.write_atomic(path, text.encode("utf-8", "replace"))
 
@@ -244,95 +237,7 @@ def _below_home(directory: Path, path: str) -> str:
     return f"{directory.name}/{path}"
 
 
-def _with_own(page: Page, row: PageRow | None) -> Page:
-    """The page with what a person wrote there for themselves, and put into its head."""
-    if row is None:
-        return page
-    read = lines.read(row.text)
-    more = {name: value for name, value in read.head.items() if name not in OURS}
-    return replace(page, head={**page.head, **more} if page.head else page.head, own=read.own)
-
-
-# --- what should stand there
-
-
-def places(rows: Rows) -> dict[int, Place]:
-    """Everywhere, the projects and the workspaces, by their rows."""
-    return {
-        seq: Place(seq=seq, key=key, name=name, root=root, walled=walled)
-        for seq, key, name, root, walled in page_rows.places(rows)
-    }
-
-
-def _pages(rows: Rows, known: Mapping[str, PageRow], facts: Sequence[Fact], key: bytes) -> list[Page]:
-    """The pages, user.md and the projects first (those with the latest word before others), then themes and the index."""
-    where = places(rows)
-    asked = {ident for ident, _ in page_rows.asked_about(rows)}
-    told = [
-        one
-        for one in page_rows.alive(rows)
-        if one.id not in asked and one.project_seq in where and pages.may_stand(one)
-    ]
-    tags = topics.of_memories(rows, [one.seq for one in told])
-    shows = {
-        seq: tuple(said for _, _, said in found)
-        for seq, found in gotchas.symptoms_of(rows, [one.seq for one in told if one.category == "gotcha"]).items()
-    }
-    of: dict[int, list[Memory]] = {}
-    for memory in told:
-        of.setdefault(memory.project_seq, []).append(memory)
-    made: list[Page] = []
-    for seq, place in where.items():
-        if not seq:
-            made.append(pages.user(of.get(0, ()), shows))
-            continue
-        row = known.get(place.path)
-        out = frozenset(row.left_out) if row else frozenset[str]()
-        page = pages.project(
-            place, of.get(seq, ()), facts=[one for one in facts if one.project_seq == seq],
-            themes=_most_common(tags[one.seq][0].name for one in of.get(seq, ()) if tags.get(one.seq)),
-            shows=shows, left_out=lambda said, out=out: edits.counted_hash(said, key) in out,  # type: ignore[misc]
-        )  # fmt: skip
-        made += [page] if page else []
-    open_ones = {seq: place for seq, place in where.items() if not place.walled}
-    themed = _themes(known, [one for one in told if one.project_seq in open_ones], tags, open_ones)
-    latest = {
-        place.path: max((one.confirmed_at for one in of.get(seq, ())), default="") for seq, place in open_ones.items()
-    }
-    common = [page for page in made if page.path in latest]
-    common.sort(key=lambda page: (page.path == pages.USER, latest[page.path], page.path), reverse=True)
-    index = known.get(INDEX)
-    return [*made, *themed, pages.index([*common, *themed], lines.read(index.text).own if index else ())]
-
-
-def _most_common(names: Iterable[str]) -> list[str]:
-    found = Counter(names)
-    return sorted(found, key=lambda name: (-found[name], name))
-
-
-def _themes(
-    known: Mapping[str, PageRow],
-    told: Sequence[Memory],
-    tags: Mapping[int, Sequence[topics.Tagged]],
-    where: Mapping[int, Place],
-) -> list[Page]:
-    tagged: dict[str, dict[str, int]] = {}
-    by_id = {memory.id: memory for memory in told}
-    for memory in told:
-        for tag in tags.get(memory.seq, ()):
-            tagged.setdefault(tag.name, {})[memory.id] = memory.project_seq
-    slugs: dict[str, list[str]] = {}
-    for name in tagged:
-        slugs.setdefault(pages.slug(name), []).append(name)
-    named = {name: _topic_path(name, alone=len(slugs[pages.slug(name)]) == 1) for name in tagged}
-    paged = {name for name, path in named.items() if path in known}
-    made = []
-    for theme in themes.themes(tagged, paged=paged):
-        members = [by_id[ident] for ident in sorted(theme.members)]
-        there = {seq: where[seq] for seq in {one.project_seq for one in members}}
-        made.append(pages.topic(theme, named.get(theme.name) or _topic_path(theme.name, alone=False), members, there))
-    return made
-
-
-def _topic_path(name: str, *, alone: bool) -> str:
-    return f"{pages.TOPICS}{pages.slug(name)}{'' if alone else '-' + pages.short(name)}.md"
+def _with_head(page: Page, row: PageRow | None) -> Page:
+    """The page with what a person put into its head."""
+    more = {name: value for name, value in stage_standing.was(row).head.items() if name not in OURS}
+    return replace(page, head={**page.head, **more} if page.head else page.head)

@@ -6,35 +6,41 @@ a file that this home did not make as it is, and that no person brings, comes in
 
 from __future__ import annotations
 
+import hashlib
+import os
 from collections import Counter
-from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass, field
+from collections.abc import Collection, Iterator, Mapping, Sequence
+from contextlib import contextmanager
+from dataclasses import dataclass, field, replace
 from functools import partial
 from pathlib import Path
-from typing import Any
+from typing import Any, BinaryIO
 
 from csmd import text
 from csmd.believe import stage as believe
 from csmd.capture.redact import redact
 from csmd.dream import parcel
 from csmd.errors import BadInput
-from csmd.model import Statement
+from csmd.model import Memory, Statement
 from csmd.store import files, memories, parcels, tombstones
 from csmd.store.core import Store
 from csmd.store.sqlite import Rows
 
-#: Memories that one read or one write goes through: hooks wait behind it.
-BATCH = 50
+#: Memories that one read or one write goes through: hooks wait behind it; lines that are checked at a stretch.
+BATCH, CHECKED = 50, 200
+#: No file is larger, nor a line: two hundred thousand memories or so.
+MOST_BYTES, MOST_LINE = 400_000_000, 4_000_000
 
 
 @dataclass(slots=True)
 class Taken:
-    """What came in: memories new and known, those that the user made csmd forget, those nobody vouched for, secrets."""
+    """What came in: memories new and known, those that the user made csmd forget, those nobody vouched for, those that somebody does now, secrets."""
 
     new: int = 0
     known: int = 0
     forgotten: int = 0
     lowered: int = 0
+    vouched: int = 0
     redactions: Counter[str] = field(default_factory=Counter)
 
 
@@ -50,39 +56,90 @@ def export(store: Store, directory: Path, places: Sequence[int] | None) -> Itera
     files.write_atomic(directory / parcel.NAME, data)
 
 
-def take_in(store: Store, data: bytes, *, vouched: bool, now: str, taken: Taken) -> Iterator[int]:
-    """Takes in what an export wrote; after each batch how many records were gone through. BadInput changes nothing."""
-    found, sealed = parcel.read(data, key=store.hash_key)
+def take_in(store: Store, file: BinaryIO, *, vouched: bool, now: str, taken: Taken) -> Iterator[int]:
+    """Takes in what an export wrote; after each batch how many records were gone through. BadInput changes nothing.
+
+    The file is gone through three times, a line at a time: it is checked as a whole before anything is done, what leads
+    to another memory comes when all are there, and a line that is another than it was is none.
+    """
+    lines: list[bytes] = []
+    found = parcel.read(_noting(file, lines), key=store.hash_key)
+    number, first, last, sealed = 0, 0, 0, False
+    while True:
+        try:
+            last, _ = next(found)
+        except StopIteration as end:
+            sealed = bool(end.value)
+            break
+        number, first = number + 1, first or last
+        if number % CHECKED == 0:
+            yield 0
+    records = range(first, last + 1)
     trusted = vouched or sealed
-    if not trusted:
-        taken.lowered = len(found)
-        found = [parcel.lowered(one) for one in found]
-    records = [parcel.redacted(one, redact, taken.redactions) for one in found]
+    taken.lowered = 0 if trusted else number
     renamed: dict[str, str] = {}
-    fresh: list[tuple[str, dict[str, Any]]] = []
-    for start in range(0, len(records), BATCH):
-        part = records[start : start + BATCH]
+    fresh: set[int] = set()
+    for done, part in _parts(file, lines, records, trusted=trusted, counts=taken.redactions):
         put = partial(_put, part=part, renamed=renamed, taken=taken, trusted=trusted, key=store.hash_key, now=now)
-        fresh += store.write(put)
-        yield start + len(part)
-    # What leads to another memory comes when all are there.
-    for start in range(0, len(fresh), BATCH):
-        store.write(partial(_join, joined=fresh[start : start + BATCH], renamed=renamed, now=now))
-        yield len(records)
+        fresh.update(store.write(put))
+        yield done
+    for _, part in _parts(file, lines, fresh, trusted=trusted, counts=Counter()):
+        store.write(partial(_join, joined=[one for _, one in part], renamed=renamed, key=store.hash_key, now=now))
+        yield number
+
+
+def _noting(file: BinaryIO, digests: list[bytes]) -> Iterator[bytes]:
+    """The lines of a file, each noted by its digest."""
+    file.seek(0)
+    number = 0
+    while line := file.readline(MOST_LINE + 1):
+        number += 1
+        if len(line) > MOST_LINE:
+            raise BadInput(f"line {number} of {parcel.NAME} is longer than any memory", hint="export them again")
+        digests.append(_digest(line))
+        yield line
+
+
+def _digest(line: bytes) -> bytes:
+    return hashlib.blake2b(line, digest_size=16).digest()
+
+
+def _parts(
+    file: BinaryIO, digests: Sequence[bytes], among: Collection[int], *, trusted: bool, counts: Counter[str]
+) -> Iterator[tuple[int, list[tuple[int, dict[str, Any]]]]]:
+    """(how many records up to there, some of them with their lines) of the lines `among` a file that was checked; BadInput where it changed."""
+    file.seek(0)
+    part: list[tuple[int, dict[str, Any]]] = []
+    done = 0
+    for number, known in enumerate(digests, start=1):
+        line = file.readline(MOST_LINE + 1)
+        if _digest(line) != known:
+            raise BadInput(f"{parcel.NAME} was changed while it was read", hint="import it again")
+        if number not in among or not line.strip():
+            continue
+        record = parcel.of_line(line, number)
+        part.append((number, parcel.redacted(record if trusted else parcel.lowered(record), redact, counts)))
+        done += 1
+        if len(part) == BATCH:
+            yield done, part
+            part = []
+    if part:
+        yield done, part
 
 
 def _put(
     rows: Rows,
     *,
-    part: Sequence[dict[str, Any]],
+    part: Sequence[tuple[int, dict[str, Any]]],
     renamed: dict[str, str],
     taken: Taken,
     trusted: bool,
     key: bytes,
     now: str,
-) -> list[tuple[str, dict[str, Any]]]:
-    fresh, purged = [], tombstones.marks(rows, key)
-    for one in part:
+) -> list[int]:
+    """Stores what is not there yet; the lines of those that are new."""
+    fresh: list[int] = []
+    for number, one in part:
         said = Statement(
             text=one["text"], gate=one["gate"], category=one["category"], confidence=one["confidence"],
             authority=one["authority"],
@@ -97,39 +154,56 @@ def _put(
             here = memories.by_hash(rows, text_hash, project=project)
         if here is not None:
             taken.known += 1
-            renamed[one["id"]] = here.id
+            _rename(renamed, one["id"], here.id)
             if trusted:
                 parcels.add_sources(rows, here.seq, one)
+                taken.vouched += _vouch(rows, here, one, now=now)
             continue
         ident = (
             one["id"] if memories.by_id(rows, one["id"]) is None else believe.free_identity(rows, project, one["text"])
         )
         parcels.put(rows, ident, one, project=project, text_hash=text_hash)
-        renamed[one["id"]] = ident
+        _rename(renamed, one["id"], ident)
         taken.new += 1
-        fresh.append((ident, parcel.without(one, lambda said: bool(purged.spans(said)))))
+        fresh.append(number)
     return fresh
 
 
-def _join(rows: Rows, *, joined: Sequence[tuple[str, Mapping[str, Any]]], renamed: Mapping[str, str], now: str) -> None:
-    for ident, one in joined:
+def _rename(renamed: dict[str, str], there: str, here: str) -> None:
+    if there != here:
+        renamed[there] = here
+
+
+def _vouch(rows: Rows, here: Memory, one: Mapping[str, Any], *, now: str) -> bool:
+    """Gives a memory that came in as an assistant's the authority that its record has, now that somebody vouches for it."""
+    if here.origin != believe.MODEL_SAVED or one["origin"] == believe.MODEL_SAVED or here.authority != "assistant":
+        return False
+    raised = replace(here, authority=one["authority"], origin=one["origin"], pinned=bool(one["pinned"]))
+    memories.update_belief(rows, raised)
+    parcels.note_brought(rows, here.id, reason="somebody vouched for it", now=now)
+    return True
+
+
+def _join(rows: Rows, *, joined: Sequence[dict[str, Any]], renamed: Mapping[str, str], key: bytes, now: str) -> None:
+    purged = tombstones.marks(rows, key)
+    for found in joined:
+        one, ident = parcel.without(found, lambda said: bool(purged.spans(said))), renamed.get(found["id"], found["id"])
         memory = memories.by_id(rows, ident)
         if memory is not None:
             parcels.put_beside(rows, memory.seq, ident, one, renamed=renamed)
             parcels.note_brought(rows, ident, reason="it was imported", now=now)
 
 
-def data_of(path: Path) -> bytes | None:
-    """The memories that an export wrote to a file, or into a directory; None where there are none. BadInput: too large."""
+def found_in(path: Path) -> Path | None:
+    """The file of memories that is named, or lies in a directory; None where there is none."""
     place = path / parcel.NAME if path.is_dir() else path
-    if place.name != parcel.NAME or not place.is_file():
-        return None
-    with files.open_regular(place) as file:
-        data = file.read(MOST_BYTES + 1)
-    if len(data) > MOST_BYTES:
-        raise BadInput(f"{place} is larger than {MOST_BYTES} bytes: no export is")
-    return data
+    return place if place.name == parcel.NAME and place.is_file() else None
 
 
-#: Two hundred thousand memories or so.
-MOST_BYTES = 400_000_000
+@contextmanager
+def opened(path: Path) -> Iterator[BinaryIO]:
+    """A file of memories, to be read; BadInput: it is larger than any."""
+    with files.open_regular(path) as file:
+        if os.fstat(file.fileno()).st_size > MOST_BYTES:
+            raise BadInput(f"{path} is larger than {MOST_BYTES // 1_000_000} MB", hint="export fewer: --project PATH")
+        yield file

@@ -7,17 +7,18 @@ under the person's own notes.
 from __future__ import annotations
 
 import hashlib
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
+from functools import partial
 
 from csmd import text
 from csmd.believe import stage as believe
 from csmd.believe import stage_review
 from csmd.capture.memdir import INDEX
 from csmd.distill.units import MAX_CHARACTERS
-from csmd.dream import edits, lines, pages
+from csmd.dream import edits, keeping, lines, pages
 from csmd.dream.edits import Edits, Line
-from csmd.dream.lines import Item, Page, Read
+from csmd.dream.lines import Item, Page, Read, Section
 from csmd.dream.pages import Place
 from csmd.errors import CsmdError
 from csmd.model import Candidate, Category, Evidence, Gate, Memory, Provenance, Scope, Statement
@@ -84,14 +85,21 @@ class Taking:
             named = made.get((item.id, lines.key(item.text))) or made.get(("", lines.key(item.text)))
             return replace(item, id=named or item.id or before.get(lines.key(item.text), ""))
 
-        kept = set(own)
-        sections = tuple(
-            replace(one, items=tuple(known(item) for item in one.items if f"- {lines.plain(item.text)}" not in kept))
-            for one in new.sections
-            if one.heading != lines.OWN
-        )
-        theirs = [block for block in new.own if lines.key(block) not in self._page.base.said]
-        page = Page(path=self._path, head=new.head, title=new.title, sections=sections, own=(*theirs, *own))
+        moved = set(own)
+
+        def stays(item: Item, heading: str) -> Item | None:
+            is_moved = pages.is_ours(heading) and f"- {lines.plain(item.text)}" in moved
+            return None if is_moved else known(item)
+
+        sections = [
+            keeping.mapped(one, partial(stays, heading=one.heading)) for one in new.sections if one.heading != lines.OWN
+        ]
+        there = {f"- {lines.plain(item.text)}" for one in sections for item in one.items}
+        page = Page(
+            path=self._path, head=new.head, title=new.title, top=self._theirs(new.top),
+            sections=tuple(self._with_theirs(one) for one in sections),
+            own=(*self._theirs(new.own), *(one for one in own if one not in there)),
+        )  # fmt: skip
         hashes = (edits.counted_hash(said, self._key) for said in done.uncounted)
         page_rows.put(
             self._rows,
@@ -102,6 +110,14 @@ class Taking:
             ),
         )  # fmt: skip
         return done.number
+
+    def _theirs(self, blocks: Sequence[str]) -> tuple[str, ...]:
+        """What is a person's: an editor may have taken csmd's mark off what csmd says."""
+        return tuple(one for one in blocks if lines.key(one) not in self._page.base.said)
+
+    def _with_theirs(self, section: Section) -> Section:
+        kept = self._theirs([note.text for note in section.notes])
+        return replace(section, notes=tuple(note for note in section.notes if note.text in kept))
 
     # --- single edits
 

@@ -54,6 +54,14 @@ def names(folder: Path, suffix: str = "") -> list[str]:
     return []
 
 
+def from_yaml(text: str) -> Any:
+    """What YAML says; None for nothing, and for what is none."""
+    try:
+        return yaml.safe_load(text)
+    except yaml.YAMLError:
+        return None
+
+
 def as_yaml(value: Any) -> str:
     """A value as YAML that a person can read, in its own order."""
     return str(yaml.safe_dump(value, sort_keys=False, allow_unicode=True, width=120))

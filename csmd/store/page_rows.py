@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 
-from csmd.model import Memory
+from csmd.model import Candidate, Memory
 from csmd.store import candidates, memories
 from csmd.store.sqlite import Rows
 
@@ -115,6 +115,14 @@ def asked_about(rows: Rows, projects: Sequence[int] | None = None) -> list[tuple
     )
     pairs = [str(fingerprint).partition(" ") for (fingerprint,) in found]
     return [(ident, path) for ident, _, path in pairs]
+
+
+def waiting(rows: Rows) -> list[Candidate]:
+    """The wordings from pages that a person has yet to answer for, in the order in which they came."""
+    found = candidates.waiting(rows, projects=None)
+    return sorted(
+        (one for one in found if one.source == candidates.PAGE and one.kind == "belief"), key=lambda one: one.seq
+    )
 
 
 # --- who wrote a page

@@ -7,7 +7,7 @@ to say the same.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Collection, Iterable, Sequence
 from typing import Any, NamedTuple
 
 from csmd.store.sqlite import Rows
@@ -127,11 +127,52 @@ def _told(rows: Rows, wanted: str, limit: int) -> list[Told]:
     return [Told(*row) for row in found]
 
 
+def mark_again(rows: Rows, uuids: Iterable[str], words: Iterable[str]) -> None:
+    """Marks what is told of the sessions of some turns, and of those that say one of these words: it may hold what was forgotten."""
+    for uuid in uuids:
+        rows.run(
+            "update told_days set due = 'again' where due = '' and session_seq in (select st.session_seq "
+            "from session_turn st join turns t on t.seq = st.turn_seq where t.uuid = :uuid)",
+            uuid=uuid,
+        )
+    for word in words:
+        rows.run(
+            "update told_days set due = 'again' where due = '' and (session_seq in (select d.session_seq from digests d "
+            "join digest_items i on i.digest_seq = d.seq where lower(i.text) like :word) or session_seq in "
+            "(select st.session_seq from statements m join session_turn st on st.turn_seq = m.turn_seq "
+            "where m.category = 'gotcha' and lower(m.text) like :word))",
+            word=f"%{word}%",
+        )
+
+
+def again(rows: Rows, *, limit: int) -> list[Told]:
+    """What is to be looked through for what was forgotten."""
+    return _told(rows, "and t.due = 'again' and t.due <> ''", limit)
+
+
+def looked_through(rows: Rows, parts: Sequence[Told], changed: Collection[str]) -> None:
+    """Notes that nothing forgotten stands in parts any more; of the days that were `changed` no journal has the files."""
+    for part in parts:
+        rows.run("update told_days set due = '' where seq = :seq and due = 'again'", seq=part.seq)
+    for day in changed:
+        _without_images(rows, day)
+
+
+def said(rows: Rows, ident: str) -> list[str]:
+    """What a session's digests say in somebody's words, whatever version."""
+    found = rows.all(
+        "select distinct i.text from sessions s join digests d on d.session_seq = s.seq join digest_items i on i.digest_seq = d.seq "
+        "where s.id = :id and i.kind in ('goal', 'decision', 'correction', 'open')",
+        id=ident,
+    )
+    return [str(text) for (text,) in found]
+
+
 def stand(rows: Rows, parts: Sequence[Told]) -> None:
-    """Notes that parts stand behind the walls now that their projects are behind."""
+    """Notes that parts stand behind the walls now that their projects are behind; whatever was forgotten since may be in them."""
     for part in parts:
         rows.run(
-            "update told_days set workspace_seq = :workspace, due = '' where seq = :seq",
+            "update told_days set workspace_seq = :workspace, due = 'again' where seq = :seq",
             workspace=part.workspace_now,
             seq=part.seq,
         )
@@ -155,11 +196,15 @@ def clear(rows: Rows, session_seq: int) -> None:
         "update told_days set due = 'leave' where session_seq = :session and due <> 'leave' returning day",
         session=session_seq,
     ):
-        rows.run(
-            "delete from dream_files where path like :markdown or path like :data",
-            markdown=f"memory/%daily/{day}.md",
-            data=f"memory/%daily/{day}.yaml",
-        )
+        _without_images(rows, str(day))
+
+
+def _without_images(rows: Rows, day: str) -> None:
+    rows.run(
+        "delete from dream_files where path like :markdown or path like :data",
+        markdown=f"memory/%daily/{day}.md",
+        data=f"memory/%daily/{day}.yaml",
+    )
 
 
 def move(rows: Rows, project: int) -> None:

@@ -100,6 +100,11 @@ def keeps_out(rows: Rows, said: str, *, correction: bool, authority: Authority, 
     return any(by == "user" or authority != "user" for by, _ in against)
 
 
+def number(rows: Rows) -> int:
+    """How many statements were forgotten."""
+    return int(rows.value("select count(distinct part_of) from tombstones where kind = 'memory'"))
+
+
 def forgotten(rows: Rows) -> dict[str, str]:
     """The hashes of forgotten statements -> who made csmd forget them."""
     found = rows.all("select hash, authority from tombstones where kind = 'memory'")

@@ -28,6 +28,7 @@ PLAN: dict[str, Any] = {
         *({**ACTION, "phase": "prune", "do": "archive", "other": "", "other_text": "", "confidence": None, "tier": "archive"},) * 13,
     ],
     "projects": [{"project": "/home/me/shop", "tiers": {"daily": 88, "durable": 320}, "duplicates": 12, "staleness": {"daily": 0.5}}],
+    "files": [{"path": "projects/shop-0123ab.md", "do": "write", "reason": "2 lines gone, 1 line in other words"}, {"path": "user.md", "do": "begin", "reason": "0 lines"}],
 }  # fmt: skip
 DONE: dict[str, Any] = {
     "id": "d0123456789", "why": "by itself", "state": "done", "begun_at": "2026-05-04T07:00:00.000Z", "ended_at": "",
@@ -80,8 +81,9 @@ def at_80_columns(monkeypatch: pytest.MonkeyPatch) -> None:
         (show_dream.plan, PLAN, ["everywhere", "    learn, 80 % sure", "~/shop",
                                  "408 memories: 88 daily, 320 durable; 12 say what another says; 11 % stale",
                                  "    merge m000000001a into m000000002b, daily -> durable, 70 % sure -> 80 %", "      stays: the config key",
-                                 "15 changes would be made: 1 merged, 1 learnt, 13 archived; ... and 2 more", "2 changes in projects"]),
-        (show_dream.plan, {**PLAN, "actions": [], "did": {}, "projects": [], "hidden": 0}, ["no memory would change"]),
+                                 "15 changes would be made: 1 merged, 1 learnt, 13 archived; ... and 2 more", "2 changes in projects",
+                                 "files in memory/", "  write   projects/shop-0123ab.md\n          2 lines gone"]),
+        (show_dream.plan, {**PLAN, "actions": [], "did": {}, "projects": [], "hidden": 0}, ["no memory would change, 2 files would\n"]),
         (show_dream.plan, {**PLAN, "uncompared": 1200}, ["1,200 memories were compared by words only: a dream compares all by meaning"]),
         (show_dream.ran, {"id": "d0123456789", "done": DONE["did"], "changes": 9, "took_s": 1.21},
          ["dreamt as d0123456789: 3 merged, 2 surer, 4 files written, 1.2 s", "csmd dream undo d0123456789   takes it back"]),

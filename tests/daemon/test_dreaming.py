@@ -347,6 +347,7 @@ def test_what_a_dream_did_is_told_and_taken_back(parts: Any, monkeypatch: pytest
     hurried = parts.call("csm_dream_plan")
     assert hurried["uncompared"] > 0 and hurried["actions"] == plan["actions"], "what is asked for is answered in time"
     assert plan["did"] == {"merge": 1} and plan["actions"][0]["phase"] == "consolidate", plan
+    would = {f"memory/{one['path']}" for one in plan["files"]}
     job = parts.call("csm_dream_run", force=True)["job"]
     settle(parts, at(0))
     result = parts.call("csm_job", id=job)["result"]
@@ -357,6 +358,17 @@ def test_what_a_dream_did_is_told_and_taken_back(parts: Any, monkeypatch: pytest
     assert entry["id"] == result["id"] and entry["did"] == result["done"] and entry["why"] == "asked for"
     diff = parts.call("csm_dream_diff", id="last")
     assert {one["item"] for one in diff["did"][0]["touched"]} >= {plan["actions"][0]["id"], plan["actions"][0]["other"]}
+    wrote = {file["path"]: file["diff"] for one in diff["did"] for file in one["files"]}
+    assert wrote.keys() == would and len(would) >= 2, "what is listed is what is written"
+    assert parts.call("csm_dream_plan")["files"] == []
+    page = next(path for path in wrote if "projects/" in path)
+    file = parts.machine.paths.home / page
+    as_it_was = file.read_text()
+    file.write_text("edited")
+    assert [(one["path"], one["do"]) for one in parts.call("csm_dream_plan")["files"]] == [
+        (page.removeprefix("memory/"), "read")
+    ]
+    file.write_text(as_it_was)
     assert [one["id"] for one in parts.call("csm_dream_undo", id=result["id"][:5])["dreams"]] == [result["id"]]
     undo = parts.call("csm_dream_undo", id="last", dry_run=False)["job"]
     settle(parts, at(0))

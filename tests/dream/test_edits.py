@@ -62,7 +62,7 @@ CASES = {
     "nothing": Case(()),
     "a line worded anew": Case(((PROJECT, "statement 5 holds", "statement 5 is wrong"),), (f"{PROJECT} changed 5: the statement 5 is wrong",)),
     "a line added": Case(((PROJECT, line(5), f"{line(5)}- it is new\n"),), (f"{PROJECT} new Facts: it is new",)),
-    "a paragraph added": Case(((PROJECT, line(5), f"{line(5)}\nit is new,\nand long\n\n"),), (f"{PROJECT} new Facts: it is new, and long",)),
+    "a paragraph added is a note": Case(((PROJECT, line(5), f"{line(5)}\nit is new,\nand long\n\n"),)),
     "a line removed": Case(((PROJECT, line(5), ""),), (f"{PROJECT} gone 5",)),
     "a line moved below another heading": Case(((PROJECT, line(5), ""), (PROJECT, line(14), line(14) + line(5)))),
     "a line moved to another page": Case(((PROJECT, line(5), ""), (USER, line(1), line(5) + line(1)))),

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import pytest
 from hypothesis import given, settings
@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 
 from csmd import text
 from csmd.dream import lines
-from csmd.dream.lines import Item, Page, Section
+from csmd.dream.lines import Item, Note, Page, Section
 
 ID = "m0123456789"
 NASTY = (
@@ -22,11 +22,11 @@ NASTY = (
 
 @dataclass(frozen=True)
 class Case:
-    """A file, what is read of it: (heading, text, id), the person's own blocks, and keys of its head."""
+    """A file, what is read of it: (heading, text, id), the person's notes as (heading, lines above, text), and keys of its head."""
 
     file: str
     read: tuple[tuple[str, str, str], ...] = ()
-    own: tuple[str, ...] = ()
+    notes: tuple[tuple[str, int, str], ...] = ()
     head: tuple[str, ...] = ()
     problem: str = ""
 
@@ -35,14 +35,21 @@ CASES = {
     "a line with its memory": Case(f"## Facts\n\n- it is so <!-- m:{ID} -->\n", (("Facts", "it is so", ID),)),
     "other bullets, indented, numbered": Case("## F\n* a b\n  + c d\n1. e f\n2) g h\n", (("F", "a b", ""), ("F", "c d", ""), ("F", "e f", ""), ("F", "g h", ""))),
     "a line that an editor wrapped": Case(f"## F\n- one two\n  three <!--m:{ID}-->\n- four\n", (("F", "one two three", ID), ("F", "four", ""))),
-    "a paragraph under a heading": Case("## F\n\nwe deploy\non Fridays\n\nand Mondays\n", (("F", "we deploy on Fridays", ""), ("F", "and Mondays", ""))),
-    "what stands before every heading is kept": Case("# T\n\nmy own words\nhere\n\n## F\n- a\n", (("F", "a", ""),), ("my own words\nhere",)),
+    "a paragraph under a heading is a person's note": Case(
+        "## F\n\nwe deploy\non Fridays  \n\n- a\n\nand Mondays\n", (("F", "a", ""),), (("F", 0, "we deploy\non Fridays  "), ("F", 1, "and Mondays")),
+    ),
+    "a line that lost its bullet": Case(f"## F\n\nwe deploy\non Fridays <!-- m:{ID} -->\n", (("F", "we deploy on Fridays", ID),)),
+    "what stands before every heading is kept": Case("# T\n\nmy own words\nhere\n\n## F\n- a\n", (("F", "a", ""),), (("", 0, "my own words\nhere"),)),
+    "what waits for an answer is no line": Case(
+        f"## F\n- a <!-- m:{ID} -->\n  - {lines.WAITS}b <!-- csmd -->\n- {lines.WAITS}c\n", (("F", "a", ID),)
+    ),
     "code, tables and quotes are kept": Case(
         "## F\n- a\n\n```sh\n- not a line\n## nor this\n```\n\n| a | b |\n| - | - |\n\n> said\n\n- b\n",
-        (("F", "a", ""), ("F", "b", "")), ("```sh\n- not a line\n## nor this\n```", "| a | b |\n| - | - |", "> said"),
+        (("F", "a", ""), ("F", "b", "")),
+        (("F", 1, "```sh\n- not a line\n## nor this\n```"), ("F", 1, "| a | b |\n| - | - |"), ("F", 1, "> said")),
     ),
-    "a fence that is never closed is kept": Case("## F\n- a\n```\n- b\n", (("F", "a", ""),), ("```\n- b\n```",)),
-    "what is under one's own heading is kept": Case(f"## {lines.OWN}\n\n- mine\n\npara\n", (), ("- mine", "para")),
+    "a fence that is never closed is kept": Case("## F\n- a\n```\n- b\n", (("F", "a", ""),), (("F", 1, "```\n- b\n```"),)),
+    "what is under one's own heading is kept": Case(f"## {lines.OWN}\n\n- mine\n\npara\n", (), ((lines.OWN, 0, "- mine"), (lines.OWN, 0, "para"))),
     "what csmd says is not read": Case("# T\n\nsome words <!-- csmd -->\n\n## F\n\n_3 more_ <!-- csmd -->\n"),
     "how a gotcha shows itself belongs to its line": Case(f"## F\n- x <!-- m:{ID} -->\n  - {lines.SHOWS}an error\n", (("F", "x", ID),)),
     "windows wrote it, with a mark and without an end": Case(f"\ufeff---\r\nname: a\r\n---\r\n\r\n## F\r\n\r\n- x <!-- m:{ID} -->", (("F", "x", ID),), (), ("name",)),
@@ -61,7 +68,9 @@ def check(case: Case) -> None:
     assert found.problem.startswith(case.problem) if case.problem else not found.problem
     if not case.problem:
         assert tuple((heading, item.text, item.id) for heading, item in found.lines()) == case.read
-        assert found.own == case.own
+        notes = [("", 0, one) for one in found.top]
+        notes += [(one.heading, note.below, note.text) for one in found.sections for note in one.notes]
+        assert (*notes, *((lines.OWN, 0, one) for one in found.own)) == case.notes
         assert tuple(found.head) == case.head
 
 
@@ -75,8 +84,12 @@ def page(said: list[str]) -> Page:
     half = len(items) // 2
     return Page(
         path="projects/a.md", head={"name": said[0] if said else "a", "type": "project"}, title="a", about=("words",),
-        sections=(Section(heading="Facts", items=items[:half], more=2), Section(heading="Known gotchas", items=items[half:])),
-        own=("kept as it is\n  so",),
+        sections=(
+            Section(heading="Facts", items=items[:half], more=2, notes=(Note(text="one\n| two |"), Note(text="three", below=half))),
+            Section(heading="Known gotchas", items=items[half:], waits=said[:1], level=3),
+            Section(heading="By hand", notes=(Note(text="> four"),), level=1),
+        ),
+        top=("before all",), own=("kept as it is\n  so",),
     )  # fmt: skip
 
 
@@ -91,7 +104,13 @@ def comes_back(whole: Page) -> None:
         (one.heading, item.id, text.squeeze(text.defuse(item.text))) for one in whole.sections for item in one.items
     ]
     assert [(heading, item.id, item.text) for heading, item in found.lines()] == [row for row in asked if row[2]]
-    assert found.own == whole.own
+    assert (found.top, found.own) == (whole.top, whole.own)
+    assert [
+        (one.heading, one.level, [note.text for note in one.notes])
+        for one in found.sections
+        if one.heading != lines.OWN
+    ] == [(one.heading, one.level, [note.text for note in one.notes]) for one in whole.sections]
+    assert lines.written(replace(whole, head=found.head)) == written
     assert not found.problem and found.head["type"] == "project"
     assert "name" in found.head
 

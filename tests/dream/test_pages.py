@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Literal
 
 import pytest
@@ -10,9 +10,9 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from csmd.capture import memdir
-from csmd.dream import edits, lines, pages, themes
+from csmd.dream import edits, index, lines, pages, themes, topic_page
 from csmd.dream.actions import Fact
-from csmd.dream.lines import Page
+from csmd.dream.lines import Page, Read
 from csmd.dream.pages import Place
 from csmd.model import CATEGORIES, Category, Memory, Provenance
 from csmd.recall import indicative
@@ -32,8 +32,9 @@ def memory(number: int, said: str, category: Category) -> Memory:
 
 
 def page(known: list[Memory]) -> Page | None:
-    shows = {one.seq: ("the build fails with exit code 2",) for one in known if one.category == "gotcha"}
-    return pages.project(PLACE, known, facts=(), themes=("builds",), shows=shows, left_out=lambda said: said == "")
+    shows = {one.id: ("the build fails with exit code 2",) for one in known if one.category == "gotcha"}
+    beside = pages.Beside(shows=shows)
+    return pages.project(PLACE, known, facts=(), themes=("builds",), beside=beside, left_out=lambda said: said == "")
 
 
 def stands(one: Memory) -> bool:
@@ -86,12 +87,12 @@ def test_a_name_is_a_files_whatever_it_is(name: str, slug: str) -> None:
 def test_a_projects_name_forges_neither_head_nor_line(name: str) -> None:
     place = Place(seq=1, key="k", name=name, root=f"/p/{name}")
     made = pages.project(
-        place, [memory(1, "The exporter needs its directory", "fact")], facts=(), themes=(), shows={}, left_out=bool
+        place, [memory(1, "The exporter needs its directory", "fact")], facts=(), themes=(), left_out=bool
     )
     assert made is not None
     read = lines.read(lines.written(made))
     assert [item.id for _, item in read.lines()] == ["m0000000001"] and not read.own and read.head["type"] == "project"
-    assert len(lines.read(lines.written(pages.index([made], ()))).lines()) == 1
+    assert len(lines.read(lines.written(index.index([made]))).lines()) == 1
 
 
 @pytest.mark.parametrize(
@@ -100,13 +101,30 @@ def test_a_projects_name_forges_neither_head_nor_line(name: str) -> None:
 def test_the_index_keeps_the_hosts_limits(number: int, own: tuple[str, ...]) -> None:
     head = {"name": "n", "description": "d" * 150, "type": "project"}
     known = [Page(path=f"projects/p{one}.md", head=head, title=f"p{one} 𝄞") for one in range(number)]
-    whole = lines.written(pages.index(known, own))
+    whole = lines.written(index.index(known, Read(own=own)))
     if not own or len(own) < 100:
         assert memdir.cut_index(whole) == whole
         assert len(whole.encode()) <= 25_000 and whole.count("\n") <= 200
     assert all(one in whole for one in own)
     if number == 600:
-        assert "more pages stand below" in whole
+        assert "more pages below" in whole
+
+
+@settings(max_examples=25, deadline=None)
+@given(st.integers(0, 260), st.text(max_size=250), st.lists(st.text(max_size=300), max_size=6))
+def test_whatever_pages_there_are_and_whatever_a_person_wrote_the_index_is_within_the_limits(
+    number: int, about: str, theirs: list[str]
+) -> None:
+    place = Place(seq=1, key="k", name="n", root=about)
+    made = pages.project(
+        place, [memory(1, "The gull listens on port 8400", "fact")], facts=(), themes=(), left_out=bool
+    )
+    assert made is not None
+    known = [replace(made, path=f"projects/p{one}.md", title=f"p{one} {about}") for one in range(number)]
+    was = lines.read("# What csmd remembers\n\n" + "\n\n".join(theirs))
+    whole = lines.written(index.index(known, was))
+    assert memdir.cut_index(whole) == whole and len(whole.encode()) <= 25_000 and whole.count("\n") <= 200
+    assert lines.written(index.index(known, lines.read(whole))) == whole, "made over itself it is the same"
 
 
 def test_a_count_that_names_no_command_but_those_of_a_line_above_is_not_told_again() -> None:
@@ -120,7 +138,7 @@ def test_a_count_that_names_no_command_but_those_of_a_line_above_is_not_told_aga
         counted("Linting is done with `make lint`, 4 of 5 times, else with `ruff`."),
         counted("When `make lint` changes, so does `make fmt`.", "files"),
     ]
-    made = pages.project(PLACE, [line], facts=facts, themes=(), shows={}, left_out=lambda said: False)
+    made = pages.project(PLACE, [line], facts=facts, themes=(), left_out=lambda said: False)
     assert made is not None
     assert [item.text for item in made.sections[-1].items] == [one.text for one in facts[1:]]
 
@@ -135,14 +153,12 @@ def test_what_two_sections_of_a_page_would_say_stands_once_and_counts_twice() ->
 def test_the_index_says_a_name_once_and_a_theme_whose_notes_it_has() -> None:
     notes = {one.id: one for one in (memory(1, "The exporter needs its directory", "fact"),)}
     theme = themes.Theme(name="exports", members=frozenset(notes))
-    made = pages.topic(theme, "topics/exports.md", list(notes.values()), {1: PLACE})
-    assert "- [exports](topics/exports.md): 1 note of gull\n" in lines.written(pages.index([made], ()))
+    made = topic_page.topic(theme, "topics/exports.md", list(notes.values()), {1: PLACE})
+    assert "- [exports](topics/exports.md): 1 note of gull\n" in lines.written(index.index([made]))
 
 
 def test_the_users_page_says_that_there_is_nothing_yet() -> None:
-    empty, some = (
-        lines.written(pages.user(known, {})) for known in ([], [memory(1, "The user is called Ada", "fact")])
-    )
+    empty, some = (lines.written(pages.user(known)) for known in ([], [memory(1, "The user is called Ada", "fact")]))
     assert "Nothing is known yet" in empty and "Nothing is known yet" not in some
     assert not lines.read(empty).lines() and not lines.read(empty).own
 
@@ -152,11 +168,13 @@ def test_the_users_page_says_that_there_is_nothing_yet() -> None:
 
 @dataclass(frozen=True)
 class Case:
-    """Topics as `name: memories of project 1 / of project 2`, those that have a page; the themes as `name: how many`."""
+    """Topics as `name: memories of project 1 / of project 2`, those that have a page as `name (also): memories`, memories that
+    stand on a project's page; the themes as `name: how many`."""
 
     tagged: str
     themes: str
     paged: str = ""
+    listed: str = ""
 
 
 CASES = {
@@ -165,30 +183,55 @@ CASES = {
     "enough in two projects": Case("a: 1-2/3-4", "a: 4"),
     "too few in one": Case("a: 1-9/", ""),
     "enough in one": Case("a: 1-10/", "a: 10"),
+    "all of them on the project's own page": Case("a: 1-10/", "", listed="1-10"),
+    "most of them on the project's own page": Case("a: 1-20/", "", listed="1-16"),
+    "some that stand nowhere else": Case("a: 1-20/", "a: 20", listed="1-15"),
+    "in two projects, all of them listed": Case("a: 1-2/3-4", "a: 4", listed="1-4"),
     "one that has a page stays": Case("a: 1-2/", "a: 2", paged="a"),
     "and goes when hardly anything is left": Case("a: 1/", "", paged="a"),
+    "and goes when the project's page tells nearly all": Case("a: 1-12/", "", paged="a", listed="1-11"),
+    "but not before": Case("a: 1-12/", "a: 12", paged="a", listed="1-10"),
+    "one that is not found for a while keeps what stands on its page": Case(
+        "b: 1-10/", "a: 6; b: 10", paged="a: 20-25"
+    ),
+    "and what is left of it": Case("b: 1-10/", "a: 2; b: 10", paged="a: 20-21,30-31"),
     "two that are mostly one": Case("a: 1-10/; b: 3-12/", "a: 12"),
     "one inside another": Case("a: 1-30/; b: 1-10/", "a: 30"),
     "two that overlap a little": Case("a: 1-10/; b: 9-20/", "a: 10; b: 12"),
+    "two that overlap by less than half and were one": Case("a: 1-10/; b: 5-15/", "a: 15", paged="a (b)"),
+    "two that overlap by less than half and were two": Case("a: 1-10/; b: 5-15/", "a: 10; b: 11", paged="a; b"),
     "one that has a page gives its name": Case("a: 1-12/; b: 1-10/", "b: 12", paged="b"),
     "too broad": Case("a: 1-60/; b: 40-60,70-85/", "a: 39; a: b: 21; b: 37"),
+    "not too broad": Case("a: 1-40/; b: 20-40,70-85/", "a: 40; b: 37"),
+    "not too broad any more, but it was": Case("a: 1-40/; b: 20-40,70-85/", "a: 19; a: b: 21; b: 37", paged="a; a: b"),
     "too broad, with no part": Case("a: 1-60/", "a: 60"),
 }
 
 
+def numbers(spans: str) -> list[str]:
+    pairs = (span.partition("-") for span in filter(None, spans.split(",")))
+    return [f"m{number}" for first, _, last in pairs for number in range(int(first), int(last or first) + 1)]
+
+
 def check(case: Case) -> None:
-    tagged: dict[str, dict[str, int]] = {}
+    tagged: dict[str, list[str]] = {}
+    project_of = dict.fromkeys(numbers("1-29"), 1)
     for row in filter(None, case.tagged.split("; ")):
         name, _, rest = row.partition(": ")
         for project, spans in enumerate(rest.split("/"), start=1):
-            for span in filter(None, spans.split(",")):
-                first, _, last = span.partition("-")
-                for number in range(int(first), int(last or first) + 1):
-                    tagged.setdefault(name, {})[f"m{number}"] = project
-    found = themes.themes(tagged, paged=set(case.paged.split()))
+            tagged.setdefault(name, []).extend(numbers(spans))
+            project_of |= dict.fromkeys(numbers(spans), project)
+    paged = {}
+    for row in filter(None, case.paged.split("; ")):
+        name, _, spans = row.rpartition(": ") if row[-1].isdigit() else (row, "", "")
+        name, _, also = name.partition(" (")
+        paged[name] = themes.Paged(members=frozenset(numbers(spans)), also=frozenset(filter(None, [also.rstrip(")")])))
+    known = themes.Known(tagged=tagged, project_of=project_of, paged=paged, listed=numbers(case.listed))
+    found = themes.themes(known)
     assert "; ".join(f"{theme.name}: {len(theme.members)}" for theme in found) == case.themes
-    assert themes.themes(dict(reversed(tagged.items())), paged=set(case.paged.split())) == found
-    again = themes.themes(tagged, paged={theme.name for theme in found})
+    assert themes.themes(replace(known, tagged=dict(reversed(tagged.items())))) == found
+    have = {one.name: themes.Paged(members=one.members, also=frozenset(one.topics) - {one.name}) for one in found}
+    again = themes.themes(replace(known, paged=have))
     assert [theme.name for theme in again] == [theme.name for theme in found], "what has pages keeps them"
 
 

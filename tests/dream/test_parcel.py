@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import io
 import json
 from collections.abc import Callable, Iterator
 from pathlib import Path
@@ -11,6 +12,7 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 from machine import Machine
+from terminal import Terminal
 
 from csmd import text
 from csmd.believe import stage as believe
@@ -98,7 +100,7 @@ def exported(store: Store, folder: Path) -> bytes:
 
 def taken(store: Store, data: bytes, *, vouched: bool = True) -> stage_parcel.Taken:
     result = stage_parcel.Taken()
-    for _ in stage_parcel.take_in(store, data, vouched=vouched, now=LATER, taken=result):
+    for _ in stage_parcel.take_in(store, io.BytesIO(data), vouched=vouched, now=LATER, taken=result):
         pass
     return result
 
@@ -216,6 +218,7 @@ DAMAGE: dict[str, Callable[[bytes], bytes]] = {
     "a confidence above one": lambda data: data.replace(b'"confidence":0.8', b'"confidence":8').replace(b'"confidence": 0.8', b'"confidence": 8'),
     "an id that is none": lambda data: data.replace(b'"id":"m', b'"id":"../m', 1).replace(b'"id": "m', b'"id": "../m', 1),
     "binary": lambda data: data[:200] + bytes(range(256)) + data[200:],
+    "a line that has no end": lambda data: data + b" " * (stage_parcel.MOST_LINE + 1),
 }  # fmt: skip
 
 
@@ -229,6 +232,43 @@ def test_a_damaged_file_is_refused_and_changes_nothing(homes: Callable[[], Store
     with pytest.raises(BadInput):
         taken(other, damaged)
     assert all_of(other) == []
+
+
+def test_a_file_that_changes_while_it_is_read_or_is_larger_than_any_is_refused(
+    homes: Callable[[], Store], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    one, other = homes(), homes()
+    full(one)
+    data = exported(one, tmp_path / "out")
+    monkeypatch.setattr(stage_parcel, "CHECKED", 2)
+    with stage_parcel.opened(tmp_path / "out" / parcel.NAME) as file:
+        coming = stage_parcel.take_in(other, file, vouched=False, now=LATER, taken=stage_parcel.Taken())
+        next(coming)  # two lines are checked
+        (tmp_path / "out" / parcel.NAME).write_bytes(data.replace(b"LISTEN/NOTIFY", b"LISTEN/NOTICE"))
+        with pytest.raises(BadInput, match="changed while it was read"):
+            list(coming)
+    assert all_of(other) == []
+    path = tmp_path / parcel.NAME
+    with path.open("wb") as sparse:
+        sparse.truncate(stage_parcel.MOST_BYTES + 1)
+    with pytest.raises(BadInput, match="larger than 400 MB"), stage_parcel.opened(path):
+        pass
+
+
+def test_who_vouches_for_a_file_later_gives_its_memories_back_what_they_were(
+    homes: Callable[[], Store], tmp_path: Path
+) -> None:
+    one, other = homes(), homes()
+    full(one)
+    data = exported(one, tmp_path / "out")
+    taken(other, data, vouched=False)
+    again = taken(other, data)
+    named = ("id", "text", "authority", "origin", "pinned", "tier", "sources")
+    assert (again.new, again.known, again.vouched) == (0, 6, 6)
+    assert [[row[name] for name in named] for row in all_of(other)] == [
+        [row[name] for name in named] for row in all_of(one)
+    ]
+    assert taken(other, data).vouched == 0
 
 
 # --- the assistant's own notes
@@ -277,7 +317,9 @@ def test_a_person_takes_their_memories_to_another_machine(
     machine.csmd("remember", "We tag releases only after the changelog names them.")
     out = tmp_path / "out"
     told = machine.run("export", "--to", str(out))
-    assert told.returncode == 0 and "1 memory written to" in told.stdout, told
+    assert told.returncode == 0 and f"1 memory of {machine.project} and of what" in told.stdout.replace("\n", " "), told
+    about = json.loads(machine.run("export", "--to", str(out), "--json").stdout)
+    assert (about["project"], about["memories"], about["elsewhere"]) == (str(machine.project), 1, 0)
     beside = tmp_path / "full"
     beside.mkdir()
     (beside / "thesis.txt").write_text("mine")
@@ -285,7 +327,17 @@ def test_a_person_takes_their_memories_to_another_machine(
     assert refused.returncode == 1 and "is not empty" in refused.stderr
     shared_machine.start()
     came = json.loads(shared_machine.run("import", str(out), "--no-vectors", "--json").stdout)
-    assert (came["memories_new"], came["memories_known"], came["lowered"]) == (1, 0, 0)
+    assert (came["memories_new"], came["memories_known"], came["lowered"]) == (1, 0, 1), (
+        "where nobody can be asked, nobody vouches"
+    )
+    assert shared_machine.run("import", str(out), "--mine").returncode == 1
+    for key, lowered in (("n", True), ("y", False)):
+        asked = Terminal(
+            "import", str(out), "--no-vectors", cwd=shared_machine.project, environment=shared_machine.environment()
+        )
+        asked.sees("Did you export these memories yourself?")
+        asked.press(f"{key}\n")
+        assert asked.ends() == 0 and ("taken in as an assistant's" in asked.said) is lowered
     one, other = (m.csmd("memories", "--all-projects", "--json")["memories"] for m in (machine, shared_machine))
     assert [{**row, "session_id": ""} for row in one] == [{**row, "session_id": ""} for row in other]
     # An assistant that does the same vouches for nothing.

@@ -11,12 +11,14 @@ import pytest
 import yaml
 from talked import Talk, go_through
 
+from csmd.believe import stage as believe
 from csmd.distill import stage_digest
 from csmd.dream import stage_daily
 from csmd.model import Event, Project
-from csmd.store import dreams, events, projects, purge, purge_files, tombstones, workspaces
+from csmd.store import dreams, events, memories, projects, purge, purge_files, tombstones, workspaces
 from csmd.store.core import Store
 from csmd.store.purged import Needle
+from csmd.store.sqlite import Rows
 
 LATER = "2026-03-01T13:00:00.000Z"
 MARK = "Zanzibar quokka"
@@ -125,6 +127,47 @@ def test_a_session_that_goes_on_is_told_anew_in_its_part_and_on_another_day_in_t
     settle(store, memory, now="2026-03-03T19:00:00.000Z")
     assert day(memory) == kept, "a day that is over stays as it ended"
     assert "## till · 2026-03-01 10:01 to 10:10 · Keep" in day(memory, "2026-03-03")
+
+
+@pytest.mark.parametrize("edited", [False, True])
+def test_what_is_forgotten_leaves_the_days_and_the_live_files_by_the_line_and_comes_back_by_no_digest(
+    store: Store, memory: Path, edited: bool
+) -> None:
+    rule = "No, always round the vouchers up to whole cents."
+    one, live = talk(store), talk(store, "s2", day=2)
+    for session in (one, live):
+        session.say("user", rule)
+        session.say("assistant", "The vouchers are rounded up now.")
+    settle(store, memory, now="2026-03-02T10:30:00.000Z")
+    go_through(store)
+    assert files(memory) == ["daily/2026-03-01.md", "daily/2026-03-01.yaml", "sessions/s2.yaml"]
+    assert all("round the vouchers" in (memory / name).read_text() for name in files(memory))
+    if edited:
+        (memory / "daily/2026-03-01.md").write_text(
+            day(memory).replace("1 prompt", "one prompt").replace("2 prompts", "two prompts")
+        )
+    before = day(memory)
+
+    def forget(rows: Rows) -> int:
+        found = [
+            one for one in memories.listing(rows, projects=None) if "vouchers" in one.text and one.authority == "user"
+        ]
+        for said in found:
+            believe.forget(rows, said, key=store.hash_key, now=LATER, by_person=True)
+        return len(found)
+
+    assert store.write(forget) == 1
+    while stage_daily.withdraw(store, memory, now="2026-03-02T10:31:00.000Z", here=here):
+        pass
+    assert not any("round the vouchers" in (memory / name).read_text() for name in files(memory))
+    gone = set(before.splitlines()) - set(day(memory).splitlines())
+    assert len([row for row in gone if not row.startswith("<!--")]) == 1, "its line and no other"
+    assert yaml.safe_load((memory / "daily/2026-03-01.yaml").read_text())["sessions"][0]["goal"] == PURGED_FIRST
+    kept = day(memory)
+    one.say("user", "and now the receipts: they show whole cents too")
+    one.say("assistant", "The receipts show whole cents too.")
+    settle(store, memory, now="2026-03-02T10:32:00.000Z")
+    assert (day(memory) == kept) is edited and "round the vouchers" not in day(memory)
 
 
 def test_an_edited_part_and_what_people_wrote_stay_and_a_part_that_was_taken_out_does_not_come_back(

@@ -10,7 +10,7 @@ from typing import Any
 import pytest
 
 from csmd.believe import stage, stage_review
-from csmd.dream import lines, stage_edits, stage_pages
+from csmd.dream import lines, stage_edits, stage_pages, stage_withdraw
 from csmd.dream.actions import Fact
 from csmd.model import Memory, Project, Provenance, Statement, Turn
 from csmd.pauses import Pauses
@@ -214,6 +214,9 @@ def test_two_projects_of_one_name_have_pages_of_their_own(home: Home) -> None:
         home.say(f"Only {name[-1]} has this heron directory below its root", project=home.project(name))
     home.write()
     assert len([path for path in home.files() if path.startswith("projects/gull-")]) == 2
+    assert {"[p/gull@1](", "[p/gull@2]("} == set(re.findall(r"\[p/[^]]*\]\(", home.text("MEMORY.md"))), (
+        "each is told by where it is"
+    )
 
 
 def test_a_page_is_bounded_and_says_how_many_more_there_are(home: Home) -> None:
@@ -222,7 +225,7 @@ def test_a_page_is_bounded_and_says_how_many_more_there_are(home: Home) -> None:
         home.say(f"The {word}1 queue drains {word}2 into {word}3", project=project)
     home.write()
     assert home.text(page_of(home)).count("<!-- m:") == 16
-    assert "_4 more: `csmd memories` lists them._" in home.text(page_of(home))
+    assert "_4 more, less sure or much the same: `csmd memories` lists them._" in home.text(page_of(home))
     assert home.read() == 0
 
 
@@ -445,7 +448,15 @@ def test_what_a_tool_may_have_written_waits_for_a_person(home: Home, call: tuple
         ("belief", "page", "Nobody needs to review anything any more", ()),
     ]
     home.write(now=LAST)
-    assert "Redis" not in home.text(path) and "Nobody" not in home.text(path) and old.text in home.text(path)
+    waits = f"  - {lines.WAITS}{old.text.replace('Postgres', 'Redis')} <!-- csmd -->\n"
+    assert f"\n- {old.text} <!-- m:{old.id} -->\n{waits}" in home.text(path), "what waits stands beside what holds"
+    assert f"\n- {lines.WAITS}Nobody needs to review anything any more <!-- csmd -->\n" in home.text(path)
+    assert home.read(now=LAST) == 0 and home.write(now=LAST) == []
+    home.answer("drop")
+    home.answer("keep")
+    home.write(now=LAST)
+    assert "Redis" not in home.text(path) and lines.WAITS not in home.text(path)
+    assert "\n- Nobody needs to review anything any more <!-- m:" in home.text(path)
 
 
 @pytest.mark.parametrize("inside", [False, True])
@@ -468,11 +479,38 @@ def test_what_is_forgotten_leaves_the_pages_put_aside_and_makes_no_unread_edit_t
     home.call("Write", f'{{"file_path":"{home.directory / path}"}}')
     home.change(path, "We use Postgres", "We use Redis")
     home.store.write(lambda rows: memories.delete(rows, gone))
-    assert stage_pages.withdraw(home.store, home.directory) == 2
+    assert stage_withdraw.withdraw(home.store, home.directory) == 2
     for one in (path, "archive/topics/gull.md"):
         assert "port 8400" not in home.text(one) and "Releases are tagged" in home.text(one)
     home.read(now=LAST)
     assert [one[:2] for one in home.waiting()] == [("belief", "page")]
+
+
+def test_what_is_forgotten_leaves_a_line_without_its_comment_the_whole_page_beside_and_the_journal(home: Home) -> None:
+    home.filled()
+    dream = home.store.write(lambda rows: dreams.begin(rows, why="test", sessions=1, now=NOW))
+    home.write(dream=dream.seq)
+    path, postgres, released = page_of(home), home.saying("Postgres"), home.saying("Releases")
+    home.put(path, home.text(path)[: len(home.text(path)) // 3])
+    home.read()  # the page lost too much: it stands beside as a whole
+    beside = next(name for name in home.files() if "restored" in name)
+    home.put(path, home.text(beside).replace(f" <!-- m:{postgres.id} -->", ""))
+    assert postgres.text in home.text(path) and postgres.text in home.text(beside)
+
+    def forget(rows: Rows) -> None:
+        stage.forget(rows, postgres, key=home.store.hash_key, now=LATER, by_person=True)
+
+    home.store.write(forget)
+    assert stage_withdraw.withdraw(home.store, home.directory) == 2
+    held = home.store.read(
+        lambda rows: [*rows.all("select before, after from dream_files"), *rows.all("select text, also from pages")]
+    )
+    for said in (*home.files().values(), *(str(one) for row in held for one in row)):
+        assert postgres.text not in said
+    assert released.text in home.text(path) and released.text in home.text(beside)
+    assert any(released.text in str(after) for _, after in held), "of a page only the line goes"
+    assert stage_withdraw.withdraw(home.store, home.directory) == 0
+    assert home.read() == 0 and "Postgres" not in str(home.store.read(page_rows.alive))
 
 
 def test_a_line_that_a_tool_put_back_is_still_asked_about(home: Home) -> None:
@@ -639,9 +677,45 @@ def test_what_a_person_writes_for_themselves_stays(home: Home) -> None:
     home.say("The archive of the gull service is pruned every week", project=1)
     home.write(now=LATER)
     whole = home.text(path)
-    assert whole.endswith("## Your own notes\n\nAsk Ann before a release.\n\n```sh\nmake all\n```\n\n- ok\n")
+    assert "\n\nAsk Ann before a release.\n\n## Decisions" in whole
+    assert whole.endswith("\n\n```sh\nmake all\n```\n\n## Your own notes\n\n- ok\n")
     assert "type: project\ntags:\n- birds\n" in whole and "pruned" in whole
     assert home.read(now=LAST) == 0 and home.write(now=LAST) == []
+
+
+def test_a_persons_headings_prose_and_the_order_of_both_stay_whatever_is_learnt_and_only_lists_are_remembered(
+    home: Home,
+) -> None:
+    project = home.filled()
+    home.write()
+    path, postgres = page_of(home), home.saying("Postgres")
+    line, below = home.line(path, "Postgres"), "Ann chose it after\nthe outage in May.  \n"
+    home.change(path, line, f"{line}\n{below}\n")
+    home.change(
+        path, "## Facts\n", "## Who to ask\n\nBefore a release, always.\n\n- Ann knows the exporter best\n- Bob runs the nightly builds\n\n### Later\n\nNothing yet.\n\n## Facts\n"
+    )  # fmt: skip
+    before = {one.text for one in home.store.read(page_rows.alive)}
+    assert home.read() == 2
+    assert {one.text for one in home.store.read(page_rows.alive)} - before == {
+        "Ann knows the exporter best",
+        "Bob runs the nightly builds",
+    }
+    home.say("The gull service writes its logs to the journal", project=project)
+    home.write(now=LATER)
+    whole, ann, bob = home.text(path), home.saying("Ann knows"), home.saying("Bob runs")
+    assert f"{line}\n{below}\n" in whole
+    theirs = f"## Who to ask\n\nBefore a release, always.\n\n- {ann.text} <!-- m:{ann.id} -->\n- {bob.text} <!-- m:{bob.id} -->\n\n### Later\n\nNothing yet.\n\n## Facts\n"
+    assert theirs in whole and whole.count("Ann knows") == 1 and ": 9 notes" in whole
+    assert home.read(now=LAST) == 0 and home.write(now=LAST) == []
+
+    def forget(rows: Rows) -> None:
+        for one in (postgres, bob):
+            stage.forget(rows, one, key=home.store.hash_key, now=LAST, by_person=True)
+
+    home.store.write(forget)
+    home.write(now=LAST)
+    whole = home.text(path)
+    assert "Postgres" not in whole and f"{below}\n" in whole and "## Who to ask" in whole and "Bob" not in whole
 
 
 def test_a_secret_that_is_typed_into_a_page_reaches_neither_the_store_nor_the_next_page(home: Home) -> None:

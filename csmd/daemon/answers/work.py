@@ -31,7 +31,7 @@ def _export(tools: Tools, rows: Rows, params: Params) -> dict[str, Any]:
     path = Path(params["path"])
     if not path.is_absolute():
         raise BadInput(f"{path}: a directory is named by its whole path")
-    order = {"places": recall.asked(rows, params["project"], asking=params[ASKING])}
+    order = {"places": recall.asked(rows, params["project"], asking=params[ASKING]), "project": params["project"]}
     return _job(tools, Job(id=secrets.token_hex(8), kind="export", path=str(path), order=order))
 
 
