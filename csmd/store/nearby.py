@@ -8,6 +8,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass
 
+from csmd.store.fulltext import SEARCHED
 from csmd.store.sqlite import Rows
 
 
@@ -30,9 +31,9 @@ def beside(rows: Rows, seqs: Sequence[int]) -> dict[int, Beside]:
     keys = _keys(seqs)
     found = rows.all(
         "select own.seq, own.session_seq, own.at, "  # noqa: S608
-        "(select n.turn_seq from session_turn n join turns t on t.seq = n.turn_seq and t.searchable = 1 "
+        f"(select n.turn_seq from session_turn n join {SEARCHED} "
         "where n.session_seq = me.session_seq and n.ordinal < me.ordinal order by n.ordinal desc limit 1), "
-        "(select n.turn_seq from session_turn n join turns t on t.seq = n.turn_seq and t.searchable = 1 "
+        f"(select n.turn_seq from session_turn n join {SEARCHED} "
         "where n.session_seq = me.session_seq and n.ordinal > me.ordinal order by n.ordinal limit 1) "
         "from turns own join session_turn me on me.turn_seq = own.seq and me.session_seq = own.session_seq "
         f"where own.seq in ({keys})"

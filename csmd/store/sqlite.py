@@ -118,6 +118,8 @@ class Rows:
     def __init__(self, connection: apsw.Connection) -> None:
         self.connection = connection
         self._until: float | None = None
+        self.of_this_read: dict[Any, Any] | None = None
+        """What a read has found out and will ask again: it sees one moment. None where rows may change."""
 
     def all(self, sql: str, **values: Any) -> list[Row]:
         """Every row of the result."""
@@ -198,12 +200,15 @@ class Rows:
             self.connection.execute("begin immediate" if write else "begin")
         except apsw.Error as error:
             raise explained(error) from error
+        self.of_this_read = None if write else {}
         try:
             yield
         except BaseException:
             if self.connection.in_transaction:
                 self.connection.execute("rollback")
             raise
+        finally:
+            self.of_this_read = None
         try:
             self.connection.execute("commit")
         except apsw.Error as error:
