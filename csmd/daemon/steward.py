@@ -95,6 +95,8 @@ class Steward(threading.Thread):
         self._last_full = float("-inf")
         self.is_watched: Callable[[], bool] = lambda: False
         """Whether file events tell of every transcript; the sweep then is for those that were lost."""
+        self.ask_server: Callable[[Callable[[], None]], None] = lambda answered: answered()
+        """Has the socket's thread call back when it comes by."""
         self._commits_seen = 0
         self.backlog = Backlog()
         self._read_until = 0.0
@@ -174,6 +176,7 @@ class Steward(threading.Thread):
 
     def step(self, now: float) -> bool:
         """Does what is due at the monotonic time `now`; whether more may be due at once."""
+        self.guard("mark", self._take_away_mark)
         self.guard("pauses", lambda: summary.look_at(self.pauses))
         self.guard("alarms", lambda: self.alarms.step(now))
         if self.store.refuses:  # nothing can be taken in: hooks spool, and status says why
@@ -217,6 +220,15 @@ class Steward(threading.Thread):
             self._next_backup = now + backups.LOOK_S
             self.guard("backup", lambda: backups.daily(self))
         return busy
+
+    def _take_away_mark(self) -> bool:
+        """Takes back that the daemon hangs, which a hook has noted that waited in vain: its parts answer, so it was busy."""
+        mark, answered = self.config.paths.hung_mark, threading.Event()
+        if mark.exists():
+            self.ask_server(answered.set)
+            if answered.wait(TICK_S):
+                self.store.write(lambda _: mark.unlink(missing_ok=True))
+        return False
 
     def read_backlog(self) -> bool:
         """Reads of what a sweep found for a moment, or until somebody waits; whether it read any."""
