@@ -290,6 +290,8 @@ class Server(threading.Thread):
     def _composed(self, waiting: Waiting, event: Event, made: tuple[Brief, int]) -> None:
         """Notes what will be told and tells it; the hook may leave at any moment, and what nobody read is not noted."""
         brief, project = made
+        if event.name == "session_start":
+            self.steward.expect(project)
         body = claude.answer(event.name, brief.text)
         receipt = f"r{event.id}"
 

@@ -32,6 +32,7 @@ from csmd.daemon.instructed import Instructed
 from csmd.daemon.jobs import Job
 from csmd.daemon.noted import Noted
 from csmd.daemon.now import iso
+from csmd.daemon.rehearsing import Rehearsing
 from csmd.daemon.stages import Stages
 from csmd.errors import CsmdError, StoreError
 from csmd.store import cursors, files, reports
@@ -105,6 +106,7 @@ class Steward(threading.Thread):
         self.stages = Stages(self)
         self._hourly = summary.Hourly()
         self.noted = Noted(store)
+        self.rehearsing = Rehearsing(store)
         self.dreaming = Dreaming(self)
 
     def hint(self, path: str) -> None:
@@ -129,6 +131,11 @@ class Steward(threading.Thread):
     def sweep_soon(self) -> None:
         """Asks for a full sweep at the next step."""
         self._next_live = self._next_full = 0.0
+        self._wake.set()
+
+    def expect(self, project: int) -> None:
+        """Says that a session begins in a project: its next prompt is rehearsed."""
+        self.rehearsing.expect(project)
         self._wake.set()
 
     def poke(self) -> None:
@@ -183,6 +190,7 @@ class Steward(threading.Thread):
             self.trouble.clear()
             return self._advance_job() or self.guard("dream", lambda: self.dreaming.step(now, idle=False))
         worked = self.guard("spool", self.replay_spool)
+        worked |= self.guard("rehearsal", lambda: self.rehearsing.step(now))
         self.guard("directories", self.clients.look)
         at_job = self._advance_job()
         for path in self.take_hints():

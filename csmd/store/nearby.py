@@ -90,13 +90,16 @@ def explained(rows: Rows, turn_seqs: Sequence[int], *, projects: Sequence[int] |
 def asked_between(
     rows: Rows, since: str, until: str, *, projects: Sequence[int] | None, limit: int
 ) -> list[tuple[int, str]]:
-    """(turn, time) of what users said from `since` on and before `until`, by the sessions of that time, latest first."""
+    """(turn, time) of what users said from `since` on and before `until`, by the sessions of that time, latest first.
+
+    The sessions come first, for the reason that the memories do in `statements`.
+    """
     among = "" if projects is None else f"and s.project_seq in ({_keys(projects)})"
     found = rows.all(
         "select t.seq, t.at from (select s.seq from sessions s where s.parent = '' and s.last_at >= :since "  # noqa: S608
         f"and (:until = '' or s.started_at < :until) {among} order by s.last_at desc limit :limit) own "
-        "join session_turn st on st.session_seq = own.seq join turns t on t.seq = st.turn_seq "
-        "where t.searchable = 1 and t.kind = 'user' and t.at >= :since and (:until = '' or t.at < :until) "
+        "cross join session_turn st cross join turns t where st.session_seq = own.seq and t.seq = st.turn_seq "
+        "and t.kind = 'user' and t.searchable = 1 and t.at >= :since and (:until = '' or t.at < :until) "
         "order by t.at desc, t.seq desc limit :limit",
         since=since,
         until=until,

@@ -135,9 +135,9 @@ class Rows:
         except apsw.Error as error:
             raise explained(error) from error
 
-    def share(self, most: float) -> float:
-        """Seconds that one of several reads may take: at most `most`, and half of what is left until the deadline."""
-        return most if self._until is None else min(most, (self._until - time.monotonic()) / 2)
+    def share(self, most: float, *, part: float = 0.5) -> float:
+        """Seconds that one of several reads may take: at most `most`, and a part of what is left until the deadline."""
+        return most if self._until is None else min(most, (self._until - time.monotonic()) * part)
 
     def one(self, sql: str, **values: Any) -> Row | None:
         """The first row, or None."""
