@@ -10,6 +10,7 @@ from __future__ import annotations
 
 from collections import deque
 from contextlib import suppress
+from functools import partial
 
 from csmd.errors import DeadlineExceeded
 from csmd.recall import stage_prompt
@@ -41,7 +42,7 @@ class Rehearsing:
         """Looks for one prompt of what is expected at the monotonic time `now`; whether there was any."""
         while self._expected and not self._prompts:
             expected = self._expected.popleft()
-            project, prompts = self._store.read(lambda rows, asked=expected: _last_asked(rows, asked), lane="main")
+            project, prompts = self._store.read(partial(_last_asked, project=expected), lane="main")
             if prompts and now >= self._at.get(project, float("-inf")) + AGAIN_S:
                 self._at[project] = now
                 self._prompts.extend((project, prompt) for prompt in prompts)

@@ -145,7 +145,7 @@ def rows_with(rows: Rows, kind: str, term: str, *, most: int = 0) -> int:
     most = most or MOST_ROWS + 1
     known, counted = (rows.of_this_read or {}).get((kind, term), (0, 0))
     if counted >= most or known < counted:
-        return min(known, most)
+        return min(int(known), most)
     table = FULL_TEXT[kind].table
     found = int(
         rows.value(
