@@ -76,8 +76,12 @@ def is_hung(home):
 
 
 def keep(home, ident, event, body, hung=False, status=b""):
-    """Put the event into the spool, mark the daemon when it is `hung`, and tell the user at a session's start."""
+    """Put the event into the spool, mark the daemon when it is `hung`, and tell the user at a session's start.
+
+    One that gave any answer, however late, is not hung.
+    """
     posix.umask(0o077)
+    hung = hung and not status
     if hung:
         _mark(home)
     if not body or event in ONLY_ASKS or not posix.access(home, posix.F_OK):

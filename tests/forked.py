@@ -236,6 +236,9 @@ def main() -> None:
 
     for name in SUBJECTS:
         importlib.import_module(f"csmd.cli.{name}")
+    from csmd import patterns
+
+    patterns.compile_all()  # once, and not in each process that needs them
     gc.collect()
     gc.freeze()
     request = _forking(ours)

@@ -20,7 +20,19 @@ MODULES = sorted(path for path in PACKAGE.rglob("*.py") if "_share" not in path.
 
 #: Left to right; a folder may import those to its left and itself.
 LAYERS = ["vocabulary", "store", "capture", "distill", "believe", "recall", "dream", "daemon"]
-VOCABULARY = {"errors", "model", "config", "text", "terms", "languages", "wire", "pauses", "paths", "__init__"}
+VOCABULARY = {
+    "errors",
+    "model",
+    "config",
+    "text",
+    "terms",
+    "languages",
+    "wire",
+    "pauses",
+    "paths",
+    "patterns",
+    "__init__",
+}
 RIM = {"cli", "client", "mcp", "__main__"}
 STAGES = {"capture", "distill", "believe", "recall", "dream"}
 SOFT_CAP, HARD_CAP = 300, 450

@@ -133,6 +133,7 @@ def _serve(config: Config, notify: Notify, patience_s: float) -> None:
             lambda rows: status(rows, config, store, embedder, steward, watch, meter, tools.model_name(), started),
         )
         server = Server(path, store, config, embedder, steward, tools, ended=stop.set)
+        steward.ask_server = server.ask
         server.start()
         server.ready.wait()
         if server.failure:

@@ -16,7 +16,6 @@ import time
 from collections import deque
 from collections.abc import Callable, Generator
 from concurrent.futures import Future
-from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
@@ -32,6 +31,7 @@ from csmd.daemon.moments import Ended, a_moment
 from csmd.daemon.now import now_iso
 from csmd.daemon.steward import Steward
 from csmd.daemon.tools import TOOLS, Tools
+from csmd.daemon.waiting import Waiting, WaitingRoom
 from csmd.errors import BadInput, CsmdError, DeadlineExceeded, StoreError
 from csmd.model import Brief, Event, Project
 from csmd.store import context, counts, files
@@ -42,21 +42,12 @@ from csmd.wire import Reply, Request
 
 log = logging.getLogger(__name__)
 
-#: Kept back from a hook's deadline for the way home.
-MARGIN_S = 0.015
+#: Kept back from a hook's deadline for the way home, and of what is left for the commit of what it is told.
+MARGIN_S, RECEIPT_S = 0.015, 0.01
 #: Requests that are still answered, with `retry`, by a daemon that stops.
 LATE_LIMIT = 10_000
 #: A longer payload is decoded on a reader's thread, so that the other hooks are served meanwhile.
 DECODED_HERE_BYTES = 256 * 1024
-
-
-@dataclass(frozen=True, slots=True)
-class Waiting:
-    """A request whose answer is not ready yet; `until` is monotonic."""
-
-    identity: bytes
-    request: Request
-    until: float
 
 
 class Server(threading.Thread):
@@ -84,7 +75,7 @@ class Server(threading.Thread):
         self.ready = threading.Event()
         self.failure: str = ""
         self._inbox: deque[Callable[[], None]] = deque()
-        self._waiting: dict[int, Waiting] = {}
+        self._waiting = WaitingRoom(self._send)
         self._wake_out, self._wake_in = socket.socketpair()
         self._wake_out.setblocking(False)
         self._wake_in.setblocking(False)
@@ -143,12 +134,13 @@ class Server(threading.Thread):
         self.ready.set()
         try:
             while not self._stopping.is_set():
-                for source, _ in poller.poll():
+                for source, _ in poller.poll(self._waiting.patience_ms()):
                     if source is router:
                         self._receive(router)
                     else:
                         self._drain_wakes()
                 self._work()
+                self._waiting.send_off(time.monotonic())
             self._turn_away(router)
         finally:
             router.close()
@@ -156,8 +148,7 @@ class Server(threading.Thread):
 
     def _turn_away(self, router: zmq.Socket[bytes]) -> None:
         """The last answers: `retry` to who waits for the store, and to who came too late to be looked at."""
-        for waiting in list(self._waiting.values()):
-            self._send(waiting.identity, Reply(status="retry"))
+        self._waiting.turn_away()
         for _ in range(LATE_LIMIT):
             try:
                 identity = router.recv_multipart(zmq.NOBLOCK)[0]
@@ -257,7 +248,7 @@ class Server(threading.Thread):
 
     def _look_up(self, waiting: Waiting, event: Event) -> Future[tuple[Brief, int]] | None:
         """Starts composing what the event's answer may inject; None where nothing is to be injected."""
-        left = waiting.until - time.monotonic() - MARGIN_S
+        left = waiting.until - time.monotonic() - MARGIN_S - RECEIPT_S
         if event.name not in claude.INJECTING or not self.config.settings.stages_inject or left <= 0:
             return None
         if event.name == "prompt" and not event.by_user:
@@ -279,6 +270,7 @@ class Server(threading.Thread):
 
     def _recorded(self, waiting: Waiting, event: Event, new: bool, early: Future[tuple[Brief, int]] | None) -> None:
         """The event is on the disk: now it may be answered."""
+        waiting.stored = True
         self.steward.hint_of_hook(event.transcript_path)
         if event.name in claude.INJECTING and event.failure is None:
             self._warm()
@@ -299,6 +291,8 @@ class Server(threading.Thread):
     def _composed(self, waiting: Waiting, event: Event, made: tuple[Brief, int]) -> None:
         """Notes what will be told and tells it; the hook may leave at any moment, and what nobody read is not noted."""
         brief, project = made
+        if event.name == "session_start":
+            self.steward.expect(project)
         body = claude.answer(event.name, brief.text)
         receipt = f"r{event.id}"
 
@@ -362,7 +356,7 @@ class Server(threading.Thread):
         otherwise: Reply | None = None,
     ) -> None:
         """Goes on with `next_step` on this thread when `future` is done; a failure is answered."""
-        self._waiting[id(waiting)] = waiting
+        self._waiting.take_in(waiting)
 
         def done(finished: Future[Any]) -> None:
             self._inbox.append(lambda: self._resume(finished, waiting, next_step, otherwise))
@@ -381,20 +375,18 @@ class Server(threading.Thread):
                 return
             except Exception as raised:  # noqa: BLE001 - logged below
                 error = raised
-        self._waiting.pop(id(waiting), None)
         if otherwise is not None:
             log.warning("answered without an injection: %s", type(error).__name__)
-            self._send(waiting.identity, otherwise)
+            self._waiting.answer(waiting, otherwise)
         elif isinstance(error, CsmdError):
             refused = isinstance(error, StoreError) and waiting.request.verb == "event"
-            self._send(waiting.identity, Reply(status="refused" if refused else "error", body=_problem(error)))
+            self._waiting.answer(waiting, Reply(status="refused" if refused else "error", body=_problem(error)))
         else:
             log.error("%s failed", _what(waiting.request), exc_info=error)
-            self._send(waiting.identity, Reply(status="error", body=b'{"error":"internal error, see the log"}'))
+            self._waiting.answer(waiting, Reply(status="error", body=b'{"error":"internal error, see the log"}'))
 
     def _done(self, waiting: Waiting, body: bytes = b"") -> None:
-        self._waiting.pop(id(waiting), None)
-        self._send(waiting.identity, Reply(status="ok", body=body))
+        self._waiting.answer(waiting, Reply(status="ok", body=body))
 
     def _work(self) -> None:
         while self._inbox:

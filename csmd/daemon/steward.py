@@ -31,6 +31,7 @@ from csmd.daemon.edited import Edited
 from csmd.daemon.instructed import Instructed
 from csmd.daemon.jobs import Job
 from csmd.daemon.noted import Noted
+from csmd.daemon.rehearsing import Rehearsing
 from csmd.daemon.stages import Stages
 from csmd.errors import CsmdError, StoreError
 from csmd.store import cursors, files
@@ -92,6 +93,8 @@ class Steward(threading.Thread):
         self._last_full = float("-inf")
         self.is_watched: Callable[[], bool] = lambda: False
         """Whether file events tell of every transcript; the sweep then is for those that were lost."""
+        self.ask_server: Callable[[Callable[[], None]], None] = lambda answered: answered()
+        """Has the socket's thread call back when it comes by."""
         self._commits_seen = 0
         self.backlog = Backlog()
         self._read_until = 0.0
@@ -101,6 +104,7 @@ class Steward(threading.Thread):
         self._hourly = summary.Hourly()
         self.noted = Noted(store)
         self.awaited = Awaited(store)
+        self.rehearsing = Rehearsing(store)
         self.dreaming = Dreaming(self)
 
     def hint(self, path: str) -> None:
@@ -125,6 +129,11 @@ class Steward(threading.Thread):
     def sweep_soon(self) -> None:
         """Asks for a full sweep at the next step."""
         self._next_live = self._next_full = 0.0
+        self._wake.set()
+
+    def expect(self, project: int) -> None:
+        """Says that a session begins in a project: its next prompt is rehearsed."""
+        self.rehearsing.expect(project)
         self._wake.set()
 
     def poke(self) -> None:
@@ -173,12 +182,14 @@ class Steward(threading.Thread):
 
     def step(self, now: float) -> bool:
         """Does what is due at the monotonic time `now`; whether more may be due at once."""
+        self.guard("mark", self._take_away_mark)
         self.guard("pauses", lambda: summary.look_at(self.pauses))
         self.guard("alarms", lambda: self.alarms.step(now))
         if self.store.refuses:  # nothing can be taken in: hooks spool, and status says why
             self.trouble.clear()
             return self._advance_job() or self.guard("dream", lambda: self.dreaming.step(now, idle=False))
         worked = self.guard("spool", self.replay_spool)
+        worked |= self.guard("rehearsal", lambda: self.rehearsing.step(now))
         self.guard("directories", self.clients.look)
         at_job = self._advance_job()
         for path in self.take_hints():
@@ -216,6 +227,15 @@ class Steward(threading.Thread):
             self._next_backup = now + backups.LOOK_S
             self.guard("backup", lambda: backups.daily(self))
         return busy
+
+    def _take_away_mark(self) -> bool:
+        """Takes back that the daemon hangs, which a hook has noted that waited in vain: its parts answer, so it was busy."""
+        mark, answered = self.config.paths.hung_mark, threading.Event()
+        if mark.exists():
+            self.ask_server(answered.set)
+            if answered.wait(TICK_S):
+                self.store.write(lambda _: mark.unlink(missing_ok=True))
+        return False
 
     def read_backlog(self) -> bool:
         """Reads of what a sweep found for a moment, or until somebody waits; whether it read any."""

@@ -15,6 +15,7 @@ from typing import NamedTuple
 
 from csmd import text as texts
 from csmd.distill.halves import CAUSE, SYMPTOM, answers, are_about_the_same, is_cause, share, symptom_in
+from csmd.patterns import at_first_use
 
 #: How many prompts before a cause may have reported it, and behind it may refute it.
 PROMPTS_BEFORE, PROMPTS_AFTER = 4, 2
@@ -27,7 +28,7 @@ REFUTED_WITHIN, REFUTED_ABOUT = 240, 500
 
 
 def _re(pattern: str) -> re.Pattern[str]:
-    return re.compile(pattern, re.IGNORECASE)
+    return at_first_use(pattern, re.IGNORECASE)
 
 
 # fmt: off

@@ -11,6 +11,7 @@ from collections.abc import Iterable
 from functools import lru_cache
 
 from csmd import text as texts
+from csmd.patterns import at_first_use
 
 #: Shared identifiers or, without one, shared content words that two texts need to be about the same.
 SHARED_NAMES, SHARED_WORDS = 1, 3
@@ -23,7 +24,7 @@ LOOKED_AT = 6_000
 
 
 def _re(pattern: str) -> re.Pattern[str]:
-    return re.compile(pattern, re.IGNORECASE)
+    return at_first_use(pattern, re.IGNORECASE)
 
 
 #: A sentence that names a cause or a fix.

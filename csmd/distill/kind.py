@@ -18,6 +18,7 @@ from csmd.distill.kind_weights import BIAS, WEIGHTS
 from csmd.distill.standing import ASKED, ERRAND, LASTING, ORDER
 from csmd.distill.traits import MAX_SENTENCE, traits
 from csmd.model import CATEGORIES, Category, Gate
+from csmd.patterns import at_first_use
 
 Speaker = Literal["user", "assistant"]
 GATES: tuple[Gate, ...] = ("epistemic", "behavioral", "correction", "relational", "promissory")
@@ -45,7 +46,7 @@ class Kind:
 
 
 def _re(pattern: str) -> re.Pattern[str]:
-    return re.compile(pattern, re.IGNORECASE)
+    return at_first_use(pattern, re.IGNORECASE)
 
 
 #: (reason, first letters of those it listens to, gate, pattern): the first that matches decides alone.

@@ -13,6 +13,7 @@ from dataclasses import dataclass
 from typing import Literal
 
 from csmd import text
+from csmd.patterns import at_first_use
 
 #: A turn of at most so many words is looked at whole, of a longer one only sentences that ask for something.
 SHORT_WORDS, SENTENCE_WORDS = 40, 30
@@ -36,7 +37,7 @@ class Order:
 
 
 def _order(subject: str, *patterns: str, kind: Literal["order", "scope"] = "order", most_words: int = 10_000) -> Order:
-    return Order(subject, kind, re.compile("|".join(patterns), re.IGNORECASE), most_words)
+    return Order(subject, kind, at_first_use("|".join(patterns), re.IGNORECASE), most_words)
 
 
 #: What may stand before the verb of a bare order: "yes, then commit".

@@ -10,6 +10,7 @@ from __future__ import annotations
 import re
 
 from csmd.distill.refused import Speaker
+from csmd.patterns import at_first_use
 from csmd.text import sentences, words
 
 #: A user's order or verdict of at most so many words is about what was on the screen, unless it names something.
@@ -19,7 +20,7 @@ LOOKED_AT = 1_200
 
 
 def _re(pattern: str) -> re.Pattern[str]:
-    return re.compile(pattern, re.IGNORECASE)
+    return at_first_use(pattern, re.IGNORECASE)
 
 
 _NAMED = re.compile(

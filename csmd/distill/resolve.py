@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import re
 
+from csmd.patterns import at_first_use
 from csmd.text import content_words, sentences, squeeze, without_code, words
 
 MAX_CONTENT_WORDS, MAX_CHARACTERS = 45, 600
@@ -29,7 +30,7 @@ MIN_BEFORE = 3
 
 
 def _re(pattern: str) -> re.Pattern[str]:
-    return re.compile(pattern, re.IGNORECASE)
+    return at_first_use(pattern, re.IGNORECASE)
 
 
 _NAME = re.compile(

@@ -11,10 +11,11 @@ from __future__ import annotations
 import re
 
 from csmd.distill.refused import Speaker
+from csmd.patterns import at_first_use
 
 
 def _re(pattern: str) -> re.Pattern[str]:
-    return re.compile(pattern, re.IGNORECASE)
+    return at_first_use(pattern, re.IGNORECASE)
 
 
 #: What is counted off, shown or pasted somewhere.

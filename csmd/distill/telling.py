@@ -8,6 +8,7 @@ from __future__ import annotations
 import re
 
 from csmd.distill.standing import is_detail
+from csmd.patterns import at_first_use
 from csmd.text import content_words, sentences, words
 
 #: What is left of a statement once something is cut must still say something: words, and words with content.
@@ -17,7 +18,7 @@ MOST_ASKED = 8
 
 
 def _re(pattern: str) -> re.Pattern[str]:
-    return re.compile(pattern, re.IGNORECASE)
+    return at_first_use(pattern, re.IGNORECASE)
 
 
 #: What opens a sentence and says nothing once it stands alone; taken off one after the other.

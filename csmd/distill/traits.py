@@ -9,17 +9,17 @@ from __future__ import annotations
 
 import re
 
+from csmd.patterns import at_first_use
 from csmd.text import content_words, stem
 
 #: What is looked at of a sentence, and of the end of what was said before it, in characters.
 MAX_SENTENCE, MAX_BEFORE = 1200, 4000
-#: From this share of its words on a sentence speaks of what was said before it, and of hardly anything else.
-SHARED, MOSTLY_SHARED = 0.30, 0.60
-LONG_BEFORE = 1500
+#: From this share of its words on a sentence speaks of what was said before it, and of hardly anything else; what is long.
+SHARED, MOSTLY_SHARED, LONG_BEFORE = 0.30, 0.60, 1500
 
 
 def _re(pattern: str) -> re.Pattern[str]:
-    return re.compile(pattern, re.IGNORECASE)
+    return at_first_use(pattern, re.IGNORECASE)
 
 
 _LEAD = (

@@ -39,7 +39,10 @@ PASSAGE_CHARACTERS = 290
 LOOKED_AT = 40
 #: What has less of the best match's score is not told beside it.
 AS_GOOD = 0.4
-COUNTING_S = 0.5
+#: How long counting may take, and of what is left until the deadline which part; it comes first, and more is to follow.
+COUNTING_S, COUNTING_PART = 0.5, 0.3
+#: How long what stands beside the turns may be looked at: without it they are told as their own words rank them.
+STANDING_S = 0.5
 
 
 @dataclass(frozen=True, slots=True)
@@ -135,7 +138,7 @@ def found(
     )  # fmt: skip
     believed, close = matching(asking, "memory")
     turns, sense = matching(asking, "turn")
-    turns, _ = stage_turns.standing(asking, turns, close, ())
+    turns = _standing(asking, turns, close)
     passages = _passages(asking, turns, sense, session_id, prompt, key)
     nearest = sorted(believed.values(), key=lambda row: (-row.score, row.seq))[:FUSED]
     remembered = memories.by_seqs(rows, [row.seq for row in nearest])
@@ -160,6 +163,16 @@ def found(
     return Found(sorted(matches, key=lambda row: (-row[1], _key(row[0]))), ground)
 
 
+def _standing(asking: Asked, turns: dict[int, rank.Scored], close: Mapping[int, float]) -> dict[int, rank.Scored]:
+    """The turns with all that speaks for them; as they are where that cannot be read in time: each is another page."""
+    try:
+        with asking.rows.within(asking.rows.share(STANDING_S)):
+            return stage_turns.standing(asking, turns, close, ())[0]
+    except DeadlineExceeded:
+        asking.degraded.append("words: what stands beside the turns was not looked at in time")
+        return turns
+
+
 def _key(one: Memory | Quote) -> str:
     return one.id if isinstance(one, Memory) else one.uuid
 
@@ -172,7 +185,7 @@ def _counts(
     if not terms:
         return counts
     try:
-        with rows.within(rows.share(COUNTING_S)):
+        with rows.within(rows.share(COUNTING_S, part=COUNTING_PART)):
             for term in terms:
                 counts[term] = fulltext.held(rows, "turn", term, projects=places, most=most)
                 counts[term] = counts[term] or fulltext.held(rows, "memory", term, projects=places, most=most)

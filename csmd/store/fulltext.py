@@ -7,28 +7,58 @@ MOST_ROWS; a store smaller than that is looked through for every word.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+import math
+from collections.abc import Iterable, Iterator, Sequence
+from typing import NamedTuple
 
 from csmd.store.sqlite import Row, Rows
 
-#: Kind -> its index, whose row that is (a symptom's is the memory that explains it), the table with its keys.
-FULL_TEXT = {
-    "turn": ("turns_fts", "turns b on b.seq = turns_fts.rowid", "turns"),
-    "memory": ("memories_fts", "memories b on b.seq = memories_fts.rowid", "memories"),
-    "symptom": (
-        "symptoms_fts",
-        "symptoms y on y.seq = symptoms_fts.rowid join memories b on b.seq = y.memory_seq",
-        "symptoms",
+
+class Index(NamedTuple):
+    """A full-text index: its table, the table with its keys, how the row `b` with a project is found, and what a hit is told by.
+
+    `alone` is that key where no project is asked for and nothing else has to be looked at.
+    """
+
+    table: str
+    base: str
+    whose: str
+    key: str = "b.seq"
+    alone: str = ""
+
+
+FULL_TEXT: dict[str, Index] = {
+    # Whose a turn is, an index without its text tells: a word of a large store is in thousands of rows, each on another page.
+    "turn": Index(
+        "turns_fts",
+        "turns",
+        "turns b indexed by turns_of_projects on b.seq = turns_fts.rowid and b.searchable = 1",
+        alone="turns_fts.rowid",
     ),
-    "session": (
+    "memory": Index(
+        "memories_fts",
+        "memories",
+        "memories b indexed by memories_of_projects on b.seq = memories_fts.rowid",
+        alone="memories_fts.rowid",
+    ),
+    # Its hit is the memory that explains it.
+    "symptom": Index(
+        "symptoms_fts",
+        "symptoms",
+        "symptoms y on y.seq = symptoms_fts.rowid join memories b on b.seq = y.memory_seq",
+    ),
+    "session": Index(
         "digests_fts",
-        "digests d on d.seq = digests_fts.rowid join sessions b on b.seq = d.session_seq",
         "digests",
+        "digests d on d.seq = digests_fts.rowid join sessions b on b.seq = d.session_seq",
+        key="d.seq",
     ),
 }
-#: What each kind's hits are told by.
-_KEY = {"session": "d.seq"}
+#: Whether the turn `n` is searched: by an index, as behind a long text its row would be read to the end for one flag.
+SEARCHED = "turns t indexed by turns_searchable on t.seq = n.turn_seq and t.searchable = 1"
 MOST_ROWS = 20_000
+#: Words in no more rows than these are counted first: with them there is often no room left for one to be counted further.
+FEW_ROWS = 2_000
 #: Of a term so many rows are looked at for whose they are.
 LOOKED_UP = 400
 
@@ -53,24 +83,35 @@ def text_hits(rows: Rows, kind: str, terms: Sequence[str], *, projects: Sequence
     chosen, least = _affordable(rows, kind, [term for term in terms if match_expression([term])])
     if not chosen:
         return []
-    table, base, _ = FULL_TEXT[kind]
-    key = _KEY.get(kind, "b.seq")
-    scope = "" if projects is None else f"and b.project_seq in ({', '.join(str(int(p)) for p in projects)})"
-    newest = f"and {table}.rowid >= {least}" if least else ""
-    sql = f"select {key}, -bm25({table}) as score from {table} join {base} where {table} match :expression {newest} {scope}"  # noqa: S608
-    return rows.all(f"{sql} order by score desc, {key} limit :limit", expression=match_expression(chosen), limit=limit)
+    index = FULL_TEXT[kind]
+    key, whose = _joined(index, projects)
+    newest = f"and {index.table}.rowid >= {least}" if least else ""
+    return rows.all(
+        f"select {key}, -bm25({index.table}) as score from {index.table} {whose} "  # noqa: S608
+        f"where {index.table} match :expression {newest} {_among(projects)} order by score desc, {key} limit :limit",
+        expression=match_expression(chosen),
+        limit=limit,
+    )
+
+
+def _joined(index: Index, projects: Sequence[int] | None) -> tuple[str, str]:
+    """What a hit is told by, and what has to be joined to tell whose it is."""
+    return (index.alone, "") if index.alone and projects is None else (index.key, f"join {index.whose}")
+
+
+def _among(projects: Sequence[int] | None) -> str:
+    return "" if projects is None else f"and b.project_seq in ({', '.join(str(int(p)) for p in projects)})"
 
 
 def _affordable(rows: Rows, kind: str, terms: Sequence[str]) -> tuple[list[str], int]:
     """The terms that are looked for, and the least row key where even the rarest is in too many rows (0 for none)."""
-    table, _, base = FULL_TEXT[kind]
-    last = rows.value(f"select max(seq) from {base}")  # noqa: S608
+    index = FULL_TEXT[kind]
+    last = rows.value(f"select max(seq) from {index.base}")  # noqa: S608
     if last is None or last <= MOST_ROWS:
         return list(terms), 0
-    held = sorted((rows_with(rows, kind, term), place, term) for place, term in enumerate(terms))
     chosen: list[str] = []
     left = MOST_ROWS
-    for count, _, term in held:
+    for count, term in _from_the_rarest(rows, kind, terms):
         if count > left and chosen:
             break
         chosen.append(term)
@@ -78,27 +119,48 @@ def _affordable(rows: Rows, kind: str, terms: Sequence[str]) -> tuple[list[str],
     if left >= 0 or not chosen:
         return chosen, 0
     least = rows.value(
-        f"select rowid from {table} where {table} match :expression order by rowid desc limit 1 offset :most",  # noqa: S608
+        f"select rowid from {index.table} where {index.table} match :expression order by rowid desc limit 1 offset :most",  # noqa: S608
         expression=match_expression(chosen),
         most=MOST_ROWS,
     )
     return chosen, int(least or 0)
 
 
-def rows_with(rows: Rows, kind: str, term: str) -> int:
-    """How many rows hold a term (stemmed); no more than MOST_ROWS + 1 are counted."""
-    table = FULL_TEXT[kind][0]
-    return int(
+def _from_the_rarest(rows: Rows, kind: str, terms: Sequence[str]) -> Iterator[tuple[int, str]]:
+    """(rows that hold it, term), the rarest first; of those in many rows no more are counted than there is room for."""
+
+    def counted(places: Iterable[int], most: int) -> list[tuple[int, int]]:
+        return sorted((rows_with(rows, kind, terms[place], most=most + 1), place) for place in places)
+
+    at_first = min(FEW_ROWS, MOST_ROWS)
+    known = counted(range(len(terms)), at_first)
+    few = [one for one in known if one[0] <= at_first]
+    yield from ((count, terms[place]) for count, place in few)
+    left = max(0, MOST_ROWS - sum(count for count, _ in few))
+    yield from ((count, terms[place]) for count, place in counted([place for _, place in known[len(few) :]], left))
+
+
+def rows_with(rows: Rows, kind: str, term: str, *, most: int = 0) -> int:
+    """How many rows hold a term (stemmed), counted up to `most` (0: one more than are looked through)."""
+    most = most or MOST_ROWS + 1
+    known, counted = (rows.of_this_read or {}).get((kind, term), (0, 0))
+    if counted >= most or known < counted:
+        return min(int(known), most)
+    table = FULL_TEXT[kind].table
+    found = int(
         rows.value(
             f"select count(*) from (select rowid from {table} where {table} match :term limit :most)",  # noqa: S608
             term=match_expression([term]),
-            most=MOST_ROWS + 1,
+            most=most,
         )
     )
+    if rows.of_this_read is not None:
+        rows.of_this_read[kind, term] = found, most
+    return found
 
 
 def held(rows: Rows, kind: str, term: str, *, projects: Sequence[int] | None, most: int) -> int:
-    """How many rows of these projects hold a term (stemmed), counted up to `most`; None is all projects.
+    """How many turns or memories of these projects hold a term (stemmed), counted up to `most`; None is all projects.
 
     Whose rows they are is looked up for the newest LOOKED_UP of a term, and the rest of them taken to be alike: a word
     that is common elsewhere would cost a look at each of its rows. One row is looked for until it is found.
@@ -106,25 +168,25 @@ def held(rows: Rows, kind: str, term: str, *, projects: Sequence[int] | None, mo
     expression = match_expression([term])
     if not expression:
         return 0
-    table, base, _ = FULL_TEXT[kind]
-    among = "" if projects is None else f"b.project_seq in ({', '.join(str(int(p)) for p in projects)})"
+    index = FULL_TEXT[kind]
     if projects is not None and most > 1:
         looked, found = map(
             int,
             rows.all(
-                f"select count(*), coalesce(sum(case when {among} then 1 else 0 end), 0) from "  # noqa: S608
-                f"(select rowid from {table} where {table} match :expression order by rowid desc limit :most) held "
-                f"join {base.replace(f'{table}.rowid', 'held.rowid')}",
+                "select count(*), count(b.seq) from "  # noqa: S608
+                f"(select rowid from {index.table} where {index.table} match :expression order by rowid desc limit :most) held "
+                f"left join {index.whose.replace(index.table, 'held')} {_among(projects)}",
                 expression=expression,
                 most=LOOKED_UP,
             )[0],
         )
         if looked < LOOKED_UP:
             return min(found, most)
-        total = rows_with(rows, kind, term)
-        if total > MOST_ROWS:  # one of the commonest, wherever it falls
-            return most if found else 1
-        return min(most, max(1, round(found * total / looked)))
-    scope = f"and {among}" if among else ""
-    one = f"select 1 from {table} join {base} where {table} match :expression {scope} limit :most"  # noqa: S608
-    return int(rows.value(f"select count(*) from ({one})", expression=expression, most=most))  # noqa: S608
+        if not found:
+            return 1
+        # So many rows in all make `most` of these; of one of the commonest words that is taken for granted.
+        enough = min(MOST_ROWS + 1, math.ceil(most * looked / found))
+        total = rows_with(rows, kind, term, most=enough)
+        return most if total >= enough else min(most, max(1, round(found * total / looked)))
+    one = f"select 1 from {index.table} {_joined(index, projects)[1]} where {index.table} match :expression {_among(projects)}"  # noqa: S608
+    return int(rows.value(f"select count(*) from ({one} limit :most)", expression=expression, most=most))  # noqa: S608

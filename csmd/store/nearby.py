@@ -8,6 +8,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass
 
+from csmd.store.fulltext import SEARCHED
 from csmd.store.sqlite import Rows
 
 
@@ -30,9 +31,9 @@ def beside(rows: Rows, seqs: Sequence[int]) -> dict[int, Beside]:
     keys = _keys(seqs)
     found = rows.all(
         "select own.seq, own.session_seq, own.at, "  # noqa: S608
-        "(select n.turn_seq from session_turn n join turns t on t.seq = n.turn_seq and t.searchable = 1 "
+        f"(select n.turn_seq from session_turn n join {SEARCHED} "
         "where n.session_seq = me.session_seq and n.ordinal < me.ordinal order by n.ordinal desc limit 1), "
-        "(select n.turn_seq from session_turn n join turns t on t.seq = n.turn_seq and t.searchable = 1 "
+        f"(select n.turn_seq from session_turn n join {SEARCHED} "
         "where n.session_seq = me.session_seq and n.ordinal > me.ordinal order by n.ordinal limit 1) "
         "from turns own join session_turn me on me.turn_seq = own.seq and me.session_seq = own.session_seq "
         f"where own.seq in ({keys})"
@@ -89,13 +90,16 @@ def explained(rows: Rows, turn_seqs: Sequence[int], *, projects: Sequence[int] |
 def asked_between(
     rows: Rows, since: str, until: str, *, projects: Sequence[int] | None, limit: int
 ) -> list[tuple[int, str]]:
-    """(turn, time) of what users said from `since` on and before `until`, by the sessions of that time, latest first."""
+    """(turn, time) of what users said from `since` on and before `until`, by the sessions of that time, latest first.
+
+    The sessions come first, for the reason that the memories do in `statements`.
+    """
     among = "" if projects is None else f"and s.project_seq in ({_keys(projects)})"
     found = rows.all(
         "select t.seq, t.at from (select s.seq from sessions s where s.parent = '' and s.last_at >= :since "  # noqa: S608
         f"and (:until = '' or s.started_at < :until) {among} order by s.last_at desc limit :limit) own "
-        "join session_turn st on st.session_seq = own.seq join turns t on t.seq = st.turn_seq "
-        "where t.searchable = 1 and t.kind = 'user' and t.at >= :since and (:until = '' or t.at < :until) "
+        "cross join session_turn st cross join turns t where st.session_seq = own.seq and t.seq = st.turn_seq "
+        "and t.kind = 'user' and t.searchable = 1 and t.at >= :since and (:until = '' or t.at < :until) "
         "order by t.at desc, t.seq desc limit :limit",
         since=since,
         until=until,

@@ -16,6 +16,7 @@ __all__ = [
     "around",
     "digests_by_seq",
     "kind_of",
+    "last_turn",
     "memories_of_turn",
     "memories_told",
     "memories_with",
@@ -160,6 +161,11 @@ def memories_told(rows: Rows, seqs: Sequence[int]) -> list[str]:
 def memories_with(rows: Rows, term: str) -> int:
     """How many memories hold a term (stemmed), as far as they are counted."""
     return rows_with(rows, "memory", term)
+
+
+def last_turn(rows: Rows) -> int:
+    """The row key of the turn that was stored last, which is about how many there are; 0 for none."""
+    return int(rows.value("select max(seq) from turns") or 0)
 
 
 def memory_count(rows: Rows) -> int:

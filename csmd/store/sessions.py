@@ -247,3 +247,8 @@ def tools_called(rows: Rows, uuid: str) -> list[str]:
         parts=f"{uuid}/%",
     )
     return [str(tool) for (tool,) in found]
+
+
+def latest_project(rows: Rows) -> int:
+    """The project of the session that was at work last; 0 when there is none."""
+    return int(rows.value("select project_seq from sessions where parent = '' order by last_at desc limit 1") or 0)

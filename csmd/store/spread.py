@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from csmd.store.fulltext import match_expression
+from csmd.store.fulltext import FULL_TEXT, match_expression, rows_with
 from csmd.store.sqlite import Rows
 
 #: A word that stands in more turns than that tells no session from another, and each of its turns costs a look.
@@ -15,20 +15,24 @@ MOST_TURNS = 2000
 
 
 def sessions_with(rows: Rows, term: str, *, projects: Sequence[int] | None) -> dict[int, int]:
-    """Session's row key -> in how many of its turns a term stands, in these projects (None: all); {} for a common word."""
+    """Session's row key -> in how many of its turns a term stands, in these projects (None: all); {} for a common word.
+
+    A turn that went into another project counts there: what is not asked about says nothing of a session.
+    """
     expression = match_expression([term])
-    if not expression:
+    if not expression or rows_with(rows, "turn", term, most=MOST_TURNS) >= MOST_TURNS:
         return {}
-    scope = "" if projects is None else f"where s.project_seq in ({', '.join(str(int(p)) for p in projects)})"
+    whose, scope = "", ""
+    if projects is not None:
+        keys = ", ".join(str(int(project)) for project in projects)
+        whose = f"cross join {FULL_TEXT['turn'].whose} and b.project_seq in ({keys})"
+        scope = f"and s.project_seq in ({keys})"
     found = rows.all(
-        "with held as materialized (select rowid as seq from turns_fts where turns_fts match :expression limit :most) "  # noqa: S608
-        "select st.session_seq, count(*), (select count(*) from held) from held "
-        "cross join session_turn st on st.turn_seq = held.seq "
-        f"cross join sessions s on s.seq = st.session_seq {scope} group by st.session_seq",
+        f"select st.session_seq, count(*) from turns_fts {whose} cross join session_turn st on st.turn_seq = turns_fts.rowid "  # noqa: S608
+        f"cross join sessions s on s.seq = st.session_seq where turns_fts match :expression {scope} group by st.session_seq",
         expression=expression,
-        most=MOST_TURNS,
     )
-    return {int(session): int(amount) for session, amount, held in found if held < MOST_TURNS}
+    return {int(session): int(amount) for session, amount in found}
 
 
 def session_count(rows: Rows, *, projects: Sequence[int] | None) -> int:

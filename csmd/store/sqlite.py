@@ -118,6 +118,8 @@ class Rows:
     def __init__(self, connection: apsw.Connection) -> None:
         self.connection = connection
         self._until: float | None = None
+        self.of_this_read: dict[Any, Any] | None = None
+        """What a read has found out and will ask again: it sees one moment. None where rows may change."""
 
     def all(self, sql: str, **values: Any) -> list[Row]:
         """Every row of the result."""
@@ -133,9 +135,9 @@ class Rows:
         except apsw.Error as error:
             raise explained(error) from error
 
-    def share(self, most: float) -> float:
-        """Seconds that one of several reads may take: at most `most`, and half of what is left until the deadline."""
-        return most if self._until is None else min(most, (self._until - time.monotonic()) / 2)
+    def share(self, most: float, *, part: float = 0.5) -> float:
+        """Seconds that one of several reads may take: at most `most`, and a part of what is left until the deadline."""
+        return most if self._until is None else min(most, (self._until - time.monotonic()) * part)
 
     def one(self, sql: str, **values: Any) -> Row | None:
         """The first row, or None."""
@@ -198,12 +200,15 @@ class Rows:
             self.connection.execute("begin immediate" if write else "begin")
         except apsw.Error as error:
             raise explained(error) from error
+        self.of_this_read = None if write else {}
         try:
             yield
         except BaseException:
             if self.connection.in_transaction:
                 self.connection.execute("rollback")
             raise
+        finally:
+            self.of_this_read = None
         try:
             self.connection.execute("commit")
         except apsw.Error as error:

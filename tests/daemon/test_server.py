@@ -287,7 +287,7 @@ def test_what_waits_for_a_write_when_the_server_stops_is_sent_back(parts: Any) -
     begun.wait(60)
     with peer(server.path) as dealer:
         dealer.send_multipart(event_frames("Stop", PAYLOAD, ident="late"))
-        eventually(lambda: server._waiting)
+        eventually(lambda: queued_writes(parts.store) == 1)
         server.stop()
         assert dealer.poll(30_000)
         assert dealer.recv_multipart() == [b"retry", b""]
@@ -405,8 +405,27 @@ def test_a_receipt_whose_commit_comes_too_late_is_taken_back_and_the_session_is_
     with contextlib.ExitStack() as held, a_start_whose_receipt_waits(parts, server, deadline_ms=1500) as (_, until):
         slow: Any = parts.store.submit(lambda rows: eventually(lambda: time.monotonic() > until))
         held.callback(slow.result, 30)  # in one group with the receipt: committed together
-    assert noted(parts) == []
+    eventually(lambda: noted(parts) == [])
     assert asked_again_is_told(parts, server)
+
+
+def test_a_hook_that_is_about_to_leave_is_answered_and_what_was_not_stored_by_then_is_known_by_its_id(
+    parts: Any,
+) -> None:
+    server = knowing(parts)
+    prompt = {**PAYLOAD, "cwd": str(parts.machine.project), "prompt": "which key has the database url?"}
+    with reader_held(parts.store, "hook"):
+        # Where the project lies is not told yet, so nothing is stored; of a start it is, and what to tell is not.
+        assert ask(server.path, event_frames("UserPromptSubmit", prompt, ident="p1", deadline_ms=900)) == [
+            b"retry",
+            b"",
+        ]
+        started = event_frames("SessionStart", start_of("new", parts), ident="s1", deadline_ms=900)
+        assert ask(server.path, started) == [b"ok", b""]
+    assert ask(server.path, event_frames("UserPromptSubmit", prompt, ident="p1"))[0] == b"ok", "its replay"
+    assert noted(parts) == []
+    names = parts.store.read(lambda rows: rows.all("select id from events where id in ('p1', 's1') order by id"))
+    assert names == [("p1",), ("s1",)]
 
 
 def test_how_far_a_job_is_and_the_state_are_told_while_the_other_readers_and_the_writer_are_busy(parts: Any) -> None:

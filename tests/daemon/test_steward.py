@@ -64,6 +64,18 @@ def test_a_step_takes_what_was_written_to_memories(parts: Any) -> None:
     assert parts.steward.trouble == {}
 
 
+def test_a_daemon_that_goes_on_takes_the_mark_of_a_hung_one_away(parts: Any) -> None:
+    mark = parts.steward.config.paths.hung_mark
+    mark.parent.mkdir(parents=True, exist_ok=True)
+    asked: list[Any] = []
+    parts.steward.ask_server = lambda answered: asked.append(answered) or answered()
+    parts.steward.step(1000.0)
+    assert not asked, "nobody is asked where there is no mark"
+    mark.touch()
+    parts.steward.step(1001.0)
+    assert asked and not mark.exists()
+
+
 def test_a_hint_is_followed_at_once_and_others_wait_for_their_sweep(parts: Any) -> None:
     machine = parts.machine
     first = machine.transcript(machine.line("user", "One."))

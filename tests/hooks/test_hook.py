@@ -307,6 +307,13 @@ def test_a_daemon_that_answers_too_late_is_marked_and_the_event_spooled(home: Pa
     assert daemon.asked[0].id in {path.stem for path in (home / "spool").iterdir()}, "a replay must be recognisable"
 
 
+def test_a_daemon_that_says_in_time_that_it_is_late_is_not_marked(home: Path) -> None:
+    with running(home, says(b"", "retry")):
+        assert run_hook(home, "UserPromptSubmit") == b""
+    assert spooled(home) == [("UserPromptSubmit", BODY)]
+    assert not (home / "run" / "hung").exists()
+
+
 def test_while_the_mark_is_young_no_hook_connects(home: Path) -> None:
     with raw_peer(home, until_the_hook_leaves) as connections:
         for event in ("Stop", "SessionStart", "Stop"):

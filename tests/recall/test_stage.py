@@ -11,7 +11,7 @@ import pytest
 
 from csmd import text
 from csmd.believe import stage as believe
-from csmd.errors import EmbeddingUnavailable
+from csmd.errors import DeadlineExceeded, EmbeddingUnavailable
 from csmd.model import BriefItem, Event, Project, Provenance, Statement, Turn
 from csmd.recall import stage, stage_brief, stage_hits, stage_prompt, stage_search
 from csmd.store import context, events, journal, models, projects, vectors
@@ -235,6 +235,27 @@ def test_a_prompt_gets_what_bears_on_it_and_nothing_else(store: Store) -> None:
     assert [item.id for item in recall(store, "how do we deploy the billing service to staging?")] == [ident]
     assert recall(store, "what is the capital of France?") == []
     assert recall(store, "yes") == []
+
+
+def test_what_cannot_be_read_in_time_costs_its_own_part_of_the_answer_alone(
+    store: Store, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    ident = remember(store, "the billing service deploys to staging with `make ship`", say(store, "x", 1))
+    asked = "how do we deploy the billing service to staging?"
+    whole = recall(store, asked)
+
+    def late(*_: object, **__: object) -> None:
+        raise DeadlineExceeded("a read was stopped at its deadline")
+
+    monkeypatch.setattr("csmd.recall.stage_prompt.stage_turns.standing", late)
+    assert [item.id for item in recall(store, asked)] == [item.id for item in whole] == [ident]
+    monkeypatch.setattr("csmd.recall.stage_prompt.fulltext.held", late)
+    degraded: list[str] = []
+    places = store.read(lambda rows: stage.scopes(rows, HERE))
+    found = store.read(lambda rows: stage_prompt.found(rows, places, "s9", asked, None, degraded, b"k"))
+    assert not found.matches, "no word is known to be rare"
+    assert {said.split(":")[0] for said in degraded} == {"vectors", "words"}
+    assert any("beside" in said for said in degraded) and any("counting" in said for said in degraded)
 
 
 def test_what_the_assistant_saved_by_itself_is_found_but_not_told(store: Store) -> None:

@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import json
+import re
+from collections.abc import Iterable
 from pathlib import Path
 from typing import Any
 
@@ -203,3 +205,61 @@ def test_how_common_a_word_is_here_is_counted_where_it_is_rare_and_else_taken_fr
     assert [held("heron"), held("stork"), held("heron", 5)] == [8, 2, 5]
     monkeypatch.setattr(fulltext, "MOST_ROWS", 10)
     assert held("heron") == 9, "more than is counted: it is common"
+
+
+@settings(max_examples=60, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
+@hypothesis_given(
+    counts=st.lists(st.integers(0, 40), min_size=1, max_size=6), room=st.integers(1, 60), few=st.integers(1, 60)
+)
+def test_counting_rare_words_first_chooses_as_counting_them_all(
+    store: Store, monkeypatch: pytest.MonkeyPatch, counts: list[int], room: int, few: int
+) -> None:
+    monkeypatch.setattr(fulltext, "MOST_ROWS", room)
+    monkeypatch.setattr(fulltext, "FEW_ROWS", few)
+    monkeypatch.setattr(fulltext, "rows_with", lambda rows, kind, term, most: min(counts[int(term)], most))
+
+    def chosen(of: Iterable[tuple[int, str]]) -> list[str]:
+        taken, left = [], room
+        for count, term in of:
+            if count > left and taken:
+                break
+            taken.append(term)
+            left -= count
+        return taken
+
+    every = sorted((min(count, room + 1), place) for place, count in enumerate(counts))
+    terms = [str(place) for place in range(len(counts))]
+    found = store.read(lambda rows: list(fulltext._from_the_rarest(rows, "turn", terms)))
+    assert chosen(found) == chosen((count, str(place)) for count, place in every)
+
+
+def test_a_word_is_counted_once_in_a_read_and_anew_in_the_next_and_in_a_write(store: Store, given: Any) -> None:
+    for number in range(3):
+        store.write(lambda rows, number=number: say(rows, given, f"w{number}", "the heron flies"))
+    assert store.write(lambda rows: (fulltext.rows_with(rows, "turn", "heron"), rows.of_this_read)) == (3, None)
+
+    def look(rows: Rows) -> list[int]:
+        asked: list[str] = []
+        own = rows.all
+        rows.all = lambda sql, **values: asked.append(sql) or own(sql, **values)  # type: ignore[method-assign, func-returns-value]
+        counted = [fulltext.rows_with(rows, "turn", "heron", most=most) for most in (2, 2, 1, 9, 5, 99)]
+        return [len(asked), *counted]
+
+    assert store.read(look) == [2, 2, 2, 1, 3, 3, 3]
+    store.write(lambda rows: say(rows, given, "w3", "the heron flies"))
+    assert store.read(lambda rows: fulltext.rows_with(rows, "turn", "heron")) == 4
+
+
+@pytest.mark.parametrize("kind", ["turn", "memory"])
+def test_whose_a_words_rows_are_is_read_from_an_index_without_their_texts(store: Store, kind: str) -> None:
+    index = fulltext.FULL_TEXT[kind]
+
+    def plan(rows: Rows) -> str:
+        found = rows.all(
+            f"explain query plan select bm25({index.table}) from {index.table} join {index.whose} "
+            f"where {index.table} match :word and b.project_seq in (1, 0)",
+            word="heron",
+        )
+        return " ".join(str(step[-1]) for step in found)
+
+    assert re.search(r"SEARCH b USING COVERING INDEX \w+ \(project_seq=\? AND rowid=\?\)", store.read(plan))

@@ -382,6 +382,22 @@ def test_no_hot_statement_scans(store: Store, given: Given, name: str) -> None:
     assert store.write(look) == set()
 
 
+@pytest.mark.parametrize("name", ["asked_between", "asked_between of all", "turns that state"])
+def test_few_sessions_or_memories_lead_to_their_turns_and_not_all_that_is_searched_to_them(
+    store: Store, given: Given, name: str
+) -> None:
+    def look(rows: Rows) -> list[str]:
+        story(rows, given)
+        watching = Watching(rows.connection)
+        HOT[name](watching, given)
+        return [
+            str(step[-1]) for sql, values in watching.ran for step in rows.all(f"explain query plan {sql}", **values)
+        ]
+
+    steps = store.write(look)
+    assert steps and not any("turns_searchable" in step or "turns_of_projects" in step for step in steps)
+
+
 @pytest.mark.parametrize("name", ["provisional", "hook_only", "sessions"])
 def test_what_status_counts_of_a_few_rows_is_counted_by_an_index(store: Store, name: str) -> None:
     assert store.read(lambda rows: scans(rows, [(dict(counts.COUNTED)[name], {})])) == set()

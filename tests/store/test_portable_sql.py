@@ -62,6 +62,7 @@ PLACEHOLDERS = {
     "_NAMES": "gate, tier",
     "_PAIRS": "gate = :gate, tier = :tier",
     "_READ": "m.gate, m.tier",
+    "SEARCHED": "turns t on t.seq = n.turn_seq and t.searchable = 1",
     "apart": "and (cast(:session as text) = '' or t.at < :since)",
     "among": "and t.project_seq in (1, 2)",
     "_among(projects)": "and t.project_seq in (1, 2)",

@@ -1,0 +1,110 @@
+"""What was asked last in a project is looked for before somebody asks there: in large stores, once in a while, a prompt a step."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+from machine import ask, event_frames
+
+from csmd.capture import stage_place
+from csmd.daemon import rehearsing
+from csmd.errors import DeadlineExceeded
+from csmd.model import Turn
+from csmd.store import journal, projects
+from csmd.store.sqlite import Rows
+
+NOW = "2026-03-01T10:00:00.000Z"
+PROMPTS = ["why is the heron grey?", "who feeds the stork?", "when did the crane leave?"]
+
+
+@pytest.fixture
+def looked_for(monkeypatch: pytest.MonkeyPatch) -> list[str]:
+    """The prompts that were looked for, of a store that counts as large."""
+    monkeypatch.setattr(rehearsing, "LARGE_TURNS", 1)
+    asked: list[str] = []
+    own = rehearsing.stage_prompt.found
+
+    def found(rows: Rows, places: Any, session: str, prompt: str, *rest: Any) -> Any:
+        asked.append(prompt)
+        assert session == ""
+        return own(rows, places, session, prompt, *rest)
+
+    monkeypatch.setattr(rehearsing.stage_prompt, "found", found)
+    return asked
+
+
+def say(parts: Any, prompts: list[str], *, cwd: str, session: str = "s1") -> None:
+    place = project_of(parts, cwd)
+
+    def write(rows: Rows) -> None:
+        for number, said in enumerate(prompts):
+            turn = Turn(
+                uuid=f"{session}-{number}",
+                session_id=session,
+                kind="user",
+                text=said,
+                at=f"2026-03-01T10:{number:02d}:00.000Z",
+                cwd=cwd,
+            )
+            journal.add_turn(rows, turn, text_hash=said, host="claude", project=place, path="")
+
+    parts.store.write(write)
+
+
+def project_of(parts: Any, cwd: str) -> int:
+    found: int = parts.store.write(lambda rows: projects.ensure(rows, stage_place.identify(cwd), now=NOW))
+    return found
+
+
+def through(steward: Any) -> None:
+    while steward.rehearsing.step(1000.0):
+        pass
+
+
+def test_at_the_start_the_prompts_of_the_latest_session_are_looked_for_and_not_soon_again(
+    parts: Any, looked_for: list[str]
+) -> None:
+    say(parts, PROMPTS, cwd=str(parts.machine.project))
+    through(parts.steward)
+    assert looked_for == PROMPTS[::-1], "the latest first"
+    project = project_of(parts, str(parts.machine.project))
+    parts.steward.expect(project)
+    through(parts.steward)
+    assert looked_for == PROMPTS[::-1]
+    parts.steward.expect(project)
+    assert parts.steward.rehearsing.step(1000.0 + rehearsing.AGAIN_S), "a prompt a step"
+    assert len(looked_for) == 4
+
+
+def test_a_session_that_starts_has_its_project_looked_through(parts: Any, looked_for: list[str]) -> None:
+    server = parts.serve()
+    say(parts, PROMPTS, cwd=str(parts.machine.project))
+    say(parts, ["what is elsewhere?"], cwd=str(parts.machine.root / "elsewhere"), session="s2")
+    started = {"session_id": "s3", "source": "startup", "cwd": str(parts.machine.project)}
+    assert ask(server.path, event_frames("SessionStart", started))[0] == b"ok"
+    through(parts.steward)
+    assert set(PROMPTS) <= set(looked_for)
+
+
+def test_what_takes_too_long_is_left_and_the_next_is_looked_for(
+    parts: Any, looked_for: list[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    say(parts, PROMPTS, cwd=str(parts.machine.project))
+
+    def late(*_: object) -> None:
+        looked_for.append("late")
+        raise DeadlineExceeded("a read was stopped at its deadline")
+
+    monkeypatch.setattr(rehearsing.stage_prompt, "found", late)
+    through(parts.steward)
+    assert looked_for == ["late"] * 3
+
+
+def test_a_small_store_is_not_looked_through(
+    parts: Any, looked_for: list[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(rehearsing, "LARGE_TURNS", 4)
+    say(parts, PROMPTS, cwd=str(parts.machine.project))
+    assert not parts.steward.rehearsing.step(1000.0)
+    assert not looked_for

@@ -1,0 +1,49 @@
+"""A pattern that is compiled at its first use is the compiled one in all that is asked of it, and none is wrong."""
+
+from __future__ import annotations
+
+import importlib
+import re
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+import csmd
+from csmd import patterns
+
+
+@pytest.mark.parametrize("flags", [0, re.IGNORECASE])
+def test_it_answers_as_the_compiled_one_does(flags: int) -> None:
+    said, source = "Two herons, one HERON", r"(?P<bird>heron)s?"
+    own, compiled = patterns.at_first_use(source, flags), re.compile(source, flags)
+    assert own.pattern == compiled.pattern
+    assert own.findall(said) == compiled.findall(said)
+    assert [one.span() for one in own.finditer(said)] == [one.span() for one in compiled.finditer(said)]
+    assert own.sub("x", said) == compiled.sub("x", said)
+    assert own.split(said) == compiled.split(said)
+    found = own.search(said)
+    assert found and found.group("bird") == "heron"
+    assert (own.match(said), own.fullmatch("herons") is not None) == (None, True)
+    assert (own.flags, own.groups, dict(own.groupindex)) == (compiled.flags, 1, {"bird": 1})
+
+
+def test_a_wrong_one_says_so_when_it_is_used() -> None:
+    wrong = patterns.at_first_use("(")
+    try:
+        with pytest.raises(re.error):
+            wrong.search("x")
+    finally:
+        patterns._made.remove(wrong)  # type: ignore[arg-type]
+
+
+def test_every_pattern_of_the_tables_compiles() -> None:
+    for path in (Path(csmd.__file__).parent / "distill").glob("*.py"):
+        importlib.import_module(f"csmd.distill.{path.stem}")
+    assert patterns.compile_all() > 200
+
+
+def test_none_is_compiled_by_loading_the_tables() -> None:
+    look = "from csmd import patterns; import csmd.distill.cues; print(any('flags' in vars(one) for one in patterns._made))"
+    assert subprocess.run([sys.executable, "-c", look], capture_output=True, check=True).stdout == b"False\n"
