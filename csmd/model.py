@@ -403,6 +403,7 @@ class Hit:
     """One search result, best first in its list; `factors` add up to its score, and what MULTIPLIES multiplies the sum.
 
     `newer_than` is the id of the hit that it was put before for being said later, or for replacing it; "" for none.
+    `answers` is how well it does by its words and sense alone, in whichever turn of its exchange.
     """
 
     id: str
@@ -418,6 +419,7 @@ class Hit:
     authority: str = ""
     superseded_by: str = ""
     newer_than: str = ""
+    answers: float = 0.0
     factors: dict[str, float] = field(default_factory=dict)
 
 

@@ -6,7 +6,7 @@ The passage comes first, so that whoever cuts the text keeps it; `[before]` and 
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Collection, Mapping, Sequence
 from dataclasses import dataclass
 
 #: What the passage that matched gets of the room when others stand beside it and it needs so much.
@@ -56,13 +56,21 @@ def _shares(sizes: Sequence[int], room: int) -> list[int]:
 
 
 def groups(
-    ranked: Sequence[int], near: Mapping[int, Sequence[int]], scores: Mapping[int, float], *, most: int
+    ranked: Sequence[int],
+    near: Mapping[int, Sequence[int]],
+    scores: Mapping[int, float],
+    *,
+    most: int,
+    midway: Collection[int] = frozenset(),
 ) -> list[list[int]]:
-    """The best `most` of `ranked` (best first), each with those beside it (0: none), the better first; none twice."""
+    """The best `most` of `ranked` (best first), each with those beside it (0: none), the better first; none twice.
+
+    What was said `midway` in an exchange that is shown already is no hit of its own.
+    """
     used: set[int] = set()
     found: list[list[int]] = []
     for seq in ranked:
-        if seq in used:
+        if seq in used or (seq in midway and not used.isdisjoint(near.get(seq, ()))):
             continue
         used.add(seq)
         beside = [one for one in dict.fromkeys(near.get(seq, ())) if one and one not in used]

@@ -8,6 +8,7 @@ named in its factors: a weight of 0 takes that factor out (tests/bench/ablation.
 from __future__ import annotations
 
 import math
+from collections import Counter
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
@@ -44,6 +45,9 @@ SUPERSEDED_SHARE = 0.5
 VECTOR_SCALE = 127 / 0.25
 #: What a match with a symptom's words counts beside one with a memory's own.
 SYMPTOM_SHARE = 0.9
+#: In front of a list what comes from a session that stands there already counts so much less each time: whoever reads no
+#: further than that sees more than the one session which speaks of everything.
+FRONT, AGAIN_SHARE = 5, 0.9
 #: How many scored rows of each list are fused.
 POOL = 100
 PASSAGE_CHARACTERS = 1200
@@ -121,6 +125,19 @@ def spread(found: Sequence[Mapping[int, int]], sessions: int) -> dict[int, float
         for session, number in turns.items():
             weight[session] = weight.get(session, 0.0) + max(rare, 0.0) * number / (number + OFTEN)
     return normalised(weight)
+
+
+def varied(scored: Sequence[tuple[str, float]]) -> list[int]:
+    """The places of (thread, score), best first, so that no thread fills the front alone; behind it their order is kept."""
+    left = list(range(len(scored)))
+    front: list[int] = []
+    shown: Counter[str] = Counter()
+    while left and len(front) < FRONT:
+        best = max(left, key=lambda at: scored[at][1] * AGAIN_SHARE ** shown[scored[at][0]])
+        left.remove(best)
+        front.append(best)
+        shown[scored[best][0]] += 1
+    return [*front, *left]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

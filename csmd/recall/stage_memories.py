@@ -52,6 +52,7 @@ def hits(asked: Asked, scored: Mapping[int, Scored], turns: Mapping[str, float])
                 gate=memory.gate,
                 authority=memory.authority,
                 superseded_by=memory.superseded_by,
+                answers=rank.own_match(scored[seq].factors),
                 factors={**factors, "standing": round(weight, 4), "scope": scope},
             )
         )

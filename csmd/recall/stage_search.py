@@ -68,7 +68,9 @@ def find(
         believed = rank.raised(believed, dict.fromkeys(fix_memories, 1.0), "mended", weight=rank.MENDED_WEIGHT)
         hits += stage_memories.hits(asked, believed, {hit.source_uuids[0]: hit.score for hit in hits})
     hits.sort(key=lambda hit: (-hit.score, hit.at, hit.id))
-    ordered = stage_order.newest_first(rows, _distinct(hits, limit * 3), terms)
+    distinct = _distinct(hits, limit * 3)
+    front = [distinct[at] for at in rank.varied([(hit.session_id, hit.score) for hit in distinct])]
+    ordered = stage_order.newest_first(rows, front, terms)
     return stage_sessions.among(ordered, summaries)[:limit], sorted(set(degraded))
 
 
