@@ -46,6 +46,7 @@ def newest_first(rows: Rows, hits: Sequence[Hit], terms: Sequence[str]) -> list[
             project=hit.project,
             in_all=hit.score,
             replaces=hit.kind == "turn" and bool(phrases.INSTEAD.search(exchange.matched(hit.text))),
+            retracts=hit.kind == "turn" and exchange.retracts(hit.text),
             overturned_by=frozenset(
                 other.id
                 for other in marked

@@ -78,7 +78,10 @@ def _sessions(asked: Asked) -> dict[int, float]:
     return rank.spread(found, total)
 
 
-def hits(asked: Asked, scored: Mapping[int, Scored], where: Mapping[int, Beside], limit: int) -> list[Hit]:
+def hits(
+    asked: Asked, scored: Mapping[int, Scored], where: Mapping[int, Beside], close: Mapping[int, float], limit: int
+) -> list[Hit]:
+    """The best `limit` exchanges; `close` are the cosines of turns."""
     ranked = sorted((row for row in scored.values() if row.seq in where), key=lambda row: (-row.score, row.seq))
     near = {row.seq: (where[row.seq].after, where[row.seq].before) for row in ranked}
     groups = exchange.groups(
@@ -109,6 +112,7 @@ def hits(asked: Asked, scored: Mapping[int, Scored], where: Mapping[int, Beside]
                 source_uuids=tuple(dict.fromkeys(one.uuid.partition("/")[0] for one in (own, *others))),
                 at=own.at,
                 answers=max(rank.own_match(scored[seq].factors) for seq in group if seq in scored),
+                cosine=max(close.get(seq, 0.0) for seq in group) if asked.vector else None,
                 factors=scored[own.seq].factors,
             )
         )
