@@ -403,6 +403,8 @@ class Hit:
     """One search result, best first in its list; `factors` add up to its score, and what MULTIPLIES multiplies the sum.
 
     `newer_than` is the id of the hit that it was put before for being said later, or for replacing it; "" for none.
+    `answers` is how well it does by its words and sense alone, in whichever turn of its exchange, `cosine` that one's with
+    the question (None without a vector).
     """
 
     id: str
@@ -418,6 +420,8 @@ class Hit:
     authority: str = ""
     superseded_by: str = ""
     newer_than: str = ""
+    answers: float = 0.0
+    cosine: float | None = None
     factors: dict[str, float] = field(default_factory=dict)
 
 

@@ -25,6 +25,8 @@ def hits(value: dict[str, Any], *, explain: bool) -> None:
     out = console()
     if not value["hits"]:
         print_text(out, f"nothing found for {value['query']!r}")
+    elif not value["close"]:
+        print_text(out, "nothing close was found; the nearest:")
     asked = terms.asked(value["query"])
     places = {hit["id"]: f"number {number}" for number, hit in enumerate(value["hits"], 1)}
     for number, hit in enumerate(value["hits"], 1):

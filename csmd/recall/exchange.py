@@ -6,7 +6,7 @@ The passage comes first, so that whoever cuts the text keeps it; `[before]` and 
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Collection, Mapping, Sequence
 from dataclasses import dataclass
 
 #: What the passage that matched gets of the room when others stand beside it and it needs so much.
@@ -14,6 +14,16 @@ MATCHED_SHARE = 0.5
 #: How many turns stand beside the one that matched: the one before and the one after.
 MOST_BESIDE = 2
 _BESIDE = re.compile(r"\n\[(?:before|after)\] ")
+#: How a user begins who thinks otherwise by now, and an assistant who was told that it is otherwise.
+_RETRACTS = re.compile(
+    r"(?:user: )?\W*(?:(?:hm+|oh|ah|ok|okay|sorry|so|but|well|hey)\b\W*){0,3}"
+    r"(?:(?:thinking (?:again|about it|it over)|on second thoughts?|actually|wait|never ?mind|scratch that"
+    r"|i(?:['’]ve| have)? changed my mind|(?:that|this|it)(?:['’]s| is| was) (?:not (?:correct|right|true)|wrong|incorrect))\b"
+    r"|no[,.!])"
+    r"|(?:assistant: )?\W*(?:(?:ah|oh|yes|good catch|sorry)\b\W*){0,2}"
+    r"(?:you(?:['’]| a)re (?:absolutely |completely |totally )?(?:right|correct)|i was wrong|i stand corrected)\b",
+    re.IGNORECASE,
+)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -41,6 +51,11 @@ def matched(told: str) -> str:
     return _BESIDE.split(told, maxsplit=1)[0]
 
 
+def retracts(told: str) -> bool:
+    """Whether the turn that matched begins by taking back what was said before it."""
+    return bool(_RETRACTS.match(told))
+
+
 def _shares(sizes: Sequence[int], room: int) -> list[int]:
     """How much room each gets: the first its half, the others equal parts; what one leaves the others take."""
     first, *others = sizes
@@ -56,13 +71,21 @@ def _shares(sizes: Sequence[int], room: int) -> list[int]:
 
 
 def groups(
-    ranked: Sequence[int], near: Mapping[int, Sequence[int]], scores: Mapping[int, float], *, most: int
+    ranked: Sequence[int],
+    near: Mapping[int, Sequence[int]],
+    scores: Mapping[int, float],
+    *,
+    most: int,
+    midway: Collection[int] = frozenset(),
 ) -> list[list[int]]:
-    """The best `most` of `ranked` (best first), each with those beside it (0: none), the better first; none twice."""
+    """The best `most` of `ranked` (best first), each with those beside it (0: none), the better first; none twice.
+
+    What was said `midway` in an exchange that is shown already is no hit of its own.
+    """
     used: set[int] = set()
     found: list[list[int]] = []
     for seq in ranked:
-        if seq in used:
+        if seq in used or (seq in midway and not used.isdisjoint(near.get(seq, ()))):
             continue
         used.add(seq)
         beside = [one for one in dict.fromkeys(near.get(seq, ())) if one and one not in used]

@@ -8,6 +8,7 @@ named in its factors: a weight of 0 takes that factor out (tests/bench/ablation.
 from __future__ import annotations
 
 import math
+from collections import Counter
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
@@ -44,6 +45,9 @@ SUPERSEDED_SHARE = 0.5
 VECTOR_SCALE = 127 / 0.25
 #: What a match with a symptom's words counts beside one with a memory's own.
 SYMPTOM_SHARE = 0.9
+#: In front of a list what comes from a session that stands there already counts so much less each time: whoever reads no
+#: further than that sees more than the one session which speaks of everything.
+FRONT, AGAIN_SHARE = 5, 0.9
 #: How many scored rows of each list are fused.
 POOL = 100
 PASSAGE_CHARACTERS = 1200
@@ -123,13 +127,26 @@ def spread(found: Sequence[Mapping[int, int]], sessions: int) -> dict[int, float
     return normalised(weight)
 
 
+def varied(scored: Sequence[tuple[str, float]]) -> list[int]:
+    """The places of (thread, score), best first, so that no thread fills the front alone; behind it their order is kept."""
+    left = list(range(len(scored)))
+    front: list[int] = []
+    shown: Counter[str] = Counter()
+    while left and len(front) < FRONT:
+        best = max(left, key=lambda at: scored[at][1] * AGAIN_SHARE ** shown[scored[at][0]])
+        left.remove(best)
+        front.append(best)
+        shown[scored[best][0]] += 1
+    return [*front, *left]
+
+
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Place:
     """A hit as its order is decided: the thread it belongs to, when it was said, how well it answers by itself, its stems.
 
     `asked` are those of the question in it, `overturned_by` the keys of hits that replaced it; `replaces` when it says
-    itself that something stands in another's place, `in_all` its score with what speaks for it from beside. Hits of no
-    named project are compared within their thread only.
+    itself that something stands in another's place, `retracts` that what was said is not so, `in_all` its score with what
+    speaks for it from beside. Hits of no named project are compared within their thread only.
     """
 
     key: str
@@ -141,6 +158,7 @@ class Place:
     overturned_by: frozenset[str] = frozenset()
     project: str = ""
     replaces: bool = False
+    retracts: bool = False
     in_all: float = 0.0
 
 
@@ -161,6 +179,8 @@ class Alike:
 IN_A_THREAD = Alike(as_good=0.9, as_much_asked=0.75, one_subject=0.2)
 #: One that says "instead of" need not answer as well: it tells more of the new than of what was asked about.
 REPLACING = Alike(as_good=0.8, as_much_asked=0.6, one_subject=0.15)
+#: One that begins with "thinking again" is short and names what it takes back by a word or two.
+RETRACTING = Alike(as_good=0.6, as_much_asked=0.3, one_subject=0.3, as_good_in_all=0.7)
 #: Another thread of the project may have a subject of its own: half of the words are needed, and that its thread speaks
 #: for it as much.
 ELSEWHERE = Alike(as_good=0.85, as_much_asked=0.75, one_subject=0.5, as_good_in_all=0.9)
@@ -194,14 +214,19 @@ def ordered(hits: Sequence[Place]) -> tuple[list[str], dict[str, str]]:
 
 
 def _gives_way(earlier: Place, later: Place) -> bool:
-    if earlier.at >= later.at:
-        return False
+    return earlier.at < later.at and any(_stands(later, earlier, least) for least in _ways(earlier, later))
+
+
+def _ways(earlier: Place, later: Place) -> list[Alike]:
+    """The conditions of which any lets `later` stand before `earlier`; none where they have nothing to do with each other."""
     if earlier.thread and earlier.thread == later.thread:
-        least = REPLACING if later.replaces else IN_A_THREAD
-    elif earlier.thread and later.thread and earlier.project and earlier.project == later.project:
-        least = ELSEWHERE
-    else:
-        return False
+        return [IN_A_THREAD, *[REPLACING] * later.replaces, *[RETRACTING] * later.retracts]
+    if earlier.thread and later.thread and earlier.project and earlier.project == later.project:
+        return [ELSEWHERE]
+    return []
+
+
+def _stands(later: Place, earlier: Place, least: Alike) -> bool:
     if later.score < least.as_good * earlier.score or later.in_all < least.as_good_in_all * earlier.in_all:
         return False
     if len(earlier.asked & later.asked) < least.as_much_asked * len(earlier.asked):

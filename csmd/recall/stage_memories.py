@@ -17,7 +17,10 @@ from csmd.store.sqlite import Rows
 MOST = 60
 
 
-def hits(asked: Asked, scored: Mapping[int, Scored], turns: Mapping[str, float]) -> list[Hit]:
+def hits(
+    asked: Asked, scored: Mapping[int, Scored], turns: Mapping[str, float], close: Mapping[int, float]
+) -> list[Hit]:
+    """The best memories; `turns` are the scores of those that state them, `close` the memories' cosines."""
     best = sorted(scored.values(), key=lambda row: (-row.score, row.seq))[:MOST]
     let_in = {row.seq for row in best}
     if not asked.narrow.is_all and best:  # what came in over the graph was not looked at yet
@@ -52,6 +55,8 @@ def hits(asked: Asked, scored: Mapping[int, Scored], turns: Mapping[str, float])
                 gate=memory.gate,
                 authority=memory.authority,
                 superseded_by=memory.superseded_by,
+                cosine=close.get(seq, 0.0) if asked.vector else None,
+                answers=rank.own_match(scored[seq].factors),
                 factors={**factors, "standing": round(weight, 4), "scope": scope},
             )
         )

@@ -40,12 +40,13 @@ def newest_first(rows: Rows, hits: Sequence[Hit], terms: Sequence[str]) -> list[
             key=hit.id,
             thread=hit.session_id,
             at=hit.at,
-            score=rank.own_match(hit.factors),
+            score=hit.answers,
             asked=about[hit.id] & asked,
             stems=about[hit.id],
             project=hit.project,
             in_all=hit.score,
             replaces=hit.kind == "turn" and bool(phrases.INSTEAD.search(exchange.matched(hit.text))),
+            retracts=hit.kind == "turn" and exchange.retracts(hit.text),
             overturned_by=frozenset(
                 other.id
                 for other in marked
@@ -68,16 +69,20 @@ def _about(hit: Hit) -> frozenset[str]:
 
 
 def _marked(rows: Rows, hits: Sequence[Hit], asked: set[str], said: dict[str, set[str]]) -> list[Hit]:
-    """Hits, best first, with the turns lowered that were found by what they state and no longer holds."""
+    """Hits with the turns lowered that were found by what they state and no longer holds, behind all that score more."""
     turns = {hit.id: hit for hit in hits if hit.kind == "turn"}
-    marked = {hit.id: hit for hit in hits}
+    marked: dict[str, Hit] = {}
     by_source = {hit.source_uuids[0]: hit for hit in turns.values() if hit.source_uuids}
     for uuid, statement, heir in beliefs.overturned(rows, list(by_source)):
         hit = by_source[uuid]
         stems = {text.stem(word) for word in text.content_words(statement)}
         held = len(stems & said[hit.id]) >= HOLDS * len(stems)
-        if held and 2 * len(asked & stems) >= len(asked & said[hit.id]) > 0 and not marked[hit.id].superseded_by:
+        if held and 2 * len(asked & stems) >= len(asked & said[hit.id]) > 0 and hit.id not in marked:
             factors = {**hit.factors, "superseded": rank.SUPERSEDED_SHARE}
             lowered = hit.score * rank.SUPERSEDED_SHARE
             marked[hit.id] = replace(hit, superseded_by=heir, score=lowered, factors=factors)
-    return sorted(marked.values(), key=lambda hit: (-hit.score, hit.at, hit.id))
+    ordered = [hit for hit in hits if hit.id not in marked]
+    for hit in marked.values():
+        behind = [at for at, other in enumerate(ordered, 1) if other.score >= hit.score]
+        ordered.insert(max(behind, default=0), hit)
+    return ordered

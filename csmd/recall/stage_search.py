@@ -57,18 +57,20 @@ def find(
     )  # fmt: skip
     fix_turns, fix_memories = stage_graph.mended(rows, query, projects=projects)
     believed, close = matching(asked, "memory")
-    turns, _ = matching(asked, "turn")
+    turns, near = matching(asked, "turn")
     turns, where = stage_turns.standing(asked, turns, close, fix_turns)
-    hits = [] if kind == "memory" else stage_turns.hits(asked, turns, where, limit * 3)
+    hits = [] if kind == "memory" else stage_turns.hits(asked, turns, where, near, limit * 3)
     if kind != "turn":
         believed = rank.raised(believed, stage_graph.linked(rows, believed, projects=projects), "linked",
                                weight=rank.LINK_WEIGHT)  # fmt: skip
         reported = stage_graph.explained(rows, turns, projects=projects)
         believed = rank.raised(believed, reported, "reported", weight=rank.LINK_WEIGHT)
         believed = rank.raised(believed, dict.fromkeys(fix_memories, 1.0), "mended", weight=rank.MENDED_WEIGHT)
-        hits += stage_memories.hits(asked, believed, {hit.source_uuids[0]: hit.score for hit in hits})
+        hits += stage_memories.hits(asked, believed, {hit.source_uuids[0]: hit.score for hit in hits}, close)
     hits.sort(key=lambda hit: (-hit.score, hit.at, hit.id))
-    ordered = stage_order.newest_first(rows, _distinct(hits, limit * 3), terms)
+    distinct = _distinct(hits, limit * 3)
+    front = [distinct[at] for at in rank.varied([(hit.session_id, hit.score) for hit in distinct])]
+    ordered = stage_order.newest_first(rows, front, terms)
     return stage_sessions.among(ordered, summaries)[:limit], sorted(set(degraded))
 
 

@@ -1,6 +1,6 @@
 """Turns as hits: all that speaks for each, and the exchange that it is shown in.
 
-A turn is shown with what was said right before and after it, so that no two hits show one exchange.
+A turn is shown with what was asked before it and answered after it, so that no two hits show one exchange.
 """
 
 from __future__ import annotations
@@ -78,10 +78,19 @@ def _sessions(asked: Asked) -> dict[int, float]:
     return rank.spread(found, total)
 
 
-def hits(asked: Asked, scored: Mapping[int, Scored], where: Mapping[int, Beside], limit: int) -> list[Hit]:
+def hits(
+    asked: Asked, scored: Mapping[int, Scored], where: Mapping[int, Beside], close: Mapping[int, float], limit: int
+) -> list[Hit]:
+    """The best `limit` exchanges; `close` are the cosines of turns."""
     ranked = sorted((row for row in scored.values() if row.seq in where), key=lambda row: (-row.score, row.seq))
     near = {row.seq: (where[row.seq].after, where[row.seq].before) for row in ranked}
-    groups = exchange.groups([row.seq for row in ranked], near, {row.seq: row.score for row in ranked}, most=limit)
+    groups = exchange.groups(
+        [row.seq for row in ranked],
+        near,
+        {row.seq: row.score for row in ranked},
+        most=limit,
+        midway={row.seq for row in ranked if where[row.seq].midway},
+    )
     turns = search.turns_by_seq(asked.rows, [seq for group in groups for seq in group])
     found: list[Hit] = []
     for group in groups:
@@ -102,6 +111,8 @@ def hits(asked: Asked, scored: Mapping[int, Scored], where: Mapping[int, Beside]
                 session_id=own.session_id,
                 source_uuids=tuple(dict.fromkeys(one.uuid.partition("/")[0] for one in (own, *others))),
                 at=own.at,
+                answers=max(rank.own_match(scored[seq].factors) for seq in group if seq in scored),
+                cosine=max(close.get(seq, 0.0) for seq in group) if asked.vector else None,
                 factors=scored[own.seq].factors,
             )
         )

@@ -11,15 +11,23 @@ from dataclasses import dataclass
 from csmd.store.fulltext import SEARCHED
 from csmd.store.sqlite import Rows
 
+#: From an exchange's own begin and end no turn is further away that is looked at; what is, stands beside its neighbours.
+LONGEST_EXCHANGE = 400
+
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Beside:
-    """Where a turn stands: its session's row, its time, the searchable turns before and after it there (0: none)."""
+    """Where a turn stands: its session's row, its time, what was said before and after it there (0: nothing).
+
+    An assistant talks while it works: of an exchange count what was asked and the last that was answered, so that a
+    prompt has its answer after it, the answer its prompt before it, and what was said `midway` stands between the two.
+    """
 
     session: int
     at: str
     before: int
     after: int
+    midway: bool = False
 
 
 def _keys(seqs: Sequence[int]) -> str:
@@ -29,18 +37,30 @@ def _keys(seqs: Sequence[int]) -> str:
 def beside(rows: Rows, seqs: Sequence[int]) -> dict[int, Beside]:
     """Where each of these turns stands in its own session."""
     keys = _keys(seqs)
+    searched = f"from session_turn n join {SEARCHED} where n.session_seq = me.session_seq"
+    near = f"{searched} and n.ordinal > me.ordinal and n.ordinal < me.ordinal + {LONGEST_EXCHANGE}"
+    asked_next = f"(select n.ordinal {near} and t.kind <> 'assistant' order by n.ordinal limit 1)"
     found = rows.all(
         "select own.seq, own.session_seq, own.at, "  # noqa: S608
-        f"(select n.turn_seq from session_turn n join {SEARCHED} "
-        "where n.session_seq = me.session_seq and n.ordinal < me.ordinal order by n.ordinal desc limit 1), "
-        f"(select n.turn_seq from session_turn n join {SEARCHED} "
-        "where n.session_seq = me.session_seq and n.ordinal > me.ordinal order by n.ordinal limit 1) "
+        "case when own.kind = 'assistant' then "
+        f"(select n.turn_seq {searched} and n.ordinal < me.ordinal and n.ordinal > me.ordinal - {LONGEST_EXCHANGE} "
+        "and t.kind <> 'assistant' order by n.ordinal desc limit 1) end, "
+        f"(select n.turn_seq {searched} and n.ordinal < me.ordinal order by n.ordinal desc limit 1), "
+        f"(select n.turn_seq {searched} and n.ordinal > me.ordinal and n.ordinal < "
+        f"coalesce({asked_next}, me.ordinal + {LONGEST_EXCHANGE}) order by n.ordinal desc limit 1), "
+        f"(select n.turn_seq {searched} and n.ordinal > me.ordinal order by n.ordinal limit 1), own.kind = 'assistant' "
         "from turns own join session_turn me on me.turn_seq = own.seq and me.session_seq = own.session_seq "
         f"where own.seq in ({keys})"
     )
     return {
-        int(seq): Beside(session=int(session), at=str(at), before=int(left or 0), after=int(right or 0))
-        for seq, session, at, left, right in found
+        int(seq): Beside(
+            session=int(session),
+            at=str(at),
+            before=int(asked or left or 0),
+            after=int(answered or right or 0),
+            midway=bool(answers and answered),
+        )
+        for seq, session, at, asked, left, answered, right, answers in found
     }
 
 

@@ -20,7 +20,9 @@ def test_what_matched_is_marked_and_what_stands_beside_it_says_where(
     capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setenv("COLUMNS", "80")
-    show_search.hits({"query": "gateway port", "hits": [HIT], "degraded": [], "took_ms": 3.0}, explain=True)
+    show_search.hits(
+        {"query": "gateway port", "close": True, "hits": [HIT], "degraded": [], "took_ms": 3.0}, explain=True
+    )
     lines = capsys.readouterr().out.splitlines()
     assert all(len(line) <= 80 for line in lines)
     assert lines[0].startswith(" 1  turn  2026-02-11  79a0968a-12  session 2cfdacb8  1.47  superseded by m1234")
@@ -36,5 +38,13 @@ def test_a_score_without_what_multiplies_it_is_a_plain_sum() -> None:
 
 
 def test_nothing_found_is_said(capsys: pytest.CaptureFixture[str]) -> None:
-    show_search.hits({"query": "x", "hits": [], "degraded": ["vectors: none"], "took_ms": 3.0}, explain=False)
+    show_search.hits(
+        {"query": "x", "close": False, "hits": [], "degraded": ["vectors: none"], "took_ms": 3.0}, explain=False
+    )
     assert capsys.readouterr().out.splitlines() == ["nothing found for 'x'", "degraded: vectors: none", "3 ms"]
+
+
+def test_a_search_that_found_nothing_close_says_so_before_the_nearest(capsys: pytest.CaptureFixture[str]) -> None:
+    show_search.hits({"query": "x", "close": False, "hits": [HIT], "degraded": [], "took_ms": 3.0}, explain=False)
+    first, second, *_ = capsys.readouterr().out.splitlines()
+    assert first == "nothing close was found; the nearest:" and second.startswith(" 1  turn")

@@ -78,9 +78,16 @@ def test_numbers_and_truth_values_may_be_given_as_text(filled: Any) -> None:
         filled.call("csm_memory_search", query="x", kind="other")
 
 
-@pytest.mark.parametrize("query", ["", " ", '"', "pathlib AND (", "a" * 10_000, "NEAR/3 *", "\0\ud800", "\N{SNOWMAN}"])
-def test_no_query_is_an_error(filled: Any, query: str) -> None:
+@pytest.mark.parametrize("query", ["pathlib AND (", "a" * 10_000, "NEAR/3 *", "x\0\ud800", "the"])
+def test_no_words_are_an_error(filled: Any, query: str) -> None:
     assert isinstance(filled.call("csm_memory_search", query=query)["hits"], list)
+    assert isinstance(filled.call("csm_memory_recall", prompt=query, project="/p")["text"], str)
+
+
+@pytest.mark.parametrize("query", ["", " ", '"', "\0\ud800", "\N{SNOWMAN}", '"?"'])
+def test_a_query_without_a_word_is_refused_and_such_a_prompt_is_told_nothing(filled: Any, query: str) -> None:
+    with pytest.raises(BadInput, match="nothing to search for"):
+        filled.call("csm_memory_search", query=query)
     assert isinstance(filled.call("csm_memory_recall", prompt=query, project="/p")["text"], str)
 
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
@@ -57,3 +58,27 @@ def test_no_turn_is_shown_in_two_hits(ranked: list[int], near: dict[int, list[in
 
 def test_of_the_turns_beside_a_hit_the_better_comes_first() -> None:
     assert exchange.groups([5], {5: (6, 4)}, {4: 0.9, 6: 0.1}, most=3) == [[5, 4, 6]]
+
+
+def test_what_was_said_at_work_is_no_hit_beside_the_exchange_that_it_is_of() -> None:
+    near = {2: (4, 1), 3: (4, 1), 4: (0, 1), 6: (7, 5)}
+    assert exchange.groups([2, 3, 6], near, {}, most=9, midway={2, 3}) == [[2, 4, 1], [6, 7, 5]]
+    assert exchange.groups([4, 3], near, {}, most=9, midway={3}) == [[4, 1]]
+    assert exchange.groups([2, 3], near, {}, most=9) == [[2, 4, 1], [3]]
+
+
+@pytest.mark.parametrize(
+    ("told", "retracts"),
+    [
+        ("user: thinking again: let's remove the command", True),
+        ("hmm, no, that is the old one", True),
+        ("user: On second thought keep it", True),
+        ("assistant: You're right - they are plain numbers.", True),
+        ("user: you are right", False),
+        ("assistant: Actually, let me look.", False),
+        ("user: no idea, can you look?", False),
+        ("user: keep it\n[after] assistant: You're right", False),
+    ],
+)
+def test_what_takes_back_what_was_said_begins_so(told: str, retracts: bool) -> None:
+    assert exchange.retracts(told) is retracts

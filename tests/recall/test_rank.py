@@ -89,6 +89,9 @@ ORDERS = [
     ([place("old", 1, 1.0), place("poor", 2, 0.8)], ["old", "poor"]),
     ([place("old", 1, 1.0), place("new", 2, 0.8, replaces=True)], ["new", "old"]),
     ([place("old", 1, 1.0), place("poor", 2, 0.7, replaces=True)], ["old", "poor"]),
+    ([place("old", 1, 1.0), place("taken back", 2, 0.65, retracts=True)], ["taken back", "old"]),
+    ([place("old", 1, 1.0), place("poor", 2, 0.5, retracts=True)], ["old", "poor"]),
+    ([place("old", 1, 1.0), place("aside", 2, 0.65, about="colour", retracts=True, thread="s2")], ["old", "aside"]),
     ([place("new", 2, 1.0), place("old", 1, 0.9)], ["new", "old"]),
     ([place("old", 1, 1.0), place("aside", 2, 0.9, about="colour", asked=frozenset({"colour"}))], ["old", "aside"]),
     ([place("old", 1, 1.0), place("other", 2, 0.9, thread="s2")], ["old", "other"]),
@@ -155,3 +158,24 @@ def test_an_order_loses_no_hit_and_without_a_project_moves_a_thread_only_within_
         others = [hit.key for hit in hits if hit.thread != thread]
         kept = rank.newest_first([hit for hit in hits if hit.thread != thread])
         assert [key for key in order if key in others] == kept
+
+
+in_threads = st.lists(st.tuples(st.sampled_from("abc"), st.floats(0, 2)), max_size=12).map(
+    lambda hits: sorted(hits, key=lambda hit: -hit[1])
+)
+
+
+@given(in_threads)
+def test_a_front_of_several_threads_loses_no_hit_and_keeps_each_threads_order(hits: list[tuple[str, float]]) -> None:
+    places = rank.varied(hits)
+    assert sorted(places) == list(range(len(hits))) and places[:1] == [0][: len(hits)]
+    for thread in "abc":
+        own = [at for at in places if hits[at][0] == thread]
+        assert own == sorted(own)
+    assert places[rank.FRONT :] == sorted(places[rank.FRONT :])
+
+
+def test_no_thread_fills_the_front_where_another_answers_nearly_as_well() -> None:
+    hits = [*[("long", 1.0 - number / 100) for number in range(6)], ("short", 0.8), ("far", 0.2)]
+    assert [hits[at][0] for at in rank.varied(hits)][: rank.FRONT].count("short") == 1
+    assert "far" not in [hits[at][0] for at in rank.varied(hits)][: rank.FRONT]

@@ -12,7 +12,7 @@ import pytest
 from csmd import text
 from csmd.believe import stage as believe
 from csmd.model import MULTIPLIES, Category, Hit, Link, Project, Provenance, Statement, Turn
-from csmd.recall import stage, stage_search
+from csmd.recall import stage, stage_ground, stage_search
 from csmd.store import gotchas, journal, memories, projects
 from csmd.store.core import Store
 from csmd.store.narrow import Narrow
@@ -198,3 +198,31 @@ def test_a_session_that_speaks_of_all_of_it_comes_before_one_that_names_a_word(s
     meant = shelf.say("kangaroo", session="s2")
     assert shelf.find("kangaroo marsupial budget", kind="turn")[0].session_id == "s2"
     assert meant in [uuid for hit in shelf.find("kangaroo marsupial budget") for uuid in hit.source_uuids]
+
+
+@pytest.mark.parametrize(
+    ("query", "is_close"),
+    [
+        ("which port does the gateway listen on?", True),
+        ("gateway", True),
+        ("where is the Kafka cluster described?", False),
+        ("how do we roast coffee beans?", False),
+    ],
+)
+def test_a_search_for_what_nobody_spoke_of_says_that_nothing_is_close(shelf: Shelf, query: str, is_close: bool) -> None:
+    shelf.say("The gateway listens on port 8443.")
+    shelf.say("We deploy on Tuesdays, after the standup.", session="s2")
+    hits = shelf.find(query)
+    places = shelf.store.read(lambda rows: stage.scopes(rows, HERE))
+    found = shelf.store.read(lambda rows: stage_ground.is_close(rows, query, hits, projects=places))
+    assert found is is_close
+
+
+def test_of_one_exchange_one_hit_is_shown_with_what_was_asked_and_answered(shelf: Shelf) -> None:
+    asked = shelf.say("why does the exporter crash?")
+    looked = shelf.say("Let me look at the exporter and its crash first.", kind="assistant")
+    shelf.say("The exporter crash is in the encoder, I think.", kind="assistant")
+    answered = shelf.say("It divided by the number of rows, which was 0.", kind="assistant")
+    (hit,) = shelf.find("exporter crash")
+    assert {asked, answered} < set(hit.source_uuids) or hit.source_uuids == (asked, answered)
+    assert looked not in hit.source_uuids[1:]

@@ -48,6 +48,35 @@ def test_neighbours_are_the_nearest_that_can_be_searched_in_the_same_session(sto
     store.write(story)
 
 
+def test_a_prompt_has_its_answer_beside_it_and_what_was_said_at_work_stands_between_the_two(
+    store: Store, given: Any
+) -> None:
+    def story(rows: Rows) -> None:
+        said = [("user", "why?"), ("assistant", "let me look"), ("tool_call", "ls"), ("assistant", "now I see"),
+                ("assistant", "because"), ("user", "thanks"), ("assistant", "welcome")]  # fmt: skip
+        why, look, _, see, because, thanks, welcome = talk(rows, given, said)
+        found = nearby.beside(rows, [why, look, see, because, thanks, welcome])
+        assert {seq: (place.before, place.after) for seq, place in found.items()} == {
+            why: (0, because), look: (why, because), see: (why, because), because: (why, thanks),
+            thanks: (because, welcome), welcome: (thanks, 0),
+        }  # fmt: skip
+        assert {seq for seq, place in found.items() if place.midway} == {look, see}
+
+    store.write(story)
+
+
+def test_an_exchange_without_end_is_not_looked_through(store: Store, given: Any, monkeypatch: Any) -> None:
+    monkeypatch.setattr(nearby, "LONGEST_EXCHANGE", 3)
+
+    def story(rows: Rows) -> None:
+        turns = talk(rows, given, [("user", "go"), *[("assistant", f"step {number}") for number in range(8)]])
+        found = nearby.beside(rows, turns)
+        assert (found[turns[1]].before, found[turns[1]].after) == (turns[0], turns[3])
+        assert (found[turns[5]].before, found[turns[5]].after) == (turns[4], turns[7])
+
+    store.write(story)
+
+
 def test_a_word_is_counted_by_session_and_a_common_one_tells_none_from_another(
     store: Store, given: Any, monkeypatch: Any
 ) -> None:

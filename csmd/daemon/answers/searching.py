@@ -11,7 +11,7 @@ from csmd.daemon.now import now_here
 from csmd.daemon.tool import PLACE, QUERY_VECTOR_S, REQUIRED, Params, Tool, places
 from csmd.errors import BadInput
 from csmd.model import Category, Gate, Hit, MemoryType
-from csmd.recall import question, stage_search
+from csmd.recall import question, stage_ground, stage_search
 from csmd.store.narrow import Narrow
 from csmd.store.sqlite import Rows
 
@@ -28,13 +28,16 @@ OF_MEMORIES: dict[str, tuple[str, ...]] = {
 
 
 def _search(tools: Tools, rows: Rows, params: Params) -> dict[str, Any]:
+    if not any(map(str.isalnum, params["query"])):
+        raise BadInput("there is nothing to search for", hint="give words to look for: csmd search retry policy")
     now = now_here()
     kind = _kind(params)
     within = question.limits(params["since"], params["until"], now=now)
+    projects = places(rows, params)
     hits, degraded = stage_search.find(
         rows,
         params["query"],
-        projects=places(rows, params),
+        projects=projects,
         kind=kind,
         limit=min(max(params["limit"], 1), 200),
         embed=tools.query_vector(deadline_s=QUERY_VECTOR_S, start=True),
@@ -49,6 +52,7 @@ def _search(tools: Tools, rows: Rows, params: Params) -> dict[str, Any]:
     return {
         "query": params["query"],
         "degraded": degraded,
+        "close": stage_ground.is_close(rows, params["query"], hits, projects=projects),
         "hits": [hit_json(hit, explain=params["explain"]) for hit in hits],
     }
 
@@ -67,7 +71,9 @@ def _kind(params: Params) -> str:
 
 def hit_json(hit: Hit, *, explain: bool) -> dict[str, Any]:
     """A hit as `csmd search --json` shows it (design section 8)."""
-    row = {key: value for key, value in asdict(hit).items() if key not in ("factors", "newer_than")}
+    row = {
+        key: value for key, value in asdict(hit).items() if key not in ("factors", "newer_than", "answers", "cosine")
+    }
     row["score"] = round(hit.score, 4)
     row["source_uuids"] = lines_of(hit.source_uuids)
     return {**row, "factors": hit.factors, "newer_than": hit.newer_than} if explain else row
