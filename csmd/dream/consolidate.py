@@ -18,7 +18,7 @@ from csmd.dream.gather import Gathered, Step
 from csmd.dream.snapshot import UNSAID, Snapshot, alive, confirmed, confirming, is_sure, order, sessions
 from csmd.model import AUTHORITY_RANK, Decay, Memory, Tier
 
-#: What outlasts what: a memory may only go into one that is put forward at least as long.
+#: What outlasts what: a memory may only go into one that ages no faster.
 _TIERS: dict[Tier, int] = {"archive": 0, "session": 1, "daily": 2, "durable": 3}
 _DECAYS: dict[Decay, int] = {"ephemeral": 0, "session": 1, "durable": 2, "permanent": 3}
 #: The findings by which a person may have said that two memories are two.
@@ -29,13 +29,13 @@ PAIRS = ("duplicate", "near_duplicate")
 
 
 def _pairs(snapshot: Snapshot, gathered: Gathered) -> Iterator[tuple[str, ...]]:
-    """Two memories whose words are alike, or that are near."""
+    """Two memories of which one says all of the other."""
     del snapshot
-    yield from (*gathered.alike, *gathered.near)
+    yield from gathered.told
 
 
 def _merge(snapshot: Snapshot, gathered: Gathered, one_id: str, other_id: str) -> Action | None:
-    """Of two that say the same, or one of which says all of the other, the best evidenced wording stays."""
+    """Of two that say the same the best evidenced wording stays, of two of which one says more that one."""
     del gathered
     one, other = snapshot.memories.get(one_id), snapshot.memories.get(other_id)
     if one is None or other is None or not (alive(one) and alive(other)):
@@ -48,14 +48,18 @@ def _merge(snapshot: Snapshot, gathered: Gathered, one_id: str, other_id: str) -
             return Action(
                 kind="merge", project_seq=snapshot.project_seq, memory=goes, other=keeper,
                 reason=_merged(goes, keeper), evidence=(keeper.id, *(source.uuid for source in more)),
-                confidence=sure.confidence, tier=sure.tier,
+                confidence=sure.confidence, tier=max(sure.tier, goes.tier, key=_TIERS.__getitem__),
             )  # fmt: skip
     return None
 
 
 def _merged(goes: Memory, keeper: Memory) -> str:
-    same = wording.same(keeper.text, goes.text)
-    said = "says the same in the same words as" if same else "is said in full, and with more, by"
+    if text.normalise(keeper.text) == text.normalise(goes.text):
+        said = "says the same in the same words as"
+    elif wording.same(keeper.text, goes.text):
+        said = "says the same in other words as"
+    else:
+        said = "is said in full, and with more, by"
     return f"{goes.id} {said} {keeper.id}"
 
 
@@ -75,22 +79,28 @@ def may_merge(snapshot: Snapshot, goes: Memory, keeper: Memory) -> bool:
 
 
 def outlasts(keeper: Memory, other: Memory) -> bool:
-    """Whether a memory is put forward as long as another one, at least."""
+    """Whether a memory ages no faster than another one; the longer of their tiers is the one that stays has."""
     lasting = [score.is_lasting(one.gate, one.category, stated=one.authority == "user") for one in (keeper, other)]
-    return (
-        _TIERS[keeper.tier] >= _TIERS[other.tier]
-        and _DECAYS[keeper.decay] >= _DECAYS[other.decay]
-        and lasting[0] >= lasting[1]
-    )
+    return _DECAYS[keeper.decay] >= _DECAYS[other.decay] and lasting[0] >= lasting[1]
 
 
 def are_two(snapshot: Snapshot, one: Memory, other: Memory) -> bool:
     """Whether somebody said that two memories are two: by taking their merge back, or by dropping what was found."""
-    if {(one.id, other.id), (other.id, one.id)} & snapshot.apart:
+    if other.id in _kept_from(snapshot, one.id):
         return True
     fingerprint = " ".join(sorted((one.id, other.id)))
     places = (one.project_seq, other.project_seq)
     return any((place, kind, fingerprint) in snapshot.dropped for place in places for kind in PAIRS)
+
+
+def _kept_from(snapshot: Snapshot, ident: str) -> set[str]:
+    """What a memory is kept from by merges that were taken back: of one into a second, and of that into a third."""
+    found = {ident} if snapshot.apart else set()
+    grown = bool(found)
+    while grown:
+        beside = {name for pair in snapshot.apart if found & set(pair) for name in pair}
+        grown, found = not beside <= found, found | beside
+    return found
 
 
 # --- strengthen

@@ -1,8 +1,8 @@
 """The second phase: which memories may belong together, so that not each is compared with each; pure.
 
-Two belong together when half of their words are the same, when their vectors are near, or when they are about one
-topic, of one gate, from one mouth, and share words. Only those that are seen in one place: of the project, and of what
-holds all around it.
+Two belong together when one says all of the other, when half of their words are the same, when their vectors are near,
+or when they are about one topic, of one gate, from one mouth, and share words. Only those that are seen in one place: of
+the project, and of what holds all around it.
 """
 
 from __future__ import annotations
@@ -14,6 +14,7 @@ from itertools import combinations
 
 from csmd import text
 from csmd.believe import alike, supersede
+from csmd.dream import wording
 from csmd.dream.actions import Action
 from csmd.dream.snapshot import Snapshot, alive, order
 from csmd.model import Memory
@@ -36,13 +37,15 @@ class Group:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Gathered:
-    """What may belong together: groups, and pairs of ids (the project's own first) whose words or vectors are near."""
+    """What may belong together: groups, and pairs of ids in the order of what they say, whose words or vectors are near."""
 
     groups: tuple[Group, ...]
+    told: tuple[tuple[str, str], ...]
+    """Pairs of which one says all of the other, whichever it is."""
     alike: tuple[tuple[str, str], ...]
     near: tuple[tuple[str, str], ...]
     doubles: frozenset[str]
-    """Of those whose words say the same, each but the first."""
+    """Of those that say the same, each but the first."""
     renames: Mapping[str, str]
     """Names that changed -> those they have now, as the memories say."""
 
@@ -74,10 +77,29 @@ def gather(snapshot: Snapshot) -> Gathered:
     close = {pair for pair in snapshot.near if set(pair) <= place.keys()} | set(_sharing(groups, snapshot))
     said = sorted(snapshot.memories.values(), key=lambda one: (snapshot.stated_at(one), order(one)))
     renames = supersede.table([one.text for one in said])
+    repeated = ordered(set(_telling(every)))
     return Gathered(
-        groups=groups, alike=ordered(words), near=ordered(close - words), renames=renames,
-        doubles=frozenset(every[pair.other].id for pair in pairs if pair.exact),
+        groups=groups, told=repeated, alike=ordered(words), near=ordered(close - words), renames=renames,
+        doubles=frozenset(
+            other for one, other in repeated
+            if wording.same(snapshot.memories[one].text, snapshot.memories[other].text)
+        ),
     )  # fmt: skip
+
+
+def _telling(every: list[Memory]) -> Iterator[tuple[str, str]]:
+    """The pairs of which one says all of the other: it has all of its words, the rarest of them, too."""
+    words = [wording.content(memory.text) for memory in every]
+    having: dict[str, list[int]] = defaultdict(list)
+    for place, found in enumerate(words):
+        for word in found:
+            having[word].append(place)
+    for place, found in enumerate(words):
+        if not found:
+            continue
+        for other in having[min(found, key=lambda word: (len(having[word]), word))]:
+            if other != place and found <= words[other] and wording.says_all(every[other].text, every[place].text):
+                yield every[place].id, every[other].id
 
 
 def _groups(snapshot: Snapshot, every: list[Memory]) -> Iterator[Group]:

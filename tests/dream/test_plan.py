@@ -110,12 +110,18 @@ def test_the_fuller_wording_stays_though_the_other_is_better_known() -> None:
     assert done(seen(told("m1", CACHE, 1, 2, confidence=0.95), told("m2", LONGER, 3))) == [("merge", "m1", "m2")]
 
 
+def test_what_stays_is_put_forward_as_long_as_what_it_took_in() -> None:
+    _, left = plan(seen(told("m1", CACHE, 1), told("m2", LONGER, 1, tier="daily")))
+    assert left.memories["m2"].tier == "durable"
+
+
 KEEPS: tuple[tuple[str, Callable[[], Snapshot]], ...] = (
     ("pinned", lambda: seen(told("m1", CACHE, 1, pinned=True), told("m2", LONGER, 2, pinned=True))),
     ("the user's, before an assistant's fuller words", lambda: seen(told("m1", CACHE, 1), told("m2", LONGER, 1, authority="assistant"))),
     ("a correction", lambda: seen(told("m1", CACHE, 1, gate="correction"), told("m2", AGAIN, 2))),
     ("what lasts, before what does not", lambda: seen(told("m1", CACHE, 1, category="preference"), told("m2", LONGER, 1))),
-    ("for good, before a day", lambda: seen(told("m1", CACHE, 1), told("m2", LONGER, 1, tier="daily"))),
+    ("slow to age, before what is not", lambda: seen(told("m1", CACHE, 1, decay="permanent"), told("m2", LONGER, 1))),
+    ("taken apart by way of a third", lambda: seen(told("m1", CACHE, 1), told("m2", AGAIN, 1), apart=frozenset({("m2", "m9"), ("m9", "m1")}))),
     ("taken apart by somebody", lambda: seen(told("m1", CACHE, 1), told("m2", AGAIN, 1), apart=frozenset({("m2", "m1")}))),
     ("two, a person says", lambda: seen(told("m1", CACHE, 1), told("m2", AGAIN, 1), dropped=frozenset({(1, "duplicate", "m1 m2")}))),
     ("what holds everywhere, before a project's own", lambda: seen(told("m1", CACHE, 1, project_seq=0, scope="global"), told("m2", LONGER, 1))),
