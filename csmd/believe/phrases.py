@@ -128,6 +128,19 @@ INSTEAD = re.compile(
     r"|\breplac(?:e|es|ed|ing)\s+([^.;:,()\n]{1,60}?)\s+(?:with|by)\b",
     re.IGNORECASE,
 )
+#: What somebody likes, and better than what.
+PREFERS = re.compile(
+    r"\b(?:prefer|like|want|use|choose)s?\s+((?:[\w`'-]+ ){1,3}?)(?:over|to|more than|rather than|instead of)\s+([^.;:,()\n]{1,40}?)"
+    r"(?=\s+(?:now|from now on|again|please|any ?more)\b|[.;:,()\n!]|$)",
+    re.IGNORECASE,
+)
+#: What is not used, or not any more, whatever for.
+GIVEN_UP = re.compile(
+    r"\b(?:decided against(?: using)?|(?:decided|agreed) not to use|(?:moved|moving|switched|migrated) away from|gave up(?: on)?|got rid of"
+    r"|abandon(?:ed|ing)|(?:will not|won['’]t|are not going to|aren['’]t going to) use)\s+([^.;:,()\n]{1,60}?)"
+    r"(?=\s+(?:because|since|after|in favou?r|for now|and|so)\b|[.;:,()\n!]|$)",
+    re.IGNORECASE,
+)
 CLAUSE_END = re.compile(r"[.;:,!?()]\s|[()\n]")
 MOVED = re.compile(
     r"\b(?:mov|migrat|switch|chang|convert|port)(?:e|es|ed|ing|ed over)?\b[^.;:\n]{0,60}?\bfrom\s+([^.;:,\n]{1,60}?)\s+(?:over\s+)?to\b",

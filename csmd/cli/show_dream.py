@@ -19,13 +19,15 @@ KINDS: Mapping[str, tuple[str, str, str]] = {
     "merge": ("merged", "merge", "merged"),
     "strengthen": ("surer", "make surer", "surer"),
     "supersede": ("superseded", "supersede", "superseded"),
+    "ask": ("asked about", "ask about", "asked"),
+    "lift": ("said everywhere", "say everywhere", "said everywhere"),
     "promote": ("promoted", "promote", "promoted"),
     "raise": ("learnt", "learn", "learnt"),
     "archive": ("archived", "archive", "archived"),
     "page": ("wrote", "write", "files written"),
 }
 #: How the memory that an action is about stands to the other one, and what is said of that one.
-JOINED: Mapping[str, tuple[str, str]] = {"merge": ("into", "stays"), "supersede": ("by", "by")}
+JOINED: Mapping[str, tuple[str, str]] = {"merge": ("into", "stays"), "supersede": ("by", "by"), "ask": ("and", "or")}
 STATES = {"done": "", "running": "under way", "failed": "failed", "cancelled": "broken off", "undoing": "being undone", "undone": "undone"}  # fmt: skip
 #: Changes of one project that are shown unless all are asked for; lines of a memory's text, of a file's diff.
 MOST, LINES, DIFF_LINES = 12, 3, 40

@@ -164,7 +164,7 @@ def _supersede(snapshot: Snapshot, gathered: Gathered, ident: str, *beside: str)
     newer = [
         one
         for one in others
-        if one is not None and alive(one) and snapshot.stated_at(one) > stated and _may_overturn(old, one)
+        if one is not None and alive(one) and _since(snapshot, old, one) > stated and _may_overturn(old, one)
     ]
     for new in sorted(newer, key=lambda one: (snapshot.stated_at(one), order(one)), reverse=True):
         found = supersede.amendment(old.text, new.text, gathered.renames)
@@ -178,6 +178,11 @@ def _supersede(snapshot: Snapshot, gathered: Gathered, ident: str, *beside: str)
     return None
 
 
+def _since(snapshot: Snapshot, old: Memory, new: Memory) -> str:
+    """From when one memory may speak against another (as in `believe.stage_supersede`)."""
+    return new.created_at if old.scope == "project" and new.scope != "project" else snapshot.stated_at(new)
+
+
 def _may_overturn(old: Memory, new: Memory) -> bool:
     """Whether one memory may supersede another unasked (as in `believe.stage_supersede`)."""
     if new.origin in UNSAID or new.authority == "external":
@@ -185,6 +190,32 @@ def _may_overturn(old: Memory, new: Memory) -> bool:
     if old.scope != "project" and new.project_seq != old.project_seq:
         return False
     return AUTHORITY_RANK[new.authority] >= AUTHORITY_RANK[old.authority]
+
+
+def _ask(snapshot: Snapshot, gathered: Gathered, ident: str, *beside: str) -> Action | None:
+    """What speaks against a memory where no rule may end it, or nobody can tell whether it does, a person is asked."""
+    old = snapshot.memories.get(ident)
+    if old is None or not alive(old) or ident in snapshot.settled:
+        return None
+    refused = snapshot.refused.get(ident, frozenset())
+    for other in sorted(
+        beside, key=lambda one: order(snapshot.memories[one]) if one in snapshot.memories else ("",) * 4
+    ):
+        new = snapshot.memories.get(other)
+        if new is None or not alive(new) or other in refused or f"{ident}:{other}" in snapshot.asked:
+            continue
+        if new.authority == "external" or new.origin in UNSAID or _since(snapshot, old, new) <= snapshot.stated_at(old):
+            continue
+        may = _may_overturn(old, new) and not old.pinned
+        found = (supersede.doubt if may else supersede.amendment)(old.text, new.text, gathered.renames)
+        if found is not None:
+            why = "what it ends is not said" if may else supersede.stands(pinned=old.pinned)
+            return Action(
+                kind="ask", project_seq=snapshot.project_seq, memory=old, other=new, sure=found.confidence,
+                reason=f"{new.id} speaks against {ident} ({', '.join(found.reasons)}), which stands: {why}",
+                evidence=(new.id, ident, *(one.uuid for one in new.provenance[:1])),
+            )  # fmt: skip
+    return None
 
 
 # --- promote
@@ -243,6 +274,7 @@ STEPS: tuple[Step, ...] = (
     Step(_pairs, _merge),
     Step(_both_ways, _strengthen),
     Step(_beside, _supersede),
+    Step(_beside, _ask),
     Step(_for_a_while, _promote),
     Step(_facts, _raise),
 )

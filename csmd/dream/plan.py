@@ -6,9 +6,9 @@ which it will find.
 
 from __future__ import annotations
 
-from csmd.dream import consolidate, prune
+from csmd.dream import consolidate, lift, prune
 from csmd.dream.actions import Action, DreamPlan
-from csmd.dream.gather import Gathered, gather
+from csmd.dream.gather import Gathered, Step, gather
 from csmd.dream.orient import tally
 from csmd.dream.snapshot import Snapshot, applied
 
@@ -19,17 +19,26 @@ def plan(snapshot: Snapshot, gathered: Gathered | None = None) -> tuple[DreamPla
     """What a dream does in one project, and the snapshot that it leaves; what was gathered may be known already."""
     gathered = gather(snapshot) if gathered is None else gathered
     found = tally(snapshot, gathered)
-    done: list[Action] = []
+    done, snapshot = _through(lift.STEPS, snapshot, gathered)
+    if done:  # what is new belongs together with others, too
+        gathered = gather(snapshot)
     while True:
-        before = len(done)
-        for step in STEPS:
-            for subject in step.over(snapshot, gathered):
-                action = step.look(snapshot, gathered, *subject)
-                if action is not None:
-                    snapshot = applied(snapshot, action)
-                    done.append(action)
-        if len(done) == before:
+        more, snapshot = _through(STEPS, snapshot, gathered)
+        if not more:
             return DreamPlan(actions=tuple(done), tallies=(found,)), snapshot
+        done += more
+
+
+def _through(steps: tuple[Step, ...], snapshot: Snapshot, gathered: Gathered) -> tuple[list[Action], Snapshot]:
+    """What some steps say is to be done, each after those before it, and the snapshot that all of it leaves."""
+    done: list[Action] = []
+    for step in steps:
+        for subject in step.over(snapshot, gathered):
+            action = step.look(snapshot, gathered, *subject)
+            if action is not None:
+                snapshot = applied(snapshot, action)
+                done.append(action)
+    return done, snapshot
 
 
 def joined(plans: list[DreamPlan]) -> DreamPlan:

@@ -56,6 +56,10 @@ class Snapshot:
     raised: Mapping[str, Candidate] = field(default_factory=dict)
     """What dreams made of facts, whatever became of it, by fingerprint."""
     facts: tuple[Fact, ...] = ()
+    abroad: Mapping[str, Memory] = field(default_factory=dict)
+    """Of what holds around projects: what users asked for in these, by id, that could hold everywhere."""
+    asked: frozenset[str] = frozenset()
+    """What was put before a person, or answered: `older:newer` of each pair."""
 
     @property
     def own(self) -> list[Memory]:
@@ -158,10 +162,12 @@ def taking_in(keeper: Memory, other: Memory, action: Action) -> Memory:
 def after(action: Action, aged: Aged) -> tuple[Memory, ...]:
     """The memories that an action changes, as they are afterwards but for their versions; the action's own first.
 
-    `raise` changes none that is known beforehand.
+    `raise` changes none that is known beforehand, `ask` none at all, and `lift` makes one.
     """
     memory, other = action.memory, action.other
-    if memory is None:
+    if action.kind == "lift" and action.made is not None:
+        return (aged(action.made),)
+    if memory is None or action.kind == "ask":
         return ()
     if action.kind == "merge" and other is not None:
         return replace(memory, tier="archive", superseded_by=other.id), aged(taking_in(other, memory, action))
@@ -175,11 +181,20 @@ def after(action: Action, aged: Aged) -> tuple[Memory, ...]:
     return (replace(memory, tier="archive"),)
 
 
+def pair(action: Action) -> str:
+    """What an `ask` is about, as the queue names it: `older:newer`."""
+    return ":".join(one.id for one in (action.memory, action.other) if one is not None)
+
+
 def applied(snapshot: Snapshot, action: Action) -> Snapshot:
     """The snapshot as the store gives it once the action is carried out."""
     if action.fact is not None:
         one = raised.candidate(action.fact)
         return replace(snapshot, raised={**snapshot.raised, one.fingerprint: one})
+    if action.kind == "lift" and action.made is not None:
+        return replace(snapshot, memories={**snapshot.memories, action.made.id: action.made})
+    if action.kind == "ask":
+        return replace(snapshot, asked=snapshot.asked | {pair(action)})
     changed = {one.id: replace(one, version=one.version + 1) for one in after(action, snapshot.aged)}
     memories = {ident: changed.get(ident, one) for ident, one in snapshot.memories.items()}
     held = {ident: one for ident, one in memories.items() if one.tier != "archive"}

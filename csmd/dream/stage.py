@@ -6,15 +6,17 @@ planned anew; what was forgotten meanwhile is left for good.
 
 from __future__ import annotations
 
+from collections import defaultdict
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import partial
 from typing import TypeVar
 
+from csmd import text
+from csmd.believe import identity, stage_habits, stage_supersede, stage_upkeep
 from csmd.believe import stage as believe
-from csmd.believe import stage_habits, stage_supersede, stage_upkeep
 from csmd.believe.supersede import SURE
-from csmd.dream import raised
+from csmd.dream import lift, raised
 from csmd.dream.actions import Action, DreamPlan, Fact
 from csmd.dream.gather import gather
 from csmd.dream.plan import joined, plan
@@ -49,12 +51,15 @@ def planned(rows: Rows, *, now: str, facts: Facts, near: Near = stored.near) -> 
     """
     plans: list[DreamPlan] = []
     changed: dict[str, Memory] = {}
+    lifted: dict[int, dict[str, Memory]] = defaultdict(dict)
     for place in stored.places(rows):
         seen = look(rows, place, now=now, facts=facts)
         pairs = near(rows, place, _compared(seen))
-        held = {ident: changed.get(ident, one) for ident, one in seen.memories.items()}
+        held = {**seen.memories, **lifted[place.everywhere]}
+        held = {ident: changed.get(ident, one) for ident, one in held.items()}
         found, left = plan(_with_near(replace(seen, memories=held), pairs))
         changed |= {ident: one for ident, one in left.memories.items() if one.project_seq != place.seq}
+        lifted[place.seq] = {one.made.id: one.made for one in found.actions if one.made is not None}
         plans.append(found)
     return joined(plans)
 
@@ -63,7 +68,12 @@ def look(rows: Rows, place: Place, *, now: str, facts: Facts) -> Snapshot:
     """What a scope's dream is planned from, but for the pairs whose vectors are near."""
     found = stored.decided(rows, place)
     here, taken_out = tuple(facts.get(place.seq, ())), stored.undone_raises(rows)
-    undone = {*found.undone, *(("raise", one.fingerprint) for one in here if _candidate_id(one) in taken_out)}
+    abroad = _abroad(rows, place)
+    undone = {
+        *found.undone,
+        *(("raise", one.fingerprint) for one in here if _candidate_id(one) in taken_out),
+        *(("lift", ident) for one in abroad.values() if _is_there(rows, ident := identity.of(place.seq, one.text))),
+    }
     return Snapshot(
         project_seq=place.seq, everywhere=place.everywhere, now=now,
         memories={memory.id: memory for memory in stored.held(rows, place)},
@@ -73,8 +83,24 @@ def look(rows: Rows, place: Place, *, now: str, facts: Facts) -> Snapshot:
         refused=found.refused, apart=found.apart, brought_back=found.brought_back, undone=frozenset(undone),
         dropped=upkept.dropped(rows),
         raised={one.fingerprint: one for one in candidates.of_source(rows, raised.SOURCE, project=place.seq)},
-        facts=here,
+        facts=here, abroad=abroad, asked=stored.asked(rows, place, stage_supersede.SOURCE),
     )  # fmt: skip
+
+
+def _abroad(rows: Rows, place: Place) -> dict[str, Memory]:
+    """What users asked for in the projects around which a place is, as far as it could hold everywhere.
+
+    What somebody has taken back from there is not lifted again.
+    """
+    back = {ident for evidence in stored.undone_evidence(rows, place, "lift") for ident in evidence}
+    found = [memory for memory in stored.stated_around(rows, place) if memory.id not in back]
+    names = {seq: projects.name_of(rows, seq) for seq in {memory.project_seq for memory in found}}
+    fitting = (one for one in found if lift.may_hold_everywhere(one, project_name=names[one.project_seq]))
+    return {memory.id: memory for memory in fitting}
+
+
+def _is_there(rows: Rows, ident: str) -> bool:
+    return memories.by_id(rows, ident) is not None
 
 
 def _compared(seen: Snapshot) -> list[int]:
@@ -181,6 +207,15 @@ def _do(rows: Rows, action: Action, *, now: str, key: bytes, promoting: bool) ->
     memory, other = action.memory, action.other
     if memory is None:
         return []
+    if action.kind == "lift" and action.made is not None:
+        made = believe.aged(rows, action.made)
+        memories.insert(rows, made, text_hash=text.keyed_hash(made.text, key))
+        beliefs.note(rows, made.id, stored.LIFTED, "", memory.id, action.reason, beliefs.DREAM, now)
+        return [made.id]
+    if action.kind == "ask" and other is not None:
+        at = beliefs.stated_at(rows, other)
+        asked = stage_supersede.ask(rows, memory, other, reason=action.reason, sure=action.sure, at=at)
+        return [asked] if asked else []
     changed = after(action, partial(believe.aged, rows))
     if action.kind == "merge":
         upkept.merge(rows, memory, changed[1], reason=action.reason, by=beliefs.DREAM, now=now)

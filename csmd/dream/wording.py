@@ -132,7 +132,7 @@ def _adds(one: Clause, base: tuple[Clause, ...]) -> bool:
         return False
     if one.words[:1] in (("never",), ("not",)):
         return _contrasts(one, base[-1]) and not (inside - {"never", "not"}) & frames.LIMITS
-    if not one.words or any(clause.denies for clause in base[-1:]) and one.words[0] not in ("we", "it"):
+    if not one.words or (any(clause.denies for clause in base[-1:]) and one.words[0] not in ("we", "it")):
         return bool(one.words) and not inside & frames.LIMITS and not base[-1].denies
     return not inside & frames.LIMITS
 
@@ -247,7 +247,7 @@ def _parted(words: list[str], empty: frozenset[str]) -> tuple[tuple[str, ...], l
     for at, word in enumerate(words):
         before, after = words[at - 1] if at else "", _next(words, at)
         if _NOT.search(word) and word not in ("can't", "won't"):
-            word = "not"  # noqa: PLW2901
+            word = "not"
         if word in frames.OPENERS and not (parts and parts[-1][0] in frames.CONDITIONS):
             if word == "to" and before in ("not", "need", "have", "has"):
                 continue
@@ -258,10 +258,7 @@ def _parted(words: list[str], empty: frozenset[str]) -> tuple[tuple[str, ...], l
             continue
         if word in frames.COPULA:
             in_condition = bool(parts) and parts[-1][0] in frames.CONDITIONS
-            if not in_condition and (main or not opened):
-                opened = None
-                is_passive = is_passive or _is_participle(after)
-            elif not in_condition and opened is not None:
+            if (not in_condition and (main or not opened)) or (not in_condition and opened is not None):
                 opened = None
                 is_passive = is_passive or _is_participle(after)
             continue

@@ -15,6 +15,8 @@ from csmd.store.sqlite import Rows
 
 #: What the audit says of a memory that was told in further sessions, and of one that got a longer tier.
 STRENGTHENED, PROMOTED = "strengthened", "kept for good"
+#: And of one that was made of what was said in several projects.
+LIFTED = "lifted"
 #: Of a project's memories so many are looked at, those told last.
 MOST = 5000
 #: Two vectors are near from this likeness on, and of each so many that are nearest are looked at.
@@ -70,6 +72,44 @@ def held(rows: Rows, place: Place) -> list[Memory]:
     seqs = [int(seq) for (seq,) in found]
     parts = [memories.by_seqs(rows, seqs[start : start + 500]) for start in range(0, len(seqs), 500)]
     return [memory for part in parts for memory in part.values()]
+
+
+def stated_around(rows: Rows, place: Place) -> list[Memory]:
+    """How users work as they said in the projects of which a place is what holds all around them; nothing for a project."""
+    if place.everywhere != place.seq:
+        return []
+    found = rows.all(
+        "select m.seq from memories m join projects p on p.seq = m.project_seq where p.workspace_seq = :place "
+        "and p.seq <> :place and p.kind <> 'workspace' and p.merged_into = 0 and m.scope = 'project' "
+        "and m.authority = 'user' and m.tier <> 'archive' and m.superseded_by = '' and m.twin_of = 0 "
+        "and (m.gate = 'behavioral' or m.category = 'preference') order by m.confirmed_at desc, m.id limit :most",
+        place=place.seq,
+        most=MOST,
+    )
+    seqs = [int(seq) for (seq,) in found]
+    parts = [memories.by_seqs(rows, seqs[start : start + 500]) for start in range(0, len(seqs), 500)]
+    return [memory for part in parts for memory in part.values()]
+
+
+def asked(rows: Rows, place: Place, source: str) -> frozenset[str]:
+    """`older:newer` of what of a place was put before a person by a rule, whatever came of it, or was not to be."""
+    found = rows.all(
+        "select distinct fingerprint from candidates where project_seq = :place and source = :source and kind = 'stale'",
+        place=place.seq,
+        source=source,
+    )
+    back = (evidence[:2] for evidence in undone_evidence(rows, place, "ask"))
+    return frozenset((*(str(fingerprint) for (fingerprint,) in found), *(f"{old}:{new}" for new, old in back)))
+
+
+def undone_evidence(rows: Rows, place: Place, kind: str) -> list[list[str]]:
+    """What each action of a kind rested on that a dream did in a place and somebody has undone."""
+    found = rows.all(
+        "select evidence from dream_changes where project_seq = :place and kind = :kind and undone_at <> ''",
+        place=place.seq,
+        kind=kind,
+    )
+    return [str(evidence).split() for (evidence,) in found]
 
 
 def topics(rows: Rows, place: Place) -> dict[str, frozenset[str]]:

@@ -209,6 +209,60 @@ def test_what_holds_everywhere_takes_in_a_projects_own_and_its_plan_is_the_same_
     assert read(store, everywhere).confidence == dry[1].confidence
 
 
+def test_what_was_asked_for_in_four_projects_is_one_memory_everywhere_until_it_is_undone(
+    store: Store, tmp_path: Path
+) -> None:
+    said = ("Never deploy on Fridays", "Don't deploy on Fridays", "Never deploy on Fridays because nobody is on call")
+    own = [
+        say(store, said[number % 3], day=number + 1, project=project, gate="behavioral", category="preference")
+        for number, project in enumerate(("alpha", "beta", "gamma", "delta"))
+    ]
+    assert {read(store, ident).scope for ident in own} == {"project"}
+    before = {ident: read(store, ident) for ident in own}
+    dry = store.read(lambda rows: stage.planned(rows, now=NOW, facts={})).actions
+    assert [one.kind for one in dry] == ["lift"] + ["merge"] * 4
+    assert dream(store, now=NOW) == 5
+    assert [(one.kind, one.reason) for one in dry] == store.read(
+        lambda rows: rows.all("select kind, reason from dream_changes order by seq")
+    )
+    (everywhere,) = {read(store, ident).superseded_by for ident in own}
+    one = read(store, everywhere)
+    assert (one.text, one.scope, one.authority, len(one.provenance)) == (said[2], "user", "user", 4)
+    assert one.confidence > before[own[2]].confidence
+    assert found(store, said[1])[0] == everywhere, "by the words of what went into it, too"
+    assert dream(store, now=LATER) == 0
+    assert store.read(lambda rows: governance.broken(rows, store.hash_key)) == {}
+    ident = store.read(lambda rows: dreams.history(rows, limit=5))[-1].id
+    assert stage_undo.undo(store, ident, home=tmp_path, now=LATER, key=store.hash_key).kept == ()
+    assert {key: replace(read(store, key), version=0) for key in own} == {
+        key: replace(one, version=0) for key, one in before.items()
+    }
+    assert store.read(lambda rows: memories.by_id(rows, everywhere)) is None
+    assert dream(store, now=LATER) == 0, "it was taken back"
+
+
+def test_what_only_a_person_can_tell_waits_in_the_review_until_it_is_answered(store: Store) -> None:
+    old = say(store, "We use Postgres for the job queue", day=1)
+    new = say(store, "We decided against Postgres", day=5)
+    near = frozenset({tuple(sorted((old, new)))})
+
+    def ask(rows: Rows) -> int:
+        seen = replace(stage.look(rows, look_in(rows), now=NOW, facts={}), near=near)  # type: ignore[arg-type]
+        begun = dreams.begin(rows, why="test", sessions=0, now=NOW)
+        done = stage.carry_out(rows, begun.seq, plan(seen)[0].actions, now=NOW, key=store.hash_key).done
+        dreams.end(rows, begun.seq, state="done", now=NOW)
+        return done
+
+    assert store.write(ask) == 1
+    (waiting,) = store.read(lambda rows: candidates.waiting(rows, projects=None, limit=9))
+    assert (waiting.status, waiting.memory_ids, waiting.text) == ("needs_review", (old, new), read(store, new).text)
+    act(store, ["2026-04-01"])
+    while stage_upkeep.step(store, now=LATER):
+        pass
+    assert [one.id for one in store.read(lambda rows: candidates.waiting(rows, projects=None, limit=9))] == [waiting.id]
+    assert store.write(ask) == 0
+
+
 def test_what_is_near_in_meaning_is_compared_and_what_was_overturned_gives_way(store: Store) -> None:
     old = say(store, SAID[13], day=1)
     new = double(store, old, SAID[14], number=1)  # said in other words when it was looked for
