@@ -40,7 +40,7 @@ def _merge(snapshot: Snapshot, gathered: Gathered, one_id: str, other_id: str) -
     one, other = snapshot.memories.get(one_id), snapshot.memories.get(other_id)
     if one is None or other is None or not (alive(one) and alive(other)):
         return None
-    best, rest = sorted((one, other), key=lambda memory: (upkeep.rank(memory)[:5], order(memory)))
+    best, rest = sorted((one, other), key=_evidenced)
     for keeper, goes in ((best, rest), (rest, best)):
         if may_merge(snapshot, goes, keeper):
             more = confirming(snapshot, keeper, goes)
@@ -51,6 +51,11 @@ def _merge(snapshot: Snapshot, gathered: Gathered, one_id: str, other_id: str) -
                 confidence=sure.confidence, tier=max(sure.tier, goes.tier, key=_TIERS.__getitem__),
             )  # fmt: skip
     return None
+
+
+def _evidenced(memory: Memory) -> tuple[object, ...]:
+    """Which wording stays, the least first: pinned, by authority, sureness, evidence; then the plainest, the oldest."""
+    return upkeep.rank(memory)[:4], len(memory.text), order(memory)
 
 
 def _merged(goes: Memory, keeper: Memory) -> str:
@@ -159,7 +164,7 @@ def _supersede(snapshot: Snapshot, gathered: Gathered, ident: str, *beside: str)
     old = snapshot.memories.get(ident)
     if old is None or not alive(old) or old.pinned or ident in snapshot.settled:
         return None
-    refused, stated = snapshot.refused.get(ident, frozenset()), snapshot.stated_at(old)
+    refused, stated = snapshot.refused.get(ident, frozenset()), _stands_since(snapshot, old)
     others = (snapshot.memories.get(other) for other in beside if other not in refused)
     newer = [
         one
@@ -176,6 +181,11 @@ def _supersede(snapshot: Snapshot, gathered: Gathered, ident: str, *beside: str)
                 confidence=round(max(supersede.LEAST_LEFT, old.confidence - found.lowers), 4),
             )  # fmt: skip
     return None
+
+
+def _stands_since(snapshot: Snapshot, old: Memory) -> str:
+    """What was said up to then does not end a memory: it was said anew, or somebody has let it stand."""
+    return max(snapshot.stated_at(old), snapshot.let_stand.get(old.id, ""))
 
 
 def _since(snapshot: Snapshot, old: Memory, new: Memory) -> str:
@@ -204,7 +214,11 @@ def _ask(snapshot: Snapshot, gathered: Gathered, ident: str, *beside: str) -> Ac
         new = snapshot.memories.get(other)
         if new is None or not alive(new) or other in refused or f"{ident}:{other}" in snapshot.asked:
             continue
-        if new.authority == "external" or new.origin in UNSAID or _since(snapshot, old, new) <= snapshot.stated_at(old):
+        if (
+            new.authority == "external"
+            or new.origin in UNSAID
+            or _since(snapshot, old, new) <= _stands_since(snapshot, old)
+        ):
             continue
         may = _may_overturn(old, new) and not old.pinned
         found = (supersede.doubt if may else supersede.amendment)(old.text, new.text, gathered.renames)

@@ -1,8 +1,8 @@
 """The second phase: which memories may belong together, so that not each is compared with each; pure.
 
-Two belong together when one says all of the other, when half of their words are the same, when their vectors are near,
-or when they are about one topic, of one gate, from one mouth, and share words. Only those that are seen in one place: of
-the project, and of what holds all around it.
+Two belong together when one says all of the other, when one speaks against what the other names, when half of their
+words are the same, when their vectors are near, or when they are about one topic, of one gate, from one mouth, and share
+words. Only those that are seen in one place: of the project, and of what holds all around it.
 """
 
 from __future__ import annotations
@@ -13,8 +13,8 @@ from dataclasses import dataclass
 from itertools import combinations
 
 from csmd import text
-from csmd.believe import alike, supersede
-from csmd.dream import wording
+from csmd.believe import alike, clauses, supersede
+from csmd.dream import apart, wording
 from csmd.dream.actions import Action
 from csmd.dream.snapshot import Snapshot, alive, order
 from csmd.model import Memory
@@ -74,7 +74,8 @@ def gather(snapshot: Snapshot) -> Gathered:
         }
         return tuple(sorted(sides, key=lambda pair: (place[pair[0]], place[pair[1]])))
 
-    close = {pair for pair in snapshot.near if set(pair) <= place.keys()} | set(_sharing(groups, snapshot))
+    close = {pair for pair in snapshot.near if set(pair) <= place.keys()}
+    close |= {*_sharing(groups, snapshot), *_against(every)}
     said = sorted(snapshot.memories.values(), key=lambda one: (snapshot.stated_at(one), order(one)))
     renames = supersede.table([one.text for one in said])
     repeated = ordered(set(_telling(every)))
@@ -87,9 +88,24 @@ def gather(snapshot: Snapshot) -> Gathered:
     )  # fmt: skip
 
 
+def _against(every: list[Memory]) -> Iterator[tuple[str, str]]:
+    """The pairs of which one speaks against something that the other names, of each the newest."""
+    said = [clauses.read(memory.text) for memory in every]
+    having: dict[str, list[int]] = defaultdict(list)
+    for place in sorted(range(len(every)), key=lambda place: every[place].confirmed_at, reverse=True):
+        for stem in said[place].stems:
+            having[stem].append(place)
+    for place, one in enumerate(said):
+        ended = [against.what for against in (*one.removed, *one.instead)]
+        for what in (*ended, *one.given_up, *(liked_less for _, liked_less in one.prefers)):
+            rarest = min(what, key=lambda stem: (len(having[stem]), stem))
+            beside = [other for other in having[rarest] if other != place and said[other].stems & what]
+            yield from ((every[place].id, every[other].id) for other in beside[:LIKEST])
+
+
 def _telling(every: list[Memory]) -> Iterator[tuple[str, str]]:
     """The pairs of which one says all of the other: it has all of its words, the rarest of them, too."""
-    words = [wording.content(memory.text) for memory in every]
+    words = [apart.content(memory.text) for memory in every]
     having: dict[str, list[int]] = defaultdict(list)
     for place, found in enumerate(words):
         for word in found:

@@ -12,7 +12,7 @@ from collections.abc import Iterator
 from dataclasses import replace
 
 from csmd.believe import identity, score, supersede, upkeep
-from csmd.dream import wording
+from csmd.dream import apart, wording
 from csmd.dream.actions import Action
 from csmd.dream.gather import Gathered, Step
 from csmd.dream.snapshot import UNSAID, Snapshot, alive, order
@@ -47,7 +47,7 @@ def _abroad(snapshot: Snapshot, gathered: Gathered) -> Iterator[tuple[str, ...]]
     """A statement of some project's, and all that it says in full; those told in most projects first."""
     del gathered
     every = sorted(snapshot.abroad.values(), key=lambda one: (upkeep.rank(one)[:5], order(one)))
-    words = {one.id: wording.content(one.text) for one in every}
+    words = {one.id: apart.content(one.text) for one in every}
     having: dict[str, list[Memory]] = defaultdict(list)
     for one in every:
         for word in words[one.id]:
@@ -69,17 +69,19 @@ def _abroad(snapshot: Snapshot, gathered: Gathered) -> Iterator[tuple[str, ...]]
 def _lift(snapshot: Snapshot, gathered: Gathered, ident: str, *others: str) -> Action | None:
     """What was asked for in projects enough, and is not said everywhere yet, is said everywhere from then on."""
     del gathered
-    group = [snapshot.abroad[one] for one in (ident, *others)]
-    best = group[0]
-    made = lifted(best, everywhere=snapshot.project_seq, since=min(one.created_at for one in group))
-    if made.id in snapshot.memories or ("lift", made.id) in snapshot.undone:
-        return None
+    best = snapshot.abroad[ident]
     around = [one for one in snapshot.memories.values() if alive(one)]
     if any(wording.says_all(one.text, best.text) or _speaks_against(one, best) for one in around):
         return None
+    # What is said everywhere already asks for nothing more.
+    unsaid = (snapshot.abroad[one] for one in others)
+    group = [best, *(one for one in unsaid if not any(wording.says_all(wide.text, one.text) for wide in around))]
     told = {one.project_seq for one in group}
     against = {one.project_seq for one in snapshot.abroad.values() if _speaks_against(one, best)}
-    if len(told) <= len(against):
+    if len(told) < PROJECTS or len(told) <= len(against):
+        return None
+    made = lifted(best, everywhere=snapshot.project_seq, since=min(one.created_at for one in group))
+    if made.id in snapshot.memories or ("lift", made.id) in snapshot.undone:
         return None
     return Action(
         kind="lift", project_seq=snapshot.project_seq, memory=best,

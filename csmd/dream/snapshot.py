@@ -28,7 +28,7 @@ class Snapshot:
 
     `memories` are those of the project that are not archived, superseded ones among them, and of `everywhere` those that
     are alive, by id. What a person decided binds: `settled` (what supersedes it, or that nothing does), `refused`
-    (memory -> what is not to supersede it), `apart` (memory, into: a merge that was taken back), `brought_back` (when it
+    (memory -> what is not to supersede it), `let_stand` (when a dream's supersession of it was undone), `apart` (memory, into: a merge that was taken back), `brought_back` (when it
     was taken out of the archive), `dropped` (findings).
     """
 
@@ -48,6 +48,7 @@ class Snapshot:
     superseded_at: Mapping[str, str] = field(default_factory=dict)
     settled: frozenset[str] = frozenset()
     refused: Mapping[str, frozenset[str]] = field(default_factory=dict)
+    let_stand: Mapping[str, str] = field(default_factory=dict)
     apart: frozenset[tuple[str, str]] = frozenset()
     brought_back: Mapping[str, str] = field(default_factory=dict)
     undone: frozenset[tuple[str, str]] = frozenset()

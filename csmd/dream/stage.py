@@ -80,7 +80,7 @@ def look(rows: Rows, place: Place, *, now: str, facts: Facts) -> Snapshot:
         days={scope: tuple(projects.days(rows, scope)) for scope in (place.seq, place.everywhere)},
         topics=stored.topics(rows, place), told=stored.told(rows, place),
         by_assistants=stored.by_assistants(rows, place), superseded_at=found.superseded_at, settled=found.settled,
-        refused=found.refused, apart=found.apart, brought_back=found.brought_back, undone=frozenset(undone),
+        refused=found.refused, let_stand=found.let_stand, apart=found.apart, brought_back=found.brought_back, undone=frozenset(undone),
         dropped=upkept.dropped(rows),
         raised={one.fingerprint: one for one in candidates.of_source(rows, raised.SOURCE, project=place.seq)},
         facts=here, abroad=abroad, asked=stored.asked(rows, place, stage_supersede.SOURCE),

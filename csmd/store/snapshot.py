@@ -35,11 +35,15 @@ class Place:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Decided:
-    """What became of memories and who has settled it, by id; `undone` is (kind of action, memory)."""
+    """What became of memories and who has settled it, by id; `undone` is (kind of action, memory).
+
+    `let_stand` is when somebody undid that a dream had something superseded.
+    """
 
     superseded_at: Mapping[str, str] = field(default_factory=dict)
     settled: frozenset[str] = frozenset()
     refused: Mapping[str, frozenset[str]] = field(default_factory=dict)
+    let_stand: Mapping[str, str] = field(default_factory=dict)
     apart: frozenset[tuple[str, str]] = frozenset()
     brought_back: Mapping[str, str] = field(default_factory=dict)
     undone: frozenset[tuple[str, str]] = frozenset()
@@ -154,6 +158,7 @@ def decided(rows: Rows, place: Place) -> Decided:
     refused: dict[str, set[str]] = defaultdict(set)
     apart: set[tuple[str, str]] = set()
     back: dict[str, str] = {}
+    stands: dict[str, str] = {}
     undone: set[tuple[str, str]] = set()
     for ident, change, before, after, by, at, undone_at in rows.all(
         "select b.memory_id, b.change, b.before, b.after, b.by_whom, b.at, b.undone_at from memories m "
@@ -163,7 +168,10 @@ def decided(rows: Rows, place: Place) -> Decided:
         if change == beliefs.REFUSED:
             refused[ident].add(before)
         elif change == beliefs.SUPERSEDED and undone_at and by == beliefs.DREAM:
-            refused[ident].add(beliefs.read_state(after).get("superseded_by", ""))
+            other = beliefs.read_state(after).get("superseded_by", "")
+            refused[ident].add(other)
+            refused[other].add(ident)  # nor the other way round
+            stands[ident] = max(undone_at, stands.get(ident, ""))
         elif change == beliefs.SUPERSEDED and not undone_at:
             since[ident] = at
             if by in ("person", "assistant"):
@@ -176,7 +184,7 @@ def decided(rows: Rows, place: Place) -> Decided:
             undone.add(("strengthen" if change == STRENGTHENED else "promote", ident))
     return Decided(
         superseded_at=since, settled=frozenset(settled), refused={key: frozenset(found) for key, found in refused.items()},
-        apart=frozenset(apart), brought_back=back, undone=frozenset(undone),
+        let_stand=stands, apart=frozenset(apart), brought_back=back, undone=frozenset(undone),
     )  # fmt: skip
 
 
