@@ -163,7 +163,7 @@ def _split(words: list[str]) -> tuple[list[str], list[str]]:
     if words[0] in frames.CONDITIONS:
         return [], words
     for at in range(2, len(words)):
-        of_part = words[at - 1] in frames.OPENERS or all(word in frames.BEGINS for word in words[1:at])
+        of_part = words[at - 1] in frames.OPENERS or all(word in frames.DETERMINERS for word in words[1:at])
         if words[at] in frames.BEGINS and not of_part:
             return words[:at], words[at:]
     return [], words
@@ -175,88 +175,86 @@ def _parted(words: list[str], empty: frozenset[str]) -> tuple[tuple[str, ...], l
     behind: list[str] = []
     adverbs: list[str] = []
     parts: list[tuple[str, list[str]]] = []
-    opened: list[str] | None = None
-    is_passive, ordered = False, words[0] in frames.ORDERED or words[0] in frames.NEGATIONS
+    inside: list[str] | None = None
+    is_passive = False
     for at, word in enumerate(words):
-        before, after = words[at - 1] if at else "", _next(words, at)
-        if DENIED.search(word) and word not in ("can't", "won't"):
-            word = "not"
-        if word in frames.OPENERS and not (parts and parts[-1][0] in frames.CONDITIONS):
-            if word == "to" and before in ("not", "need", "have", "has"):
-                continue
-            if word == "of" and before in ("all", "each", "free"):
-                continue
-            parts.append((frames.OPENERS[word], []))
-            opened = parts[-1][1]
+        # A condition goes to the end of its clause, another part to the verb.
+        conditional = bool(parts) and parts[-1][0] in frames.CONDITIONS
+        if word in frames.OPENERS and not conditional:
+            if not _belongs_to_verb(words, at):
+                parts.append((frames.OPENERS[word], []))
+                inside = parts[-1][1]
             continue
-        if word in frames.COPULA:
-            in_condition = bool(parts) and parts[-1][0] in frames.CONDITIONS
-            if (not in_condition and (main or not opened)) or (not in_condition and opened is not None):
-                opened = None
-                is_passive = is_passive or _is_participle(after)
+        if word in (frames.COPULA | frames.DUTY) and not conditional:
+            inside = None
+            is_passive = is_passive or (word in frames.COPULA and _is_participle(_next(words, at)))
+        if word in frames.COPULA or _is_silent(words, at, empty):
             continue
-        if word in frames.DUTY:
-            opened = None if not (parts and parts[-1][0] in frames.CONDITIONS) else opened
-            rest = [one for one in words[at + 1 :] if one not in ("not", "never", "always", "only")][:2]
-            passive = rest[:1] == ["be"] and _is_participle(rest[1] if len(rest) > 1 else "")
-            if (passive and word != "should") or before in frames.ORDERED or after in ("not", "never"):
-                continue
-        if word in empty or (word in frames.EMPTY):
-            continue
-        told_ = _negation(word, words, at, ordered=ordered)
-        if told_ == "" or (told_ in ("not", "never") and opened is not None and not opened):
-            told_ = told_ or word
+        root = _root(_negation(words, at))
         if word.endswith("ly") and len(word) > 5 and word not in frames.NO_ADVERBS:
-            adverbs.append(_root(word))
-        elif opened is not None:
-            opened.append(_root(told_))
-        elif is_passive or _is_past(word, words, at):
-            behind.append(_root(told_) + ("" if is_passive else " did"))
+            adverbs.append(root)
+        elif inside is not None:
+            inside.append(root)
+        elif is_passive:
+            behind.append(root)
         else:
-            main.append(_root(told_))
-    found: list[Part] = [(opener, tuple(inside)) for opener, inside in parts]
+            main.append(f"{root} did" if _is_past(words, at) else root)
+    found: list[Part] = [(opener, tuple(told)) for opener, told in parts]
     found += [("", (word,)) for word in sorted(adverbs)]
-    return tuple(_in_order(main, behind, passive=is_passive)), found
+    return tuple(_in_order(main, behind)), found
 
 
-def _in_order(main: list[str], behind: list[str], *, passive: bool) -> list[str]:
+def _belongs_to_verb(words: list[str], at: int) -> bool:
+    """Whether a word that could open a part belongs to the one before it: "not to", "all of"."""
+    before = words[at - 1] if at else ""
+    return before in {"to": ("not", "need", "have", "has"), "of": ("all", "each", "free")}.get(words[at], ())
+
+
+def _is_silent(words: list[str], at: int, empty: frozenset[str]) -> bool:
+    """Whether a clause says the same without a word: an empty one, or that somebody must where it is an order anyway."""
+    word, behind = words[at], words[at + 1 :]
+    if word in ("every", "each", "all") and behind and (behind[0] in frames.COUNTS or behind[0][:1].isdigit()):
+        return False  # how often, or how many
+    if word not in frames.DUTY:
+        return word in empty
+    rest = [one for one in behind if one not in ("not", "never", "always", "only")]
+    is_done = rest[:1] == ["be"] and _is_participle("".join(rest[1:2])) and word != "should"
+    return is_done or (at > 0 and words[at - 1] in frames.ORDERED) or behind[:1] in (["not"], ["never"])
+
+
+def _in_order(main: list[str], behind: list[str]) -> list[str]:
     """What is done, and to what: "secrets are stored" as "store secrets"; a denial stands first."""
-    words = [*behind[:1], *main, *behind[1:]] if passive else [*main, *behind]
+    first = 2 if behind[:1] in (["not"], ["never"], ["only"]) else 1
+    words = [*behind[:first], *main, *behind[first:]]
     denials = [word for word in words if word in ("not", "never")]
-    if passive and behind[:1] in (["not"], ["never"], ["only"]):
-        words = [*behind[1:2], *main, *behind[2:]]
-        denials = [*behind[:1], *(word for word in words if word in ("not", "never"))]
     return [*denials, *(word for word in words if word not in ("not", "never"))]
 
 
-def _negation(word: str, words: list[str], at: int, *, ordered: bool) -> str:
-    """ "never" for what is never to be, "not" for what only is not; other words are themselves."""
-    if word not in ("not", "never", "don't", "cannot"):
+def _negation(words: list[str], at: int) -> str:
+    """What a word denies: "never" what is never to be, "not" what only is not; any other word is itself."""
+    word, before = words[at], words[at - 1] if at else ""
+    if DENIED.search(word) and word not in ("can't", "won't"):
+        word = "not"
+    if word not in ("not", "never"):
         return word
-    before = words[at - 1] if at else ""
-    forbids = word == "never" or at == 0 or before in frames.DUTY or (before in ("do", "don't") and (at < 2 or ordered))
+    ordered = at < 2 or words[0] in frames.ORDERED or words[0] in frames.NEGATIONS
+    forbids = word == "never" or at == 0 or before in frames.DUTY or (before == "do" and ordered)
     return "never" if forbids else "not"
 
 
 def _next(words: list[str], at: int) -> str:
-    return next(
-        (
-            word
-            for word in words[at + 1 :]
-            if word not in ("not", "never", "always", "only", "be", "been", "being", "all", "now", "then")
-            and not word.endswith("ly")
-        ),
-        "",
-    )
+    """The next word that says what is done."""
+    behind = (word for word in words[at + 1 :] if word not in frames.BETWEEN and not word.endswith("ly"))
+    return next(behind, "")
 
 
 def _is_participle(word: str) -> bool:
     return word in frames.PARTICIPLES or _ends_as_past(word)
 
 
-def _is_past(word: str, words: list[str], at: int) -> bool:
+def _is_past(words: list[str], at: int) -> bool:
     """Whether a word tells what was done, where no copula stands before it: "the worker used Kafka"."""
-    past = word in frames.IRREGULAR_PAST or _ends_as_past(word)
+    past = words[at] in frames.IRREGULAR_PAST or _ends_as_past(words[at])
     return (
         past
         and at > 0

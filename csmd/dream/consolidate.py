@@ -48,7 +48,7 @@ def _merge(snapshot: Snapshot, gathered: Gathered, one_id: str, other_id: str) -
             return Action(
                 kind="merge", project_seq=snapshot.project_seq, memory=goes, other=keeper,
                 reason=_merged(goes, keeper), evidence=(keeper.id, *(source.uuid for source in more)),
-                confidence=sure.confidence, tier=max(sure.tier, goes.tier, key=_TIERS.__getitem__),
+                confidence=sure.confidence, tier=sure.tier if _TIERS[sure.tier] >= _TIERS[goes.tier] else goes.tier,
             )  # fmt: skip
     return None
 

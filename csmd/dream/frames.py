@@ -41,10 +41,14 @@ EMPTY = frozenset(
     "a an the that please ok okay well we you i our your us it them its note this these those do does".split()
 )
 #: Words without which it does where nothing is denied: "not always" and "not all" tell something.
-WEIGHT = frozenset(
-    "just really very also so then always now currently actually basically simply all every each".split()
+WEIGHT = frozenset("really very also so then always now currently actually basically simply all every each".split())
+#: Before one of these "every" and "all" tell how often, or how many.
+COUNTS = frozenset(
+    "second other third fourth few two three four five six seven eight nine ten dozen hundred half".split()
 )
 COPULA = frozenset("is are be being been get gets".split())
+#: What may stand between a copula and what is done.
+BETWEEN = frozenset("not never always only be been being all now then".split())
 #: Who has to: without "must" it says the same where it is an order, or where something is done by whomever.
 DUTY = frozenset("must should shall".split())
 ORDERED = frozenset("you please".split())
@@ -70,6 +74,9 @@ LIMITS = text.TURNING_WORDS | frozenset(
 )
 #: What begins with one of these tells where or for whom something holds.
 NARROWS = frozenset("in for on at with within inside during by from of to as per under over outside across".split())
+#: By these what is not so stands against what is: "from the main loop, never from an interrupt".
+AGAINST = frozenset(("from", "to", "by", "with", "through", "as"))
+DETERMINERS = frozenset("the a an our all each every".split())
 #: Behind a fronted part the sentence itself begins with one of these.
 BEGINS = frozenset(
     "the a an our we you i it all each every always never do don't please use run keep must should no not".split()

@@ -93,5 +93,5 @@ def _contrasts(one: Clause, base: Clause) -> bool:
         return False
     openers = {opener for opener, _ in base.parts}
     if one.parts:
-        return len(one.words) == 1 and {opener for opener, _ in one.parts} <= openers
+        return len(one.words) == 1 and {opener for opener, _ in one.parts} <= openers & frames.AGAINST
     return 1 < len(one.words) <= 4

@@ -12,7 +12,7 @@ from dreamt import DAYS, FACTS, SAID, at, snapshots
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from csmd.dream import lift
+from csmd.dream import lift, wording
 from csmd.dream.actions import Action
 from csmd.dream.plan import plan
 from csmd.dream.snapshot import Snapshot, alive
@@ -212,6 +212,34 @@ def test_what_the_user_asked_for_in_three_projects_holds_everywhere() -> None:
     for one in three:
         own = replace(seen(one), project_seq=one.project_seq, memories={one.id: one, made.id: made})
         assert done(own) == [("merge", one.id, made.id)]
+
+
+@settings(max_examples=60, deadline=None)
+@given(
+    st.lists(
+        st.tuples(
+            st.sampled_from(
+                (*NO_FRIDAYS, "I prefer tabs over spaces", "I prefer spaces over tabs", "Keep lines short")
+            ),
+            st.integers(1, 5),
+            st.integers(1, 27),
+        ),
+        max_size=9,
+        unique_by=lambda row: row[:2],
+    )
+)
+def test_what_is_lifted_was_asked_for_in_three_projects_and_nothing_is_left_to_lift(
+    asked: list[tuple[str, int, int]],
+) -> None:
+    snapshot = around(*(asked_for(f"m{number}", said, place, day) for number, (said, place, day) in enumerate(asked)))
+    found, left = plan(snapshot)
+    assert plan(left)[0].actions == ()
+    for action in found.actions:
+        if action.kind == "lift" and action.made is not None:
+            told = [snapshot.abroad[ident] for ident in action.evidence]
+            assert len({one.project_seq for one in told}) >= lift.PROJECTS
+            assert all(wording.says_all(action.made.text, one.text) for one in told)
+            assert action.made.authority == "user"
 
 
 SPACES, TABS = "I prefer spaces over tabs", "I prefer tabs over spaces"
