@@ -11,7 +11,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 
 from csmd import text
-from csmd.believe import score, supersede
+from csmd.believe import score, supersede, upkeep
 from csmd.errors import BadInput
 from csmd.model import AUTHORITY_RANK, Candidate, Evidence, Link, Memory
 from csmd.store import beliefs, candidates, memories, projects, search
@@ -230,7 +230,7 @@ def ask(rows: Rows, old: Memory, new: Memory, *, reason: str, sure: float, at: s
             source=SOURCE,
             project_seq=old.project_seq,
             fingerprint=fingerprint,
-            text=new.text,
+            text=f"{upkeep.quote(old)} or {upkeep.quote(new)}",
             reason=reason,
             confidence=sure,
             gate=old.gate,

@@ -44,7 +44,7 @@ SIGNALS: Mapping[str, float] = {
     "number": 0.7,
     "name": 0.65,
     "value": 0.55,
-    "given-up-here-or-there": 0.4,
+    "partly-given-up": 0.4,
 }
 CUE_ADDS = 0.1
 #: Words beside what somebody likes that say no more: "prefer tabs", "use tabs for indentation".
@@ -158,7 +158,7 @@ def _given_up(before: Said, after: Said) -> list[str]:
     """What was decided against ends what says little besides it; of a use among others nobody can tell."""
     for what in after.given_up:
         if not before.given_up and not before.asks and what & before.names and _affirmed(what, before):
-            return ["given-up" if 2 * len(what & before.stems) >= len(before.stems) else "given-up-here-or-there"]
+            return ["given-up" if 2 * len(what & before.stems) >= len(before.stems) else "partly-given-up"]
     return []
 
 

@@ -255,7 +255,8 @@ def test_what_only_a_person_can_tell_waits_in_the_review_until_it_is_answered(st
 
     assert store.write(ask) == 1
     (waiting,) = store.read(lambda rows: candidates.waiting(rows, projects=None, limit=9))
-    assert (waiting.status, waiting.memory_ids, waiting.text) == ("needs_review", (old, new), read(store, new).text)
+    assert (waiting.status, waiting.memory_ids) == ("needs_review", (old, new))
+    assert waiting.text == '"We use Postgres for the job queue" or "We decided against Postgres"'
     act(store, ["2026-04-01"])
     while stage_upkeep.step(store, now=LATER):
         pass
