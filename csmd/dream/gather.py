@@ -78,7 +78,7 @@ def gather(snapshot: Snapshot) -> Gathered:
     close |= {*_sharing(groups, snapshot), *_against(every)}
     said = sorted(snapshot.memories.values(), key=lambda one: (snapshot.stated_at(one), order(one)))
     renames = supersede.table([one.text for one in said])
-    repeated = ordered(set(_telling(every)))
+    repeated = ordered(set(telling(every)))
     return Gathered(
         groups=groups, told=repeated, alike=ordered(words), near=ordered(close - words), renames=renames,
         doubles=frozenset(
@@ -103,8 +103,8 @@ def _against(every: list[Memory]) -> Iterator[tuple[str, str]]:
             yield from ((every[place].id, every[other].id) for other in beside[:LIKEST])
 
 
-def _telling(every: list[Memory]) -> Iterator[tuple[str, str]]:
-    """The pairs of which one says all of the other: it has all of its words, the rarest of them, too."""
+def telling(every: list[Memory]) -> Iterator[tuple[str, str]]:
+    """(memory, one that says all of it), by id: that has all of its words, the rarest of them, too."""
     words = [apart.content(memory.text) for memory in every]
     having: dict[str, list[int]] = defaultdict(list)
     for place, found in enumerate(words):

@@ -7,14 +7,13 @@ it as any that say the same. What a project has otherwise stays there: an except
 
 from __future__ import annotations
 
-from collections import defaultdict
 from collections.abc import Iterator
 from dataclasses import replace
 
 from csmd.believe import identity, score, supersede, upkeep
-from csmd.dream import apart, wording
+from csmd.dream import wording
 from csmd.dream.actions import Action
-from csmd.dream.gather import Gathered, Step
+from csmd.dream.gather import Gathered, Step, telling
 from csmd.dream.snapshot import UNSAID, Snapshot, alive, order
 from csmd.model import Memory
 
@@ -47,29 +46,21 @@ def _abroad(snapshot: Snapshot, gathered: Gathered) -> Iterator[tuple[str, ...]]
     """A statement of some project's, and all that it says in full; those told in most projects first."""
     del gathered
     every = sorted(snapshot.abroad.values(), key=lambda one: (upkeep.rank(one)[:5], order(one)))
-    words = {one.id: apart.content(one.text) for one in every}
-    having: dict[str, list[Memory]] = defaultdict(list)
-    for one in every:
-        for word in words[one.id]:
-            having[word].append(one)
-    found: list[tuple[str, ...]] = []
-    for fuller in every:
-        beside = {one.id: one for word in words[fuller.id] for one in having[word]}
-        told = [
-            one.id for one in beside.values()
-            if words[one.id] <= words[fuller.id]
-            and (one.gate == "correction") == (fuller.gate == "correction")
-            and wording.says_all(fuller.text, one.text)
-        ]  # fmt: skip
-        if len({snapshot.abroad[ident].project_seq for ident in told}) >= PROJECTS:
-            found.append((fuller.id, *sorted(ident for ident in told if ident != fuller.id)))
-    yield from sorted(found, key=lambda group: -len({snapshot.abroad[ident].project_seq for ident in group}))
+    told: dict[str, list[str]] = {one.id: [one.id] for one in every}
+    for part, whole in telling(every):
+        if (snapshot.abroad[part].gate == "correction") == (snapshot.abroad[whole].gate == "correction"):
+            told[whole].append(part)
+    yield from sorted(
+        map(tuple, told.values()), key=lambda group: -len({snapshot.abroad[ident].project_seq for ident in group})
+    )
 
 
 def _lift(snapshot: Snapshot, gathered: Gathered, ident: str, *others: str) -> Action | None:
     """What was asked for in projects enough, and is not said everywhere yet, is said everywhere from then on."""
     del gathered
     best = snapshot.abroad[ident]
+    if len({snapshot.abroad[one].project_seq for one in (ident, *others)}) < PROJECTS:
+        return None
     around = [one for one in snapshot.memories.values() if alive(one)]
     if any(wording.says_all(one.text, best.text) or _speaks_against(one, best) for one in around):
         return None

@@ -131,6 +131,19 @@ def test_a_merge_is_journalled_and_what_was_merged_is_found_still(store: Store) 
     assert one in found(store, SAID[1]), "a search shows what says the same once"
 
 
+def test_what_was_merged_holds_and_is_found_by_words_that_only_it_has(store: Store) -> None:
+    one = say(store, "Generated files sit in the directory build", day=1)
+    other = double(store, one, "We decided that generated files live in the folder build", number=1)
+    assert dream(store, now=NOW) == 1
+    merged, stays = (other, one) if read(store, other).tier == "archive" else (one, other)
+    assert found(store, "which folder did we decide on")[0] == stays
+    uuids = [source.uuid for source in read(store, merged).provenance]
+    assert {source.uuid for source in read(store, stays).provenance} >= set(uuids)
+    places = [read(store, merged).project_seq]
+    assert store.read(lambda rows: beliefs.overturned(rows, uuids)) == [], "its turns still say what holds"
+    assert store.read(lambda rows: beliefs.superseded(rows, places, limit=9)) == []
+
+
 def test_what_moved_since_it_was_planned_is_planned_anew_and_what_was_forgotten_is_left(store: Store) -> None:
     _, other = doubled(store)
     (action,) = plan(look(store))[0].actions
