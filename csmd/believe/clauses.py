@@ -109,11 +109,12 @@ def _groups(pattern: re.Pattern[str], said: str) -> tuple[frozenset[str], ...]:
 
 
 def _prefers(said: str) -> tuple[tuple[frozenset[str], frozenset[str]], ...]:
-    found = (
-        (frozenset(phrases.stems_of(one)), frozenset(phrases.stems_of(other)))
-        for one, other in phrases.PREFERS.findall(said)
-    )
-    return tuple((one, other) for one, other in found if one and other and not said.rstrip().endswith("?"))
+    """(what is liked, what it is liked better than) of each time a statement says so and does not ask."""
+    if said.rstrip().endswith("?"):
+        return ()
+    pairs = [pair for pattern in phrases.PREFERS for pair in pattern.findall(said)]
+    found = ((frozenset(phrases.stems_of(one)), frozenset(phrases.stems_of(other))) for one, other in pairs)
+    return tuple((one, other) for one, other in found if one and other)
 
 
 def _main(tokens: list[tuple[str, str]]) -> frozenset[str]:

@@ -129,10 +129,14 @@ INSTEAD = re.compile(
     re.IGNORECASE,
 )
 #: What somebody likes, and better than what.
-PREFERS = re.compile(
-    r"\b(?:prefer|like|want|use|choose)s?\s+((?:[\w`'-]+ ){1,3}?)(?:over|to|more than|rather than|instead of)\s+([^.;:,()\n]{1,40}?)"
-    r"(?=\s+(?:now|from now on|again|please|any ?more)\b|[.;:,()\n!]|$)",
-    re.IGNORECASE,
+_BETTER = r"\s+((?:[\w`'-]+ ){1,3}?)"
+_WORSE = r"\s+([^.;:,()\n]{1,40}?)(?=\s+(?:now|from now on|again|please|any ?more)\b|[.;:,()\n!]|$)"
+PREFERS = tuple(
+    re.compile(rf"\b(?:{verb})s?{_BETTER}(?:{than}){_WORSE}", re.IGNORECASE)
+    for verb, than in (
+        ("prefer", "over|to|more than|rather than|instead of"),
+        ("like|want|use|choose", "over|more than|rather than"),
+    )
 )
 #: What is not used, or not any more, whatever for.
 GIVEN_UP = re.compile(
