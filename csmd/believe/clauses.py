@@ -84,7 +84,7 @@ def read(said: str) -> Said:
         stems=stems, parts=stems | _parts(said), names=names, main=_main(tokens) or stems, positive=stems - spoken, denied=tuple(denied),
         instead=(*instead, *moved), removed=tuple(against.ordered(tokens)),
         given_up=() if said.rstrip().endswith("?") else _groups(phrases.GIVEN_UP, said), prefers=_prefers(said), only=_groups(phrases.ONLY, said),
-        slots=tuple(_slots(tokens)), renames=_renames(said),
+        slots=tuple(_slots(tokens)), renames=renames(said),
         named=frozenset(found.casefold() for found in phrases.CALLED.findall(said)),
         turns=frozenset(word.casefold() for word, _ in tokens) & phrases.TURNED.keys(),
         adds=bool(phrases.ADDS.search(said)), widens=bool(phrases.WIDENS.search(said)), keeps=bool(phrases.KEEPS.search(said)),
@@ -184,7 +184,8 @@ def _verb(tokens: list[tuple[str, str]], at: int) -> str:
     return ""
 
 
-def _renames(said: str) -> tuple[tuple[str, str], ...]:
+def renames(said: str) -> tuple[tuple[str, str], ...]:
+    """(old, new) names that a statement says were changed, case folded."""
     if not any(word in said.casefold() for word in phrases.RENAMING):
         return ()
     found: list[tuple[str, str]] = []

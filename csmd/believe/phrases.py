@@ -145,6 +145,12 @@ GIVEN_UP = re.compile(
     r"(?=\s+(?:because|since|after|in favou?r|for now|and|so)\b|[.;:,()\n!]|$)",
     re.IGNORECASE,
 )
+#: Without one of these nothing is spoken against in such a way.
+SPEAKS_AGAINST = re.compile(
+    rf"\b(?:{'|'.join(sorted(REMOVES))}|instead|rather|in place|opposed|not?|but|replac|from|prefer|over|more than|against|away|gave|rid"
+    r"|abandon|won['\u2019]t|aren['\u2019]t)",
+    re.IGNORECASE,
+)
 CLAUSE_END = re.compile(r"[.;:,!?()]\s|[()\n]")
 MOVED = re.compile(
     r"\b(?:mov|migrat|switch|chang|convert|port)(?:e|es|ed|ing|ed over)?\b[^.;:\n]{0,60}?\bfrom\s+([^.;:,\n]{1,60}?)\s+(?:over\s+)?to\b",

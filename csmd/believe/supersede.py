@@ -18,7 +18,7 @@ from typing import Literal
 from csmd import text
 from csmd.believe import changed
 from csmd.believe.against import Against
-from csmd.believe.clauses import Said, read
+from csmd.believe.clauses import Said, read, renames
 from csmd.believe.phrases import ANTONYMS, CUE, TURNED, stem
 
 Kind = Literal["amends", "elaborates", "repeats", "unrelated"]
@@ -252,7 +252,7 @@ def stands(*, pinned: bool) -> str:
 
 def renamed(statement: str) -> tuple[tuple[str, str], ...]:
     """(old, new) names that a statement says were changed, case folded."""
-    return read(statement).renames
+    return renames(statement)
 
 
 def table(statements: Sequence[str]) -> dict[str, str]:

@@ -10,10 +10,10 @@ from __future__ import annotations
 from collections import defaultdict
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass
-from itertools import combinations
+from itertools import combinations, islice
 
 from csmd import text
-from csmd.believe import alike, clauses, supersede
+from csmd.believe import alike, clauses, phrases, supersede
 from csmd.dream import apart, wording
 from csmd.dream.actions import Action
 from csmd.dream.snapshot import Snapshot, alive, order
@@ -90,17 +90,18 @@ def gather(snapshot: Snapshot) -> Gathered:
 
 def _against(every: list[Memory]) -> Iterator[tuple[str, str]]:
     """The pairs of which one speaks against something that the other names, of each the newest."""
-    said = [clauses.read(memory.text) for memory in every]
-    having: dict[str, list[int]] = defaultdict(list)
-    for place in sorted(range(len(every)), key=lambda place: every[place].confirmed_at, reverse=True):
-        for stem in said[place].stems:
-            having[stem].append(place)
-    for place, one in enumerate(said):
-        ended = [against.what for against in (*one.removed, *one.instead)]
-        for what in (*ended, *one.given_up, *(liked_less for _, liked_less in one.prefers)):
-            rarest = min(what, key=lambda stem: (len(having[stem]), stem))
-            beside = [other for other in having[rarest] if other != place and said[other].stems & what]
-            yield from ((every[place].id, every[other].id) for other in beside[:LIKEST])
+    newest = sorted(every, key=lambda memory: (memory.confirmed_at, order(memory)), reverse=True)
+    folded = [(memory, memory.text.casefold()) for memory in newest]
+    for memory in every:
+        if not phrases.SPEAKS_AGAINST.search(memory.text):
+            continue  # taking a text apart is dear
+        said = clauses.read(memory.text)
+        ended = [against.what for against in (*said.removed, *said.instead)]
+        for what in (*ended, *said.given_up, *(liked_less for _, liked_less in said.prefers)):
+            stem = max(what, key=lambda one: (len(one), one))
+            naming = (one for one, plain in folded if stem in plain and one.id != memory.id)
+            beside = (one for one in naming if stem in clauses.read(one.text).stems)
+            yield from ((memory.id, one.id) for one in islice(beside, LIKEST))
 
 
 def telling(every: list[Memory]) -> Iterator[tuple[str, str]]:
