@@ -41,6 +41,9 @@ class Said:
     denied: tuple[Against, ...]
     instead: tuple[Against, ...]
     removed: tuple[Against, ...]
+    given_up: tuple[frozenset[str], ...]
+    prefers: tuple[tuple[frozenset[str], frozenset[str]], ...]
+    """(what is liked, what it is liked better than)."""
     only: tuple[frozenset[str], ...]
     slots: tuple[Slot, ...]
     renames: tuple[tuple[str, str], ...]
@@ -79,8 +82,9 @@ def read(said: str) -> Said:
     return Said(
         order=tuple(stem for word, stem in tokens if phrases.counts(word, stem)),
         stems=stems, parts=stems | _parts(said), names=names, main=_main(tokens) or stems, positive=stems - spoken, denied=tuple(denied),
-        instead=(*instead, *moved), removed=tuple(against.ordered(tokens)), only=_groups(phrases.ONLY, said),
-        slots=tuple(_slots(tokens)), renames=_renames(said),
+        instead=(*instead, *moved), removed=tuple(against.ordered(tokens)),
+        given_up=() if said.rstrip().endswith("?") else _groups(phrases.GIVEN_UP, said), prefers=_prefers(said), only=_groups(phrases.ONLY, said),
+        slots=tuple(_slots(tokens)), renames=renames(said),
         named=frozenset(found.casefold() for found in phrases.CALLED.findall(said)),
         turns=frozenset(word.casefold() for word, _ in tokens) & phrases.TURNED.keys(),
         adds=bool(phrases.ADDS.search(said)), widens=bool(phrases.WIDENS.search(said)), keeps=bool(phrases.KEEPS.search(said)),
@@ -102,6 +106,15 @@ def _groups(pattern: re.Pattern[str], said: str) -> tuple[frozenset[str], ...]:
         for match in pattern.finditer(said)
     )
     return tuple(stems for stems in found if stems)
+
+
+def _prefers(said: str) -> tuple[tuple[frozenset[str], frozenset[str]], ...]:
+    """(what is liked, what it is liked better than) of each time a statement says so and does not ask."""
+    if said.rstrip().endswith("?"):
+        return ()
+    pairs = [pair for pattern in phrases.PREFERS for pair in pattern.findall(said)]
+    found = ((frozenset(phrases.stems_of(one)), frozenset(phrases.stems_of(other))) for one, other in pairs)
+    return tuple((one, other) for one, other in found if one and other)
 
 
 def _main(tokens: list[tuple[str, str]]) -> frozenset[str]:
@@ -171,7 +184,8 @@ def _verb(tokens: list[tuple[str, str]], at: int) -> str:
     return ""
 
 
-def _renames(said: str) -> tuple[tuple[str, str], ...]:
+def renames(said: str) -> tuple[tuple[str, str], ...]:
+    """(old, new) names that a statement says were changed, case folded."""
     if not any(word in said.casefold() for word in phrases.RENAMING):
         return ()
     found: list[tuple[str, str]] = []

@@ -130,6 +130,29 @@ INSTEAD = re.compile(
     r"|\breplac(?:e|es|ed|ing)\s+([^.;:,()\n]{1,60}?)\s+(?:with|by)\b",
     re.IGNORECASE,
 )
+#: What somebody likes, and better than what.
+_BETTER = r"\s+((?:[\w`'-]+ ){1,3}?)"
+_WORSE = r"\s+([^.;:,()\n]{1,40}?)(?=\s+(?:now|from now on|again|please|any ?more)\b|[.;:,()\n!]|$)"
+PREFERS = tuple(
+    re.compile(rf"\b(?:{verb})s?{_BETTER}(?:{than}){_WORSE}", re.IGNORECASE)
+    for verb, than in (
+        ("prefer", "over|to|more than|rather than|instead of"),
+        ("like|want|use|choose", "over|more than|rather than"),
+    )
+)
+#: What is not used, or not any more, whatever for.
+GIVEN_UP = re.compile(
+    r"\b(?:decided against(?: using)?|(?:decided|agreed) not to use|(?:moved|moving|switched|migrated) away from|gave up(?: on)?|got rid of"
+    r"|abandon(?:ed|ing)|(?:will not|won['’]t|are not going to|aren['’]t going to) use)\s+([^.;:,()\n]{1,60}?)"
+    r"(?=\s+(?:because|since|after|in favou?r|for now|and|so)\b|[.;:,()\n!]|$)",
+    re.IGNORECASE,
+)
+#: Without one of these nothing is spoken against in such a way.
+SPEAKS_AGAINST = re.compile(
+    rf"\b(?:{'|'.join(sorted(REMOVES))}|instead|rather|in place|opposed|not?|but|replac|from|prefer|over|more than|against|away|gave|rid"
+    r"|abandon|won['\u2019]t|aren['\u2019]t)",
+    re.IGNORECASE,
+)
 CLAUSE_END = re.compile(r"[.;:,!?()]\s|[()\n]")
 MOVED = re.compile(
     r"\b(?:mov|migrat|switch|chang|convert|port)(?:e|es|ed|ing|ed over)?\b[^.;:\n]{0,60}?\bfrom\s+([^.;:,\n]{1,60}?)\s+(?:over\s+)?to\b",

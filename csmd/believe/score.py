@@ -30,12 +30,14 @@ _SPECIFIC = re.compile(
 )
 #: Words that claim to hold everywhere; "always" alone does not: it is said of this project's tests as well.
 _GENERAL = re.compile(
-    r"\bI (?:(?:always|never|usually|generally|really|strongly|personally) )?(?:prefer|like|love|hate|dislike|don['’]t like|avoid)\b"
+    r"\bI (?:(?:always|never|now|usually|generally|really|strongly|personally) )?(?:prefer|like|love|hate|dislike|don['’]t like|avoid)\b"
     r"|\bI['’]?d (?:rather|prefer)\b|\bmy (?:personal )?(?:preference|style|habit)\b"
     r"|\bI (?:always|never|usually|generally) (?!said|meant|told|wrote|thought|did|got|saw|\w+ed\b)\w+"
     r"|\b(?:everywhere|globally|in general|wherever I work)\b",
     re.IGNORECASE,
 )
+#: "now" beside what somebody likes says that it was otherwise before, and points at nothing.
+_NOW = re.compile(r"(?<=\bI )now (?=prefer\b|like\b)|(?<=\w),? now(?=[.!]?$)", re.IGNORECASE)
 _ALL_OVER = re.compile(
     r"\b(?:in|for|across) (?:all|every|any) (?:of )?(?:my |our )?(?:other )?(?:project|repo|repositor|session)\w*",
     re.IGNORECASE,
@@ -149,25 +151,27 @@ def scope(text: str, *, gate: Gate, project_name: str) -> Scope:
     Only how somebody works (behavioral) and what they corrected can hold elsewhere, and only when
     the words say so ("I prefer", "everywhere") and nothing in them points at a place: no path,
     identifier, name of the project or of a part of it ("in the gull module", "in gull"), "this" or
-    "we". What leaks into other projects does more harm than what is said twice.
+    "we"; and nothing that may be a name and is none that everybody shares. What leaks into other projects does more
+    harm than what is said twice.
     """
     said, all_over = _ALL_OVER.subn(" ", text)
+    said = _NOW.sub("", said)
     if gate not in ("behavioral", "correction") or not (all_over or _GENERAL.search(said)):
         return "project"
-    if _SPECIFIC.search(said) or _POINTS_AT.search(said) or _PART.search(said) or _names(said, project_name):
+    named = _WHERE.findall(said) + _NAMED.findall(said)
+    if is_of_a_place(said, project_name=project_name) or any(name.lower() not in EVERYWHERE for name in named):
         return "project"
     return "user" if gate == "behavioral" else "global"
 
 
-def _names(text: str, project_name: str) -> bool:
-    """Whether a text names its project, or anything that may be a name and is none that everybody shares."""
-    parts = re.findall(r"[a-z0-9]+", project_name.lower())
-    said = re.findall(r"[a-z0-9]+", text.lower())
-    whole = len(project_name) > 2 and any(said[at : at + len(parts)] == parts for at in range(len(said)))
-    if whole or "".join(parts) in {word for word in said if len(word) > 2}:
+def is_of_a_place(said: str, *, project_name: str) -> bool:
+    """Whether something in a text points at one project, at a part of it, or at what is near at hand."""
+    if any(pattern.search(said) for pattern in (_SPECIFIC, _POINTS_AT, _PART)):
         return True
-    named = _WHERE.findall(text) + _NAMED.findall(text)
-    return any(name.lower() not in EVERYWHERE for name in named)
+    parts = re.findall(r"[a-z0-9]+", project_name.lower())
+    words = re.findall(r"[a-z0-9]+", said.lower())
+    whole = len(project_name) > 2 and any(words[at : at + len(parts)] == parts for at in range(len(words)))
+    return whole or "".join(parts) in {word for word in words if len(word) > 2}
 
 
 def tier(*, decay: Decay, explicit: bool, sessions: int, confidence: float) -> Tier:

@@ -2,12 +2,11 @@
 
 from __future__ import annotations
 
-import hashlib
 from collections.abc import Sequence
 from dataclasses import replace
 
 from csmd import text
-from csmd.believe import score, stage_supersede, supersede, types
+from csmd.believe import identity, score, stage_supersede, supersede, types
 from csmd.model import AUTHORITY_RANK, CATEGORIES, Authority, Decay, Memory, Provenance, Scope, Statement
 from csmd.store import context, cursors, forgotten, memories, projects, search, tombstones, upkeep
 from csmd.store.core import Store
@@ -272,13 +271,8 @@ def use(rows: Rows, memory: Memory, *, at: str) -> None:
 
 
 def free_identity(rows: Rows, project: int, body: str) -> str:
-    """As `_identity`; another one when a memory has it that was merged into another scope since."""
-    ident, number = _identity(project, body), 1
+    """As `identity.of`; another one when a memory has it that was merged into another scope since."""
+    ident, number = identity.of(project, body), 1
     while memories.by_id(rows, ident) is not None:
-        ident, number = _identity(project, f"{body} ({number})"), number + 1
+        ident, number = identity.of(project, f"{body} ({number})"), number + 1
     return ident
-
-
-def _identity(project: int, body: str) -> str:
-    """A memory's id: the same statement of the same scope has the same on every machine that heard it."""
-    return "m" + hashlib.sha256(f"{project}:{text.normalise(body)}".encode()).hexdigest()[:10]

@@ -11,7 +11,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 
 from csmd import text
-from csmd.believe import score, supersede
+from csmd.believe import score, supersede, upkeep
 from csmd.errors import BadInput
 from csmd.model import AUTHORITY_RANK, Candidate, Evidence, Link, Memory
 from csmd.store import beliefs, candidates, memories, projects, search
@@ -152,7 +152,7 @@ def _settle_one(rows: Rows, memory: Memory, near: Sequence[Memory], renames: Map
         if found is None:
             continue
         then = (beliefs.stated_at(rows, other), other.id)
-        if then[0] <= own[0]:  # said in one breath neither overturns the other
+        if since(memory, other, then[0]) <= own[0]:  # said in one breath neither overturns the other
             continue
         if not _may(memory, other):
             _put_before_a_person(rows, memory, other, found, at=then[0])
@@ -165,6 +165,14 @@ def _settle_one(rows: Rows, memory: Memory, near: Sequence[Memory], renames: Map
         (at, _), other, found = best
         reason = " ".join(found.reasons)
         lower(rows, memory, other, lowers=found.lowers, sure=found.confidence, reason=reason, by=RULE, at=at)
+
+
+def since(old: Memory, new: Memory, stated_at: str) -> str:
+    """From when one memory may speak against another.
+
+    What a project has otherwise than everywhere is no less so because the other is said once more elsewhere.
+    """
+    return new.created_at if old.scope == "project" and new.scope != "project" else stated_at
 
 
 def _may(old: Memory, new: Memory) -> bool:
@@ -206,10 +214,17 @@ def lower(rows: Rows, old: Memory, new: Memory, *, lowers: float, sure: float, r
 
 
 def _put_before_a_person(rows: Rows, old: Memory, new: Memory, found: supersede.Relation, *, at: str) -> None:
+    reason = (
+        f"speaks against {old.id} ({', '.join(found.reasons)}), which stands: {supersede.stands(pinned=old.pinned)}"
+    )
+    ask(rows, old, new, reason=reason, sure=found.confidence, at=at)
+
+
+def ask(rows: Rows, old: Memory, new: Memory, *, reason: str, sure: float, at: str) -> str:
+    """Asks a person which of two memories holds; the candidate's id, "" where that was answered."""
     fingerprint = f"{old.id}:{new.id}"
-    why = "it is pinned" if old.pinned else "it was said with more authority, or holds in more places"
     source = new.provenance[0]
-    candidates.put(
+    return candidates.put(
         rows,
         Candidate(
             id=candidates.identity("stale", old.project_seq, fingerprint, at),
@@ -217,9 +232,9 @@ def _put_before_a_person(rows: Rows, old: Memory, new: Memory, found: supersede.
             source=SOURCE,
             project_seq=old.project_seq,
             fingerprint=fingerprint,
-            text=new.text,
-            reason=f"speaks against {old.id} ({', '.join(found.reasons)}), which stands: {why}",
-            confidence=found.confidence,
+            text=f"{upkeep.quote(old)} or {upkeep.quote(new)}",
+            reason=reason,
+            confidence=sure,
             gate=old.gate,
             category=old.category,
             created_at=at,

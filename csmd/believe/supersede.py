@@ -18,8 +18,8 @@ from typing import Literal
 from csmd import text
 from csmd.believe import changed
 from csmd.believe.against import Against
-from csmd.believe.clauses import Said, read
-from csmd.believe.phrases import ANTONYMS, CUE, TURNED
+from csmd.believe.clauses import Said, read, renames
+from csmd.believe.phrases import ANTONYMS, CUE, TURNED, stem
 
 Kind = Literal["amends", "elaborates", "repeats", "unrelated"]
 
@@ -35,6 +35,8 @@ SIGNALS: Mapping[str, float] = {
     "says-instead": 0.9,
     "denied": 0.8,
     "removed": 0.8,
+    "given-up": 0.8,
+    "prefers": 0.8,
     "brought-back": 0.8,
     "changed": 0.75,
     "widened": 0.75,
@@ -42,8 +44,13 @@ SIGNALS: Mapping[str, float] = {
     "number": 0.7,
     "name": 0.65,
     "value": 0.55,
+    "partly-given-up": 0.4,
 }
 CUE_ADDS = 0.1
+#: Words beside what somebody likes that say no more: "prefer tabs", "use tabs for indentation".
+LIKING = frozenset(
+    stem(word) for word in "prefer like want choose love over indent indentation indenting style always".split()
+)
 #: Of the shorter statement's words so many are in the other, or they speak of two things.
 SAME_SUBJECT = 0.5
 
@@ -82,6 +89,17 @@ def relation(older: str, newer: str, renames: Mapping[str, str] | None = None) -
 
 def amendment(older: str, newer: str, renames: Mapping[str, str] | None = None) -> Relation | None:
     """How `newer` amends `older`, None where it does not: the one relation that is asked for of every memory that is near."""
+    found = _against(older, newer, renames)
+    return found if found is not None and found.confidence >= SURE else None
+
+
+def doubt(older: str, newer: str, renames: Mapping[str, str] | None = None) -> Relation | None:
+    """How `newer` may amend `older`, where only a person can tell whether it does; None where it does or does not."""
+    found = _against(older, newer, renames)
+    return found if found is not None and found.confidence < SURE else None
+
+
+def _against(older: str, newer: str, renames: Mapping[str, str] | None) -> Relation | None:
     before, after = read(followed(older, renames or {})), read(newer)
     shared = before.stems & after.stems
     if not shared:
@@ -90,9 +108,10 @@ def amendment(older: str, newer: str, renames: Mapping[str, str] | None = None) 
         ((SIGNALS[name], name) for name in _signals(before, after, read(older), shared, newer)),
         key=lambda row: (-row[0], row[1]),
     )
-    confidence = min(1.0, found[0][0] + CUE_ADDS * bool(CUE.search(newer))) if found else 0.0
-    if confidence < SURE:
+    if not found:
         return None
+    sure = found[0][0]
+    confidence = min(1.0, sure + CUE_ADDS * bool(CUE.search(newer))) if sure >= SURE else sure
     return Relation(kind="amends", confidence=round(confidence, 2), reasons=tuple(name for _, name in found))
 
 
@@ -100,6 +119,9 @@ def _signals(before: Said, after: Said, unfollowed: Said, shared: frozenset[str]
     if any(old in unfollowed.named for old, _ in after.renames):
         return ["renamed"]
     found: list[str] = ["changed"] if _changed(before, newer) else []
+    found += _given_up(before, after)
+    if any(_likes_better(one, other, before) for one, other in after.prefers):
+        found.append("prefers")
     if len(shared) < SAME_SUBJECT * min(len(before.stems), len(after.main)):
         return found
     if any(_says_against(one, before) for one in after.instead):
@@ -130,6 +152,26 @@ def _affirmed(what: frozenset[str], said: Said, *, most: float = 0.6) -> bool:
 def _removes(one: Against, said: Said) -> bool:
     """Whether what is to be removed is what a statement is about; one common word is not enough to tell."""
     return (len(one.what) > 1 or bool(one.what & said.names)) and _affirmed(one.what, said)
+
+
+def _given_up(before: Said, after: Said) -> list[str]:
+    """What was decided against ends what says little besides it; of a use among others nobody can tell."""
+    for what in after.given_up:
+        if not before.given_up and not before.asks and what & before.names and _affirmed(what, before):
+            return ["given-up" if 2 * len(what & before.stems) >= len(before.stems) else "partly-given-up"]
+    return []
+
+
+def _likes_better(one: frozenset[str], other: frozenset[str], before: Said) -> bool:
+    """Whether an older statement is for what is now liked less, and of nothing but that."""
+    rest = before.stems - other - LIKING
+    return (
+        other <= before.positive
+        and (one <= rest or not one & rest)
+        and not rest - one
+        and not before.denied
+        and (not any(one <= liked for liked, _ in before.prefers))
+    )
 
 
 def _says_against(one: Against, before: Said) -> bool:
@@ -203,12 +245,17 @@ def _is_number(stems: frozenset[str]) -> bool:
     return any(stem[0].isdigit() for stem in stems)
 
 
+def stands(*, pinned: bool) -> str:
+    """Why a memory stands that is spoken against."""
+    return "it is pinned" if pinned else "it was said with more authority, or holds in more places"
+
+
 # --- names that changed
 
 
 def renamed(statement: str) -> tuple[tuple[str, str], ...]:
     """(old, new) names that a statement says were changed, case folded."""
-    return read(statement).renames
+    return renames(statement)
 
 
 def table(statements: Sequence[str]) -> dict[str, str]:

@@ -19,13 +19,15 @@ KINDS: Mapping[str, tuple[str, str, str]] = {
     "merge": ("merged", "merge", "merged"),
     "strengthen": ("surer", "make surer", "surer"),
     "supersede": ("superseded", "supersede", "superseded"),
+    "ask": ("asked about", "ask about", "asked"),
+    "lift": ("said everywhere", "say everywhere", "said everywhere"),
     "promote": ("promoted", "promote", "promoted"),
     "raise": ("learnt", "learn", "learnt"),
     "archive": ("archived", "archive", "archived"),
     "page": ("wrote", "write", "files written"),
 }
 #: How the memory that an action is about stands to the other one, and what is said of that one.
-JOINED: Mapping[str, tuple[str, str]] = {"merge": ("into", "stays"), "supersede": ("by", "by")}
+JOINED: Mapping[str, tuple[str, str]] = {"merge": ("into", "stays"), "supersede": ("by", "by"), "ask": ("and", "or")}
 #: What would become of a file.
 FILES = {"begin": "new", "write": "write", "remove": "remove", "read": "read"}
 STATES = {"done": "", "running": "under way", "failed": "failed", "cancelled": "broken off", "undoing": "being undone", "undone": "undone"}  # fmt: skip

@@ -104,6 +104,6 @@ STEPS: Mapping[str, Step] = {
 }
 #: The phase of a dream in which an action is done.
 PHASES: Mapping[Kind, Phase] = {
-    "merge": "consolidate", "strengthen": "consolidate", "supersede": "consolidate", "promote": "consolidate",
+    "merge": "consolidate", "strengthen": "consolidate", "supersede": "consolidate", "ask": "consolidate", "lift": "consolidate", "promote": "consolidate",
     "raise": "consolidate", "archive": "prune",
 }  # fmt: skip

@@ -15,6 +15,8 @@ Kind = Literal[
     "merge",  # a memory goes into another that says the same
     "strengthen",  # what several sessions confirm is surer
     "supersede",  # of two that contradict each other the older gives way
+    "ask",  # of two that may contradict each other a person says which holds
+    "lift",  # what the user asked for in several projects holds everywhere
     "promote",  # to a longer tier
     "raise",  # what recurs in packets becomes a candidate, and a memory where it is sure enough
     "archive",  # what decayed, was superseded, or was for a day: found by explicit search from then on
@@ -45,6 +47,8 @@ class Fact:
 class Action:
     """One change: of `memory` as it was seen (its version), into or by `other`; `raise` has a fact and no memory.
 
+    `made` is the memory that a `lift` makes, `sure` how sure it is that what an `ask` asks about is so.
+
     `evidence` are ids of memories and uuids of turns that the reason rests on: the id of `other` first, then the turns
     that speak for the memory besides its own. `confidence` and `tier` are what the memory has afterwards, or of a merge
     the one that stays; None and "" where the action leaves them.
@@ -59,6 +63,8 @@ class Action:
     fact: Fact | None = None
     confidence: float | None = None
     tier: Tier | Literal[""] = ""
+    made: Memory | None = None
+    sure: float = 0.0
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

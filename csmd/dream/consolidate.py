@@ -18,7 +18,7 @@ from csmd.dream.gather import Gathered, Step
 from csmd.dream.snapshot import UNSAID, Snapshot, alive, confirmed, confirming, is_sure, order, sessions
 from csmd.model import AUTHORITY_RANK, Decay, Memory, Tier
 
-#: What outlasts what: a memory may only go into one that is put forward at least as long.
+#: What outlasts what: a memory may only go into one that ages no faster.
 _TIERS: dict[Tier, int] = {"archive": 0, "session": 1, "daily": 2, "durable": 3}
 _DECAYS: dict[Decay, int] = {"ephemeral": 0, "session": 1, "durable": 2, "permanent": 3}
 #: The findings by which a person may have said that two memories are two.
@@ -29,18 +29,18 @@ PAIRS = ("duplicate", "near_duplicate")
 
 
 def _pairs(snapshot: Snapshot, gathered: Gathered) -> Iterator[tuple[str, ...]]:
-    """Two memories whose words are alike, or that are near."""
+    """Two memories of which one says all of the other."""
     del snapshot
-    yield from (*gathered.alike, *gathered.near)
+    yield from gathered.told
 
 
 def _merge(snapshot: Snapshot, gathered: Gathered, one_id: str, other_id: str) -> Action | None:
-    """Of two that say the same, or one of which says all of the other, the best evidenced wording stays."""
+    """Of two that say the same the best evidenced wording stays, of two of which one says more that one."""
     del gathered
     one, other = snapshot.memories.get(one_id), snapshot.memories.get(other_id)
     if one is None or other is None or not (alive(one) and alive(other)):
         return None
-    best, rest = sorted((one, other), key=lambda memory: (upkeep.rank(memory)[:5], order(memory)))
+    best, rest = sorted((one, other), key=_evidenced)
     for keeper, goes in ((best, rest), (rest, best)):
         if may_merge(snapshot, goes, keeper):
             more = confirming(snapshot, keeper, goes)
@@ -48,14 +48,23 @@ def _merge(snapshot: Snapshot, gathered: Gathered, one_id: str, other_id: str) -
             return Action(
                 kind="merge", project_seq=snapshot.project_seq, memory=goes, other=keeper,
                 reason=_merged(goes, keeper), evidence=(keeper.id, *(source.uuid for source in more)),
-                confidence=sure.confidence, tier=sure.tier,
+                confidence=sure.confidence, tier=sure.tier if _TIERS[sure.tier] >= _TIERS[goes.tier] else goes.tier,
             )  # fmt: skip
     return None
 
 
+def _evidenced(memory: Memory) -> tuple[object, ...]:
+    """Which wording stays, the least first: pinned, by authority, sureness, evidence; then the plainest, the oldest."""
+    return upkeep.rank(memory)[:4], len(memory.text), order(memory)
+
+
 def _merged(goes: Memory, keeper: Memory) -> str:
-    same = wording.same(keeper.text, goes.text)
-    said = "says the same in the same words as" if same else "is said in full, and with more, by"
+    if text.normalise(keeper.text) == text.normalise(goes.text):
+        said = "says the same in the same words as"
+    elif wording.same(keeper.text, goes.text):
+        said = "says the same in other words as"
+    else:
+        said = "is said in full, and with more, by"
     return f"{goes.id} {said} {keeper.id}"
 
 
@@ -75,22 +84,28 @@ def may_merge(snapshot: Snapshot, goes: Memory, keeper: Memory) -> bool:
 
 
 def outlasts(keeper: Memory, other: Memory) -> bool:
-    """Whether a memory is put forward as long as another one, at least."""
+    """Whether a memory ages no faster than another one; the longer of their tiers is the one that stays has."""
     lasting = [score.is_lasting(one.gate, one.category, stated=one.authority == "user") for one in (keeper, other)]
-    return (
-        _TIERS[keeper.tier] >= _TIERS[other.tier]
-        and _DECAYS[keeper.decay] >= _DECAYS[other.decay]
-        and lasting[0] >= lasting[1]
-    )
+    return _DECAYS[keeper.decay] >= _DECAYS[other.decay] and lasting[0] >= lasting[1]
 
 
 def are_two(snapshot: Snapshot, one: Memory, other: Memory) -> bool:
     """Whether somebody said that two memories are two: by taking their merge back, or by dropping what was found."""
-    if {(one.id, other.id), (other.id, one.id)} & snapshot.apart:
+    if other.id in _kept_from(snapshot, one.id):
         return True
     fingerprint = " ".join(sorted((one.id, other.id)))
     places = (one.project_seq, other.project_seq)
     return any((place, kind, fingerprint) in snapshot.dropped for place in places for kind in PAIRS)
+
+
+def _kept_from(snapshot: Snapshot, ident: str) -> set[str]:
+    """What a memory is kept from by merges that were taken back: of one into a second, and of that into a third."""
+    found = {ident} if snapshot.apart else set()
+    grown = bool(found)
+    while grown:
+        beside = {name for pair in snapshot.apart if found & set(pair) for name in pair}
+        grown, found = not beside <= found, found | beside
+    return found
 
 
 # --- strengthen
@@ -149,12 +164,12 @@ def _supersede(snapshot: Snapshot, gathered: Gathered, ident: str, *beside: str)
     old = snapshot.memories.get(ident)
     if old is None or not alive(old) or old.pinned or ident in snapshot.settled:
         return None
-    refused, stated = snapshot.refused.get(ident, frozenset()), snapshot.stated_at(old)
+    refused, stated = snapshot.refused.get(ident, frozenset()), _stands_since(snapshot, old)
     others = (snapshot.memories.get(other) for other in beside if other not in refused)
     newer = [
         one
         for one in others
-        if one is not None and alive(one) and snapshot.stated_at(one) > stated and _may_overturn(old, one)
+        if one is not None and alive(one) and _since(snapshot, old, one) > stated and _may_overturn(old, one)
     ]
     for new in sorted(newer, key=lambda one: (snapshot.stated_at(one), order(one)), reverse=True):
         found = supersede.amendment(old.text, new.text, gathered.renames)
@@ -168,6 +183,16 @@ def _supersede(snapshot: Snapshot, gathered: Gathered, ident: str, *beside: str)
     return None
 
 
+def _stands_since(snapshot: Snapshot, old: Memory) -> str:
+    """What was said up to then does not end a memory: it was said anew, or somebody has let it stand."""
+    return max(snapshot.stated_at(old), snapshot.let_stand.get(old.id, ""))
+
+
+def _since(snapshot: Snapshot, old: Memory, new: Memory) -> str:
+    """From when one memory may speak against another (as in `believe.stage_supersede`)."""
+    return new.created_at if old.scope == "project" and new.scope != "project" else snapshot.stated_at(new)
+
+
 def _may_overturn(old: Memory, new: Memory) -> bool:
     """Whether one memory may supersede another unasked (as in `believe.stage_supersede`)."""
     if new.origin in UNSAID or new.authority == "external":
@@ -175,6 +200,36 @@ def _may_overturn(old: Memory, new: Memory) -> bool:
     if old.scope != "project" and new.project_seq != old.project_seq:
         return False
     return AUTHORITY_RANK[new.authority] >= AUTHORITY_RANK[old.authority]
+
+
+def _ask(snapshot: Snapshot, gathered: Gathered, ident: str, *beside: str) -> Action | None:
+    """What speaks against a memory where no rule may end it, or nobody can tell whether it does, a person is asked."""
+    old = snapshot.memories.get(ident)
+    if old is None or not alive(old) or ident in snapshot.settled:
+        return None
+    refused = snapshot.refused.get(ident, frozenset())
+    for other in sorted(
+        beside, key=lambda one: order(snapshot.memories[one]) if one in snapshot.memories else ("",) * 4
+    ):
+        new = snapshot.memories.get(other)
+        if new is None or not alive(new) or other in refused or f"{ident}:{other}" in snapshot.asked:
+            continue
+        if (
+            new.authority == "external"
+            or new.origin in UNSAID
+            or _since(snapshot, old, new) <= _stands_since(snapshot, old)
+        ):
+            continue
+        may = _may_overturn(old, new) and not old.pinned
+        found = (supersede.doubt if may else supersede.amendment)(old.text, new.text, gathered.renames)
+        if found is not None:
+            why = "of what use it speaks is not said" if may else supersede.stands(pinned=old.pinned)
+            return Action(
+                kind="ask", project_seq=snapshot.project_seq, memory=old, other=new, sure=found.confidence,
+                reason=f"{new.id} {'may speak' if may else 'speaks'} against {ident} ({', '.join(found.reasons)}), which stands: {why}",
+                evidence=(new.id, ident, *(one.uuid for one in new.provenance[:1])),
+            )  # fmt: skip
+    return None
 
 
 # --- promote
@@ -233,6 +288,7 @@ STEPS: tuple[Step, ...] = (
     Step(_pairs, _merge),
     Step(_both_ways, _strengthen),
     Step(_beside, _supersede),
+    Step(_beside, _ask),
     Step(_for_a_while, _promote),
     Step(_facts, _raise),
 )

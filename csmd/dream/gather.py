@@ -1,8 +1,8 @@
 """The second phase: which memories may belong together, so that not each is compared with each; pure.
 
-Two belong together when half of their words are the same, when their vectors are near, or when they are about one
-topic, of one gate, from one mouth, and share words. Only those that are seen in one place: of the project, and of what
-holds all around it.
+Two belong together when one says all of the other, when one speaks against what the other names, when half of their
+words are the same, when their vectors are near, or when they are about one topic, of one gate, from one mouth, and share
+words. Only those that are seen in one place: of the project, and of what holds all around it.
 """
 
 from __future__ import annotations
@@ -10,9 +10,11 @@ from __future__ import annotations
 from collections import Counter, defaultdict
 from collections.abc import Callable, Generator, Iterable, Iterator, Mapping
 from dataclasses import dataclass
+from itertools import islice
 
 from csmd import text
-from csmd.believe import alike, supersede
+from csmd.believe import alike, clauses, phrases, supersede
+from csmd.dream import apart, wording
 from csmd.dream.actions import Action
 from csmd.dream.snapshot import Snapshot, alive, order
 from csmd.model import Memory
@@ -35,13 +37,15 @@ class Group:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Gathered:
-    """What may belong together: groups, and pairs of ids (the project's own first) whose words or vectors are near."""
+    """What may belong together: groups, and pairs of ids in the order of what they say, whose words or vectors are near."""
 
     groups: tuple[Group, ...]
+    told: tuple[tuple[str, str], ...]
+    """Pairs of which one says all of the other, whichever it is."""
     alike: tuple[tuple[str, str], ...]
     near: tuple[tuple[str, str], ...]
     doubles: frozenset[str]
-    """Of those whose words say the same, each but the first."""
+    """Of those that say the same, each but the first."""
     renames: Mapping[str, str]
     """Names that changed -> those they have now, as the memories say."""
 
@@ -80,17 +84,62 @@ def gathering(snapshot: Snapshot) -> Generator[None, None, Gathered]:
         for ident, others in _sharing(group, snapshot):
             close.update((ident, other) for other in others)
             yield
+    for opposed in _against(every):
+        close.update(opposed)
+        yield
     said = sorted(snapshot.memories.values(), key=lambda one: (snapshot.stated_at(one), order(one)))
     yield
-    telling: list[str] = []
+    renaming: list[str] = []
     for memory in said:
         if supersede.renamed(memory.text):
-            telling.append(memory.text)
+            renaming.append(memory.text)
         yield
+    repeated: set[tuple[str, str]] = set()
+    same: set[tuple[str, str]] = set()
+    for parts in telling(every):
+        repeated.update(parts)
+        same.update(pair for pair in parts if wording.same(*(snapshot.memories[ident].text for ident in pair)))
+        yield
+    told = ordered(repeated)
     return Gathered(
-        groups=groups, alike=ordered(words), near=ordered(close - words), renames=supersede.table(telling),
-        doubles=frozenset(every[pair.other].id for pair in pairs if pair.exact),
+        groups=groups, told=told, alike=ordered(words), near=ordered(close - words), renames=supersede.table(renaming),
+        doubles=frozenset(other for one, other in told if {(one, other), (other, one)} & same),
     )  # fmt: skip
+
+
+def _against(every: list[Memory]) -> Iterator[list[tuple[str, str]]]:
+    """Of each memory the pairs with the newest that name something it speaks against."""
+    newest = sorted(every, key=lambda memory: (memory.confirmed_at, order(memory)), reverse=True)
+    folded = [(memory, memory.text.casefold()) for memory in newest]
+    for memory in every:
+        found: list[tuple[str, str]] = []
+        if not phrases.SPEAKS_AGAINST.search(memory.text):
+            yield found  # taking a text apart is dear
+            continue
+        said = clauses.read(memory.text)
+        ended = [against.what for against in (*said.removed, *said.instead)]
+        for what in (*ended, *said.given_up, *(liked_less for _, liked_less in said.prefers)):
+            stem = max(what, key=lambda one: (len(one), one))
+            naming = (one for one, plain in folded if stem in plain and one.id != memory.id)
+            beside = (one for one in naming if stem in clauses.read(one.text).stems)
+            found += ((memory.id, one.id) for one in islice(beside, LIKEST))
+        yield found
+
+
+def telling(every: list[Memory]) -> Iterator[list[tuple[str, str]]]:
+    """Of each memory (it, one that says all of it), by id: that has all of its words, the rarest of them, too."""
+    words = [apart.content(memory.text) for memory in every]
+    having: dict[str, list[int]] = defaultdict(list)
+    for place, found in enumerate(words):
+        for word in found:
+            having[word].append(place)
+    for place, found in enumerate(words):
+        rarest = min(found, key=lambda word: (len(having[word]), word), default="")
+        yield [
+            (every[place].id, every[other].id)
+            for other in having.get(rarest, ())
+            if other != place and found <= words[other] and wording.says_all(every[other].text, every[place].text)
+        ]
 
 
 def _groups(snapshot: Snapshot, every: list[Memory]) -> Iterator[Group]:

@@ -8,9 +8,9 @@ from __future__ import annotations
 
 from collections.abc import Generator
 
-from csmd.dream import consolidate, prune
+from csmd.dream import consolidate, lift, prune
 from csmd.dream.actions import Action, DreamPlan
-from csmd.dream.gather import gathering
+from csmd.dream.gather import Gathered, Step, gathering
 from csmd.dream.orient import tally
 from csmd.dream.snapshot import Snapshot, Working
 
@@ -31,18 +31,28 @@ def planning(snapshot: Snapshot) -> Generator[None, None, tuple[DreamPlan, Snaps
     """The same, a look at a time."""
     gathered = yield from gathering(snapshot)
     found = tally(snapshot, gathered)
-    left, done = Working.of(snapshot), list[Action]()
+    left = Working.of(snapshot)
+    done = yield from _through(lift.STEPS, left, gathered)
+    if done:  # what is new belongs together with others, too
+        gathered = yield from gathering(left)
     while True:
-        before = len(done)
-        for step in STEPS:
-            for subject in step.over(left, gathered):
-                action = step.look(left, gathered, *subject)
-                if action is not None:
-                    left.follow(action)
-                    done.append(action)
-                yield
-        if len(done) == before:
+        more = yield from _through(STEPS, left, gathered)
+        if not more:
             return DreamPlan(actions=tuple(done), tallies=(found,)), left
+        done += more
+
+
+def _through(steps: tuple[Step, ...], left: Working, gathered: Gathered) -> Generator[None, None, list[Action]]:
+    """What some steps say is to be done, each after those before it; `left` follows."""
+    done: list[Action] = []
+    for step in steps:
+        for subject in step.over(left, gathered):
+            action = step.look(left, gathered, *subject)
+            if action is not None:
+                left.follow(action)
+                done.append(action)
+            yield
+    return done
 
 
 def joined(plans: list[DreamPlan]) -> DreamPlan:

@@ -7,7 +7,7 @@ them for both, so that a plan can be followed to its end before anything is done
 from __future__ import annotations
 
 from bisect import bisect_right
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping, Set
 from dataclasses import dataclass, field, fields, replace
 
 from csmd.believe import score
@@ -28,7 +28,7 @@ class Snapshot:
 
     `memories` are those of the project that are not archived, superseded ones among them, and of `everywhere` those that
     are alive, by id. What a person decided binds: `settled` (what supersedes it, or that nothing does), `refused`
-    (memory -> what is not to supersede it), `apart` (memory, into: a merge that was taken back), `brought_back` (when it
+    (memory -> what is not to supersede it), `let_stand` (when a dream's supersession of it was undone), `apart` (memory, into: a merge that was taken back), `brought_back` (when it
     was taken out of the archive), `dropped` (findings).
     """
 
@@ -48,6 +48,7 @@ class Snapshot:
     superseded_at: Mapping[str, str] = field(default_factory=dict)
     settled: frozenset[str] = frozenset()
     refused: Mapping[str, frozenset[str]] = field(default_factory=dict)
+    let_stand: Mapping[str, str] = field(default_factory=dict)
     apart: frozenset[tuple[str, str]] = frozenset()
     brought_back: Mapping[str, str] = field(default_factory=dict)
     undone: frozenset[tuple[str, str]] = frozenset()
@@ -56,6 +57,10 @@ class Snapshot:
     raised: Mapping[str, Candidate] = field(default_factory=dict)
     """What dreams made of facts, whatever became of it, by fingerprint."""
     facts: tuple[Fact, ...] = ()
+    abroad: Mapping[str, Memory] = field(default_factory=dict)
+    """Of what holds around projects: what users asked for in these, by id, that could hold everywhere."""
+    asked: Set[str] = frozenset()
+    """What was put before a person, or answered: `older:newer` of each pair."""
 
     @property
     def own(self) -> list[Memory]:
@@ -158,10 +163,12 @@ def taking_in(keeper: Memory, other: Memory, action: Action) -> Memory:
 def after(action: Action, aged: Aged) -> tuple[Memory, ...]:
     """The memories that an action changes, as they are afterwards but for their versions; the action's own first.
 
-    `raise` changes none that is known beforehand.
+    `raise` changes none that is known beforehand, `ask` none at all, and `lift` makes one.
     """
     memory, other = action.memory, action.other
-    if memory is None:
+    if action.kind == "lift" and action.made is not None:
+        return (aged(action.made),)
+    if memory is None or action.kind == "ask":
         return ()
     if action.kind == "merge" and other is not None:
         return replace(memory, tier="archive", superseded_by=other.id), aged(taking_in(other, memory, action))
@@ -175,6 +182,11 @@ def after(action: Action, aged: Aged) -> tuple[Memory, ...]:
     return (replace(memory, tier="archive"),)
 
 
+def pair(action: Action) -> str:
+    """What an `ask` is about, as the queue names it: `older:newer`."""
+    return ":".join(one.id for one in (action.memory, action.other) if one is not None)
+
+
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Working(Snapshot):
     """A snapshot with tables of its own, on which a plan is followed to its end: each action takes as long as it changes."""
@@ -182,18 +194,26 @@ class Working(Snapshot):
     memories: dict[str, Memory]
     superseded_at: dict[str, str]
     raised: dict[str, Candidate]
+    asked: set[str]
 
     @classmethod
     def of(cls, snapshot: Snapshot) -> Working:
         """The same, and the snapshot stays as it is."""
         own = {field.name: getattr(snapshot, field.name) for field in fields(snapshot)}
-        return cls(**own | {name: dict(own[name]) for name in ("memories", "superseded_at", "raised")})
+        tables = {name: dict(own[name]) for name in ("memories", "superseded_at", "raised")}
+        return cls(**own | tables | {"asked": set(snapshot.asked)})
 
     def follow(self, action: Action) -> None:
         """Makes it what the store gives once the action is carried out."""
         if action.fact is not None:
             one = raised.candidate(action.fact)
             self.raised[one.fingerprint] = one
+            return
+        if action.kind == "lift" and action.made is not None:
+            self.memories[action.made.id] = action.made
+            return
+        if action.kind == "ask":
+            self.asked.add(pair(action))
             return
         for changed in after(action, self.aged):
             self.memories[changed.id] = replace(changed, version=changed.version + 1)

@@ -7,16 +7,18 @@ exactly as the plan saw it is left and planned anew; what was forgotten meanwhil
 
 from __future__ import annotations
 
-from collections.abc import Callable, Generator, Iterable, Iterator, Mapping, Sequence
+from collections import defaultdict
+from collections.abc import Callable, Collection, Generator, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import partial
 from itertools import chain
 from typing import Any, TypeVar
 
+from csmd import text
+from csmd.believe import identity, stage_habits, stage_supersede, stage_upkeep
 from csmd.believe import stage as believe
-from csmd.believe import stage_habits, stage_supersede, stage_upkeep
 from csmd.believe.supersede import SURE
-from csmd.dream import raised
+from csmd.dream import lift, raised
 from csmd.dream.actions import Action, DreamPlan, Fact
 from csmd.dream.plan import joined, planning
 from csmd.dream.snapshot import Snapshot, after, alive
@@ -54,12 +56,15 @@ def planned(read: Read, *, now: str, facts: Facts, near: Near = stored.near) -> 
     """
     plans: list[DreamPlan] = []
     changed: dict[str, Memory] = {}
+    lifted: dict[int, dict[str, Memory]] = defaultdict(dict)
     for place in read(stored.places):
         seen = yield from looked(read, place, now=now, facts=facts)
         pairs = yield from compared(read, place, _alive(seen), near=near)
-        held = {ident: changed.get(ident, one) for ident, one in seen.memories.items()}
+        held = {**seen.memories, **lifted[place.everywhere]}
+        held = {ident: changed.get(ident, one) for ident, one in held.items()}
         found, left = yield from planning(_with_near(replace(seen, memories=held), pairs))
         changed |= {ident: one for ident, one in left.memories.items() if one.project_seq != place.seq}
+        lifted[place.seq] = {one.made.id: one.made for one in found.actions if one.made is not None}
         plans.append(found)
     return joined(plans)
 
@@ -76,18 +81,23 @@ def looked(read: Read, place: Place, *, now: str, facts: Facts) -> Steps[Snapsho
     days = read(lambda rows: {one: tuple(projects.days(rows, one)) for one in (place.seq, place.everywhere)})
     dropped = read(upkept.dropped)
     known = read(lambda rows: candidates.of_source(rows, raised.SOURCE, project=place.seq))
+    asked = read(partial(stored.asked, place=place, source=stage_supersede.SOURCE))
     yield
+    abroad = yield from _abroad(read, place)
     decided = [one.decided for one in parts]
+    undone = {
+        *_all(one.undone for one in decided),
+        *(("raise", one.fingerprint) for one in here if _candidate_id(one) in taken_out),
+        *(("lift", ident) for ident in read(partial(_said_here, place=place, abroad=abroad))),
+    }
     return Snapshot(
         project_seq=place.seq, everywhere=place.everywhere, now=now, days=days, dropped=dropped, facts=here,
         memories=_joined(one.memories for one in parts), topics=_joined(one.topics for one in parts),
         told=_all(one.told for one in parts), by_assistants=_all(one.by_assistants for one in parts),
         superseded_at=_joined(one.superseded_at for one in decided), settled=_all(one.settled for one in decided),
-        refused=_joined(one.refused for one in decided), apart=_all(one.apart for one in decided),
-        brought_back=_joined(one.brought_back for one in decided),
-        undone=_all(one.undone for one in decided)
-        | {("raise", one.fingerprint) for one in here if _candidate_id(one) in taken_out},
-        raised={one.fingerprint: one for one in known},
+        refused=_joined(one.refused for one in decided), let_stand=_joined(one.let_stand for one in decided),
+        apart=_all(one.apart for one in decided), brought_back=_joined(one.brought_back for one in decided),
+        undone=frozenset(undone), raised={one.fingerprint: one for one in known}, abroad=abroad, asked=asked,
     )  # fmt: skip
 
 
@@ -116,6 +126,33 @@ def _joined(parts: Iterable[Mapping[str, T]]) -> dict[str, T]:
 
 def _all(parts: Iterable[frozenset[T]]) -> frozenset[T]:
     return frozenset(chain.from_iterable(parts))
+
+
+def _abroad(read: Read, place: Place) -> Steps[dict[str, Memory]]:
+    """What users asked for in the projects around which a place is, as far as it could hold everywhere.
+
+    What somebody has taken back from there is not lifted again.
+    """
+    seqs = read(partial(stored.stated_around, place=place))
+    back = {ident for evidence in read(partial(stored.undone_evidence, place=place, kind="lift")) for ident in evidence}
+    yield
+    found: dict[str, Memory] = {}
+    for some in _parts(seqs, READ):
+        found |= read(partial(_fitting, seqs=some, back=back))
+        yield
+    return found
+
+
+def _fitting(rows: Rows, seqs: Sequence[int], back: Collection[str]) -> dict[str, Memory]:
+    stated = [memory for memory in memories.by_seqs(rows, seqs).values() if memory.id not in back]
+    names = {seq: projects.name_of(rows, seq) for seq in {memory.project_seq for memory in stated}}
+    return {one.id: one for one in stated if lift.may_hold_everywhere(one, project_name=names[one.project_seq])}
+
+
+def _said_here(rows: Rows, place: Place, abroad: Mapping[str, Memory]) -> list[str]:
+    """The ids that lifted statements would have, of those that are there whatever became of them."""
+    ids = {identity.of(place.seq, one.text) for one in abroad.values()}
+    return sorted(ident for ident in ids if memories.by_id(rows, ident) is not None)
 
 
 def _alive(seen: Snapshot) -> list[int]:
@@ -217,6 +254,15 @@ def _do(rows: Rows, action: Action, *, now: str, key: bytes, promoting: bool) ->
     memory, other = action.memory, action.other
     if memory is None:
         return []
+    if action.kind == "lift" and action.made is not None:
+        made = believe.aged(rows, action.made)
+        memories.insert(rows, made, text_hash=text.keyed_hash(made.text, key))
+        beliefs.note(rows, made.id, stored.LIFTED, "", memory.id, action.reason, beliefs.DREAM, now)
+        return [made.id]
+    if action.kind == "ask" and other is not None:
+        at = beliefs.stated_at(rows, other)
+        asked = stage_supersede.ask(rows, memory, other, reason=action.reason, sure=action.sure, at=at)
+        return [asked] if asked else []
     changed = after(action, partial(believe.aged, rows))
     if action.kind == "merge":
         upkept.merge(rows, memory, changed[1], reason=action.reason, by=beliefs.DREAM, now=now)

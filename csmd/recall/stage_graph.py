@@ -18,6 +18,7 @@ MOST = 40
 #: How much of a hit's score reaches what is linked with it, by relationship; what is not named here leads nowhere.
 SHARES: Mapping[str, float] = {
     "superseded_by": 1.0,
+    "merged_into": 1.0,
     "symptom_of": 1.0,
     "caused": 0.5,
     "renamed_to": 0.5,

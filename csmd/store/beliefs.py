@@ -195,14 +195,18 @@ def unlink(rows: Rows, one: str, other: str, relationship: str) -> None:
 
 
 def overturned(rows: Rows, uuids: Sequence[str]) -> list[tuple[str, str, str]]:
-    """(turn's uuid, what was superseded, by which memory) of what the turns state that no longer holds."""
+    """(turn's uuid, what was superseded, by which memory) of what the turns state that no longer holds.
+
+    What was merged holds: it is said by the memory that took it in.
+    """
     found: list[tuple[str, str, str]] = []
     for uuid in uuids:
         found += [
             (uuid, str(said), str(heir))
             for said, heir in rows.all(
                 "select m.text, m.superseded_by from provenance p join memories m on m.seq = p.memory_seq "
-                "where p.uuid = :uuid and m.superseded_by <> '' order by m.seq",
+                "where p.uuid = :uuid and m.superseded_by <> '' and not exists (select 1 from links l "
+                "where l.from_seq = m.seq and l.relationship = 'merged_into') order by m.seq",
                 uuid=uuid,
             )
         ]
@@ -213,7 +217,8 @@ def superseded(rows: Rows, projects: Sequence[int], *, limit: int) -> list[int]:
     """The row keys of what was superseded in these projects, what was last said latest first."""
     keys = ", ".join(str(int(project)) for project in projects) or "0"
     found = rows.all(
-        f"select seq from memories where superseded_by <> '' and project_seq in ({keys}) and twin_of = 0 "  # noqa: S608
+        f"select seq from memories m where superseded_by <> '' and project_seq in ({keys}) and twin_of = 0 "  # noqa: S608
+        "and not exists (select 1 from links l where l.from_seq = m.seq and l.relationship = 'merged_into') "
         "order by confirmed_at desc, seq desc limit :limit",
         limit=limit,
     )

@@ -16,6 +16,8 @@ from csmd.store.sqlite import Rows
 
 #: What the audit says of a memory that was told in further sessions, and of one that got a longer tier.
 STRENGTHENED, PROMOTED = "strengthened", "kept for good"
+#: And of one that was made of what was said in several projects.
+LIFTED = "lifted"
 #: Of a project's memories so many are looked at, those told last.
 MOST = 5000
 #: Two vectors are near from this likeness on, and of each so many that are nearest are looked at.
@@ -34,11 +36,15 @@ class Place:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Decided:
-    """What became of memories and who has settled it, by id; `undone` is (kind of action, memory)."""
+    """What became of memories and who has settled it, by id; `undone` is (kind of action, memory).
+
+    `let_stand` is when somebody undid that a dream had something superseded.
+    """
 
     superseded_at: Mapping[str, str] = field(default_factory=dict)
     settled: frozenset[str] = frozenset()
     refused: Mapping[str, frozenset[str]] = field(default_factory=dict)
+    let_stand: Mapping[str, str] = field(default_factory=dict)
     apart: frozenset[tuple[str, str]] = frozenset()
     brought_back: Mapping[str, str] = field(default_factory=dict)
     undone: frozenset[tuple[str, str]] = frozenset()
@@ -84,6 +90,42 @@ def still(rows: Rows, seqs: Sequence[int]) -> list[Memory]:
     return list(memories.by_seqs(rows, [int(seq) for (seq,) in found]).values())
 
 
+def stated_around(rows: Rows, place: Place) -> list[int]:
+    """How users work as they said in the projects of which a place is what holds all around them; nothing for a project."""
+    if place.everywhere != place.seq:
+        return []
+    found = rows.all(
+        "select m.seq from memories m join projects p on p.seq = m.project_seq where p.workspace_seq = :place "
+        "and p.seq <> :place and p.kind <> 'workspace' and p.merged_into = 0 and m.scope = 'project' "
+        "and m.authority = 'user' and m.tier <> 'archive' and m.superseded_by = '' and m.twin_of = 0 "
+        "and (m.gate = 'behavioral' or m.category = 'preference') order by m.confirmed_at desc, m.id limit :most",
+        place=place.seq,
+        most=MOST,
+    )
+    return [int(seq) for (seq,) in found]
+
+
+def asked(rows: Rows, place: Place, source: str) -> frozenset[str]:
+    """`older:newer` of what of a place was put before a person by a rule, whatever came of it, or was not to be."""
+    found = rows.all(
+        "select distinct fingerprint from candidates where project_seq = :place and source = :source and kind = 'stale'",
+        place=place.seq,
+        source=source,
+    )
+    back = (evidence[:2] for evidence in undone_evidence(rows, place, "ask"))
+    return frozenset((*(str(fingerprint) for (fingerprint,) in found), *(f"{old}:{new}" for new, old in back)))
+
+
+def undone_evidence(rows: Rows, place: Place, kind: str) -> list[list[str]]:
+    """What each action of a kind rested on that a dream did in a place and somebody has undone."""
+    found = rows.all(
+        "select evidence from dream_changes where project_seq = :place and kind = :kind and undone_at <> ''",
+        place=place.seq,
+        kind=kind,
+    )
+    return [str(evidence).split() for (evidence,) in found]
+
+
 def topics(rows: Rows, place: Place, seqs: Sequence[int]) -> dict[str, frozenset[str]]:
     """Memory of the scope itself -> the names of its topics, without those that somebody took off."""
     keys = _listed(seqs)
@@ -125,6 +167,7 @@ def decided(rows: Rows, place: Place, seqs: Sequence[int]) -> Decided:
     refused: dict[str, set[str]] = defaultdict(set)
     apart: set[tuple[str, str]] = set()
     back: dict[str, str] = {}
+    stands: dict[str, str] = {}
     undone: set[tuple[str, str]] = set()
     for ident, change, before, after, by, at, undone_at in rows.all(
         "select b.memory_id, b.change, b.before, b.after, b.by_whom, b.at, b.undone_at from memories m "  # noqa: S608
@@ -134,7 +177,10 @@ def decided(rows: Rows, place: Place, seqs: Sequence[int]) -> Decided:
         if change == beliefs.REFUSED:
             refused[ident].add(before)
         elif change == beliefs.SUPERSEDED and undone_at and by == beliefs.DREAM:
-            refused[ident].add(beliefs.read_state(after).get("superseded_by", ""))
+            other = beliefs.read_state(after).get("superseded_by", "")
+            refused[ident].add(other)
+            refused[other].add(ident)  # nor the other way round
+            stands[ident] = max(undone_at, stands.get(ident, ""))
         elif change == beliefs.SUPERSEDED and not undone_at:
             since[ident] = at
             if by in ("person", "assistant"):
@@ -147,7 +193,7 @@ def decided(rows: Rows, place: Place, seqs: Sequence[int]) -> Decided:
             undone.add(("strengthen" if change == STRENGTHENED else "promote", ident))
     return Decided(
         superseded_at=since, settled=frozenset(settled), refused={key: frozenset(found) for key, found in refused.items()},
-        apart=frozenset(apart), brought_back=back, undone=frozenset(undone),
+        let_stand=stands, apart=frozenset(apart), brought_back=back, undone=frozenset(undone),
     )  # fmt: skip
 
 

@@ -71,12 +71,28 @@ RELATIONS = [
     ),
     ("The staging network is made by Terraform", "We dropped the staging network's VPN", "elaborates"),
     ("Deploy on Fridays", "Don't forget to deploy on Fridays", "elaborates"),
+    ("I prefer tabs", "I prefer spaces over tabs now", "amends"),
+    ("Use tabs for indentation", "I prefer spaces over tabs now", "amends"),
+    ("Use tabs in the Makefiles", "I prefer spaces over tabs now", "elaborates"),
+    ("I prefer spaces over tabs", "I prefer spaces over tabs now", "repeats"),
+    ("We use Postgres", "We decided against Postgres", "amends"),
+    ("The cache is Redis", "We moved away from Redis", "amends"),
+    ("We use Postgres for billing", "We decided against Postgres for the queue", "elaborates"),
+    ("We use Postgres", "Should we have decided against Postgres?", "elaborates"),
 ]
 
 
 @pytest.mark.parametrize(("older", "newer", "kind"), RELATIONS)
 def test_what_a_later_statement_is_to_an_earlier_one(older: str, newer: str, kind: str) -> None:
     assert supersede.relation(older, newer).kind == kind
+
+
+def test_what_may_be_amended_is_told_from_what_is() -> None:
+    """Decided against altogether, or for a use of which nothing was said: a person knows."""
+    older, newer = "We use Postgres for the job queue", "We decided against Postgres"
+    doubt = supersede.doubt(older, newer)
+    assert supersede.amendment(older, newer) is None and doubt is not None and doubt.confidence < supersede.SURE
+    assert supersede.doubt("We use Postgres", newer) is None
 
 
 @settings(max_examples=40)

@@ -12,6 +12,7 @@ from dreamt import DAYS, FACTS, SAID, at, snapshots
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from csmd.dream import lift, wording
 from csmd.dream.actions import Action
 from csmd.dream.plan import plan
 from csmd.dream.snapshot import Snapshot, alive
@@ -110,12 +111,18 @@ def test_the_fuller_wording_stays_though_the_other_is_better_known() -> None:
     assert done(seen(told("m1", CACHE, 1, 2, confidence=0.95), told("m2", LONGER, 3))) == [("merge", "m1", "m2")]
 
 
+def test_what_stays_is_put_forward_as_long_as_what_it_took_in() -> None:
+    _, left = plan(seen(told("m1", CACHE, 1), told("m2", LONGER, 1, tier="daily")))
+    assert left.memories["m2"].tier == "durable"
+
+
 KEEPS: tuple[tuple[str, Callable[[], Snapshot]], ...] = (
     ("pinned", lambda: seen(told("m1", CACHE, 1, pinned=True), told("m2", LONGER, 2, pinned=True))),
     ("the user's, before an assistant's fuller words", lambda: seen(told("m1", CACHE, 1), told("m2", LONGER, 1, authority="assistant"))),
     ("a correction", lambda: seen(told("m1", CACHE, 1, gate="correction"), told("m2", AGAIN, 2))),
     ("what lasts, before what does not", lambda: seen(told("m1", CACHE, 1, category="preference"), told("m2", LONGER, 1))),
-    ("for good, before a day", lambda: seen(told("m1", CACHE, 1), told("m2", LONGER, 1, tier="daily"))),
+    ("slow to age, before what is not", lambda: seen(told("m1", CACHE, 1, decay="permanent"), told("m2", LONGER, 1))),
+    ("taken apart by way of a third", lambda: seen(told("m1", CACHE, 1), told("m2", AGAIN, 1), apart=frozenset({("m2", "m9"), ("m9", "m1")}))),
     ("taken apart by somebody", lambda: seen(told("m1", CACHE, 1), told("m2", AGAIN, 1), apart=frozenset({("m2", "m1")}))),
     ("two, a person says", lambda: seen(told("m1", CACHE, 1), told("m2", AGAIN, 1), dropped=frozenset({(1, "duplicate", "m1 m2")}))),
     ("what holds everywhere, before a project's own", lambda: seen(told("m1", CACHE, 1, project_seq=0, scope="global"), told("m2", LONGER, 1))),
@@ -152,9 +159,136 @@ def test_what_was_overturned_and_nobody_noticed_gives_way_to_the_newest() -> Non
     assert left.memories["m1"].confidence < old.confidence and left.superseded_at["m1"] == at(9)
     assert done(seen(old, newer, near=near, settled=frozenset({"m1"}))) == []
     assert done(seen(old, newer, near=near, refused={"m1": frozenset({"m2"})})) == []
-    assert done(seen(old, told("m2", SAID[14], 5, authority="assistant"), near=near)) == [], (
+    assert done(seen(old, told("m2", SAID[14], 5, authority="assistant"), near=near)) == [("ask", "m1", "m2")], (
         "less authority overturns nothing"
     )
+
+
+GIVEN_UP = "We decided against Postgres"
+
+
+def test_what_only_a_person_can_tell_is_asked_once_with_both_lines() -> None:
+    old, new = told("m1", "We use Postgres for the job queue", 1), told("m2", GIVEN_UP, 5)
+    near = frozenset({("m1", "m2")})
+    snapshot = seen(old, new, near=near)
+    assert done(snapshot) == [("ask", "m1", "m2")]
+    left = plan(snapshot)[1]
+    assert left.memories == snapshot.memories and plan(left)[0].actions == ()
+    assert done(replace(snapshot, asked=frozenset({"m1:m2"}))) == []
+    assert done(seen(told("m1", "We use Postgres", 1), new, near=near)) == [("supersede", "m1", "m2")]
+    pinned = told("m1", "We use Postgres", 1, pinned=True)
+    assert done(seen(pinned, new, near=near)) == [("ask", "m1", "m2")]
+
+
+NO_FRIDAYS = (
+    "Never deploy on Fridays",
+    "Don't deploy on Fridays, please",
+    "Never deploy on Fridays because nobody is on call",
+)
+
+
+def asked_for(ident: str, said: str, place: int, day: int = 1, **changes: object) -> Memory:
+    values: dict[str, object] = {"gate": "behavioral", "category": "preference", **changes}
+    return told(ident, said, day, project_seq=place, **values)
+
+
+def around(*abroad: Memory, **changes: object) -> Snapshot:
+    """What holds around projects, with what was asked for in these."""
+    empty = Snapshot(project_seq=0, everywhere=0, now="", memories={}, days={0: DAYS})
+    return replace(empty, abroad={one.id: one for one in abroad}, **changes)  # type: ignore[arg-type]
+
+
+def test_what_the_user_asked_for_in_three_projects_holds_everywhere() -> None:
+    three = [asked_for(f"m{place}", said, place, place) for place, said in enumerate(NO_FRIDAYS, 1)]
+    snapshot = around(*three)
+    (action,), left = plan(snapshot)[0].actions, plan(snapshot)[1]
+    made = action.made
+    assert made is not None and (action.kind, action.memory) == ("lift", three[2])
+    assert (made.text, made.scope, made.project_seq, made.created_at) == (NO_FRIDAYS[2], "user", 0, at(1))
+    assert action.evidence == ("m3", "m1", "m2")
+    assert plan(left)[0].actions == ()
+    assert done(replace(snapshot, undone=frozenset({("lift", made.id)}))) == []
+    # Each project's own goes into it, with what it was told by.
+    for one in three:
+        own = replace(seen(one), project_seq=one.project_seq, memories={one.id: one, made.id: made})
+        assert done(own) == [("merge", one.id, made.id)]
+
+
+@settings(max_examples=60, deadline=None)
+@given(
+    st.lists(
+        st.tuples(
+            st.sampled_from(
+                (*NO_FRIDAYS, "I prefer tabs over spaces", "I prefer spaces over tabs", "Keep lines short")
+            ),
+            st.integers(1, 5),
+            st.integers(1, 27),
+        ),
+        max_size=9,
+        unique_by=lambda row: row[:2],
+    )
+)
+def test_what_is_lifted_was_asked_for_in_three_projects_and_nothing_is_left_to_lift(
+    asked: list[tuple[str, int, int]],
+) -> None:
+    snapshot = around(*(asked_for(f"m{number}", said, place, day) for number, (said, place, day) in enumerate(asked)))
+    found, left = plan(snapshot)
+    assert plan(left)[0].actions == ()
+    for action in found.actions:
+        if action.kind == "lift" and action.made is not None:
+            told = [snapshot.abroad[ident] for ident in action.evidence]
+            assert len({one.project_seq for one in told}) >= lift.PROJECTS
+            assert all(wording.says_all(action.made.text, one.text) for one in told)
+            assert action.made.authority == "user"
+
+
+SPACES, TABS = "I prefer spaces over tabs", "I prefer tabs over spaces"
+NOT_LIFTED: tuple[tuple[str, list[Memory]], ...] = (
+    ("two projects", [asked_for("m1", TABS, 1), asked_for("m2", TABS, 2), asked_for("m3", TABS, 2)]),
+    ("numbers differ", [asked_for(f"m{n}", f"Keep lines below {70 + 10 * n} characters", n) for n in (1, 2, 3)]),
+    ("as many ask for the opposite", [asked_for(f"m{n}", TABS if n < 4 else SPACES, n) for n in range(1, 7)]),
+)  # fmt: skip
+
+
+@pytest.mark.parametrize(("what", "found"), NOT_LIFTED, ids=[what for what, _ in NOT_LIFTED])
+def test_it_stays_in_its_project_what_was_asked_for_in(what: str, found: list[Memory]) -> None:
+    assert done(around(*found)) == []
+
+
+ELSEWHERE = (
+    (NO_FRIDAYS[0], {}, True),
+    (NO_FRIDAYS[0], {"authority": "assistant"}, False),
+    (NO_FRIDAYS[0], {"pinned": True}, False),
+    (NO_FRIDAYS[0], {"gate": "epistemic", "category": "decision"}, False),
+    (NO_FRIDAYS[0], {"superseded_by": "m9"}, False),
+    ("Never touch src/till.py", {}, False),
+    ("Never deploy the till on Fridays", {}, False),
+    ("Never deploy this on Fridays", {}, False),
+)
+
+
+@pytest.mark.parametrize(("said", "changes", "may"), ELSEWHERE)
+def test_only_how_the_user_works_in_words_that_point_at_no_project_may_hold_everywhere(
+    said: str, changes: dict[str, object], may: bool
+) -> None:
+    assert lift.may_hold_everywhere(asked_for("m1", said, 1, **changes), project_name="till") == may
+
+
+def test_what_one_project_has_otherwise_stays_there_an_exception() -> None:
+    three = [asked_for(f"m{place}", TABS, place, place) for place in (1, 2, 3)]
+    other = asked_for("m4", SPACES, 4, 9)
+    snapshot = around(*three, other)
+    (action,) = plan(snapshot)[0].actions
+    assert action.kind == "lift" and action.made is not None and action.made.text == TABS
+    # Said once more elsewhere, it still is no later than the exception.
+    again = replace(action.made, confirmed_at=at(20))
+    own = replace(
+        seen(other),
+        project_seq=4,
+        memories={"m4": other, again.id: again},
+        near=frozenset({tuple(sorted(("m4", again.id)))}),
+    )  # type: ignore[arg-type]
+    assert done(own) == []
 
 
 def test_what_is_sure_and_was_told_in_two_sessions_is_for_good() -> None:

@@ -1,6 +1,9 @@
-"""Which texts say all that others say: a merge may lose no word that tells something."""
+"""Which texts say all that others say: a merge may lose nothing that was told."""
 
 from __future__ import annotations
+
+import json
+from pathlib import Path
 
 import pytest
 from hypothesis import given
@@ -29,6 +32,31 @@ CASES = (
     ("The tests don't just run on CI", "The tests don't run on CI", False, False),
     (f"{CACHE} of the checkout page", CACHE, False, False),
     (f"In the shop, {CACHE}", CACHE, False, False),
+    # A reason, the means, what is not so instead.
+    ("Never deploy on Fridays because nobody is on call", "Don't deploy on Fridays", True, False),
+    ("Never deploy just because the build is green", "Never deploy", False, False),
+    ("Textures are compressed as BC7 by the importer", "Textures are compressed as BC7", True, False),
+    ("Textures are compressed as soon as they change", "Textures are compressed", False, False),
+    (
+        "The watchdog is fed from the main loop, never from an interrupt",
+        "The watchdog is fed from the main loop",
+        True,
+        False,
+    ),
+    (f"{CACHE}, never in tests", CACHE, False, False),
+    (f"{CACHE}, sometimes in Memcached", CACHE, False, False),
+    # Who says it, whether it is ordered or done, what stands first.
+    ("The user prefers tabs over spaces", "I prefer tabs over spaces", True, True),
+    ("We decided to keep the order cache in Redis", CACHE, True, True),
+    ("In every run the seed must be set to 42", "Set the seed to 42 in each run", True, True),
+    ("The VPN must be up", "The VPN is up", False, False),
+    ("We should use Kafka for events", "We use Kafka for events", False, False),
+    ("We stored the keys in Vault", "We store the keys in Vault", False, False),
+    ("The gateway is called by the worker", "The worker is called by the gateway", False, False),
+    ("Copy the config, then restart the server", "Restart the server, then copy the config", False, False),
+    ("The job runs every 5 minutes", "The job runs 5 minutes", False, False),
+    ("Use Redis or Memcached for carts", "Use Redis and Memcached for carts", False, False),
+    ("Never commit secrets to public repositories", "Never commit secrets", False, False),
     # A number, a name, a sign, a negation, the order.
     ("Retry three times after 30 s", "Retry three times after 300 s", False, False),
     ("Keep coverage above 80", "Keep coverage below 80", False, False),
@@ -65,3 +93,21 @@ def test_what_says_all_of_another_text_has_each_of_its_words_and_no_other_negati
     if wording.says_all(long, short):
         assert set(other) <= set(one)
         assert {"not", "only"} & set(one) == {"not", "only"} & set(other)
+
+
+MERGING = Path(__file__).parents[1] / "data" / "merging"
+
+
+@pytest.mark.parametrize("name", ["pairs", "held_back"])
+def test_pairs_of_several_trades_become_one_or_stay_two_as_a_person_would_have_it(name: str) -> None:
+    """Written before the rules; `held_back` was looked at by nobody who wrote them until they stood."""
+    pairs = json.loads((MERGING / f"{name}.json").read_text())
+    merged = [one for one in pairs if _says_all(one["older"], one["newer"])]
+    right = [one for one in merged if one["becomes"] == "one"]
+    wrong = [(one["older"], one["newer"]) for one in merged if one["becomes"] == "two"]
+    assert len(right) >= 0.97 * len(merged), wrong
+    assert len(right) >= 0.7 * sum(one["becomes"] == "one" for one in pairs)
+
+
+def _says_all(one: str, other: str) -> bool:
+    return wording.says_all(one, other) or wording.says_all(other, one)
