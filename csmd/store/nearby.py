@@ -12,7 +12,9 @@ from csmd.store.fulltext import SEARCHED
 from csmd.store.sqlite import Rows
 
 #: From an exchange's own begin and end no turn is further away that is looked at; what is, stands beside its neighbours.
-LONGEST_EXCHANGE = 400
+LONGEST_EXCHANGE = 200
+#: What was said in the session of `me`.
+_SAID = f"from session_turn n join {SEARCHED} where n.session_seq = me.session_seq"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -37,20 +39,18 @@ def _keys(seqs: Sequence[int]) -> str:
 def beside(rows: Rows, seqs: Sequence[int]) -> dict[int, Beside]:
     """Where each of these turns stands in its own session."""
     keys = _keys(seqs)
-    searched = f"from session_turn n join {SEARCHED} where n.session_seq = me.session_seq"
-    near = f"{searched} and n.ordinal > me.ordinal and n.ordinal < me.ordinal + {LONGEST_EXCHANGE}"
-    asked_next = f"(select n.ordinal {near} and t.kind <> 'assistant' order by n.ordinal limit 1)"
     found = rows.all(
         "select own.seq, own.session_seq, own.at, "  # noqa: S608
-        "case when own.kind = 'assistant' then "
-        f"(select n.turn_seq {searched} and n.ordinal < me.ordinal and n.ordinal > me.ordinal - {LONGEST_EXCHANGE} "
-        "and t.kind <> 'assistant' order by n.ordinal desc limit 1) end, "
-        f"(select n.turn_seq {searched} and n.ordinal < me.ordinal order by n.ordinal desc limit 1), "
-        f"(select n.turn_seq {searched} and n.ordinal > me.ordinal and n.ordinal < "
-        f"coalesce({asked_next}, me.ordinal + {LONGEST_EXCHANGE}) order by n.ordinal desc limit 1), "
-        f"(select n.turn_seq {searched} and n.ordinal > me.ordinal order by n.ordinal limit 1), own.kind = 'assistant' "
+        f"case when own.kind = 'assistant' then (select n.turn_seq {_SAID} and n.ordinal < me.ordinal "
+        "and n.ordinal > me.ordinal - :most and t.kind <> 'assistant' order by n.ordinal desc limit 1) end, "
+        f"(select n.turn_seq {_SAID} and n.ordinal < me.ordinal order by n.ordinal desc limit 1), "
+        f"(select n.turn_seq {_SAID} and n.ordinal > me.ordinal and n.ordinal < coalesce("
+        f"(select n.ordinal {_SAID} and n.ordinal > me.ordinal and n.ordinal < me.ordinal + :most "
+        "and t.kind <> 'assistant' order by n.ordinal limit 1), me.ordinal + :most) order by n.ordinal desc limit 1), "
+        f"(select n.turn_seq {_SAID} and n.ordinal > me.ordinal order by n.ordinal limit 1), own.kind = 'assistant' "
         "from turns own join session_turn me on me.turn_seq = own.seq and me.session_seq = own.session_seq "
-        f"where own.seq in ({keys})"
+        f"where own.seq in ({keys})",
+        most=LONGEST_EXCHANGE,
     )
     return {
         int(seq): Beside(

@@ -20,7 +20,7 @@ from pathlib import Path
 from typing import Any
 
 from csmd.daemon.answers.searching import hit_json
-from csmd.recall import exchange, rank, stage, stage_matches, stage_search
+from csmd.recall import exchange, rank, stage, stage_matches, stage_memories, stage_search
 from csmd.store import models, sqlite
 from csmd.store.embed import Embedder
 from csmd.store.sqlite import Rows
@@ -29,6 +29,14 @@ HERE = Path(__file__).resolve().parent
 SHARED = HERE.parent.parent.parent / "shared" / "eval"
 #: When the questions are asked: the labelled sessions had ended by then.
 NOW = datetime(2026, 2, 20, tzinfo=UTC)
+_groups = exchange.groups
+
+
+def _all_turns(*given: Any, **named: Any) -> list[list[int]]:
+    """The exchanges with what was said at work as hits of their own."""
+    return _groups(*given, **{**named, "midway": frozenset()})
+
+
 #: A factor -> what is set, where, to take it out.
 WITHOUT: dict[str, list[tuple[Any, str, Any]]] = {
     "(all on)": [],
@@ -46,6 +54,10 @@ WITHOUT: dict[str, list[tuple[Any, str, Any]]] = {
         (rank, "memory_weight", lambda memory, **_: rank.MEMORY_SHARE),
     ],
     "newest first": [(rank, "_gives_way", lambda *_: False)],
+    "what is taken back": [(rank, "RETRACTING", rank.REPLACING)],
+    "a varied front": [(rank, "AGAIN_SHARE", 1.0)],
+    "talk at work": [(exchange, "groups", _all_turns)],
+    "any memory": [(stage_memories, "MOST", 0), (rank, "STATED_WEIGHT", 0.0)],
     "exchange": [(exchange, "MOST_BESIDE", 0)],
     "pool of 300": [(stage_matches, "POOL", 100)],
 }

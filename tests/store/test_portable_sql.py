@@ -47,6 +47,7 @@ PLACEHOLDERS = {
     "_CLOSED": "exists (select 1 from events e where e.session_id = s.id)",
     "_COUNTED": "e.seq, count(*)",
     "_COLUMNS": "m.id, m.text",
+    "_SAID": "from session_turn n join turns t on t.seq = n.turn_seq where n.session_seq = me.session_seq",
     "_SESSION": "s.seq, s.id",
     "_TURNS": "select t.seq, t.text from turns t where t.seq = 1",
     "tool_names": ":tool0, :tool1",
