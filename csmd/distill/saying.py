@@ -44,13 +44,11 @@ PLACES = (Place(1, 0.60, False), Place(3, 0.77, False), Place(10_000, 0.88, True
 PASSES, SHORT_WORDS = 0.31, 8
 #: A sentence with one of these classes speaks for its author, or lays down a rule; but not as what only seems so.
 OWN = frozenset({"my", "we", "i", "role", "name", "always", "prefer", "remember"})
-SEEMS = "seems"
+SEEMS = frozenset({"seems", "maybe"})
 #: Told to the assistant; with one of the others it is meant for more than what was done last.
 YOU, BEYOND = "you", frozenset({"always", "each", "when", "if", "my"})
 #: No sentence ends with a word of these: where a row does, somebody broke a line within one.
-UNENDED = frozenset(
-    {"the", "a", "my", "each", "no", "of", "in", "to", "and", "is", "must", "can", "will", "prefer", "use", "do"}
-)
+UNENDED = frozenset({"the", "a", "my", "of", "to", "and", "must", "prefer", "use"})
 
 
 def _re(pattern: str) -> re.Pattern[str]:
@@ -82,7 +80,7 @@ OTHERWISE: tuple[tuple[str, re.Pattern[str]], ...] = (
         r"|[,;] ?(?:and |but |so )?(?:why|what now|any ideas?|(?:can|could|would) you\b.{0,80})\W*$")),
     ("moment", _re(
         rf"^(?:(?:the|your|my|our|all|this) )?(?:\w+ )?{PART} (?:is|are) now\b|\b(?:is|are)(?: now| all| still){{1,2}} (?:{MOMENT}|\w+er\b)"
-        r"|\bthis (?:once|time)\b|\bfor (?:this|the) (?:run|moment|screenshot|task)\b|\bbe (?:right )?back in\b|^here(?:['’]s| is| are) (?:the|my|a|an|what)\b")),
+        r"|\bfor now\b(?!.{0,100}\b(?:later|until|before|next|then|after|follow)\b)|\bthis (?:once|time)\b|\bfor (?:this|the) (?:run|moment|screenshot|task)\b|\bbe (?:right )?back in\b|^here(?:['’]s| is| are) (?:the|my|a|an|what)\b")),
 )
 # fmt: on
 
@@ -124,7 +122,8 @@ def load(path: Path) -> Model:
 def sayings(found: Sequence[Piece], clear: Sequence[bool], model: Model | None = None) -> list[Saying]:
     """What each sentence of a prompt is; `clear` is whether the tables have a clear word for it."""
     model = model or shipped()
-    place = next(place for place in PLACES if len(found) <= place.sentences)
+    count = sum(piece.stands or piece.leads for piece in found)
+    place = next(place for place in PLACES if count <= place.sentences)
     broken = [_is_broken(piece.text) for piece in found]
     return [
         _saying(piece, place, model, clear=known) if piece.stands and piece.begins and not (ends or goes_on) else "open"
@@ -146,7 +145,7 @@ def _saying(piece: Piece, place: Place, model: Model, *, clear: bool) -> Saying:
     likely = model.of(put)
     if likely < PASSES and len(piece.content) <= SHORT_WORDS and not clear:
         return "passes"
-    if likely < place.bar or (place.own and (SEEMS in put or not put & OWN)):
+    if likely < place.bar or (place.own and (put & SEEMS or not put & OWN)):
         return "open"
     return "here" if YOU in put and not put & BEYOND else "holds"
 

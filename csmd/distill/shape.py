@@ -54,7 +54,8 @@ CLASSES = _classes(
         "and": "and or plus",
         "but": "but however though although except",
         "than": "than instead rather over",
-        "always": "always never only usually generally normally everywhere default defaults exclusively strictly ever",
+        "always": "always never usually generally normally everywhere default defaults strictly ever",
+        "only": "only exclusively solely",
         "now": "now currently today anymore longer right-now nowadays recently lately already",
         "later": "later tomorrow tonight next soon afterwards someday weekend week weeks month months year quarter sprint"
         " monday tuesday wednesday thursday friday saturday sunday january february march april june july august"
