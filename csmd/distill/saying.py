@@ -47,6 +47,8 @@ OWN = frozenset({"my", "we", "i", "role", "name", "always", "prefer", "remember"
 SEEMS = frozenset({"seems", "maybe"})
 #: Told to the assistant; with one of the others it is meant for more than what was done last.
 YOU, BEYOND = "you", frozenset({"always", "each", "when", "if", "my"})
+#: What begins so speaks of something that is before the eyes.
+SHOWN = frozenset({"1:it", "1:this"})
 #: No sentence ends with a word of these: where a row does, somebody broke a line within one.
 UNENDED = frozenset({"the", "a", "my", "of", "to", "and", "must", "prefer", "use"})
 
@@ -147,7 +149,7 @@ def _saying(piece: Piece, place: Place, model: Model, *, clear: bool) -> Saying:
         return "passes"
     if likely < place.bar or (place.own and (put & SEEMS or not put & OWN)):
         return "open"
-    return "here" if YOU in put and not put & BEYOND else "holds"
+    return "here" if (YOU in put and not put & BEYOND) or put & SHOWN else "holds"
 
 
 def otherwise(said: str) -> str:
