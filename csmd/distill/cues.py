@@ -44,13 +44,13 @@ _SUBJECT = r"(?:we|i|you|it|that|this|they)"
 _AUX = r"(?:do|does|did|can|could|should|would|is|are|was|were|will|have|has)"
 
 #: A part of the work at hand: what happens to it is no change of the project.
-_PART = (
+PART = (
     r"(?:functions?|methods?|class(?:es)?|helpers?|variables?|constants?|imports?|structs?|tests?|lines?|comments?|buttons?|files?"
     r"|code|cursor|fixtures?|types?|branch(?:es)?|prs?|commits?|errors?|warnings?|bugs?|issues?|problems?|builds?|ci|lint\w*"
     r"|output|screens?|pages?|fix(?:es)?|changes?|diffs?|typos?|blocks?|loops?|checks?|everything|something|nothing|all|one)"
 )
 #: How something is for the moment.
-_MOMENT = (
+MOMENT = (
     r"(?:\w+ing|green|red|broken|fixed|done|ready|clean|merged|rebased|pushed|open|closed|gone|visible|hidden|empty|missing|there"
     r"|here|better|worse|ok(?:ay)?|fine|good|great|correct|right|wrong|slow\w*|fast\w*|up|down|finished|complete\w*|much|too|also"
     r"|more|less|blue|in sync|aligned|passed|failed|stuck|back|clear|what|where|how|only|even|not|on (?:the|your) (?:branch|screen))\b"
@@ -58,7 +58,7 @@ _MOMENT = (
 #: What a sentence, or a part of it, says something about: up to four words, of which the last is no part of the work.
 _THING = (
     r"(?:^|[;,:] |\band )(?:(?:the|our|all|every) )?(?!(?:i|you|it|this|that|these|those|they|there|he|she|we|what|which|when"
-    rf"|if|so|can|let['’]?s|please)\b)(?:[\w./`-]{{1,30}} ){{0,3}}?(?!{_PART} )[\w./`-]{{2,30}}"
+    rf"|if|so|can|let['’]?s|please)\b)(?:[\w./`-]{{1,30}} ){{0,3}}?(?!{PART} )[\w./`-]{{2,30}}"
 )
 _RUNS = (
     r"(?:go|run|live|happen|come|talk|point|report|deploy|build|ship|write|read|log|speak|sit|listen|get|depend)(?:e?s)?"
@@ -125,7 +125,7 @@ CUES: tuple[Cue, ...] = (
         r"|\b(?:we|i)(?:['’]ve| have)? (?:decided|chose|agreed|settled|picked)\b")),
     Cue("changed_over", "epistemic", "decision", 0.88, "u", _re(
         r"\b(?:we|i)(?:['’]ve| have)? (?:just |now |since |recently )?(?:moved|switched|migrated|changed|replaced|upgraded"
-        rf"|downgraded|went)\b(?! (?:the|that|this|a|an|my|some|all|both) (?:\w+ ){{0,2}}{_PART}\b)"
+        rf"|downgraded|went)\b(?! (?:the|that|this|a|an|my|some|all|both) (?:\w+ ){{0,2}}{PART}\b)"
         r".{1,120}\b(?:to|with|by|over|back)\b (?!(?:the )?(?:end|top|bottom|next|sleep|work)\b)")),
     # What is otherwise than it was: with the project, not with the work at hand.
     Cue("dropped", "epistemic", "decision", 0.86, "u", _re(
@@ -135,7 +135,7 @@ CUES: tuple[Cue, ...] = (
         r"|\b(?:we|they) (?:don['’]t|do not) (?!see|get\b|have to|know|think|need (?:this|that|it)\b)[a-z]{2,}\b.{2,80}"
         r"\b(?:anymore|any more|any longer)\b")),
     Cue("is_now", "epistemic", "decision", 0.86, "u", _re(
-        rf"{_THING} (?:is|are) now (?!{_MOMENT})(?:an? |the |on |in |at |by |with |our )?[\w`]"
+        rf"{_THING} (?:is|are) now (?!{MOMENT})(?:an? |the |on |in |at |by |with |our )?[\w`]"
         rf"|{_THING} now {_RUNS} (?!it\b|this\b|that\b)[\w`]|{_THING} {_RUNS} [\w`][^.;?]{{1,60}} now\b"
         r"|\b(?:we|they) now (?!have (?:to|the|an?)\b|see|get\b|know|can|just|also|need (?:to|a)\b)[a-z]{2,}(?<!ing)\b \w"
         r"|\b(?:is|are) (?:the|our) (?:new )?(?:minimum|default|standard|baseline|official|canonical|primary)\b.{0,40}\bnow\b"

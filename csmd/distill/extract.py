@@ -13,10 +13,11 @@ from dataclasses import replace
 from functools import lru_cache
 from typing import NamedTuple
 
-from csmd.distill import features, kind, pointing, refused, resolve, standing, telling, units, worth
+from csmd.distill import features, kind, pointing, refused, resolve, saying, standing, telling, units, worth
 from csmd.distill.classify import Classification, weigh
 from csmd.distill.features import Around, Features
 from csmd.distill.refused import Speaker
+from csmd.distill.saying import Saying
 from csmd.distill.sources import Role, Source
 from csmd.distill.units import Piece, Unit
 from csmd.distill.worth import Worth
@@ -57,11 +58,15 @@ class Chosen(NamedTuple):
 
 
 class Option(NamedTuple):
-    """A unit that could be chosen: its features, and whether the tables find it plain whatever its form."""
+    """A unit that could be chosen: its features, and whether it is plainly a statement, whatever it is worth.
+
+    One that `holds` says by itself what it is about: it may say "it" and "this" as people do.
+    """
 
     unit: Unit
     features: Features
     plain: bool
+    holds: bool
 
 
 def from_prompt(
@@ -182,17 +187,30 @@ def _options(
         document=document,
         tools=tools,
     )
-    speech = role == "prompt" and not document
-    plain = [speech and _is_plain(piece, one) for piece, one in zip(found, judged, strict=True)]
-    return [
-        Option(
-            unit,
-            features.features(unit, around),
-            unit.first == unit.last and plain[unit.first],
-        )
-        for unit in units.units(found)
-        if not any(plain[unit.first : unit.last + 1]) or _adds(unit, plain, around.tables)
+    speech = role == "prompt" and speaker == "user" and not document
+    clear = [one is not None and one.clarity >= PLAIN_CLARITY for one in judged]
+    what: list[Saying] = saying.sayings(found, clear) if speech else ["open"] * len(found)
+    plain = [
+        role == "prompt" and not document and said != "passes" and _is_plain(piece, one)
+        for piece, one, said in zip(found, judged, what, strict=True)
     ]
+    return [
+        _option(unit, around, plain, what)
+        for unit in units.units(found)
+        if (unit.first < unit.last or what[unit.first] != "passes")
+        and (not any(plain[unit.first : unit.last + 1]) or _adds(unit, plain, around.tables))
+    ]
+
+
+def _option(unit: Unit, around: Around, plain: Sequence[bool], what: Sequence[Saying]) -> Option:
+    """A unit as what could be chosen; of several sentences none is plainly one statement."""
+    alone, said = unit.first == unit.last, what[unit.first]
+    return Option(
+        unit=unit,
+        features=features.features(unit, around),
+        plain=alone and (plain[unit.first] or said in ("holds", "here")),
+        holds=alone and said == "holds",
+    )
 
 
 def _is_plain(piece: Piece, judged: Classification | None) -> bool:
@@ -229,7 +247,9 @@ def _choose(
     found: list[Chosen] = []
     speaker: Speaker = "user" if authority == "user" else "assistant"
     bar, further = first, max(first, model.bars.further)
-    for value, unit, plain in sorted((-model.of(one.features), one.unit, one.plain) for one in options):
+    for value, unit, plain, holds in sorted(
+        (-model.of(one.features), one.unit, one.plain, one.holds) for one in options
+    ):
         if len(found) == most:
             break
         if -value < bar and not plain:
@@ -238,7 +258,8 @@ def _choose(
             continue
         told = telling.told(unit.text)
         placed, leans = _placed(turn, unit, told, speaker)
-        if not leans and pointing.unnamed(placed, speaker):
+        leans = "" if holds and leans == "moment" else leans
+        if not leans and not holds and pointing.unnamed(placed, speaker):
             placed = resolve.behind(placed, before=resolve.before_in(turn.text, unit.text))
             leans = pointing.unnamed(placed, speaker)
         if told and not leans:

@@ -49,6 +49,11 @@ def _re(pattern: str) -> re.Pattern[str]:
     return at_first_use(pattern, re.IGNORECASE)
 
 
+_DAY = (
+    r"(?:(?:mon|tues|wednes|thurs|fri|satur|sun)day|january|february|march|april|may|june|july|august|september|october"
+    r"|november|december|spring|summer|autumn|winter)"
+)
+
 #: (reason, first letters of those it listens to, gate, pattern): the first that matches decides alone.
 # fmt: off
 SURE: tuple[tuple[str, str, Gate, re.Pattern[str]], ...] = (
@@ -76,6 +81,16 @@ SURE: tuple[tuple[str, str, Gate, re.Pattern[str]], ...] = (
     ("errand", "u", "epistemic", _re(
         rf"{ASKED}(?!.*{LASTING}){ERRAND} [^.!?]{{3,200}}(?:[.!?:;]|, and) (?:please |also |and )?{ORDER}\b")),
     *(("changed", "u", "epistemic", _re(cue.pattern.pattern)) for cue in CUES if cue.reason in CHANGES),
+    # Who somebody is, and what is due: said outright.
+    ("called", "u", "relational", _re(
+        r"\bcall me (?!back\b|when\b|if\b|out\b|later\b)\w|\bmy (?:name|pronouns|nickname) (?:is|are)\b"
+        r"|^\W{0,3}i(?:['’]m| am) (?:new to|colou?r[- ]?blind|left[- ]handed|deaf|dyslexic|blind|a (?:student|designer|beginner))\b")),
+    ("due", "u", "promissory", _re(
+        rf"\b(?:deadline|due date|code freeze|release date|go-live)\b.{{0,60}}\b(?:is|are|starts?|ends?)\b|\b(?:is|are) due\b"
+        rf"|\b(?:is|are|was|were) (?:planned|scheduled|slated|postponed|promised|announced) (?:for|to|until)\b"
+        rf"|\b(?:releases?|launch|beta|demo|talk|audit|exam|defen[cs]e|review|meeting|workshop|milestone|migration|rollout|sprint) (?:\w+ ){{0,3}}(?:is|are|starts?|ends?)"
+        rf" (?:on|in|next|at the end of) (?:the )?(?:{_DAY}|\d|week\b|month\b|year\b|sprint\b|quarter\b)"
+        rf"|^\W{{0,3}}(?:we|i)(?:['’]ve| have)? promised\b")),
     ("left_open", "a", "promissory", _re(
         r"\bfollow[- ]ups?\b|\bleft (?:open|for (?:later|a|another))\b|\bfuture (?:work|consideration|pr)\b"
         r"|\bin a (?:later|separate|future) (?:pr|change|commit|step)\b|\bremaining work\b|\bfor tomorrow\b"

@@ -34,7 +34,7 @@ REFUSED: tuple[tuple[str, str, re.Pattern[str]], ...] = (
         r"|here['’]s|here is|here are|i can see|i see)\b")),
     ("greeting", "ua", re.compile(
         r"^\W{0,3}(?:hi|hello|hey|thanks?|thank you|great|perfect|nice|cool|good morning|yes|no|ok|okay|sure"
-        r"|done|you['’]re right)\b[\w ,']{0,20}[.!]*$")),
+        r"|done|you['’]re right)\b(?!,? (?:we|our|the|it['’]?s)\b)[\w ,']{0,20}[.!]*$")),
     ("counts", "ua", re.compile(r"\b\d+ (?:tests? )?(?:pass(?:ed|ing)|failed|skipped)\b")),
     ("counts", "ua", re.compile(
         r"^\W{0,3}(?:all )?(?:tests?|build|lint)\b.{0,30}\b(?:pass(?:es|ed)?|clean|succeed\w*)\b.{0,20}$")),

@@ -42,7 +42,7 @@ LEANS: tuple[tuple[str, str, re.Pattern[str]], ...] = (
     # What is pointed at is not there later.
     ("unseen list", "u", _re(
         rf"\b(?:for|with|about|on|to|do|take|like|of) (?:the )?(?:option|scenario|point|item|issue|question|step|finding) "
-        rf"(?:#?\d{{1,2}}|[A-D])\b|\b(?:the|these|those|this|that|your) (?:\w+ )?{_SHOWN} (?:above|below|before|earlier|from"
+        rf"(?:#?\d{{1,2}}|[A-D])\b|\b(?:the|these|those|this|that|your) (?:\w+ )?{_SHOWN} (?:above|below|before(?! (?:you|we|i|it|every|each|any)\b)|earlier|from"
         rf" (?:above|before))\b|\b(?:these|those|all the) (?:\w+ )?{_SHOWN}\b|\blogic in \d\b")),
     ("unseen list", "ua", _re(r"^\W{0,3}(?:option|alternative|approach|variant) (?:#?\d|[a-d])\b")),
     ("unseen list", "a", _re(rf"\b(?:these|those) (?:\w+ )?{_SHOWN}\b|\boption (?:\d|[a-d])\b.{{1,300}}\boption (?:\d|[a-d])\b")),

@@ -21,7 +21,7 @@ from typing import Any
 from labelled import Session, folder_of, line_of, score, scorer_of, sessions_of, sources_of, split
 
 from csmd import text
-from csmd.distill import extract, standing, units, worth
+from csmd.distill import extract, saying, standing, units, worth
 from csmd.distill.worth import Worth
 from csmd.model import Statement, StoredTurn
 
@@ -98,6 +98,8 @@ def levers(sessions: list[Session], model: Worth) -> Iterator[tuple[str, list[di
     yield "at most one of a turn", as_memories(chosen(sessions, without(model, further=1.1)))
     with setting(extract, "PLAIN_VALUE", 9.0):
         yield "short plain sentences by the model only", as_memories(chosen(sessions, model))
+    with setting(saying, "shipped", lambda: saying.NONE):
+        yield "a sentence is not told by how it is put", as_memories(chosen(sessions, model))
     with setting(standing, "leaning", lambda said, speaker: ""):
         yield "units that lean are weighed as others", as_memories(chosen(sessions, model))
     with setting(extract, "WORKED", dict.fromkeys(extract.WORKED, (0, "further"))):

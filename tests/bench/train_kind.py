@@ -1,8 +1,8 @@
 """Learns the weights of csmd.distill.kind from labelled sentences and writes them as a readable table; numpy only.
 
 A linear model (multinomial logistic regression, L2) over the traits of users' sentences. Learned from are the true
-memories of the first half in time of one developer's sessions and the written sentences of other projects; nothing of
-the sessions that the model is judged on. A run gives the same file byte for byte.
+memories of the first half in time of one developer's sessions and the written sentences of other projects and trades;
+nothing of the sessions that the model is judged on. A run gives the same file byte for byte.
 
     python tests/bench/train_kind.py [--eval DIR] [--folds]
 """
@@ -21,12 +21,13 @@ sys.path[:0] = [str(HERE), str(HERE.parent.parent)]
 
 from kinds import Labelled, f1_of, memories, without, written  # noqa: E402
 from labelled import folder_of  # noqa: E402
+from sayings import sayings  # noqa: E402
 
 from csmd.distill import kind as kinds  # noqa: E402
 from csmd.distill.traits import traits  # noqa: E402
 
 #: Strength of the pull to zero; how often a trait must be seen; steps of the descent and their size.
-L2, SEEN, STEPS, RATE = 3.0, 2, 400, 0.05
+L2, SEEN, STEPS, RATE = 4.0, 2, 400, 0.05
 #: A trait that moves no gate by this much is left out of the file.
 SMALL = 0.05
 HEAD = '''"""What each trait of a user's sentence adds for {gates}.
@@ -98,12 +99,13 @@ def main() -> None:
     true = memories(folder)
     tune = [row for row in true if row.tune and row.speaker == "user"]
     others = written(folder)
+    own = [Labelled(one.text, "user", "", one.gate, "written") for one in sayings() if one.gate != "none"]
     if options.folds:
-        folds(tune, others, [row for row in true if not row.tune])
+        folds(tune + own, others, [row for row in true if not row.tune])
         return
-    bias, table = learn(tune + others)
+    bias, table = learn(tune + others + own)
     target = Path(kinds.__file__).with_name("kind_weights.py")
-    target.write_text(as_module(bias, table, len(tune) + len(others)), encoding="utf-8")
+    target.write_text(as_module(bias, table, len(tune) + len(others) + len(own)), encoding="utf-8")
     print(f"{target.name}: {len(table)} traits, {target.stat().st_size} bytes")
 
 

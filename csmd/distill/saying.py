@@ -1,0 +1,158 @@
+"""What a sentence of a user's is in the prompt it stands in: a statement that holds, or an order, question or thought; pure.
+
+Policy comes first: a row of OTHERWISE names what is nobody's statement, PLACES how sure one must be where it stands.
+In between, a small linear model over how the sentence is put (shape.py) says how likely it holds beyond the moment. Its
+weights stand in saying.json, written by tests/bench/train_saying.py and described in docs/model-card.md; without that
+file every sentence is "open", and the tables of cues.py and the worth of units decide as they do elsewhere.
+"""
+
+from __future__ import annotations
+
+import math
+import re
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from functools import cache
+from pathlib import Path
+from typing import Literal, NamedTuple
+
+from csmd import wire
+from csmd.distill.cues import MOMENT, PART
+from csmd.distill.shape import CLASSES, shape
+from csmd.distill.units import Piece
+from csmd.errors import BadInput
+
+WEIGHTS = Path(__file__).with_name("saying.json")
+FORMAT = 1
+
+#: It `holds` by itself; it holds `here`, told to the assistant about what that did, and only where it names it; it is
+#: `open`: others decide; it `passes` with the moment.
+Saying = Literal["holds", "here", "open", "passes"]
+
+
+class Place(NamedTuple):
+    """How sure one must be, 0-1, of a sentence in a prompt of up to `sentences`; `own`: it must speak for its author."""
+
+    sentences: int
+    bar: float
+    own: bool
+
+
+#: Alone a sentence is the point of its prompt; among others it is most often a detail of what is ordered or reported.
+PLACES = (Place(1, 0.60, False), Place(3, 0.77, False), Place(10_000, 0.88, True))
+#: Below this a short sentence without a clear word passes with the moment; a long one is weighed as a unit.
+PASSES, SHORT_WORDS = 0.31, 8
+#: A sentence with one of these classes speaks for its author, or lays down a rule; but not as what only seems so.
+OWN = frozenset({"my", "we", "i", "role", "name", "always", "prefer", "remember"})
+SEEMS = frozenset({"seems", "maybe"})
+#: Told to the assistant; with one of the others it is meant for more than what was done last.
+YOU, BEYOND = "you", frozenset({"always", "each", "when", "if", "my"})
+#: What begins so speaks of something that is before the eyes.
+SHOWN = frozenset({"1:it", "1:this"})
+#: No sentence ends with a word of these: where a row does, somebody broke a line within one.
+UNENDED = frozenset({"the", "a", "my", "of", "to", "and", "must", "prefer", "use"})
+
+
+def _re(pattern: str) -> re.Pattern[str]:
+    return re.compile(pattern)
+
+
+#: (what it is, pattern): what is no statement of its author's. Asked of a sentence in small letters.
+# fmt: off
+OTHERWISE: tuple[tuple[str, re.Pattern[str]], ...] = (
+    ("printed", _re(
+        r"^[\w.-]{1,30}: (?:\w+ ){0,2}(?:error|fatal|warning)\b|^(?:fatal|panic|error|warning)(?:\[\w{1,10}\])?:"
+        r"|\b(?:exited|finished|failed) with (?:exit )?code \d|\bnothing to commit\b|\berror: \w{3,}")),
+    ("quoted", _re(
+        r"^(?:(?:the|this|that|their|an?|some|quote from the) )?(?:[\w-]{1,30} ){0,2}(?:comments?|docs?|documentation|readme|ticket|issue"
+        r"|linter|compiler|logs?|article|post|blog|error|message|manual|guide|rfc|book|tutorial|forum)(?: in the code)?"
+        r" (?:says?|said|reads?|claims?|wrote|writes?|complains?|states?)\b"
+        r"|^(?:he|she|they|someone|somebody|people) (?:says?|said|wrote|claims?)\b|^quote\b|^according to\b")),
+    ("wavers", _re(
+        r"\b(?:no|any) (?:strong|particular|real|clear|fixed) (?:opinion|preference|view|rule)s?\b"
+        r"|\b(?:don['’]t|do not) (?:always|particularly|necessarily|really have|have (?:a|any) (?:rule|preference|opinion|convention))\b"
+        r"|^(?:maybe|perhaps|suppose|imagine|theoretically|hypothetically|in (?:theory|principle)|if (?:i|we|it) (?:were|had|could)"
+        r"|i (?:guess|wonder)|i['’]m (?:not sure|unsure|wondering|thinking about|torn))\b"
+        r"|\b(?:not sure (?:if|whether|that|yet|about)|no idea|undecided|(?:not|n['’]t) decided)\b|\bi['’]m not sure\W*$")),
+    ("elsewhere", _re(
+        r"\b(?:in|at) (?:my (?:old|last|previous|former)|other) (?:job|compan(?:y|ies)|projects?|teams?)\b|^my (?:old|last|previous|former) ")),
+    ("asked", _re(
+        r"^(?:who (?!ever)[a-z]+s\b|(?:which|what) (?:\w+ ){0,3}(?:do|does|did|is|are|was|should|can) (?:we|you|i|it|the|this|that)\b"
+        r"|(?:where|how|why) (?:do|does|is|are|was|were|can|could|should|would) |(?:do|does|is|are) (?:we|you|there|the|it|this|that|our)\b)[^?]*\W*$"
+        r"|[,;] ?(?:and |but |so )?(?:why|what now|any ideas?|(?:can|could|would) you\b.{0,80})\W*$")),
+    ("moment", _re(
+        rf"^(?:(?:the|your|my|our|all|this) )?(?:\w+ )?{PART} (?:is|are) now\b|\b(?:is|are)(?: now| all| still){{1,2}} (?:{MOMENT}|\w+er\b)"
+        r"|\bfor now\b(?!.{0,100}\b(?:later|until|before|next|then|after|follow)\b)|\bthis (?:once|time)\b|\bfor (?:this|the) (?:run|moment|screenshot|task)\b|\bbe (?:right )?back in\b|^here(?:['’]s| is| are) (?:the|my|a|an|what)\b")),
+)
+# fmt: on
+
+
+@dataclass(frozen=True, slots=True)
+class Model:
+    """How likely a sentence holds, by how it is put; `name` is "" where there is no model."""
+
+    name: str
+    weights: Mapping[str, float]
+
+    def of(self, put: frozenset[str]) -> float:
+        """How likely, 0-1, a sentence that is put so holds."""
+        weights = self.weights
+        # Exactly: the order of a set is another one in every process.
+        total = math.fsum([weights["any"], *(weights[name] for name in put if name in weights)])
+        return 1 / (1 + math.exp(-max(-30.0, min(30.0, total))))
+
+
+NONE = Model("", {})
+
+
+@cache
+def shipped() -> Model:
+    """The model that csmd brings along, or none."""
+    return load(WEIGHTS)
+
+
+def load(path: Path) -> Model:
+    """The model in a file; NONE where there is none, or none of this format."""
+    try:
+        held = wire.loads(path.read_bytes())
+        weights = {str(name): float(weight) for name, weight in held["weights"].items()}
+        return Model(str(held["name"]), weights) if held["format"] == FORMAT and "any" in weights else NONE
+    except (OSError, BadInput, ValueError, KeyError, TypeError, AttributeError):
+        return NONE
+
+
+def sayings(found: Sequence[Piece], clear: Sequence[bool], model: Model | None = None) -> list[Saying]:
+    """What each sentence of a prompt is; `clear` is whether the tables have a clear word for it."""
+    model = model or shipped()
+    count = sum(piece.stands or piece.leads for piece in found)
+    place = next(place for place in PLACES if count <= place.sentences)
+    broken = [_is_broken(piece.text) for piece in found]
+    return [
+        _saying(piece, place, model, clear=known) if piece.stands and piece.begins and not (ends or goes_on) else "open"
+        for piece, known, ends, goes_on in zip(found, clear, broken, [False, *broken][: len(found)], strict=True)
+    ]
+
+
+def _is_broken(said: str) -> bool:
+    """Whether a row ends within a sentence."""
+    return said[-1:].isalpha() and CLASSES.get(said.rpartition(" ")[2].lower()) in UNENDED
+
+
+def _saying(piece: Piece, place: Place, model: Model, *, clear: bool) -> Saying:
+    if otherwise(piece.text):
+        return "passes"
+    if not model.name:
+        return "open"
+    put = shape(piece.text)
+    likely = model.of(put)
+    if likely < PASSES and len(piece.content) <= SHORT_WORDS and not clear:
+        return "passes"
+    if likely < place.bar or (place.own and (put & SEEMS or not put & OWN)):
+        return "open"
+    return "here" if (YOU in put and not put & BEYOND) or put & SHOWN else "holds"
+
+
+def otherwise(said: str) -> str:
+    """What a sentence is that is no statement of its author's; "" for one that may be."""
+    lowered = said.lower()
+    return next((name for name, pattern in OTHERWISE if pattern.search(lowered)), "")
