@@ -62,6 +62,7 @@ def _re(pattern: str) -> re.Pattern[str]:
 OTHERWISE: tuple[tuple[str, re.Pattern[str]], ...] = (
     ("printed", _re(
         r"^[\w.-]{1,30}: (?:\w+ ){0,2}(?:error|fatal|warning)\b|^(?:fatal|panic|error|warning)(?:\[\w{1,10}\])?:"
+        r"|^\W*(?:error|warn(?:ing)?|info|debug|fatal|trace)\W{1,3}\d{4}-\d\d"
         r"|\b(?:exited|finished|failed) with (?:exit )?code \d|\bnothing to commit\b|\berror: \w{3,}")),
     ("quoted", _re(
         r"^(?:(?:the|this|that|their|an?|some|quote from the) )?(?:[\w-]{1,30} ){0,2}(?:comments?|docs?|documentation|readme|ticket|issue"
@@ -72,8 +73,12 @@ OTHERWISE: tuple[tuple[str, re.Pattern[str]], ...] = (
         r"\b(?:no|any) (?:strong|particular|real|clear|fixed) (?:opinion|preference|view|rule)s?\b"
         r"|\b(?:don['’]t|do not) (?:always|particularly|necessarily|really have|have (?:a|any) (?:rule|preference|opinion|convention))\b"
         r"|^(?:maybe|perhaps|suppose|imagine|theoretically|hypothetically|in (?:theory|principle)|if (?:i|we|it) (?:were|had|could)"
-        r"|i (?:guess|wonder)|i['’]m (?:not sure|unsure|wondering|thinking about|torn))\b"
+        r"|i (?:guess|wonder|have a feeling|suspect|(?:would|['’]d) say)|i['’]m (?:not sure|unsure|wondering|thinking about|torn)"
+        r"|could be (?:that|the|an?)|might be (?:that|the|an?))\b|\b(?:who knows|no clue|just saying|my two cents|apparently|to be honest)\b"
+        r"|\bwould be (?:nice|cool|great|fun|awesome)\b"
         r"|\b(?:not sure (?:if|whether|that|yet|about)|no idea|undecided|(?:not|n['’]t) decided)\b|\bi['’]m not sure\W*$")),
+    ("between people", _re(
+        r"^(?:thanks|thank you|thx|wow|haha|lol|sorry|awesome|dear (?:all|team|\w+,)|(?:by the way,? )?(?:great|nice|good) (?:work|job|one))\b|\bhaha+\b|\blol\b")),
     ("elsewhere", _re(
         r"\b(?:in|at) (?:my (?:old|last|previous|former)|other) (?:job|compan(?:y|ies)|projects?|teams?)\b|^my (?:old|last|previous|former) ")),
     ("asked", _re(
@@ -82,7 +87,11 @@ OTHERWISE: tuple[tuple[str, re.Pattern[str]], ...] = (
         r"|[,;] ?(?:and |but |so )?(?:why|what now|any ideas?|(?:can|could|would) you\b.{0,80})\W*$")),
     ("moment", _re(
         rf"^(?:(?:the|your|my|our|all|this) )?(?:\w+ )?{PART} (?:is|are) now\b|\b(?:is|are)(?: now| all| still){{1,2}} (?:{MOMENT}|\w+er\b)"
-        r"|\bfor now\b(?!.{0,100}\b(?:later|until|before|next|then|after|follow)\b)|\bthis (?:once|time)\b|\bfor (?:this|the) (?:run|moment|screenshot|task)\b|\bbe (?:right )?back in\b|^here(?:['’]s| is| are) (?:the|my|a|an|what)\b")),
+        r"|\bfor now\b(?!.{0,100}\b(?:later|until|before|next|then|after|follow)\b)|\bthis (?:once|time)\b|\bfor (?:this|the) (?:run|moment|screenshot|task)\b|\bbe (?:right )?back in\b"
+        r"|\b(?:at the moment|right now|for a moment|just now|since (?:this morning|yesterday|last night)|(?:till|until) (?:noon|tonight|tomorrow|later)"
+        r"|for (?:this|the) (?:experiment|demo|test|screenshot)|this one (?:file|test|case))\b"
+        r"|\b(?:is|are) (?:down|offline|failing|stuck|back|out|off)(?: again| today)?(?!['\w]| (?:by|on|to|of|in|at|when|if|unless|for (?:all|every))\b)"
+        r"|^here(?:['’]s| is| are) (?:the|my|a|an|what)\b")),
 )
 # fmt: on
 

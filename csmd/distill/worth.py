@@ -19,17 +19,22 @@ from csmd.errors import BadInput
 
 WEIGHTS = Path(__file__).with_name("worth.json")
 FORMAT = 1
-#: The tables' value at which something is as likely worth keeping as not, and how fast that changes.
-TABLES_MIDDLE, TABLES_SPREAD = 0.62, 0.25
-#: What the tables add to the worth of a unit by its features, where there is no model.
+#: Where there is no model, set by hand: the clearest sentence's value by the tables, and beside it what anybody would look
+#: at. A sentence of eight to thirty words says something; a name, a word of the prompt's or of the rest of the turn ties
+#: it to the work; what stands late in a long turn, behind many calls, or where tests and files are listed, says less.
 TABLES_ALONE: Mapping[str, float] = {
+    "any": -1.4,
     "tables": 1.0,
-    "two pieces": 0.12,
-    "three pieces": 0.12,
-    "good section": 0.10,
-    "poor section": -0.10,
-    "said elsewhere": 0.10,
-    "reply of the prompt": 0.10,
+    "to 8 words": 0.5,
+    "to 16 words": 1.0,
+    "to 28 words": 0.5,
+    "code": 0.5,
+    "of the prompt": 0.5,
+    "said elsewhere": 0.5,
+    "place": -0.25,
+    "turn's length": -0.5,
+    "tools": -0.5,
+    "poor section": -0.5,
 }
 
 
@@ -61,14 +66,11 @@ class Worth:
         return 1 / (1 + math.exp(-max(-30.0, min(30.0, total))))
 
 
-#: Where there is no model: the tables' value of the clearest sentence, and a little for where it stands.
+#: Where there is no model.
 TABLES = Worth(
     model="",
-    weights={
-        "any": -TABLES_MIDDLE / TABLES_SPREAD,
-        **{name: weight / TABLES_SPREAD for name, weight in TABLES_ALONE.items()},
-    },
-    bars=Bars(prompt=0.5, reply=0.5, reply_too=0.9, midway=0.9, further=0.9),
+    weights=TABLES_ALONE,
+    bars=Bars(prompt=0.5, reply=0.5, reply_too=0.85, midway=0.6, further=0.75),
 )
 
 
