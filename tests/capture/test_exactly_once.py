@@ -64,7 +64,11 @@ class Home:
         return ident
 
     def settle(self) -> None:
-        self.store.write(lambda rows: reports.close_provisional(rows, before=LATER))
+        def write(rows: Any) -> None:
+            over, _ = reports.over(rows, before=LATER, after=reports.FIRST, most=10_000)
+            reports.close_provisional(rows, over)
+
+        self.store.write(write)
 
     def wipe(self) -> None:
         """As if nothing had happened."""

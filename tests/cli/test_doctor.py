@@ -526,7 +526,8 @@ def test_a_daemon_that_hangs_is_told_from_one_that_is_not_there(
 def test_a_hook_that_got_no_answer_in_time_is_told_when_its_turn_comes_from_the_spool(machine: Machine) -> None:
     machine.csmd("install", "--no-start")
     machine.start()
-    machine.paths.hung_mark.touch()  # hooks do not ask the daemon for 30 s
+    # Hooks do not ask the daemon for 30 s: the daemon, which goes on, would take a file away.
+    machine.paths.hung_mark.mkdir()
     check(look(machine), "capture", "warn", "the hook for UserPromptSubmit got no answer in time")
 
 

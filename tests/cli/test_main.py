@@ -275,7 +275,7 @@ def test_a_reader_that_leaves_early_is_no_error(full: Machine) -> None:
 
 def test_search_answers_as_the_contract_says(full: Machine) -> None:
     found = full.csmd("search", "database_url", "--json")
-    assert set(found) == {"query", "took_ms", "degraded", "hits"}
+    assert set(found) == {"query", "took_ms", "degraded", "close", "hits"}
     assert (found["query"], found["took_ms"] > 0, isinstance(found["degraded"], list)) == ("database_url", True, True)
     for kind in ("memory", "turn"):
         hits = full.csmd("search", "database_url", "--kind", kind, "--json")["hits"]

@@ -252,7 +252,7 @@ def test_what_was_asked_for_in_four_projects_is_one_memory_everywhere_until_it_i
     assert dream(store, now=LATER) == 0
     assert store.read(lambda rows: governance.broken(rows, store.hash_key)) == {}
     ident = store.read(lambda rows: dreams.history(rows, limit=5))[-1].id
-    assert stage_undo.undo(store, ident, home=tmp_path, now=LATER, key=store.hash_key).kept == ()
+    assert whole(stage_undo.undo(store, ident, home=tmp_path, now=LATER, key=store.hash_key)).kept == ()
     assert {key: replace(read(store, key), version=0) for key in own} == {
         key: replace(one, version=0) for key, one in before.items()
     }
