@@ -35,6 +35,8 @@ SHORT_CLARITY, SHORT_VALUE, SHORT_WORDS = 0.72, 0.60, 8
 SAME = 0.4
 #: A statement cites the other half of its exchange, too, when it has this share of its words from there.
 CITES = {"prompt": 0.15, "reply": 0.05}
+#: So many words of the assistant's, in their order, nobody says by chance or in answer to a question.
+QUOTED_WORDS = 8
 #: How much of the other half of an exchange is compared with, and of a prompt to tell how long it is.
 COMPARED, PROMPT_CHARACTERS = 20_000, 3_000
 #: What the work says in words: how many of its statements are told at most, and by which bar the first of them is. A commit is
@@ -247,6 +249,7 @@ def _choose(
     found: list[Chosen] = []
     speaker: Speaker = "user" if authority == "user" else "assistant"
     bar, further = first, max(first, model.bars.further)
+    quoted = _bare(before) if speaker == "user" else ""
     for value, unit, plain, holds in sorted(
         (-model.of(one.features), one.unit, one.plain, one.holds) for one in options
     ):
@@ -254,6 +257,8 @@ def _choose(
             break
         if -value < bar and not plain:
             continue
+        if quoted and len(words(unit.text)) >= QUOTED_WORDS and _bare(unit.text) in quoted:
+            continue  # the assistant's sentence, set down once more to speak of it
         if any(unit.meets(one.unit) for one in found) or any(_same(unit, one.unit) for one in (*given, *found)):
             continue
         told = telling.told(unit.text)
@@ -279,6 +284,12 @@ def _placed(turn: StoredTurn, unit: Unit, told: str, speaker: Speaker) -> tuple[
     if of_lead in refused.WITHOUT_WORTH:
         return placed, of_lead
     return (told, "") if of_lead and "`" not in lead else (placed, "")
+
+
+@lru_cache(maxsize=8)
+def _bare(said: str) -> str:
+    """A text as its words and nothing else, for finding one in another."""
+    return " ".join(["", *words(said), ""])
 
 
 @lru_cache(maxsize=64)

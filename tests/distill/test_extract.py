@@ -88,6 +88,17 @@ def test_only_the_user_speaks_for_the_user_and_what_outsiders_say_is_no_statemen
     assert kind == "user" or all(statement.gate != "correction" for statement in found)
 
 
+def test_the_assistants_sentence_that_a_user_sets_down_again_is_not_the_users() -> None:
+    said = "Invoices of the last three years are stored in Postgres, behind the old gateway. Shall I use pnpm?"
+    quoted = "Invoices of the last three years are stored in Postgres, behind the old gateway."
+    for denial in ("this is not fully true", "hm, is it?"):
+        found = extract.statements(turn(f"{quoted}\n\n{denial}"), before=said)
+        assert not any("three years" in statement.text for statement in found)
+    assert extract.statements(turn(quoted), before="Something else.") and extract.statements(
+        turn("we always use pnpm"), before=said + " So we always use pnpm."
+    )
+
+
 def test_statements_of_different_kinds_in_one_turn_stay_apart() -> None:
     found = extract.statements(
         turn(
