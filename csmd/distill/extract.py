@@ -35,8 +35,8 @@ SHORT_CLARITY, SHORT_VALUE, SHORT_WORDS = 0.72, 0.60, 8
 SAME = 0.4
 #: A statement cites the other half of its exchange, too, when it has this share of its words from there.
 CITES = {"prompt": 0.15, "reply": 0.05}
-#: So many words of the assistant's, in their order, nobody says by chance or in answer to a question.
-QUOTED_WORDS = 8
+#: So many words of the assistant's, in their order, nobody says by chance or in answer to a question; and what is a quote.
+QUOTED_WORDS, QUOTED_SHARE = 8, 0.6
 #: How much of the other half of an exchange is compared with, and of a prompt to tell how long it is.
 COMPARED, PROMPT_CHARACTERS = 20_000, 3_000
 #: What the work says in words: how many of its statements are told at most, and by which bar the first of them is. A commit is
@@ -257,7 +257,7 @@ def _choose(
             break
         if -value < bar and not plain:
             continue
-        if quoted and len(words(unit.text)) >= QUOTED_WORDS and _bare(unit.text) in quoted:
+        if quoted and _quotes(unit.text, quoted):
             continue  # the assistant's sentence, set down once more to speak of it
         if any(unit.meets(one.unit) for one in found) or any(_same(unit, one.unit) for one in (*given, *found)):
             continue
@@ -284,6 +284,19 @@ def _placed(turn: StoredTurn, unit: Unit, told: str, speaker: Speaker) -> tuple[
     if of_lead in refused.WITHOUT_WORTH:
         return placed, of_lead
     return (told, "") if of_lead and "`" not in lead else (placed, "")
+
+
+def _quotes(said: str, other: str) -> bool:
+    """Whether most of a text stands in another, word for word; `other` is bare."""
+    own = words(said)
+    runs = range(len(own) - QUOTED_WORDS + 1)
+    taken = {
+        at + step
+        for at in runs
+        if _bare(" ".join(own[at : at + QUOTED_WORDS])) in other
+        for step in range(QUOTED_WORDS)
+    }
+    return len(taken) > QUOTED_SHARE * len(own)
 
 
 @lru_cache(maxsize=8)
