@@ -126,15 +126,6 @@ def remember(
     return memory.id, True
 
 
-def known_as(rows: Rows, statement: Statement, *, project: int, key: bytes, besides: str = "") -> Memory | None:
-    """The memory that a statement said there would confirm, None where it would be a new one."""
-    _, home = _place(rows, statement, project)
-    known = _known_exactly(rows, text.keyed_hash(statement.text, key), home, besides=besides)
-    if known is not None:
-        return known
-    return _repeated(statement, stage_supersede.Near.of(rows, statement.text, home).in_home(), besides=besides)
-
-
 def _known_exactly(rows: Rows, text_hash: str, home: int, *, besides: str) -> Memory | None:
     known = memories.by_hash(rows, text_hash, project=home)
     return None if known is None or _is_worded_anew(known, besides) else known

@@ -47,8 +47,6 @@ WORKED: dict[Role, tuple[int, str]] = {
     "report": (2, "reply_too"),
     "summary": (2, "reply_too"),
 }
-#: Cues that mean the author in speech and nobody in particular in a document.
-LOUD = frozenset({"always", "do_not", "before_after", "should", "from_now_on"})
 
 
 class Chosen(NamedTuple):

@@ -18,7 +18,7 @@ from typing import Literal, NamedTuple
 
 from csmd import wire
 from csmd.distill.cues import MOMENT, PART
-from csmd.distill.shape import CLASSES, shape
+from csmd.distill.shape import CLASSES, MAX_SENTENCE, shape
 from csmd.distill.units import Piece
 from csmd.errors import BadInput
 
@@ -163,5 +163,5 @@ def _saying(piece: Piece, place: Place, model: Model, *, clear: bool) -> Saying:
 
 def otherwise(said: str) -> str:
     """What a sentence is that is no statement of its author's; "" for one that may be."""
-    lowered = said.lower()
+    lowered = said[:MAX_SENTENCE].lower()
     return next((name for name, pattern in OTHERWISE if pattern.search(lowered)), "")

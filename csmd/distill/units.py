@@ -35,7 +35,13 @@ GOOD_SECTION = re.compile(
 POOR_SECTION = re.compile(
     r"\b(?:verification|test(?:s|ing)?( plan)?|files|steps|checklist|todo|next|usage|example|implementation)", re.I
 )
-_EMPHASIS = re.compile(r"(?<!\w)(\*{1,3}|_{2,3}|~~)(?=\S)|(?<=\S)(\*{1,3}|_{2,3}|~~)(?!\w)")
+#: Marks of emphasis around words, and those whose other half the end of a sentence has cut off. Code, patterns of files and
+#: names like __init__ hold the same marks and mean them.
+_EMPHASIS = re.compile(
+    r"(`[^`\n]*`)|(?<![\w/.*])(\*{1,3}|~~)(?=[\w\"'`(\[])([^*\n]{1,400}?)(?<=[\w\"'`)\].,:;!?%])\2(?![\w/.*])"
+    r"|(?<!\w)__(?=\w)([^_\n]{1,200} [^_\n]{1,200})__(?!\w)"
+)
+_HALF = re.compile(r"^\*{2,3}(?=[\w\"'`(])|(?<=[\w.:;!?)\"'`%])\*{2,3}$")
 _MARKS = re.compile(r"^(?:[✅✓✔❌⚠🔴🟡🔵🟢🎉⏺►→•]️?\s*){1,3}(?=\S)")
 
 #: One of the characters of either.
@@ -192,7 +198,8 @@ def _rows(text: str) -> list[tuple[str, int, int]]:
 
 def _plain(sentence: str) -> str:
     if _MARKED.search(sentence):
-        sentence = _EMPHASIS.sub("", _MARKS.sub("", sentence))
+        sentence = _EMPHASIS.sub(lambda found: found[1] or found[3] or found[4], _MARKS.sub("", sentence))
+        sentence = _HALF.sub("", sentence)
     return squeeze(sentence)
 
 

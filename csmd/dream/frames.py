@@ -72,8 +72,6 @@ LIMITS = text.TURNING_WORDS | frozenset(
     whether wrong false untrue doubt ask asks asked think thinks thought always yet ever anymore longer true sure
     necessarily soon long far""".split()
 )
-#: What begins with one of these tells where or for whom something holds.
-NARROWS = frozenset("in for on at with within inside during by from of to as per under over outside across".split())
 #: By these what is not so stands against what is: "from the main loop, never from an interrupt".
 AGAINST = frozenset(("from", "to", "by", "with", "through", "as"))
 DETERMINERS = frozenset("the a an our all each every".split())

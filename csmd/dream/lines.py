@@ -26,7 +26,7 @@ _ID = re.compile(r"\s*<!--\s*m:(m[0-9a-f]{10})\s*-->")
 _OPENS, _CLOSES = re.compile(r"<(\\*)!--"), re.compile(r"--(\\*)>")
 _OPENED, _CLOSED = re.compile(r"<\\(\\*)!--"), re.compile(r"--\\(\\*)>")
 _BULLET = re.compile(r"\s*(?:[-*+]|\d{1,4}[.)])(?:\s+(.*)|\s*)$")
-_HEADING = re.compile(r"(#{1,6})\s+(.*?)\s*#*\s*$")
+_HEADING = re.compile(r"(#{1,6})\s+(\S.*)?$")
 _FENCE = re.compile(r"\s{0,3}(`{3,}|~{3,})")
 #: Lines that are of a table, a quotation, a comment, a rule or a picture.
 _OTHER = re.compile(r"\s*(?:\||>|<!--|<[a-zA-Z/]|!\[|(?:-\s*){3,}$|(?:\*\s*){3,}$|(?:_\s*){3,}$|={3,}$)|\t\t|\s{8}")
@@ -257,9 +257,9 @@ class _Reader:
     def _begin(self, heading: re.Match[str]) -> None:
         self._end()
         if len(heading[1]) == 1 and not self._title and not self._parts:
-            self._title = meant(heading[2])
+            self._title = meant(_named(heading))
         else:
-            self._parts.append(_Part(meant(heading[2]), level=len(heading[1])))
+            self._parts.append(_Part(meant(_named(heading)), level=len(heading[1])))
 
     def _bullet(self, said: str, *, below: bool) -> None:
         self._end()
@@ -294,3 +294,8 @@ class _Reader:
         body = meant(_ID.sub("", said))
         if body:
             self._parts[-1].items.append(Item(text=body, id=ids[-1] if ids else ""))
+
+
+def _named(heading: re.Match[str]) -> str:
+    """What a heading says, without the marks that may close it."""
+    return (heading[2] or "").rstrip().rstrip("#").rstrip()

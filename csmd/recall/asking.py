@@ -15,6 +15,9 @@ import re
 
 from csmd.recall.relevance import terms
 
+#: Of a prompt that pastes a page so much is read, from its begin and its end: that is where people ask.
+MOST = 4_000
+_GAP, _BREAK = re.compile(r"[^\S\n]+"), re.compile(r" ?\n[ \n]*")
 #: What people put before what they mean; it changes nothing.
 _LEAD = (
     r"^\W*(?:(?:and|so|but|btw|by the way|hey|hi|ok|okay|also|then|now|hm+|oh|wait|again|yes|great|cool|please),?\s+)*"
@@ -23,8 +26,8 @@ _LEAD = (
 _WORD = r"(?:what|which|who|whose|why|how|(?:where|when)(?=['\u2019]?s\b| (?:is|are|was|were|do|does|did|should|can|could|will|would|have|has|to)\b))"
 #: Where one clause ends and the next begins.
 _CLAUSE = re.compile(
-    rf"(?<=[.?!;:\n])\s+|\s+[-\u2013\u2014]+\s+|\n+|,\s+(?=(?:{_WORD}|do|does|did|is|are|was|were|can i|should|or)\b)"
-    rf"|\s+(?=(?:and|so|but|btw) (?:{_WORD}|did|do we|does|is there|are there)\b)",
+    rf"(?<=[.?!;:]) | [-\u2013\u2014]{{1,3}} |\n|, (?=(?:{_WORD}|do|does|did|is|are|was|were|can i|should|or)\b)"
+    rf"| (?=(?:and|so|but|btw) (?:{_WORD}|did|do we|does|is there|are there)\b)",
     re.IGNORECASE,
 )
 _ASKING_WORD = re.compile(
@@ -78,8 +81,8 @@ def asks(prompt: str) -> float:
 
 
 def form(prompt: str) -> dict[str, float]:
-    """The features of a prompt's form, each 0-1."""
-    said = prompt.strip()
+    """The features of a prompt's form, each 0-1; read on every prompt, so gaps are folded before any pattern meets them."""
+    said = _BREAK.sub("\n", _GAP.sub(" ", _ends(prompt.strip())))
     clauses = [clause for part in _CLAUSE.split(said) if (clause := part.strip())]
     requests = [bool(_REQUEST.search(clause)) and not _ASKING_WORD.match(clause) for clause in clauses]
     orders = [bool(_ORDER.match(clause)) for clause in clauses]
@@ -98,6 +101,10 @@ def form(prompt: str) -> dict[str, float]:
         "little": max(0, 2 - len(terms(said))) / 2,
         **{name: min(2, len(pattern.findall(asked))) / 2 for name, pattern in _PRESENT.items()},
     }
+
+
+def _ends(said: str) -> str:
+    return said if len(said) <= MOST else f"{said[: MOST // 2]}\n{said[-MOST // 2 :]}"
 
 
 def _ends_so(clause: str) -> bool:

@@ -52,6 +52,11 @@ def test_of_written_prompts_of_projects_that_nothing_was_learned_from_most_are_t
     assert sum(ordinary) >= 0.75 * len(ordinary)
 
 
+@pytest.mark.parametrize("gap", [" ", "\t", "\u00a0", "\n", " \n", "- ", ", ", "!", "(", "hm, ", "and "])
+def test_a_megabyte_is_read_at_its_ends_whatever_it_is_made_of(gap: str) -> None:
+    assert asking.asks("look at this" + gap * (1_000_000 // len(gap)) + "\nwhich port does the gateway use?") >= FLOOR
+
+
 @given(st.text(max_size=200))
 def test_any_text_has_a_form_within_bounds(prompt: str) -> None:
     assert 0.0 <= asking.asks(prompt) <= 1.0
