@@ -51,6 +51,12 @@ def matched(told: str) -> str:
     return _BESIDE.split(told, maxsplit=1)[0]
 
 
+def asked_in(told: str) -> list[str]:
+    """Of a text that `told` gave what the user said; of a turn that stands alone nobody can tell who spoke: nothing."""
+    spoken = (part.partition(": ") for part in _BESIDE.split(told))
+    return [said for speaker, _, said in spoken if speaker == "user"]
+
+
 def retracts(told: str) -> bool:
     """Whether the turn that matched begins by taking back what was said before it."""
     return bool(_RETRACTS.match(told))

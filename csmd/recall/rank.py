@@ -146,7 +146,7 @@ class Place:
 
     `asked` are those of the question in it, `overturned_by` the keys of hits that replaced it; `replaces` when it says
     itself that something stands in another's place, `retracts` that what was said is not so, `in_all` its score with what
-    speaks for it from beside. Hits of no named project are compared within their thread only.
+    speaks for it from beside, `overtakes` the keys of earlier hits that hold another value of what it says has changed. Hits of no named project are compared within their thread only.
     """
 
     key: str
@@ -160,6 +160,7 @@ class Place:
     replaces: bool = False
     retracts: bool = False
     in_all: float = 0.0
+    overtakes: frozenset[str] = frozenset()
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -184,6 +185,9 @@ RETRACTING = Alike(as_good=0.6, as_much_asked=0.3, one_subject=0.3, as_good_in_a
 #: Another thread of the project may have a subject of its own: half of the words are needed, and that its thread speaks
 #: for it as much.
 ELSEWHERE = Alike(as_good=0.85, as_much_asked=0.75, one_subject=0.5, as_good_in_all=0.9)
+
+#: One that says that it is otherwise by now, and how, tells more of the new than of what was asked about, in any thread.
+OVERTAKING = Alike(as_good=0.4, as_much_asked=0.2, one_subject=0.0, as_good_in_all=0.5)
 
 
 def newest_first(hits: Sequence[Place]) -> list[str]:
@@ -219,10 +223,11 @@ def _gives_way(earlier: Place, later: Place) -> bool:
 
 def _ways(earlier: Place, later: Place) -> list[Alike]:
     """The conditions of which any lets `later` stand before `earlier`; none where they have nothing to do with each other."""
+    overtaking = [OVERTAKING] * (earlier.key in later.overtakes)
     if earlier.thread and earlier.thread == later.thread:
-        return [IN_A_THREAD, *[REPLACING] * later.replaces, *[RETRACTING] * later.retracts]
+        return [IN_A_THREAD, *overtaking, *[REPLACING] * later.replaces, *[RETRACTING] * later.retracts]
     if earlier.thread and later.thread and earlier.project and earlier.project == later.project:
-        return [ELSEWHERE]
+        return [ELSEWHERE, *overtaking]
     return []
 
 

@@ -9,7 +9,7 @@ from csmd import terms as derived
 from csmd import text
 from csmd.believe import phrases, stage_supersede, supersede
 from csmd.model import Hit
-from csmd.recall import exchange, rank
+from csmd.recall import exchange, otherwise, rank
 from csmd.store import beliefs
 from csmd.store.sqlite import Rows
 
@@ -46,6 +46,7 @@ def newest_first(rows: Rows, hits: Sequence[Hit], terms: Sequence[str]) -> list[
             project=hit.project,
             in_all=hit.score,
             replaces=hit.kind == "turn" and bool(phrases.INSTEAD.search(exchange.matched(hit.text))),
+            overtakes=_overtaken(hit, marked),
             retracts=hit.kind == "turn" and exchange.retracts(hit.text),
             overturned_by=frozenset(
                 other.id
@@ -58,6 +59,15 @@ def newest_first(rows: Rows, hits: Sequence[Hit], terms: Sequence[str]) -> list[
     by_id = {hit.id: hit for hit in marked}
     keys, before = rank.ordered(places)
     return [replace(by_id[key], newer_than=before.get(key, "")) for key in keys]
+
+
+def _overtaken(hit: Hit, hits: Sequence[Hit]) -> frozenset[str]:
+    """The earlier hits of the same project of which the user says in this one that it is otherwise by now."""
+    said = "\n".join(exchange.asked_in(hit.text)) if hit.kind == "turn" else hit.text * (hit.authority == "user")
+    if not otherwise.CHANGED.search(said):
+        return frozenset()
+    earlier = [one for one in hits if one.project == hit.project and one.at < hit.at]
+    return frozenset(one.id for one in earlier if otherwise.by_now(one.text, said))
 
 
 def _about(hit: Hit) -> frozenset[str]:

@@ -82,3 +82,9 @@ def test_what_was_said_at_work_is_no_hit_beside_the_exchange_that_it_is_of() -> 
 )
 def test_what_takes_back_what_was_said_begins_so(told: str, retracts: bool) -> None:
     assert exchange.retracts(told) is retracts
+
+
+def test_of_an_exchange_it_is_known_what_the_user_said_and_of_a_turn_alone_it_is_not() -> None:
+    shown = "assistant: done\n[before] user: it is 8443 now\nfor all\n[after] user: thanks"
+    assert exchange.asked_in(shown) == ["it is 8443 now\nfor all", "thanks"]
+    assert exchange.asked_in("it is 8443 now") == []

@@ -92,6 +92,15 @@ ORDERS = [
     ([place("old", 1, 1.0), place("taken back", 2, 0.65, retracts=True)], ["taken back", "old"]),
     ([place("old", 1, 1.0), place("poor", 2, 0.5, retracts=True)], ["old", "poor"]),
     ([place("old", 1, 1.0), place("aside", 2, 0.65, about="colour", retracts=True, thread="s2")], ["old", "aside"]),
+    (
+        [
+            place("old", 1, 1.0, project="p"),
+            place("now", 2, 0.5, thread="s2", project="p", overtakes=frozenset({"old"})),
+        ],
+        ["now", "old"],
+    ),
+    ([place("old", 1, 1.0), place("poor", 2, 0.3, overtakes=frozenset({"old"}))], ["old", "poor"]),
+    ([place("old", 1, 1.0), place("far", 2, 0.5, thread="s2", overtakes=frozenset({"old"}))], ["old", "far"]),
     ([place("new", 2, 1.0), place("old", 1, 0.9)], ["new", "old"]),
     ([place("old", 1, 1.0), place("aside", 2, 0.9, about="colour", asked=frozenset({"colour"}))], ["old", "aside"]),
     ([place("old", 1, 1.0), place("other", 2, 0.9, thread="s2")], ["old", "other"]),
