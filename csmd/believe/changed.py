@@ -48,6 +48,13 @@ _ON_VERSION = re.compile(
     r"\b(?:we|i)(?:['\u2019]re|['\u2019]m| are| am) (?:now )?(?:back )?(?:on|at) ([\w.+#-]*[a-z][\w.+#-]*) v?(\d[\w.]*)",
     re.IGNORECASE,
 )
+#: "THING is 9191 now".
+_NUMBER_NOW = re.compile(rf"{_NP}? (?:is|are) ((?:[\w`'./-]+ ){{0,2}}[\w`'./-]*\d[\w`'./-]*) now\b", re.IGNORECASE)
+#: Who has something in hand: "Ines owns billing".
+_IN_HAND = re.compile(
+    r"^\W*((?:[A-Z][\w'-]{1,30} ){1,2})(?:now )?(owns|maintains|leads|manages|handles|reviews) ([^.,;:\n]{2,80})"
+)
+_SINCE = re.compile(r"\b(?:now|by now|took over|from now on|these days|nowadays)\b", re.IGNORECASE)
 #: What nobody uses any more.
 _GONE = re.compile(
     r"\b(?:no longer|don['\u2019]t|do not) use ([\w`'./-]+)(?! for\b)|\bstopped using ([\w`'./-]+)", re.IGNORECASE
@@ -58,16 +65,25 @@ _UNDONE = re.compile(
     re.IGNORECASE,
 )
 #: The thing is the first group and its value the second, but for _BACK_ON.
-_PATTERNS = (_BACK_ON, _ON_VERSION, *_CHANGED, _IS_NOW)
+_PATTERNS = (_BACK_ON, _ON_VERSION, *_CHANGED, _NUMBER_NOW, _IS_NOW)
 _COMMON = re.compile(r"(?:the|a|an|its|their|our|his|her|my|your|another|some|this|that)\b", re.IGNORECASE)
 _SENTENCE = re.compile(r"[.;:!?,()\n]+(?:\s+|$)")
 #: In these ways a thing has what can be changed like this: where it runs or is kept, and with what; not who wrote it.
 HOLDING = frozenset(
     phrases.stem(word)
-    for word in "use run keep store live host go deploy do serve manage track work sit stay handle ship report render hold".split()
+    for word in "use run keep store live host go deploy do serve manage track work sit stay handle ship report render hold listen".split()
 ) | {""}
-#: Says of which kind a number is, and nothing of its own.
-_VERSION = frozenset((phrases.stem("version"),))
+#: Says of which kind a number is, or that it is meant here, and nothing of its own.
+_VERSION = frozenset(phrases.stem(word) for word in "version project repo repository codebase here".split())
+_MONTHS = frozenset(
+    phrases.stem(word)
+    for word in "january february march april may june july august september october november december jan feb mar apr jun "
+    "jul aug sep sept oct nov dec".split()
+)
+#: What of a thing somebody has in hand says only that it is one.
+_PARTS_OF_WORK = frozenset(
+    phrases.stem(word) for word in "module service team part area stuff package component app".split()
+)
 MOST_OF_VALUE = 4
 
 
@@ -76,7 +92,7 @@ def changes(said: str) -> tuple[Change, ...]:
     """What a statement says was changed, and into what."""
     if not any(
         word in said.casefold()
-        for word in ("moved", "migrated", "switched", "ported", "transitioned", " now ", " back ", "re on ", " are on ")
+        for word in ("moved", "migrated", "switched", "ported", "transitioned", " now", " back ", "re on ", " are on ")
     ):
         return ()
     found: list[Change] = []
@@ -101,21 +117,34 @@ def overturns(change: Change, before: Said) -> bool:
     return any(_is_other(change, slot, before) for slot in before.slots)
 
 
+def handed_on(older: str, newer: str) -> bool:
+    """Whether what somebody had in hand is another's by now."""
+    before, after = _IN_HAND.match(older), _IN_HAND.match(newer)
+    if before is None or after is None or before[2] != after[2] or not _SINCE.search(newer):
+        return False
+    one, other = (frozenset(phrases.stems_of(found[3])) for found in (before, after))
+    one, other = one - _PARTS_OF_WORK, other - _PARTS_OF_WORK
+    return before[1] != after[1] and len(one & other) * 2 >= max(1, min(len(one), len(other)))
+
+
 def _is_other(change: Change, slot: Slot, before: Said) -> bool:
+    # A number takes a number's place, in 2026-12-15 as in "port 8080"; "green" nothing's.
+    numbers = _is_number(slot.value - change.thing) and _is_number(change.value)
     if slot.way == "is":
-        # What a thing is and not where: a number takes a number's place, in 2026-12-15 as in 8080; "green" nothing's.
-        if not (_is_number(slot.value) and _is_number(change.value)):
+        if not numbers:
             return False
     elif slot.way not in ("means", "place") or slot.verb not in HOLDING:
         return False
-    if slot.value & (change.value | change.thing) or (slot.value & before.names and change.common):
+    if slot.value & change.value or (slot.value & change.thing and not numbers):
+        return False
+    if slot.value & before.names and change.common:
         return False
     if slot.value & change.gone:
         return True
     # The thing is all that the older one speaks of: a part of it, or one of several, stays where it is.
-    subject = before.positive - slot.value - {slot.verb} - _VERSION
+    subject = before.positive - (slot.value - change.thing) - {slot.verb} - _VERSION
     return len(change.thing) >= 0.6 * len(subject)
 
 
 def _is_number(value: frozenset[str]) -> bool:
-    return bool(value) and all(stem[0].isdigit() for stem in value)
+    return any(stem[0].isdigit() for stem in value) and all(stem[0].isdigit() or stem in _MONTHS for stem in value)

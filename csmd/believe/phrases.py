@@ -102,15 +102,17 @@ def _opposites() -> dict[str, frozenset[str]]:
 ANTONYMS = _opposites()
 WEAK_STEMS = frozenset(stem(word) for word in WEAK)
 #: What replaces is no part of what is told beside it.
-REPLACING = frozenset((stem("replaced"),))
+REPLACING = frozenset(stem(word) for word in "replaced switched switching moved migrated".split())
 #: Who decides against something denies it.
 DECIDING = frozenset(stem(word) for word in "decide decided decision voted ruled".split())
+#: How a rule says that it is one.
+ALWAYS = frozenset((stem("always"), stem("please")))
 TIME_STEMS = frozenset(stem(word) for word in TIMES)
 
 
 def counts(word: str, stem: str) -> bool:
     """Whether a token says something."""
-    if word in STOPS or not stem or word.endswith("n't"):
+    if word in STOPS or not stem or word.endswith(("n't", "'re", "'m", "'ve", "'ll")):
         return False
     if word[0] in "`-" or not stem.isalpha():
         return True

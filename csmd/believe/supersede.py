@@ -19,7 +19,7 @@ from csmd import text
 from csmd.believe import changed
 from csmd.believe.against import Against
 from csmd.believe.clauses import Said, read, renames
-from csmd.believe.phrases import ANTONYMS, CUE, TURNED, stem
+from csmd.believe.phrases import ALWAYS, ANTONYMS, CUE, TURNED, stem
 
 Kind = Literal["amends", "elaborates", "repeats", "unrelated"]
 
@@ -108,6 +108,8 @@ def _against(older: str, newer: str, renames: Mapping[str, str] | None) -> Relat
         ((SIGNALS[name], name) for name in _signals(before, after, read(older), shared, newer)),
         key=lambda row: (-row[0], row[1]),
     )
+    if not found and changed.handed_on(older, newer):
+        found = [(SIGNALS["changed"], "changed")]
     if not found:
         return None
     sure = found[0][0]
@@ -179,8 +181,16 @@ def _says_against(one: Against, before: Said) -> bool:
     if not one.what <= before.positive or not before.has_near(one.what):
         return False
     beside = len(one.beside & before.parts)
+    if not beside and len(one.beside) <= 1 and _is_all(one.what, before):
+        return True  # "use pytest instead of unittest" speaks of no subject, and the older one of little else
     special = len(one.what) > 1 or one.what & before.names
     return (beside >= 2 and beside >= 0.4 * len(one.beside)) or (bool(special) and 1 <= beside >= 0.5 * len(one.beside))
+
+
+def _is_all(what: frozenset[str], before: Said) -> bool:
+    """Whether a statement says by what something is done, and hardly what."""
+    beside = before.positive - what - ALWAYS
+    return any(slot.way == "means" and slot.value == what for slot in before.slots) and len(beside) <= 2
 
 
 def _denies(one: Against, before: Said) -> bool:
