@@ -86,7 +86,7 @@ LAZY_ONLY = {
 }
 CLOCK = {"time", "threading", "subprocess", "multiprocessing", "sched", "signal"}
 CLOCK_ALLOWED = {
-    "daemon", "store.core", "store.embed", "store.embed_worker", "store.sqlite",
+    "daemon", "store.core", "store.embed", "store.embed_worker", "store.precedence", "store.sqlite",
     "cli", "client",
 }  # fmt: skip
 

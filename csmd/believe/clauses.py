@@ -184,6 +184,7 @@ def _verb(tokens: list[tuple[str, str]], at: int) -> str:
     return ""
 
 
+@lru_cache(maxsize=1024)  # the same fifty memories are asked for every statement
 def renames(said: str) -> tuple[tuple[str, str], ...]:
     """(old, new) names that a statement says were changed, case folded."""
     if not any(word in said.casefold() for word in phrases.RENAMING):

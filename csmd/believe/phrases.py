@@ -8,9 +8,10 @@ from __future__ import annotations
 import re
 
 from csmd import text
+from csmd.patterns import at_first_use
 
 #: Words by which people mark that they change their mind; they make an amendment surer and none by themselves.
-CUE = re.compile(
+CUE = at_first_use(
     r"\b(?:actually|no longer|any ?more|instead|turn(?:s|ed) out|think(?:ing)? again|on second thought|wrong|"
     r"you(?:'|\u2019)re right|from now on|as of now|changed? (?:my|our) mind|scratch that|revert(?:ed)?|moved|switched|migrated|replaced)\b",
     re.IGNORECASE,
@@ -48,13 +49,13 @@ DEPENDS = frozenset(
 COUNTERFACTUAL = frozenset(("without", "otherwise"))
 #: Subjects that stand elsewhere.
 POINTS_OUT = frozenset("it this that they these those he she".split())
-ADDS = re.compile(r"\b(?:also|too|as well|additionally|besides|in addition|both|each|another)\b", re.IGNORECASE)
-KEEPS = re.compile(r"\b(?:add|keep|restore|bring|re-?add|put back|use|support|allow|show|include)\b", re.IGNORECASE)
+ADDS = at_first_use(r"\b(?:also|too|as well|additionally|besides|in addition|both|each|another)\b", re.IGNORECASE)
+KEEPS = at_first_use(r"\b(?:add|keep|restore|bring|re-?add|put back|use|support|allow|show|include)\b", re.IGNORECASE)
 #: What stands as one token: code, flags, paths, dotted names and versions, words.
-TOKEN = re.compile(
+TOKEN = at_first_use(
     r"`[^`\n]{1,80}`|--?[a-z][\w-]*|[~.]?[\w-]*(?:[/.][\w-]+)+|[^\W_]+(?:[_'\u2019-][^\W_]+)*|[,;:.!?()\u2014]"
 )
-NAME = re.compile(r"^(?:`.*`|--?[a-z].*|.*[/._\d].*|[a-z]+[A-Z].*|[A-Z][a-z]+[A-Z].*|[A-Z]{2,}.*|.+[A-Z].*)$")
+NAME = at_first_use(r"^(?:`.*`|--?[a-z].*|.*[/._\d].*|[a-z]+[A-Z].*|[A-Z][a-z]+[A-Z].*|[A-Z]{2,}.*|.+[A-Z].*)$")
 STOPS = frozenset(",;:.!?()\u2014")
 #: "no" alone says what there is not, and seldom that something else said there is.
 NEGATIONS = frozenset("not never cannot neither nor".split())
@@ -125,7 +126,7 @@ def stems_of(said: str) -> list[str]:
     return [found for word in TOKEN.findall(said) if counts(word, found := stem(word))]
 
 
-INSTEAD = re.compile(
+INSTEAD = at_first_use(
     r"\b(?:instead of|rather than|in place of|as opposed to)\s+(?!just\b|only\b)([^.;:,()\n]{1,80})"
     r"|,\s*(?:and\s+)?(?:not|no)\s+(?!only\b|just\b|in\b|on\b|longer\b|need\b)([^.;:,()\n]{1,60})"
     r"|(?<!\bdo )\bnot\s+(?!only\b|just\b)((?:[\w`'-]+ ){0,2}(?:by |from |in |on |with |at )?[^.;:,()\n]{1,60}?)\s+but\b"
@@ -136,39 +137,39 @@ INSTEAD = re.compile(
 _BETTER = r"\s+((?:[\w`'-]+ ){1,3}?)"
 _WORSE = r"\s+([^.;:,()\n]{1,40}?)(?=\s+(?:now|from now on|again|please|any ?more)\b|[.;:,()\n!]|$)"
 PREFERS = tuple(
-    re.compile(rf"\b(?:{verb})s?{_BETTER}(?:{than}){_WORSE}", re.IGNORECASE)
+    at_first_use(rf"\b(?:{verb})s?{_BETTER}(?:{than}){_WORSE}", re.IGNORECASE)
     for verb, than in (
         ("prefer", "over|to|more than|rather than|instead of"),
         ("like|want|use|choose", "over|more than|rather than"),
     )
 )
 #: What is not used, or not any more, whatever for.
-GIVEN_UP = re.compile(
+GIVEN_UP = at_first_use(
     r"\b(?:decided against(?: using)?|(?:decided|agreed) not to use|(?:moved|moving|switched|migrated) away from|gave up(?: on)?|got rid of"
     r"|abandon(?:ed|ing)|(?:will not|won['’]t|are not going to|aren['’]t going to) use)\s+([^.;:,()\n]{1,60}?)"
     r"(?=\s+(?:because|since|after|in favou?r|for now|and|so)\b|[.;:,()\n!]|$)",
     re.IGNORECASE,
 )
 #: Without one of these nothing is spoken against in such a way.
-SPEAKS_AGAINST = re.compile(
+SPEAKS_AGAINST = at_first_use(
     rf"\b(?:{'|'.join(sorted(REMOVES))}|instead|rather|in place|opposed|not?|but|replac|from|prefer|over|more than|against|away|gave|rid"
     r"|abandon|won['\u2019]t|aren['\u2019]t)",
     re.IGNORECASE,
 )
-CLAUSE_END = re.compile(r"[.;:,!?()]\s|[()\n]")
-MOVED = re.compile(
+CLAUSE_END = at_first_use(r"[.;:,!?()]\s|[()\n]")
+MOVED = at_first_use(
     r"\b(?:mov|migrat|switch|chang|convert|port)(?:e|es|ed|ing|ed over)?\b[^.;:\n]{0,60}?\bfrom\s+([^.;:,\n]{1,60}?)\s+(?:over\s+)?to\b",
     re.IGNORECASE,
 )
-ONLY = re.compile(r"\b(?:only|just)\s+(?:the\s+|a\s+)?((?:[\w`./-]+\s*){1,3})", re.IGNORECASE)
-WIDENS = re.compile(r"\b(?:not\s+(?:only|just)|no longer (?:only|just))\b", re.IGNORECASE)
+ONLY = at_first_use(r"\b(?:only|just)\s+(?:the\s+|a\s+)?((?:[\w`./-]+\s*){1,3})", re.IGNORECASE)
+WIDENS = at_first_use(r"\b(?:not\s+(?:only|just)|no longer (?:only|just))\b", re.IGNORECASE)
 A_NAME = r"[`\"']?((?<!\w)(?:--?)?[\w~][\w./~-]{0,80}(?:\(\))?)[`\"']?"
 RENAMES = (
-    re.compile(rf"\brenam(?:e|ed|ing)\s+(?:the\s+)?(?:\w+\s+)?{A_NAME}\s+(?:\w+\s+)?(?:to|into|as)\s+{A_NAME}", re.IGNORECASE),
-    re.compile(rf"{A_NAME}(?:\s+\w+)?\s+(?:was|were|is|are|has been|have been|got|gets)\s+renamed\s+(?:to|into|as)\s+{A_NAME}", re.IGNORECASE),
-    re.compile(rf"{A_NAME}(?:\s+\w+)?\s+is\s+now\s+(?:called|named)\s+{A_NAME}", re.IGNORECASE),
-    re.compile(r"`([^`\n]{2,60})`\s+is\s+now\s+`([^`\n]{2,60})`", re.IGNORECASE),
+    at_first_use(rf"\brenam(?:e|ed|ing)\s+(?:the\s+)?(?:\w+\s+)?{A_NAME}\s+(?:\w+\s+)?(?:to|into|as)\s+{A_NAME}", re.IGNORECASE),
+    at_first_use(rf"{A_NAME}(?:\s+\w+)?\s+(?:was|were|is|are|has been|have been|got|gets)\s+renamed\s+(?:to|into|as)\s+{A_NAME}", re.IGNORECASE),
+    at_first_use(rf"{A_NAME}(?:\s+\w+)?\s+is\s+now\s+(?:called|named)\s+{A_NAME}", re.IGNORECASE),
+    at_first_use(r"`([^`\n]{2,60})`\s+is\s+now\s+`([^`\n]{2,60})`", re.IGNORECASE),
 )  # fmt: skip
 #: Without one of these no pattern of RENAMES matches.
 RENAMING = ("renam", "now")
-CALLED = re.compile(rf"\b(?:is|are|was|be)\s+(?:called|named)\s+{A_NAME}", re.IGNORECASE)
+CALLED = at_first_use(rf"\b(?:is|are|was|be)\s+(?:called|named)\s+{A_NAME}", re.IGNORECASE)

@@ -8,13 +8,13 @@ from dataclasses import replace
 from csmd import text
 from csmd.believe import identity, score, stage_supersede, supersede, types
 from csmd.model import AUTHORITY_RANK, CATEGORIES, Authority, Decay, Memory, Provenance, Scope, Statement
-from csmd.store import context, cursors, forgotten, memories, projects, search, tombstones, upkeep
+from csmd.store import context, cursors, forgotten, memories, precedence, projects, search, tombstones, upkeep
 from csmd.store.core import Store
 from csmd.store.purged import PURGED
 from csmd.store.sqlite import Rows
 
 STAGE = "believe"
-#: Statements believed in one write: it looks for the same in the store, and a hook may be waiting behind it.
+#: Statements believed in one write at most: it looks for the same in the store, and a hook may be waiting behind it.
 BATCH = 5
 #: A memory that the assistant asked to be kept, without anybody having said it (design section 2).
 MODEL_SAVED = "model_saved"
@@ -32,14 +32,13 @@ def believe(store: Store) -> tuple[int, int]:
 
     def write(rows: Rows) -> tuple[int, int]:
         found = memories.statements_after(rows, cursors.cursor(rows, STAGE, "statements"), limit=BATCH)
-        new = 0
-        for _, statement, uuid, session, at, project, _ in found:
+        looked = new = 0
+        for seq, statement, uuid, session, at, project, _ in precedence.fitting(found):
             source = Provenance(uuid=uuid, session_id=session, at=at)
             _, is_new = remember(rows, statement, source, project=project, origin="stated", key=store.hash_key)
-            new += is_new
-        if found:
-            cursors.move_cursor(rows, STAGE, "statements", found[-1][0])
-        return len(found), new
+            looked, new = looked + 1, new + is_new
+            cursors.move_cursor(rows, STAGE, "statements", seq)
+        return looked, new
 
     return store.write(write)
 

@@ -19,7 +19,7 @@ from csmd.believe.stage import aged
 from csmd.distill import errors, gotchas, halves, shell
 from csmd.distill import stage as distill
 from csmd.model import Link
-from csmd.store import beliefs, cursors, failures, memories, search, tampered
+from csmd.store import beliefs, cursors, failures, memories, precedence, search, tampered
 from csmd.store import gotchas as stored
 from csmd.store.core import Store
 from csmd.store.cursors import Behind
@@ -28,6 +28,8 @@ from csmd.store.sqlite import Rows
 STAGE = stored.STAGE
 #: Memories whose sessions are looked at again in one step.
 BATCH = 20
+#: Turns with a failure or a success noted in one write at most.
+SEEN_BATCH = 50
 #: What is looked up for a report or a cause across sessions.
 LOOKED_UP = 10
 EDITS = frozenset({"Edit", "Write", "MultiEdit", "NotebookEdit"})
@@ -48,8 +50,9 @@ def go_through(store: Store, session: Behind, *, now: str) -> int:
         store.write(lambda rows: cursors.move_cursor(rows, STAGE, str(session.session_seq), session.turns))
     else:
         seen = store.read(lambda rows: _seen(rows, session))
-        if seen:
-            store.write(lambda rows: _note(rows, session, seen))
+        while seen:
+            noted = store.write(lambda rows, seen=seen: _note(rows, session, seen))
+            seen = seen[noted:]
         _relate(store, session.session_seq, session.session_id, upto=session.turns, now=now)
     return max(1, session.turns - session.position)
 
@@ -116,10 +119,12 @@ def _seen(rows: Rows, session: Behind) -> list[_Seen]:
     return found
 
 
-def _note(rows: Rows, session: Behind, seen: list[_Seen]) -> None:
-    """Writes down what was seen, as far as its turns are still there."""
-    there = search.turns_by_seq(rows, [one.turn.seq for one in seen])
-    for turn, failure, call, line in seen:
+def _note(rows: Rows, session: Behind, seen: Sequence[_Seen]) -> int:
+    """Writes down the first of what was seen, as far as its turns are still there; how many were looked at."""
+    noted, batch = 0, seen[:SEEN_BATCH]
+    there = search.turns_by_seq(rows, [one.turn.seq for one in batch])
+    for turn, failure, call, line in precedence.fitting(batch):
+        noted += 1
         if turn.seq not in there or there[turn.seq].text != turn.text:
             continue  # purged, or a part of it, since it was read
         if failure is None and call is not None:
@@ -129,6 +134,7 @@ def _note(rows: Rows, session: Behind, seen: list[_Seen]) -> None:
                 rows, fingerprint=failure.fingerprint, command=failure.command, exit_code=failure.exit_code,
                 message=failure.message, turn=turn.seq, session=session.session_seq, at=turn.at,
             )  # fmt: skip
+    return noted
 
 
 def _mended(rows: Rows, session: Behind, call: stored.Row, turn: stored.Row, line: str) -> None:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import contextlib
 import os
 from collections import Counter
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from dataclasses import replace
 from pathlib import Path
 from typing import BinaryIO
@@ -96,7 +96,8 @@ def tail(
         bad_before = known.bad_lines if known and start.position else 0
         counted = known.bad_lines if known and not start.position else 0
         for number, (lines, position) in enumerate(pieces.pieces(file, start.position, stop)):
-            read, bad = _parse([] if source_of.silent else lines, tool_limit, notes, now(), withheld, read_line)
+            heard = store.precedence.giving_way([] if source_of.silent else lines)
+            read, bad = _parse(heard, tool_limit, notes, now(), withheld, read_line)
             read, left_out = leaving.apart(read)
             note_writes(store, left_out)
             read.turns = [_named(turn, store.hash_key) for turn in read.turns]
@@ -144,7 +145,12 @@ def _foot(file: BinaryIO, position: int) -> str:
 
 
 def _parse(
-    lines: pieces.Lines, tool_limit: int, notes: Notes, now: str, withheld: Withheld, read_line: ReadLine
+    lines: Iterable[tuple[int, bytes | None]],
+    tool_limit: int,
+    notes: Notes,
+    now: str,
+    withheld: Withheld,
+    read_line: ReadLine,
 ) -> tuple[claude.Reading, int]:
     reading = claude.Reading(withheld=withheld)
     bad = 0

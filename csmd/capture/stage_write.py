@@ -18,8 +18,8 @@ from csmd.store.cursors import FileState
 from csmd.store.purged import Marks
 from csmd.store.sqlite import Rows
 
-#: A write holds the writer for about 20 ms: a hook that comes meanwhile still gets its answer in time.
-BATCH_TURNS = 60
+#: A write holds the writer for about 5 ms of the processor: a hook's event may be waiting behind it.
+BATCH_TURNS = 25
 
 
 @dataclass(slots=True)

@@ -43,8 +43,8 @@ log = logging.getLogger(__name__)
 #: A socket's path may be this long on Linux (107) and macOS (103).
 SOCKET_PATH_LIMIT = 103
 #: A thread that works in Python gives way after this. With 5 ms, as it is by default, a hook's write of 40 statements takes
-#: 10 ms beside a stage or a dream that plans, with this 2-5: each statement waits for its turn anew.
-GIVE_WAY_S = 0.001
+#: 10 ms beside a stage or a dream that plans, with 1 ms 2-5, with this less: each statement waits for its turn anew.
+GIVE_WAY_S = 0.0002
 #: How often the main thread looks for directories of the assistant that appeared or were made anew.
 LOOK_S = 60.0
 

@@ -75,7 +75,7 @@ class Server(threading.Thread):
         self.ready = threading.Event()
         self.failure: str = ""
         self._inbox: deque[Callable[[], None]] = deque()
-        self._waiting = WaitingRoom(self._send)
+        self._waiting = WaitingRoom(self._send, store.precedence)
         self._wake_out, self._wake_in = socket.socketpair()
         self._wake_out.setblocking(False)
         self._wake_in.setblocking(False)

@@ -67,14 +67,15 @@ def _gotchas(steward: Steward, force: bool) -> int:
 
 
 def _habits(steward: Steward, force: bool) -> int:
-    """Without `force` a project in which somebody is at work waits: it would be counted anew with every turn."""
+    """Without `force` a project in which somebody is at work, or a job reads, waits: it would be counted with every turn."""
     settings, now = steward.config.settings, datetime.now(UTC)
     if not settings.stages_candidates:
         return 0
     quiet = "" if force else iso(now - timedelta(seconds=QUIET_S))
-    return stage_packets.step(steward.store, now=iso(now)) or stage_habits.step(
-        steward.store, now=iso(now), promoting=settings.stages_promote, quiet_before=quiet
-    )
+    observed = stage_packets.step(steward.store, now=iso(now))
+    if observed or steward.is_read_for_somebody:
+        return observed
+    return stage_habits.step(steward.store, now=iso(now), promoting=settings.stages_promote, quiet_before=quiet)
 
 
 def _digests(steward: Steward, _: bool) -> int:

@@ -281,9 +281,14 @@ class Steward(threading.Thread):
             self._job.close()
         return False
 
+    @property
+    def is_read_for_somebody(self) -> bool:
+        """Whether a job is still at reading transcripts."""
+        return self._reads is not None and self._reads.progress.get("step") == "reading"
+
     def waits_for_others(self, session: Behind) -> bool:
         """Whether a tool call that wrote this transcript may stand in one that is still to be read."""
-        if self._reads is None or self._reads.progress.get("step") != "reading":
+        if not self.is_read_for_somebody:
             self._live.clear()
             return False
         return session.path not in self._live

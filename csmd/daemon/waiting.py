@@ -11,6 +11,7 @@ import time
 from collections.abc import Callable
 from dataclasses import dataclass
 
+from csmd.store.precedence import Precedence
 from csmd.wire import Reply, Request
 
 #: A hook is sent off so long before its deadline.
@@ -29,10 +30,11 @@ class Waiting:
 
 
 class WaitingRoom:
-    """Owns who waits; for the socket's thread alone."""
+    """Owns who waits; for the socket's thread alone. The background gives way while a hook is inside."""
 
-    def __init__(self, send: Callable[[bytes, Reply], None]) -> None:
+    def __init__(self, send: Callable[[bytes, Reply], None], precedence: Precedence) -> None:
         self._send = send
+        self._precedence = precedence
         self._inside: dict[int, Waiting] = {}
         self._next_leaves = math.inf
 
@@ -43,6 +45,8 @@ class WaitingRoom:
         """Has a request wait, unless it was answered already."""
         if not waiting.answered:
             self._inside[id(waiting)] = waiting
+            if waiting.request.verb == "event":
+                self._precedence.say(answering=True)
 
     def answer(self, waiting: Waiting, reply: Reply) -> None:
         """Sends a request its one answer; one that is made after a hook was sent off goes nowhere."""
@@ -50,6 +54,8 @@ class WaitingRoom:
         if not waiting.answered:
             waiting.answered = True
             self._send(waiting.identity, reply)
+            if waiting.request.verb == "event":
+                self._precedence.say(answering=any(one.request.verb == "event" for one in self._inside.values()))
 
     def patience_ms(self) -> int | None:
         """Until the first hook has to be sent off; None while none waits."""

@@ -8,6 +8,8 @@ from __future__ import annotations
 
 import re
 
+from csmd.patterns import at_first_use
+
 #: Most commands that are taken from one line, and characters of the line that are looked at.
 MOST_COMMANDS, LINE_CHARACTERS = 6, 2_000
 COMMAND_CHARACTERS = 48
@@ -21,7 +23,7 @@ _WITHIN = r"(?:uv run |poetry run |pipenv run |npx |bunx |pnpm exec |python3? -m
 
 #: Purpose -> the commands that serve it, as they begin; the first that matches.
 PURPOSES: dict[str, re.Pattern[str]] = {
-    purpose: re.compile(rf"(?:{_RUNNER} (?:{names})[\w:-]*|{_WITHIN}(?:{tools}))(?![\w-])")
+    purpose: at_first_use(rf"(?:{_RUNNER} (?:{names})[\w:-]*|{_WITHIN}(?:{tools}))(?![\w-])")
     for purpose, names, tools in (
         ("test", r"tests?|check-tests|verify", r"pytest|unittest|jest|vitest|mocha|rspec|phpunit|ctest|playwright test|nextest"),
         ("lint", r"lint|clippy|vet", r"ruff check|ruff|eslint|golangci-lint(?: run)?|flake8|pylint|rubocop|shellcheck|biome"),
@@ -35,25 +37,27 @@ _ASKED_FIRST = ("format", "test", "check types", "lint", "build")
 
 #: Milestone -> the commands that reach it.
 MILESTONES: dict[str, re.Pattern[str]] = {
-    "release": re.compile(
+    "release": at_first_use(
         r"git tag (?:-[asm] )?.*\bv?\d+\.\d|gh release create|npm publish|pnpm publish|yarn publish|cargo publish"
         r"|twine upload|uv publish|poetry publish|goreleaser release"
     ),
-    "pull request": re.compile(r"gh pr create|glab mr create"),
-    "commit": re.compile(r"git (?:-C \S+ )?commit\b"),
-    "push": re.compile(r"git (?:-C \S+ )?push\b"),
+    "pull request": at_first_use(r"gh pr create|glab mr create"),
+    "commit": at_first_use(r"git (?:-C \S+ )?commit\b"),
+    "push": at_first_use(r"git (?:-C \S+ )?push\b"),
 }
 #: Files whose change is a step of its own, by their names.
-NOTABLE = re.compile(
+NOTABLE = at_first_use(
     r"(?:^|/)((?:CHANGELOG|CHANGES|HISTORY|RELEASES|NEWS)(?:\.\w+)?|package\.json|pyproject\.toml|Cargo\.toml|pom\.xml|build\.gradle"
     r"|VERSION|version\.(?:py|go|ts|js|rb)|__version__\.py|README(?:\.\w+)?|CLAUDE\.md|AGENTS\.md)$",
     re.IGNORECASE,
 )
-_BETWEEN = re.compile(r"&&|\|\||;|\n|(?<!\\)\|")
-_BEFORE = re.compile(r"^(?:\s*(?:[A-Za-z_]\w*=\S*|timeout\s+\S+|time|sudo|env|nice|command|then|do|else|if|\(|\{)\s+)*")
-_WORD = re.compile(r"[\w./@:+-]+")
-_HEREDOC = re.compile(r"<<-?\s*['\"]?(\w+)['\"]?.*?(?:^\s*\1\b|\Z)", re.DOTALL | re.MULTILINE)
-_QUOTED = re.compile(r"'[^']*'|\"(?:[^\"\\]|\\.)*\"")
+_BETWEEN = at_first_use(r"&&|\|\||;|\n|(?<!\\)\|")
+_BEFORE = at_first_use(
+    r"^(?:\s*(?:[A-Za-z_]\w*=\S*|timeout\s+\S+|time|sudo|env|nice|command|then|do|else|if|\(|\{)\s+)*"
+)
+_WORD = at_first_use(r"[\w./@:+-]+")
+_HEREDOC = at_first_use(r"<<-?\s*['\"]?(\w+)['\"]?.*?(?:^\s*\1\b|\Z)", re.DOTALL | re.MULTILINE)
+_QUOTED = at_first_use(r"'[^']*'|\"(?:[^\"\\]|\\.)*\"")
 _ESCAPES = {"n": "\n", "t": "\t", '"': '"', "\\": "\\", "/": "/"}
 
 

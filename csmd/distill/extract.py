@@ -8,7 +8,7 @@ depends on nothing but the two texts: whenever they come, and however often, it 
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import replace
 from functools import lru_cache
 from typing import NamedTuple
@@ -114,7 +114,7 @@ def from_reply(
     )
 
 
-def chosen(found: Sequence[Source], *, model: Worth | None = None, before: str = "") -> list[Chosen]:
+def chosen(found: Iterable[Source], *, model: Worth | None = None, before: str = "") -> list[Chosen]:
     """The statements of a conversation's sources, in order; a prompt's cites the reply that speaks of the same.
 
     `before` is what the assistant said before the first of them.

@@ -65,7 +65,7 @@ def distill(store: Store, session: Behind, *, settled: bool) -> int:
     before = [turn.text for turn in turns if turn.ordinal < begun and turn.kind == "assistant"]
     spoken = [turn for turn in turns if turn.ordinal >= begun]
     found = sources.sources(spoken, settled=settled, worked=[one for one in worked if one.turn.ordinal >= begun])
-    told = extract.chosen(found, before=before[-1] if before else "")
+    told = extract.chosen(store.precedence.giving_way(found), before=before[-1] if before else "")
     fresh = [one for one in told if one.turn.ordinal > session.position]
     beside = {one.uuid: one for one in (source.turn for source in found) if one.ordinal > session.position}
     late = [one for one in told if one.turn.ordinal <= session.position and beside.keys() & set(one.statement.also)]

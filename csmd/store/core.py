@@ -27,6 +27,7 @@ import apsw
 from csmd.errors import Damaged, IndexDamaged, Refused, StoreError
 from csmd.store import backup, migrate
 from csmd.store.pages import cleanse
+from csmd.store.precedence import Precedence
 from csmd.store.soundness import integrity as integrity
 from csmd.store.sqlite import BUSY_TIMEOUT_MS, REPAIR_HINT, Rows, connect, explained, opened, shut
 
@@ -92,6 +93,7 @@ class Store:
     def __init__(self, path: Path, *, now: str, vfs: str = "") -> None:
         self.path = path
         self.commits = 0
+        self.precedence = Precedence()
         self.damage = ""
         """What a read or a write found wrong with the file; "" while it is sound."""
         self.refuses = False
@@ -148,6 +150,7 @@ class Store:
         """
         if threading.current_thread() is self._writer:
             raise Refused("a write cannot wait for another one", hint="use the rows that the write was given")
+        self.precedence.give_way()
         return self.submit(run, wait=True).result()
 
     def submit_read(self, run: Callable[[Rows], T], *, lane: Lane, deadline_s: float | None = None) -> Future[T]:
@@ -161,6 +164,8 @@ class Store:
         """Performs a read and waits for it; Refused inside another read of the lane, which would wait for itself."""
         if threading.current_thread() is self._readers[lane]:
             raise Refused("a read cannot wait for another one", hint="use the rows that the read was given")
+        if lane == "main":
+            self.precedence.give_way()
         return self.submit_read(run, lane=lane, deadline_s=deadline_s).result()
 
     def checkpoint(self, *, truncate: bool = False) -> int:
