@@ -69,7 +69,7 @@ def _leave(store: Store, directory: Path) -> int:
 
 def _again(store: Store, directory: Path) -> int:
     """Takes what was forgotten out of the parts of some days."""
-    found = store.read(lambda rows: told_days.again(rows, limit=BATCH))
+    as_of, found = store.read(lambda rows: (tombstones.forgettings(rows), told_days.again(rows, limit=BATCH)))
     changed: set[str] = set()
     for part in found:
         for style in (MARKDOWN, DATA):
@@ -80,7 +80,7 @@ def _again(store: Store, directory: Path) -> int:
                     memory_files.write(directory, path, kept)
                     changed.add(part.day)
     if found:
-        store.write(lambda rows: told_days.looked_through(rows, found, changed))
+        store.write(lambda rows: told_days.looked_through(rows, found, changed, as_of=as_of))
     return len(found)
 
 
@@ -146,7 +146,7 @@ def _is_text(said: str) -> bool:
 
 
 def _tell(store: Store, directory: Path, *, now: datetime, here: Here) -> int:
-    after = store.read(lambda rows: cursors.cursor(rows, STAGE, "digests"))
+    as_of, after = store.read(lambda rows: (tombstones.forgettings(rows), cursors.cursor(rows, STAGE, "digests")))
     found = store.read(lambda rows: told_days.waiting(rows, after=after, limit=LOOKED_AT))
     written: list[tuple[Ending, str]] = []
     held = False
@@ -167,7 +167,7 @@ def _tell(store: Store, directory: Path, *, now: datetime, here: Here) -> int:
 
     def write(rows: Rows) -> None:
         for one, day in written:
-            told_days.note(rows, one, day=day)
+            told_days.note(rows, one, day=day, as_of=as_of)
         cursors.move_cursor(rows, STAGE, "digests", upto)
 
     if written or upto > after:

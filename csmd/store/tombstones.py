@@ -105,6 +105,15 @@ def number(rows: Rows) -> int:
     return int(rows.value("select count(distinct part_of) from tombstones where kind = 'memory'"))
 
 
+def forgettings(rows: Rows) -> tuple[int, str]:
+    """(how much was forgotten, when last): what was read before holds what was forgotten after the two have changed."""
+    number, last = rows.one("select count(*), coalesce(max(created_at), '') from tombstones where kind = 'memory'") or (
+        0,
+        "",
+    )
+    return int(number), str(last)
+
+
 def forgotten(rows: Rows) -> dict[str, str]:
     """The hashes of forgotten statements -> who made csmd forget them."""
     found = rows.all("select hash, authority from tombstones where kind = 'memory'")

@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+import itertools
 import stat
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from datetime import datetime, timedelta, timezone
 from pathlib import Path
+from typing import Any
 
 import pytest
 import yaml
@@ -168,6 +170,60 @@ def test_what_is_forgotten_leaves_the_days_and_the_live_files_by_the_line_and_co
     one.say("assistant", "The receipts show whole cents too.")
     settle(store, memory, now="2026-03-02T10:32:00.000Z")
     assert (day(memory) == kept) is edited and "round the vouchers" not in day(memory)
+
+
+def forgetting(store: Store, words: str) -> int:
+    """Forgets the memories that say something; how many."""
+
+    def forget(rows: Rows) -> int:
+        found = [one for one in memories.listing(rows, projects=None) if words in one.text]
+        for one in found:
+            believe.forget(rows, one, key=store.hash_key, now=LATER, by_person=True)
+        return len(found)
+
+    return store.write(forget)
+
+
+def withdraw(store: Store, memory: Path) -> None:
+    while stage_daily.withdraw(store, memory, now=LATER, here=here):
+        pass
+
+
+def meanwhile(monkeypatch: pytest.MonkeyPatch, name: str, happens: Callable[[], object], *, call: int = 1) -> None:
+    """Has something happen once in the midst of a step, as on another thread: after a call of one of its functions."""
+    real, calls = getattr(stage_daily, name), itertools.count(1)
+
+    def then(*given: Any, **named: Any) -> Any:
+        done = real(*given, **named)
+        if next(calls) == call:
+            happens()
+        return done
+
+    monkeypatch.setattr(stage_daily, name, then)
+
+
+def test_what_is_forgotten_while_a_days_file_is_looked_through_or_written_leaves_it_too(
+    store: Store, memory: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    one = talk(store)
+    for said in (
+        "round the vouchers up to whole cents",
+        "print the receipts upright",
+        "name the tills by their street",
+    ):
+        one.say("user", f"No, always {said}.")
+        one.say("assistant", "Done so from now on.")
+    go_through(store)
+    meanwhile(monkeypatch, "_write", lambda: forgetting(store, "name the tills"))
+    settle(store, memory)
+    withdraw(store, memory)
+    assert "name the tills" not in day(memory) and "vouchers" in day(memory) and "receipts" in day(memory)
+    assert forgetting(store, "vouchers") > 0
+    told = (memory / "daily/2026-03-01.md", memory / "daily/2026-03-01.yaml")
+    # The first file is written already, the second is about to be read.
+    meanwhile(monkeypatch, "_file", lambda: forgetting(store, "receipts"), call=2)
+    withdraw(store, memory)
+    assert not any(word in path.read_text() for path in told for word in ("vouchers", "receipts"))
 
 
 def test_an_edited_part_and_what_people_wrote_stay_and_a_part_that_was_taken_out_does_not_come_back(
