@@ -86,7 +86,7 @@ def _again(store: Store, directory: Path) -> int:
 
 def _kept(rows: Rows, *, text: str, part: Told, style: daily.Style, key: bytes) -> str:
     """A day's file without what of a session's part is forgotten."""
-    is_out = cache(partial(_is_out, rows, key=key))
+    is_out = cache(partial(tombstones.is_out, rows, key=key))
     said = [one for one in told_days.said(rows, part.id) if is_out(one)]
     of = _data_without if style.member else unsaid.markdown_without
     return daily.without(text, style, part.id, lambda body: of(body, is_out, said))
@@ -98,11 +98,6 @@ def _data_without(body: str, is_out: unsaid.IsOut, said: Sequence[str]) -> str:
         return body  # somebody has made something else of it
     kept = unsaid.data_without(found, is_out, said)
     return body if kept == found else memory_files.as_yaml(kept)
-
-
-def _is_out(rows: Rows, said: str, *, key: bytes) -> bool:
-    """Whether the user made csmd forget a sentence, whoever said it."""
-    return any(tombstones.keeps_out(rows, said, correction=one, authority="user", key=key) for one in (False, True))
 
 
 def archive(store: Store, home: Path, directory: Path, dream: int, *, now: str, here: Here) -> Iterator[str]:
@@ -280,7 +275,7 @@ def _session(rows: Rows, one: Ending, here: Here, *, key: bytes) -> Session:
         items.setdefault(item.kind, []).append(item)
 
     def said(kind: str) -> tuple[str, ...]:
-        return tuple(item.text for item in items.get(kind, ()) if not _is_out(rows, item.text, key=key))
+        return tuple(item.text for item in items.get(kind, ()) if not tombstones.is_out(rows, item.text, key=key))
 
     gotchas = entries.distinct(
         told_days.gotchas(rows, one.session_seq, limit=GOTCHAS), but=(*said("decision"), *said("correction"))

@@ -100,6 +100,11 @@ def keeps_out(rows: Rows, said: str, *, correction: bool, authority: Authority, 
     return any(by == "user" or authority != "user" for by, _ in against)
 
 
+def is_out(rows: Rows, said: str, *, authority: Authority = "user", key: bytes) -> bool:
+    """Whether a sentence was forgotten, as a correction or as a statement."""
+    return any(keeps_out(rows, said, correction=one, authority=authority, key=key) for one in (False, True))
+
+
 def number(rows: Rows) -> int:
     """How many statements were forgotten."""
     return int(rows.value("select count(distinct part_of) from tombstones where kind = 'memory'"))
