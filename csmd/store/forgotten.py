@@ -6,14 +6,14 @@ Where a dream changed it, the whole action leaves the journal: half an undo is n
 from __future__ import annotations
 
 from functools import cache
+from unicodedata import normalize as form
 
 from csmd import text
 from csmd.model import Memory
-from csmd.store import dream_journal, page_lines, told_days
+from csmd.store import dream_journal, page_lines, told_days, tombstones
 from csmd.store.sqlite import Rows
 
-#: A sentence that says the same has one of its longest words: it leaves out two at most.
-LONGEST = 3
+_CASES = (str.lower, str.capitalize, str.upper)
 
 
 def leave(rows: Rows, memory: Memory) -> None:
@@ -28,7 +28,7 @@ def leave(rows: Rows, memory: Memory) -> None:
     )
     for (change,) in touched:
         dream_journal.take_away(rows, int(change))
-    told_days.mark_again(rows, [one.uuid for one in memory.provenance], _longest(memory))
+    told_days.mark_again(rows, [one.uuid for one in memory.provenance], _likely(memory.text))
 
 
 def leave_images(rows: Rows, memory: Memory, *, key: bytes) -> None:
@@ -36,7 +36,7 @@ def leave_images(rows: Rows, memory: Memory, *, key: bytes) -> None:
     # An editor may have lost the comment that names it: then the line has one of its words.
     seqs = {
         int(seq)
-        for word in (memory.id, *_longest(memory))
+        for word in (memory.id, *_likely(memory.text))
         for (seq,) in rows.all(
             "select seq from dream_files where before like :word or after like :word", word=f"%{word}%"
         )
@@ -52,7 +52,13 @@ def leave_images(rows: Rows, memory: Memory, *, key: bytes) -> None:
             rows.run("update dream_files set before = :was, after = :now where seq = :seq", seq=seq, was=was, now=then)
 
 
-def _longest(memory: Memory) -> list[str]:
-    """Its longest words; "" where they are written in letters whose case the store does not know."""
-    longest = sorted(set(text.content_words(memory.text)), key=lambda word: (-len(word), word))[:LONGEST]
-    return longest if memory.text.isascii() else [""]
+def _likely(said: str) -> list[str]:
+    """How the longest stems of a text begin words: whatever says the same has one of them; [""] for a text without any.
+
+    Of letters beyond ASCII the store does not know the other case: of such stems there is each spelling.
+    """
+    stems, as_said = text.gist(said).stems, said.lower()
+    left_out = sum(len(stems) - gone >= text.SAME_SHARE * len(stems) for gone in range(1, tombstones.MOST_LEFT_OUT + 1))
+    plain_first = sorted(stems, key=lambda one: (not one.isascii() or one not in as_said, -len(one), one))
+    spelt = (case(form(way, one)) for one in plain_first[: left_out + 1] for way in ("NFC", "NFD") for case in _CASES)
+    return list({one.lower() if one.isascii() else one: None for one in spelt}) or [""]

@@ -131,7 +131,7 @@ def _told(rows: Rows, wanted: str, limit: int) -> list[Told]:
 
 
 def mark_again(rows: Rows, uuids: Iterable[str], words: Iterable[str]) -> None:
-    """Marks what is told of the sessions of some turns, and of those that say one of these words: it may hold what was forgotten."""
+    """Marks what is told of the sessions of some turns, and of those that say a word with one of these in it: it may hold what was forgotten."""
     for uuid in uuids:
         rows.run(
             "update told_days set due = 'again' where due = '' and session_seq in (select st.session_seq "
@@ -141,9 +141,9 @@ def mark_again(rows: Rows, uuids: Iterable[str], words: Iterable[str]) -> None:
     for word in words:
         rows.run(
             "update told_days set due = 'again' where due = '' and (session_seq in (select d.session_seq from digests d "
-            "join digest_items i on i.digest_seq = d.seq where lower(i.text) like :word) or session_seq in "
+            "join digest_items i on i.digest_seq = d.seq where i.text like :word) or session_seq in "
             "(select st.session_seq from statements m join session_turn st on st.turn_seq = m.turn_seq "
-            "where m.category = 'gotcha' and lower(m.text) like :word))",
+            "where m.category = 'gotcha' and m.text like :word))",
             word=f"%{word}%",
         )
 
