@@ -28,6 +28,7 @@ VOCABULARY = {
     "terms",
     "languages",
     "wire",
+    "pageline",
     "pauses",
     "paths",
     "patterns",

@@ -171,6 +171,7 @@ def forget(rows: Rows, memory: Memory, *, key: bytes, now: str, by_person: bool)
     memories.delete(rows, memory)
     by: Authority = "user" if by_person else "assistant"
     tombstones.forget(rows, memory.text, correction=memory.gate == "correction", by=by, key=key, now=now)
+    forgotten.leave_images(rows, memory, key=key)
 
 
 def unforget(rows: Rows, statement: Statement, *, key: bytes) -> None:

@@ -65,12 +65,11 @@ class Edited:
         return self.read() > 0
 
     def _withdraw(self) -> int:
-        """Takes what was forgotten out of all that csmd wrote; in how many places it stood."""
+        """Takes what was forgotten out of all that csmd wrote, of the days some in a step; in how many places it was looked for."""
         store, directory = self._steward.store, self._steward.config.paths.memory
-        done = stage_withdraw.withdraw(store, directory)
-        while looked_at := stage_daily.withdraw(store, directory, now=now_iso(), here=here):
-            done += looked_at
-        return done
+        days = stage_daily.withdraw(store, directory, now=now_iso(), here=here)
+        self._forgotten |= days > 0  # more may be left
+        return stage_withdraw.withdraw(store, directory) + days
 
     def read_settled(self) -> int:
         """Reads them for a sync or a dream, but not while one has just changed: who ran the tool that did is told soon."""

@@ -1,32 +1,38 @@
 """A page as text and a text as a page: what is written is read back as it was, whatever a memory says; pure.
 
-A memory is one line under a heading, `- TEXT <!-- m:ID -->`. Its text cannot begin another line, name an id or close a
-head: it stands on one line, and a comment in it is written `<\\!--`. What csmd says itself ends with `<!-- csmd -->` and
-is not read. All else that is neither a line of a list nor ends in an id is the person's own: a note, kept to the letter
+A memory is one line under a heading, as `pageline` has it. What csmd says itself ends with `<!-- csmd -->` and is not
+read. All else that is neither a line of a list nor ends in an id is the person's own: a note, kept to the letter
 and known by how many lines stand above it.
 """
 
 from __future__ import annotations
 
 import re
-import unicodedata
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
 from typing import Any
 
-from csmd import text
 from csmd.capture import matter
+from csmd.pageline import BULLET, ID
+from csmd.pageline import key as key
+from csmd.pageline import meant as meant
+from csmd.pageline import plain as plain
+from csmd.pageline import same as same
 
 #: What a person writes under it is theirs to the last line of a list, never read.
 OWN = "Your own notes"
 #: How a gotcha shows itself, below its line; and a wording that a person has yet to answer for, below the one that holds.
 SHOWS, WAITS = "shows as: ", "waits in `csmd review`: "
 _SELF = "<!-- csmd -->"
+<<<<<<< HEAD
 _ID = re.compile(r"\s*<!--\s*m:(m[0-9a-f]{10})\s*-->")
 _OPENS, _CLOSES = re.compile(r"<(\\*)!--"), re.compile(r"--(\\*)>")
 _OPENED, _CLOSED = re.compile(r"<\\(\\*)!--"), re.compile(r"--\\(\\*)>")
 _BULLET = re.compile(r"\s*(?:[-*+]|\d{1,4}[.)])(?:\s+(.*)|\s*)$")
 _HEADING = re.compile(r"(#{1,6})\s+(\S.*)?$")
+=======
+_HEADING = re.compile(r"(#{1,6})\s+(.*?)\s*#*\s*$")
+>>>>>>> h/p
 _FENCE = re.compile(r"\s{0,3}(`{3,}|~{3,})")
 #: Lines that are of a table, a quotation, a comment, a rule or a picture.
 _OTHER = re.compile(r"\s*(?:\||>|<!--|<[a-zA-Z/]|!\[|(?:-\s*){3,}$|(?:\*\s*){3,}$|(?:_\s*){3,}$|={3,}$)|\t\t|\s{8}")
@@ -143,33 +149,6 @@ def _lines(item: Item) -> list[str]:
     return [first, *(f"  - {one}" for one in below)]
 
 
-def plain(said: str) -> str:
-    """A text as it stands in a line: on one, with nothing unseen, and with comments that are none."""
-    flat = text.squeeze(text.defuse(said))
-    return _CLOSES.sub(r"--\\\1>", _OPENS.sub(r"<\\\1!--", flat))
-
-
-def meant(line: str) -> str:
-    """The text that a line stands for: the way back from `plain`."""
-    return _CLOSED.sub(r"--\1>", _OPENED.sub(r"<\1!--", text.squeeze(line)))
-
-
-def same(one: str, other: str) -> bool:
-    """Whether two texts of lines are one and the same, however an editor writes their letters and spaces."""
-    return key(one) == key(other)
-
-
-def key(said: str) -> str:
-    """What a line's text is compared by."""
-    return text.squeeze(unicodedata.normalize("NFC", said))
-
-
-def words_of(line: str) -> str:
-    """What the text of a list's line that stands in a file is compared by, without its comment; "" for no such line."""
-    bullet = _BULLET.match(line)
-    return key(meant(_ID.sub("", bullet[1] or ""))) if bullet else ""
-
-
 # --- in
 
 
@@ -243,9 +222,9 @@ class _Reader:
             self._block.append(whole)
         elif heading:
             self._begin(heading)
-        elif bullet := _BULLET.match(line):
-            self._bullet(bullet[1] or "", below=line[:1].isspace() and not _ID.search(line))
-        elif self._open and not (_OTHER.match(line) and not line[:1].isspace() and not _ID.search(line)):
+        elif bullet := BULLET.match(line):
+            self._bullet(bullet[1] or "", below=line[:1].isspace() and not ID.search(line))
+        elif self._open and not (_OTHER.match(line) and not line[:1].isspace() and not ID.search(line)):
             self._open.append(line)
         else:
             self._end_item()
@@ -275,7 +254,7 @@ class _Reader:
         block, self._block = self._block, []
         if not block:
             return
-        if self._parts and not self._in_own() and _ID.search(block[-1]) and not _FENCE.match(block[0]):
+        if self._parts and not self._in_own() and ID.search(block[-1]) and not _FENCE.match(block[0]):
             self._open = block  # a line that lost its bullet
             self._end_item()
         elif not self._parts:
@@ -290,8 +269,8 @@ class _Reader:
             return
         said = " ".join(self._open)
         self._open = []
-        ids = _ID.findall(said)
-        body = meant(_ID.sub("", said))
+        ids = ID.findall(said)
+        body = meant(ID.sub("", said))
         if body:
             self._parts[-1].items.append(Item(text=body, id=ids[-1] if ids else ""))
 

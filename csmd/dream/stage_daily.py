@@ -69,7 +69,7 @@ def _leave(store: Store, directory: Path) -> int:
 
 def _again(store: Store, directory: Path) -> int:
     """Takes what was forgotten out of the parts of some days."""
-    found = store.read(lambda rows: told_days.again(rows, limit=BATCH))
+    as_of, found = store.read(lambda rows: (tombstones.forgettings(rows), told_days.again(rows, limit=BATCH)))
     changed: set[str] = set()
     for part in found:
         for style in (MARKDOWN, DATA):
@@ -80,13 +80,13 @@ def _again(store: Store, directory: Path) -> int:
                     memory_files.write(directory, path, kept)
                     changed.add(part.day)
     if found:
-        store.write(lambda rows: told_days.looked_through(rows, found, changed))
+        store.write(lambda rows: told_days.looked_through(rows, found, changed, as_of=as_of))
     return len(found)
 
 
 def _kept(rows: Rows, *, text: str, part: Told, style: daily.Style, key: bytes) -> str:
     """A day's file without what of a session's part is forgotten."""
-    is_out = cache(partial(_is_out, rows, key=key))
+    is_out = cache(partial(tombstones.is_out, rows, key=key))
     said = [one for one in told_days.said(rows, part.id) if is_out(one)]
     of = _data_without if style.member else unsaid.markdown_without
     return daily.without(text, style, part.id, lambda body: of(body, is_out, said))
@@ -98,11 +98,6 @@ def _data_without(body: str, is_out: unsaid.IsOut, said: Sequence[str]) -> str:
         return body  # somebody has made something else of it
     kept = unsaid.data_without(found, is_out, said)
     return body if kept == found else memory_files.as_yaml(kept)
-
-
-def _is_out(rows: Rows, said: str, *, key: bytes) -> bool:
-    """Whether the user made csmd forget a sentence, whoever said it."""
-    return any(tombstones.keeps_out(rows, said, correction=one, authority="user", key=key) for one in (False, True))
 
 
 def archive(store: Store, home: Path, directory: Path, dream: int, *, now: str, here: Here) -> Iterator[str]:
@@ -146,7 +141,7 @@ def _is_text(said: str) -> bool:
 
 
 def _tell(store: Store, directory: Path, *, now: datetime, here: Here) -> int:
-    after = store.read(lambda rows: cursors.cursor(rows, STAGE, "digests"))
+    as_of, after = store.read(lambda rows: (tombstones.forgettings(rows), cursors.cursor(rows, STAGE, "digests")))
     found = store.read(lambda rows: told_days.waiting(rows, after=after, limit=LOOKED_AT))
     written: list[tuple[Ending, str]] = []
     held = False
@@ -167,7 +162,7 @@ def _tell(store: Store, directory: Path, *, now: datetime, here: Here) -> int:
 
     def write(rows: Rows) -> None:
         for one, day in written:
-            told_days.note(rows, one, day=day)
+            told_days.note(rows, one, day=day, as_of=as_of)
         cursors.move_cursor(rows, STAGE, "digests", upto)
 
     if written or upto > after:
@@ -280,7 +275,7 @@ def _session(rows: Rows, one: Ending, here: Here, *, key: bytes) -> Session:
         items.setdefault(item.kind, []).append(item)
 
     def said(kind: str) -> tuple[str, ...]:
-        return tuple(item.text for item in items.get(kind, ()) if not _is_out(rows, item.text, key=key))
+        return tuple(item.text for item in items.get(kind, ()) if not tombstones.is_out(rows, item.text, key=key))
 
     gotchas = entries.distinct(
         told_days.gotchas(rows, one.session_seq, limit=GOTCHAS), but=(*said("decision"), *said("correction"))

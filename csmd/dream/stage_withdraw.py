@@ -26,7 +26,7 @@ def withdraw(store: Store, directory: Path) -> int:
     """
     done = 0
     known = store.read(page_rows.pages)
-    unsaid = store.read(lambda rows: _unsaid(rows, known.values()))
+    unsaid = store.read(lambda rows: _unsaid(rows, known.values(), key=store.hash_key))
     for row in known.values():
         # The file first: while the row knows the line, it is no new one.
         had = _from_file(store, directory / row.path, unsaid)
@@ -55,22 +55,18 @@ def _from_file(store: Store, path: Path, unsaid: Collection[str]) -> bool:
 
 
 def _without(rows: Rows, said: str, unsaid: Collection[str]) -> tuple[str, int]:
-    left, gone = page_lines.without(said, lambda ids: page_lines.missing(rows, ids))
-    if not unsaid:
-        return left, gone
-    whole = left.split("\n")
-    kept = [line for line in whole if lines.words_of(line) not in unsaid]
-    return "\n".join(kept), gone + len(whole) - len(kept)
+    return page_lines.without(said, lambda ids: page_lines.missing(rows, ids), lambda words: words in unsaid)
 
 
-def _unsaid(rows: Rows, known: Collection[PageRow]) -> frozenset[str]:
-    """The words of the lines that csmd knows under the ids of memories that are no more, and of no other."""
+def _unsaid(rows: Rows, known: Collection[PageRow], *, key: bytes) -> frozenset[str]:
+    """The words of the lines that csmd knows under the ids of memories that are no more, or under none; no living one's."""
     named: dict[str, set[str]] = {}
     for row in known:
         for text in (row.text, row.also):
             for _, item in lines.read(text).lines():
-                if item.id:
-                    named.setdefault(item.id, set()).add(lines.key(item.text))
+                named.setdefault(item.id, set()).add(lines.key(item.text))
+    bare = named.pop("", set())
     gone = page_lines.missing(rows, list(named))
     left = {words for ident, found in named.items() if ident not in gone for words in found}
-    return frozenset(words for ident in gone for words in named[ident]) - left
+    out = {words for words in bare if page_lines.unsaid(rows, words, key=key)}
+    return frozenset(out.union(*(named[ident] for ident in gone)) - left)

@@ -5,35 +5,60 @@ Where a dream changed it, the whole action leaves the journal: half an undo is n
 
 from __future__ import annotations
 
+from functools import cache
+from unicodedata import normalize as form
+
 from csmd import text
 from csmd.model import Memory
-from csmd.store import dream_journal, page_lines, told_days
+from csmd.store import dream_journal, page_lines, told_days, tombstones
 from csmd.store.sqlite import Rows
 
-#: A sentence that says the same has one of its longest words: it leaves out two at most.
-LONGEST = 3
+_CASES = (str.lower, str.capitalize, str.upper)
 
 
 def leave(rows: Rows, memory: Memory) -> None:
-    """Takes a memory out of the journal of dreams, and marks the days that may tell it; before its sentences go."""
-    ident, named = memory.id, f"%{memory.id}%"
+    """Takes what dreams did to a memory out of their journal, and marks the days that may tell it; before its sentences go."""
+    named = f"%{memory.id}%"
     touched = rows.all(
         "select change_seq from dream_rows where item = :id or state like :named or more like :named "
         "or state_after like :named or more_after like :named union "
         "select seq from dream_changes where evidence like :named or reason like :named",
-        id=ident,
+        id=memory.id,
         named=named,
     )
     for (change,) in touched:
         dream_journal.take_away(rows, int(change))
-    for seq, before, after in rows.all(
-        "select seq, before, after from dream_files where before like :named or after like :named", named=named
-    ):
-        images = (
-            page_lines.without(str(one), lambda ids: [each for each in ids if each == ident])[0]
-            for one in (before, after)
+    told_days.mark_again(rows, [one.uuid for one in memory.provenance], _likely(memory.text))
+
+
+def leave_images(rows: Rows, memory: Memory, *, key: bytes) -> None:
+    """Takes the lines of a memory out of the files that dreams keep; after it is forgotten."""
+    # An editor may have lost the comment that names it: then the line has one of its words.
+    seqs = {
+        int(seq)
+        for word in (memory.id, *_likely(memory.text))
+        for (seq,) in rows.all(
+            "select seq from dream_files where before like :word or after like :word", word=f"%{word}%"
         )
-        was, is_now = images
-        rows.run("update dream_files set before = :was, after = :now where seq = :seq", seq=seq, was=was, now=is_now)
-    longest = sorted(set(text.content_words(memory.text)), key=lambda word: (-len(word), word))[:LONGEST]
-    told_days.mark_again(rows, [one.uuid for one in memory.provenance], longest if memory.text.isascii() else [""])
+    }
+    is_unsaid = cache(lambda words: page_lines.unsaid(rows, words, key=key))
+    for seq in sorted(seqs):
+        images = rows.all("select before, after from dream_files where seq = :seq", seq=seq)[0]
+        (was, one), (then, other) = (
+            page_lines.without(str(image), lambda ids: [ident for ident in ids if ident == memory.id], is_unsaid)
+            for image in images
+        )
+        if one or other:
+            rows.run("update dream_files set before = :was, after = :now where seq = :seq", seq=seq, was=was, now=then)
+
+
+def _likely(said: str) -> list[str]:
+    """How the longest stems of a text begin words: whatever says the same has one of them; [""] for a text without any.
+
+    Of letters beyond ASCII the store does not know the other case: of such stems there is each spelling.
+    """
+    stems, as_said = text.gist(said).stems, said.lower()
+    left_out = sum(len(stems) - gone >= text.SAME_SHARE * len(stems) for gone in range(1, tombstones.MOST_LEFT_OUT + 1))
+    plain_first = sorted(stems, key=lambda one: (not one.isascii() or one not in as_said, -len(one), one))
+    spelt = (case(form(way, one)) for one in plain_first[: left_out + 1] for way in ("NFC", "NFD") for case in _CASES)
+    return list({one.lower() if one.isascii() else one: None for one in spelt}) or [""]

@@ -1,41 +1,86 @@
-"""The lines of pages that stand for a memory which is no more: a purge takes them out of the files and of their rows alike.
+"""The lines of pages that stand for a memory which is no more: what is forgotten and purged leaves files, rows and journal alike.
 
-A line of a memory ends in `<!-- m:ID -->`; what is indented below it says how it shows itself, and goes with it. Of both
-the same is taken, so that no page looks edited afterwards.
+A line of a memory ends in `<!-- m:ID -->`; what is indented below it says how it shows itself, and goes with it. Where an
+editor has lost the comment the line is known by its words. One rule, `without`, says it for every place, so that no page
+looks edited afterwards.
 """
 
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Collection, Sequence
+from collections.abc import Callable, Collection, Iterator, Sequence
 
+from csmd import text
+from csmd.pageline import BULLET, ID, words_of
+from csmd.store import tombstones
 from csmd.store.purge_whole import LOOKED_AT
 from csmd.store.sqlite import Rows
 
-_ID = re.compile(r"<!--\s*m:(m[0-9a-f]{10})\s*-->\s*$")
+_ENDS = re.compile(ID.pattern + r"\s*$")
+#: What ends the line of a list that is broken into several.
+_OTHER = re.compile(r"\s*$|\s*#{1,6}\s|\s*(?:`{3}|~{3})|.*<!-- csmd -->\s*$")
 #: Those of some memories' ids that no memory has any more.
 Missing = Callable[[Sequence[str]], Collection[str]]
+#: Whether words were forgotten, of a line that names no memory.
+Unsaid = Callable[[str], bool]
 
 
-def without(page: str, missing: Missing) -> tuple[str, int]:
+def without(page: str, missing: Missing, unsaid: Unsaid = frozenset().__contains__) -> tuple[str, int]:
     """A page without the lines of memories that are no more, and how many there were; the very same text for none."""
     whole = page.split("\n")
-    ids = [found[1] if (found := _ID.search(line)) else "" for line in whole]
-    gone = missing([ident for ident in dict.fromkeys(ids) if ident]) if any(ids) else ()
-    if not gone:
-        return page, 0
-    kept: list[str] = []
-    below = False
-    for line, ident in zip(whole, ids, strict=True):
-        below = ident in gone if ident else below and line[:1] in (" ", "\t")
-        if not below:
-            kept.append(line)
-    return "\n".join(kept), sum(ident in gone for ident in ids)
+    items = [*_items(whole)]
+    gone = missing([*dict.fromkeys(ident for _, _, ident in items if ident)])
+    out: set[int] = set()
+    count = 0
+    for start, end, ident in items:
+        upto = end if ident in gone else 0 if ident else _said_upto(whole, start, end, unsaid)
+        if upto:
+            count += 1
+            while upto < len(whole) and whole[upto][:1] in (" ", "\t") and not ID.search(whole[upto]):
+                upto += 1
+            out.update(range(start, upto))
+    return ("\n".join(line for at, line in enumerate(whole) if at not in out) if out else page), count
+
+
+def _items(whole: Sequence[str]) -> Iterator[tuple[int, int, str]]:
+    """(first line, the line after the last, id or "") of what may stand for a memory: lines of lists, broken ones whole."""
+    at = 0
+    while at < len(whole):
+        end = at + 1
+        if BULLET.match(whole[at]):
+            while not ID.search(whole[end - 1]) and end < len(whole) and _goes_on(whole[end]):
+                end += 1
+            found = ID.findall(whole[end - 1])
+            yield at, end, found[-1] if found else ""
+        elif found := _ENDS.findall(whole[at]):  # it has lost its bullet
+            yield at, end, found[-1]
+        at = end
+
+
+def _goes_on(line: str) -> bool:
+    return not BULLET.match(line) and not _OTHER.match(line)
+
+
+def _said_upto(whole: Sequence[str], start: int, end: int, unsaid: Unsaid) -> int:
+    """Up to which line an item that names no memory says what was forgotten; 0 for none that does."""
+    return next((upto for upto in range(start + 1, end + 1) if unsaid(words_of(" ".join(whole[start:upto])))), 0)
 
 
 def missing(rows: Rows, ids: Sequence[str]) -> frozenset[str]:
     """Those of these ids that no memory has."""
     return frozenset(one for one in ids if rows.value("select 1 from memories where id = :id", id=one) is None)
+
+
+def unsaid(rows: Rows, words: str, *, key: bytes) -> bool:
+    """Whether words were forgotten, by whomever, and no memory says them."""
+    if not words or not tombstones.is_out(rows, words, authority="assistant", key=key):
+        return False
+    return rows.value("select 1 from memories where text_hash = :hash", hash=text.keyed_hash(words, key)) is None
+
+
+def without_forgotten(rows: Rows, page: str, *, key: bytes) -> tuple[str, int]:
+    """A page without what was forgotten, known by its ids or by its words, and how many lines that were."""
+    return without(page, lambda ids: missing(rows, ids), lambda words: unsaid(rows, words, key=key))
 
 
 def without_gone(rows: Rows, key: bytes, after: int) -> tuple[int | None, int]:

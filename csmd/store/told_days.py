@@ -10,6 +10,7 @@ from __future__ import annotations
 from collections.abc import Collection, Iterable, Sequence
 from typing import Any, NamedTuple
 
+from csmd.store import tombstones
 from csmd.store.sqlite import Rows
 
 _CLOSED = "exists (select 1 from events e where e.session_id = s.id and e.name = 'session_end' and e.at >= s.last_at)"
@@ -92,17 +93,19 @@ def _ending(row: tuple[Any, ...]) -> Ending:
     return Ending(**dict(zip(Ending._fields, row, strict=True)) | {"closed": bool(row[10])})
 
 
-def note(rows: Rows, one: Ending, *, day: str) -> None:
-    """Notes that a day's file tells a session as its digest has it."""
+def note(rows: Rows, one: Ending, *, day: str, as_of: tuple[int, str]) -> None:
+    """Notes that a day's file tells a session as its digest has it; one that was read before the last forgetting is due again."""
     rows.run(
-        "insert into told_days (session_seq, day, digest_seq, last_at, workspace_seq) values (:session, :day, :digest, :at, :workspace) "
+        "insert into told_days (session_seq, day, digest_seq, last_at, workspace_seq, due) "
+        "values (:session, :day, :digest, :at, :workspace, :due) "
         "on conflict (session_seq, day) do update set digest_seq = excluded.digest_seq, last_at = excluded.last_at, "
-        "workspace_seq = excluded.workspace_seq, due = ''",
+        "workspace_seq = excluded.workspace_seq, due = excluded.due",
         session=one.session_seq,
         day=day,
         digest=one.digest_seq,
         at=one.last_at,
         workspace=one.workspace_seq,
+        due="" if tombstones.forgettings(rows) == as_of else "again",
     )
 
 
@@ -128,7 +131,7 @@ def _told(rows: Rows, wanted: str, limit: int) -> list[Told]:
 
 
 def mark_again(rows: Rows, uuids: Iterable[str], words: Iterable[str]) -> None:
-    """Marks what is told of the sessions of some turns, and of those that say one of these words: it may hold what was forgotten."""
+    """Marks what is told of the sessions of some turns, and of those that say a word with one of these in it: it may hold what was forgotten."""
     for uuid in uuids:
         rows.run(
             "update told_days set due = 'again' where due = '' and session_seq in (select st.session_seq "
@@ -138,9 +141,9 @@ def mark_again(rows: Rows, uuids: Iterable[str], words: Iterable[str]) -> None:
     for word in words:
         rows.run(
             "update told_days set due = 'again' where due = '' and (session_seq in (select d.session_seq from digests d "
-            "join digest_items i on i.digest_seq = d.seq where lower(i.text) like :word) or session_seq in "
+            "join digest_items i on i.digest_seq = d.seq where i.text like :word) or session_seq in "
             "(select st.session_seq from statements m join session_turn st on st.turn_seq = m.turn_seq "
-            "where m.category = 'gotcha' and lower(m.text) like :word))",
+            "where m.category = 'gotcha' and m.text like :word))",
             word=f"%{word}%",
         )
 
@@ -150,9 +153,12 @@ def again(rows: Rows, *, limit: int) -> list[Told]:
     return _told(rows, "and t.due = 'again' and t.due <> ''", limit)
 
 
-def looked_through(rows: Rows, parts: Sequence[Told], changed: Collection[str]) -> None:
-    """Notes that nothing forgotten stands in parts any more; of the days that were `changed` no journal has the files."""
-    for part in parts:
+def looked_through(rows: Rows, parts: Sequence[Told], changed: Collection[str], *, as_of: tuple[int, str]) -> None:
+    """Notes that nothing forgotten stands in parts any more; of the days that were `changed` no journal has the files.
+
+    What was forgotten while they were looked through may stand in them: then they are due still.
+    """
+    for part in parts if tombstones.forgettings(rows) == as_of else ():
         rows.run("update told_days set due = '' where seq = :seq and due = 'again'", seq=part.seq)
     for day in changed:
         _without_images(rows, day)
@@ -208,9 +214,9 @@ def _without_images(rows: Rows, day: str) -> None:
 
 
 def move(rows: Rows, project: int) -> None:
-    """Marks what was told of a project's sessions: it is behind another wall now."""
+    """Marks what was told of a project's sessions: it is behind another wall now, and looked through again there."""
     rows.run(
-        "update told_days set due = 'move' where due = '' and session_seq in "
+        "update told_days set due = 'move' where due in ('', 'again') and session_seq in "
         "(select s.seq from sessions s where s.project_seq = :project)",
         project=project,
     )

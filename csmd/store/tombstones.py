@@ -100,9 +100,23 @@ def keeps_out(rows: Rows, said: str, *, correction: bool, authority: Authority, 
     return any(by == "user" or authority != "user" for by, _ in against)
 
 
+def is_out(rows: Rows, said: str, *, authority: Authority = "user", key: bytes) -> bool:
+    """Whether a sentence was forgotten, as a correction or as a statement."""
+    return any(keeps_out(rows, said, correction=one, authority=authority, key=key) for one in (False, True))
+
+
 def number(rows: Rows) -> int:
     """How many statements were forgotten."""
     return int(rows.value("select count(distinct part_of) from tombstones where kind = 'memory'"))
+
+
+def forgettings(rows: Rows) -> tuple[int, str]:
+    """(how much was forgotten, when last): what was read before holds what was forgotten after the two have changed."""
+    number, last = rows.one("select count(*), coalesce(max(created_at), '') from tombstones where kind = 'memory'") or (
+        0,
+        "",
+    )
+    return int(number), str(last)
 
 
 def forgotten(rows: Rows) -> dict[str, str]:

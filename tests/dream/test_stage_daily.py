@@ -2,20 +2,23 @@
 
 from __future__ import annotations
 
+import itertools
 import stat
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from datetime import datetime, timedelta, timezone
 from pathlib import Path
+from typing import Any
 
 import pytest
 import yaml
 from talked import Talk, go_through
 
+from csmd import text
 from csmd.believe import stage as believe
 from csmd.distill import stage_digest
 from csmd.dream import stage_daily
-from csmd.model import Event, Project
-from csmd.store import dreams, events, memories, projects, purge, purge_files, tombstones, workspaces
+from csmd.model import Event, Project, Provenance, Statement
+from csmd.store import dreams, events, memories, projects, purge, purge_files, told_days, tombstones, workspaces
 from csmd.store.core import Store
 from csmd.store.purged import Needle
 from csmd.store.sqlite import Rows
@@ -168,6 +171,106 @@ def test_what_is_forgotten_leaves_the_days_and_the_live_files_by_the_line_and_co
     one.say("assistant", "The receipts show whole cents too.")
     settle(store, memory, now="2026-03-02T10:32:00.000Z")
     assert (day(memory) == kept) is edited and "round the vouchers" not in day(memory)
+
+
+def forgetting(store: Store, words: str) -> int:
+    """Forgets the memories that say something; how many."""
+
+    def forget(rows: Rows) -> int:
+        found = [one for one in memories.listing(rows, projects=None) if words in one.text]
+        for one in found:
+            believe.forget(rows, one, key=store.hash_key, now=LATER, by_person=True)
+        return len(found)
+
+    return store.write(forget)
+
+
+def withdraw(store: Store, memory: Path) -> None:
+    while stage_daily.withdraw(store, memory, now=LATER, here=here):
+        pass
+
+
+def meanwhile(monkeypatch: pytest.MonkeyPatch, name: str, happens: Callable[[], object], *, call: int = 1) -> None:
+    """Has something happen once in the midst of a step, as on another thread: after a call of one of its functions."""
+    real, calls = getattr(stage_daily, name), itertools.count(1)
+
+    def then(*given: Any, **named: Any) -> Any:
+        done = real(*given, **named)
+        if next(calls) == call:
+            happens()
+        return done
+
+    monkeypatch.setattr(stage_daily, name, then)
+
+
+def test_what_is_forgotten_while_a_days_file_is_looked_through_or_written_leaves_it_too(
+    store: Store, memory: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    one = talk(store)
+    for said in (
+        "round the vouchers up to whole cents",
+        "print the receipts upright",
+        "name the tills by their street",
+    ):
+        one.say("user", f"No, always {said}.")
+        one.say("assistant", "Done so from now on.")
+    go_through(store)
+    meanwhile(monkeypatch, "_write", lambda: forgetting(store, "name the tills"))
+    settle(store, memory)
+    withdraw(store, memory)
+    assert "name the tills" not in day(memory) and "vouchers" in day(memory) and "receipts" in day(memory)
+    assert forgetting(store, "vouchers") > 0
+    told = (memory / "daily/2026-03-01.md", memory / "daily/2026-03-01.yaml")
+    # The first file is written already, the second is about to be read.
+    meanwhile(monkeypatch, "_file", lambda: forgetting(store, "receipts"), call=2)
+    withdraw(store, memory)
+    assert not any(word in path.read_text() for path in told for word in ("vouchers", "receipts"))
+
+
+@pytest.mark.parametrize(
+    ("one", "other"),
+    [
+        ("No, deployments need approvals from reviewers.", "No, deployment needs approval from reviewer."),
+        ("No, always keep the café's vouchers in whole cents.", "No, always keep the CAFÉ's voucher in whole cents."),
+        ("Нет, always храните ваучеры в центах.", "Нет, always ХРАНИТЕ ВАУЧЕРЫ В ЦЕНТАХ."),
+    ],
+)
+def test_what_says_a_forgotten_thing_in_another_form_leaves_the_days_and_no_other_day_is_looked_through(
+    store: Store, memory: Path, one: str, other: str
+) -> None:
+    assert text.says_the_same(one, other)
+    for session, project, said in (
+        ("s1", "till", one),
+        ("s2", "shop", other),
+        ("s3", "quay", "No, never moor at night."),
+    ):
+        talking = talk(store, session, project=project)
+        talking.say("user", said)
+        talking.say("assistant", "It is done so from now on.")
+    settle(store, memory)
+    said = [row for row in day(memory).splitlines() if row.startswith("- Corrected: ") or "Decided" in row]
+    assert len([row for row in said if rarer(one) & rarer(row)]) == 2, said
+
+    def forget(rows: Rows) -> None:
+        source = Provenance(uuid="u", session_id="s1", at=LATER)
+        stated = one.removeprefix("No, ")
+        told = Statement(text=stated, gate="epistemic", category="preference", confidence=0.9, authority="user")
+        project = projects.ensure(rows, Project(key="k", root="/p/till", name="till", kind="path"), now=LATER)
+        ident, _ = believe.remember(rows, told, source, project=project, origin="stated", key=store.hash_key)
+        known = memories.by_id(rows, ident)
+        assert known is not None
+        believe.forget(rows, known, key=store.hash_key, now=LATER, by_person=True)
+
+    store.write(forget)
+    assert {part.id for part in store.read(lambda rows: told_days.again(rows, limit=9))} == {"s1", "s2"}
+    withdraw(store, memory)
+    assert not [row for row in day(memory).splitlines() if rarer(one) & rarer(row)]
+    assert "never moor at night" in day(memory)
+
+
+def rarer(said: str) -> frozenset[str]:
+    """The rarer words of a sentence."""
+    return frozenset(stem for stem in text.gist(said).stems if len(stem) > 5)
 
 
 def test_an_edited_part_and_what_people_wrote_stay_and_a_part_that_was_taken_out_does_not_come_back(

@@ -10,7 +10,8 @@ from typing import Any
 import pytest
 
 from csmd.believe import stage, stage_review
-from csmd.dream import lines, stage_edits, stage_pages, stage_withdraw
+from csmd.daemon.moments import whole
+from csmd.dream import lines, stage_edits, stage_pages, stage_undo, stage_withdraw
 from csmd.dream.actions import Fact
 from csmd.model import Memory, Project, Provenance, Statement, Turn
 from csmd.pauses import Pauses
@@ -511,6 +512,60 @@ def test_what_is_forgotten_leaves_a_line_without_its_comment_the_whole_page_besi
     assert any(released.text in str(after) for _, after in held), "of a page only the line goes"
     assert stage_withdraw.withdraw(home.store, home.directory) == 0
     assert home.read() == 0 and "Postgres" not in str(home.store.read(page_rows.alive))
+
+
+@pytest.mark.parametrize("broken", [False, True])
+def test_what_is_forgotten_whose_line_was_read_without_its_comment_comes_back_by_no_undo(
+    home: Home, broken: bool
+) -> None:
+    project = home.filled()
+    home.write()
+    path, postgres, released = page_of(home), home.saying("Postgres"), home.saying("Releases")
+    bare = postgres.text.replace(" because", "\n  because" if broken else " because")
+    home.change(path, f"{postgres.text} <!-- m:{postgres.id} -->", bare)
+    home.change(path, home.line(path, "Releases"), f"{home.line(path, 'Releases')}\nMy own words.\n")
+    home.read()
+    dream = home.store.write(lambda rows: dreams.begin(rows, why="test", sessions=1, now=LATER))
+    home.say("The tern service listens on port 8500 for metrics", project=project)
+    assert path in home.write(now=LATER, dream=dream.seq)
+    home.store.write(lambda rows: dreams.end(rows, dream.seq, state="done", error="", now=LATER))
+
+    def images() -> str:
+        return str(home.store.read(lambda rows: rows.all("select before, after from dream_files")))
+
+    assert "Postgres" in images() and f"m:{postgres.id}" in images()
+
+    def forget(rows: Rows) -> None:
+        stage.forget(rows, home.memory(postgres.id), key=home.store.hash_key, now=LAST, by_person=True)
+
+    home.store.write(forget)
+    stage_withdraw.withdraw(home.store, home.directory)
+    assert "Postgres" not in images() + str(home.files()) and "notifications" not in images() + str(home.files())
+    undone = whole(stage_undo.undo(home.store, dream.id, home=home.directory.parent, now=LAST, key=home.store.hash_key))
+    assert f"memory/{path}" in undone.files and "Postgres" not in str(home.files())
+    assert released.text in home.text(path) and "My own words." in home.text(path)
+    assert home.read(now=LAST) == 0 and "Postgres" not in str(home.store.read(page_rows.alive))
+
+
+def test_a_line_without_its_comment_whose_page_was_read_leaves_it_when_it_is_forgotten_and_those_of_others_stay(
+    home: Home,
+) -> None:
+    home.filled()
+    home.say("Releases are tagged after the changelog names them", project=home.project("tern"), category="decision")
+    home.write()
+    path, postgres = page_of(home), home.saying("Postgres")
+    home.put(path, re.sub(r" <!-- m:m\w+ -->", "", home.text(path)))
+    home.read()
+
+    def forget(rows: Rows) -> None:
+        for one in page_rows.alive(rows):
+            if one.id == postgres.id or ("Releases" in one.text and one.project_seq == postgres.project_seq):
+                stage.forget(rows, one, key=home.store.hash_key, now=LAST, by_person=True)
+
+    home.store.write(forget)
+    stage_withdraw.withdraw(home.store, home.directory)
+    assert "Postgres" not in home.text(path) and "advisory lock" in home.text(path)
+    assert "Releases" in str([text for name, text in home.files().items() if "tern" in name])
 
 
 def test_a_line_that_a_tool_put_back_is_still_asked_about(home: Home) -> None:

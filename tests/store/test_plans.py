@@ -266,7 +266,7 @@ def _topics(rows: Rows, given: Given) -> None:
 
 def _told_days(rows: Rows, given: Given) -> None:
     one = told_days.Ending(1, 1, "s1", "", 0, "", "", given.now, "", "", False, 0, "", "")
-    told_days.note(rows, one, day="2026-03-01")
+    told_days.note(rows, one, day="2026-03-01", as_of=(0, ""))
     told_days.waiting(rows, after=0, limit=9)
     told_days.live(rows, since=given.at(0), limit=9)
     told_days.times(rows, 1)
