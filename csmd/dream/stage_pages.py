@@ -44,20 +44,21 @@ def write(store: Store, directory: Path, *, dream_seq: int, now: str, facts: Seq
 
     Each is noted in the dream's journal, unless `dream_seq` is 0. OSError where the disk does not take them.
     """
-    tried: set[str] = set()
+    tried: dict[str, Wanted] = {}
     todo: list[Wanted] = []
     commits, seen = -1, tuple[object, ...]()
     while True:
-        # What was forgotten, purged or read back since the last page is told by none; a hook's turn changes no page.
+        # What was forgotten, walled, purged or read back since the last page is told by none, nor by those that are
+        # written already; a hook's turn changes no page.
         if store.commits != commits and (stamp := store.read(page_rows.stamp)) != seen:
             seen, known = stamp, store.read(page_rows.pages)
             every = store.read(lambda rows, known=known: planned(rows, known, facts=facts, key=store.hash_key))  # type: ignore[misc]
             purged = store.read(lambda rows: tombstones.marks(rows, store.hash_key))
-            todo = [one for one in every if one.path not in tried]
+            todo = [one for one in every if tried.get(one.path) != one]
         if not todo:
             return
         one = todo.pop(0)
-        tried.add(one.path)
+        tried[one.path] = one
         wrote = _bring_up(store, directory, one, known.get(one.path), purged, dream_seq=dream_seq, now=now)
         commits = store.commits
         if wrote:
@@ -192,8 +193,14 @@ def _carry_out(
 
 
 def _keep(store: Store, directory: Path, into: str, row: PageRow, *, dream_seq: int, now: str) -> None:
-    """Puts what is left of a retired page aside: its lines that are still believed, and what a person wrote there."""
-    alive = {memory.id: memory for memory in store.read(page_rows.alive)}
+    """Puts what is left of a retired page aside: its lines that are still believed, and what a person wrote there.
+
+    Of a theme's page no line that has gone behind a wall since: that is of no project alone.
+    """
+    walled = {seq for seq, *_, is_walled in store.read(page_rows.places) if is_walled}
+    if not row.path.startswith(pages.TOPICS):
+        walled = set()
+    alive = {memory.id for memory in store.read(page_rows.alive) if memory.project_seq not in walled}
     read = lines.read(row.text)
     kept = [
         keeping.mapped(one, lambda item: item if item.id in alive else None)
