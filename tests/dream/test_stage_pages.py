@@ -324,8 +324,8 @@ def test_a_themes_page_that_is_put_aside_takes_nothing_along_that_is_behind_a_wa
     walled, other = home.project("gull"), home.project("tern")
     for number in range(4):
         home.say(f"The heron module number {number} is built by make target {number}", project=walled)
-    for number in range(2):
-        home.say(f"The tern reads shard number {number} every hour from host{number}", project=other)
+    for said in ("The tern reads its shards from the spool host", "Reports of tern are mailed on Mondays"):
+        home.say(said, project=other)
     for memory in home.store.read(page_rows.alive):
         home.store.write(lambda rows, seq=memory.seq: topics.tag(rows, seq, "builds", by=topics.PERSON))
     assert "topics/builds.md" in home.write()
