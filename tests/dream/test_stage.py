@@ -11,6 +11,7 @@ import pytest
 from dreamt import FACTS, SAID, act, at, dream, remember, talk
 from talked import Talk
 
+from csmd.believe import stage as believe
 from csmd.believe import stage_supersede, stage_upkeep
 from csmd.daemon.moments import whole
 from csmd.dream import stage, stage_undo
@@ -258,9 +259,21 @@ def test_what_was_asked_for_in_four_projects_is_one_memory_everywhere_until_it_i
     }
     assert store.read(lambda rows: memories.by_id(rows, everywhere)) is None
     assert dream(store, now=LATER) == 0, "it was taken back"
+    outlive(store)
+    assert dream(store, now="2027-03-09T10:00:00.000Z") == 0, "whether the journal still tells of it or not"
+    gone = read(store, own[0])
+    store.write(lambda rows: believe.forget(rows, gone, key=store.hash_key, now=LATER, by_person=False))
+    assert dream(store, now="2027-03-09T10:00:00.000Z") == 0, "nor of the three that are left"
 
 
-def test_what_only_a_person_can_tell_waits_in_the_review_until_it_is_answered(store: Store) -> None:
+def outlive(store: Store) -> None:
+    """Forgets what dreams did, as it is when their journal was kept long enough."""
+    known = store.read(lambda rows: [one.seq for one in dreams.history(rows, limit=dreams.ALL)])
+    while store.write(lambda rows: dreams.forget(rows, known, most=50)):
+        pass
+
+
+def test_what_only_a_person_can_tell_waits_in_the_review_until_it_is_answered(store: Store, tmp_path: Path) -> None:
     old = say(store, "We use Postgres for the job queue", day=1)
     new = say(store, "We decided against Postgres", day=5)
     near = frozenset({tuple(sorted((old, new)))})
@@ -281,6 +294,11 @@ def test_what_only_a_person_can_tell_waits_in_the_review_until_it_is_answered(st
         pass
     assert [one.id for one in store.read(lambda rows: candidates.waiting(rows, projects=None, limit=9))] == [waiting.id]
     assert store.write(ask) == 0
+    asked = store.read(lambda rows: dreams.history(rows, limit=5))[-1].id
+    whole(stage_undo.undo(store, asked, home=tmp_path, now=LATER, key=store.hash_key))
+    assert store.read(lambda rows: candidates.waiting(rows, projects=None, limit=9)) == []
+    outlive(store)
+    assert store.write(ask) == 0, "nor again when it was undone, whether the journal still tells of it or not"
 
 
 def test_what_is_near_in_meaning_is_compared_and_what_was_overturned_gives_way(store: Store) -> None:
