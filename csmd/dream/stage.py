@@ -228,7 +228,7 @@ def carry_out(
     done = moved = 0
     for action in actions:
         seen = [memory for memory in (action.memory, action.other) if memory is not None]
-        if any(memories.by_id(rows, memory.id) != memory for memory in seen):
+        if any(memories.by_id(rows, memory.id) != memory for memory in seen) or not _may_still_lift(rows, action):
             moved += 1
             continue
         if any(_forgotten(rows, memory, key) for memory in seen):
@@ -240,6 +240,15 @@ def carry_out(
         )  # fmt: skip
         done += bool(changed)
     return Carried(done=done, moved=moved)
+
+
+def _may_still_lift(rows: Rows, action: Action) -> bool:
+    """Whether what is to be lifted is not there yet, and is asked for in projects enough still, on this side of a wall."""
+    if action.made is None or action.memory is None:
+        return True
+    told = stored.still_stated(rows, action.project_seq, action.evidence)
+    enough = action.memory.id in told and len({*told.values()}) >= lift.PROJECTS
+    return enough and memories.by_id(rows, action.made.id) is None
 
 
 def _forgotten(rows: Rows, memory: Memory, key: bytes) -> bool:

@@ -95,19 +95,31 @@ def still(rows: Rows, seqs: Sequence[int]) -> list[Memory]:
     return list(memories.by_seqs(rows, [int(seq) for (seq,) in found]).values())
 
 
+#: How users work as they said in the projects of which a place is what holds all around them.
+_STATED = (
+    "from memories m join projects p on p.seq = m.project_seq where p.workspace_seq = :place "
+    "and p.seq <> :place and p.kind <> 'workspace' and p.merged_into = 0 and m.scope = 'project' "
+    "and m.authority = 'user' and m.tier <> 'archive' and m.superseded_by = '' and m.twin_of = 0 "
+    "and (m.gate = 'behavioral' or m.category = 'preference')"
+)
+
+
 def stated_around(rows: Rows, place: Place) -> list[int]:
     """How users work as they said in the projects of which a place is what holds all around them; nothing for a project."""
     if place.everywhere != place.seq:
         return []
     found = rows.all(
-        "select m.seq from memories m join projects p on p.seq = m.project_seq where p.workspace_seq = :place "
-        "and p.seq <> :place and p.kind <> 'workspace' and p.merged_into = 0 and m.scope = 'project' "
-        "and m.authority = 'user' and m.tier <> 'archive' and m.superseded_by = '' and m.twin_of = 0 "
-        "and (m.gate = 'behavioral' or m.category = 'preference') order by m.confirmed_at desc, m.id limit :most",
+        f"select m.seq {_STATED} order by m.confirmed_at desc, m.id limit :most",
         place=place.seq,
         most=MOST,
     )
     return [int(seq) for (seq,) in found]
+
+
+def still_stated(rows: Rows, around: int, idents: Sequence[str]) -> dict[str, int]:
+    """Which of some memories are still such that users said them in a project around which a place is, and in which."""
+    found = (rows.one(f"select m.project_seq {_STATED} and m.id = :id", place=around, id=ident) for ident in idents)
+    return {ident: int(row[0]) for ident, row in zip(idents, found, strict=True) if row is not None}
 
 
 def asked(rows: Rows, place: Place, source: str) -> frozenset[str]:

@@ -31,6 +31,7 @@ from csmd.store import (
     tombstones,
     upkeep,
     vectors,
+    workspaces,
 )
 from csmd.store import snapshot as stored
 from csmd.store.core import Store
@@ -264,6 +265,42 @@ def test_what_was_asked_for_in_four_projects_is_one_memory_everywhere_until_it_i
     gone = read(store, own[0])
     store.write(lambda rows: believe.forget(rows, gone, key=store.hash_key, now=LATER, by_person=False))
     assert dream(store, now="2027-03-09T10:00:00.000Z") == 0, "nor of the three that are left"
+
+
+@pytest.mark.parametrize(
+    "since", ["it is said everywhere", "two of three are gone", "a wall was raised", "two are the assistant's"]
+)
+def test_what_is_to_hold_everywhere_and_is_other_by_then_is_planned_anew(store: Store, since: str) -> None:
+    own = [
+        say(store, "Never deploy on Fridays", day=day, project=name, gate="behavioral", category="preference")
+        for day, name in enumerate(("alpha", "beta", "gamma"), start=1)
+    ]
+    (action,) = whole(stage.planned(store.read, now=NOW, facts={})).actions[:1]
+    assert action.made is not None and action.memory is not None
+    made, others = action.made, [ident for ident in own if ident != action.memory.id]
+    place = read(store, others[0]).project_seq
+
+    def change(rows: Rows) -> None:
+        if since == "it is said everywhere":
+            memories.insert(rows, replace(made, provenance=made.provenance[:1]), text_hash="said meanwhile")
+        elif since == "a wall was raised":
+            workspaces.join(rows, workspaces.ensure(rows, "acme", now=NOW), place)
+        for ident in others:
+            if since == "two of three are gone":
+                memories.delete(rows, _of(rows, ident))
+            elif since == "two are the assistant's":
+                memories.update_belief(rows, replace(_of(rows, ident), authority="assistant"))
+
+    def carried(rows: Rows) -> stage.Carried:
+        begun = dreams.begin(rows, why="test", sessions=0, now=NOW)
+        return stage.carry_out(rows, begun.seq, [action], now=NOW, key=store.hash_key)
+
+    store.write(change)
+    assert store.write(carried) == stage.Carried(moved=1)
+    store.write(lambda rows: dreams.interrupted(rows, now=NOW))
+    dream(store, now=LATER)
+    kinds = store.read(lambda rows: [str(kind) for (kind,) in rows.all("select kind from dream_changes")])
+    assert "lift" not in kinds
 
 
 def outlive(store: Store) -> None:
