@@ -7,7 +7,7 @@ written is noted first: a daemon that is killed in between has made no edit.
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Generator, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
 
@@ -89,21 +89,36 @@ def _settle(store: Store, row: PageRow, text: str, *, now: str) -> None:
 
 def changes(
     rows: Rows, directory: Path, *, facts: Sequence[Fact], key: bytes, after: Mapping[str, Memory]
-) -> list[Change]:
-    """Which files would be written or removed now, and why; `after` are memories as they will be, by id. Nothing is done."""
+) -> Generator[None, None, list[tuple[Change, frozenset[int]]]]:
+    """(which file would be written or removed now and why, the projects that it is of), a page a step; nothing is done.
+
+    `after` are memories as they will be, by id. A file is of no project where that is not known any more.
+    """
     known, purged = page_rows.pages(rows), tombstones.marks(rows, key)
-    found: list[Change | None] = []
+    own = {place.path: frozenset({place.seq}) for place in stage_standing.places(rows).values()}
+    found: list[tuple[Change, frozenset[int]]] = []
     for one in planned(rows, known, facts=facts, key=key, after=after):
+        yield
         path, row = directory / one.path, known.get(one.path)
         raw = None if path.is_symlink() else content(path)
         if path.is_symlink() or (row is not None and (row.held or row.problem)):
             continue  # it is left alone
         before = None if raw is None else raw.decode("utf-8", "replace")
         if _may_write(raw, row, purged):
-            found.append(change(one.path, before, one.text, why_gone=one.reason))
+            would = change(one.path, before, one.text, why_gone=one.reason)
         else:
-            found.append(Change(path=one.path, do="read", reason="somebody has edited it"))
-    return [one for one in found if one is not None]
+            would = Change(path=one.path, do="read", reason="somebody has edited it")
+        if would is not None:
+            found.append((would, own.get(one.path) or _theirs(rows, one, row)))
+    return found
+
+
+def _theirs(rows: Rows, one: Wanted, row: PageRow | None) -> frozenset[int]:
+    """The projects on a theme's page, as it will be, or was where it goes."""
+    if not one.path.startswith(pages.TOPICS):
+        return frozenset()
+    said = one.text if one.text is not None else row.text if row else ""
+    return page_rows.projects_of(rows, [item.id for _, item in lines.read(said).lines() if item.id])
 
 
 def planned(

@@ -105,6 +105,12 @@ def alive(rows: Rows) -> list[Memory]:
     return [known[seq] for seq in found]
 
 
+def projects_of(rows: Rows, idents: Iterable[str]) -> frozenset[int]:
+    """The projects of some memories."""
+    found = (rows.value("select project_seq from memories where id = :id", id=ident) for ident in idents)
+    return frozenset(int(seq) for seq in found if seq is not None)
+
+
 def asked_about(rows: Rows, projects: Sequence[int] | None = None) -> list[tuple[str, str]]:
     """(memory, page) of the lines that were removed from pages and that a person is asked about, in order."""
     among = "" if projects is None else f"and t.project_seq in ({', '.join(str(int(one)) for one in projects)})"

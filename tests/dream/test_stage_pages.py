@@ -335,6 +335,40 @@ def test_a_themes_page_that_is_put_aside_takes_nothing_along_that_is_behind_a_wa
     assert kept.count("<!-- m:") == 2 and "heron" not in kept and "tern" in kept
 
 
+def test_what_would_be_written_is_told_a_page_a_step_and_of_which_projects_it_is(home: Home) -> None:
+    one, other, third = (home.project(name) for name in ("gull", "tern", "heron"))
+    for number in range(3):
+        home.say(f"The gull module number {number} is built by make target {number}", project=one)
+        home.say(f"The tern shard number {number} lies on the host{number}", project=other)
+    for memory in home.store.read(page_rows.alive):
+        home.store.write(lambda rows, seq=memory.seq: topics.tag(rows, seq, "builds", by=topics.PERSON))
+    home.say("Herons are counted on Mondays by the warden", project=third)
+    home.say("The warden keeps his list in a blue folder", project=third)
+
+    def preview(rows: Rows) -> tuple[int, dict[str, frozenset[int]]]:
+        steps = stage_pages.changes(rows, home.directory, facts=(), key=home.store.hash_key, after={})
+        count = 0
+        while True:
+            try:
+                next(steps)
+            except StopIteration as end:
+                return count, {would.path.partition("-")[0]: on for would, on in end.value}
+            count += 1
+
+    count, found = home.store.read(preview)
+    assert count == len(found)
+    assert found == {
+        "user.md": {0}, "MEMORY.md": set(), "topics/builds.md": {one, other},
+        "projects/gull": {one}, "projects/tern": {other}, "projects/heron": {third},
+    }  # fmt: skip
+    home.write()
+    for memory in home.store.read(page_rows.alive):
+        home.store.write(
+            lambda rows, seq=memory.seq: rows.run("delete from memory_topics where memory_seq = :seq", seq=seq)
+        )
+    assert home.store.read(preview)[1]["topics/builds.md"] == {one, other}, "of a page that goes, those that were on it"
+
+
 def test_pages_are_planned_anew_by_whatever_they_are_made_of(home: Home) -> None:
     project = home.filled()
     gotcha = home.saying("exporter")
