@@ -8,7 +8,7 @@ exactly as the plan saw it is left and planned anew; what was forgotten meanwhil
 from __future__ import annotations
 
 from collections import defaultdict
-from collections.abc import Callable, Collection, Generator, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Generator, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import partial
 from itertools import chain
@@ -97,7 +97,8 @@ def looked(read: Read, place: Place, *, now: str, facts: Facts) -> Steps[Snapsho
         superseded_at=_joined(one.superseded_at for one in decided), settled=_all(one.settled for one in decided),
         refused=_joined(one.refused for one in decided), let_stand=_joined(one.let_stand for one in decided),
         apart=_all(one.apart for one in decided), brought_back=_joined(one.brought_back for one in decided),
-        undone=frozenset(undone), raised={one.fingerprint: one for one in known}, abroad=abroad, asked=asked,
+        undone=frozenset(undone), raised={one.fingerprint: one for one in known}, abroad=abroad,
+        asked=asked | _all(one.asked for one in decided),
     )  # fmt: skip
 
 
@@ -134,16 +135,16 @@ def _abroad(read: Read, place: Place) -> Steps[dict[str, Memory]]:
     What somebody has taken back from there is not lifted again.
     """
     seqs = read(partial(stored.stated_around, place=place))
-    back = {ident for evidence in read(partial(stored.undone_evidence, place=place, kind="lift")) for ident in evidence}
     yield
     found: dict[str, Memory] = {}
     for some in _parts(seqs, READ):
-        found |= read(partial(_fitting, seqs=some, back=back))
+        found |= read(partial(_fitting, seqs=some))
         yield
     return found
 
 
-def _fitting(rows: Rows, seqs: Sequence[int], back: Collection[str]) -> dict[str, Memory]:
+def _fitting(rows: Rows, seqs: Sequence[int]) -> dict[str, Memory]:
+    back = stored.not_lifted(rows, seqs)
     stated = [memory for memory in memories.by_seqs(rows, seqs).values() if memory.id not in back]
     names = {seq: projects.name_of(rows, seq) for seq in {memory.project_seq for memory in stated}}
     return {one.id: one for one in stated if lift.may_hold_everywhere(one, project_name=names[one.project_seq])}
@@ -227,7 +228,7 @@ def carry_out(
     done = moved = 0
     for action in actions:
         seen = [memory for memory in (action.memory, action.other) if memory is not None]
-        if any(memories.by_id(rows, memory.id) != memory for memory in seen):
+        if any(memories.by_id(rows, memory.id) != memory for memory in seen) or not _may_still_lift(rows, action):
             moved += 1
             continue
         if any(_forgotten(rows, memory, key) for memory in seen):
@@ -239,6 +240,15 @@ def carry_out(
         )  # fmt: skip
         done += bool(changed)
     return Carried(done=done, moved=moved)
+
+
+def _may_still_lift(rows: Rows, action: Action) -> bool:
+    """Whether what is to be lifted is not there yet, and is asked for in projects enough still, on this side of a wall."""
+    if action.made is None or action.memory is None:
+        return True
+    told = stored.still_stated(rows, action.project_seq, action.evidence)
+    enough = action.memory.id in told and len({*told.values()}) >= lift.PROJECTS
+    return enough and memories.by_id(rows, action.made.id) is None
 
 
 def _forgotten(rows: Rows, memory: Memory, key: bytes) -> bool:

@@ -7,7 +7,7 @@ written is noted first: a daemon that is killed in between has made no edit.
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Generator, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
 
@@ -44,20 +44,21 @@ def write(store: Store, directory: Path, *, dream_seq: int, now: str, facts: Seq
 
     Each is noted in the dream's journal, unless `dream_seq` is 0. OSError where the disk does not take them.
     """
-    tried: set[str] = set()
+    tried: dict[str, Wanted] = {}
     todo: list[Wanted] = []
     commits, seen = -1, tuple[object, ...]()
     while True:
-        # What was forgotten, purged or read back since the last page is told by none; a hook's turn changes no page.
+        # What was forgotten, walled, purged or read back since the last page is told by none, nor by those that are
+        # written already; a hook's turn changes no page.
         if store.commits != commits and (stamp := store.read(page_rows.stamp)) != seen:
             seen, known = stamp, store.read(page_rows.pages)
             every = store.read(lambda rows, known=known: planned(rows, known, facts=facts, key=store.hash_key))  # type: ignore[misc]
             purged = store.read(lambda rows: tombstones.marks(rows, store.hash_key))
-            todo = [one for one in every if one.path not in tried]
+            todo = [one for one in every if tried.get(one.path) != one]
         if not todo:
             return
         one = todo.pop(0)
-        tried.add(one.path)
+        tried[one.path] = one
         wrote = _bring_up(store, directory, one, known.get(one.path), purged, dream_seq=dream_seq, now=now)
         commits = store.commits
         if wrote:
@@ -88,21 +89,36 @@ def _settle(store: Store, row: PageRow, text: str, *, now: str) -> None:
 
 def changes(
     rows: Rows, directory: Path, *, facts: Sequence[Fact], key: bytes, after: Mapping[str, Memory]
-) -> list[Change]:
-    """Which files would be written or removed now, and why; `after` are memories as they will be, by id. Nothing is done."""
+) -> Generator[None, None, list[tuple[Change, frozenset[int]]]]:
+    """(which file would be written or removed now and why, the projects that it is of), a page a step; nothing is done.
+
+    `after` are memories as they will be, by id. A file is of no project where that is not known any more.
+    """
     known, purged = page_rows.pages(rows), tombstones.marks(rows, key)
-    found: list[Change | None] = []
+    own = {place.path: frozenset({place.seq}) for place in stage_standing.places(rows).values()}
+    found: list[tuple[Change, frozenset[int]]] = []
     for one in planned(rows, known, facts=facts, key=key, after=after):
+        yield
         path, row = directory / one.path, known.get(one.path)
         raw = None if path.is_symlink() else content(path)
         if path.is_symlink() or (row is not None and (row.held or row.problem)):
             continue  # it is left alone
         before = None if raw is None else raw.decode("utf-8", "replace")
         if _may_write(raw, row, purged):
-            found.append(change(one.path, before, one.text, why_gone=one.reason))
+            would = change(one.path, before, one.text, why_gone=one.reason)
         else:
-            found.append(Change(path=one.path, do="read", reason="somebody has edited it"))
-    return [one for one in found if one is not None]
+            would = Change(path=one.path, do="read", reason="somebody has edited it")
+        if would is not None:
+            found.append((would, own.get(one.path) or _theirs(rows, one, row)))
+    return found
+
+
+def _theirs(rows: Rows, one: Wanted, row: PageRow | None) -> frozenset[int]:
+    """The projects on a theme's page, as it will be, or was where it goes."""
+    if not one.path.startswith(pages.TOPICS):
+        return frozenset()
+    said = one.text if one.text is not None else row.text if row else ""
+    return page_rows.projects_of(rows, [item.id for _, item in lines.read(said).lines() if item.id])
 
 
 def planned(
@@ -192,8 +208,14 @@ def _carry_out(
 
 
 def _keep(store: Store, directory: Path, into: str, row: PageRow, *, dream_seq: int, now: str) -> None:
-    """Puts what is left of a retired page aside: its lines that are still believed, and what a person wrote there."""
-    alive = {memory.id: memory for memory in store.read(page_rows.alive)}
+    """Puts what is left of a retired page aside: its lines that are still believed, and what a person wrote there.
+
+    Of a theme's page no line that has gone behind a wall since: that is of no project alone.
+    """
+    walled = {seq for seq, *_, is_walled in store.read(page_rows.places) if is_walled}
+    if not row.path.startswith(pages.TOPICS):
+        walled = set()
+    alive = {memory.id for memory in store.read(page_rows.alive) if memory.project_seq not in walled}
     read = lines.read(row.text)
     kept = [
         keeping.mapped(one, lambda item: item if item.id in alive else None)

@@ -57,10 +57,12 @@ def export(store: Store, directory: Path, places: Sequence[int] | None) -> Itera
 
 
 def take_in(store: Store, file: BinaryIO, *, vouched: bool, now: str, taken: Taken) -> Iterator[int]:
-    """Takes in what an export wrote; after each batch how many records were gone through. BadInput changes nothing.
+    """Takes in what an export wrote; after each batch how many records were gone through. BadInput: it is damaged.
 
     The file is gone through three times, a line at a time: it is checked as a whole before anything is done, what leads
-    to another memory comes when all are there, and a line that is another than it was is none.
+    to another memory comes when all are there, and a line that is another than it was is none. A damaged file changes
+    nothing. Where it becomes another while it is read, or the import is interrupted, what is in by then stays, and
+    the next import of it brings the rest.
     """
     lines: list[bytes] = []
     found = parcel.read(_noting(file, lines), key=store.hash_key)
@@ -84,7 +86,7 @@ def take_in(store: Store, file: BinaryIO, *, vouched: bool, now: str, taken: Tak
         fresh.update(store.write(put))
         yield done
     for _, part in _parts(file, lines, fresh, trusted=trusted, counts=Counter()):
-        store.write(partial(_join, joined=[one for _, one in part], renamed=renamed, key=store.hash_key, now=now))
+        store.write(partial(_join, joined=[one for _, one in part], renamed=renamed, key=store.hash_key))
         yield number
 
 
@@ -137,7 +139,7 @@ def _put(
     key: bytes,
     now: str,
 ) -> list[int]:
-    """Stores what is not there yet; the lines of those that are new."""
+    """Stores what is not there yet; the lines of those of which what leads to others is yet to come."""
     fresh: list[int] = []
     for number, one in part:
         said = Statement(
@@ -158,11 +160,15 @@ def _put(
             if trusted:
                 parcels.add_sources(rows, here.seq, one)
                 taken.vouched += _vouch(rows, here, one, now=now)
+            # An import that was interrupted is gone on with; nobody's file says what leads from a memory of a trusted one.
+            if parcels.is_in_part(rows, here.id) and (trusted or here.origin == believe.MODEL_SAVED):
+                fresh.append(number)
             continue
         ident = (
             one["id"] if memories.by_id(rows, one["id"]) is None else believe.free_identity(rows, project, one["text"])
         )
         parcels.put(rows, ident, one, project=project, text_hash=text_hash)
+        parcels.note_brought(rows, ident, reason="it was imported", now=now, state=parcels.IN_PART)
         _rename(renamed, one["id"], ident)
         taken.new += 1
         fresh.append(number)
@@ -184,14 +190,14 @@ def _vouch(rows: Rows, here: Memory, one: Mapping[str, Any], *, now: str) -> boo
     return True
 
 
-def _join(rows: Rows, *, joined: Sequence[dict[str, Any]], renamed: Mapping[str, str], key: bytes, now: str) -> None:
+def _join(rows: Rows, *, joined: Sequence[dict[str, Any]], renamed: Mapping[str, str], key: bytes) -> None:
     purged = tombstones.marks(rows, key)
     for found in joined:
         one, ident = parcel.without(found, lambda said: bool(purged.spans(said))), renamed.get(found["id"], found["id"])
         memory = memories.by_id(rows, ident)
-        if memory is not None:
+        if memory is not None and parcels.is_in_part(rows, ident):
             parcels.put_beside(rows, memory.seq, ident, one, renamed=renamed)
-            parcels.note_brought(rows, ident, reason="it was imported", now=now)
+            parcels.note_whole(rows, ident)
 
 
 def found_in(path: Path) -> Path | None:

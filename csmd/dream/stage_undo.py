@@ -19,6 +19,7 @@ from csmd.dream import undo as rule
 from csmd.errors import CsmdError
 from csmd.store import (
     before,
+    beliefs,
     candidates,
     dream_journal,
     dreams,
@@ -26,6 +27,7 @@ from csmd.store import (
     memories,
     project_list,
     projects,
+    snapshot,
     tombstones,
 )
 from csmd.store.before import Before
@@ -152,7 +154,24 @@ def _file_back(rows: Rows, *, dreams: Sequence[int], path: str, content: str | N
 def _rows_back(rows: Rows, *, keys: Sequence[int], now: str, key: bytes) -> None:
     for seq in keys:
         change = dream_journal.change(rows, seq)
-        dream_journal.mark_rows(rows, change, _back(rows, change, now=now, key=key), now=now)
+        kept = _back(rows, change, now=now, key=key)
+        dream_journal.mark_rows(rows, change, kept, now=now)
+        if not change.undone_at and any(not kept.get(row.seq) for row in change.rows):
+            _not_again(rows, change, now=now)
+
+
+def _not_again(rows: Rows, change: Change, *, now: str) -> None:
+    """Notes on what an action rested on that it was undone, where no audit of what it changed tells: no dream does it again."""
+    if change.kind == "lift":
+        about, note, after = change.evidence, snapshot.NOT_LIFTED, ""
+    elif change.kind == "ask":
+        about = change.evidence[1::-1]  # the newer comes first there
+        note, after = snapshot.NOT_ASKED, ":".join(about)
+    else:
+        return
+    for ident in about:
+        if memories.by_id(rows, ident) is not None:
+            beliefs.note(rows, ident, note, "", after, "the dream that did was undone", beliefs.DREAM, now)
 
 
 def _back(rows: Rows, change: Change, *, now: str, key: bytes) -> dict[int, str]:

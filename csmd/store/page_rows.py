@@ -105,6 +105,12 @@ def alive(rows: Rows) -> list[Memory]:
     return [known[seq] for seq in found]
 
 
+def projects_of(rows: Rows, idents: Iterable[str]) -> frozenset[int]:
+    """The projects of some memories."""
+    found = (rows.value("select project_seq from memories where id = :id", id=ident) for ident in idents)
+    return frozenset(int(seq) for seq in found if seq is not None)
+
+
 def asked_about(rows: Rows, projects: Sequence[int] | None = None) -> list[tuple[str, str]]:
     """(memory, page) of the lines that were removed from pages and that a person is asked about, in order."""
     among = "" if projects is None else f"and t.project_seq in ({', '.join(str(int(one)) for one in projects)})"
@@ -148,9 +154,19 @@ def calls_naming(rows: Rows, names: Iterable[str], *, inside: str, since: str) -
 
 
 def stamp(rows: Rows) -> tuple[object, ...]:
-    """What is other when a memory changed, came or went, something was forgotten, or a page began to ask."""
+    """What is other when anything changed that pages are made of: memories and what is beside them, walls, questions."""
     return (
         rows.one("select count(*), coalesce(max(seq), 0), coalesce(sum(version), 0) from memories"),
         rows.value("select count(*) from tombstones"),
-        rows.one("select count(*), coalesce(max(seq), 0) from candidates where source = :page", page=candidates.PAGE),
+        rows.all("select seq, name, root, workspace_seq, merged_into from projects order by seq"),
+        rows.one(
+            "select count(*), coalesce(sum(memory_seq * topic_seq), 0), coalesce(sum(memory_seq * weight), 0) "
+            "from memory_topics"
+        ),
+        rows.one("select count(*), coalesce(max(seq), 0) from symptoms"),
+        rows.all(
+            "select status, count(*), max(seq), sum(version) from candidates where source = :page group by status "
+            "order by status",
+            page=candidates.PAGE,
+        ),
     )

@@ -22,6 +22,8 @@ COLUMNS = (
 DAYS = ("hot_until", "warm_until", "archive_at")
 #: In the audit of a memory: it came from another home, so that turns of its sources that are not here are no fault.
 BROUGHT = "brought"
+#: Of one whose links, audit and successor are yet to come: the import that is under way, or the next one, brings them.
+IN_PART = "in part"
 _READ = ", ".join(f"m.{name}" for name in (*COLUMNS, *DAYS))
 _NAMES = ", ".join((*COLUMNS, *DAYS))
 _MARKS = ", ".join(f":{name}" for name in (*COLUMNS, *DAYS))
@@ -184,6 +186,21 @@ def put_beside(rows: Rows, seq: int, ident: str, one: Mapping[str, Any], *, rena
         rows.run("update memories set superseded_by = :heir where seq = :seq", heir=heir, seq=seq)
 
 
-def note_brought(rows: Rows, ident: str, *, reason: str, now: str) -> None:
-    """Writes into a memory's audit that it came from elsewhere."""
-    beliefs.note(rows, ident, BROUGHT, "", "", reason, "rule", now)
+def note_brought(rows: Rows, ident: str, *, reason: str, now: str, state: str = "") -> None:
+    """Writes into a memory's audit that it came from elsewhere; `state` IN_PART: what leads to others is yet to come."""
+    beliefs.note(rows, ident, BROUGHT, "", state, reason, "rule", now)
+
+
+def is_in_part(rows: Rows, ident: str) -> bool:
+    """Whether a memory came from elsewhere and what leads to others did not: the import was interrupted."""
+    return any(one.change == BROUGHT and one.after == IN_PART for one in beliefs.changes_of(rows, ident))
+
+
+def note_whole(rows: Rows, ident: str) -> None:
+    """Notes that all of a memory that came from elsewhere is here."""
+    rows.run(
+        "update belief_changes set after = '' where memory_id = :id and change = :brought and after = :part",
+        id=ident,
+        brought=BROUGHT,
+        part=IN_PART,
+    )

@@ -18,6 +18,9 @@ from csmd.store.sqlite import Rows
 STRENGTHENED, PROMOTED = "strengthened", "kept for good"
 #: And of one that was made of what was said in several projects.
 LIFTED = "lifted"
+#: Of one that is not to be lifted again with the others, or not to be asked about with another (`older:newer`): a person
+#: undid the dream that did. The dream's own journal is kept for some time only, the audit as long as the memory.
+NOT_LIFTED, NOT_ASKED = "not lifted", "not asked"
 #: Of a project's memories so many are looked at, those told last.
 MOST = 5000
 #: Two vectors are near from this likeness on, and of each so many that are nearest are looked at.
@@ -38,7 +41,8 @@ class Place:
 class Decided:
     """What became of memories and who has settled it, by id; `undone` is (kind of action, memory).
 
-    `let_stand` is when somebody undid that a dream had something superseded.
+    `let_stand` is when somebody undid that a dream had something superseded, `asked` the pairs (`older:newer`) of
+    questions that somebody undid.
     """
 
     superseded_at: Mapping[str, str] = field(default_factory=dict)
@@ -48,6 +52,7 @@ class Decided:
     apart: frozenset[tuple[str, str]] = frozenset()
     brought_back: Mapping[str, str] = field(default_factory=dict)
     undone: frozenset[tuple[str, str]] = frozenset()
+    asked: frozenset[str] = frozenset()
 
 
 def places(rows: Rows) -> list[Place]:
@@ -90,40 +95,52 @@ def still(rows: Rows, seqs: Sequence[int]) -> list[Memory]:
     return list(memories.by_seqs(rows, [int(seq) for (seq,) in found]).values())
 
 
+#: How users work as they said in the projects of which a place is what holds all around them.
+_STATED = (
+    "from memories m join projects p on p.seq = m.project_seq where p.workspace_seq = :place "
+    "and p.seq <> :place and p.kind <> 'workspace' and p.merged_into = 0 and m.scope = 'project' "
+    "and m.authority = 'user' and m.tier <> 'archive' and m.superseded_by = '' and m.twin_of = 0 "
+    "and (m.gate = 'behavioral' or m.category = 'preference')"
+)
+
+
 def stated_around(rows: Rows, place: Place) -> list[int]:
     """How users work as they said in the projects of which a place is what holds all around them; nothing for a project."""
     if place.everywhere != place.seq:
         return []
     found = rows.all(
-        "select m.seq from memories m join projects p on p.seq = m.project_seq where p.workspace_seq = :place "
-        "and p.seq <> :place and p.kind <> 'workspace' and p.merged_into = 0 and m.scope = 'project' "
-        "and m.authority = 'user' and m.tier <> 'archive' and m.superseded_by = '' and m.twin_of = 0 "
-        "and (m.gate = 'behavioral' or m.category = 'preference') order by m.confirmed_at desc, m.id limit :most",
+        f"select m.seq {_STATED} order by m.confirmed_at desc, m.id limit :most",
         place=place.seq,
         most=MOST,
     )
     return [int(seq) for (seq,) in found]
 
 
+def still_stated(rows: Rows, around: int, idents: Sequence[str]) -> dict[str, int]:
+    """Which of some memories are still such that users said them in a project around which a place is, and in which."""
+    found = (rows.one(f"select m.project_seq {_STATED} and m.id = :id", place=around, id=ident) for ident in idents)
+    return {ident: int(row[0]) for ident, row in zip(idents, found, strict=True) if row is not None}
+
+
 def asked(rows: Rows, place: Place, source: str) -> frozenset[str]:
-    """`older:newer` of what of a place was put before a person by a rule, whatever came of it, or was not to be."""
+    """`older:newer` of what of a place was put before a person by a rule, whatever came of it."""
     found = rows.all(
         "select distinct fingerprint from candidates where project_seq = :place and source = :source and kind = 'stale'",
         place=place.seq,
         source=source,
     )
-    back = (evidence[:2] for evidence in undone_evidence(rows, place, "ask"))
-    return frozenset((*(str(fingerprint) for (fingerprint,) in found), *(f"{old}:{new}" for new, old in back)))
+    return frozenset(str(fingerprint) for (fingerprint,) in found)
 
 
-def undone_evidence(rows: Rows, place: Place, kind: str) -> list[list[str]]:
-    """What each action of a kind rested on that a dream did in a place and somebody has undone."""
+def not_lifted(rows: Rows, seqs: Sequence[int]) -> frozenset[str]:
+    """Those of some memories that a dream lifted and that somebody has taken back from there."""
+    keys = _listed(seqs)
     found = rows.all(
-        "select evidence from dream_changes where project_seq = :place and kind = :kind and undone_at <> ''",
-        place=place.seq,
-        kind=kind,
+        "select distinct m.id from memories m join belief_changes b on b.memory_id = m.id "  # noqa: S608
+        f"where m.seq in ({keys}) and b.change = :change",
+        change=NOT_LIFTED,
     )
-    return [str(evidence).split() for (evidence,) in found]
+    return frozenset(str(ident) for (ident,) in found)
 
 
 def topics(rows: Rows, place: Place, seqs: Sequence[int]) -> dict[str, frozenset[str]]:
@@ -169,6 +186,7 @@ def decided(rows: Rows, place: Place, seqs: Sequence[int]) -> Decided:
     back: dict[str, str] = {}
     stands: dict[str, str] = {}
     undone: set[tuple[str, str]] = set()
+    asked: set[str] = set()
     for ident, change, before, after, by, at, undone_at in rows.all(
         "select b.memory_id, b.change, b.before, b.after, b.by_whom, b.at, b.undone_at from memories m "  # noqa: S608
         f"join belief_changes b on b.memory_id = m.id where m.seq in ({keys}) and m.project_seq = :place order by b.seq",
@@ -176,6 +194,8 @@ def decided(rows: Rows, place: Place, seqs: Sequence[int]) -> Decided:
     ):
         if change == beliefs.REFUSED:
             refused[ident].add(before)
+        elif change == NOT_ASKED:
+            asked.add(after)
         elif change == beliefs.SUPERSEDED and undone_at and by == beliefs.DREAM:
             other = beliefs.read_state(after).get("superseded_by", "")
             refused[ident].add(other)
@@ -194,6 +214,7 @@ def decided(rows: Rows, place: Place, seqs: Sequence[int]) -> Decided:
     return Decided(
         superseded_at=since, settled=frozenset(settled), refused={key: frozenset(found) for key, found in refused.items()},
         let_stand=stands, apart=frozenset(apart), brought_back=back, undone=frozenset(undone),
+        asked=frozenset(asked),
     )  # fmt: skip
 
 

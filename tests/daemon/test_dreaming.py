@@ -398,3 +398,11 @@ def test_what_a_dream_does_behind_a_wall_is_told_there_only(parts: Any) -> None:
     assert NOTES not in str(found["/elsewhere", False]["did"]) and found["/elsewhere", False]["hidden"] > 0
     assert all("page" not in kinds[place, False] for place in (project, "/elsewhere"))
     assert found[project, True]["hidden"] == 0, "a person sees the files, which tell of all projects"
+    # A page that goes because its project has another name now bears the name that it had.
+    parts.store.write(lambda rows: rows.run("update projects set name = 'renamed' where root = :root", root=project))
+    inside, outside = (
+        {(one["path"].partition("-")[0], one["do"]) for one in parts.call("csm_dream_plan", asking=place)["files"]}
+        for place in (project, "/elsewhere")
+    )
+    assert ("projects/renamed", "begin") in inside
+    assert not [path for path, _ in outside if path.startswith(("projects/", "topics/"))]

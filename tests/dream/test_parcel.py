@@ -255,6 +255,25 @@ def test_a_file_that_changes_while_it_is_read_or_is_larger_than_any_is_refused(
         pass
 
 
+@pytest.mark.parametrize("steps", [1, 2, 3, 4])
+def test_an_import_that_is_interrupted_is_gone_on_with_by_the_next(
+    homes: Callable[[], Store], tmp_path: Path, monkeypatch: pytest.MonkeyPatch, steps: int
+) -> None:
+    one, other = homes(), homes()
+    full(one)
+    data = exported(one, tmp_path / "out")
+    monkeypatch.setattr(stage_parcel, "BATCH", 3)
+    coming = stage_parcel.take_in(other, io.BytesIO(data), vouched=True, now=LATER, taken=stage_parcel.Taken())
+    for _ in range(steps):
+        next(coming)
+    coming.close()
+    assert all_of(other) != all_of(one) or steps == 4
+    for _ in range(2):
+        taken(other, data)
+        assert all_of(other) == all_of(one)
+    assert other.read(lambda rows: upkeep.without_turns(rows, after=0, to=100)) == []
+
+
 def test_who_vouches_for_a_file_later_gives_its_memories_back_what_they_were(
     homes: Callable[[], Store], tmp_path: Path
 ) -> None:

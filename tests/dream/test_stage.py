@@ -11,6 +11,7 @@ import pytest
 from dreamt import FACTS, SAID, act, at, dream, remember, talk
 from talked import Talk
 
+from csmd.believe import stage as believe
 from csmd.believe import stage_supersede, stage_upkeep
 from csmd.daemon.moments import whole
 from csmd.dream import stage, stage_undo
@@ -30,6 +31,7 @@ from csmd.store import (
     tombstones,
     upkeep,
     vectors,
+    workspaces,
 )
 from csmd.store import snapshot as stored
 from csmd.store.core import Store
@@ -258,9 +260,57 @@ def test_what_was_asked_for_in_four_projects_is_one_memory_everywhere_until_it_i
     }
     assert store.read(lambda rows: memories.by_id(rows, everywhere)) is None
     assert dream(store, now=LATER) == 0, "it was taken back"
+    outlive(store)
+    assert dream(store, now="2027-03-09T10:00:00.000Z") == 0, "whether the journal still tells of it or not"
+    gone = read(store, own[0])
+    store.write(lambda rows: believe.forget(rows, gone, key=store.hash_key, now=LATER, by_person=False))
+    assert dream(store, now="2027-03-09T10:00:00.000Z") == 0, "nor of the three that are left"
 
 
-def test_what_only_a_person_can_tell_waits_in_the_review_until_it_is_answered(store: Store) -> None:
+@pytest.mark.parametrize(
+    "since", ["it is said everywhere", "two of three are gone", "a wall was raised", "two are the assistant's"]
+)
+def test_what_is_to_hold_everywhere_and_is_other_by_then_is_planned_anew(store: Store, since: str) -> None:
+    own = [
+        say(store, "Never deploy on Fridays", day=day, project=name, gate="behavioral", category="preference")
+        for day, name in enumerate(("alpha", "beta", "gamma"), start=1)
+    ]
+    (action,) = whole(stage.planned(store.read, now=NOW, facts={})).actions[:1]
+    assert action.made is not None and action.memory is not None
+    made, others = action.made, [ident for ident in own if ident != action.memory.id]
+    place = read(store, others[0]).project_seq
+
+    def change(rows: Rows) -> None:
+        if since == "it is said everywhere":
+            memories.insert(rows, replace(made, provenance=made.provenance[:1]), text_hash="said meanwhile")
+        elif since == "a wall was raised":
+            workspaces.join(rows, workspaces.ensure(rows, "acme", now=NOW), place)
+        for ident in others:
+            if since == "two of three are gone":
+                memories.delete(rows, _of(rows, ident))
+            elif since == "two are the assistant's":
+                memories.update_belief(rows, replace(_of(rows, ident), authority="assistant"))
+
+    def carried(rows: Rows) -> stage.Carried:
+        begun = dreams.begin(rows, why="test", sessions=0, now=NOW)
+        return stage.carry_out(rows, begun.seq, [action], now=NOW, key=store.hash_key)
+
+    store.write(change)
+    assert store.write(carried) == stage.Carried(moved=1)
+    store.write(lambda rows: dreams.interrupted(rows, now=NOW))
+    dream(store, now=LATER)
+    kinds = store.read(lambda rows: [str(kind) for (kind,) in rows.all("select kind from dream_changes")])
+    assert "lift" not in kinds
+
+
+def outlive(store: Store) -> None:
+    """Forgets what dreams did, as it is when their journal was kept long enough."""
+    known = store.read(lambda rows: [one.seq for one in dreams.history(rows, limit=dreams.ALL)])
+    while store.write(lambda rows: dreams.forget(rows, known, most=50)):
+        pass
+
+
+def test_what_only_a_person_can_tell_waits_in_the_review_until_it_is_answered(store: Store, tmp_path: Path) -> None:
     old = say(store, "We use Postgres for the job queue", day=1)
     new = say(store, "We decided against Postgres", day=5)
     near = frozenset({tuple(sorted((old, new)))})
@@ -281,6 +331,11 @@ def test_what_only_a_person_can_tell_waits_in_the_review_until_it_is_answered(st
         pass
     assert [one.id for one in store.read(lambda rows: candidates.waiting(rows, projects=None, limit=9))] == [waiting.id]
     assert store.write(ask) == 0
+    asked = store.read(lambda rows: dreams.history(rows, limit=5))[-1].id
+    whole(stage_undo.undo(store, asked, home=tmp_path, now=LATER, key=store.hash_key))
+    assert store.read(lambda rows: candidates.waiting(rows, projects=None, limit=9)) == []
+    outlive(store)
+    assert store.write(ask) == 0, "nor again when it was undone, whether the journal still tells of it or not"
 
 
 def test_what_is_near_in_meaning_is_compared_and_what_was_overturned_gives_way(store: Store) -> None:

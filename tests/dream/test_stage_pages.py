@@ -302,6 +302,92 @@ def test_what_is_forgotten_between_two_pages_stands_on_none(home: Home) -> None:
     assert gone.id not in home.text(page_of(home)) and "port 8400" in home.text(page_of(home))
 
 
+@pytest.mark.parametrize("written", ["user.md", "MEMORY.md"], ids=["before most pages", "after all of them"])
+def test_a_wall_that_is_raised_between_two_pages_holds_for_all_of_them(home: Home, written: str) -> None:
+    walled, other = home.project("gull"), home.project("tern")
+    for number in range(6):
+        home.say(f"The heron module number {number} is built by make target {number}", project=walled)
+        home.say(f"The tern reads shard number {number} every hour from host{number}", project=other)
+    for memory in home.store.read(page_rows.alive):
+        home.store.write(lambda rows, seq=memory.seq: topics.tag(rows, seq, "builds", by=topics.PERSON))
+    writing = stage_pages.write(home.store, home.directory, dream_seq=0, now=NOW, facts=())
+    for path in writing:
+        if path == written:
+            break
+    home.store.write(lambda rows: workspaces.join(rows, workspaces.ensure(rows, "acme", now=NOW), walled))
+    assert list(writing)
+    told = [path for path, whole in home.files().items() if "heron" in whole or "gull" in whole]
+    assert told == [page_of(home, "gull")]
+    assert home.write() == []
+
+
+def test_a_themes_page_that_is_put_aside_takes_nothing_along_that_is_behind_a_wall_by_then(home: Home) -> None:
+    walled, other = home.project("gull"), home.project("tern")
+    for number in range(4):
+        home.say(f"The heron module number {number} is built by make target {number}", project=walled)
+    for said in ("The tern reads its shards from the spool host", "Reports of tern are mailed on Mondays"):
+        home.say(said, project=other)
+    for memory in home.store.read(page_rows.alive):
+        home.store.write(lambda rows, seq=memory.seq: topics.tag(rows, seq, "builds", by=topics.PERSON))
+    assert "topics/builds.md" in home.write()
+    home.store.write(lambda rows: workspaces.join(rows, workspaces.ensure(rows, "acme", now=NOW), walled))
+    home.write(now=LATER)
+    kept = home.files()["archive/topics/builds.md"]
+    assert kept.count("<!-- m:") == 2 and "heron" not in kept and "tern" in kept
+
+
+def test_what_would_be_written_is_told_a_page_a_step_and_of_which_projects_it_is(home: Home) -> None:
+    one, other, third = (home.project(name) for name in ("gull", "tern", "heron"))
+    for number in range(3):
+        home.say(f"The gull module number {number} is built by make target {number}", project=one)
+        home.say(f"The tern shard number {number} lies on the host{number}", project=other)
+    for memory in home.store.read(page_rows.alive):
+        home.store.write(lambda rows, seq=memory.seq: topics.tag(rows, seq, "builds", by=topics.PERSON))
+    home.say("Herons are counted on Mondays by the warden", project=third)
+    home.say("The warden keeps his list in a blue folder", project=third)
+
+    def preview(rows: Rows) -> tuple[int, dict[str, frozenset[int]]]:
+        steps = stage_pages.changes(rows, home.directory, facts=(), key=home.store.hash_key, after={})
+        count = 0
+        while True:
+            try:
+                next(steps)
+            except StopIteration as end:
+                return count, {would.path.partition("-")[0]: on for would, on in end.value}
+            count += 1
+
+    count, found = home.store.read(preview)
+    assert count == len(found)
+    assert found == {
+        "user.md": {0}, "MEMORY.md": set(), "topics/builds.md": {one, other},
+        "projects/gull": {one}, "projects/tern": {other}, "projects/heron": {third},
+    }  # fmt: skip
+    home.write()
+    for memory in home.store.read(page_rows.alive):
+        home.store.write(
+            lambda rows, seq=memory.seq: rows.run("delete from memory_topics where memory_seq = :seq", seq=seq)
+        )
+    assert home.store.read(preview)[1]["topics/builds.md"] == {one, other}, "of a page that goes, those that were on it"
+
+
+def test_pages_are_planned_anew_by_whatever_they_are_made_of(home: Home) -> None:
+    project = home.filled()
+    gotcha = home.saying("exporter")
+    changes: list[tuple[str, dict[str, Any]]] = [
+        ("update projects set name = 'renamed' where seq = :seq", {"seq": project}),
+        ("update projects set workspace_seq = 9 where seq = :seq", {"seq": project}),
+        ("insert into symptoms (memory_seq, uuid, at, text) values (:seq, 'u9', :now, 'it fails')", {"seq": gotcha.seq, "now": NOW}),
+    ]  # fmt: skip
+    seen = [home.store.read(page_rows.stamp)]
+    for said, values in changes:
+        home.store.write(lambda rows, said=said, values=values: rows.run(said, **values))
+        seen.append(home.store.read(page_rows.stamp))
+    for weight in (1.0, 0.0):
+        home.store.write(lambda rows, weight=weight: topics.tag(rows, gotcha.seq, "x", by=topics.PERSON, weight=weight))
+        seen.append(home.store.read(page_rows.stamp))
+    assert len(set(map(repr, seen))) == len(seen)
+
+
 def test_nothing_that_csmd_did_not_write_is_written_over(home: Home) -> None:
     home.filled()
     home.put("user.md", "my own\n")

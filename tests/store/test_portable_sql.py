@@ -43,6 +43,7 @@ BEGINNING = re.compile(
 #: What stands for the placeholders of f-strings; one that is missing here fails the test.
 PLACEHOLDERS = {
     "_AROUND": "root = :place or substr(:place, 1, length(root) + 1) = root || '/'",
+    "_STATED": "from memories m join projects p on p.seq = m.project_seq where p.workspace_seq = :place",
     "_ABOUT": "select s.seq from sessions s",
     "_CLOSED": "exists (select 1 from events e where e.session_id = s.id)",
     "_COUNTED": "e.seq, count(*)",

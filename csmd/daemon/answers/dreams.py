@@ -13,11 +13,12 @@ from collections.abc import Callable, Sequence
 from dataclasses import asdict
 from typing import TYPE_CHECKING, Any
 
+from csmd.capture.memdir import INDEX
 from csmd.daemon import dream_steps, dreaming
 from csmd.daemon.jobs import Job
 from csmd.daemon.now import now_iso
 from csmd.daemon.tool import ASKING, PLACE, REQUIRED, Params, Tool, meant, places
-from csmd.dream import pages, stage, stage_pages, stage_standing, stage_undo
+from csmd.dream import pages, stage, stage_pages, stage_undo
 from csmd.dream.actions import Action, Tally
 from csmd.dream.diff import Did
 from csmd.dream.snapshot import after
@@ -62,20 +63,20 @@ def _plan(tools: Tools, rows: Rows, params: Params) -> stage.Steps[dict[str, Any
     actions = [one for one in plan.actions if seen is None or one.project_seq in seen]
     tallies = [one for one in plan.tallies if seen is None or one.project_seq in seen]
     yield
-    files = stage_pages.changes(
+    files = yield from stage_pages.changes(
         rows, tools.config.paths.memory, facts=[one for here in facts.values() for one in here], key=tools.store.hash_key,
         after={one.id: one for action in plan.actions for one in after(action, lambda memory: memory)},
     )  # fmt: skip
-    whose = {place.path: place.seq for place in stage_standing.places(rows).values() if place.seq}
     return {
         "verdict": tools.steward.dreaming.shown(rows)["verdict"],
         "did": dict(sorted(Counter(one.kind for one in actions).items())),
         "actions": [_action(one, roots) for one in actions],
         "projects": [_tally(one, roots) for one in tallies],
+        # The name of a page tells of its project; those two are everybody's and have none.
         "files": [
             asdict(one)
-            for one in files
-            if seen is None or whose.get(one.path, 0) in seen or not one.path.startswith(pages.PROJECTS)
+            for one, on in files
+            if seen is None or one.path in (pages.USER, INDEX) or not on.isdisjoint(seen)
         ],
         "hidden": 0 if params["project"] else len(plan.actions) - len(actions),
         "uncompared": uncompared,
