@@ -24,15 +24,7 @@ OWN = "Your own notes"
 #: How a gotcha shows itself, below its line; and a wording that a person has yet to answer for, below the one that holds.
 SHOWS, WAITS = "shows as: ", "waits in `csmd review`: "
 _SELF = "<!-- csmd -->"
-<<<<<<< HEAD
-_ID = re.compile(r"\s*<!--\s*m:(m[0-9a-f]{10})\s*-->")
-_OPENS, _CLOSES = re.compile(r"<(\\*)!--"), re.compile(r"--(\\*)>")
-_OPENED, _CLOSED = re.compile(r"<\\(\\*)!--"), re.compile(r"--\\(\\*)>")
-_BULLET = re.compile(r"\s*(?:[-*+]|\d{1,4}[.)])(?:\s+(.*)|\s*)$")
 _HEADING = re.compile(r"(#{1,6})\s+(\S.*)?$")
-=======
-_HEADING = re.compile(r"(#{1,6})\s+(.*?)\s*#*\s*$")
->>>>>>> h/p
 _FENCE = re.compile(r"\s{0,3}(`{3,}|~{3,})")
 #: Lines that are of a table, a quotation, a comment, a rule or a picture.
 _OTHER = re.compile(r"\s*(?:\||>|<!--|<[a-zA-Z/]|!\[|(?:-\s*){3,}$|(?:\*\s*){3,}$|(?:_\s*){3,}$|={3,}$)|\t\t|\s{8}")
