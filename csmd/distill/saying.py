@@ -57,6 +57,17 @@ def _re(pattern: str) -> re.Pattern[str]:
     return re.compile(pattern)
 
 
+#: A thing that is before both, and no more named than by "it".
+_AT_HAND = (
+    r"(?: (?:files?|ones?|things?|places?|ways?|lines?|functions?|branch(?:es)?|answers?|tables?|pages?|folders?|versions?|tests?|repos?"
+    r"|director(?:y|ies)|methods?|class(?:es)?|results?|commits?|rows?|options?|parts?|half|paragraphs?|sentences?))?"
+)
+#: When something is still to come, beyond the moment.
+_LATER = (
+    r"\b(?:(?:mon|tues|wednes|thurs|fri|satur|sun)days?|tomorrow|next (?:week|month|sprint|quarter|year)|january|february|march|april|june|july"
+    r"|august|september|october|november|december|weeks?|months?|sprints?|releases?|q[1-4]|every|always|each)\b"
+)
+
 #: (what it is, pattern): what is no statement of its author's. Asked of a sentence in small letters.
 # fmt: off
 OTHERWISE: tuple[tuple[str, re.Pattern[str]], ...] = (
@@ -85,12 +96,36 @@ OTHERWISE: tuple[tuple[str, re.Pattern[str]], ...] = (
         r"^(?:who (?!ever)[a-z]+s\b|(?:which|what) (?:\w+ ){0,3}(?:do|does|did|is|are|was|should|can) (?:we|you|i|it|the|this|that)\b"
         r"|(?:where|how|why) (?:do|does|is|are|was|were|can|could|should|would) |(?:do|does|is|are) (?:we|you|there|the|it|this|that|our)\b)[^?]*\W*$"
         r"|[,;] ?(?:and |but |so )?(?:why|what now|any ideas?|(?:can|could|would) you\b.{0,80})\W*$")),
+    # What is set right without a word for it: nobody can follow it once the work is off the screen.
+    ("wrong at hand", _re(
+        rf"^(?:no\W{{1,3}})?(?:(?:that|this|it)(?:['’]?s| is| was| looks?) |you (?:took|changed|edited|opened|picked) )(?:still |just |all |totally |completely ){{0,2}}"
+        rf"(?:(?:the )?(?:wrong|incorrect|same|other){_AT_HAND}|not (?:quite |really )?(?:right|correct|true|it|good|working|the(?: \w{{1,20}})?{_AT_HAND}))(?: again)?\W*$"
+        r"|^(?:no\W{1,3})?(?:(?:that|this|it)(?:['’]?s| is| was) )?(?:still )?not (?:quite |at all |really )?what i (?:asked|meant|wanted|said|had in mind|need\w*)"
+        r"(?: for| you)?(?: at all)?\W*$"
+        r"|^(?:no\W{1,3})?i (?:only |just )?(?:said|meant|asked for|wanted|told you)(?: only| just)? (?:the |that |this |these )?"
+        rf"(?:first|second|third|last|other|next|previous|left|right|top|bottom|same|one|two|three){_AT_HAND}\W*$"
+        r"|^(?:it['’]?s )?still (?:broken|failing|wrong|red|the same|not \w{1,20})\b[^,;]{0,30}$"
+        r"|^(?:the |my )?(?:\w{1,20} )?(?:total|sum|result|output|answer|count|balance|average|difference)s? (?:should|must|has to|have to) (?:be|say|show|read|equal) \W?\d"
+        r"|\blet['’]?s (?:just )?(?:go with|go for|do|use|try|take|keep) (?:that|this|it|the (?:first|second|third|last|other))"
+        r"(?: one| option)?(?: then| please| now| instead)?\W*$")),
+    # What the author does or feels in the next minutes.
+    ("aside", _re(
+        rf"^(?!.{{0,300}}{_LATER})\W{{0,3}}(?:(?:ok|okay|sorry|and|so|wait)\W{{1,3}})?(?:i['’]ll|i will|i['’]m (?:just )?(?:going to|gonna)|let me|i (?:just |first )?(?:have to|need to|got to|gotta)"
+        r"|i['’]ve got to) (?:just |quickly |now |first |go and ){0,2}(?:check|restart|reboot|look|ask|grab|run (?:this|that|it)|try|think|come back|be (?:right )?back|ping"
+        r"|be away|have a look|take a|get (?:a|some|back)|wait|leave|eat|join|let you know|report back|sleep|call)\b"
+        r"|\b(?:brb|bbl|afk)\b|(?:^|, ?)(?:just )?(?:one|a) (?:sec|second|moment|minute)(?: please)?\W*$|\bbear with me\b"
+        rf"|^(?!.{{0,300}}{_LATER})\W{{0,3}}(?:sorry\W{{1,3}})?i['’]?(?:m| am) (?:still |now |currently )?(?:in (?:a|an|another|the|my)(?: \w{{1,20}})? ?(?:meeting|call|interview|workshop|train|car)"
+        r"|on (?:a|the|my|another) (?:train|call|bus|plane|phone|go|way)|at (?:lunch|dinner|the (?:doctor|dentist|airport|gym)))\b"
+        r"|\b(?:this|that|it)(?:['’]s| is) (?:(?:so|really|very|just|getting|all) ){0,2}(?:annoying|frustrating|ridiculous|exhausting|tiring|boring|crazy|driving me)\b"
+        r"|^(?:that|this|it) (?:just |really )?took (?:forever|ages|an eternity|(?:so|too|way too|very) long|hours)\b"
+        r"|\b(?:(?:is|are) (?:all )?waiting for (?:this|it|me|us|you)|(?:please|pls) hurry|hurry(?: up)?\W*$|be quick\b|no time (?:for|to)\b)"
+        r"|\bmy (?:coffee|tea|lunch|dinner|head|brain|eyes?|back) (?:is|are|hurts?|burns?|aches?)\b")),
     ("moment", _re(
-        rf"^(?:(?:the|your|my|our|all|this) )?(?:\w+ )?{PART} (?:is|are) now\b|\b(?:is|are)(?: now| all| still){{1,2}} (?:{MOMENT}|\w+er\b)"
+        rf"\b(?:is|are) (?:all )?{MOMENT} again\b|^(?:(?:the|your|my|our|all|this) )?(?:\w+ )?{PART} (?:is|are) now\b|\b(?:is|are)(?: now| all| still){{1,2}} (?:{MOMENT}|\w+er\b)"
         r"|\bfor now\b(?!.{0,100}\b(?:later|until|before|next|then|after|follow)\b)|\bthis (?:once|time)\b|\bfor (?:this|the) (?:run|moment|screenshot|task)\b|\bbe (?:right )?back in\b"
         r"|\b(?:at the moment|right now|for a moment|just now|since (?:this morning|yesterday|last night)|(?:till|until) (?:noon|tonight|tomorrow|later)"
         r"|for (?:this|the) (?:experiment|demo|test|screenshot)|this one (?:file|test|case))\b"
-        r"|\b(?:is|are) (?:down|offline|failing|stuck|back|out|off)(?: again| today)?(?!['\w]| (?:by|on|to|of|in|at|when|if|unless|for (?:all|every))\b)"
+        r"|\b(?:is|are) (?:down|offline|failing|stuck|back|out|off)(?: again| today)?(?!['\w]| (?:by|on|to|of|in|at|when|if|unless|for (?:all|every)|(?:until|till|from) (?:[a-z]{3,9} \d|\d{4}|(?:the )?\d{1,2}(?:st|nd|rd|th)|next|january|february|march|april|may|june|july|august|september|october|november|december))\b)"
         r"|^here(?:['’]s| is| are) (?:the|my|a|an|what)\b")),
 )
 # fmt: on
@@ -135,7 +170,8 @@ def sayings(found: Sequence[Piece], clear: Sequence[bool], model: Model | None =
     model = model or shipped()
     count = sum(piece.stands or piece.leads for piece in found)
     place = next(place for place in PLACES if count <= place.sentences)
-    broken = [_is_broken(piece.text) for piece in found]
+    # Behind the last row nothing goes on.
+    broken = [_is_broken(piece.text) and at < len(found) for at, piece in enumerate(found, 1)]
     return [
         _saying(piece, place, model, clear=known) if piece.stands and piece.begins and not (ends or goes_on) else "open"
         for piece, known, ends, goes_on in zip(found, clear, broken, [False, *broken][: len(found)], strict=True)
