@@ -130,6 +130,30 @@ OTHERWISE: tuple[tuple[str, re.Pattern[str]], ...] = (
 )
 # fmt: on
 
+#: What states plainly, asked of a sentence that is a prompt by itself, as it was written: a rule for each of a kind, what a
+#: thing of ours is by its proper name or number, what somebody must not do. The model saw too few that are so short.
+STATED: tuple[re.Pattern[str], ...] = (
+    _re(
+        r"^(?i:every|each|all) (?:[\w./-]{1,30} ){1,4}?(?:needs?|must|gets?|requires?|has|have|belongs?)\b (?!to be\b|been\b|\w{2,20}ed\b|no\b|not\b|an? (?:bug|problem|issue|error)s?\b)\w"
+    ),
+    _re(
+        r"^(?!(?i:the|this|that|it|i|you|we|they|there)\b)(?:[\w-]{1,30} ){1,3}must (?:not |never |always )?(?:stay|remain|be|have|use|pass|go|keep|include|follow|match)\b"
+    ),
+    _re(r"^(?i:the |our )?(?i:max(?:imum)?|min(?:imum)?|default) (?:[\w-]{1,30} ){1,3}is \W?\d"),
+    _re(
+        r"^(?i:our|the) (?!(?i:failing|broken|wrong|pr|issue|link|ticket)\b)(?:[\w-]{1,30} ){1,3}is (?:at )?https?://\S{1,200}$"
+    ),
+    _re(r"^(?i:our) (?:[\w-]{1,30} ){1,3}is (?:called |named )?[A-Z][\w.]{1,30}(?: [A-Z\d][\w.]{0,30}){0,2}\W{0,2}$"),
+    _re(
+        r"^(?i:we(?:['’]re| are)) (?:still |currently )?on (?:[A-Za-z][\w.+#-]{1,30} ){1,2}v?\d[\w.]{0,10}\b(?! (?i:of|tasks?|items?)\b)"
+    ),
+    _re(
+        r"^(?i:this is) an? [^?]{2,60}\b(?:app|application|project|repo|repository|monorepo|library|service|package|plugin|website|codebase) (?:with|in|on|for|using|built|written)\b"
+    ),
+    _re(r"^(?i:i (?:don['’]?t|do not|never) want you to) (?!\w+ (?:it|this|that)\b)\w+ \w"),
+    _re(r"^(?i:the|our) (?:[\w-]{1,30} ){1,4}came from [a-z]{2,30}ing\b"),
+)
+
 
 @dataclass(frozen=True, slots=True)
 class Model:
@@ -189,6 +213,8 @@ def _saying(piece: Piece, place: Place, model: Model, *, clear: bool) -> Saying:
     if not model.name:
         return "open"
     put = shape(piece.text)
+    if place is PLACES[0] and not put & {"shown", "?"} and any(row.search(piece.text) for row in STATED):
+        return "holds"
     likely = model.of(put)
     if likely < PASSES and len(piece.content) <= SHORT_WORDS and not clear:
         return "passes"
