@@ -57,6 +57,17 @@ def _re(pattern: str) -> re.Pattern[str]:
     return re.compile(pattern)
 
 
+#: A thing that is before both, and no more named than by "it".
+_AT_HAND = (
+    r"(?: (?:files?|ones?|things?|places?|ways?|lines?|functions?|branch(?:es)?|answers?|tables?|pages?|folders?|versions?|tests?|repos?"
+    r"|director(?:y|ies)|methods?|class(?:es)?|results?|commits?|rows?|options?|parts?|half|paragraphs?|sentences?))?"
+)
+#: When something is still to come, beyond the moment.
+_LATER = (
+    r"\b(?:(?:mon|tues|wednes|thurs|fri|satur|sun)days?|tomorrow|next (?:week|month|sprint|quarter|year)|january|february|march|april|june|july"
+    r"|august|september|october|november|december|weeks?|months?|sprints?|releases?|q[1-4]|every|always|each)\b"
+)
+
 #: (what it is, pattern): what is no statement of its author's. Asked of a sentence in small letters.
 # fmt: off
 OTHERWISE: tuple[tuple[str, re.Pattern[str]], ...] = (
@@ -85,15 +96,63 @@ OTHERWISE: tuple[tuple[str, re.Pattern[str]], ...] = (
         r"^(?:who (?!ever)[a-z]+s\b|(?:which|what) (?:\w+ ){0,3}(?:do|does|did|is|are|was|should|can) (?:we|you|i|it|the|this|that)\b"
         r"|(?:where|how|why) (?:do|does|is|are|was|were|can|could|should|would) |(?:do|does|is|are) (?:we|you|there|the|it|this|that|our)\b)[^?]*\W*$"
         r"|[,;] ?(?:and |but |so )?(?:why|what now|any ideas?|(?:can|could|would) you\b.{0,80})\W*$")),
+    # What is set right without a word for it: nobody can follow it once the work is off the screen.
+    ("wrong at hand", _re(
+        rf"^(?:no\W{{1,3}})?(?:(?:that|this|it)(?:['’]?s| is| was| looks?) |you (?:took|changed|edited|opened|picked) )(?:still |just |all |totally |completely ){{0,2}}"
+        rf"(?:(?:the )?(?:wrong|incorrect|same|other){_AT_HAND}|not (?:quite |really )?(?:right|correct|true|it|good|working|the(?: \w{{1,20}})?{_AT_HAND}))(?: again)?\W*$"
+        r"|^(?:no\W{1,3})?(?:(?:that|this|it)(?:['’]?s| is| was) )?(?:still )?not (?:quite |at all |really )?what i (?:asked|meant|wanted|said|had in mind|need\w*)"
+        r"(?: for| you)?(?: at all)?\W*$"
+        r"|^(?:no\W{1,3})?i (?:only |just )?(?:said|meant|asked for|wanted|told you)(?: only| just)? (?:the |that |this |these )?"
+        rf"(?:first|second|third|last|other|next|previous|left|right|top|bottom|same|one|two|three){_AT_HAND}\W*$"
+        r"|^(?:it['’]?s )?still (?:broken|failing|wrong|red|the same|not \w{1,20})\b[^,;]{0,30}$"
+        r"|^(?:the |my )?(?:\w{1,20} )?(?:total|sum|result|output|answer|count|balance|average|difference)s? (?:should|must|has to|have to) (?:be|say|show|read|equal) \W?\d"
+        r"|\blet['’]?s (?:just )?(?:go with|go for|do|use|try|take|keep) (?:that|this|it|the (?:first|second|third|last|other))"
+        r"(?: one| option)?(?: then| please| now| instead)?\W*$")),
+    # What the author does or feels in the next minutes.
+    ("aside", _re(
+        rf"^(?!.{{0,300}}{_LATER})\W{{0,3}}(?:(?:ok|okay|sorry|and|so|wait)\W{{1,3}})?(?:i['’]ll|i will|i['’]m (?:just )?(?:going to|gonna)|let me|i (?:just |first )?(?:have to|need to|got to|gotta)"
+        r"|i['’]ve got to) (?:just |quickly |now |first |go and ){0,2}(?:check|restart|reboot|look|ask|grab|run (?:this|that|it)|try|think|come back|be (?:right )?back|ping"
+        r"|be away|have a look|take a|get (?:a|some|back)|wait|leave|eat|join|let you know|report back|sleep|call)\b"
+        r"|\b(?:brb|bbl|afk)\b|(?:^|, ?)(?:just )?(?:one|a) (?:sec|second|moment|minute)(?: please)?\W*$|\bbear with me\b"
+        rf"|^(?!.{{0,300}}{_LATER})\W{{0,3}}(?:sorry\W{{1,3}})?i['’]?(?:m| am) (?:still |now |currently )?(?:in (?:a|an|another|the|my)(?: \w{{1,20}})? ?(?:meeting|call|interview|workshop|train|car)"
+        r"|on (?:a|the|my|another) (?:train|call|bus|plane|phone|go|way)|at (?:lunch|dinner|the (?:doctor|dentist|airport|gym)))\b"
+        r"|\b(?:this|that|it)(?:['’]s| is) (?:(?:so|really|very|just|getting|all) ){0,2}(?:annoying|frustrating|ridiculous|exhausting|tiring|boring|crazy|driving me)\b"
+        r"|^(?:that|this|it) (?:just |really )?took (?:forever|ages|an eternity|(?:so|too|way too|very) long|hours)\b"
+        r"|\b(?:(?:is|are) (?:all )?waiting for (?:this|it|me|us|you)|(?:please|pls) hurry|hurry(?: up)?\W*$|be quick\b|no time (?:for|to)\b)"
+        r"|\bmy (?:coffee|tea|lunch|dinner|head|brain|eyes?|back) (?:is|are|hurts?|burns?|aches?)\b")),
     ("moment", _re(
-        rf"^(?:(?:the|your|my|our|all|this) )?(?:\w+ )?{PART} (?:is|are) now\b|\b(?:is|are)(?: now| all| still){{1,2}} (?:{MOMENT}|\w+er\b)"
+        rf"\b(?:is|are) (?:all )?{MOMENT} again\b|^(?:(?:the|your|my|our|all|this) )?(?:\w+ )?{PART} (?:is|are) now\b|\b(?:is|are)(?: now| all| still){{1,2}} (?:{MOMENT}|\w+er\b)"
         r"|\bfor now\b(?!.{0,100}\b(?:later|until|before|next|then|after|follow)\b)|\bthis (?:once|time)\b|\bfor (?:this|the) (?:run|moment|screenshot|task)\b|\bbe (?:right )?back in\b"
         r"|\b(?:at the moment|right now|for a moment|just now|since (?:this morning|yesterday|last night)|(?:till|until) (?:noon|tonight|tomorrow|later)"
         r"|for (?:this|the) (?:experiment|demo|test|screenshot)|this one (?:file|test|case))\b"
-        r"|\b(?:is|are) (?:down|offline|failing|stuck|back|out|off)(?: again| today)?(?!['\w]| (?:by|on|to|of|in|at|when|if|unless|for (?:all|every))\b)"
+        r"|\b(?:is|are) (?:down|offline|failing|stuck|back|out|off)(?: again| today)?(?!['\w]| (?:by|on|to|of|in|at|when|if|unless|for (?:all|every)|(?:until|till|from) (?:[a-z]{3,9} \d|\d{4}|(?:the )?\d{1,2}(?:st|nd|rd|th)|next|january|february|march|april|may|june|july|august|september|october|november|december))\b)"
         r"|^here(?:['’]s| is| are) (?:the|my|a|an|what)\b")),
 )
 # fmt: on
+
+#: What states plainly, asked of a sentence that is a prompt by itself, as it was written: a rule for each of a kind, what a
+#: thing of ours is by its proper name or number, what somebody must not do. The model saw too few that are so short.
+STATED: tuple[re.Pattern[str], ...] = (
+    _re(
+        r"^(?i:every|each|all) (?:[\w./-]{1,30} ){1,4}?(?:needs?|must|gets?|requires?|has|have|belongs?)\b (?!to be\b|been\b|\w{2,20}ed\b|no\b|not\b|an? (?:bug|problem|issue|error)s?\b)\w"
+    ),
+    _re(
+        r"^(?!(?i:the|this|that|it|i|you|we|they|there)\b)(?:[\w-]{1,30} ){1,3}must (?:not |never |always )?(?:stay|remain|be|have|use|pass|go|keep|include|follow|match)\b"
+    ),
+    _re(r"^(?i:the |our )?(?i:max(?:imum)?|min(?:imum)?|default) (?:[\w-]{1,30} ){1,3}is \W?\d"),
+    _re(
+        r"^(?i:our|the) (?!(?i:failing|broken|wrong|pr|issue|link|ticket)\b)(?:[\w-]{1,30} ){1,3}is (?:at )?https?://\S{1,200}$"
+    ),
+    _re(r"^(?i:our) (?:[\w-]{1,30} ){1,3}is (?:called |named )?[A-Z][\w.]{1,30}(?: [A-Z\d][\w.]{0,30}){0,2}\W{0,2}$"),
+    _re(
+        r"^(?i:we(?:['’]re| are)) (?:still |currently )?on (?:[A-Za-z][\w.+#-]{1,30} ){1,2}v?\d[\w.]{0,10}\b(?! (?i:of|tasks?|items?)\b)"
+    ),
+    _re(
+        r"^(?i:this is) an? [^?]{2,60}\b(?:app|application|project|repo|repository|monorepo|library|service|package|plugin|website|codebase) (?:with|in|on|for|using|built|written)\b"
+    ),
+    _re(r"^(?i:i (?:don['’]?t|do not|never) want you to) (?!\w+ (?:it|this|that)\b)\w+ \w"),
+    _re(r"^(?i:the|our) (?:[\w-]{1,30} ){1,4}came from [a-z]{2,30}ing\b"),
+)
 
 
 @dataclass(frozen=True, slots=True)
@@ -135,7 +194,8 @@ def sayings(found: Sequence[Piece], clear: Sequence[bool], model: Model | None =
     model = model or shipped()
     count = sum(piece.stands or piece.leads for piece in found)
     place = next(place for place in PLACES if count <= place.sentences)
-    broken = [_is_broken(piece.text) for piece in found]
+    # Behind the last row nothing goes on.
+    broken = [_is_broken(piece.text) and at < len(found) for at, piece in enumerate(found, 1)]
     return [
         _saying(piece, place, model, clear=known) if piece.stands and piece.begins and not (ends or goes_on) else "open"
         for piece, known, ends, goes_on in zip(found, clear, broken, [False, *broken][: len(found)], strict=True)
@@ -153,6 +213,8 @@ def _saying(piece: Piece, place: Place, model: Model, *, clear: bool) -> Saying:
     if not model.name:
         return "open"
     put = shape(piece.text)
+    if place is PLACES[0] and not put & {"shown", "?"} and any(row.search(piece.text) for row in STATED):
+        return "holds"
     likely = model.of(put)
     if likely < PASSES and len(piece.content) <= SHORT_WORDS and not clear:
         return "passes"

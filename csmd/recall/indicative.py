@@ -25,12 +25,36 @@ _ASKS = re.compile(
     r"|\b(?:can|could|would|will) you (?!not\b)\w+|\bi(?:['’]d| would) like (?:you |us )?to (?:update|add|change|have you)\b",
     re.IGNORECASE,
 )
+#: What things of a kind do by themselves, or are done with, whenever.
+_SAYS = (
+    r"apply|belong|come|contain|cost|depend|end|expire|fail|follow|get|go|happen|keep|land|live|need|pass|point|require|return"
+    r"|run|sit|start|stay|take|use|wait|work"
+)
 #: Work for the moment: the verb that somebody begins with, unless the sentence says when it always holds.
 _ERRAND = re.compile(
     rf"{_LEAD}(?:consider|let['’]?s (?:also |now |first )?(?:add|adjust|check|continue|create|discuss|do|look|make|see|start|try|update|write)"
     r"|add|adjust|change|check|clean up|commit|continue|create|delete|do|document|ensure|explain|extend|find|fix|give|go|handle|implement"
     r"|integrate|look|mention|merge|move|push|put|read|remote|remove|rename|replace|revert|review|run|see|set|show|take"
-    r"|tell|try|update|write)\b(?!\w*[:=/])",
+    r"|tell|try|update|write)\b(?!\w*[:=/]|-\w)",
+    re.IGNORECASE,
+)
+#: The same word as a noun: one that names something, of which a finite verb that agrees with it then says something. What
+#: points at an object, joins or relates stands between a verb and its object instead; and what is checked, seen or told
+#: may be a clause.
+_NAMES = re.compile(
+    rf"{_LEAD}(?!(?:check|consider|document|ensure|explain|find|look|make|mention|see|show|tell|try)\b)[a-z]+ "
+    r"(?:(?!(?:the|an?|this|that|these|those|it|its|my|your|our|their|all|any|every|each|both|some|no|me|us|them|him|her|you|we"
+    r"|they|i|and|or|but|so|if|when|where|which|who|what|how|why|because|in|on|at|to|of|for|from|with|by|as|into|until|unless)\b)"
+    r"[\w.-]{1,30} ){0,3}?(?:(?:to|for|of) [\w.-]{1,30} (?=\w+s\b|must\b|should\b|are\b))?"
+    r"(?:(?:is|are|was|were|has|have|had|must|should|shall|can|cannot|may|will|do|does|did)(?:n['’]t)?\b"
+    rf"|(?<=[a-rt-z0-9] )(?:{_SAYS})(?:e?s)\b|(?<=s )(?:{_SAYS})\b)",
+    re.IGNORECASE,
+)
+#: A rule in the imperative: how things of a kind are done or kept, whichever they are. What is named with an article or a
+#: pointing word is one thing at hand, and "for" it is a piece of work.
+_RULE = re.compile(
+    rf"{_LEAD}(?!.{{0,300}}\b(?:the|this|that|these|those|it|now|again|once)\b)(?:commit|give|handle|push|put|run|set|show|take|write) (?:[\w.`-]{{1,30}} ){{0,2}}?[a-z][\w.-]{{0,30}}(?<!s)s "
+    r"(?!for\b|which\b|and\b|to see\b)[`\w]",
     re.IGNORECASE,
 )
 _STANDS = re.compile(
@@ -91,7 +115,7 @@ def tells(sentence: str) -> bool:
     """Whether a sentence is neither a question nor an errand."""
     if _ASKS.search(sentence):
         return False
-    return not _ERRAND.match(sentence) or bool(_STANDS.search(sentence))
+    return not _ERRAND.match(sentence) or any(form.search(sentence) for form in (_STANDS, _NAMES, _RULE))
 
 
 def answers(passage: str) -> bool:

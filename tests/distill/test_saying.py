@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import os
 import sys
+import time
 from pathlib import Path
 
 import pytest
@@ -44,6 +45,26 @@ STATES: list[tuple[str, list[tuple[str, str]]]] = [
     ),
     ("no, the table is called accounts", [("the table is called accounts", "correction")]),
     ("Actually, our Node version is 20", [("our Node version is 20", "correction")]),
+    # So short that few words tell of it.
+    *(
+        (said, [(said, "")])
+        for said in (
+            "Every release needs a tag.",
+            "Each tenant has its own schema.",
+            "All handlers must return JSON.",
+            "Bundle size must stay below 200 kB.",
+            "Default batch size is 50.",
+            "Our queue is RabbitMQ.",
+            "We're on Django 5.1 here.",
+            "The docs site is https://docs.acme.example",
+            "I don't want you to rewrite history.",
+            "This is a Rails 8 app with Hotwire and Postgres.",
+        )
+    ),
+    # Long doings and long absences hold.
+    ("I'll ask legal about the licence next week", [("I'll ask legal about the licence next week", "promissory")]),
+    ("Omar is out until January 8, Lena reviews for him", [("Omar is out until January 8, Lena reviews", "")]),
+    ("no, the wrong table is locked first, not orders", [("the wrong table is locked first", "correction")]),
     # Beside what is ordered, asked or reported.
     (
         "please refactor the mailer. btw the smtp host changed to mail2.acme.example last week",
@@ -90,6 +111,22 @@ STATES: list[tuple[str, list[tuple[str, str]]]] = [
             "The chart is broken. When I select March nothing is shown. Please fix it.",
             "Build a todo app. It has a list and an input field. Each entry has a checkbox. The user can delete entries.",
             "The deploy failed. It says the image was not found. I pushed the image an hour ago.",
+            "all buttons need a border",
+            # Set right without a word for it, and what the next minutes bring.
+            "no, this is the wrong table",
+            "that is still not what I wanted",
+            "I meant the second one",
+            "you opened the wrong branch",
+            "the sum should be 1200",
+            "looks fine to me, let's take the second one",
+            "I'm on a call till four, go on with the docs",
+            "I'll grab a coffee, one moment",
+            "I need to ask my manager quickly",
+            "this is getting really frustrating, the linter is down again",
+            "it took ages and my head hurts",
+            "the customer is waiting for it, hurry up",
+            "the smoke tests are failing again, great",
+            "the password is [redacted:password], just for the login",
             "Here is the error. I think it is caused by the new driver. Can you check?",
         )
     ),
@@ -162,6 +199,17 @@ def test_whatever_is_said_it_is_told_how_it_is_put_within_bounds_and_the_same_ag
     assert 0 <= saying.shipped().of(put) <= 1
     found = units.pieces(text, "user")
     assert len(saying.sayings(found, [False] * len(found))) == len(found)
+
+
+@pytest.mark.parametrize(
+    "piece", ["no that's the wrong ", "i'll check ", "is all ", "a ", "[redacted", "still ", "the x "]
+)
+def test_what_a_long_sentence_is_not_is_found_in_time_that_grows_with_it(piece: str) -> None:
+    text = piece * (20_000 // len(piece))
+    began = time.process_time()
+    saying.otherwise(text)
+    assert not any(row.search(text) for row in saying.STATED)
+    assert time.process_time() - began < 1
 
 
 @pytest.mark.parametrize("piece", ["a ", "the module ", "`", '"', "(", "x.", "--a", "is now ", "ⓐ", "it isn't, "])

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import time
+
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
@@ -58,6 +60,58 @@ def check(name: str) -> None:
 @pytest.mark.parametrize("name", CASES)
 def test_what_tells_something_is_told(name: str) -> None:
     check(name)
+
+
+@pytest.mark.parametrize(
+    "said",
+    [
+        "Change windows are on Tuesdays, after ten",
+        "Merge trains go through the release branch",
+        "Push access is limited to the three leads",
+        "Read access to billing needs an approval",
+        "Test data belongs in fixtures/",
+        "Update jobs should not overlap",
+        "Write-heavy tables get their own disk",
+        "Review apps expire after two days",
+    ],
+)
+def test_a_noun_that_is_also_an_errands_verb_makes_no_errand(said: str) -> None:
+    assert indicative.stated(memory(said, authority="user")) == said
+
+
+@pytest.mark.parametrize(
+    "said", ["Put migrations under db/migrations", "Set empty lists to null", "Show prices in euros"]
+)
+def test_how_things_of_a_kind_are_done_is_a_rule_though_it_is_an_order(said: str) -> None:
+    assert indicative.tells(said)
+
+
+@pytest.mark.parametrize(
+    "said",
+    [
+        "Change the colors that are too dark",
+        "Merge main into this branch, the tests are green",
+        "Put the migrations under db/migrations",
+        "Run tests again",
+        "Show that prices are in euros",
+        "Check tests are green",
+        "Fix tests in the parser, they need the clock",
+        "Update docs and changelog",
+        "Write tests for users",
+    ],
+)
+def test_an_errand_with_its_object_is_not_told(said: str) -> None:
+    assert not indicative.tells(said)
+
+
+@pytest.mark.parametrize(
+    "piece", ["set a", "push ", "write s ", "move for is ", "runs to ", "set s s s", "-.", "ok so "]
+)
+def test_whether_a_long_sentence_tells_is_found_in_time_that_grows_with_it(piece: str) -> None:
+    text_ = piece * (200_000 // len(piece))
+    began = time.process_time()
+    indicative.tells(text_)
+    assert time.process_time() - began < 2
 
 
 def test_what_a_person_pinned_and_what_was_counted_is_told_as_it_is() -> None:
