@@ -159,15 +159,11 @@ REFUSED_AS_WRITTEN: tuple[tuple[str, str, re.Pattern[str]], ...] = (
     ("cut", "ua", at_first_use(
         r"\b(?:add|use|set|is|are|to|like|a|an|the|with|for|say|says|secret|key|password|token):? \W?REDACTED\b\W?"
         r"(?:\W{0,3}$| \w+\W{0,2}$)")),
-<<<<<<< HEAD
-    ("inventory", "a", at_first_use(
-=======
     # What is left of a sentence that handed over a secret.
-    ("cut", "ua", re.compile(
+    ("cut", "ua", at_first_use(
         r"\[redacted\b[^\]]{0,60}\](?:\W{1,3}(?i:in case|if you|should you|just|for now|please|thanks?|use it|to (?:log|test|connect)|for (?:this|the|your)"
         r" (?:login|test|moment|session))\b.{0,120})?\W{0,3}$")),
-    ("inventory", "a", re.compile(
->>>>>>> h/t
+    ("inventory", "a", at_first_use(
         r"[Tt]est(?:(?<=\bTest)[A-Z_]|(?<=\btest)_)\w{2,120}(?:\(\))?`?(?::| [-–—]) ?(?i:verif\w+|checks?|ensures?|tests?|kept|reduced|now"
         r"|covers|added|updated|fixed)\b")),
     ("inventory", "a", at_first_use(r"^\W{0,3}(?i:added|updated|created|fixed) `?(?:Test[A-Z_]|test_)\w+")),
