@@ -51,7 +51,7 @@ def go_through(store: Store, session: Behind, *, now: str) -> int:
     else:
         seen = store.read(lambda rows: _seen(rows, session))
         while seen:
-            noted = store.write(lambda rows, seen=seen: _note(rows, session, seen))
+            noted = store.write(lambda rows, seen=seen: _note(rows, session, seen))  # type: ignore[misc]
             seen = seen[noted:]
         _relate(store, session.session_seq, session.session_id, upto=session.turns, now=now)
     return max(1, session.turns - session.position)
