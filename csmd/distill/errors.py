@@ -17,9 +17,8 @@ from csmd.patterns import at_first_use
 
 #: What is looked at of an output: its beginning and its end, where tools say what went wrong.
 HEAD, TAIL = 24_000, 24_000
-MOST_LINE = 600
-#: A message is one line.
-MESSAGE = 200
+#: Characters of a line that is looked at, and of a message, which is one.
+MOST_LINE, MESSAGE = 600, 200
 #: The exit code that is taken where a pipe hid it: most tools say 1.
 HIDDEN = 1
 
