@@ -67,11 +67,13 @@ class Forked:
         limit = None if timeout is None else time.monotonic() + timeout
         while self.returncode is None:
             left = None if limit is None else max(0.0, limit - time.monotonic())
-            if not select.select([self._told], [], [], left)[0]:
-                return None
-            read = os.read(self._told, 64)
-            assert read, "the process that is forked has gone"
-            self._said += read
+            # One that ended at once has told both, its pid and its end, before it was first asked.
+            if b"\n" not in self._said:
+                if not select.select([self._told], [], [], left)[0]:
+                    return None
+                read = os.read(self._told, 64)
+                assert read, "the process that is forked has gone"
+                self._said += read
             if b"\n" in self._said:
                 self.returncode = os.waitstatus_to_exitcode(int(self._said))
                 os.close(self._told)
