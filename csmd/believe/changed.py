@@ -85,11 +85,14 @@ _PARTS_OF_WORK = frozenset(
     phrases.stem(word) for word in "module service team part area stuff package component app".split()
 )
 MOST_OF_VALUE = 4
+#: Characters of a statement that are read: people say at once that something has changed, and a pattern's time is bounded.
+MOST_READ = 600
 
 
 @lru_cache(maxsize=2048)
 def changes(said: str) -> tuple[Change, ...]:
     """What a statement says was changed, and into what."""
+    said = said[:MOST_READ]
     if not any(
         word in said.casefold()
         for word in ("moved", "migrated", "switched", "ported", "transitioned", " now", " back ", "re on ", " are on ")
