@@ -12,7 +12,8 @@ from hypothesis import strategies as st
 from csmd.believe import stage as believe
 from csmd.daemon.moments import whole
 from csmd.dream import stage
-from csmd.dream.actions import Fact
+from csmd.dream.actions import DreamPlan, Fact
+from csmd.dream.plan import planning
 from csmd.dream.snapshot import Snapshot
 from csmd.model import Memory, Project, Provenance, Statement
 from csmd.store import dreams, projects
@@ -39,6 +40,11 @@ SAID = (
     "Reviews go to Sarah before they go to the release branch",
 )
 DAYS = tuple(f"2026-01-{day:02}" for day in range(1, 29))
+
+
+def plan(snapshot: Snapshot) -> tuple[DreamPlan, Snapshot]:
+    """What a dream does in one project, and the snapshot that it leaves."""
+    return whole(planning(snapshot))
 
 
 def at(day: int, second: int = 0) -> str:

@@ -17,18 +17,8 @@ from csmd.dream.snapshot import Snapshot, Working
 STEPS = (*consolidate.STEPS, *prune.STEPS)
 
 
-def plan(snapshot: Snapshot) -> tuple[DreamPlan, Snapshot]:
-    """What a dream does in one project, and the snapshot that it leaves."""
-    steps = planning(snapshot)
-    while True:
-        try:
-            next(steps)
-        except StopIteration as end:
-            return end.value  # type: ignore[no-any-return]  # what the generator returns
-
-
 def planning(snapshot: Snapshot) -> Generator[None, None, tuple[DreamPlan, Snapshot]]:
-    """The same, a look at a time."""
+    """What a dream does in one project, and the snapshot that it leaves; a look at a time."""
     gathered = yield from gathering(snapshot)
     found = tally(snapshot, gathered)
     left = Working.of(snapshot)

@@ -8,13 +8,12 @@ from dataclasses import replace
 
 import pytest
 from believed import memory
-from dreamt import DAYS, FACTS, SAID, at, snapshots
+from dreamt import DAYS, FACTS, SAID, at, plan, snapshots
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from csmd.dream import lift, wording
 from csmd.dream.actions import Action
-from csmd.dream.plan import plan
 from csmd.dream.snapshot import Snapshot, alive
 from csmd.model import AUTHORITY_RANK, NEVER, Memory, Provenance
 

@@ -8,7 +8,7 @@ from datetime import date, timedelta
 from pathlib import Path
 
 import pytest
-from dreamt import FACTS, SAID, act, at, dream, remember, talk
+from dreamt import FACTS, SAID, act, at, dream, plan, remember, talk
 from talked import Talk
 
 from csmd.believe import stage as believe
@@ -16,7 +16,6 @@ from csmd.believe import stage_supersede, stage_upkeep
 from csmd.daemon.moments import whole
 from csmd.dream import stage, stage_undo
 from csmd.dream.actions import Action, Fact
-from csmd.dream.plan import plan
 from csmd.dream.snapshot import Snapshot
 from csmd.model import Memory, Project
 from csmd.recall import stage_search
