@@ -21,6 +21,7 @@ from typing import NamedTuple
 import numpy as np
 from extract_score import setting
 from labelled import folder_of, scorer_of, sessions_of, split
+from logistic import newton
 from sayings import sayings
 
 from csmd.distill import extract, saying, units
@@ -86,15 +87,7 @@ def fit(rows: Sequence[Row], ridge: float) -> dict[str, float]:
     counts = np.array([REAL_NONE if row.source == "real" and not row.holds else 1.0 for row in rows])
     held_back = np.full(len(names), ridge)
     held_back[0] = 1e-3
-    weights = np.zeros(len(names))
-    for _ in range(ROUNDS):
-        guessed = 1 / (1 + np.exp(-matrix @ weights))
-        slope = matrix.T @ (counts * (guessed - wanted)) + held_back * weights
-        curve = (matrix * (counts * guessed * (1 - guessed))[:, None]).T @ matrix + np.diag(held_back)
-        step = np.linalg.solve(curve, slope)
-        weights -= step
-        if abs(step).max() < 1e-6:
-            break
+    weights = newton(matrix, wanted, counts, held_back, rounds=ROUNDS, until=1e-6)
     found = {name: round(float(weight), 2) for name, weight in zip(names, weights, strict=True)}
     return {name: weight for name, weight in found.items() if name == "any" or abs(weight) >= SMALL}
 

@@ -20,6 +20,7 @@ from pathlib import Path
 
 import numpy as np
 from labelled import Session, folder_of, found_by, line_of, scorer_of, sessions_of, sources_of, split
+from logistic import newton
 
 from csmd.distill import extract, worth
 from csmd.distill.extract import Chosen, Option
@@ -112,15 +113,7 @@ def fit(cases: Sequence[Case], ridge: float, leave_out: Callable[[str], bool] = 
     counts = np.array([case.weights.get(id(found), 1.0) * 4 / math.sqrt(size) for found, case, size in rows])
     held_back = np.full(len(names), ridge)
     held_back[place["any"]] = 1e-3
-    weights = np.zeros(len(names))
-    for _ in range(ROUNDS):
-        guessed = 1 / (1 + np.exp(-matrix @ weights))
-        slope = matrix.T @ (counts * (guessed - wanted)) + held_back * weights
-        curve = (matrix * (counts * guessed * (1 - guessed))[:, None]).T @ matrix + np.diag(held_back)
-        step = np.linalg.solve(curve, slope)
-        weights -= step
-        if abs(step).max() < 1e-5:
-            break
+    weights = newton(matrix, wanted, counts, held_back, rounds=ROUNDS, until=1e-5)
     return {name: round(float(weight), 4) for name, weight in zip(names, weights, strict=True)} | PRIORS
 
 
