@@ -39,6 +39,9 @@ PASSAGE_CHARACTERS = 290
 LOOKED_AT = 40
 #: What has less of the best match's score is not told beside it.
 AS_GOOD = 0.4
+#: What is neither so near in meaning nor holds so much of a prompt's words by their rarity is the best of a small store and no
+#: more. By words alone there is no nearness to tell an answer that repeats nothing of its question.
+NEAR, SHARES = 0.25, 0.15
 #: How long counting may take, and of what is left until the deadline which part; it comes first, and more is to follow.
 COUNTING_S, COUNTING_PART = 0.5, 0.3
 #: How long what stands beside the turns may be looked at: without it they are told as their own words rank them.
@@ -154,9 +157,17 @@ def found(
         covered=max((relevance.covered(weights, body) for body in bodies), default=0.0),
         unknown=unknown,
     )
-    matches: list[tuple[Memory | Quote, float]] = [(quote, score) for quote, score, _ in passages]
+
+    def bears(body: str, cosine: float | None) -> bool:
+        return not asking.vector or (cosine or 0.0) >= NEAR or relevance.covered(weights, body) >= SHARES
+
+    matches: list[tuple[Memory | Quote, float]] = [
+        (quote, score) for quote, score, cosine in passages if bears(quote.text, cosine)
+    ]
     stating = {quote.uuid.partition("/")[0]: score for quote, score, _ in reversed(passages)}
     for seq, memory in known.items():
+        if not bears(memory.text, close.get(seq)):
+            continue
         beside = max((stating.get(source.uuid, 0.0) for source in memory.provenance), default=0.0)
         score = believed[seq].score + rank.NEIGHBOUR_WEIGHT * beside
         matches.append((memory, score * rank.memory_weight(memory)))

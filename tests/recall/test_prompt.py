@@ -16,8 +16,10 @@ from csmd.believe import stage as believe
 from csmd.capture.hosts.claude import ANSWER_LIMIT_UNITS
 from csmd.model import Brief, Memory, Provenance, Quote, Statement
 from csmd.recall import prompt, stage, stage_prompt
-from csmd.store import context, purge_whole
+from csmd.recall.stage_hits import Embed
+from csmd.store import context, purge_whole, vectors
 from csmd.store.core import Store
+from csmd.store.sqlite import Rows
 
 ASKED = "where does the queue live?"
 
@@ -94,11 +96,19 @@ def store(tmp_path: Path) -> Iterator[Store]:
     opened.close()
 
 
-def told(store: Store, asked: str = ASKED, *, session: str = "s9", root: str = HERE, floor: float = 0.5) -> Brief:
+def told(
+    store: Store,
+    asked: str = ASKED,
+    *,
+    session: str = "s9",
+    root: str = HERE,
+    floor: float = 0.5,
+    embed: Embed | None = None,
+) -> Brief:
     return store.read(
         lambda rows: stage_prompt.prompt_recall(
             rows, places=stage.scopes(rows, root), session_id=session, prompt=asked, floor=floor, max_tokens=350,
-            max_items=6, embed=None, key=store.hash_key,
+            max_items=6, embed=embed, key=store.hash_key,
         )
     )  # fmt: skip
 
@@ -119,6 +129,35 @@ def test_earlier_talk_is_quoted_with_its_speaker_and_the_same_bytes_each_time(st
     made = told(store)
     assert ids(made) == [uuid] and "(the assistant, 2026-03-01, s1-2)" in made.text
     assert told(store) == made
+
+
+def test_the_best_of_a_small_store_is_not_told_where_it_bears_on_nothing_that_was_asked(store: Store) -> None:
+    """Four texts in a space of four directions: the question lies on the first."""
+    said = [
+        "The queue lives in the jobs table",
+        "Reviews go to Sarah on Mondays",
+        "The logo is drawn by Kim",
+        "Invoices are sent on the first",
+    ]
+    for number, body in enumerate(said):
+        remember(store, body, say(store, body + ", as agreed", 2 * number + 1))
+    # As long as a vector is that a model made: a quarter is 127.
+    towards = [bytes(127 if place // 16 == number else 0 for place in range(64)) for number in range(4)]
+
+    def write(rows: Rows) -> None:
+        model = vectors.ensure_model(rows, "four", 64, now=NOW)
+        for kind in ("turn", "memory"):
+            waiting = vectors.backlog(rows, kind, model, limit=9)
+            made = [
+                (seq, place, 0, len(body), towards[said.index(body.removesuffix(", as agreed"))])
+                for seq, place, body in waiting
+            ]
+            vectors.add(rows, kind, model, made, reached=waiting[-1][0])
+
+    store.write(write)
+    made = told(store, ASKED, embed=lambda _: (towards[0], "four"))
+    assert "jobs table" in made.text
+    assert not any(word in made.text for word in ("Sarah", "Kim", "Invoices"))
 
 
 def test_neither_the_sessions_own_talk_nor_another_projects_is_quoted(store: Store) -> None:
