@@ -92,18 +92,19 @@ def on_screen(sandbox: Sandbox, command: list[str], *, until: str) -> str:
         stderr=terminal, start_new_session=True,
     )  # fmt: skip
     os.close(terminal)
-    seen, limit = "", time.monotonic() + LIMIT_S
+    # All of it is read anew: a letter or a terminal's command may come in two parts.
+    raw, limit = b"", time.monotonic() + LIMIT_S
     try:
-        while until.replace(" ", "") not in seen and time.monotonic() < limit:
+        while until.replace(" ", "") not in words(raw.decode("utf-8", "replace")) and time.monotonic() < limit:
             if select.select([master], [], [], 0.2)[0]:
                 with contextlib.suppress(OSError):
-                    seen += words(os.read(master, 65536).decode("utf-8", "replace"))
+                    raw += os.read(master, 65536)
     finally:
         with contextlib.suppress(ProcessLookupError):
             os.killpg(process.pid, signal.SIGKILL)
         process.wait(timeout=30)
         os.close(master)
-    return seen
+    return words(raw.decode("utf-8", "replace"))
 
 
 def words(written: str) -> str:
