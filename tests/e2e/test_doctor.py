@@ -36,8 +36,13 @@ def test_the_doctor_says_what_the_client_does(claude: Claude, csmd: Csmd, sandbo
     claude.run("Say something", {"text": "Something."})
     before = csmd("status", "--json")
     assert before["counts"]["events"] >= 3 and before["counts"]["sessions"] == 1
-    code, found, verdict = doctor(claude, sandbox)
-    assert (code, verdict[:14]) == (0, "Capture works:")
+    for _ in range(
+        4
+    ):  # a hook that a busy machine kept from its answer in time is a warning, which the next look has not
+        code, found, verdict = doctor(claude, sandbox)
+        assert (code, verdict[:14]) == (0, "Capture works:") and found.get("capture", "warn") == "warn", found
+        if "capture" not in found:
+            break
     # A client that is slow to start on a busy machine is not waited for: that is no more than a note.
     assert set(found.values()) <= {"note"} and found.keys() <= {"model", "commands", "client"}, found
     after = csmd("status", "--json")
