@@ -29,7 +29,8 @@ def read_input():
 
 def ask(path, ident, event, body, patience, deadline):
     def within(call, argument):  # one deadline for the whole exchange, not one for each call
-        sock.settimeout(deadline - time.monotonic())  # a ValueError once it has passed
+        # What came while a busy machine kept us is taken even so: without waiting, and not for ever.
+        sock.settimeout(left if (left := deadline - time.monotonic()) > 0 else 0.0 * next(late))
         return call(argument)
 
     def take(count, data=b""):
@@ -41,7 +42,7 @@ def ask(path, ident, event, body, patience, deadline):
 
     head = b"1", ident.encode(), b"event", b"%d" % (patience * 1000), b"claude", event.encode()
     frames = b"".join(b"\1%c%b" % (len(part), part) for part in head)
-    sock, answer, more = _socket.socket(_socket.AF_UNIX, _socket.SOCK_STREAM), [], 1
+    sock, answer, more, late = _socket.socket(_socket.AF_UNIX, _socket.SOCK_STREAM), [], 1, iter(range(32))
     within(sock.connect, path)
     within(sock.sendall, GREETING)
     take(64)  # before READY is sent: libzmq drops a connection that runs ahead of its greeting
@@ -56,16 +57,16 @@ def ask(path, ident, event, body, patience, deadline):
 
 def main(_, home, event):
     injecting = event in ("SessionStart", "UserPromptSubmit", "PreCompact", "PostToolUseFailure")
-    body, status, ident = read_input(), b"", f"{time.time_ns():016x}{posix.urandom(8).hex()}"
+    waited, body, status, ident = False, read_input(), b"", f"{time.time_ns():016x}{posix.urandom(8).hex()}"
     patience = (deadline := STARTED + (INJECTING_PATIENCE_S if injecting else PATIENCE_S)) - time.monotonic()
     try:
         if body and not (posix.access(home + "/run/hung", posix.F_OK) and rare().is_hung(home)):
             path = posix.read(posix.open(home + "/endpoint", posix.O_RDONLY), 4096).partition(b"\n")[0]
             status, answer = ask(path, ident, event, body, patience, deadline)
-    except Exception:
-        pass
+    except Exception as error:
+        waited = isinstance(error, TimeoutError)
     if status != b"ok":
-        rare().keep(home, ident, event, body, time.monotonic() >= deadline and patience > FAIR_CHANCE_S, status)
+        rare().keep(home, ident, event, body, waited and patience > FAIR_CHANCE_S, status)
     while status == b"ok" and injecting and answer:
         answer = answer[posix.write(1, answer) :]
 

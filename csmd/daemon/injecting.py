@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Sequence
+from collections.abc import Collection, Sequence
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import TYPE_CHECKING
 
 from csmd import text
 from csmd.capture import stage as capture
-from csmd.capture.hosts import claude_windows
+from csmd.capture.hosts import claude, claude_windows
 from csmd.config import Config
 from csmd.model import Brief, Event
 from csmd.recall import (
@@ -33,8 +34,33 @@ if TYPE_CHECKING:
 QUERY_VECTOR_S = 0.12
 
 
-def compose(rows: Rows, config: Config, tools: Tools, event: Event, left_s: float) -> tuple[Brief, int]:
-    """What an event's session is told, and the project whose row it is; `left_s` until nobody waits."""
+@dataclass(frozen=True, slots=True)
+class Made:
+    """What an event's answer tells: its own, and with a prompt what its session's start is owed (None for nothing)."""
+
+    event: Event
+    project: int
+    own: Brief
+    owed: Brief | None = None
+
+    @property
+    def text(self) -> str:
+        """All of it, what is owed before what bears on the prompt."""
+        return "\n".join(brief.text for brief in (self.owed, self.own) if brief is not None and brief.text)
+
+    @property
+    def settles(self) -> bool:
+        """Whether the session's start has nothing left to be told once this is."""
+        return self.event.name == "session_start" or self.owed is not None
+
+
+def compose(
+    rows: Rows, config: Config, tools: Tools, event: Event, left_s: float, *, besides: Collection[str] = ()
+) -> tuple[Brief, int]:
+    """What an event's session is told, and the project whose row it is; `left_s` until nobody waits.
+
+    Nothing of `besides` (ids), which the same answer tells already.
+    """
     settings = config.settings
     start = capture.started_in(Path(event.transcript_path)) if event.transcript_path else ""
     places = recall.scopes(rows, event.cwd, start=start)
@@ -79,29 +105,56 @@ def compose(rows: Rows, config: Config, tools: Tools, event: Event, left_s: floa
         max_items=settings.recall_max_items,
         embed=tools.query_vector(deadline_s=patience, start=False),
         key=tools.store.hash_key,
+        besides=besides,
     )
-    files = stage_file.block(rows, places=places, session_id=event.session_id, named=event.text)
+    files = stage_file.block(rows, places=places, session_id=event.session_id, named=event.text, besides=besides)
     return stage_file.together(recalled, files, max_tokens=most), places[0]
 
 
-def composed(rows: Rows, config: Config, tools: Tools, event: Event, left_s: float) -> tuple[Brief, int]:
-    """As `compose`; that it was, and how long it took, is noted, also where it came to nothing."""
-    began = time.monotonic()
-    made = compose(rows, config, tools, event, left_s)
-    tools.steward.noted.composed(event, made[0], time.monotonic() - began)
-    return made
+def composed(rows: Rows, config: Config, tools: Tools, event: Event, left_s: float) -> Made:
+    """All that an event's answer tells; that it was composed, and how long it took, is noted, also where it is nothing.
+
+    Without room for both, what a start is owed waits for the next prompt.
+    """
+    until = time.monotonic() + left_s
+
+    def told(asked: Event, besides: Collection[str]) -> tuple[Brief, int]:
+        began = time.monotonic()
+        made = compose(rows, config, tools, asked, until - began, besides=besides)
+        tools.steward.noted.composed(asked, made[0], time.monotonic() - began)
+        return made
+
+    start = tools.steward.owed.of(event.session_id) if event.name == "prompt" else None
+    owed = None if start is None else told(replace(start, at=event.at), ())[0]
+    own, project = told(event, [item.id for item in owed.items] if owed else ())
+    made = Made(event, project, own, owed)
+    return made if text.utf16_units(made.text) <= claude.ANSWER_LIMIT_UNITS else replace(made, owed=None)
 
 
-def note(rows: Rows, receipt: str, event: Event, brief: Brief, project: int, *, key: bytes) -> None:
-    """Notes what an event's answer tells; runs on the writer."""
-    context.add_receipt(
-        rows,
-        receipt_id=receipt,
-        session_id=event.session_id,
-        event=event.name,
-        project=project,
-        at=event.at,
-        tokens=brief.tokens,
-        text_hash=text.keyed_hash(brief.text, key),
-        items=brief.items,
-    )
+def note(rows: Rows, made: Made, *, key: bytes) -> None:
+    """Notes what an answer tells, a receipt for each event that it tells something; runs on the writer."""
+    own, owed = _receipts(made.event)
+    for receipt, name, brief in ((owed, "session_start", made.owed), (own, made.event.name, made.own)):
+        if brief is not None and brief.text:
+            context.add_receipt(
+                rows,
+                receipt_id=receipt,
+                session_id=made.event.session_id,
+                event=name,
+                project=made.project,
+                at=made.event.at,
+                tokens=brief.tokens,
+                text_hash=text.keyed_hash(brief.text, key),
+                items=brief.items,
+            )
+
+
+def take_back(rows: Rows, event: Event) -> None:
+    """Takes back what was noted of an event's answer: its hook did not read it; runs on the writer."""
+    for receipt in _receipts(event):
+        context.delete_receipt(rows, receipt)
+
+
+def _receipts(event: Event) -> tuple[str, str]:
+    """The ids of the receipts for what an event was told, and for what its session's start was told with it."""
+    return f"r{event.id}", f"r{event.id}-start"

@@ -19,10 +19,12 @@ from typing import TYPE_CHECKING, Any
 
 from csmd.capture import stage as capture
 from csmd.capture.redact import redact
-from csmd.daemon import hosts
+from csmd.daemon import hosts, injecting
 from csmd.daemon.now import iso, now_iso
 from csmd.errors import BadInput, StoreError
+from csmd.model import Event
 from csmd.store import counts, files
+from csmd.store.sqlite import Rows
 from csmd.text import amount
 
 if TYPE_CHECKING:
@@ -41,6 +43,7 @@ class Begun:
     path: Path
     transcript: str
     written: Future[Any]
+    event: Event | None = None
 
 
 def replay(steward: Steward) -> bool:
@@ -89,7 +92,7 @@ def _begin(steward: Steward, path: Path) -> Begun:
 def _finish(steward: Steward, begun: Begun) -> bool:
     path = begun.path
     try:
-        begun.written.result()
+        new = begun.written.result()
     except FileNotFoundError:
         return False
     except BadInput as error:
@@ -104,6 +107,10 @@ def _finish(steward: Steward, begun: Begun) -> bool:
         raise
     else:
         steward.hint_of_hook(begun.transcript)
+        if begun.event is not None:
+            steward.owed.unread(begun.event)
+            if new and begun.event.name == "session_start":
+                steward.owed.owe(begun.event)
         path.unlink(missing_ok=True)
     return True
 
@@ -122,13 +129,13 @@ def _submit(steward: Steward, path: Path, left: files.Spooled) -> Begun:
     if event is None:
         return Begun(path, "", store.submit(lambda rows: counts.count(rows, list(redacted.items())), wait=True))
     place, room = store.read(lambda rows: capture.place_of(rows, event)), steward.config.settings.capture_session_bytes
-    written = store.submit(
-        lambda rows: capture.record(
-            rows, event, redacted=redacted, key=store.hash_key, now=now_iso(), place=place, room=room
-        ),
-        wait=True,
-    )
-    return Begun(path, event.transcript_path, written)
+
+    def write(rows: Rows) -> bool:
+        injecting.take_back(rows, event)  # its hook kept it because it had no answer, whatever was sent to it
+        return capture.record(rows, event, redacted=redacted, key=store.hash_key, now=now_iso(), place=place, room=room)
+
+    written = store.submit(write, wait=True)
+    return Begun(path, event.transcript_path, written, event)
 
 
 def _quarantine(steward: Steward, path: Path, reason: str) -> None:

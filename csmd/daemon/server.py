@@ -27,14 +27,15 @@ from csmd.capture.hosts import claude
 from csmd.config import Config
 from csmd.daemon import hosts, injecting
 from csmd.daemon.hosts import Decoded
+from csmd.daemon.injecting import Made
 from csmd.daemon.moments import Ended, a_moment
 from csmd.daemon.now import now_iso
 from csmd.daemon.steward import Steward
 from csmd.daemon.tools import TOOLS, Tools
 from csmd.daemon.waiting import Waiting, WaitingRoom
 from csmd.errors import BadInput, CsmdError, DeadlineExceeded, StoreError
-from csmd.model import Brief, Event, Project
-from csmd.store import context, counts, files
+from csmd.model import Event, Project
+from csmd.store import counts, files
 from csmd.store.core import Lane, Store
 from csmd.store.embed import Embedder
 from csmd.store.sqlite import Rows
@@ -246,7 +247,7 @@ class Server(threading.Thread):
         else:
             self._then(placed, waiting, record)
 
-    def _look_up(self, waiting: Waiting, event: Event) -> Future[tuple[Brief, int]] | None:
+    def _look_up(self, waiting: Waiting, event: Event) -> Future[Made] | None:
         """Starts composing what the event's answer may inject; None where nothing is to be injected."""
         left = waiting.until - time.monotonic() - MARGIN_S - RECEIPT_S
         if event.name not in claude.INJECTING or not self.config.settings.stages_inject or left <= 0:
@@ -268,13 +269,15 @@ class Server(threading.Thread):
         )
         counts.count(rows, [("bad events", 1)])
 
-    def _recorded(self, waiting: Waiting, event: Event, new: bool, early: Future[tuple[Brief, int]] | None) -> None:
+    def _recorded(self, waiting: Waiting, event: Event, new: bool, early: Future[Made] | None) -> None:
         """The event is on the disk: now it may be answered."""
         waiting.stored = True
         self.steward.hint_of_hook(event.transcript_path)
         if event.name in claude.INJECTING and event.failure is None:
             self._warm()
             self.steward.instructed.visit(event.cwd)
+        if new and event.name == "session_start":
+            self.steward.owed.owe(event)
         # A start, a clearing or a compaction changes what the session has been told: composed after its commit.
         read = (early or self._look_up(waiting, event)) if new else None
         if read is None:
@@ -288,32 +291,38 @@ class Server(threading.Thread):
             self._warming = threading.Thread(target=self.embedder.warm, name="csmd-warm")
             self._warming.start()
 
-    def _composed(self, waiting: Waiting, event: Event, made: tuple[Brief, int]) -> None:
+    def _composed(self, waiting: Waiting, event: Event, made: Made) -> None:
         """Notes what will be told and tells it; the hook may leave at any moment, and what nobody read is not noted."""
-        brief, project = made
         if event.name == "session_start":
-            self.steward.expect(project)
-        body = claude.answer(event.name, brief.text)
-        receipt = f"r{event.id}"
+            self.steward.expect(made.project)
+        body = claude.answer(event.name, made.text)
 
         def is_late() -> bool:
             return time.monotonic() > waiting.until - MARGIN_S
 
-        if not body or is_late():
+        def tell() -> None:
+            self._done(waiting, body)
+            if made.settles:
+                self.steward.owed.settle(event.session_id, by=event.id)
+
+        if is_late():
             self._done(waiting)
+            return
+        if not body:
+            tell()
             return
 
         def note(rows: Rows) -> None:
             if is_late():  # it stood behind others: raised, so that nothing of it is stored
                 raise DeadlineExceeded("the hook has left")
-            injecting.note(rows, receipt, event, brief, project, key=self.store.hash_key)
+            injecting.note(rows, made, key=self.store.hash_key)
 
         def noted(_: None) -> None:
             if not is_late():
-                self._done(waiting, body)
+                tell()
                 return
             # The commit took too long: without this the session would never be told what it did not read.
-            undone = self.store.submit(lambda rows: context.delete_receipt(rows, receipt))
+            undone = self.store.submit(lambda rows: injecting.take_back(rows, event))
             self._then(undone, waiting, lambda _: self._done(waiting), otherwise=Reply(status="ok"))
 
         self._then(self.store.submit(note), waiting, noted, otherwise=Reply(status="ok"))

@@ -31,6 +31,7 @@ from csmd.daemon.edited import Edited
 from csmd.daemon.instructed import Instructed
 from csmd.daemon.jobs import Job
 from csmd.daemon.noted import Noted
+from csmd.daemon.owed import Owed
 from csmd.daemon.rehearsing import Rehearsing
 from csmd.daemon.stages import Stages
 from csmd.errors import CsmdError, StoreError
@@ -103,6 +104,7 @@ class Steward(threading.Thread):
         self.stages = Stages(self)
         self._hourly = summary.Hourly()
         self.noted = Noted(store)
+        self.owed = Owed()
         self.awaited = Awaited(store)
         self.rehearsing = Rehearsing(store)
         self.dreaming = Dreaming(self)

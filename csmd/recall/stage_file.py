@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Collection, Sequence
 from dataclasses import replace
 
 from csmd import text
@@ -25,13 +25,15 @@ CANDIDATES = 100
 TURNS = 40
 
 
-def block(rows: Rows, *, places: Sequence[int], session_id: str, named: str) -> Block | None:
+def block(
+    rows: Rows, *, places: Sequence[int], session_id: str, named: str, besides: Collection[str] = ()
+) -> Block | None:
     """What the memories of these places say of the files that a text names and of those at hand in a session.
 
-    Nothing that the session was told already; None for nothing.
+    Nothing that the session was told already, nothing of `besides` (ids); None for nothing.
     """
     paths = [*file.paths_in(named), *_at_hand(rows, session_id)]
-    told = context.told(rows, session_id) if session_id else frozenset[str]()
+    told = (context.told(rows, session_id) if session_id else frozenset[str]()).union(besides)
     return _of(rows, list(dict.fromkeys(paths))[: file.MOST_FILES], places, session_id, told)
 
 

@@ -21,6 +21,7 @@ from csmd.capture import project
 from csmd.capture.exclude import Excludes
 from csmd.capture.hosts import claude
 from csmd.daemon.jobs import Job
+from csmd.daemon.replay import replay
 from csmd.daemon.server import Server
 from csmd.store import counts, disk, receipts
 from csmd.store.core import QUEUE_LIMIT, Lane, Store
@@ -408,6 +409,53 @@ def test_a_receipt_whose_commit_comes_too_late_is_taken_back_and_the_session_is_
         held.callback(slow.result, 30)  # in one group with the receipt: committed together
     eventually(lambda: noted(parts) == [])
     assert asked_again_is_told(parts, server)
+
+
+def prompted(parts: Any, server: Server, words: str, *, ident: str) -> bytes:
+    """What a prompt of the session "new" is answered."""
+    said = {"session_id": "new", "cwd": str(parts.machine.project), "prompt": words}
+    status, body = ask(server.path, event_frames("UserPromptSubmit", said, ident=ident))
+    assert status == b"ok"
+    return body
+
+
+def test_what_a_start_was_not_told_in_time_its_next_prompt_brings_once_with_a_receipt_of_its_own(parts: Any) -> None:
+    server = knowing(parts)
+    with reader_held(parts.store, "hook"):
+        assert ask(server.path, event_frames("SessionStart", start_of("new", parts), deadline_ms=900)) == [b"ok", b""]
+    assert noted(parts) == []
+    first = prompted(parts, server, "Write a poem about the sea.", ident="p-first")
+    assert b"database_url" in first
+    assert b"database_url" not in prompted(parts, server, "Write another one.", ident="p-second")
+    assert [(one.receipt.id, one.receipt.event) for one in noted(parts)] == [("rp-first-start", "session_start")]
+
+
+def test_a_start_that_was_told_is_owed_nothing(parts: Any) -> None:
+    server = knowing(parts)
+    assert b"database_url" in ask(server.path, event_frames("SessionStart", start_of("new", parts), ident="s1"))[1]
+    assert prompted(parts, server, "Write a poem about the sea.", ident="p1") == b""
+    assert [one.receipt.id for one in noted(parts)] == ["rs1"]
+
+
+def test_an_answer_whose_hook_had_left_counts_as_not_told_once_the_spool_says_so(parts: Any) -> None:
+    server = knowing(parts)
+    start = start_of("new", parts)
+    assert b"database_url" in ask(server.path, event_frames("SessionStart", start, ident="e" * 32))[1]
+    in_the_spool(parts, "SessionStart", start, ident="e" * 32)
+    assert noted(parts) == []
+    first = prompted(parts, server, "Write a poem about the sea.", ident="f" * 32)
+    assert b"database_url" in first
+    in_the_spool(parts, "UserPromptSubmit", {**start, "prompt": "Write a poem about the sea."}, ident="f" * 32)
+    assert noted(parts) == []
+    assert prompted(parts, server, "Write another one.", ident="g" * 32) == first
+
+
+def in_the_spool(parts: Any, event: str, payload: dict[str, str], *, ident: str) -> None:
+    """A hook that had left puts its event into the spool, and the steward takes it in."""
+    place = parts.machine.paths.spool / f"{ident}.event"
+    place.write_bytes(f"csmd-spool 1 {ident} claude {event} {time.time_ns()}\n".encode() + json.dumps(payload).encode())
+    assert replay(parts.steward)
+    assert not place.exists()
 
 
 def test_a_hook_that_is_about_to_leave_is_answered_and_what_was_not_stored_by_then_is_known_by_its_id(

@@ -21,6 +21,8 @@ if TYPE_CHECKING:
 pytestmark = pytest.mark.e2e
 
 EVENTS = ("SessionStart", "UserPromptSubmit", "Stop", "SubagentStop", "PreCompact", "SessionEnd")
+#: So many sessions in a row no machine is too busy for.
+BUSY = 3
 ADDED_TO_PROMPT = ("UserPromptSubmit hook additional context", "UserPromptSubmit hook success")
 
 
@@ -148,13 +150,22 @@ def assert_sync_changes_nothing(sandbox: Sandbox, csmd: Csmd) -> None:
 
 
 def assert_the_next_session_knows(sandbox: Sandbox, csmd: Csmd, claude: Claude) -> None:
-    """A fresh session's first request carries the three statements, each once, as `csmd brief` foretells."""
+    """A fresh session's first request carries the three statements, each once, as `csmd brief` foretells.
+
+    Its start brings them, or where that had no answer in time its prompt; a session that a busy machine told nothing at
+    all has no receipt, and the next is asked.
+    """
     brief = csmd("brief", "--project", str(sandbox.project), "--json")["text"]
-    run = in_order(claude.run("Please start on the worker of the job queue.", "Started."), 1, sandbox)
-    seen = scripted_api.seen_by_model(run.main[0])
+    for _ in range(BUSY):
+        run = in_order(claude.run("Please start on the worker of the job queue.", "Started."), 1, sandbox)
+        seen = scripted_api.seen_by_model(run.main[0])
+        if "<csmd-memory" in seen:
+            break
+        csmd("sync", "--json")
+        assert csmd("tool", "csm_receipts", "--param", f"session={run.session_id}", "--json")["receipts"] == []
     assert {said.words: seen.count(said.words) for said in SAID} == {said.words: 1 for said in SAID}, brief
     assert brief.strip() in seen
-    assert "SessionStart hook additional context" in seen
+    assert "SessionStart hook additional context" in seen or ADDED_TO_PROMPT[0] in seen
 
 
 def assert_hooks_are_harmless(csmd: Csmd, recorder: Recorder) -> None:

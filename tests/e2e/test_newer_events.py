@@ -104,11 +104,13 @@ def test_a_failure_that_an_earlier_session_solved_is_answered_with_what_solved_i
     csmd("sync", "--no-vectors")
 
     (sandbox.project / "settings.txt").unlink()
-    second = claude.run("Run the check, please.", check, {"text": "Once more.", **check}, "It fails.")
-    answered, again = (scripted_api.seen_by_model(body) for body in second.main[1:])
-    assert "PostToolUseFailure:Bash hook additional context" in answered
-    assert f'last fixed on {first_day(csmd)} by an edit of settings.txt; the assistant said: "{WHY}"' in answered
-    assert (answered.count(MARK), again.count(MARK)) == (1, 1), "told once"
+    more = [{"text": "Once more.", **check} for _ in range(2)]
+    second = claude.run("Run the check, please.", check, *more, "It fails.")
+    # With the first failure that is answered in time, which on a busy machine may be the second; and once.
+    answered = [scripted_api.seen_by_model(body) for body in second.main[1:]]
+    assert "PostToolUseFailure:Bash hook additional context" in answered[-1]
+    assert f'last fixed on {first_day(csmd)} by an edit of settings.txt; the assistant said: "{WHY}"' in answered[-1]
+    assert answered[-1].count(MARK) == 1, "told once"
     assert (first.hook_failures(), second.hook_failures(), client.hook_failures(sandbox.home)) == ([], [], [])
     told = csmd("why", "--session", second.session_id, "--json")["injections"]
     (receipt,) = [one for one in told if one["event"] == "tool_failure"]

@@ -10,6 +10,7 @@ import pty
 import re
 import shlex
 import shutil
+import signal
 import socket
 import subprocess
 import threading
@@ -97,10 +98,10 @@ def run_shell(line: str, body: bytes = BODY) -> bytes:
     return run(["sh", "-c", line], body)
 
 
-def start_hook(home: Path) -> subprocess.Popen[bytes]:
-    """A Stop hook whose input the test writes as it likes."""
+def start_hook(home: Path, event: str = "Stop") -> subprocess.Popen[bytes]:
+    """A hook whose input the test writes as it likes."""
     pipe = subprocess.PIPE
-    return subprocess.Popen(command(home, "Stop"), stdin=pipe, stdout=pipe, stderr=pipe)
+    return subprocess.Popen(command(home, event), stdin=pipe, stdout=pipe, stderr=pipe)
 
 
 def spooled(home: Path, place: Path | None = None) -> list[tuple[str, bytes]]:
@@ -305,6 +306,28 @@ def test_a_daemon_that_answers_too_late_is_marked_and_the_event_spooled(home: Pa
     assert spooled(home) == [("SessionStart", BODY)]
     assert (home / "run" / "hung").stat().st_mode & 0o777 == 0o600
     assert daemon.asked[0].id in {path.stem for path in (home / "spool").iterdir()}, "a replay must be recognisable"
+
+
+def test_what_came_in_time_is_taken_by_a_hook_that_was_kept_waiting_for_the_processor(home: Path) -> None:
+    with running(home, lambda _: None) as daemon, start_hook(home, "SessionStart") as child:
+        began = time.monotonic()
+
+        def answer(_: wire.Request) -> wire.Reply:
+            os.kill(child.pid, signal.SIGSTOP)
+            return wire.Reply(status="ok", body=b"hello")
+
+        daemon.answer = answer
+        assert child.stdin is not None
+        child.stdin.write(BODY)
+        child.stdin.close()
+        assert eventually(lambda: len(daemon.asked) == 1)
+        assert eventually(lambda: time.monotonic() > began + 0.5), "its deadline is what is to pass"
+        os.kill(child.pid, signal.SIGCONT)
+        assert child.stdout is not None
+        assert child.stdout.read() == b"hello"
+        assert child.wait(PATIENCE_S) == 0
+    assert spooled(home) == []
+    assert not (home / "run" / "hung").exists()
 
 
 def test_a_daemon_that_says_in_time_that_it_is_late_is_not_marked(home: Path) -> None:
