@@ -18,7 +18,7 @@ from functools import lru_cache
 from csmd import text
 from csmd.believe import review
 from csmd.distill.standing import leaning
-from csmd.dream import keeping, narrator
+from csmd.dream import keeping, narrator, raised
 from csmd.dream.actions import Fact
 from csmd.dream.lines import Item, Page, Read, Section
 from csmd.model import Category, Gate, Memory
@@ -60,16 +60,20 @@ class Kind:
     category: Category
 
 
+#: A name that stands in one project's code alone: what is wanted of it is no way to work.
+_CODE = re.compile(
+    r"\b[\w-]+\.[A-Za-z]{1,4}:\d|\b\w+\(\)|\b\w*[a-z](?:[A-Z]+[a-z]+\w*?){2,}|\b[a-z]\w+\.[A-Z][a-z]\w+|\b[a-z]+_[a-z]+_\w+"
+)
 # fmt: off
 #: In the order in which they are shown; the first that fits takes a memory.
 KINDS: tuple[Kind, ...] = (
     Kind(heading="Corrections", fits=lambda one: one.gate == "correction", gate="correction", category="preference"),
-    Kind(heading="How the user works", fits=lambda one: one.gate == "behavioral" and (one.category == "preference" or one.origin == "inferred"),
+    Kind(heading="How the user works", fits=lambda one: one.gate == "behavioral" and (one.origin == "inferred" or (one.category == "preference" and not _CODE.search(one.text))),
          gate="behavioral", category="preference"),
     Kind(heading="People", fits=lambda one: one.gate == "relational", gate="relational", category="person"),
     Kind(heading="Still open", fits=lambda one: one.gate == "promissory", gate="promissory", category="plan"),
     Kind(heading="Known gotchas", fits=lambda one: one.category == "gotcha", gate="epistemic", category="gotcha"),
-    Kind(heading="Decisions and conventions", fits=lambda one: one.category in ("decision", "constraint", "convention", "procedure"),
+    Kind(heading="Decisions and conventions", fits=lambda one: one.category in ("decision", "constraint", "convention", "procedure") or one.gate == "behavioral",
          gate="epistemic", category="decision"),
     Kind(heading="Facts", fits=lambda one: bool(one.text), gate="epistemic", category="fact"),
 )
@@ -144,7 +148,17 @@ def line(memory: Memory, beside: Beside = NOTHING) -> Item:
     """A memory as it stands on a page."""
     shown = [text.cut(text.squeeze(one), SHOWN_CHARACTERS) for one in beside.shows.get(memory.id, ()) if _reports(one)]
     waits = tuple(beside.waits.get(memory.id, ()))
-    return Item(text=indicative.stated(memory), id=memory.id, shows=tuple(shown[:1]), waits=waits)
+    return Item(text=_as_note(indicative.stated(memory)), id=memory.id, shows=tuple(shown[:1]), waits=waits)
+
+
+def _as_note(said: str) -> str:
+    """What was typed in haste or cut out of markdown as a line of its own: a capital before prose, no mark without its other."""
+    said = text.squeeze(said.replace("**", "")) if said.count("**") % 2 else said
+    first = said.split(maxsplit=1)[0].rstrip(",:") if said else ""
+    is_prose = first.isalpha() and first in text.STOP_WORDS
+    return (
+        said[0].upper() + said[1:] if is_prose or first in ("let's", "don't", "i'd", "i'm", "it's", "we're") else said
+    )
 
 
 def _reports(said: str) -> bool:
@@ -252,7 +266,11 @@ def project(
     theirs = placed(memories, beside, was)
     found = sections([one for one in memories if one.id not in theirs], kind, ORDER, beside)
     said = [item.text for section in found for item in section.items] + [item.text for item in theirs.values()]
-    counted = tuple(Item(text=one.text) for one in facts if not left_out(one.text) and not narrator.is_told(one, said))
+    counted = tuple(
+        Item(text=one.text)
+        for one in facts
+        if not (left_out(one.text) or narrator.is_told(one, said) or raised.core(one) in said)
+    )
     if counted:
         found = (
             *found,

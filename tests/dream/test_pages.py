@@ -141,6 +141,29 @@ def test_a_count_that_names_no_command_but_those_of_a_line_above_is_not_told_aga
     made = pages.project(PLACE, [line], facts=facts, themes=(), left_out=lambda said: False)
     assert made is not None
     assert [item.text for item in made.sections[-1].items] == [one.text for one in facts[1:]]
+    raised = memory(2, "When `make lint` changes, so does `make fmt`.", "fact")
+    made = pages.project(PLACE, [line, raised], facts=facts, themes=(), left_out=lambda said: False)
+    assert made is not None and [item.text for item in made.sections[-1].items] == [facts[1].text]
+
+
+@pytest.mark.parametrize(
+    ("said", "heading", "stands"),
+    [
+        ("i want the tests before the fix", "How the user works", "I want the tests before the fix"),
+        ("if a check fails say so first", "How the user works", "If a check fails say so first"),
+        ("let's never keep notes in JavaScript files", "How the user works", "Let's never keep notes in JavaScript files"),
+        ("make fmt should run before make lint", "How the user works", "make fmt should run before make lint"),
+        ("** never call `os.Exit` twice, see exit.go:12", "Decisions and conventions", "never call `os.Exit` twice, see exit.go:12"),
+        ("the hasNewContent check stays in saveChanges()", "Decisions and conventions", "The hasNewContent check stays in saveChanges()"),
+    ],
+)  # fmt: skip
+def test_a_wish_for_a_name_in_the_code_is_no_way_to_work_and_a_line_begins_as_prose_does(
+    said: str, heading: str, stands: str
+) -> None:
+    known = replace(memory(1, said, "preference"), gate="behavioral")
+    made = page([known])
+    assert made is not None
+    assert [(one.heading, item.text) for one in made.sections for item in one.items] == [(heading, stands)]
 
 
 def test_what_two_sections_of_a_page_would_say_stands_once_and_counts_twice() -> None:
@@ -193,6 +216,9 @@ CASES = {
     "but not before": Case("a: 1-12/", "a: 12", paged="a", listed="1-10"),
     "one that is not found for a while keeps what stands on its page": Case(
         "b: 1-10/", "a: 6; b: 10", paged="a: 20-25"
+    ),
+    "one that is found in another project alone keeps what stands on its page": Case(
+        "a: /30-32", "a: 9", paged="a: 1-6"
     ),
     "and what is left of it": Case("b: 1-10/", "a: 2; b: 10", paged="a: 20-21,30-31"),
     "two that are mostly one": Case("a: 1-10/; b: 3-12/", "a: 12"),

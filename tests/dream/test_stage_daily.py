@@ -268,6 +268,27 @@ def test_what_says_a_forgotten_thing_in_another_form_leaves_the_days_and_no_othe
     assert "never moor at night" in day(memory)
 
 
+def test_a_forgotten_gotcha_that_was_too_long_for_its_line_leaves_the_day_and_another_stays(
+    store: Store, memory: Path
+) -> None:
+    for session, said in (
+        ("s1", ("Careful: the exporter of the vouchers silently drops every row whose tax code is empty, because the reader of the "
+        "tax table treats an empty code as the end of the file, closes the stream of vouchers, and never reports that "
+        "anything was lost between the nightly run and the morning report that accounting prints for the auditors.")),
+        ("s2", ("Careful: the spooler of the receipts silently loses each page that is queued while somebody unplugs a printer, "
+        "because its driver acknowledges a page as soon as it arrives, throws its whole buffer away when the cable is out, "
+        "and never reports that any paper is missing between the shop's till and the drawer under the counter.")),
+    ):  # fmt: skip
+        talk(store, session).say("assistant", said)
+    settle(store, memory)
+    cut = [row for row in day(memory).splitlines() if row.startswith("- Gotcha: ") and row.endswith("…")]
+    assert len(cut) == 2, day(memory)
+    assert forgetting(store, "vouchers") == 1
+    withdraw(store, memory)
+    assert "vouchers" not in day(memory) and "spooler of the receipts" in day(memory)
+    assert "vouchers" not in (memory / "daily/2026-03-01.yaml").read_text()
+
+
 def rarer(said: str) -> frozenset[str]:
     """The rarer words of a sentence."""
     return frozenset(stem for stem in text.gist(said).stems if len(stem) > 5)
