@@ -104,7 +104,7 @@ class Steward(threading.Thread):
         self._hourly = summary.Hourly()
         self.noted = Noted(store)
         self.awaited = Awaited(store)
-        self.rehearsing = Rehearsing(store)
+        self.rehearsing = Rehearsing(store, self.poke)
         self.dreaming = Dreaming(self)
 
     def hint(self, path: str) -> None:

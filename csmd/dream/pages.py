@@ -152,13 +152,8 @@ def line(memory: Memory, beside: Beside = NOTHING) -> Item:
 
 
 def _as_note(said: str) -> str:
-    """What was typed in haste or cut out of markdown as a line of its own: a capital before prose, no mark without its other."""
-    said = text.squeeze(said.replace("**", "")) if said.count("**") % 2 else said
-    first = said.split(maxsplit=1)[0].rstrip(",:") if said else ""
-    is_prose = first.isalpha() and first in text.STOP_WORDS
-    return (
-        said[0].upper() + said[1:] if is_prose or first in ("let's", "don't", "i'd", "i'm", "it's", "we're") else said
-    )
+    """What was cut out of markdown as a line of its own: no mark of emphasis without its other."""
+    return text.squeeze(said.replace("**", "")) if said.count("**") % 2 else said
 
 
 def _reports(said: str) -> bool:

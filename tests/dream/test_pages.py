@@ -149,15 +149,15 @@ def test_a_count_that_names_no_command_but_those_of_a_line_above_is_not_told_aga
 @pytest.mark.parametrize(
     ("said", "heading", "stands"),
     [
-        ("i want the tests before the fix", "How the user works", "I want the tests before the fix"),
-        ("if a check fails say so first", "How the user works", "If a check fails say so first"),
-        ("let's never keep notes in JavaScript files", "How the user works", "Let's never keep notes in JavaScript files"),
+        ("i want the tests before the fix", "How the user works", "i want the tests before the fix"),
+        ("if a check fails say so first", "How the user works", "if a check fails say so first"),
+        ("let's never keep notes in JavaScript files", "How the user works", "let's never keep notes in JavaScript files"),
         ("make fmt should run before make lint", "How the user works", "make fmt should run before make lint"),
         ("** never call `os.Exit` twice, see exit.go:12", "Decisions and conventions", "never call `os.Exit` twice, see exit.go:12"),
-        ("the hasNewContent check stays in saveChanges()", "Decisions and conventions", "The hasNewContent check stays in saveChanges()"),
+        ("the hasNewContent check stays in saveChanges()", "Decisions and conventions", "the hasNewContent check stays in saveChanges()"),
     ],
 )  # fmt: skip
-def test_a_wish_for_a_name_in_the_code_is_no_way_to_work_and_a_line_begins_as_prose_does(
+def test_a_wish_for_a_name_in_the_code_is_no_way_to_work_and_a_line_has_no_mark_without_its_other(
     said: str, heading: str, stands: str
 ) -> None:
     known = replace(memory(1, said, "preference"), gate="behavioral")
