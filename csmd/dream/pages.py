@@ -64,6 +64,13 @@ class Kind:
 _CODE = re.compile(
     r"\b[\w-]+\.[A-Za-z]{1,4}:\d|\b\w+\(\)|\b\w*[a-z](?:[A-Z]+[a-z]+\w*?){2,}|\b[a-z]\w+\.[A-Z][a-z]\w+|\b[a-z]+_[a-z]+_\w+"
 )
+#: A sentence about something that was named before it: it stands where there is room.
+_POINTS = re.compile(
+    r"\W*(?:(?:and|but|so|also|ok|yes|no|similarly|maybe)\b,? )*(?:this|that|it|these|those|they|(?:the|your) (?:first|second|last|other|same) \w+"
+    r"|the (?:bug|change|check|class|code|command|comment|condition|error|file|fix|function|issue|method|parameter|problem|regex|script|test|value|variable)s?(?: here)?)"
+    r" (?:is|was|are|were|has|have|had|does|do|did|can|could|should|would|will|must|may|might|needs?|now|only|also|looks?|seems?|means?|happens?|occurs?)(?:n't)?\b",
+    re.IGNORECASE,
+)
 # fmt: off
 #: In the order in which they are shown; the first that fits takes a memory.
 KINDS: tuple[Kind, ...] = (
@@ -178,7 +185,7 @@ def _alone(memory: Memory) -> bool:
 
 @lru_cache(maxsize=4096)
 def _leans(said: str, by_user: bool) -> bool:
-    return bool(leaning(said, "user" if by_user else "assistant"))
+    return bool(_POINTS.match(said) or leaning(said, "user" if by_user else "assistant"))
 
 
 def sections(

@@ -173,6 +173,22 @@ def test_what_two_sections_of_a_page_would_say_stands_once_and_counts_twice() ->
     assert sum(len(section.items) for section in made.sections) == 1 and sum(one.more for one in made.sections) == 1
 
 
+BIRDS = "heron stork crane gull tern swan teal wren robin finch eagle kite falcon raven rook jay".split()
+
+
+def test_what_points_at_something_gives_way_to_what_anybody_can_follow() -> None:
+    points = [memory(1, "the regex here should be more restrictive about herons", "decision"), memory(2, "This is done by the stork exporter at night", "decision")]  # fmt: skip
+    others = [memory(10 + at, f"{bird} {word} needs {bird}{at} beside {word}house", "decision") for at, (bird, word) in enumerate(zip(BIRDS, WORDS, strict=False))]  # fmt: skip
+    made = page([*points, *others])
+    assert made is not None
+    shown = [item.id for section in made.sections for item in section.items]
+    assert len(shown) == pages.SECTION_LINES and not {one.id for one in points} & set(shown)
+    made = page(points)
+    assert made is not None and sum(len(section.items) for section in made.sections) == 2, (
+        "where there is room it stands"
+    )
+
+
 def test_the_index_says_a_name_once_and_a_theme_whose_notes_it_has() -> None:
     notes = {one.id: one for one in (memory(1, "The exporter needs its directory", "fact"),)}
     theme = themes.Theme(name="exports", members=frozenset(notes))
