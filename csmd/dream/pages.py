@@ -33,6 +33,8 @@ PAGE_LINES, SECTION_LINES = 100, 16
 CONSIDERED = 2.5
 #: An assistant's word on a page: as sure as what no person is asked about.
 LEAST_SURE = review.LOW
+#: A line is said by another one, whatever else that says, where of so many words this share is its own, and no number.
+LEAST_INSIDE, OWN = 5, 0.2
 NAME_CHARACTERS, SHOWN_CHARACTERS = 40, 160
 #: What an index says of a page, in characters, and of how many themes of a project.
 ABOUT_CHARACTERS, ABOUT_THEMES = 200, 3
@@ -168,9 +170,12 @@ def _reports(said: str) -> bool:
     return all(indicative.tells(sentence) for sentence in text.sentences(text.squeeze(said)))
 
 
-def _twins(one: Memory, other: Memory) -> bool:
-    """Whether two say nearly the same: the surer stands for both until they are merged."""
-    return text.alike(text.gist(one.text), text.gist(other.text), share=TWIN_OVERLAP)
+def _is_said(one: Memory, there: Memory) -> bool:
+    """Whether one that stands already says nearly the same, or that and more: it stands for both until they are merged."""
+    said, more = text.gist(one.text), text.gist(there.text)
+    own = said.stems - more.stems
+    inside = said.turns == more.turns and len(said.stems) >= LEAST_INSIDE and len(own) <= OWN * len(said.stems)
+    return text.alike(said, more, share=TWIN_OVERLAP) or (inside and not any(map(str.isdigit, "".join(own))))
 
 
 def sureness(memory: Memory) -> tuple[object, ...]:
@@ -204,7 +209,7 @@ def sections(
     stands: dict[int, list[Memory]] = {}
     for memory in sorted(said, key=lambda one: (not one.pinned, not _alone(one))):  # else as sure as they are
         under, there = chosen.setdefault(kind_of(memory), []), stands.setdefault(memory.project_seq, [])
-        if room and len(under) < SECTION_LINES and not any(_twins(memory, one) for one in there):
+        if room and len(under) < SECTION_LINES and not any(_is_said(memory, one) for one in there):
             under.append(memory)
             there.append(memory)
             room -= 1

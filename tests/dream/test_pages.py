@@ -173,6 +173,24 @@ def test_what_two_sections_of_a_page_would_say_stands_once_and_counts_twice() ->
     assert sum(len(section.items) for section in made.sections) == 1 and sum(one.more for one in made.sections) == 1
 
 
+@pytest.mark.parametrize(
+    ("said", "beside", "stands"),
+    [
+        ("FetchGulls runs git fetch with context.Background() and no timeout",
+         "git fetch is run with context.Background() and no timeout, so a dead network makes the gull exporter hang", 1),
+        ("FetchGulls runs git fetch with context.Background() and 30 seconds",
+         "git fetch is run with context.Background() and 60 seconds, so a dead network makes the gull exporter hang", 2),
+        ("FetchGulls runs git fetch with context.Background() and a timeout",
+         "git fetch is not run with context.Background() and a timeout, so a dead network makes the gull exporter hang", 2),
+    ],
+)  # fmt: skip
+def test_what_a_surer_line_says_with_more_does_not_stand_beside_it(said: str, beside: str, stands: int) -> None:
+    made = page([memory(1, beside, "fact"), replace(memory(2, said, "decision"), confidence=0.8)])
+    assert made is not None and sum(len(section.items) for section in made.sections) == stands
+    made = page([memory(1, beside, "fact"), replace(memory(2, said, "decision"), pinned=True)])
+    assert made is not None and sum(len(section.items) for section in made.sections) == 2, "what says more stands"
+
+
 BIRDS = "heron stork crane gull tern swan teal wren robin finch eagle kite falcon raven rook jay".split()
 
 
