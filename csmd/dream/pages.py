@@ -13,6 +13,7 @@ import re
 from collections import Counter
 from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
+from datetime import date
 from functools import lru_cache
 
 from csmd import text
@@ -29,6 +30,8 @@ USER = "user.md"
 PROJECTS, TOPICS = "projects/", "topics/"
 #: A page is read by people: so many lines of memories, the surest, and of them so many under one heading.
 PAGE_LINES, SECTION_LINES = 100, 16
+#: What a session left to be done stands under "Still open" so many days of its project's life.
+OPEN_DAYS = 14
 #: So many times as many memories, the surest, are looked at for a page.
 CONSIDERED = 2.5
 #: An assistant's word on a page: as sure as what no person is asked about.
@@ -136,6 +139,17 @@ def may_stand(memory: Memory) -> bool:
     if memory.type == "episodic" and memory.authority != "user" and not memory.pinned:
         return False  # what an assistant did that day: the day's file tells it
     return memory.authority == "user" or memory.pinned or memory.confidence >= LEAST_SURE
+
+
+def still(memories: Iterable[Memory]) -> list[Memory]:
+    """Without what was to be done long before a project's last word: a session said so, and nobody since."""
+    known = list(memories)
+    last = max((one.confirmed_at for one in known), default="")
+    return [one for one in known if one.gate != "promissory" or one.pinned or not one.session_id or _days(one.confirmed_at, last) <= OPEN_DAYS]  # fmt: skip
+
+
+def _days(since: str, until: str) -> int:
+    return (date.fromisoformat(until[:10]) - date.fromisoformat(since[:10])).days
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -271,7 +285,7 @@ def project(
 ) -> Page | None:
     """What is known of a project; None where nothing is."""
     theirs = placed(memories, beside, was)
-    found = sections([one for one in memories if one.id not in theirs], kind, ORDER, beside)
+    found = sections([one for one in still(memories) if one.id not in theirs], kind, ORDER, beside)
     said = [item.text for section in found for item in section.items] + [item.text for item in theirs.values()]
     counted = tuple(
         Item(text=one.text)

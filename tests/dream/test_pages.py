@@ -173,6 +173,22 @@ def test_what_two_sections_of_a_page_would_say_stands_once_and_counts_twice() ->
     assert sum(len(section.items) for section in made.sections) == 1 and sum(one.more for one in made.sections) == 1
 
 
+def test_what_was_to_be_done_stands_as_long_as_anybody_may_still_mean_it() -> None:
+    plan = replace(
+        memory(1, "we still have to move the gull exporter to the new host", "plan"), confirmed_at="2026-01-01"
+    )
+    later = [
+        replace(memory(2, "The heron ledger keeps whole cents", "fact"), confirmed_at=at)
+        for at in ("2026-01-15", "2026-01-16")
+    ]
+    for one, other, stands in (
+        (plan, later[0], True), (plan, later[1], False), (replace(plan, pinned=True), later[1], True),
+        (replace(plan, session_id=""), later[1], True),
+    ):  # fmt: skip
+        made = page([one, other])
+        assert made is not None and ("Still open" in [section.heading for section in made.sections]) is stands
+
+
 @pytest.mark.parametrize(
     ("said", "beside", "stands"),
     [
