@@ -60,13 +60,16 @@ TITLES: Mapping[CandidateKind, str] = {
 }  # fmt: skip
 
 
-#: The same of what the pages that people edit have brought.
-PAGE_TITLES: Mapping[CandidateKind, str] = {"stale": "removed from a page", "belief": "written on a page by a tool"}
+#: The same of what the pages that people edit have brought, and of what speaks against a memory; by source and kind.
+TITLES_OF: Mapping[tuple[str, CandidateKind], str] = {
+    ("page", "stale"): "removed from a page", ("page", "belief"): "written on a page by a tool",
+    ("supersede", "stale"): "spoken against",
+}  # fmt: skip
 
 
 def title(candidate: Candidate) -> str:
     """What stands above a candidate's text."""
-    return PAGE_TITLES.get(candidate.kind, "") * (candidate.source == "page") or TITLES[candidate.kind]
+    return TITLES_OF.get((candidate.source, candidate.kind), TITLES[candidate.kind])
 
 
 def about(candidate: Candidate, alive: int) -> About:

@@ -155,12 +155,21 @@ def is_forgotten(rows: Rows, statement: Statement, *, key: bytes) -> bool:
     return tombstones.keeps_out(rows, statement.text, correction=correction, authority=authority, key=key)
 
 
-def forget(rows: Rows, memory: Memory, *, key: bytes, now: str, by_person: bool) -> None:
+def forget(
+    rows: Rows,
+    memory: Memory,
+    *,
+    key: bytes,
+    now: str,
+    by_person: bool,
+    told: forgotten.Places = forgotten.NOWHERE,
+) -> None:
     """Removes a memory with the sentences it came from, and sees to it that none like them becomes one again.
 
-    What an assistant has forgotten keeps out, and removes, only what assistants said.
+    What an assistant has forgotten keeps out, and removes, only what assistants said. `told` is where it was found to be
+    told already (`store.forgotten.looking`).
     """
-    forgotten.leave(rows, memory)
+    found = forgotten.leave(rows, memory, told)
     memories.delete_statements_of(
         rows,
         memory,
@@ -171,7 +180,7 @@ def forget(rows: Rows, memory: Memory, *, key: bytes, now: str, by_person: bool)
     memories.delete(rows, memory)
     by: Authority = "user" if by_person else "assistant"
     tombstones.forget(rows, memory.text, correction=memory.gate == "correction", by=by, key=key, now=now)
-    forgotten.leave_images(rows, memory, key=key)
+    forgotten.leave_images(rows, memory, found, key=key)
 
 
 def unforget(rows: Rows, statement: Statement, *, key: bytes) -> None:

@@ -38,7 +38,7 @@ VERBS = frozenset(
     track tracks tracked tracking copy copies copied document documented documents describe described result results end ends
     ended begin begins began turn turns turned test tests tested testing log logs logged hang hangs link links linked wait
     waits attempt attempts reset resets resolve resolves resolved invoke invoked execute executes executed apply applies applied
-    leave leaves left hit hits point points reference references referenced display displays displayed list lists listed""".split()
+    leave leaves left enable enables enabled enabling disable disables disabled disabling warn warns warned hit hits point points reference references referenced display displays displayed list lists listed""".split()
 )
 #: Of them those that are as often things: they break no phrase and are none alone.
 ALSO_NOUNS = frozenset(
@@ -57,7 +57,7 @@ BREAKS = (STOP_WORDS | ADVERBS | TURNING_WORDS | (VERBS - ALSO_NOUNS) | frozense
 GENERIC = (
     frozenset(
         """function method class file files code line lines test tests value values name names field fields type types string
-        error errors message messages case cases thing things way time user users data default option options command commands
+        error errors warning warnings message messages case cases thing things way time user users data default option options command commands
         issue problem bug feature behavior behaviour state status result output input argument parameter variable flag package
         module import config configuration setting settings version directory folder path content text comment comments section
         example number id key list map object array script tool project repo repository branch commit commits change changes

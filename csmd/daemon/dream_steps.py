@@ -23,10 +23,11 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True, slots=True)
 class Night:
-    """What the steps of one dream share; `now` and `here` say what time it is."""
+    """What the steps of one dream share; `now` and `here` say what time it is, `awaited` whether somebody asked for it."""
 
     steward: Steward
     dream: Dream
+    awaited: bool = False
     now: Callable[[], str] = now_iso
     here: stage_daily.Here = here
 
@@ -56,7 +57,10 @@ def _counted(rows: Rows, project: int, now: str) -> Sequence[Fact]:
 
 
 def _read_edits(night: Night) -> Iterator[None]:
-    night.steward.edited.read_settled()
+    if night.awaited:
+        yield from night.steward.edited.read_at_once()
+    else:
+        night.steward.edited.read_settled()
     yield
 
 

@@ -162,7 +162,7 @@ class Dreaming:
             if other := self.lock.take(datetime.now(UTC)):
                 raise CsmdError(dreams_already(other), hint=WHEN)
             try:
-                night = Night(self._steward, dream)
+                night = Night(self._steward, dream, awaited=self._is_awaited)
                 for name, step in STEPS.items():
                     job.progress.update(step=name)
                     for _ in step(night):

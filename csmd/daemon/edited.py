@@ -1,12 +1,13 @@
 """When the pages that people edit are looked at: once a minute by their stamps, and read when somebody is through.
 
 A page that has just changed may be half saved, or written by a tool whose call no transcript tells yet: it is read when
-it has stayed as it is for a while.
+it has stayed as it is for a while. Whoever syncs or asks for a dream is through with it, and what tools did is read first.
 """
 
 from __future__ import annotations
 
 import time
+from collections.abc import Generator
 from contextlib import suppress
 from datetime import UTC, datetime, timedelta
 from itertools import islice
@@ -72,12 +73,22 @@ class Edited:
         return stage_withdraw.withdraw(store, directory) + days
 
     def read_settled(self) -> int:
-        """Reads them for a sync or a dream, but not while one has just changed: who ran the tool that did is told soon."""
+        """Reads them for a dream or an import, but not while one has just changed: who ran the tool that did is told soon."""
         since = time.time() - SETTLED_S
         for path in self._files():
             with suppress(OSError):
                 if since < path.stat().st_ctime < since + 2 * SETTLED_S:
                     return 0
+        return self.read()
+
+    def read_at_once(self) -> Generator[None, None, int]:
+        """Reads them for somebody who waits, behind what those at work have written into their transcripts by now."""
+        steward = self._steward
+        steward.sweep(full=False)
+        for path in steward.take_hints():
+            while steward.look_at(path, most_pieces=1).more:
+                yield
+            yield
         return self.read()
 
     def read(self) -> int:

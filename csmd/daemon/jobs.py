@@ -90,7 +90,9 @@ def _take_in(steward: Steward, job: Job) -> Iterator[None]:
     brought = job.kind == "import" and (yield from bringing.read(steward, job))
     paths = [] if brought else (yield from _read_all(steward, job))
     steward.instructed.sweep()
-    steward.guard("pages", lambda: steward.edited.read_settled() > 0)
+    # Whoever syncs has every transcript read by now; an import reads what is elsewhere.
+    reading = steward.edited.read if job.kind == "sync" else steward.edited.read_settled
+    steward.guard("pages", lambda: reading() > 0)
     job.progress.update(step="distilling")
     for _ in steward.stages.distilling(force=True):
         _go_on(steward)

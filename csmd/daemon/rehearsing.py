@@ -9,14 +9,19 @@ time, so that neither a hook nor a question stands before more than one.
 from __future__ import annotations
 
 from collections import deque
+from collections.abc import Callable
+from concurrent.futures import Future
 from contextlib import suppress
 from functools import partial
+from typing import TypeVar
 
 from csmd.errors import DeadlineExceeded
 from csmd.recall import stage_prompt
 from csmd.store import nearby, search, sessions
 from csmd.store.core import Store
 from csmd.store.sqlite import Rows
+
+T = TypeVar("T")
 
 #: A store of fewer turns answers in time from a cold disk.
 LARGE_TURNS = 5_000
@@ -25,37 +30,60 @@ PROMPTS, CHARACTERS, PATIENCE_S, AGAIN_S = 12, 400, 1.0, 1800.0
 
 
 class Rehearsing:
-    """Owns what is still to be looked for; `expect` from any thread, `step` on the steward's."""
+    """Owns what is still to be looked for; `expect` from any thread, `step` on the steward's, which waits for none of it.
 
-    def __init__(self, store: Store) -> None:
+    `done` is called, on the reader's thread, when the next one may be looked for.
+    """
+
+    def __init__(self, store: Store, done: Callable[[], None]) -> None:
         self._store = store
+        self._done = done
         self._expected: deque[int] = deque([0])
         """Projects in which somebody is about to ask; 0 for the one of the latest session."""
         self._prompts: deque[tuple[int, str]] = deque()
         self._at: dict[int, float] = {}
+        self._asked: Future[tuple[int, list[str]]] | None = None
+        self._found: Future[object] | None = None
 
     def expect(self, project: int) -> None:
         """Says that a session begins in a project."""
         self._expected.append(project)
 
+    @property
+    def is_reading(self) -> bool:
+        """Whether the reader is at work for it."""
+        return any(one is not None and not one.done() for one in (self._asked, self._found))
+
     def step(self, now: float) -> bool:
-        """Looks for one prompt of what is expected at the monotonic time `now`; whether there was any."""
-        while self._expected and not self._prompts:
-            expected = self._expected.popleft()
-            project, prompts = self._store.read(partial(_last_asked, project=expected), lane="main")
+        """Has one prompt of what is expected looked for, at the monotonic time `now`; whether it had anything done."""
+        if self.is_reading:
+            return False
+        if self._found is not None:
+            found, self._found = self._found, None
+            with suppress(DeadlineExceeded):
+                found.result()
+        if self._asked is not None:
+            (project, prompts), self._asked = self._asked.result(), None
             if prompts and now >= self._at.get(project, float("-inf")) + AGAIN_S:
                 self._at[project] = now
                 self._prompts.extend((project, prompt) for prompt in prompts)
-        if not self._prompts:
+        if self._prompts:
+            project, prompt = self._prompts.popleft()
+            self._found = self._read(partial(self._look, project=project, prompt=prompt), deadline_s=PATIENCE_S)
+        elif self._expected:
+            self._asked = self._read(partial(_last_asked, project=self._expected.popleft()), deadline_s=None)
+        else:
             return False
-        project, prompt = self._prompts.popleft()
-        with suppress(DeadlineExceeded):
-            self._store.read(
-                lambda rows: stage_prompt.found(rows, [project, 0], "", prompt, None, [], self._store.hash_key),
-                lane="main",
-                deadline_s=PATIENCE_S,
-            )
         return True
+
+    def _read(self, run: Callable[[Rows], T], *, deadline_s: float | None) -> Future[T]:
+        self._store.precedence.give_way()
+        reading = self._store.submit_read(run, lane="main", deadline_s=deadline_s)
+        reading.add_done_callback(lambda _: self._done())
+        return reading
+
+    def _look(self, rows: Rows, *, project: int, prompt: str) -> object:
+        return stage_prompt.found(rows, [project, 0], "", prompt, None, [], self._store.hash_key)
 
 
 def _last_asked(rows: Rows, project: int) -> tuple[int, list[str]]:

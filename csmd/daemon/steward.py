@@ -106,7 +106,7 @@ class Steward(threading.Thread):
         self.noted = Noted(store)
         self.owed = Owed()
         self.awaited = Awaited(store)
-        self.rehearsing = Rehearsing(store)
+        self.rehearsing = Rehearsing(store, self.poke)
         self.dreaming = Dreaming(self)
 
     def hint(self, path: str) -> None:

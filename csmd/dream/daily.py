@@ -16,7 +16,7 @@ from itertools import pairwise
 from typing import Any, NamedTuple
 
 from csmd.dream import entries
-from csmd.text import amount, cut, squeeze
+from csmd.text import amount, squeeze
 
 #: A session in which nothing was said for so long has ended, unless its host says so sooner.
 QUIET_H = 2.0
@@ -24,9 +24,8 @@ QUIET_H = 2.0
 PAUSE_MIN = 15.0
 #: A day's file moves to the archive after so many days; of what ended before that none is written.
 KEEP_DAYS = 30
-#: How many of each are told in a sentence's room, and how long an entry may be.
+#: How many of each are told.
 TOLD = {"decision": 5, "correction": 5, "gotcha": 3, "file": 12, "commit": 5, "open": 5}
-ENTRY = 240
 
 _NAME = re.compile(r"\d{4}-\d\d-\d\d\.(?:md|yaml)")
 _PART_ID = re.compile(r"[A-Za-z0-9][A-Za-z0-9._-]{0,99}")
@@ -133,7 +132,7 @@ def plain(text: str) -> str:
 
 
 def _listed(name: str, said: Sequence[str], kind: str) -> list[str]:
-    rows = [f"- {name}: {cut(squeeze(entry), ENTRY)}" for entry in said[: TOLD[kind]]]
+    rows = [f"- {name}: {entries.entry(one)}" for one in said[: TOLD[kind]]]
     more = len(said) - len(rows)
     return [*rows, f"- {name}: {more} more"] if more > 0 else rows
 

@@ -12,6 +12,10 @@ HEADING = 100
 SAME, MOSTLY = 60, 0.6
 #: A heading has so many characters before a clause's end that it is cut at.
 LEAST_HEADING = 40
+#: So many words stand before what a terminal printed where they are a heading by themselves.
+LEAST_SAID = 4
+#: How long an entry may be, and how much of one that is longer has to stand before the end of a clause that it is cut at.
+ENTRY, LEAST_ENTRY = 240, 80
 #: How a prompt asks, politely, before it says for what; and a word that is no name of anything.
 _ASKS = re.compile(
     r"(?:(?:hi|hey|ok|okay|please)[,!]? )*(?:(?:can|could|would|will) you(?: please)?|please|i(?:'d| would) like (?:you )?to"
@@ -21,6 +25,14 @@ _ASKS = re.compile(
 _WORD = re.compile(r"[a-z]+(?:'[a-z]+)?[,;:.?!]?(?: |$)")
 #: What an assistant offers at its end: nobody left anything open by it.
 _OFFERS = re.compile(r"\b(?:would you like|(?:do you |\A)want(?: me)? to|shall i|should i|let me know)\b", re.I)
+#: An assistant's question whether it may go on.
+_MAY_I = re.compile(
+    r"\A\W*(?:(?:ok(?:ay)?|all good|good|ready|done)\b[^.!?]{0,40}|(?:does|do|is) (?:this|that|it|these) (?:look|sound|work|make|ok(?:ay)?|fine|good)\b[^.!?]{0,60})\?\W*\Z",
+    re.I,
+)
+#: What a terminal shows before what was typed into it, or what it printed.
+_PRINTED = re.compile(r"[\s:,]*[❯⎿⏺│├└✓✗]")
+_END = re.compile(r"[.;!?](?= )")
 _CLAUSE = re.compile(r"[,;:.?!](?= )| (?=[-(–—] ?)| (?=(?:and|but|because|so that|when|which|where|since) )")
 
 
@@ -43,6 +55,8 @@ def title(goal: str) -> str:
     said = squeeze(goal)
     if ask := _ASKS.match(said):
         said = said[ask.end() :].rstrip(" ?")
+    if (shown := _PRINTED.search(said)) and len(said[: shown.start()].split()) >= LEAST_SAID:
+        said = said[: shown.start()]
     said = said.rstrip(" :;,")
     if _WORD.match(said):
         said = said[0].upper() + said[1:]
@@ -56,6 +70,21 @@ def title(goal: str) -> str:
     return f"{head.rstrip(' ,;:.?!')}…"
 
 
+def entry(said: str) -> str:
+    """What was said as an entry: whole, else up to where its last sentence or clause ends that has room, with an ellipsis."""
+    whole = squeeze(said)
+    if len(whole) <= ENTRY:
+        return whole
+    ends = [found.end() for found in _END.finditer(whole, LEAST_ENTRY, ENTRY - 1)]
+    at = next((end for end in reversed(ends) if not _is_open(whole[:end])), 0)
+    return f"{whole[:at].rstrip(';')} …" if at else cut(whole, ENTRY)
+
+
+def _is_open(head: str) -> bool:
+    """Whether a text ends within code or parentheses."""
+    return head.count("`") % 2 > 0 or head.count("(") > head.count(")")
+
+
 def subjects(commits: Sequence[str]) -> tuple[str, ...]:
     """Commits by their subjects: one that was amended is told once, as it is now."""
     last = {commit.partition(" ")[2] or commit: commit for commit in commits}
@@ -64,4 +93,4 @@ def subjects(commits: Sequence[str]) -> tuple[str, ...]:
 
 def is_offer(entry: str) -> bool:
     """Whether an entry is what an assistant offers, or asks its user to choose, at its end."""
-    return bool(_OFFERS.search(entry))
+    return bool(_OFFERS.search(entry) or _MAY_I.match(entry))

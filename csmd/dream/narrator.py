@@ -15,7 +15,7 @@ from __future__ import annotations
 import re
 from collections import Counter, defaultdict
 from collections.abc import Iterable, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from itertools import combinations
 from pathlib import PurePosixPath
 
@@ -54,8 +54,9 @@ _PLACEHOLDER = re.compile(r"\s*\((?:line|n|id|hash|path)?<[a-z]+>\)")
 
 #: Files change together that were changed in so many sessions both, in this share of the sessions of the rarer one.
 TOGETHER_SESSIONS, TOGETHER = 3, 0.75
-#: A file that more than this share of the sessions changes goes with everything; too few sessions say nothing of that.
-EVERYWHERE, FEW_SESSIONS = 0.25, 12
+#: A file that more than this share of the sessions changes goes with everything; too few sessions say nothing of that,
+#: and what they tell is that much less sure.
+EVERYWHERE, FEW_SESSIONS, FEW_SURE = 0.25, 12, 0.9
 #: A session that changed more files than this moved or renamed: it says nothing of each pair.
 MOST_CHANGED, MOST_BESIDE, MOST_FILES_FACTS = 20, 4, 10
 _TEST_NAME = re.compile(r"^(?:test_|spec_)|(?:_test|_spec|\.test|\.spec|Tests?|IT)$")
@@ -271,7 +272,8 @@ def _beside(
                 f"in {len(shared)} of {changed[path]} sessions.")  # fmt: skip
         sources = [(one, sessions[one][name]) for one in shared for name in (path, names[0])]
         fact = _fact("files", f"files:{path}", text, project, seen=len(shared), total=changed[path], sources=sources)
-        found += [fact] if fact else []
+        sure = 1.0 if len(sessions) >= FEW_SESSIONS else FEW_SURE
+        found += [replace(fact, confidence=round(fact.confidence * sure, 4))] if fact else []
     return sorted(found, key=lambda one: (-one.confidence, one.fingerprint))[:MOST_FILES_FACTS]
 
 

@@ -13,12 +13,13 @@ import re
 from collections import Counter
 from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
+from datetime import date
 from functools import lru_cache
 
 from csmd import text
 from csmd.believe import review
 from csmd.distill.standing import leaning
-from csmd.dream import keeping, narrator
+from csmd.dream import keeping, narrator, raised
 from csmd.dream.actions import Fact
 from csmd.dream.lines import Item, Page, Read, Section
 from csmd.model import Category, Gate, Memory
@@ -29,10 +30,14 @@ USER = "user.md"
 PROJECTS, TOPICS = "projects/", "topics/"
 #: A page is read by people: so many lines of memories, the surest, and of them so many under one heading.
 PAGE_LINES, SECTION_LINES = 100, 16
+#: What a session left to be done stands under "Still open" so many days of its project's life.
+OPEN_DAYS = 14
 #: So many times as many memories, the surest, are looked at for a page.
 CONSIDERED = 2.5
 #: An assistant's word on a page: as sure as what no person is asked about.
 LEAST_SURE = review.LOW
+#: A line is said by another one, whatever else that says, where of so many words this share is its own, and no number.
+LEAST_INSIDE, OWN = 5, 0.2
 NAME_CHARACTERS, SHOWN_CHARACTERS = 40, 160
 #: What an index says of a page, in characters, and of how many themes of a project.
 ABOUT_CHARACTERS, ABOUT_THEMES = 200, 3
@@ -60,16 +65,27 @@ class Kind:
     category: Category
 
 
+#: A name that stands in one project's code alone: what is wanted of it is no way to work.
+_CODE = re.compile(
+    r"\b[\w-]+\.[A-Za-z]{1,4}:\d|\b\w+\(\)|\b\w*[a-z](?:[A-Z]+[a-z]+\w*?){2,}|\b[a-z]\w+\.[A-Z][a-z]\w+|\b[a-z]+_[a-z]+_\w+"
+)
+#: A sentence about something that was named before it: it stands where there is room.
+_POINTS = re.compile(
+    r"\W*(?:(?:and|but|so|also|ok|yes|no|similarly|maybe)\b,? )*(?:this|that|it|these|those|they|(?:the|your) (?:first|second|last|other|same) \w+"
+    r"|the (?:bug|change|check|class|code|command|comment|condition|error|file|fix|function|issue|method|parameter|problem|regex|script|test|value|variable)s?(?: here)?)"
+    r" (?:is|was|are|were|has|have|had|does|do|did|can|could|should|would|will|must|may|might|needs?|now|only|also|looks?|seems?|means?|happens?|occurs?)(?:n't)?\b",
+    re.IGNORECASE,
+)
 # fmt: off
 #: In the order in which they are shown; the first that fits takes a memory.
 KINDS: tuple[Kind, ...] = (
     Kind(heading="Corrections", fits=lambda one: one.gate == "correction", gate="correction", category="preference"),
-    Kind(heading="How the user works", fits=lambda one: one.gate == "behavioral" and (one.category == "preference" or one.origin == "inferred"),
+    Kind(heading="How the user works", fits=lambda one: one.gate == "behavioral" and (one.origin == "inferred" or (one.category == "preference" and not _CODE.search(one.text))),
          gate="behavioral", category="preference"),
     Kind(heading="People", fits=lambda one: one.gate == "relational", gate="relational", category="person"),
     Kind(heading="Still open", fits=lambda one: one.gate == "promissory", gate="promissory", category="plan"),
     Kind(heading="Known gotchas", fits=lambda one: one.category == "gotcha", gate="epistemic", category="gotcha"),
-    Kind(heading="Decisions and conventions", fits=lambda one: one.category in ("decision", "constraint", "convention", "procedure"),
+    Kind(heading="Decisions and conventions", fits=lambda one: one.category in ("decision", "constraint", "convention", "procedure") or one.gate == "behavioral",
          gate="epistemic", category="decision"),
     Kind(heading="Facts", fits=lambda one: bool(one.text), gate="epistemic", category="fact"),
 )
@@ -125,6 +141,17 @@ def may_stand(memory: Memory) -> bool:
     return memory.authority == "user" or memory.pinned or memory.confidence >= LEAST_SURE
 
 
+def still(memories: Iterable[Memory]) -> list[Memory]:
+    """Without what was to be done long before a project's last word: a session said so, and nobody since."""
+    known = list(memories)
+    last = max((one.confirmed_at for one in known), default="")
+    return [one for one in known if one.gate != "promissory" or one.pinned or not one.session_id or _days(one.confirmed_at, last) <= OPEN_DAYS]  # fmt: skip
+
+
+def _days(since: str, until: str) -> int:
+    return (date.fromisoformat(until[:10]) - date.fromisoformat(since[:10])).days
+
+
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Beside:
     """What stands beside memories, by their ids: how a gotcha shows itself, and wordings that wait for a person's answer.
@@ -144,7 +171,12 @@ def line(memory: Memory, beside: Beside = NOTHING) -> Item:
     """A memory as it stands on a page."""
     shown = [text.cut(text.squeeze(one), SHOWN_CHARACTERS) for one in beside.shows.get(memory.id, ()) if _reports(one)]
     waits = tuple(beside.waits.get(memory.id, ()))
-    return Item(text=indicative.stated(memory), id=memory.id, shows=tuple(shown[:1]), waits=waits)
+    return Item(text=_as_note(indicative.stated(memory)), id=memory.id, shows=tuple(shown[:1]), waits=waits)
+
+
+def _as_note(said: str) -> str:
+    """What was cut out of markdown as a line of its own: no mark of emphasis without its other."""
+    return text.squeeze(said.replace("**", "")) if said.count("**") % 2 else said
 
 
 def _reports(said: str) -> bool:
@@ -152,9 +184,12 @@ def _reports(said: str) -> bool:
     return all(indicative.tells(sentence) for sentence in text.sentences(text.squeeze(said)))
 
 
-def _twins(one: Memory, other: Memory) -> bool:
-    """Whether two say nearly the same: the surer stands for both until they are merged."""
-    return text.alike(text.gist(one.text), text.gist(other.text), share=TWIN_OVERLAP)
+def _is_said(one: Memory, there: Memory) -> bool:
+    """Whether one that stands already says nearly the same, or that and more: it stands for both until they are merged."""
+    said, more = text.gist(one.text), text.gist(there.text)
+    own = said.stems - more.stems
+    inside = said.turns == more.turns and len(said.stems) >= LEAST_INSIDE and len(own) <= OWN * len(said.stems)
+    return text.alike(said, more, share=TWIN_OVERLAP) or (inside and not any(map(str.isdigit, "".join(own))))
 
 
 def sureness(memory: Memory) -> tuple[object, ...]:
@@ -169,7 +204,7 @@ def _alone(memory: Memory) -> bool:
 
 @lru_cache(maxsize=4096)
 def _leans(said: str, by_user: bool) -> bool:
-    return bool(leaning(said, "user" if by_user else "assistant"))
+    return bool(_POINTS.match(said) or leaning(said, "user" if by_user else "assistant"))
 
 
 def sections(
@@ -188,7 +223,7 @@ def sections(
     stands: dict[int, list[Memory]] = {}
     for memory in sorted(said, key=lambda one: (not one.pinned, not _alone(one))):  # else as sure as they are
         under, there = chosen.setdefault(kind_of(memory), []), stands.setdefault(memory.project_seq, [])
-        if room and len(under) < SECTION_LINES and not any(_twins(memory, one) for one in there):
+        if room and len(under) < SECTION_LINES and not any(_is_said(memory, one) for one in there):
             under.append(memory)
             there.append(memory)
             room -= 1
@@ -250,9 +285,13 @@ def project(
 ) -> Page | None:
     """What is known of a project; None where nothing is."""
     theirs = placed(memories, beside, was)
-    found = sections([one for one in memories if one.id not in theirs], kind, ORDER, beside)
+    found = sections([one for one in still(memories) if one.id not in theirs], kind, ORDER, beside)
     said = [item.text for section in found for item in section.items] + [item.text for item in theirs.values()]
-    counted = tuple(Item(text=one.text) for one in facts if not left_out(one.text) and not narrator.is_told(one, said))
+    counted = tuple(
+        Item(text=one.text)
+        for one in facts
+        if not (left_out(one.text) or narrator.is_told(one, said) or raised.core(one) in said)
+    )
     if counted:
         found = (
             *found,

@@ -11,7 +11,7 @@ import re
 from collections.abc import Mapping
 from dataclasses import replace
 
-from csmd.believe import score
+from csmd.believe import promote, score
 from csmd.dream.actions import Fact
 from csmd.model import CATEGORIES, Candidate, Category, Evidence
 
@@ -21,6 +21,8 @@ SOURCE = "dream"
 CATEGORY: Mapping[str, Category] = {"fix": "gotcha", "files": "pattern", "convention": "convention"}
 #: In so many sessions it has to be seen: as often as a project had sessions between two dreams, and not by chance.
 RECURS = 5
+#: What was done, not only named, and never otherwise, in so many: then it is as sure as what is remembered unasked.
+DONE, RECURS_ALWAYS = frozenset({"fix", "files"}), 3
 #: The counts of a sentence: "(3 times in 2 sessions)", "mended 3 times", ": in 4 of 5 sessions" and ": 9 of 10" at its end.
 _COUNTS = re.compile(
     r"\s*\(\d+ times? in \d+ sessions?\)|(?<=mended) \d+ times|[:,] (?:in )?\d+ of \d+(?: \w+)?(?=\.?$)"
@@ -29,7 +31,8 @@ _COUNTS = re.compile(
 
 def recurs(fact: Fact) -> bool:
     """Whether a fact that no habit tells was seen often enough to be remembered."""
-    return fact.kind in CATEGORY and fact.sessions >= RECURS
+    always = fact.kind in DONE and fact.sessions >= RECURS_ALWAYS and fact.confidence >= promote.DEFAULT.confidence
+    return fact.kind in CATEGORY and (fact.sessions >= RECURS or always)
 
 
 def core(fact: Fact) -> str:

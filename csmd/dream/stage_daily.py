@@ -72,10 +72,12 @@ def _again(store: Store, directory: Path) -> int:
     as_of, found = store.read(lambda rows: (tombstones.forgettings(rows), told_days.again(rows, limit=BATCH)))
     changed: set[str] = set()
     for part in found:
+        data = memory_files.read(_file(directory, part.wall, part.day, DATA)) or ""
+        entered = unsaid.entered(memory_files.from_yaml(daily.take_out(data, DATA, part.id)[1]))
         for style in (MARKDOWN, DATA):
             path = _file(directory, part.wall, part.day, style)
             if text := memory_files.read(path):
-                kept = store.read(partial(_kept, text=text, part=part, style=style, key=store.hash_key))
+                kept = store.read(partial(_kept, text=text, part=part, style=style, entered=entered, key=store.hash_key))  # fmt: skip
                 if kept != text:
                     memory_files.write(directory, path, kept)
                     changed.add(part.day)
@@ -84,10 +86,10 @@ def _again(store: Store, directory: Path) -> int:
     return len(found)
 
 
-def _kept(rows: Rows, *, text: str, part: Told, style: daily.Style, key: bytes) -> str:
-    """A day's file without what of a session's part is forgotten."""
+def _kept(rows: Rows, *, text: str, part: Told, style: daily.Style, entered: Sequence[str], key: bytes) -> str:
+    """A day's file without what of a session's part is forgotten; `entered` is what its data says."""
     is_out = cache(partial(tombstones.is_out, rows, key=key))
-    said = [one for one in told_days.said(rows, part.id) if is_out(one)]
+    said = [one for one in (*told_days.said(rows, part.id), *entered) if is_out(one)]
     of = _data_without if style.member else unsaid.markdown_without
     return daily.without(text, style, part.id, lambda body: of(body, is_out, said))
 

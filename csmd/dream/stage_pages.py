@@ -9,6 +9,7 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Generator, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
+from functools import partial
 from pathlib import Path
 
 from csmd import wire
@@ -52,7 +53,7 @@ def write(store: Store, directory: Path, *, dream_seq: int, now: str, facts: Seq
         # written already; a hook's turn changes no page.
         if store.commits != commits and (stamp := store.read(page_rows.stamp)) != seen:
             seen, known = stamp, store.read(page_rows.pages)
-            every = store.read(lambda rows, known=known: planned(rows, known, facts=facts, key=store.hash_key))  # type: ignore[misc]
+            every = store.read(partial(_planned_at_once, known=known, facts=facts, key=store.hash_key))
             purged = store.read(lambda rows: tombstones.marks(rows, store.hash_key))
             todo = [one for one in every if tried.get(one.path) != one]
         if not todo:
@@ -97,7 +98,7 @@ def changes(
     known, purged = page_rows.pages(rows), tombstones.marks(rows, key)
     own = {place.path: frozenset({place.seq}) for place in stage_standing.places(rows).values()}
     found: list[tuple[Change, frozenset[int]]] = []
-    for one in planned(rows, known, facts=facts, key=key, after=after):
+    for one in (yield from planned(rows, known, facts=facts, key=key, after=after)):
         yield
         path, row = directory / one.path, known.get(one.path)
         raw = None if path.is_symlink() else content(path)
@@ -128,9 +129,9 @@ def planned(
     facts: Sequence[Fact],
     key: bytes,
     after: Mapping[str, Memory] = stage_standing.AS_IT_IS,
-) -> list[Wanted]:
-    """Every page as it should be by what is believed (of `after`, by what will be), and what becomes of those that are no more."""
-    made = stage_standing.standing(rows, known, facts=facts, key=key, after=after)
+) -> Generator[None, None, list[Wanted]]:
+    """Every page as it should be by what is believed (of `after`, by what will be), and what becomes of those that are no more; a page a step."""
+    made = yield from stage_standing.standing(rows, known, facts=facts, key=key, after=after)
     wanted = [
         Wanted(
             path=page.path,
@@ -147,6 +148,19 @@ def planned(
         into = f"{ARCHIVE}{path}" if is_topic or left else ""
         wanted.append(Wanted(path=path, text=None, reason=why, into=into))
     return wanted
+
+
+def _planned_at_once(
+    rows: Rows, *, known: Mapping[str, PageRow], facts: Sequence[Fact], key: bytes
+) -> Sequence[Wanted]:
+    """The same of one moment: what is written goes by what is believed together."""
+    steps = planned(rows, known, facts=facts, key=key)
+    while True:
+        try:
+            next(steps)
+        except StopIteration as end:
+            found: Sequence[Wanted] = end.value
+            return found
 
 
 def content(path: Path) -> bytes | None:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Collection, Iterable, Mapping, Sequence
+from collections.abc import Collection, Generator, Iterable, Mapping, Sequence
 from dataclasses import replace
 from pathlib import PurePath
 
@@ -46,8 +46,8 @@ def standing(
     facts: Sequence[Fact],
     key: bytes,
     after: Mapping[str, Memory] = AS_IT_IS,
-) -> list[Page]:
-    """The pages, user.md and the projects first (those with the latest word before others), then themes and the index."""
+) -> Generator[None, None, list[Page]]:
+    """The pages, user.md and the projects first (those with the latest word before others), then themes and the index; a page a step."""
     where = places(rows)
     asked = {ident for ident, _ in page_rows.asked_about(rows)}
     told = [
@@ -75,9 +75,12 @@ def standing(
             beside=replace(beside, new=new.get(seq, ())), was=was(row),
         )  # fmt: skip
         made += [page] if page else []
+        yield
     open_ones = {seq: place for seq, place in where.items() if not place.walled}
     listed = frozenset(item.id for page in made for section in page.sections for item in section.items)
-    themed = _themes(known, [one for one in told if one.project_seq in open_ones], tags, open_ones, beside, listed)
+    themed = yield from _themes(
+        known, [one for one in told if one.project_seq in open_ones], tags, open_ones, beside, listed
+    )
     latest = {
         place.path: max((one.confirmed_at for one in of.get(seq, ())), default="") for seq, place in open_ones.items()
     }
@@ -114,7 +117,7 @@ def _themes(
     where: Mapping[int, Place],
     beside: Beside,
     listed: frozenset[str],
-) -> list[Page]:
+) -> Generator[None, None, list[Page]]:
     tagged: dict[str, set[str]] = {}
     by_id = {memory.id: memory for memory in told}
     for memory in told:
@@ -132,6 +135,7 @@ def _themes(
         members = [by_id[ident] for ident in sorted(theme.members)]
         there = {seq: where[seq] for seq in {one.project_seq for one in members}}
         made.append(topic_page.topic(theme, path, members, there, listed, beside=beside, was=was(known.get(path))))
+        yield
     return made
 
 

@@ -58,10 +58,11 @@ class Known:
     listed: Collection[str] = frozenset()
 
     def members(self, name: str) -> frozenset[str]:
-        """The memories of a topic; of one that has a page and is not found any more those that stand on the page."""
+        """The memories of a topic; of projects in which it is not found any more those that stand on its page."""
         found = frozenset(self.tagged.get(name, ()))
-        held = self.paged[name].members if name in self.paged and len(found) < LEAST_TO_STAY else frozenset[str]()
-        return found | {ident for ident in held if ident in self.project_of}
+        held = [ident for ident in (self.paged[name].members if name in self.paged else ()) if ident in self.project_of]
+        spoken = Counter(self.project_of[ident] for ident in found)
+        return found | {ident for ident in held if spoken[self.project_of[ident]] < LEAST_TO_STAY}
 
     def deserves(self, name: str, members: Collection[str]) -> bool:
         """Whether a theme's page says what no other does, or goes on to."""

@@ -1,11 +1,15 @@
 """What goes with a memory that is forgotten: what dreams have kept of it, and that days are told without it.
 
-Where a dream changed it, the whole action leaves the journal: half an undo is none. Of pages only its line does.
+Where a dream changed it, the whole action leaves the journal: half an undo is none. Of pages only its line does. What may
+tell it is looked for in all that was ever told, some rows at a time and on a reader (`looking`): the write looks at what
+came since, and hooks do not wait behind the rest.
 """
 
 from __future__ import annotations
 
+from collections.abc import Callable, Generator, Iterable, Mapping, Sequence
 from functools import cache
+from typing import NamedTuple
 from unicodedata import normalize as form
 
 from csmd import text
@@ -14,42 +18,155 @@ from csmd.store import dream_journal, page_lines, told_days, tombstones
 from csmd.store.sqlite import Rows
 
 _CASES = (str.lower, str.capitalize, str.upper)
+#: What says only a word or two is told by what says hardly more; of a longer one a heading may be the beginning of a text.
+LEAST_BEGUN = 3
 
 
-def leave(rows: Rows, memory: Memory) -> None:
-    """Takes what dreams did to a memory out of their journal, and marks the days that may tell it; before its sentences go."""
-    named = f"%{memory.id}%"
-    touched = rows.all(
-        "select change_seq from dream_rows where item = :id or state like :named or more like :named "
-        "or state_after like :named or more_after like :named union "
-        "select seq from dream_changes where evidence like :named or reason like :named",
-        id=memory.id,
-        named=named,
-    )
-    for (change,) in touched:
-        dream_journal.take_away(rows, int(change))
-    told_days.mark_again(rows, [one.uuid for one in memory.provenance], _likely(memory.text))
+class Places(NamedTuple):
+    """Where a memory may be told: rows of the journal's actions and files, and of sessions; up to which row of each table was looked."""
+
+    changes: frozenset[int] = frozenset()
+    files: frozenset[int] = frozenset()
+    sessions: frozenset[int] = frozenset()
+    upto: Mapping[str, int] = {}
 
 
-def leave_images(rows: Rows, memory: Memory, *, key: bytes) -> None:
+NOWHERE = Places()
+#: Between two rows of a table: where a memory may be told there.
+_Looking = Callable[[Rows, Memory, int, int], Places]
+
+
+def looking(rows: Rows, memory: Memory) -> Generator[None, None, Places]:
+    """Where a memory may be told, in steps of some milliseconds; nothing is changed."""
+    found = NOWHERE
+    for table, (most, look) in _TABLES.items():
+        last, at = _last(rows, table), 0
+        while at < last:
+            upto = min(at + most, last)
+            found = _both(found, look(rows, memory, at, upto), {table: upto})
+            at = upto
+            yield
+    return found
+
+
+def leave(rows: Rows, memory: Memory, known: Places) -> Places:
+    """Takes what dreams did to a memory out of their journal, and marks the days that may tell it; before its sentences go.
+
+    Looked for is what came since it was looked for; where it may be told altogether.
+    """
+    found = known
+    for table, (_, look) in _TABLES.items():
+        after, last = known.upto.get(table, 0), _last(rows, table)
+        if last > after:
+            found = _both(found, look(rows, memory, after, last), {table: last})
+    for change in sorted(found.changes):
+        dream_journal.take_away(rows, change)
+    told_days.mark_again(rows, [one.uuid for one in memory.provenance], sorted(found.sessions))
+    return found
+
+
+def leave_images(rows: Rows, memory: Memory, found: Places, *, key: bytes) -> None:
     """Takes the lines of a memory out of the files that dreams keep; after it is forgotten."""
-    # An editor may have lost the comment that names it: then the line has one of its words.
-    seqs = {
-        int(seq)
-        for word in (memory.id, *_likely(memory.text))
-        for (seq,) in rows.all(
-            "select seq from dream_files where before like :word or after like :word", word=f"%{word}%"
-        )
-    }
     is_unsaid = cache(lambda words: page_lines.unsaid(rows, words, key=key))
-    for seq in sorted(seqs):
-        images = rows.all("select before, after from dream_files where seq = :seq", seq=seq)[0]
+    for seq in sorted(found.files):
+        images = rows.one("select before, after from dream_files where seq = :seq", seq=seq)
+        if images is None:  # its action went with the memory
+            continue
         (was, one), (then, other) = (
             page_lines.without(str(image), lambda ids: [ident for ident in ids if ident == memory.id], is_unsaid)
             for image in images
         )
         if one or other:
             rows.run("update dream_files set before = :was, after = :now where seq = :seq", seq=seq, was=was, now=then)
+
+
+def _last(rows: Rows, table: str) -> int:
+    return int(rows.value(f"select coalesce(max(seq), 0) from {table}"))  # noqa: S608
+
+
+def _both(found: Places, more: Places, upto: Mapping[str, int]) -> Places:
+    return Places(
+        changes=found.changes | more.changes, files=found.files | more.files, sessions=found.sessions | more.sessions,
+        upto={**found.upto, **upto},
+    )  # fmt: skip
+
+
+def _in_rows(rows: Rows, memory: Memory, after: int, upto: int) -> Places:
+    found = rows.all(
+        "select change_seq from dream_rows where seq > :after and seq <= :upto and (item = :id or state like :named "
+        "or more like :named or state_after like :named or more_after like :named)",
+        id=memory.id, named=f"%{memory.id}%", after=after, upto=upto,
+    )  # fmt: skip
+    return Places(changes=frozenset(int(seq) for (seq,) in found))
+
+
+def _in_reasons(rows: Rows, memory: Memory, after: int, upto: int) -> Places:
+    found = rows.all(
+        "select seq from dream_changes where seq > :after and seq <= :upto and (evidence like :named or reason like :named)",
+        named=f"%{memory.id}%", after=after, upto=upto,
+    )  # fmt: skip
+    return Places(changes=frozenset(int(seq) for (seq,) in found))
+
+
+def _in_files(rows: Rows, memory: Memory, after: int, upto: int) -> Places:
+    # An editor may have lost the comment that names it: then the line has one of its words.
+    found = (
+        rows.all(
+            "select seq from dream_files where seq > :after and seq <= :upto and (before like :word or after like :word)",
+            word=f"%{word}%", after=after, upto=upto,
+        )
+        for word in (memory.id, *_likely(memory.text))
+    )  # fmt: skip
+    return Places(files=frozenset(int(seq) for some in found for (seq,) in some))
+
+
+def _in_digests(rows: Rows, memory: Memory, after: int, upto: int) -> Places:
+    found = (
+        rows.all(
+            "select d.session_seq, i.text from digest_items i join digests d on d.seq = i.digest_seq "
+            "where i.seq > :after and i.seq <= :upto and i.text like :word "
+            "and i.kind in ('goal', 'decision', 'correction', 'open', 'commit')",
+            word=f"%{word}%", after=after, upto=upto,
+        )
+        for word in _likely(memory.text)
+    )  # fmt: skip
+    return Places(sessions=_telling(memory, found))
+
+
+def _in_gotchas(rows: Rows, memory: Memory, after: int, upto: int) -> Places:
+    found = (
+        rows.all(
+            "select st.session_seq, m.text from statements m join session_turn st on st.turn_seq = m.turn_seq "
+            "where m.seq > :after and m.seq <= :upto and m.category = 'gotcha' and m.text like :word",
+            word=f"%{word}%", after=after, upto=upto,
+        )
+        for word in _likely(memory.text)
+    )  # fmt: skip
+    return Places(sessions=_telling(memory, found))
+
+
+#: Table -> rows of it that are looked at in a step, and how.
+_TABLES: Mapping[str, tuple[int, _Looking]] = {
+    "dream_rows": (500, _in_rows),
+    "dream_changes": (2000, _in_reasons),
+    "dream_files": (20, _in_files),
+    "digest_items": (1000, _in_digests),
+    "statements": (1000, _in_gotchas),
+}
+
+
+def _telling(memory: Memory, found: Iterable[Sequence[tuple[int, str]]]) -> frozenset[int]:
+    """Those of the sessions that say nearly what a memory says, or more: a day may tell the beginning of that."""
+    stems = text.gist(memory.text).stems
+
+    @cache
+    def may_tell(said: str) -> bool:
+        others = text.gist(said).stems
+        same = len(stems & others)
+        nearly = same >= text.SAME_SHARE * len(stems | others)
+        return nearly or (len(stems) >= LEAST_BEGUN and same >= text.SAME_SHARE * len(stems)) or not stems
+
+    return frozenset(int(session) for some in found for session, said in some if may_tell(str(said)))
 
 
 def _likely(said: str) -> list[str]:

@@ -130,22 +130,16 @@ def _told(rows: Rows, wanted: str, limit: int) -> list[Told]:
     return [Told(*row) for row in found]
 
 
-def mark_again(rows: Rows, uuids: Iterable[str], words: Iterable[str]) -> None:
-    """Marks what is told of the sessions of some turns, and of those that say a word with one of these in it: it may hold what was forgotten."""
+def mark_again(rows: Rows, uuids: Iterable[str], sessions: Iterable[int]) -> None:
+    """Marks what is told of the sessions of some turns, and of some sessions: it may hold what was forgotten."""
     for uuid in uuids:
         rows.run(
             "update told_days set due = 'again' where due = '' and session_seq in (select st.session_seq "
             "from session_turn st join turns t on t.seq = st.turn_seq where t.uuid = :uuid)",
             uuid=uuid,
         )
-    for word in words:
-        rows.run(
-            "update told_days set due = 'again' where due = '' and (session_seq in (select d.session_seq from digests d "
-            "join digest_items i on i.digest_seq = d.seq where i.text like :word) or session_seq in "
-            "(select st.session_seq from statements m join session_turn st on st.turn_seq = m.turn_seq "
-            "where m.category = 'gotcha' and m.text like :word))",
-            word=f"%{word}%",
-        )
+    for session in sessions:
+        rows.run("update told_days set due = 'again' where due = '' and session_seq = :session", session=session)
 
 
 def again(rows: Rows, *, limit: int) -> list[Told]:

@@ -1,11 +1,12 @@
 """Measures dreams: real sessions replayed in time order with dreams between them, or planning at a size.
 
-    python tests/bench/bench_dream.py [--eval DIR] [--dreams 30] [--out DIR] [--notes DIR]
+    python tests/bench/bench_dream.py [--eval DIR] [--dreams 30] [--out DIR] [--notes DIR] [--example docs/example]
     python tests/bench/bench_dream.py --memories 2000
 
 The labelled set is read twice into a new store, session by session in the order of time: once without dreams, once
 with `--dreams` of them spread over it, in the very steps of the daemon's, each three hours after the last turn before
-it; the daily files are written by the same clock, whose days are UTC's. `--notes` keeps the markdown. Told are the memories that are put forward, how many of them say what another one says, the labels of importance 3
+it; the daily files are written by the same clock, whose days are UTC's. `--notes` keeps the markdown, `--example`
+puts a part of it in the place of the example in docs/: the index, the largest project and themes, the fullest days. Told are the memories that are put forward, how many of them say what another one says, the labels of importance 3
 that a search for their words finds among memories (of those found without dreams, with dreams), the scorer's precision
 of what is put forward, and the CPU of a dream. Nothing is embedded.
 
@@ -49,6 +50,8 @@ from csmd.store.core import Store
 from csmd.store.embed import Embedder
 from csmd.store.sqlite import Rows
 
+#: So many themes and days stand in the example.
+THEMES, DAYS = 2, 2
 #: A home directory, of whomever.
 HOME = re.compile(r"/(?:Users|home)/[^/\s`'\"]+")
 
@@ -62,13 +65,18 @@ def main() -> int:
     parser.add_argument(
         "--notes", type=Path, help="keep the memory directory as the dreams left it here, which must be new"
     )
+    parser.add_argument("--example", type=Path, help="put a part of it in the place of the example that is here")
     args = parser.parse_args()
     if args.memories:
         at_size(args.memories)
         return 0
     folder = folder_of(args.eval)
     before, found, _ = replayed(folder, dreaming=0)
-    after, kept, costs = replayed(folder, dreaming=args.dreams, notes=args.notes)
+    with tempfile.TemporaryDirectory() as scratch:
+        notes = args.notes or Path(scratch) / "notes"
+        after, kept, costs = replayed(folder, dreaming=args.dreams, notes=notes)
+        if args.example:
+            show(notes, args.example)
     lost = sorted(found - kept)
     scores = [scorer_of(folder).extract(system, quiet=True) for system in (before, after)]
     print(f"{'put forward':44} {len(before)} without dreams, {len(after)} with {args.dreams}")
@@ -172,6 +180,24 @@ def keep(memory: Path, notes: Path) -> None:
     shutil.copytree(memory, notes)
     for path in [*notes.rglob("*.md"), *notes.rglob("*.yaml")]:
         path.write_text(HOME.sub("~", path.read_text()))
+
+
+def show(notes: Path, example: Path) -> None:
+    """Puts a part of the markdown in the place of an example, whose README stays."""
+
+    def largest(pattern: str) -> list[Path]:
+        return sorted(notes.glob(pattern), key=lambda path: (-path.stat().st_size, path.name))
+
+    project, *others = largest("projects/*.md")
+    themes = [path for path in largest("topics/*.md") if not any(one.name in path.read_text() for one in others)]
+    days = largest("daily/*.md")[:DAYS]
+    chosen = [notes / "MEMORY.md", notes / "user.md", project, *themes[:THEMES]]
+    for old in [path for path in example.rglob("*") if path.is_file() and path.name != "README.md"]:
+        old.unlink()
+    for path in [*chosen, *days, *(day.with_suffix(".yaml") for day in days)]:
+        there = example / path.relative_to(notes)
+        there.parent.mkdir(parents=True, exist_ok=True)
+        shutil.copyfile(path, there)
 
 
 def late(store: Store) -> str:

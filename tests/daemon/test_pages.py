@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+from collections.abc import Generator
 from pathlib import Path
 from typing import Any
 
@@ -10,13 +11,18 @@ import pytest
 from machine import DECISION
 
 from csmd.daemon import edited
+from csmd.daemon.dream_steps import STEPS, Night
+from csmd.daemon.jobs import Job
+from csmd.daemon.moments import whole
 from csmd.daemon.now import now_iso
 from csmd.dream import stage_edits, stage_pages
 from csmd.recall import stage as recall
 from csmd.recall import stage_brief
+from csmd.store import dreams
 
 KEY = "the config key is database_url, not db_url"
 NEW = "The gull service is deployed from the main branch only."
+NEWER = "The gull service is watched from the harbour office."
 
 
 def written(parts: Any) -> Path:
@@ -85,7 +91,38 @@ def test_an_edit_while_a_session_was_at_work_that_is_left_out_waits_for_a_person
     assert NEW not in memories(parts), "what its tools wrote, nobody heard"
 
 
-def test_neither_a_sync_nor_a_dream_reads_what_has_just_been_written(
+def test_whoever_syncs_or_asks_for_a_dream_has_the_pages_read_at_once(parts: Any) -> None:
+    page = written(parts)
+    page.write_text(page.read_text() + f"\n## Facts\n\n- {NEW}\n")
+    whole(read_edits(parts, awaited=False))
+    assert NEW not in memories(parts)
+    whole(read_edits(parts, awaited=True))
+    assert NEW in memories(parts)
+    page.write_text(page.read_text() + f"- {NEWER}\n")
+    job = parts.steward.submit(Job(id="j", kind="sync", with_vectors=False))
+    while job.state not in ("done", "failed"):
+        parts.steward.step(0.0)
+    assert NEWER in memories(parts), job.error
+
+
+def test_what_a_tool_has_just_written_is_nobodys_edit_however_soon_a_dream_is_asked_for(parts: Any) -> None:
+    page = written(parts)
+    call = parts.machine.line("assistant", "")
+    call["message"]["content"] = [
+        {"type": "tool_use", "id": "t1", "name": "Write", "input": {"file_path": str(page), "content": "x"}}
+    ]
+    parts.machine.transcript(call | {"timestamp": now_iso()})
+    page.write_text(page.read_text() + f"\n## Facts\n\n- {NEW}\n")
+    whole(read_edits(parts, awaited=True))
+    assert NEW not in memories(parts)
+
+
+def read_edits(parts: Any, *, awaited: bool) -> Generator[None]:
+    dream = parts.store.write(lambda rows: dreams.begin(rows, why="asked for", sessions=0, now=now_iso()))
+    yield from STEPS["reading what people edited"](Night(parts.steward, dream, awaited=awaited))
+
+
+def test_a_dream_by_itself_and_an_import_read_nothing_that_has_just_been_written(
     parts: Any, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     page = written(parts)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import threading
 from typing import Any
 
 import pytest
@@ -58,8 +59,15 @@ def project_of(parts: Any, cwd: str) -> int:
 
 
 def through(steward: Any) -> None:
-    while steward.rehearsing.step(1000.0):
+    while steward.rehearsing.step(1000.0) or read(steward):
         pass
+
+
+def read(steward: Any) -> bool:
+    """Waits for the reader, where it is at work; whether it was."""
+    was = steward.rehearsing.is_reading
+    steward.store.read(lambda rows: None, lane="main")
+    return bool(was)
 
 
 def test_at_the_start_the_prompts_of_the_latest_session_are_looked_for_and_not_soon_again(
@@ -73,8 +81,24 @@ def test_at_the_start_the_prompts_of_the_latest_session_are_looked_for_and_not_s
     through(parts.steward)
     assert looked_for == PROMPTS[::-1]
     parts.steward.expect(project)
-    assert parts.steward.rehearsing.step(1000.0 + rehearsing.AGAIN_S), "a prompt a step"
-    assert len(looked_for) == 4
+    for number in (3, 4):  # the first asks for the prompts
+        assert parts.steward.rehearsing.step(1000.0 + rehearsing.AGAIN_S)
+        read(parts.steward)
+        assert len(looked_for) == number, "a prompt a step"
+
+
+def test_the_steward_waits_for_no_rehearsal(parts: Any, looked_for: list[str], monkeypatch: pytest.MonkeyPatch) -> None:
+    say(parts, PROMPTS, cwd=str(parts.machine.project))
+    may_end, poked = threading.Event(), threading.Event()
+    monkeypatch.setattr(rehearsing.stage_prompt, "found", lambda *_: may_end.wait(30))
+    rehearsal = rehearsing.Rehearsing(parts.store, poked.set)
+    assert rehearsal.step(1000.0)
+    parts.store.read(lambda rows: None, lane="main")
+    poked.clear()
+    assert rehearsal.step(1000.0) and rehearsal.is_reading
+    assert not rehearsal.step(1000.0), "nothing is done until the reader is through"
+    may_end.set()
+    assert poked.wait(30), "and then the steward is asked for a step"
 
 
 def test_a_session_that_starts_has_its_project_looked_through(parts: Any, looked_for: list[str]) -> None:
@@ -106,5 +130,5 @@ def test_a_small_store_is_not_looked_through(
 ) -> None:
     monkeypatch.setattr(rehearsing, "LARGE_TURNS", 4)
     say(parts, PROMPTS, cwd=str(parts.machine.project))
-    assert not parts.steward.rehearsing.step(1000.0)
+    through(parts.steward)
     assert not looked_for

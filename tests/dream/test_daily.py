@@ -106,12 +106,30 @@ TITLES = {
         "The till rounds every price to cents and keeps for its ledger a…"
     ),
     "1" * 200: "1" * 99 + "…",
+    "I just got this during a rebase: ❯ git rebase main Link this commit to the session?": "I just got this during a rebase",
+    "When running: ❯ till open ✓ Opened (by hand)": "When running: ❯ till open ✓ Opened (by hand)",
 }
 
 
 @pytest.mark.parametrize(("goal", "told"), TITLES.items())
 def test_a_prompt_as_a_heading_is_what_it_asks_for_cut_where_a_clause_ends(goal: str, told: str) -> None:
     assert entries.title(goal) == told
+
+
+@pytest.mark.parametrize(
+    ("said", "told"),
+    [
+        ("Prices are kept\n in cents.", "Prices are kept in cents."),
+        ("The till rounds every price to cents when it is told; the ledger keeps its fractions. " + "And so on " * 40,
+         "The till rounds every price to cents when it is told; the ledger keeps its fractions. …"),
+        ("The till rounds every price to cents when it is told (see `price. Round half up; always` there; " + "and so on " * 40,
+         "The till rounds every price to cents when it is told (see `price. Round half up; always` there; "
+         + "and so on " * 13 + "and so on…"),
+    ],
+)  # fmt: skip
+def test_what_has_no_room_is_told_up_to_the_end_of_a_clause(said: str, told: str) -> None:
+    assert entries.entry(said) == told
+    assert len(told) <= entries.ENTRY + 2
 
 
 def test_what_says_mostly_the_same_is_told_once_and_what_says_the_opposite_twice() -> None:
@@ -135,6 +153,8 @@ def test_what_an_assistant_offers_at_its_end_is_nothing_that_is_left_open() -> N
     said = (
         "Would you like me to commit these changes?",
         "Which way do you want to go?",
+        "Ready to commit?",
+        "Does this look right?",
         "The ledger is still to be checked",
     )
     rows = daily.markdown(replace(SMALL, open=said)).splitlines()

@@ -141,6 +141,29 @@ def test_a_count_that_names_no_command_but_those_of_a_line_above_is_not_told_aga
     made = pages.project(PLACE, [line], facts=facts, themes=(), left_out=lambda said: False)
     assert made is not None
     assert [item.text for item in made.sections[-1].items] == [one.text for one in facts[1:]]
+    raised = memory(2, "When `make lint` changes, so does `make fmt`.", "fact")
+    made = pages.project(PLACE, [line, raised], facts=facts, themes=(), left_out=lambda said: False)
+    assert made is not None and [item.text for item in made.sections[-1].items] == [facts[1].text]
+
+
+@pytest.mark.parametrize(
+    ("said", "heading", "stands"),
+    [
+        ("i want the tests before the fix", "How the user works", "i want the tests before the fix"),
+        ("if a check fails say so first", "How the user works", "if a check fails say so first"),
+        ("let's never keep notes in JavaScript files", "How the user works", "let's never keep notes in JavaScript files"),
+        ("make fmt should run before make lint", "How the user works", "make fmt should run before make lint"),
+        ("** never call `os.Exit` twice, see exit.go:12", "Decisions and conventions", "never call `os.Exit` twice, see exit.go:12"),
+        ("the hasNewContent check stays in saveChanges()", "Decisions and conventions", "the hasNewContent check stays in saveChanges()"),
+    ],
+)  # fmt: skip
+def test_a_wish_for_a_name_in_the_code_is_no_way_to_work_and_a_line_has_no_mark_without_its_other(
+    said: str, heading: str, stands: str
+) -> None:
+    known = replace(memory(1, said, "preference"), gate="behavioral")
+    made = page([known])
+    assert made is not None
+    assert [(one.heading, item.text) for one in made.sections for item in one.items] == [(heading, stands)]
 
 
 def test_what_two_sections_of_a_page_would_say_stands_once_and_counts_twice() -> None:
@@ -148,6 +171,56 @@ def test_what_two_sections_of_a_page_would_say_stands_once_and_counts_twice() ->
     made = page([memory(1, said, "fact"), memory(2, f"{said} host", "decision")])
     assert made is not None
     assert sum(len(section.items) for section in made.sections) == 1 and sum(one.more for one in made.sections) == 1
+
+
+def test_what_was_to_be_done_stands_as_long_as_anybody_may_still_mean_it() -> None:
+    plan = replace(
+        memory(1, "we still have to move the gull exporter to the new host", "plan"), confirmed_at="2026-01-01"
+    )
+    later = [
+        replace(memory(2, "The heron ledger keeps whole cents", "fact"), confirmed_at=at)
+        for at in ("2026-01-15", "2026-01-16")
+    ]
+    for one, other, stands in (
+        (plan, later[0], True), (plan, later[1], False), (replace(plan, pinned=True), later[1], True),
+        (replace(plan, session_id=""), later[1], True),
+    ):  # fmt: skip
+        made = page([one, other])
+        assert made is not None and ("Still open" in [section.heading for section in made.sections]) is stands
+
+
+@pytest.mark.parametrize(
+    ("said", "beside", "stands"),
+    [
+        ("FetchGulls runs git fetch with context.Background() and no timeout",
+         "git fetch is run with context.Background() and no timeout, so a dead network makes the gull exporter hang", 1),
+        ("FetchGulls runs git fetch with context.Background() and 30 seconds",
+         "git fetch is run with context.Background() and 60 seconds, so a dead network makes the gull exporter hang", 2),
+        ("FetchGulls runs git fetch with context.Background() and a timeout",
+         "git fetch is not run with context.Background() and a timeout, so a dead network makes the gull exporter hang", 2),
+    ],
+)  # fmt: skip
+def test_what_a_surer_line_says_with_more_does_not_stand_beside_it(said: str, beside: str, stands: int) -> None:
+    made = page([memory(1, beside, "fact"), replace(memory(2, said, "decision"), confidence=0.8)])
+    assert made is not None and sum(len(section.items) for section in made.sections) == stands
+    made = page([memory(1, beside, "fact"), replace(memory(2, said, "decision"), pinned=True)])
+    assert made is not None and sum(len(section.items) for section in made.sections) == 2, "what says more stands"
+
+
+BIRDS = "heron stork crane gull tern swan teal wren robin finch eagle kite falcon raven rook jay".split()
+
+
+def test_what_points_at_something_gives_way_to_what_anybody_can_follow() -> None:
+    points = [memory(1, "the regex here should be more restrictive about herons", "decision"), memory(2, "This is done by the stork exporter at night", "decision")]  # fmt: skip
+    others = [memory(10 + at, f"{bird} {word} needs {bird}{at} beside {word}house", "decision") for at, (bird, word) in enumerate(zip(BIRDS, WORDS, strict=False))]  # fmt: skip
+    made = page([*points, *others])
+    assert made is not None
+    shown = [item.id for section in made.sections for item in section.items]
+    assert len(shown) == pages.SECTION_LINES and not {one.id for one in points} & set(shown)
+    made = page(points)
+    assert made is not None and sum(len(section.items) for section in made.sections) == 2, (
+        "where there is room it stands"
+    )
 
 
 def test_the_index_says_a_name_once_and_a_theme_whose_notes_it_has() -> None:
@@ -193,6 +266,9 @@ CASES = {
     "but not before": Case("a: 1-12/", "a: 12", paged="a", listed="1-10"),
     "one that is not found for a while keeps what stands on its page": Case(
         "b: 1-10/", "a: 6; b: 10", paged="a: 20-25"
+    ),
+    "one that is found in another project alone keeps what stands on its page": Case(
+        "a: /30-32", "a: 9", paged="a: 1-6"
     ),
     "and what is left of it": Case("b: 1-10/", "a: 2; b: 10", paged="a: 20-21,30-31"),
     "two that are mostly one": Case("a: 1-10/; b: 3-12/", "a: 12"),

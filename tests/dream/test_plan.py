@@ -334,6 +334,15 @@ def test_a_fact_that_no_habit_tells_is_raised_once_and_again_when_it_has_grown()
     again = plan(replace(left, facts=(grown, FACTS[1])))[0]
     assert [one.fact for one in again.actions] == [grown]
     assert plan(replace(snapshot, facts=(replace(FACTS[0], sessions=4),)))[0].actions == (), "by chance"
+    always = replace(FACTS[1], sessions=3, seen=3, total=3, confidence=0.7059)
+    for one, raised in (
+        (always, 1),
+        (replace(always, total=4, confidence=0.53), 0),
+        (replace(always, kind="convention"), 0),
+    ):
+        assert len(plan(replace(snapshot, facts=(one,)))[0].actions) == raised, (
+            "in three sessions only without exception"
+        )
     dropped = {key: replace(one, status="dropped") for key, one in left.raised.items()}
     assert plan(replace(left, facts=(grown,), raised=dropped))[0].actions == ()
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import itertools
 import stat
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Generator, Iterator
 from datetime import datetime, timedelta, timezone
 from pathlib import Path
 from typing import Any
@@ -17,8 +17,19 @@ from csmd import text
 from csmd.believe import stage as believe
 from csmd.distill import stage_digest
 from csmd.dream import stage_daily
-from csmd.model import Event, Project, Provenance, Statement
-from csmd.store import dreams, events, memories, projects, purge, purge_files, told_days, tombstones, workspaces
+from csmd.model import Event, Memory, Project, Provenance, Statement
+from csmd.store import (
+    dreams,
+    events,
+    forgotten,
+    memories,
+    projects,
+    purge,
+    purge_files,
+    told_days,
+    tombstones,
+    workspaces,
+)
 from csmd.store.core import Store
 from csmd.store.purged import Needle
 from csmd.store.sqlite import Rows
@@ -252,13 +263,7 @@ def test_what_says_a_forgotten_thing_in_another_form_leaves_the_days_and_no_othe
     assert len([row for row in said if rarer(one) & rarer(row)]) == 2, said
 
     def forget(rows: Rows) -> None:
-        source = Provenance(uuid="u", session_id="s1", at=LATER)
-        stated = one.removeprefix("No, ")
-        told = Statement(text=stated, gate="epistemic", category="preference", confidence=0.9, authority="user")
-        project = projects.ensure(rows, Project(key="k", root="/p/till", name="till", kind="path"), now=LATER)
-        ident, _ = believe.remember(rows, told, source, project=project, origin="stated", key=store.hash_key)
-        known = memories.by_id(rows, ident)
-        assert known is not None
+        known = stated(rows, one.removeprefix("No, "), key=store.hash_key)
         believe.forget(rows, known, key=store.hash_key, now=LATER, by_person=True)
 
     store.write(forget)
@@ -266,6 +271,84 @@ def test_what_says_a_forgotten_thing_in_another_form_leaves_the_days_and_no_othe
     withdraw(store, memory)
     assert not [row for row in day(memory).splitlines() if rarer(one) & rarer(row)]
     assert "never moor at night" in day(memory)
+
+
+def stated(rows: Rows, said: str, *, key: bytes) -> Memory:
+    """A memory that a person states by itself."""
+    source = Provenance(uuid=f"u-{said}", session_id="apart", at=LATER)
+    told = Statement(text=said, gate="epistemic", category="preference", confidence=0.9, authority="user")
+    project = projects.ensure(rows, Project(key="k", root="/p/apart", name="apart", kind="path"), now=LATER)
+    ident, _ = believe.remember(rows, told, source, project=project, origin="stated", key=key)
+    known = memories.by_id(rows, ident)
+    assert known is not None
+    return known
+
+
+def test_a_memory_of_a_common_word_has_only_days_looked_through_that_say_hardly_more(
+    store: Store, memory: Path
+) -> None:
+    for number in range(4):
+        talk(store, f"s{number}", day=number + 1)
+    talk(store, "s5", day=5, goal="please, cents!")
+    for number in range(1, 6):
+        settle(store, memory, now=f"2026-03-0{number}T13:00:00.000Z")
+
+    def forget(rows: Rows) -> None:
+        known = stated(rows, "Cents, please", key=store.hash_key)
+        believe.forget(rows, known, key=store.hash_key, now=LATER, by_person=True)
+
+    store.write(forget)
+    assert {part.id for part in store.read(lambda rows: told_days.again(rows, limit=9))} == {"s5"}
+
+
+def test_what_is_to_be_forgotten_is_looked_for_in_steps_and_what_came_meanwhile_is_found_in_the_write(
+    store: Store, memory: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    for table, (_, look) in list(forgotten._TABLES.items()):
+        monkeypatch.setitem(forgotten._TABLES, table, (1, look))  # type: ignore[index]
+    said = "keep the prices of the till in cents"
+    talk(store, "s1")
+    settle(store, memory)
+    known = store.write(lambda rows: stated(rows, f"{said.capitalize()}.", key=store.hash_key))
+    looking = forgotten.looking
+    steps = store.read(lambda rows: list_of(looking(rows, known)))
+    assert len(steps[0]) > 2, "a row a step"
+    talk(store, "s2", day=2)
+    settle(store, memory, now="2026-03-02T13:00:00.000Z")
+    store.write(lambda rows: believe.forget(rows, known, key=store.hash_key, now=LATER, by_person=True, told=steps[1]))
+    withdraw(store, memory)
+    assert said not in day(memory).lower() and said not in day(memory, "2026-03-02").lower()
+
+
+def list_of(steps: Generator[None, None, forgotten.Places]) -> tuple[list[None], forgotten.Places]:
+    """(the steps of long work, what it comes to)."""
+    found: list[None] = []
+    while True:
+        try:
+            found.append(next(steps))
+        except StopIteration as end:
+            return found, end.value
+
+
+def test_a_forgotten_gotcha_that_was_too_long_for_its_line_leaves_the_day_and_another_stays(
+    store: Store, memory: Path
+) -> None:
+    for session, said in (
+        ("s1", ("Careful: the exporter of the vouchers silently drops every row whose tax code is empty, because the reader of the "
+        "tax table treats an empty code as the end of the file, closes the stream of vouchers, and never reports that "
+        "anything was lost between the nightly run and the morning report that accounting prints for the auditors.")),
+        ("s2", ("Careful: the spooler of the receipts silently loses each page that is queued while somebody unplugs a printer, "
+        "because its driver acknowledges a page as soon as it arrives, throws its whole buffer away when the cable is out, "
+        "and never reports that any paper is missing between the shop's till and the drawer under the counter.")),
+    ):  # fmt: skip
+        talk(store, session).say("assistant", said)
+    settle(store, memory)
+    cut = [row for row in day(memory).splitlines() if row.startswith("- Gotcha: ") and row.endswith("…")]
+    assert len(cut) == 2, day(memory)
+    assert forgetting(store, "vouchers") == 1
+    withdraw(store, memory)
+    assert "vouchers" not in day(memory) and "spooler of the receipts" in day(memory)
+    assert "vouchers" not in (memory / "daily/2026-03-01.yaml").read_text()
 
 
 def rarer(said: str) -> frozenset[str]:

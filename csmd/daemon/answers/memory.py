@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 import secrets
 from collections import Counter
-from collections.abc import Sequence
+from collections.abc import Generator, Sequence
 from dataclasses import asdict
 from typing import TYPE_CHECKING, Any
 
@@ -23,7 +23,7 @@ from csmd.errors import BadInput, CsmdError
 from csmd.model import Brief, Memory, Provenance, Statement
 from csmd.recall import stage as recall
 from csmd.recall import stage_advisory, stage_brief, stage_checkpoint, stage_file, stage_prompt
-from csmd.store import counts, memories, projects
+from csmd.store import counts, forgotten, memories, projects
 from csmd.store.sqlite import Rows
 
 if TYPE_CHECKING:
@@ -169,8 +169,9 @@ def _remember(tools: Tools, rows: Rows, params: Params) -> dict[str, Any]:
     }  # fmt: skip
 
 
-def _forget(tools: Tools, rows: Rows, params: Params) -> dict[str, Any]:
+def _forget(tools: Tools, rows: Rows, params: Params) -> Generator[None, None, dict[str, Any]]:
     found = one(rows, params["id"], asking=params[ASKING])
+    told = yield from forgotten.looking(rows, found)
 
     def write(writing: Rows) -> Memory:
         memory = one(writing, found.id, asking=params[ASKING])  # as it is now: the user may have stated it meanwhile
@@ -179,7 +180,10 @@ def _forget(tools: Tools, rows: Rows, params: Params) -> dict[str, Any]:
                 f"{memory.id} was said by the user, and only a person at a terminal can make csmd forget it",
                 hint=f"type `csmd forget {memory.id}` in a terminal",
             )
-        believe.forget(writing, memory, key=tools.store.hash_key, now=now_iso(), by_person=params["by_person"])
+        known = told if memory.text == found.text else forgotten.NOWHERE
+        believe.forget(
+            writing, memory, key=tools.store.hash_key, now=now_iso(), by_person=params["by_person"], told=known
+        )
         return memory
 
     memory = tools.store.write(write)
