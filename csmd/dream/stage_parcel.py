@@ -146,10 +146,10 @@ def _put(
             text=one["text"], gate=one["gate"], category=one["category"], confidence=one["confidence"],
             authority=one["authority"],
         )  # fmt: skip
-        if believe.is_forgotten(rows, said, key=key):
+        project = parcels.place(rows, one["project"], now=now)
+        if believe.is_forgotten(rows, said, project=project, at=str(one["created_at"]), key=key):
             taken.forgotten += 1
             continue
-        project = parcels.place(rows, one["project"], now=now)
         text_hash = text.keyed_hash(one["text"], key)
         here = memories.by_id(rows, one["id"])
         if here is None or here.text != one["text"]:

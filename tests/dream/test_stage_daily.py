@@ -24,6 +24,8 @@ from csmd.store.purged import Needle
 from csmd.store.sqlite import Rows
 
 LATER = "2026-03-01T13:00:00.000Z"
+#: After everything that is said.
+LAST = "2026-03-09T13:00:00.000Z"
 MARK = "Zanzibar quokka"
 PURGED_FIRST = "please keep the prices of the till in cents"
 
@@ -156,7 +158,7 @@ def test_what_is_forgotten_leaves_the_days_and_the_live_files_by_the_line_and_co
             one for one in memories.listing(rows, projects=None) if "vouchers" in one.text and one.authority == "user"
         ]
         for said in found:
-            believe.forget(rows, said, key=store.hash_key, now=LATER, by_person=True)
+            believe.forget(rows, said, key=store.hash_key, now=LAST, by_person=True)
         return len(found)
 
     assert store.write(forget) == 1
@@ -179,7 +181,7 @@ def forgetting(store: Store, words: str) -> int:
     def forget(rows: Rows) -> int:
         found = [one for one in memories.listing(rows, projects=None) if words in one.text]
         for one in found:
-            believe.forget(rows, one, key=store.hash_key, now=LATER, by_person=True)
+            believe.forget(rows, one, key=store.hash_key, now=LAST, by_person=True)
         return len(found)
 
     return store.write(forget)
@@ -241,7 +243,7 @@ def test_what_says_a_forgotten_thing_in_another_form_leaves_the_days_and_no_othe
     assert text.says_the_same(one, other)
     for session, project, said in (
         ("s1", "till", one),
-        ("s2", "shop", other),
+        ("s2", "till", other),
         ("s3", "quay", "No, never moor at night."),
     ):
         talking = talk(store, session, project=project)
@@ -255,11 +257,11 @@ def test_what_says_a_forgotten_thing_in_another_form_leaves_the_days_and_no_othe
         source = Provenance(uuid="u", session_id="s1", at=LATER)
         stated = one.removeprefix("No, ")
         told = Statement(text=stated, gate="epistemic", category="preference", confidence=0.9, authority="user")
-        project = projects.ensure(rows, Project(key="k", root="/p/till", name="till", kind="path"), now=LATER)
+        project = projects.ensure(rows, Project(key="till", root="/p/till", name="till", kind="path"), now=LATER)
         ident, _ = believe.remember(rows, told, source, project=project, origin="stated", key=store.hash_key)
         known = memories.by_id(rows, ident)
         assert known is not None
-        believe.forget(rows, known, key=store.hash_key, now=LATER, by_person=True)
+        believe.forget(rows, known, key=store.hash_key, now=LAST, by_person=True)
 
     store.write(forget)
     assert {part.id for part in store.read(lambda rows: told_days.again(rows, limit=9))} == {"s1", "s2"}

@@ -45,6 +45,7 @@ PLACEHOLDERS = {
     "_AROUND": "root = :place or substr(:place, 1, length(root) + 1) = root || '/'",
     "_STATED": "from memories m join projects p on p.seq = m.project_seq where p.workspace_seq = :place",
     "_ABOUT": "select s.seq from sessions s",
+    "_BELOW": "project_seq = :scope",
     "_CLOSED": "exists (select 1 from events e where e.session_id = s.id)",
     "_COUNTED": "e.seq, count(*)",
     "_COLUMNS": "m.id, m.text",
