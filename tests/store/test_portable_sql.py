@@ -77,6 +77,7 @@ PLACEHOLDERS = {
     "memories": "select seq from memories where twin_of = 0 and project_seq in (1, 2)",
     "produced": "select distinct session_id, memory_seq from provenance",
     "_among('project_seq', projects)": "and project_seq in (1, 2)",
+    "marked": "fingerprint = :mark",
     "marks": "'startup', 'clear'",
     "operator": "<",
     "order": "asc",
