@@ -6,7 +6,7 @@ from collections.abc import Sequence
 from dataclasses import replace
 
 from csmd import text
-from csmd.believe import identity, score, stage_supersede, supersede, types
+from csmd.believe import identity, personal, score, stage_supersede, supersede, types
 from csmd.model import AUTHORITY_RANK, CATEGORIES, Authority, Decay, Memory, Provenance, Scope, Statement
 from csmd.store import context, cursors, forgotten, memories, precedence, projects, search, tombstones, upkeep
 from csmd.store.core import Store
@@ -18,6 +18,8 @@ STAGE = "believe"
 BATCH = 5
 #: A memory that the assistant asked to be kept, without anybody having said it (design section 2).
 MODEL_SAVED = "model_saved"
+#: A memory that somebody stated.
+STATED = "stated"
 EXPLICIT = "remember"
 #: So many of the memories that share most words with a statement are asked whether they say the same.
 LIKEST = 5
@@ -69,8 +71,12 @@ def remember(
     what was proposed), neither it nor what is superseded says the same. `scope` is where it holds
     when that is not to be told by its words.
     """
-    if statement.authority == "external" or is_forgotten(rows, statement, key=key):
+    at = source.at if origin in (STATED, MODEL_SAVED) else ""  # what is counted is said at no time
+    if statement.authority == "external" or is_forgotten(rows, statement, project=project, at=at, key=key):
         return "", False
+    if at and statement.authority == "user":
+        correction = statement.gate == "correction"
+        tombstones.note_again(rows, statement.text, correction=correction, project=project, at=at, key=key)
     text_hash = text.keyed_hash(statement.text, key)
     scope, home = _place(rows, statement, project, scope)
     known = _known_exactly(rows, text_hash, home, besides=besides)
@@ -137,7 +143,10 @@ def _is_worded_anew(memory: Memory, besides: str) -> bool:
 
 def _place(rows: Rows, statement: Statement, project: int, scope: Scope | None = None) -> tuple[Scope, int]:
     """Where a statement said in a project holds: (scope, row of the project or of everywhere)."""
-    scope = scope or score.scope(statement.text, gate=statement.gate, project_name=projects.name_of(rows, project))
+    if scope is None:
+        name = projects.name_of(rows, project)
+        is_personal = statement.authority == "user" and personal.is_of_the_user(statement.text, project_name=name)
+        scope = "user" if is_personal else score.scope(statement.text, gate=statement.gate, project_name=name)
     return scope, project if scope == "project" else projects.everywhere(rows, project)
 
 
@@ -147,45 +156,54 @@ def _note_beside(rows: Rows, seq: int, statement: Statement, source: Provenance)
         memories.add_provenance(rows, seq, replace(source, uuid=uuid, role="beside"))
 
 
-def is_forgotten(rows: Rows, statement: Statement, *, key: bytes) -> bool:
-    """Whether the user made csmd forget this statement, said so or nearly so, or purged a part of it."""
+def is_forgotten(rows: Rows, statement: Statement, *, project: int, at: str, key: bytes) -> bool:
+    """Whether the user made csmd forget this statement, said so or nearly so, or purged a part of it.
+
+    As it was said in a project at a time: what the user says anew after the forgetting is remembered ("": not said).
+    """
     if PURGED in statement.text or tombstones.marks(rows, key).spans(statement.text):
         return True
     correction, authority = statement.gate == "correction", statement.authority
-    return tombstones.keeps_out(rows, statement.text, correction=correction, authority=authority, key=key)
+    return tombstones.keeps_out(
+        rows, statement.text, correction=correction, authority=authority, project=project, at=at, key=key
+    )
 
 
 def forget(
-    rows: Rows,
-    memory: Memory,
-    *,
-    key: bytes,
-    now: str,
-    by_person: bool,
-    told: forgotten.Places = forgotten.NOWHERE,
+    rows: Rows, memory: Memory, *, key: bytes, now: str, by_person: bool, told: forgotten.Places = forgotten.NOWHERE
 ) -> None:
-    """Removes a memory with the sentences it came from, and sees to it that none like them becomes one again.
+    """Removes a memory with the sentences it came from, and sees to it that none like them becomes one again there.
 
-    What an assistant has forgotten keeps out, and removes, only what assistants said. `told` is where it was found to be
-    told already (`store.forgotten.looking`).
+    Where it held: one of a project in that project, one of everywhere in all of them, with what says it there in the
+    same words. What an assistant has forgotten keeps out, and removes, only what assistants said. `told` is where it was
+    found to be told already (`store.forgotten.looking`).
     """
-    found = forgotten.leave(rows, memory, told)
-    memories.delete_statements_of(
-        rows,
-        memory,
-        text_hash=text.keyed_hash(memory.text, key),
-        is_same=lambda said: text.says_the_same(said, memory.text),
-        by_assistants=not by_person,
-    )
-    memories.delete(rows, memory)
+    text_hash, home = text.keyed_hash(memory.text, key), memory.project_seq
+    same = [one for one in forgotten.below(rows, text_hash, scope=home) if by_person or one.authority != "user"]
+    going = [(memory, forgotten.leave(rows, memory, told))]
+    going += [(one, forgotten.leave(rows, one, forgotten.NOWHERE)) for one in same]
+    for one, _ in going:
+        if memories.by_id(rows, one.id) is None:  # it went with another: a merge had put it aside
+            continue
+        forgotten.sentences(
+            rows,
+            one,
+            text_hash=text_hash,
+            scope=home,
+            is_same=lambda said: text.says_the_same(said, memory.text),
+            by_assistants=not by_person,
+        )
+        memories.delete(rows, one)
     by: Authority = "user" if by_person else "assistant"
-    tombstones.forget(rows, memory.text, correction=memory.gate == "correction", by=by, key=key, now=now)
-    forgotten.leave_images(rows, memory, found, key=key)
+    tombstones.forget(rows, memory.text, correction=memory.gate == "correction", by=by, key=key, now=now, scope=home)
+    for one, found in going:
+        forgotten.leave_images(rows, one, found, key=key)
 
 
-def unforget(rows: Rows, statement: Statement, *, key: bytes) -> None:
-    """Lets a statement be remembered again: a person says it on purpose."""
-    tombstones.lift(rows, statement.text, correction=statement.gate == "correction", key=key)
+def unforget(rows: Rows, statement: Statement, *, project: int, key: bytes) -> None:
+    """Lets a statement be remembered again in a project: a person says it there on purpose."""
+    correction = statement.gate == "correction"
+    tombstones.lift(rows, statement.text, correction=correction, project=project, key=key)
 
 
 def said_already(rows: Rows, statement: Statement, *, project: int) -> Memory | None:

@@ -86,8 +86,9 @@ def _renew(rows: Rows, known: Candidate, one: Candidate, *, key: bytes, now: str
     believed = _memories(rows, known)
     if not believed:
         if tombstones.keeps_out(
-            rows, known.text, correction=False, authority=scan.KINDS[known.kind].authority, key=key
-        ):
+            rows, known.text, correction=False, authority=scan.KINDS[known.kind].authority,
+            project=known.project_seq, at="", key=key,
+        ):  # fmt: skip
             candidates.settle(rows, known, "dropped", now=now)
         else:  # its sources were purged, others are left
             candidates.renew(rows, known, one)
@@ -152,7 +153,9 @@ def _promote(rows: Rows, action: Action, *, key: bytes, now: str, origin: str) -
         authority=scan.KINDS[candidate.kind].authority, reasons=(inferred.ORIGIN, candidate.kind),
     )  # fmt: skip
     source = _sources(candidate)[0]
-    if believe.is_forgotten(rows, replace(statement, text=candidate.text), key=key):
+    if believe.is_forgotten(
+        rows, replace(statement, text=candidate.text), project=candidate.project_seq, at="", key=key
+    ):
         ident, new = "", False
     else:
         ident, new = believe.remember(rows, statement, source, project=candidate.project_seq, origin=origin, key=key)

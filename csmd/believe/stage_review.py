@@ -180,11 +180,13 @@ def _drop(rows: Rows, memory: Memory, asked: Asked, *, beside: Memory | None) ->
     """Removes a memory and keeps it out; not what stays `beside` it and says nearly the same."""
     memories.delete(rows, memory)
     correction = memory.gate == "correction"
-    tombstones.forget(rows, memory.text, correction=correction, by="user", key=asked.key, now=asked.at)
+    home = memory.project_seq
+    tombstones.forget(rows, memory.text, correction=correction, by="user", key=asked.key, now=asked.at, scope=home)
     if beside is not None and tombstones.keeps_out(
-        rows, beside.text, correction=beside.gate == "correction", authority=beside.authority, key=asked.key
-    ):  # said again it confirms the one that stays
-        tombstones.take_back(rows, memory.text, key=asked.key)
+        rows, beside.text, correction=beside.gate == "correction", authority=beside.authority,
+        project=beside.project_seq, at=beside.created_at, key=asked.key,
+    ):  # fmt: skip  # said again it confirms the one that stays
+        tombstones.take_back(rows, memory.text, scope=home, key=asked.key)
     beliefs.note(rows, memory.id, "drop", beliefs.state(memory), "", "a person dropped it", PERSON, asked.at)
     return ""
 
@@ -217,7 +219,7 @@ def undo(rows: Rows, answer: Answer, *, key: bytes, at: str) -> list[Before]:
     touched = answers.undo(rows, answer, now=at)
     for one in touched:
         if one.state and answer.answer == "drop":
-            tombstones.take_back(rows, one.text, key=key)
+            tombstones.take_back(rows, one.text, scope=int(before.seen(one)["project_seq"]), key=key)
         if PURGED in one.text:
             raise CsmdError(f"the answer {answer.id} cannot be undone: a part of {one.memory_id} was purged since")
         if one.state:

@@ -210,8 +210,9 @@ def _again(rows: Rows, action: Action, *, key: bytes, as_said: bool) -> Action |
         return None
     for one in (memory, into):
         forgotten = one and tombstones.keeps_out(
-            rows, one.text, correction=one.gate == "correction", authority=one.authority, key=key
-        )
+            rows, one.text, correction=one.gate == "correction", authority=one.authority,
+            project=one.project_seq, at=one.created_at, key=key,
+        )  # fmt: skip
         if forgotten:
             return None
     if into is not None and not upkeep.may_go(memory, into):

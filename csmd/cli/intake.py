@@ -23,7 +23,9 @@ vectors_option = click.option("--no-vectors", is_flag=True, help="Do not wait fo
 @click.command("import")
 @click.argument("path", type=click.Path(exists=True, path_type=Path))
 @click.option(
-    "--project", metavar="PATH", help="The project that notes are about, where their directory does not tell."
+    "--project",
+    metavar="PATH",
+    help="The project that notes are about, or exported memories are of, where that is not told otherwise.",
 )
 @click.option("--mine", is_flag=True, help="Exported memories are yours: do not ask. Only in a terminal.")
 @vectors_option
@@ -36,6 +38,7 @@ def import_(path: Path, project: str | None, mine: bool, no_vectors: bool, as_js
     """
     params = {
         "path": str(path.resolve()), "vectors": not no_vectors, "project": asking.here(project) if project else "",
+        "asking": asking.here(None),
         "by_person": _vouched(path, mine=mine, as_json=as_json),
     }  # fmt: skip
     work("csm_import", params, as_json, show.imported)

@@ -30,7 +30,7 @@ def forget(what: str, purge: bool, kind: str | None, dry_run: bool, yes: bool, l
         if kind or dry_run or yes:
             raise click.UsageError("--as, --dry-run and --yes go with --purge")
         found = ask("csm_memory_delete", id=what, asking=here(None), by_person=person_is_there())
-        out(found, as_json, lambda value: click.echo(f"forgotten: {value['text']}"))
+        out(found, as_json, show_privacy.forgotten)
         return
     what = click.prompt("what", hide_input=True) if what == "-" else what
     params = {"what": _absolute(what, kind), "kind": kind or ""}

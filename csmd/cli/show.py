@@ -118,9 +118,21 @@ def imported(value: dict[str, Any]) -> None:
     for name, told in BROUGHT.items():
         if value.get(name):
             print_text(out, told.format(amount(value[name], "memory")), style="yellow")
+    for place in value.get("placed", ()):
+        for line in lines.wrapped(_placed(place), out.width):
+            print_text(out, line, style="" if place["is"] else "yellow")
     for problem in value.get("problems", ()):
         print_text(out, problem, style="yellow")
     told_beside(out, value)
+
+
+def _placed(place: dict[str, Any]) -> str:
+    """Where the memories of a directory went that is not here."""
+    what = amount(place["memories"], "memory")
+    if place["is"]:
+        return f"{what} of {place['was']} came to {place['is']}: the same repository, {place['remote']}"
+    until = f", until a clone of {place['remote']} is worked in" if place["remote"] else ": it has no git remote"
+    return f"{what} stay{'s' if place['memories'] == 1 else ''} under {place['was']}, which is not here{until}"
 
 
 #: What an import of memories leaves out or changes, as people are told.

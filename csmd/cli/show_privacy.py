@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from pathlib import PurePath
 from typing import Any
 
 import click
@@ -15,15 +16,46 @@ SHOWN = 20
 LINES = 6
 
 
+def forgotten(value: dict[str, Any]) -> None:
+    """What is forgotten, where, and where the same sentence is still remembered."""
+    say = _to(False)
+    say(f"forgotten {_where(value['project'])}: {value['text']}")
+    if value["elsewhere"]:
+        say("the same sentence is still remembered, and stays so:")
+    for one in value["elsewhere"][:SHOWN]:
+        say(f"  {one['id']}  {_where(one['project'])}")
+    if len(value["elsewhere"]) > SHOWN:
+        say(f"  and {len(value['elsewhere']) - SHOWN} more (--json)")
+
+
 def planned(value: dict[str, Any], *, to_stderr: bool = False) -> None:
-    """What a purge would remove."""
+    """What a purge would remove, in which projects, and what becomes of the backups."""
     say = _to(to_stderr)
     say(f"to be purged: {value['about']}")
     if not value["counts"]:
         say("  csmd holds nothing of it; it would be kept out from now on")
     for name, number in value["counts"].items():
         say(f"  {number:>6}  {name}")
+    if value["places"]:
+        say("wherever it stands, in every project:")
+    for one in value["places"][:SHOWN]:
+        found = [amount(one[name], what) for name, what in (("memories", "memory"), ("turns", "turn")) if one[name]]
+        say(f"  {' and '.join(found)} {_where(one['project'])}")
+    if len(value["places"]) > SHOWN:
+        say(f"  and {len(value['places']) - SHOWN} more projects (--json)")
+    if value["backups"]:
+        copies = amount(value["backups"], "copy")
+        which = (
+            f"of {copies} of the database those that hold it"
+            if value["what"] == "text"
+            else f"{copies} of the database"
+        )
+        say(f"backups go with it: {which}")
     _hosts(value, say)
+
+
+def _where(project: str) -> str:
+    return f"in {PurePath(project).name or project}" if project else "everywhere"
 
 
 def purged(value: dict[str, Any]) -> None:

@@ -44,13 +44,17 @@ def read(steward: Steward, job: Job) -> Generator[None, None, bool]:
 def _parcel(steward: Steward, job: Job, file: BinaryIO) -> Iterator[None]:
     taken = stage_parcel.Taken()
     vouched = bool(job.order.get("by_person"))
-    for done in stage_parcel.take_in(steward.store, file, vouched=vouched, now=now_iso(), taken=taken):
+    named = str(job.order.get("project") or job.order.get("asking") or "")
+    here = stage_place.marked(stage_place.identify(named)) if named else None
+    for done in stage_parcel.take_in(steward.store, file, vouched=vouched, now=now_iso(), taken=taken, here=here):
         job.progress.update(step="taking in memories", done=done)
         _go_on(steward)
         yield
     job.result.update(
         {**NO_TURNS, "files": 1, "redactions": taken.redactions.total(), "memories_known": taken.known,
-         "forgotten": taken.forgotten, "lowered": taken.lowered, "vouched": taken.vouched}
+         "forgotten": taken.forgotten, "lowered": taken.lowered, "vouched": taken.vouched,
+         "placed": [{"was": was, "is": now, "remote": remote, "memories": number}
+                    for (was, now, remote), number in sorted(taken.placed.items())]}
     )  # fmt: skip
 
 

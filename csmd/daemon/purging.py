@@ -50,6 +50,10 @@ def run(steward: Steward, job: Job) -> Iterator[None]:
         counts = steward.store.read(lambda rows: purge_plan.counts(rows, plan))
         job.result.update(what=plan.what, about=plan.about, counts=counts, hosts=there["hosts"])
         if job.order.get("dry_run"):
+            copies = purge_files.copies(steward.config.paths.home, steward.config.paths.log_dir)
+            job.result.update(
+                places=steward.store.read(lambda rows: purge_plan.places(rows, plan)), backups=len(copies)
+            )
             return
         found = (yield from _variants(steward, job, plan)) | set(there["texts"] if plan.texts else ())
         key, now = steward.store.hash_key, now_iso()

@@ -253,8 +253,9 @@ def _may_still_lift(rows: Rows, action: Action) -> bool:
 
 def _forgotten(rows: Rows, memory: Memory, key: bytes) -> bool:
     return tombstones.keeps_out(
-        rows, memory.text, correction=memory.gate == "correction", authority=memory.authority, key=key
-    )
+        rows, memory.text, correction=memory.gate == "correction", authority=memory.authority,
+        project=memory.project_seq, at=memory.created_at, key=key,
+    )  # fmt: skip
 
 
 def _do(rows: Rows, action: Action, *, now: str, key: bytes, promoting: bool) -> list[str]:

@@ -14,7 +14,7 @@ import re
 from collections import Counter
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from datetime import datetime, timedelta
-from functools import cache, partial
+from functools import partial
 from pathlib import Path
 
 from csmd.capture.redact import redact
@@ -88,7 +88,7 @@ def _again(store: Store, directory: Path) -> int:
 
 def _kept(rows: Rows, *, text: str, part: Told, style: daily.Style, entered: Sequence[str], key: bytes) -> str:
     """A day's file without what of a session's part is forgotten; `entered` is what its data says."""
-    is_out = cache(partial(tombstones.is_out, rows, key=key))
+    is_out = told_days.is_out(rows, part.id, key=key)
     said = [one for one in (*told_days.said(rows, part.id), *entered) if is_out(one)]
     of = _data_without if style.member else unsaid.markdown_without
     return daily.without(text, style, part.id, lambda body: of(body, is_out, said))
@@ -276,8 +276,10 @@ def _session(rows: Rows, one: Ending, here: Here, *, key: bytes) -> Session:
     for item in digests.items(rows, digest.seq) if digest else ():
         items.setdefault(item.kind, []).append(item)
 
+    is_out = told_days.is_out(rows, one.id, key=key)
+
     def said(kind: str) -> tuple[str, ...]:
-        return tuple(item.text for item in items.get(kind, ()) if not tombstones.is_out(rows, item.text, key=key))
+        return tuple(item.text for item in items.get(kind, ()) if not is_out(item.text))
 
     gotchas = entries.distinct(
         told_days.gotchas(rows, one.session_seq, limit=GOTCHAS), but=(*said("decision"), *said("correction"))

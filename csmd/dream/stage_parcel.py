@@ -18,11 +18,12 @@ from typing import Any, BinaryIO
 
 from csmd import text
 from csmd.believe import stage as believe
+from csmd.capture.project import normal_remote
 from csmd.capture.redact import redact
 from csmd.dream import parcel
 from csmd.errors import BadInput
-from csmd.model import Memory, Statement
-from csmd.store import files, memories, parcels, tombstones
+from csmd.model import Memory, Project, Statement
+from csmd.store import disk, files, memories, parcels, project_list, tombstones, workspaces
 from csmd.store.core import Store
 from csmd.store.sqlite import Rows
 
@@ -34,7 +35,10 @@ MOST_BYTES, MOST_LINE = 400_000_000, 4_000_000
 
 @dataclass(slots=True)
 class Taken:
-    """What came in: memories new and known, those that the user made csmd forget, those nobody vouched for, those that somebody does now, secrets."""
+    """What came in: memories new and known, those that the user made csmd forget, those nobody vouched for, those that somebody does now, secrets.
+
+    `placed` counts those of each directory that is not here: (what it was there, what it is here, "" for nothing yet, its remote).
+    """
 
     new: int = 0
     known: int = 0
@@ -42,6 +46,7 @@ class Taken:
     lowered: int = 0
     vouched: int = 0
     redactions: Counter[str] = field(default_factory=Counter)
+    placed: Counter[tuple[str, str, str]] = field(default_factory=Counter)
 
 
 def export(store: Store, directory: Path, places: Sequence[int] | None) -> Iterator[int]:
@@ -56,8 +61,12 @@ def export(store: Store, directory: Path, places: Sequence[int] | None) -> Itera
     files.write_atomic(directory / parcel.NAME, data)
 
 
-def take_in(store: Store, file: BinaryIO, *, vouched: bool, now: str, taken: Taken) -> Iterator[int]:
+def take_in(
+    store: Store, file: BinaryIO, *, vouched: bool, now: str, taken: Taken, here: Project | None = None
+) -> Iterator[int]:
     """Takes in what an export wrote; after each batch how many records were gone through. BadInput: it is damaged.
+
+    `here` is the project in whose directory it is asked for: what has its remote is of it.
 
     The file is gone through three times, a line at a time: it is checked as a whole before anything is done, what leads
     to another memory comes when all are there, and a line that is another than it was is none. A damaged file changes
@@ -82,7 +91,9 @@ def take_in(store: Store, file: BinaryIO, *, vouched: bool, now: str, taken: Tak
     renamed: dict[str, str] = {}
     fresh: set[int] = set()
     for done, part in _parts(file, lines, records, trusted=trusted, counts=taken.redactions):
-        put = partial(_put, part=part, renamed=renamed, taken=taken, trusted=trusted, key=store.hash_key, now=now)
+        put = partial(
+            _put, part=part, renamed=renamed, taken=taken, trusted=trusted, here=here, key=store.hash_key, now=now
+        )
         fresh.update(store.write(put))
         yield done
     for _, part in _parts(file, lines, fresh, trusted=trusted, counts=Counter()):
@@ -136,6 +147,7 @@ def _put(
     renamed: dict[str, str],
     taken: Taken,
     trusted: bool,
+    here: Project | None,
     key: bytes,
     now: str,
 ) -> list[int]:
@@ -146,22 +158,22 @@ def _put(
             text=one["text"], gate=one["gate"], category=one["category"], confidence=one["confidence"],
             authority=one["authority"],
         )  # fmt: skip
-        if believe.is_forgotten(rows, said, key=key):
+        project = _placed(rows, one["project"], taken, here=here, now=now)
+        if believe.is_forgotten(rows, said, project=project, at=str(one["created_at"]), key=key):
             taken.forgotten += 1
             continue
-        project = parcels.place(rows, one["project"], now=now)
         text_hash = text.keyed_hash(one["text"], key)
-        here = memories.by_id(rows, one["id"])
-        if here is None or here.text != one["text"]:
-            here = memories.by_hash(rows, text_hash, project=project)
-        if here is not None:
+        known = memories.by_id(rows, one["id"])
+        if known is None or known.text != one["text"]:
+            known = memories.by_hash(rows, text_hash, project=project)
+        if known is not None:
             taken.known += 1
-            _rename(renamed, one["id"], here.id)
+            _rename(renamed, one["id"], known.id)
             if trusted:
-                parcels.add_sources(rows, here.seq, one)
-                taken.vouched += _vouch(rows, here, one, now=now)
+                parcels.add_sources(rows, known.seq, one)
+                taken.vouched += _vouch(rows, known, one, now=now)
             # An import that was interrupted is gone on with; nobody's file says what leads from a memory of a trusted one.
-            if parcels.is_in_part(rows, here.id) and (trusted or here.origin == believe.MODEL_SAVED):
+            if parcels.is_in_part(rows, known.id) and (trusted or known.origin == believe.MODEL_SAVED):
                 fresh.append(number)
             continue
         ident = (
@@ -173,6 +185,17 @@ def _put(
         taken.new += 1
         fresh.append(number)
     return fresh
+
+
+def _placed(rows: Rows, said: Mapping[str, str], taken: Taken, *, here: Project | None, now: str) -> int:
+    """Where a record's project is here, noted where that is another place than it was there."""
+    if said:
+        said = {**said, "remote": normal_remote(said["remote"])}
+    project = parcels.place(rows, said, now=now, here=here)
+    if said and said["kind"] != workspaces.KIND and disk.is_gone(said["root"]):
+        root = project_list.root_of(rows, project)
+        taken.placed[said["root"], "" if root == said["root"] else root, said["remote"]] += 1
+    return project
 
 
 def _rename(renamed: dict[str, str], there: str, here: str) -> None:

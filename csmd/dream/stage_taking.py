@@ -131,7 +131,9 @@ class Taking:
             return line.id
         said = self._statement(line)
         # As what is typed in a terminal: a person says it on purpose. What was purged stays out.
-        believe.unforget(self._rows, said, key=self._key)
+        believe.unforget(
+            self._rows, said, project=memory.project_seq if memory else self._place(line).seq, key=self._key
+        )
         try:
             if memory is not None:
                 asked = stage_review.Asked(

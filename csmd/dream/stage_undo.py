@@ -216,7 +216,13 @@ def _around(rows: Rows, row: Row, *, beside: Collection[str], key: bytes) -> rul
     heir = str(was["superseded_by"])
     return rule.Around(
         forgotten=tombstones.keeps_out(
-            rows, row.was.text, correction=was["gate"] == "correction", authority=was["authority"], key=key
+            rows,
+            row.was.text,
+            correction=was["gate"] == "correction",
+            authority=was["authority"],
+            project=int(was["project_seq"]),
+            at=str(was["created_at"]),
+            key=key,
         ),
         purged=PURGED in row.was.text,
         missing=heir if heir and memories.by_id(rows, heir) is None else "",

@@ -254,7 +254,7 @@ def _compacted(rows: Rows, event: Event, project: int, key: bytes) -> Standing |
     if behind and about.turns <= READ_AT_ONCE:
         made = make(rows, about, until=event.at, key=key)
         ident = row.id if row and not row.summary_uuid else ""
-        found = None if made is None else _allowed(rows, made.value.pieces, project, about.id, key)
+        found = None if made is None else _allowed(rows, made.value.pieces, project, about.id, made.value.at, key)
         return None if found is None else Standing(ident, AFTER, found)
     if row is None or behind > MOST_BEHIND:
         return None
@@ -269,15 +269,14 @@ def restored(rows: Rows, row: Row, key: bytes) -> Standing:
 def pieces(rows: Rows, row: Row, key: bytes) -> list[Piece]:
     """What a checkpoint was made of, without what the user made csmd forget since, or what was superseded."""
     found = [Piece(*one) for one in checkpoints.pieces(rows, row.seq)]
-    return _allowed(rows, found, row.project_seq, row.session_id, key)
+    return _allowed(rows, found, row.project_seq, row.session_id, row.at, key)
 
 
-def _allowed(rows: Rows, pieces: Sequence[Piece], project: int, session_id: str, key: bytes) -> list[Piece]:
+def _allowed(rows: Rows, pieces: Sequence[Piece], project: int, session_id: str, at: str, key: bytes) -> list[Piece]:
     found = stage_holds.pieces_that_hold(rows, project, session_id, pieces)
 
     def is_forgotten(piece: Piece) -> bool:
-        correction = piece.kind == "correction"
-        return tombstones.keeps_out(rows, piece.text, correction=correction, authority="assistant", key=key)
+        return tombstones.is_out(rows, piece.text, authority="assistant", project=project, at=at, key=key)
 
     if not tombstones.has(rows, "memory"):
         return found

@@ -102,7 +102,6 @@ def _forgotten(rows: Rows, quote: Quote, key: bytes) -> bool:
         return False
     said: Authority = "user" if quote.kind == "user" else "assistant"
     return any(
-        tombstones.keeps_out(rows, sentence, correction=correction, authority=said, key=key)
+        tombstones.is_out(rows, sentence, authority=said, project=quote.project_seq, at=quote.at, key=key)
         for sentence in text.sentences(quote.text)
-        for correction in (False, True)
     )

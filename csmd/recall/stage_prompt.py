@@ -237,7 +237,7 @@ def _passages(
         if not body.strip():
             continue
         part = text.passage(text.squeeze(body), list(asking.terms), limit=PASSAGE_CHARACTERS)
-        if not indicative.answers(part) or _is_forgotten(asking.rows, part, quote.kind, key):
+        if not indicative.answers(part) or _is_forgotten(asking.rows, replace(quote, text=part), key):
             continue
         found.append((replace(quote, text=part), row.score, sense.get(row.seq, 0.0)))
         if len(found) >= TURNS:
@@ -245,13 +245,12 @@ def _passages(
     return found
 
 
-def _is_forgotten(rows: Rows, part: str, kind: str, key: bytes) -> bool:
+def _is_forgotten(rows: Rows, part: Quote, key: bytes) -> bool:
     """Whether a sentence of a passage was forgotten: it is quoted as little as it is told as a memory."""
     if not tombstones.has(rows, "memory"):
         return False
-    authority: Authority = "user" if kind == "user" else "assistant"
+    authority: Authority = "user" if part.kind == "user" else "assistant"
     return any(
-        tombstones.keeps_out(rows, sentence, correction=correction, authority=authority, key=key)
-        for sentence in text.sentences(part)
-        for correction in (False, True)
+        tombstones.is_out(rows, sentence, authority=authority, project=part.project_seq, at=part.at, key=key)
+        for sentence in text.sentences(part.text)
     )

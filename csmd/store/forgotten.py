@@ -14,7 +14,7 @@ from unicodedata import normalize as form
 
 from csmd import text
 from csmd.model import Memory
-from csmd.store import dream_journal, page_lines, told_days, tombstones
+from csmd.store import dream_journal, memories, page_lines, told_days, tombstones
 from csmd.store.sqlite import Rows
 
 _CASES = (str.lower, str.capitalize, str.upper)
@@ -29,6 +29,46 @@ class Places(NamedTuple):
     files: frozenset[int] = frozenset()
     sessions: frozenset[int] = frozenset()
     upto: Mapping[str, int] = {}
+
+
+#: A row of the scope itself, or of a project for which it is everywhere.
+_BELOW = (
+    "(project_seq = :scope or (select case p.kind when 'workspace' then -1 else p.workspace_seq end from projects p "
+    "where p.seq = project_seq) = :scope)"
+)
+
+
+def below(rows: Rows, text_hash: str, *, scope: int) -> list[Memory]:
+    """The memories with this text of the projects for which a scope is everywhere; none for a project's."""
+    found = rows.all(
+        f"select seq from memories where text_hash = :hash and project_seq <> :scope and {_BELOW} order by seq",  # noqa: S608
+        hash=text_hash,
+        scope=scope,
+    )
+    return list(memories.by_seqs(rows, [int(seq) for (seq,) in found]).values())
+
+
+def sentences(
+    rows: Rows, memory: Memory, *, text_hash: str, scope: int, is_same: Callable[[str], bool], by_assistants: bool
+) -> None:
+    """Removes the sentences that a memory came from, and those in its words that a scope sees; those that assistants
+    said only, where `by_assistants`.
+    """
+    for source in memory.provenance:
+        for seq, said in rows.all(
+            "select x.seq, x.text from statements x join turns t on t.seq = x.turn_seq "
+            "where t.uuid = :uuid and (:assistants = 0 or x.authority <> 'user')",
+            uuid=source.uuid,
+            assistants=int(by_assistants),
+        ):
+            if is_same(str(said)):
+                rows.run("delete from statements where seq = :seq", seq=seq)
+    rows.run(
+        f"delete from statements where text_hash = :hash and (:assistants = 0 or authority <> 'user') and {_BELOW}",  # noqa: S608
+        hash=text_hash,
+        scope=scope,
+        assistants=int(by_assistants),
+    )
 
 
 NOWHERE = Places()

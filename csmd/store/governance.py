@@ -169,8 +169,11 @@ def _forgotten(rows: Rows, key: bytes) -> list[str]:
     gone = tombstones.forgotten(rows)
     found = []
     if gone:
-        for ident, said, authority in rows.all("select id, text, authority from memories order by id"):
-            by = gone.get(tombstones.statement_hash(str(said), key))
-            if by == "user" or (by and authority != "user"):
+        for ident, said, gate, authority, project, at in rows.all(
+            "select id, text, gate, authority, project_seq, created_at from memories order by id"
+        ):
+            if tombstones.statement_hash(str(said), key) in gone and tombstones.keeps_out(
+                rows, str(said), correction=gate == "correction", authority=authority, project=project, at=at, key=key
+            ):
                 found.append(str(ident))
     return found[:SHOWN]

@@ -149,7 +149,7 @@ STRUCTURE: dict[str, frozenset[str]] = {
     "context_log": frozenset({"at", "session_id", "event"}),
     "memory_recall_events": frozenset({"at", "kind", "query_hash"}),
     "activity": frozenset({"day"}),
-    "tombstones": frozenset({"kind", "hash", "part_of", "authority", "created_at"}),
+    "tombstones": frozenset({"kind", "hash", "part_of", "authority", "created_at", "place", "again_at"}),
     "tampered": frozenset({"name_hash", "at"}),
     "instructions": frozenset({"kind", "text_hash", "read_at"}),
     "clients": frozenset({"version", "last_at"}),

@@ -5,7 +5,7 @@ No memory without provenance: `insert` writes both or neither.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from typing import Any
 
 from csmd.errors import StoreError
@@ -201,6 +201,12 @@ def by_hash(rows: Rows, text_hash: str, *, project: int) -> Memory | None:
     return _with_provenance(rows, found)[0] if found else None
 
 
+def in_words(rows: Rows, text_hash: str) -> list[Memory]:
+    """The memories with exactly this (normalised) text, of every scope."""
+    found = rows.all("select seq from memories where text_hash = :hash and twin_of = 0 order by seq", hash=text_hash)
+    return list(by_seqs(rows, [int(seq) for (seq,) in found]).values())
+
+
 def by_seqs(rows: Rows, seqs: Sequence[int]) -> dict[int, Memory]:
     """Memories by row key."""
     if not seqs:
@@ -254,26 +260,6 @@ def delete(rows: Rows, memory: Memory) -> None:
     rows.run("delete from injection_items where memory_id = :id", id=memory.id)
     rows.run("delete from memories where seq = :seq", seq=memory.seq)
     beliefs.inherit(rows, memory.id, memory.superseded_by)
-
-
-def delete_statements_of(
-    rows: Rows, memory: Memory, *, text_hash: str, is_same: Callable[[str], bool], by_assistants: bool
-) -> None:
-    """Removes the sentences that a memory came from; those that assistants said only, where `by_assistants`."""
-    for source in memory.provenance:
-        for seq, said in rows.all(
-            "select x.seq, x.text from statements x join turns t on t.seq = x.turn_seq "
-            "where t.uuid = :uuid and (:assistants = 0 or x.authority <> 'user')",
-            uuid=source.uuid,
-            assistants=int(by_assistants),
-        ):
-            if is_same(str(said)):
-                rows.run("delete from statements where seq = :seq", seq=seq)
-    rows.run(
-        "delete from statements where text_hash = :hash and (:assistants = 0 or authority <> 'user')",
-        hash=text_hash,
-        assistants=int(by_assistants),
-    )
 
 
 def move_provenance(rows: Rows, old: str, new: str) -> None:

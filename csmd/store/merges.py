@@ -161,6 +161,13 @@ def with_merged(rows: Rows, project: int) -> frozenset[int]:
     return frozenset(found)
 
 
+def lineage(rows: Rows, project: int) -> frozenset[int]:
+    """A project with what was merged into it, and what it was split off from: what was said of those is said of it."""
+    found = with_merged(rows, project)
+    whole = int(rows.value("select part_of from projects where seq = :seq", seq=project) or 0)
+    return found | lineage(rows, whole) if whole and whole not in found else found
+
+
 # --- memories
 
 

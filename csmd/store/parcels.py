@@ -6,12 +6,12 @@ Ages count active days, which the other home counts for itself: what is left of 
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import asdict
 from typing import Any
 
 from csmd.model import NEVER, Project
-from csmd.store import beliefs, projects, topics, workspaces
+from csmd.store import beliefs, disk, projects, topics, workspaces
 from csmd.store.sqlite import Rows
 
 #: The columns that say what a memory is; those that lead to other rows and those that count days stand by themselves.
@@ -96,10 +96,19 @@ def _place(rows: Rows, seq: int) -> dict[str, str]:
     return {"key": key, "root": root, "name": name, "kind": kind, "remote": remote, "workspace": wall}
 
 
-def place(rows: Rows, said: Mapping[str, str], *, now: str) -> int:
-    """The row of the project that a record names: by its key, else the only one with its remote, else a new one.
+def place(
+    rows: Rows,
+    said: Mapping[str, str],
+    *,
+    now: str,
+    here: Project | None = None,
+    is_gone: Callable[[str], bool] = disk.is_gone,
+) -> int:
+    """The row of the project that a record names: by its key, else by its remote, else a new one under its old path.
 
-    Behind the wall that it stood behind, too: what is brought is seen by no more than before.
+    By its remote where its path is not here: the directory in which the import is asked for (`here`), else the only
+    project with this remote, of several the only one whose directory is there. Behind the wall that it stood behind,
+    too: what is brought is seen by no more than before.
     """
     if not said:
         return 0
@@ -107,17 +116,26 @@ def place(rows: Rows, said: Mapping[str, str], *, now: str) -> int:
         return workspaces.ensure(rows, said["name"], now=now)
     project = Project(key=said["key"], root=said["root"], name=said["name"], kind=said["kind"], remote=said["remote"])  # type: ignore[arg-type]  # checked by who reads it
     known = projects.seq_of(rows, project)
-    if known is None and said["remote"]:
-        alike = rows.all(
-            "select seq from projects where remote = :remote and merged_into = 0 and part_of = 0", remote=said["remote"]
-        )
-        known = int(alike[0][0]) if len(alike) == 1 else None
+    if known is None and said["remote"] and is_gone(said["root"]):
+        known = _with_remote(rows, said["remote"], now=now, here=here, is_gone=is_gone)
     if known is not None:
         return known
     made = projects.ensure(rows, project, now=now)
     if said["workspace"]:
         workspaces.join(rows, workspaces.ensure(rows, said["workspace"], now=now), made)
     return made
+
+
+def _with_remote(
+    rows: Rows, remote: str, *, now: str, here: Project | None, is_gone: Callable[[str], bool]
+) -> int | None:
+    if here is not None and here.remote == remote:
+        return projects.ensure(rows, here, now=now)
+    alike = rows.all(
+        "select seq, root from projects where remote = :remote and merged_into = 0 and part_of = 0", remote=remote
+    )
+    there = [row for row in alike if not is_gone(str(row[1]))] or alike
+    return int(there[0][0]) if len(there) == 1 else None
 
 
 def put(rows: Rows, ident: str, one: Mapping[str, Any], *, project: int, text_hash: str) -> int:

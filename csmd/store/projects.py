@@ -17,6 +17,9 @@ from csmd.store.sqlite import Rows
 LAST_DAY = "9999-12-31"
 #: `root` is the place or stands around it; an empty root stands around nothing.
 _AROUND = "root <> '' and (root = :place or substr(:place, 1, length(root) + 1) = root || '/')"
+#: Known by a fingerprint; by its remote, where nothing was said in it on this machine.
+_PRINT = "fingerprint = :mark"
+_BROUGHT = "remote = :mark and merged_into = 0 and seq not in (select project_seq from directories)"
 
 
 @dataclass(frozen=True, slots=True)
@@ -68,7 +71,8 @@ def recognised(
 ) -> tuple[int, str] | None:
     """(row key, why) of the known project that a place with an unknown key is: "same place" or "moved"; else None.
 
-    Moved is a directory with the fingerprint of exactly one known project, whose own directory is gone.
+    Moved is a directory with the fingerprint of exactly one known project, whose own directory is gone; or with the
+    remote of one that an import brought, and in which nothing was said here yet.
     """
     beside = rows.value(
         "select seq from projects where root = :root and root <> '' and part_of = 0 and seq > 0 "
@@ -77,14 +81,12 @@ def recognised(
     )
     if beside is not None:
         return int(beside), "same place"
-    if not project.fingerprint:
-        return None
-    alike = rows.all(
-        "select seq, root from projects where fingerprint = :fingerprint and part_of = 0 and seq > 0",
-        fingerprint=project.fingerprint,
-    )
-    lost = [int(seq) for seq, root in alike if is_gone(str(root))]
-    return (lost[0], "moved") if len(alike) == len(lost) == 1 else None
+    for marked, mark in ((_PRINT, project.fingerprint), (_BROUGHT, project.remote)):
+        alike = rows.all(f"select seq, root from projects where {marked} and part_of = 0 and seq > 0", mark=mark)  # noqa: S608
+        lost = [int(seq) for seq, root in alike if mark and is_gone(str(root))]
+        if len(alike) == len(lost) == 1:
+            return lost[0], "moved"
+    return None
 
 
 def _own(rows: Rows, project: Project, now: str) -> int:

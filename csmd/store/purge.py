@@ -235,12 +235,19 @@ def _forgotten(rows: Rows, key: bytes, after: int) -> tuple[int | None, int]:
     )
     for memory in memories.by_seqs(rows, [int(seq) for (seq,) in found]).values():
         correction = memory.gate == "correction"
-        if tombstones.keeps_out(rows, memory.text, correction=correction, authority=memory.authority, key=key):
+        if tombstones.keeps_out(
+            rows, memory.text, correction=correction, authority=memory.authority, project=memory.project_seq,
+            at=memory.created_at, key=key,
+        ):  # fmt: skip
             memories.delete(rows, memory)
             total += 1
     if after == 0:
-        for seq, said, gate, authority in rows.all("select seq, text, gate, authority from statements"):
-            if tombstones.keeps_out(rows, str(said), correction=gate == "correction", authority=authority, key=key):
+        for seq, said, gate, authority, project, at in rows.all(
+            "select seq, text, gate, authority, project_seq, at from statements"
+        ):
+            if tombstones.keeps_out(
+                rows, str(said), correction=gate == "correction", authority=authority, project=project, at=at, key=key
+            ):
                 total += rows.run("delete from statements where seq = :seq", seq=seq)
     return (int(found[-1][0]) if found else None), total
 

@@ -151,6 +151,11 @@ def listed(home: Path, log_dir: Path) -> list[tuple[Path, Way]]:
             for path in _matching(home, log_dir, pattern)]  # fmt: skip
 
 
+def copies(home: Path, log_dir: Path) -> list[Path]:
+    """The copies of the database: each goes that holds what is purged, or may."""
+    return [path for path, way in listed(home, log_dir) if way == "copy" and path.suffix != ".json"]
+
+
 def _matching(home: Path, log_dir: Path, pattern: str) -> list[Path]:
     folder, _, name = pattern.rpartition("/")
     places = [log_dir] if folder == "log" else files.spool_places(home) if folder == "spool" else []

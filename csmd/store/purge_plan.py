@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
-from typing import Literal
+from typing import Any, Literal
 
 from csmd import text as texts
 from csmd.errors import BadInput
@@ -202,6 +203,25 @@ def counts(rows: Rows, plan: Plan) -> dict[str, int]:
             found[name] = found.get(name, 0) + hits
             after = part[-1][0] if part else None
     return {name: amount for name, amount in found.items() if amount}
+
+
+def places(rows: Rows, plan: Plan) -> list[dict[str, Any]]:
+    """In which projects a text stands that is to go: how many memories and turns of each, the most first."""
+    needles = [Needle(said) for said in plan.texts]
+    found: dict[int, Counter[str]] = {}
+    for table in ("memories", "turns") if needles else ():
+        after: int | None = 0
+        while after is not None:
+            part = purge.texts_after(rows, table, "text", after)
+            for seq, said in part:
+                if any(needle.spans(said) for needle in needles):
+                    project = rows.value(f"select project_seq from {table} where seq = :seq", seq=seq)  # noqa: S608
+                    found.setdefault(int(project), Counter())[table] += 1
+            after = part[-1][0] if part else None
+    return [
+        {"project": project_list.root_of(rows, project), "memories": one["memories"], "turns": one["turns"]}
+        for project, one in sorted(found.items(), key=lambda item: (-item[1].total(), item[0]))
+    ]
 
 
 def variants(rows: Rows, needles: Sequence[Needle], table: str, column: str, after: int) -> tuple[int | None, set[str]]:

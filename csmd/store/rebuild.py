@@ -218,13 +218,16 @@ def keep_forgotten(rows: Rows, tombstones: list[dict[str, Any]], *, key: bytes) 
     """Adds tombstones of another state of this database and removes what they forbid; how many rows changed."""
     for tombstone in tombstones:
         rows.run(
-            "insert into tombstones (kind, hash, part_of, words, anchor, anchor_at, authority, created_at) values "
-            "(:kind, :hash, :part_of, :words, :anchor, :anchor_at, :authority, :created_at) "
+            "insert into tombstones "
+            "(kind, hash, part_of, words, anchor, anchor_at, authority, created_at, place, again_at) values "
+            "(:kind, :hash, :part_of, :words, :anchor, :anchor_at, :authority, :created_at, :place, :again_at) "
             "on conflict (kind, hash, part_of) do update set "
             "authority = case when excluded.authority = 'user' then 'user' else tombstones.authority end, "
+            "again_at = case when excluded.created_at >= tombstones.created_at then excluded.again_at "
+            "else tombstones.again_at end, "
             "created_at = case when excluded.created_at > tombstones.created_at then excluded.created_at "
             "else tombstones.created_at end",
-            **tombstone,
+            **{"place": "", "again_at": "", **tombstone},
         )
     return purge.honour(rows, key)
 

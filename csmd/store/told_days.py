@@ -7,7 +7,8 @@ to say the same.
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterable, Sequence
+from collections.abc import Callable, Collection, Iterable, Sequence
+from functools import cache, partial
 from typing import Any, NamedTuple
 
 from csmd.store import tombstones
@@ -156,6 +157,12 @@ def looked_through(rows: Rows, parts: Sequence[Told], changed: Collection[str], 
         rows.run("update told_days set due = '' where seq = :seq and due = 'again'", seq=part.seq)
     for day in changed:
         _without_images(rows, day)
+
+
+def is_out(rows: Rows, ident: str, *, key: bytes) -> Callable[[str], bool]:
+    """Whether a sentence of a session was forgotten: nothing tells when it was said there, so it counts as its first."""
+    project, began = rows.one("select project_seq, started_at from sessions where id = :id", id=ident) or (0, "")
+    return cache(partial(tombstones.is_out, rows, project=int(project), at=str(began), key=key))
 
 
 def said(rows: Rows, ident: str) -> list[str]:

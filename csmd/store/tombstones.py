@@ -1,7 +1,8 @@
 """What the user made csmd forget or purge, as keyed hashes: everything that stores something asks here first.
 
 A tombstone is read in the very transaction that stores, so that what one purge has forbidden no
-later write brings back. One that an assistant left keeps out only what an assistant says.
+later write brings back. One that an assistant left keeps out only what an assistant says. What was forgotten is
+kept out where it was forgotten, and as it was said by then: what the user says anew later is a new statement.
 """
 
 from __future__ import annotations
@@ -9,10 +10,11 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator, Sequence
 from functools import lru_cache
 from itertools import combinations
-from typing import Literal
+from typing import Literal, NamedTuple
 
 from csmd import text
 from csmd.model import Authority
+from csmd.store import merges, projects
 from csmd.store.purged import HIDDEN, Mark, Marks, clean, mark_of, name_hash
 from csmd.store.sqlite import Rows
 
@@ -50,26 +52,49 @@ def _gist_hashes(said: str, *, correction: bool, key: bytes) -> Iterator[str]:
             yield name_hash("gist", head + " ".join(left), key)
 
 
-def forget(rows: Rows, said: str, *, correction: bool, by: Authority, key: bytes, now: str) -> None:
-    """Keeps a statement out from now on, in these and in nearly the same words."""
+def forget(
+    rows: Rows, said: str, *, correction: bool, by: Authority, key: bytes, now: str, scope: int | None = None
+) -> None:
+    """Keeps a statement out from now on, in these and in nearly the same words: in a scope (the row of a project, or of
+    everywhere) as it was said by now; without one wherever and whenever it is said.
+    """
     exact = statement_hash(said, key)
     whole, *near = [*_gist_hashes(said, correction=correction, key=key)] or [exact]
     found = [("memory", exact), ("memory", whole), *(("near", hash_) for hash_ in near)]
+    place = "" if scope is None else _place(rows, scope, key)
     for kind, hash_ in dict.fromkeys(found):
-        _add(rows, kind, hash_, by=by, part_of=exact, now=now)
+        _add(rows, kind, hash_, by=by, part_of=_part(exact, place), place=place, now=now)
+
+
+def _place(rows: Rows, scope: int, key: bytes) -> str:
+    return name_hash("scope", projects.key_of(rows, scope), key)
+
+
+def _part(exact: str, place: str) -> str:
+    return f"{exact}:{place}" if place else exact
 
 
 def _add(
-    rows: Rows, kind: str, hash_: str, *, now: str, by: Authority = "user", part_of: str = "", mark: Mark | None = None
+    rows: Rows,
+    kind: str,
+    hash_: str,
+    *,
+    now: str,
+    by: Authority = "user",
+    part_of: str = "",
+    place: str = "",
+    mark: Mark | None = None,
 ) -> None:
     rows.run(
-        "insert into tombstones (kind, hash, part_of, words, anchor, anchor_at, authority, created_at) "
-        "values (:kind, :hash, :part_of, :words, :anchor, :anchor_at, :by, :now) on conflict (kind, hash, part_of) do update set "
+        "insert into tombstones (kind, hash, part_of, place, words, anchor, anchor_at, authority, created_at) "
+        "values (:kind, :hash, :part_of, :place, :words, :anchor, :anchor_at, :by, :now) "
+        "on conflict (kind, hash, part_of) do update set "
         "authority = case when excluded.authority = 'user' then 'user' else tombstones.authority end, "
-        "created_at = excluded.created_at",
+        "created_at = excluded.created_at, again_at = ''",
         kind=kind,
         hash=hash_,
         part_of=part_of,
+        place=place,
         words=mark.words if mark else 0,
         anchor=mark.anchor if mark else 0,
         anchor_at=mark.anchor_at if mark else 0,
@@ -78,8 +103,18 @@ def _add(
     )
 
 
-def _against(rows: Rows, said: str, *, correction: bool, key: bytes) -> list[tuple[str, str]]:
-    """(authority, what it is part of) of the tombstones that stand against a statement."""
+class _Found(NamedTuple):
+    """A tombstone that a statement's words lead to."""
+
+    by: str
+    part_of: str
+    place: str
+    at: str
+    again_at: str
+
+
+def _led_to(rows: Rows, said: str, *, correction: bool, key: bytes) -> list[_Found]:
+    """The tombstones of a statement's words, wherever they hold."""
     if not has(rows, "memory"):
         return []
     exact = statement_hash(said, key)
@@ -87,22 +122,54 @@ def _against(rows: Rows, said: str, *, correction: bool, key: bytes) -> list[tup
     # A word more than what was forgotten, or a word less; never one in another's place.
     marks = ", ".join(f"'{hash_}'" for hash_ in (exact, whole, *near))
     found = rows.all(
-        f"select authority, part_of from tombstones where kind = 'memory' and hash in ({marks}) "  # noqa: S608
-        "or kind = 'near' and hash = :whole",
+        "select authority, part_of, place, created_at, again_at from tombstones "  # noqa: S608
+        f"where kind = 'memory' and hash in ({marks}) or kind = 'near' and hash = :whole",
         whole=whole,
     )
-    return [(str(authority), str(part_of)) for authority, part_of in found]
+    return [_Found(*(str(value) for value in row)) for row in found]
 
 
-def keeps_out(rows: Rows, said: str, *, correction: bool, authority: Authority, key: bytes) -> bool:
-    """Whether a statement was forgotten: by the user for everybody, by an assistant for what assistants say."""
-    against = _against(rows, said, correction=correction, key=key)
-    return any(by == "user" or authority != "user" for by, _ in against)
+def _here(rows: Rows, found: Sequence[_Found], project: int | None, key: bytes) -> list[_Found]:
+    """Those that hold in a project (None: in any): its own, those of what it is a part of, those of everywhere."""
+    if project is None or not any(one.place for one in found):
+        return list(found)
+    scopes = {*merges.lineage(rows, project), projects.everywhere(rows, project)}
+    places = {"", *(_place(rows, scope, key) for scope in scopes)}
+    return [one for one in found if one.place in places]
 
 
-def is_out(rows: Rows, said: str, *, authority: Authority = "user", key: bytes) -> bool:
+def keeps_out(
+    rows: Rows, said: str, *, correction: bool, authority: Authority, project: int | None, at: str, key: bytes
+) -> bool:
+    """Whether a statement was forgotten: by the user for everybody, by an assistant for what assistants say.
+
+    `project` is where it was said (None: anywhere) and `at` when; "" for what nobody says now, as what is counted.
+    """
+    found = _here(rows, _led_to(rows, said, correction=correction, key=key), project, key)
+    return any(_stands(one, authority, at) for one in found)
+
+
+def _stands(one: _Found, authority: Authority, at: str) -> bool:
+    if authority == "user" and (one.by != "user" or (one.place and at > one.at)):
+        return False
+    return not one.place or not one.again_at or at < one.again_at
+
+
+def note_again(rows: Rows, said: str, *, correction: bool, project: int, at: str, key: bytes) -> None:
+    """Notes that the user says anew what was forgotten: from then on it is kept out of nobody's words."""
+    for one in _here(rows, _led_to(rows, said, correction=correction, key=key), project, key):
+        if one.place and at > one.at and (not one.again_at or at < one.again_at):
+            rows.run("update tombstones set again_at = :at where part_of = :part_of", at=at, part_of=one.part_of)
+
+
+def is_out(
+    rows: Rows, said: str, *, authority: Authority = "user", project: int | None = None, at: str = "", key: bytes
+) -> bool:
     """Whether a sentence was forgotten, as a correction or as a statement."""
-    return any(keeps_out(rows, said, correction=one, authority=authority, key=key) for one in (False, True))
+    return any(
+        keeps_out(rows, said, correction=one, authority=authority, project=project, at=at, key=key)
+        for one in (False, True)
+    )
 
 
 def number(rows: Rows) -> int:
@@ -119,23 +186,22 @@ def forgettings(rows: Rows) -> tuple[int, str]:
     return int(number), str(last)
 
 
-def forgotten(rows: Rows) -> dict[str, str]:
-    """The hashes of forgotten statements -> who made csmd forget them."""
-    found = rows.all("select hash, authority from tombstones where kind = 'memory'")
-    return {str(hash_): str(authority) for hash_, authority in found}
+def forgotten(rows: Rows) -> frozenset[str]:
+    """The hashes of forgotten statements."""
+    return frozenset(str(hash_) for (hash_,) in rows.all("select hash from tombstones where kind = 'memory'"))
 
 
-def lift(rows: Rows, said: str, *, correction: bool, key: bytes) -> None:
-    """Takes the tombstones of a statement away: the user stated it again on purpose."""
-    for _, part_of in _against(rows, said, correction=correction, key=key):
-        rows.run("delete from tombstones where kind in ('memory', 'near') and part_of = :part_of", part_of=part_of)
+def lift(rows: Rows, said: str, *, correction: bool, project: int, key: bytes) -> None:
+    """Takes away the tombstones of a statement that hold in a project: the user stated it again on purpose."""
+    for one in _here(rows, _led_to(rows, said, correction=correction, key=key), project, key):
+        rows.run("delete from tombstones where kind in ('memory', 'near') and part_of = :part_of", part_of=one.part_of)
 
 
-def take_back(rows: Rows, said: str, *, key: bytes) -> None:
-    """Takes away the tombstones that forgetting this very text has left, and none of another text."""
+def take_back(rows: Rows, said: str, *, scope: int, key: bytes) -> None:
+    """Takes away the tombstones that forgetting this very text in a scope has left, and none of another text."""
     rows.run(
         "delete from tombstones where kind in ('memory', 'near') and part_of = :part_of",
-        part_of=statement_hash(said, key),
+        part_of=_part(statement_hash(said, key), _place(rows, scope, key)),
     )
 
 

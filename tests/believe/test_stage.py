@@ -12,7 +12,7 @@ import pytest
 from csmd import text
 from csmd.believe import stage
 from csmd.model import BriefItem, Project, Provenance, Statement
-from csmd.store import context, memories, projects
+from csmd.store import context, governance, memories, merges, projects, tombstones
 from csmd.store.core import Store
 from csmd.store.sqlite import Rows
 
@@ -118,10 +118,10 @@ def test_authority_rises_only_by_the_turn_that_has_it(store: Store) -> None:
     assert read(store, ident).authority == "user"
 
 
-def forget(store: Store, ident: str, *, by_person: bool = True) -> None:
+def forget(store: Store, ident: str, *, by_person: bool = True, at: str = NOW) -> None:
     store.write(
         lambda rows: stage.forget(
-            rows, memories.by_id(rows, ident), key=store.hash_key, now=NOW, by_person=by_person
+            rows, memories.by_id(rows, ident), key=store.hash_key, now=at, by_person=by_person
         )
     )  # fmt: skip
 
@@ -163,17 +163,83 @@ def test_what_says_the_same_as_something_forgotten_stays_out_and_nothing_else(
 ) -> None:
     ident, _ = remember(store, statement(gone), "u1")
     forget(store, ident)
-    found, _ = remember(store, statement(later), "u2", session="s2", name="beta")
+    found, _ = remember(store, statement(later), "u2", session="s2")
     assert (found == "") == stays_out
     # The same rule confirms: what stays out would have been the same memory.
     assert text.says_the_same(gone, later) == stays_out
+
+
+BEFORE, AFTER, LATER = (f"2026-{month}-01T10:00:00.000Z" for month in ("02", "04", "05"))
+ROTATES = "The admin password rotates on Mondays"
+
+
+def stays_out(store: Store, *, at: str, name: str = "alpha", authority: str = "user", said: str = ROTATES) -> bool:
+    """Whether a statement is no memory after it was heard; it leaves no trace."""
+    kept, _ = remember(store, statement(said, authority=authority), f"{at}{name}{authority}", name=name, at=at)
+    return kept == ""
+
+
+def test_what_is_forgotten_in_a_project_is_remembered_in_another_one(store: Store) -> None:
+    here, _ = remember(store, statement(ROTATES), "u1")
+    there, _ = remember(store, statement(ROTATES), "u2", name="beta")
+    forget(store, here)
+    assert read(store, here) is None and read(store, there) is not None
+    assert stays_out(store, at=BEFORE) and not stays_out(store, at=BEFORE, name="beta")
+    assert not stays_out(store, at=BEFORE, name="gamma")
+    assert store.read(lambda rows: governance.broken(rows, store.hash_key)) == {}
+
+
+def test_what_the_user_says_anew_after_forgetting_is_remembered_and_what_was_said_before_stays_out(
+    store: Store,
+) -> None:
+    ident, _ = remember(store, statement(ROTATES), "u1")
+    forget(store, ident)
+    assert stays_out(store, at=NOW) and stays_out(store, at=BEFORE), "a turn that is read again says nothing new"
+    assert stays_out(store, at=AFTER, authority="assistant"), "an assistant has it from before"
+    assert not stays_out(store, at=AFTER), "in words of their own it is a new statement"
+    again = store.read(lambda rows: memories.listing(rows, projects=None))
+    assert [(one.text, one.created_at, one.times) for one in again] == [(ROTATES, AFTER, 1)]
+    assert stays_out(store, at=BEFORE), "an import of the past confirms nothing"
+    assert not stays_out(store, at=LATER, authority="assistant"), "what the user says anew an assistant may repeat"
+    assert store.read(lambda rows: governance.broken(rows, store.hash_key)) == {}
+    forget(store, again[0].id, at=LATER)
+    assert stays_out(store, at=AFTER) and stays_out(store, at=LATER)
+    assert not stays_out(store, at="2026-06-01T10:00:00.000Z")
+
+
+def test_a_forgotten_preference_of_everywhere_is_kept_out_of_every_project(store: Store) -> None:
+    said = statement("I always prefer tabs in Go code", gate="behavioral", category="preference")
+    ident, _ = remember(store, said, "u1")
+    assert read(store, ident).project_seq == 0
+    copy, _ = remember(store, replace(said, gate="epistemic"), "u2", name="beta")
+    assert read(store, copy).project_seq > 0
+    forget(store, ident)
+    assert read(store, ident) is None and read(store, copy) is None
+    for name in ("alpha", "beta", "gamma"):
+        assert stays_out(store, at=BEFORE, name=name, said=said.text)
+    assert store.read(lambda rows: governance.broken(rows, store.hash_key)) == {}
+
+
+def test_what_is_forgotten_stays_out_of_what_its_project_becomes_a_part_of(store: Store) -> None:
+    ident, _ = remember(store, statement(ROTATES), "u1")
+    remember(store, statement("Use Postgres for the job queue"), "u2", name="beta")
+    forget(store, ident)
+    store.write(lambda rows: merges.merge(rows, 1, 2))
+    assert stays_out(store, at=BEFORE, name="beta") and stays_out(store, at=BEFORE)
+
+
+def test_what_a_purge_keeps_out_is_kept_out_wherever_and_whenever_it_is_said(store: Store) -> None:
+    ident, _ = remember(store, statement(ROTATES), "u1")
+    forget(store, ident)
+    store.write(lambda rows: tombstones.forget(rows, ROTATES, correction=False, by="user", key=store.hash_key, now=NOW))
+    assert all(stays_out(store, at=at, name=name) for at in (BEFORE, LATER) for name in ("alpha", "beta"))
 
 
 def test_a_person_lifts_what_they_made_csmd_forget_in_other_words_too(store: Store) -> None:
     ident, _ = remember(store, statement("deploy the billing service each Monday in the cluster"), "u1")
     forget(store, ident)
     again = statement("deploy billing service Mondays cluster, carefully")
-    store.write(lambda rows: stage.unforget(rows, again, key=store.hash_key))
+    store.write(lambda rows: stage.unforget(rows, again, project=1, key=store.hash_key))
     assert remember(store, again, "u2")[1]
     assert store.read(lambda rows: rows.value("select count(*) from tombstones")) == 0
 

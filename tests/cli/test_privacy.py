@@ -55,6 +55,26 @@ def test_a_purge_says_what_it_will_remove_and_asks(filled: Machine) -> None:
     assert filled.call("csm_privacy_lift", what="zanzibar quokka", by_person=True)["lifted"] == 0
 
 
+def test_what_is_forgotten_is_said_with_its_place_and_a_purge_with_what_it_reaches_elsewhere(filled: Machine) -> None:
+    said, other = "The deploys of this service go through Argo, never by hand.", filled.home / "quay"
+    other.mkdir()
+    here, there = (
+        filled.call("csm_memory_save", text=said, project=str(place), by_person=True)["id"]
+        for place in (filled.project, other)
+    )
+    filled.work("csm_backup_make")
+    asked = typed(filled, "forget", "--purge", here, answer="n\n", code=130)
+    assert "wherever it stands, in every project:" in asked
+    assert f"1 memory in {filled.project.name}" in asked and "1 memory in quay" in asked
+    assert "backups go with it: 1 copy of the database" in asked
+    done = typed(filled, "forget", here)
+
+    assert done == (
+        f"forgotten in {filled.project.name}: {said}\nthe same sentence is still remembered, and stays so:\n"
+        f"  {there}  in quay\n"
+    )
+
+
 def test_a_text_can_be_typed_where_no_shell_remembers_it(filled: Machine) -> None:
     done = typed(filled, "forget", "--purge", "--yes", "-", answer="Zanzibar Quokka\n")
     assert "nothing of it is left" in done and "Zanzibar" not in done

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import io
 import json
+import subprocess
 from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any
@@ -17,10 +18,11 @@ from terminal import Terminal
 from csmd import text
 from csmd.believe import stage as believe
 from csmd.believe import stage_supersede
+from csmd.capture import stage_place
 from csmd.dream import parcel, stage_memos, stage_parcel
 from csmd.errors import BadInput
 from csmd.model import Link, Memory, Project, Provenance, Statement
-from csmd.store import beliefs, gotchas, memories, parcels, projects, topics, upkeep, workspaces
+from csmd.store import beliefs, gotchas, memories, parcels, project_list, projects, topics, upkeep, workspaces
 from csmd.store.core import Store
 from csmd.store.sqlite import Rows
 
@@ -98,9 +100,9 @@ def exported(store: Store, folder: Path) -> bytes:
     return (folder / parcel.NAME).read_bytes()
 
 
-def taken(store: Store, data: bytes, *, vouched: bool = True) -> stage_parcel.Taken:
+def taken(store: Store, data: bytes, *, vouched: bool = True, here: Project | None = None) -> stage_parcel.Taken:
     result = stage_parcel.Taken()
-    for _ in stage_parcel.take_in(store, io.BytesIO(data), vouched=vouched, now=LATER, taken=result):
+    for _ in stage_parcel.take_in(store, io.BytesIO(data), vouched=vouched, now=LATER, taken=result, here=here):
         pass
     return result
 
@@ -182,7 +184,7 @@ def test_a_project_is_known_by_its_key_or_its_remote_and_its_wall_comes_along(
 ) -> None:
     one, other = homes(), homes()
     remember(one, SAID[0], uuid="u1", root="/p/walled")
-    remote = "git@example.com:me/shop.git"
+    remote = "example.com/me/shop"
 
     def wall(rows: Rows) -> None:
         place = projects.ensure(rows, Project(key="/p/walled", root="/p/walled", name="walled", kind="path"), now=NOW)
@@ -206,6 +208,74 @@ def test_a_project_is_known_by_its_key_or_its_remote_and_its_wall_comes_along(
     assert found[SAID[2]] == there
     seen = other.read(lambda rows: projects.visible(rows, inside=0))
     assert seen is not None and found[SAID[0]] not in seen, "what stood behind a wall stands behind it"
+
+
+SHOP = "github.com/me/shop"
+
+
+def clone(path: Path, remote: str) -> Project:
+    """A repository with a remote, as csmd knows it."""
+    subprocess.run(["git", "init", "-q", str(path)], check=True)
+    subprocess.run(["git", "-C", str(path), "remote", "add", "origin", remote], check=True)
+    return stage_place.marked(stage_place.identify(str(path)))
+
+
+def shop_of(store: Store, root: str) -> str:
+    """A home that holds one memory of a clone at `root`; its id."""
+    store.write(
+        lambda rows: projects.ensure(
+            rows, Project(key=root, root=root, name="shop", kind="git", remote="git@GitHub.com:me/shop.git"), now=NOW
+        )
+    )
+    return remember(store, SAID[2], uuid="u2", root=root)
+
+
+def where(store: Store, ident: str) -> str:
+    return store.read(lambda rows: project_list.root_of(rows, memories.by_id(rows, ident).project_seq))  # type: ignore[union-attr]
+
+
+def test_what_is_imported_in_a_clone_is_of_the_clone(homes: Callable[[], Store], tmp_path: Path) -> None:
+    one, other = homes(), homes()
+    ident = shop_of(one, "/old/shop")
+    here = clone(tmp_path / "clone", "https://me:token@github.com/me/shop/")
+    came = taken(other, exported(one, tmp_path / "out"), here=here)
+    assert where(other, ident) == here.root
+    assert dict(came.placed) == {("/old/shop", here.root, SHOP): 1}
+
+
+def test_what_is_imported_elsewhere_waits_under_its_old_path_for_the_clone_that_is_worked_in(
+    homes: Callable[[], Store], tmp_path: Path
+) -> None:
+    one, other = homes(), homes()
+    ident = shop_of(one, "/old/shop")
+    came = taken(other, exported(one, tmp_path / "out"), here=clone(tmp_path / "fork", "git@github.com:you/shop.git"))
+    assert where(other, ident) == "/old/shop" and dict(came.placed) == {("/old/shop", "", SHOP): 1}
+    here = clone(tmp_path / "clone", "ssh://git@github.com/me/shop.git")
+    seen = other.read(lambda rows: stage_place.scopes(rows, here.root))
+    assert other.read(lambda rows: memories.by_id(rows, ident).project_seq) in seen, "before anything is said there"
+    settled = other.write(lambda rows: projects.settle(rows, here, now=NOW))
+    assert settled.seq in seen and where(other, ident) == here.root
+    second = clone(tmp_path / "second", "ssh://git@github.com/me/shop.git")
+    assert other.write(lambda rows: projects.ensure(rows, second, now=NOW)) != settled.seq, "it is worked in by now"
+
+
+def test_a_project_whose_path_is_here_keeps_it(homes: Callable[[], Store], tmp_path: Path) -> None:
+    one, other = homes(), homes()
+    (tmp_path / "there").mkdir()
+    ident = shop_of(one, str(tmp_path / "there"))
+    came = taken(other, exported(one, tmp_path / "out"), here=clone(tmp_path / "clone", f"https://{SHOP}"))
+    assert where(other, ident) == str(tmp_path / "there") and not came.placed
+
+
+def test_of_several_clones_the_one_that_is_there_is_meant(homes: Callable[[], Store], tmp_path: Path) -> None:
+    one, other = homes(), homes()
+    ident = shop_of(one, "/old/shop")
+    here = clone(tmp_path / "clone", f"https://{SHOP}")
+    gone = Project(key="gone", root="/gone/shop", name="shop", kind="git", remote=SHOP)
+    for place in (gone, here):
+        other.write(lambda rows, place=place: projects.settle(rows, place, now=NOW))
+    taken(other, exported(one, tmp_path / "out"))
+    assert where(other, ident) == here.root
 
 
 DAMAGE: dict[str, Callable[[bytes], bytes]] = {

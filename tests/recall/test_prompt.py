@@ -228,7 +228,7 @@ def test_what_was_forgotten_or_purged_is_not_quoted_either(store: Store) -> None
 
     def forget(rows) -> None:
         found = stage_prompt.memories.by_id(rows, ident)
-        believe.forget(rows, found, key=store.hash_key, now=NOW, by_person=True)
+        believe.forget(rows, found, key=store.hash_key, now="2026-12-01T00:00:00.000Z", by_person=True)
 
     store.write(forget)
     assert told(store).text == ""

@@ -9,7 +9,7 @@ import pytest
 
 from csmd.errors import StoreError
 from csmd.model import BriefItem, Link, Provenance
-from csmd.store import context, counts, journal, memories, projects, search, vectors
+from csmd.store import context, counts, forgotten, journal, memories, projects, search, vectors
 from csmd.store.core import Store, integrity
 from csmd.store.sqlite import Rows
 
@@ -102,9 +102,10 @@ def test_a_forgotten_memory_leaves_nothing_but_its_hash(store: Store, given: Any
                             items=[BriefItem(id="m1", score=1.0, reason="")])  # fmt: skip
         memory = memories.by_id(rows, "m1")
         assert memory is not None
-        memories.delete_statements_of(
-            rows, memory, text_hash=given.hash(said), is_same=lambda other: False, by_assistants=False
-        )
+        forgotten.sentences(
+            rows, memory, text_hash=given.hash(said), scope=memory.project_seq, is_same=lambda other: False,
+            by_assistants=False,
+        )  # fmt: skip
         memories.delete(rows, memory)
         found = counts.counts(rows)
         assert (found["memories"], found["statements"], found["vectors"]) == (1, 0, 0)

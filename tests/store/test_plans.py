@@ -130,8 +130,8 @@ def _receipt(rows: Rows, given: Given) -> None:
 
 
 def _keeps_out(rows: Rows, given: Given) -> None:
-    tombstones.forget(rows, "use tabs in this code", correction=False, by="user", key=b"k", now="")
-    tombstones.keeps_out(rows, "use tabs in this code", correction=False, authority="user", key=b"k")
+    tombstones.forget(rows, "use tabs in this code", correction=False, by="user", key=b"k", now="", scope=1)
+    tombstones.keeps_out(rows, "use tabs in this code", correction=False, authority="user", project=1, at="", key=b"k")
 
 
 def _purged_names(rows: Rows, given: Given) -> None:

@@ -414,7 +414,7 @@ def test_a_purged_memory_takes_the_sentences_it_came_from_out_of_their_turns(
     assert texts_of(filled, "t.uuid like 'v%'") == [f"Fine.\n- **{PURGED}\n- and", PURGED]
     assert left_in_bytes(path, *plan.probes) == 0
     key = filled.hash_key
-    assert filled.read(lambda rows: tombstones.keeps_out(rows, f"{said}!", correction=False, authority="user", key=key))
+    assert filled.read(lambda rows: tombstones.is_out(rows, f"{said}!", at=AFTER, key=key)), "whenever"
 
 
 def test_what_is_typed_is_tried_in_an_order_that_can_be_overruled(filled: Store, given: Given) -> None:
@@ -450,8 +450,8 @@ def test_a_backup_from_before_is_purged_by_the_tombstones_alone(filled: Store, g
         def take_over(rows: Rows) -> None:
             for row in laid:
                 rows.run(
-                    "insert into tombstones values (:a, :b, :c, :d, :e, :f, :g, :h)",
-                    **dict(zip("abcdefgh", row, strict=True)),
+                    "insert into tombstones values (:a, :b, :c, :d, :e, :f, :g, :h, :i, :j)",
+                    **dict(zip("abcdefghij", row, strict=True)),
                 )
 
         restored.write(take_over)

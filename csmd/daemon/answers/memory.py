@@ -142,7 +142,7 @@ def _remember(tools: Tools, rows: Rows, params: Params) -> dict[str, Any]:
         else:
             home = behind
         if by_person:
-            believe.unforget(writing, statement, key=key)
+            believe.unforget(writing, statement, project=home, key=key)
         # What a model saves by itself confirms nothing: each call is a new source, so it could make anything sure.
         ident, new = believe.remember(
             writing,
@@ -173,7 +173,7 @@ def _forget(tools: Tools, rows: Rows, params: Params) -> Generator[None, None, d
     found = one(rows, params["id"], asking=params[ASKING])
     told = yield from forgotten.looking(rows, found)
 
-    def write(writing: Rows) -> Memory:
+    def write(writing: Rows) -> tuple[Memory, list[Memory]]:
         memory = one(writing, found.id, asking=params[ASKING])  # as it is now: the user may have stated it meanwhile
         if memory.authority == "user" and not params["by_person"]:
             raise CsmdError(
@@ -184,12 +184,17 @@ def _forget(tools: Tools, rows: Rows, params: Params) -> Generator[None, None, d
         believe.forget(
             writing, memory, key=tools.store.hash_key, now=now_iso(), by_person=params["by_person"], told=known
         )
-        return memory
+        same = memories.in_words(writing, text.keyed_hash(memory.text, tools.store.hash_key))
+        return memory, [other for other in same if recall.is_seen(writing, other.project_seq, asking=params[ASKING])]
 
-    memory = tools.store.write(write)
+    memory, elsewhere = tools.store.write(write)
     tools.steward.edited.forget()
     tools.steward.poke()
-    return {"id": memory.id, "text": memory.text, "forgotten": True}
+    places_of = roots(rows)
+    return {
+        "id": memory.id, "text": memory.text, "forgotten": True, "project": places_of.get(memory.project_seq, ""),
+        "elsewhere": [{"id": other.id, "project": places_of.get(other.project_seq, "")} for other in elsewhere],
+    }  # fmt: skip
 
 
 def _brief(tools: Tools, rows: Rows, params: Params) -> dict[str, Any]:

@@ -21,7 +21,7 @@ def _import(tools: Tools, rows: Rows, params: Params) -> dict[str, Any]:
     path = Path(params["path"])
     if not path.is_absolute() or not path.exists():
         raise BadInput(f"{path}: no such file or directory")
-    order = {"project": params["project"], "by_person": params["by_person"]}
+    order = {"project": params["project"], "by_person": params["by_person"], "asking": params[ASKING]}
     return _job(
         tools, Job(id=secrets.token_hex(8), kind="import", path=str(path), with_vectors=params["vectors"], order=order)
     )
@@ -68,7 +68,7 @@ TOOLS: dict[str, Tool] = {
     "csm_import": Tool(
         summary="Import transcripts, exported memories, or the notes of a memory directory; gives a job",
         mutates=True, run=_import,
-        parameters={"path": (str, REQUIRED), "vectors": (bool, True), "project": (str, ""), "by_person": (bool, False)},
+        parameters={"path": (str, REQUIRED), "vectors": (bool, True), **PLACE, "by_person": (bool, False)},
     ),
     "csm_memory_export": Tool(
         summary="Write the memories of a project, or all, into a directory; gives a job", mutates=True, run=_export,
