@@ -120,6 +120,7 @@ def test_a_prompt_as_a_heading_is_what_it_asks_for_cut_where_a_clause_ends(goal:
     ("said", "told"),
     [
         ("Prices are kept\n in cents.", "Prices are kept in cents."),
+        ("Floats lose cents** (Medium); round", "Floats lose cents (Medium); round"),
         ("The till rounds every price to cents when it is told; the ledger keeps its fractions. " + "And so on " * 40,
          "The till rounds every price to cents when it is told; the ledger keeps its fractions. …"),
         ("The till rounds every price to cents when it is told (see `price. Round half up; always` there; " + "and so on " * 40,
