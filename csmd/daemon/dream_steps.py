@@ -74,6 +74,23 @@ def _write_pages(night: Night) -> Generator[None]:
     yield
 
 
+def rewritten(steward: Steward, paths: Sequence[str]) -> Generator[None]:
+    """Reads the edits of pages, by their paths below the home, and writes these pages as they should be now."""
+    if not paths:
+        return
+    yield from steward.edited.read_at_once()
+    store, paths_of = steward.store, steward.config.paths
+    found = yield from counted(store.read, now=now_iso())
+    facts = [fact for here in found.values() for fact in here]
+    only = {
+        str((paths_of.home / path).relative_to(paths_of.memory))
+        for path in paths
+        if path.startswith(f"{paths_of.memory.name}/")
+    }
+    for _ in stage_pages.write(store, paths_of.memory, dream_seq=0, now=now_iso(), facts=facts, only=only):
+        yield
+
+
 def _consolidate(night: Night) -> Generator[None]:
     store, now = night.steward.store, night.now()
     facts = yield from counted(store.read, now=now)

@@ -21,13 +21,14 @@ from typing import TYPE_CHECKING, Any
 from csmd.capture.redact import redact
 from csmd.daemon import jobs, machine
 from csmd.daemon.dream_lock import DreamLock
-from csmd.daemon.dream_steps import STEPS, Night
+from csmd.daemon.dream_steps import STEPS, Night, rewritten
 from csmd.daemon.jobs import Job
 from csmd.daemon.moments import a_moment, whole
 from csmd.daemon.now import now_iso
 from csmd.dream import gates, stage_undo, stage_unwriting
 from csmd.dream.gates import Chosen, Seen, Verdict
 from csmd.dream.holder import Holder
+from csmd.dream.undo import EDITED
 from csmd.errors import CsmdError
 from csmd.store import dream_gates, dream_journal, dreams
 from csmd.store.dreams import Dream
@@ -185,6 +186,8 @@ class Dreaming:
             found = yield from stage_undo.undo(
                 store, str(job.order["dream"]), home=home, now=now_iso(), key=store.hash_key
             )
+            # What somebody has edited since is kept: the lines beside the edit follow what is believed now.
+            yield from rewritten(self._steward, [one.item for one in found.kept if one.why == EDITED])
         finally:
             self.lock.leave()
         job.result.update(

@@ -132,7 +132,7 @@ def plain(text: str) -> str:
 
 
 def _listed(name: str, said: Sequence[str], kind: str) -> list[str]:
-    rows = [f"- {name}: {entries.entry(one)}" for one in said[: TOLD[kind]]]
+    rows = [f"- {name}: {entries.entry(one)}" for one in said[: _room(len(said), kind)]]
     more = len(said) - len(rows)
     return [*rows, f"- {name}: {more} more"] if more > 0 else rows
 
@@ -140,8 +140,14 @@ def _listed(name: str, said: Sequence[str], kind: str) -> list[str]:
 def _row(name: str, said: Sequence[str], kind: str) -> list[str]:
     if not said:
         return []
-    more = len(said) - TOLD[kind]
-    return [f"- {name}: {', '.join(said[: TOLD[kind]])}" + (f" and {more} more" if more > 0 else "")]
+    room = _room(len(said), kind)
+    more = len(said) - room
+    return [f"- {name}: {', '.join(said[:room])}" + (f" and {more} more" if more > 0 else "")]
+
+
+def _room(number: int, kind: str) -> int:
+    """How many of so many are told: that there is one more takes as much room as that one."""
+    return number if number == TOLD[kind] + 1 else TOLD[kind]
 
 
 def _lasted(minutes: int) -> str:

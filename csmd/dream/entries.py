@@ -73,6 +73,7 @@ def title(goal: str) -> str:
 def entry(said: str) -> str:
     """What was said as an entry: whole, else up to where its last sentence or clause ends that has room, with an ellipsis."""
     whole = squeeze(said)
+    whole = squeeze(whole.replace("**", "")) if whole.count("**") % 2 else whole
     if len(whole) <= ENTRY:
         return whole
     ends = [found.end() for found in _END.finditer(whole, LEAST_ENTRY, ENTRY - 1)]

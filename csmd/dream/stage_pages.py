@@ -7,7 +7,7 @@ written is noted first: a daemon that is killed in between has made no edit.
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Generator, Iterator, Mapping, Sequence
+from collections.abc import Collection, Generator, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import partial
 from pathlib import Path
@@ -40,8 +40,16 @@ class Wanted:
     into: str = ""
 
 
-def write(store: Store, directory: Path, *, dream_seq: int, now: str, facts: Sequence[Fact]) -> Iterator[str]:
-    """Writes the pages that are other than they should be; after each its path below the memory directory.
+def write(
+    store: Store,
+    directory: Path,
+    *,
+    dream_seq: int,
+    now: str,
+    facts: Sequence[Fact],
+    only: Collection[str] | None = None,
+) -> Iterator[str]:
+    """Writes the pages that are other than they should be, of `only` some paths; after each its path below the memory directory.
 
     Each is noted in the dream's journal, unless `dream_seq` is 0. OSError where the disk does not take them.
     """
@@ -55,7 +63,7 @@ def write(store: Store, directory: Path, *, dream_seq: int, now: str, facts: Seq
             seen, known = stamp, store.read(page_rows.pages)
             every = store.read(partial(_planned_at_once, known=known, facts=facts, key=store.hash_key))
             purged = store.read(lambda rows: tombstones.marks(rows, store.hash_key))
-            todo = [one for one in every if tried.get(one.path) != one]
+            todo = [one for one in every if tried.get(one.path) != one and (only is None or one.path in only)]
         if not todo:
             return
         one = todo.pop(0)

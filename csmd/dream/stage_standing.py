@@ -79,7 +79,7 @@ def standing(
     open_ones = {seq: place for seq, place in where.items() if not place.walled}
     listed = frozenset(item.id for page in made for section in page.sections for item in section.items)
     themed = yield from _themes(
-        known, [one for one in told if one.project_seq in open_ones], tags, open_ones, beside, listed
+        known, [one for seq in open_ones for one in pages.still(of.get(seq, ()))], tags, open_ones, beside, listed
     )
     latest = {
         place.path: max((one.confirmed_at for one in of.get(seq, ())), default="") for seq, place in open_ones.items()

@@ -379,6 +379,23 @@ def test_what_a_dream_did_is_told_and_taken_back(parts: Any, monkeypatch: pytest
         parts.call("csm_dream_diff", id="dnone")
 
 
+def test_a_page_that_was_edited_since_follows_what_an_undo_brings_back_and_keeps_the_edit(parts: Any) -> None:
+    with_a_double(parts)
+    parts.call("csm_dream_run", force=True)
+    settle(parts, at(0))
+    page = next((parts.machine.paths.memory / "projects").glob("*.md"))
+    mine = "The lighthouse of the harbour is painted by its keeper every spring"
+    page.write_text(f"{page.read_text()}\n## Facts\n\n- {mine}\n")
+    undo = parts.call("csm_dream_undo", id="last", dry_run=False)["job"]
+    settle(parts, at(0))
+    kept = parts.call("csm_job", id=undo)["result"]["kept"]
+    assert [one["item"] for one in kept] == [f"memory/projects/{page.name}"]
+    (line,) = [row for row in page.read_text().splitlines() if mine in row]
+    assert line.endswith(" -->"), "it was read at once"
+    named = {file["path"] for file in parts.call("csm_dream_plan")["files"]}
+    assert f"projects/{page.name}" not in named, "and nothing is left to write"
+
+
 def test_what_a_dream_does_behind_a_wall_is_told_there_only(parts: Any) -> None:
     project = with_a_double(parts)
     parts.call("csm_project_workspace", name="acme", places=project, by_person=True)

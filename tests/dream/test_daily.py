@@ -120,6 +120,7 @@ def test_a_prompt_as_a_heading_is_what_it_asks_for_cut_where_a_clause_ends(goal:
     ("said", "told"),
     [
         ("Prices are kept\n in cents.", "Prices are kept in cents."),
+        ("Floats lose cents** (Medium); round", "Floats lose cents (Medium); round"),
         ("The till rounds every price to cents when it is told; the ledger keeps its fractions. " + "And so on " * 40,
          "The till rounds every price to cents when it is told; the ledger keeps its fractions. …"),
         ("The till rounds every price to cents when it is told (see `price. Round half up; always` there; " + "and so on " * 40,
@@ -147,6 +148,13 @@ def test_a_commit_that_was_amended_is_told_once_as_it_is_now() -> None:
         "- Commit: 2222222 Round half up",
     ]
     assert daily.data(replace(SMALL, commits=commits))["commits"] == list(commits)
+
+
+def test_that_there_is_one_more_is_not_told_but_that_one() -> None:
+    for number, told in ((5, 5), (6, 6), (7, 6)):
+        said = tuple(f"Not {one}." for one in range(number))
+        rows = [row for row in daily.markdown(replace(SMALL, corrections=said)).splitlines() if "Corrected" in row]
+        assert len(rows) == told and (rows[-1] == "- Corrected: 2 more") is (number == 7)
 
 
 def test_what_an_assistant_offers_at_its_end_is_nothing_that_is_left_open() -> None:

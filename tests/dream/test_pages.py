@@ -187,6 +187,11 @@ def test_what_was_to_be_done_stands_as_long_as_anybody_may_still_mean_it() -> No
     ):  # fmt: skip
         made = page([one, other])
         assert made is not None and ("Still open" in [section.heading for section in made.sections]) is stands
+    own = lines.read(f"## Mine\n\n- {plan.text} <!-- m:{plan.id} -->\n")
+    made = pages.project(PLACE, [plan, later[1]], facts=(), themes=(), left_out=lambda said: False, was=own)
+    assert made is not None and plan.id in [item.id for section in made.sections for item in section.items], (
+        "a person put it there"
+    )
 
 
 @pytest.mark.parametrize(
