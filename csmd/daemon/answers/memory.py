@@ -201,6 +201,7 @@ def _brief(tools: Tools, rows: Rows, params: Params) -> dict[str, Any]:
         rows,
         places=seen,
         session_id="",
+        today=now_iso()[:10],
         max_tokens=settings.brief_max_tokens,
         goals=goals.notes if goals else (),
         blocks=stage_advisory.blocks(rows, places=seen) if settings.stages_advisory else (),
