@@ -289,7 +289,7 @@ def instructions(rows: Rows, event: Event, places: Sequence[int]) -> Brief:
     latest = digests.of_session(rows, about.session_seq)[-1:] if about else []
     items = [item for row in latest for item in digests.items(rows, row.seq)]
     declared = [one.text for one in goals.open_ones(rows, projects=places, session_id=event.session_id)]
-    prompts = [Entry(*row, "", "", 0) for row in due.prompts(rows, about.session_seq)] if about else []
+    prompts = [Entry(*row) for row in due.prompts(rows, about.session_seq)] if about else []
     named = [
         ("goals", declared[:NAMES] or checkpoint.current([one for one in prompts if one.text != PURGED])),
         ("files changed", [item.text for item in items if item.kind == "file"][:NAMES]),

@@ -119,9 +119,9 @@ def last_turns(rows: Rows, session_seq: int, *, upto: int) -> list[tuple[Any, ..
 
 
 def prompts(rows: Rows, session_seq: int) -> list[tuple[Any, ...]]:
-    """(ordinal, uuid, kind, text, time) of the last prompts of a session, in order, those that only a hook told, too."""
+    """The last prompts of a session, in order, as `digests.entries` has them; those that only a hook told, too."""
     found = rows.all(
-        "select st.ordinal, t.uuid, t.kind, substr(t.text, 1, :most), t.at from session_turn st "
+        "select st.ordinal, t.uuid, t.kind, substr(t.text, 1, :most), t.at, '', '', 0 from session_turn st "
         "join turns t on t.seq = st.turn_seq where st.session_seq = :session and t.kind in ('user', 'relayed') "
         "order by st.ordinal desc limit :limit",
         session=session_seq,
