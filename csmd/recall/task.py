@@ -17,7 +17,7 @@ from csmd.text import content_words, sentences, squeeze
 SUBSTANTIAL, LOOKED_AT = 3, 2_000
 #: What adds to the task under way ("also ...", "and ...") is short; a longer one is a task of its own.
 ADDED_WORDS = 5
-_LEAD = r"^(?:\W*(?:yes|yeah|yep|no|ok|okay|sure|great|perfect|fine|good|cool|thanks|thank you|now|then|and|also|please|just|go ahead|let['’]?s|(?:can|could) you)\b[\s,.:!]*)*"
+_LEAD = r"^(?:\W*(?:yes|yeah|yep|no|ok|okay|sure|great|perfect|fine|good|cool|thanks|thank you|now|then|and|also|please|just|go ahead|let['’]?s|(?:can|could) you)\b)*\W*"
 #: A part of a prompt that takes what is there further and says nothing new.
 _GOES_ON = re.compile(
     rf"{_LEAD}(?:$|(?:go on|go ahead|go for it|continue|proceed|carry on|keep going|do (?:it|that|this|so)|try (?:it )?again|retry|resume|approved?|lgtm"
@@ -40,7 +40,7 @@ _VERBS = (
     "look show explain document describe draft prepare plan generate draw plot import export parse handle release ship deploy "
     "start stop raise lower let get give take try keep help translate compare measure profile analy[sz]e search list read"
 ).replace(" ", "|")
-_ORDER = re.compile(rf"{_LEAD}(?:next|first|finally|instead)?[\s,:]*(?:{_VERBS})\b", re.IGNORECASE)
+_ORDER = re.compile(rf"{_LEAD}(?:(?:next|first|finally|instead)\b\W*)?(?:{_VERBS})\b", re.IGNORECASE)
 _WANTED = re.compile(
     r"\b(?:please|i(?: want| need|['’]d like| would like)|we (?:need|want|should|must)|let['’]?s|your task|the (?:next )?(?:task|goal) is|to-?do:)\b"
     r"|\b(?:fails?|failing|failed|broken|breaks|crash\w*|bug|hangs?|blank|does(?:n['’]t| not) work|is(?:n['’]t| not) working|too slow|error:)\b",
