@@ -7,8 +7,11 @@ side; a term with several words is a phrase. Pure.
 
 from __future__ import annotations
 
+import calendar
+import contextlib
 import re
 from collections.abc import Iterator
+from datetime import date, timedelta
 
 from csmd import languages, text
 
@@ -23,6 +26,8 @@ _NAME = re.compile(r"(?<![^\W_])[^\W_]++(?:[./:\\_-]{1,3}[^\W_]++)+")
 _SEPARATOR = re.compile(r"[./:\\_-]+")
 MOST_PARTS = 12
 MOST_TERMS = 60
+#: Who says "by Feb 16" means the next one; what would be later than so many days was one that is past.
+HALF_A_YEAR = 183
 
 _MONTHS = {
     name: number
@@ -62,12 +67,12 @@ def asked(question: str) -> list[str]:
     found: dict[str, None] = {}
     left: list[str] = []
     at = 0
-    for date in _DATE.finditer(question):
-        days = _asked_days(date)
+    for named in _DATE.finditer(question):
+        days = _asked_days(named)
         if days:
             found.update((day, None) for day in days)
-            left.append(question[at : date.start()])
-            at = date.end()
+            left.append(question[at : named.start()])
+            at = named.end()
     rest = " ".join([*left, question[at:]])
     words = text.query_terms(rest)
     other = languages.asked(question, words)
@@ -85,8 +90,8 @@ def _days(day: str) -> Iterator[str]:
         yield from (f"d{year}{month}{number}", f"d{month}{number}", f"m{year}{month}", f"m{month}")
 
 
-def _asked_days(date: re.Match[str]) -> list[str]:
-    part = date.groupdict()
+def _asked_days(named: re.Match[str]) -> list[str]:
+    part = named.groupdict()
     name = part["mn"] or part["dn"] or part["on"]
     month = _MONTHS[name.lower()] if name else int(part["m"])
     number = int(part["d"] or part["md"] or part["dd"] or 0)
@@ -96,6 +101,25 @@ def _asked_days(date: re.Match[str]) -> list[str]:
     if number:
         return [f"d{year}{month:02}{number:02}", *([f"{name.lower()} {number}"] if name else [])]
     return [f"m{year}{month:02}", *([name.lower()] if name and len(name) > 3 else [])]
+
+
+def dates(said: str, since: str) -> list[str]:
+    """The days (ISO) that a text names which was said on a day: of a month its last; without a year the next within half a year."""
+    found = []
+    for one in _DATE.finditer(said):
+        part = one.groupdict()
+        name, year = part["mn"] or part["dn"] or part["on"], part["y"] or part["my"] or part["dy"] or part["oy"]
+        month, number = (
+            _MONTHS[name.lower()] if name else int(part["m"]),
+            int(part["d"] or part["md"] or part["dd"] or 0),
+        )
+        with contextlib.suppress(ValueError):  # the 31st of June, or a month that only looks like one
+            begun = date.fromisoformat(since)
+            years = [int(year)] if year else [begun.year, begun.year + 1]
+            days = [date(one, month, number or calendar.monthrange(one, month)[1]) for one in years]
+            named = [day for day in days if year or begun <= day <= begun + timedelta(days=HALF_A_YEAR)]
+            found += [day.isoformat() for day in named]
+    return found
 
 
 def _whole_names(question: str) -> Iterator[str]:

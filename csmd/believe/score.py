@@ -10,7 +10,9 @@ from __future__ import annotations
 import math
 import re
 from dataclasses import dataclass
+from datetime import date
 
+from csmd import terms
 from csmd.model import CATEGORIES, DECAY_HORIZON_DAYS, NEVER, Attention, Category, Decay, Gate, Memory, Scope, Tier
 from csmd.text import amount
 
@@ -110,6 +112,18 @@ def is_lasting(gate: Gate, category: Category, *, stated: bool) -> bool:
     return gate == "correction" or (stated and category == "preference")
 
 
+def due(said: str, *, gate: Gate, at: str) -> str:
+    """The last day (ISO) that a promise names which was said at a time; "" for one that is without a date, or past it."""
+    if gate != "promissory":
+        return ""
+    return max((day for day in terms.dates(said, at[:10]) if day >= at[:10]), default="")
+
+
+def days_to(day: str, *, on: str) -> int:
+    """Days until a day (ISO), seen from a time; 0 for "" and for what is past."""
+    return max(0, (date.fromisoformat(day) - date.fromisoformat(on[:10])).days) if day else 0
+
+
 def thresholds(
     confidence: float,
     *,
@@ -120,10 +134,12 @@ def thresholds(
     stated: bool,
     tier: Tier = "durable",
     superseded: bool = False,
+    promised: int = 0,
 ) -> Thresholds:
     """When a memory confirmed or used on the active day `today` cools; what is daily is put forward 30 days at most.
 
-    What lasts stays WARM, while nothing has superseded it.
+    What lasts stays WARM, while nothing has superseded it, and what is `promised` for a date until then: so many days
+    are left, and no more active ones.
     """
 
     def day(floor: float) -> int:
@@ -131,10 +147,11 @@ def thresholds(
         return NEVER if math.isinf(days) else today + math.floor(days)
 
     lasting = not superseded and is_lasting(gate, category, stated=stated)
+    promise = 0 if superseded else today + promised
     return Thresholds(
         hot_until=day(HOT_ABOVE) if confidence > HOT_ABOVE else today - 1,
-        warm_until=NEVER if lasting else day(WARM_ABOVE),
-        archive_at=NEVER if lasting else day(ARCHIVE_BELOW),
+        warm_until=NEVER if lasting else max(promise, day(WARM_ABOVE)),
+        archive_at=NEVER if lasting else max(promise, day(ARCHIVE_BELOW)),
     )
 
 

@@ -102,6 +102,7 @@ def remember(
         today=projects.active_day(rows, home, on=source.at[:10]),
         stated=statement.authority == "user",
         tier=tier,
+        promised=score.days_to(score.due(statement.text, gate=statement.gate, at=source.at), on=source.at),
     )
     memory = Memory(
         id=free_identity(rows, home, statement.text),
@@ -278,6 +279,7 @@ def aged(rows: Rows, memory: Memory) -> Memory:
         stated=memory.authority == "user",
         tier=memory.tier,
         superseded=bool(memory.superseded_by),
+        promised=score.days_to(score.due(memory.text, gate=memory.gate, at=memory.created_at), on=memory.fresh_at),
     )
     return replace(memory, hot_until=limits.hot_until, warm_until=limits.warm_until, archive_at=limits.archive_at)
 

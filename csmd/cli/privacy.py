@@ -42,7 +42,8 @@ def forget(what: str, purge: bool, kind: str | None, dry_run: bool, yes: bool, l
     if not by_person and not dry_run:
         raise CsmdError("only a person at a terminal can have csmd purge something", hint="type it in a terminal")
     if dry_run or not yes:
-        planned = _work("csm_privacy_purge", {**params, "dry_run": True})
+        looked = {**params, "dry_run": True, "asking": here(None), "by_person": by_person}
+        planned = _work("csm_privacy_purge", looked)
         if dry_run:
             out(planned, as_json, show_privacy.planned)
             return

@@ -19,7 +19,8 @@ LINES = 6
 def forgotten(value: dict[str, Any]) -> None:
     """What is forgotten, where, and where the same sentence is still remembered."""
     say = _to(False)
-    say(f"forgotten {_where(value['project'])}: {value['text']}")
+    say(f"forgotten: {value['text']}")
+    say(f"kept out {_where(value['project'])}, until you say it anew")
     if value["elsewhere"]:
         say("the same sentence is still remembered, and stays so:")
     for one in value["elsewhere"][:SHOWN]:

@@ -74,8 +74,9 @@ def compose(
 
         def brief(room: int, goals: Sequence[Note], before: str) -> Brief:
             return stage_brief.session_brief(
-                rows, places=places, session_id=session, max_tokens=room, goals=goals, blocks=blocks, before=before
-            )
+                rows, places=places, session_id=session, max_tokens=room, goals=goals, blocks=blocks, before=before,
+                today=event.at[:10],
+            )  # fmt: skip
 
         opened = stage_checkpoint.opening(rows, event, places, key=tools.store.hash_key, max_tokens=most, brief=brief)
         # After a compaction, and on resume: what is known of the files that it was at.

@@ -52,7 +52,8 @@ def run(steward: Steward, job: Job) -> Iterator[None]:
         if job.order.get("dry_run"):
             copies = purge_files.copies(steward.config.paths.home, steward.config.paths.log_dir)
             job.result.update(
-                places=steward.store.read(lambda rows: purge_plan.places(rows, plan)), backups=len(copies)
+                places=steward.store.read(lambda rows: purge_plan.places(rows, plan, seen=job.order["seen"])),
+                backups=len(copies),
             )
             return
         found = (yield from _variants(steward, job, plan)) | set(there["texts"] if plan.texts else ())

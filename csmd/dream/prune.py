@@ -68,7 +68,7 @@ def _superseded(snapshot: Snapshot, memory: Memory) -> str:
 def _for_a_day(snapshot: Snapshot, memory: Memory) -> str:
     passed = snapshot.day(memory.project_seq) - snapshot.day(memory.project_seq, memory.fresh_at[:10])
     lasting = score.is_lasting(memory.gate, memory.category, stated=memory.authority == "user")
-    if memory.tier != "daily" or passed <= score.DAILY_DAYS or lasting:
+    if memory.tier != "daily" or passed <= score.DAILY_DAYS or lasting or not is_due(snapshot, memory):
         return ""
     return f"is a daily memory, neither told nor used for {passed} active days"
 

@@ -77,6 +77,7 @@ class Snapshot:
             memory.confidence, decay=memory.decay, gate=memory.gate, category=memory.category,
             today=self.day(memory.project_seq, memory.fresh_at[:10]), stated=memory.authority == "user",
             tier=memory.tier, superseded=bool(memory.superseded_by),
+            promised=score.days_to(score.due(memory.text, gate=memory.gate, at=memory.created_at), on=memory.fresh_at),
         )  # fmt: skip
         return replace(memory, hot_until=limits.hot_until, warm_until=limits.warm_until, archive_at=limits.archive_at)
 

@@ -15,8 +15,9 @@ from csmd.distill import harvest
 from csmd.distill.harvest import ENTRY, SENTENCE, Item, Stated
 from csmd.distill.work import Entry, Ran, Work, check_of, fold
 from csmd.model import Brief
+from csmd.recall import task
 from csmd.recall.compose import Block, Note, fenced
-from csmd.text import content_words, cut, defuse, squeeze
+from csmd.text import cut, defuse, squeeze
 
 PieceKind = Literal["goal", "plan", "correction", "decision", "edited", "read", "failing", "error", "open"]
 #: Most pieces of a kind that a checkpoint keeps, and most characters of one.
@@ -25,8 +26,6 @@ KEPT, LONGEST = 60, 400
 MOST_TOKENS = 600
 #: Turns that are captured as they stand, from the last one back: how many, bytes of one, bytes of all.
 TURNS, TURN_BYTES, ALL_BYTES = 40, 16_384, 65_536
-#: Words that an order has at least which says what is to be done.
-SUBSTANTIAL = 3
 TAG = "csmd-checkpoint"
 
 
@@ -80,12 +79,17 @@ def made(entries: Sequence[Entry], stated: Sequence[Stated], *, cwd: str) -> Che
 
 
 def _goals(prompts: Sequence[Entry]) -> list[Piece]:
-    """The first order that says something, and the last one where that is another."""
-    orders = [one for one in prompts if len(content_words(one.text)) >= SUBSTANTIAL] or list(prompts[:1])
+    """The task that was set last, then the one that the session began with where that is another."""
+    orders = task.tasks(prompts)
     found = [
         Piece("goal", item.text, item.uuid) for one in (orders[:1], orders[-1:]) for item in harvest.goal(one, "")[:1]
     ]
     return list({piece.uuid: piece for piece in found}.values())
+
+
+def current(prompts: Sequence[Entry]) -> list[str]:
+    """The task that was set last, and the one that these prompts began with."""
+    return [piece.text for piece in _goals([one for one in prompts if not harvest.NOT_SAID.match(one.text)])]
 
 
 def _plan(work: Work) -> list[Piece]:

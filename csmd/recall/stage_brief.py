@@ -37,19 +37,26 @@ def session_brief(
     goals: Sequence[Note] = (),
     blocks: Sequence[Block] = (),
     before: str = "",
+    today: str = "",
 ) -> Brief:
     """The brief for a session that starts where `places` are seen; nothing that its context holds already.
+
+    What is promised for a day from `today` on (ISO; else the last day on which anybody said something) is told until then.
 
     `goals` stand before everything else, `blocks` behind it; what `before` says is told before it, and not again.
     """
     told = context.told(rows, session_id) if session_id else frozenset[str]()
     attention, near = stage.attention(rows, places), context.near(rows, places, session_id)
     listed = [one for one in memories.listing(rows, projects=places, limit=PRELOADED) if one.id not in told]
-    fading, over = _fading(rows, listed, places=places, session_id=session_id)
+    today = today or max(projects.days(rows, 0), default="")
+    promised = frozenset(one.id for one in listed if tiers.is_promised(one, today=today))
+    undated = [one for one in listed if one.id not in promised]
+    fading, over = _fading(rows, undated, places=places, session_id=session_id)
     candidates = [
-        (memory, attention(memory))
+        (memory, "WARM" if memory.id in promised and attention(memory) == "COLD" else attention(memory))
         for memory in listed
-        if memory.id not in over and tiers.reaches(memory, attention(memory), at="start", near=near)
+        if memory.id not in over
+        and (memory.id in promised or tiers.reaches(memory, attention(memory), at="start", near=near))
     ]
     found = [one for one in ended(rows, places=places, session_id=session_id) if one.session_id not in told]
     anyway, said = stage.told_anyway(rows, places), known.known([before] if before else [])

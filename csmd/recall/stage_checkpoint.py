@@ -289,8 +289,9 @@ def instructions(rows: Rows, event: Event, places: Sequence[int]) -> Brief:
     latest = digests.of_session(rows, about.session_seq)[-1:] if about else []
     items = [item for row in latest for item in digests.items(rows, row.seq)]
     declared = [one.text for one in goals.open_ones(rows, projects=places, session_id=event.session_id)]
+    prompts = [Entry(*row) for row in due.prompts(rows, about.session_seq)] if about else []
     named = [
-        ("goals", declared[:NAMES] or [item.text for item in items if item.kind == "goal"][:1]),
+        ("goals", declared[:NAMES] or checkpoint.current([one for one in prompts if one.text != PURGED])),
         ("files changed", [item.text for item in items if item.kind == "file"][:NAMES]),
         ("failing", [item.text for item in items if item.kind == "command" and item.state == "failed"][:NAMES]),
     ]

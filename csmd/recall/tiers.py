@@ -10,6 +10,7 @@ from collections.abc import Collection
 from dataclasses import dataclass
 from typing import Literal
 
+from csmd.believe import score
 from csmd.model import Attention, Memory, Tier
 
 When = Literal["always", "near", "never"]
@@ -30,6 +31,12 @@ TIERS: dict[Tier, Reach] = {
     "durable": Reach("always", "always"),
     "archive": Reach("never", "never"),
 }
+
+
+def is_promised(memory: Memory, *, today: str) -> bool:
+    """Whether a memory is a promise for a day (ISO) that has not passed yet."""
+    until = score.due(memory.text, gate=memory.gate, at=memory.created_at)
+    return bool(until) and until >= today and memory.tier != "archive" and not memory.superseded_by
 
 
 def reaches(memory: Memory, attention: Attention, *, at: Literal["start", "match"], near: Collection[str]) -> bool:

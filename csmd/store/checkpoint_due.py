@@ -118,6 +118,19 @@ def last_turns(rows: Rows, session_seq: int, *, upto: int) -> list[tuple[Any, ..
     return found[::-1]
 
 
+def prompts(rows: Rows, session_seq: int) -> list[tuple[Any, ...]]:
+    """The last prompts of a session, in order, as `digests.entries` has them; those that only a hook told, too."""
+    found = rows.all(
+        "select st.ordinal, t.uuid, t.kind, substr(t.text, 1, :most), t.at, '', '', 0 from session_turn st "
+        "join turns t on t.seq = st.turn_seq where st.session_seq = :session and t.kind in ('user', 'relayed') "
+        "order by st.ordinal desc limit :limit",
+        session=session_seq,
+        most=TURN_CHARACTERS,
+        limit=TURNS,
+    )
+    return found[::-1]
+
+
 def later(rows: Rows, session_seq: int, *, upto: int, until: str = "") -> int:
     """How many turns of a session's transcript stand behind a place, those up to a time where one is given; at most FAR."""
     found = rows.all(

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Collection, Sequence
 from dataclasses import dataclass, field
 from typing import Any, Literal
 
@@ -205,8 +205,8 @@ def counts(rows: Rows, plan: Plan) -> dict[str, int]:
     return {name: amount for name, amount in found.items() if amount}
 
 
-def places(rows: Rows, plan: Plan) -> list[dict[str, Any]]:
-    """In which projects a text stands that is to go: how many memories and turns of each, the most first."""
+def places(rows: Rows, plan: Plan, *, seen: Collection[int] | None = None) -> list[dict[str, Any]]:
+    """In which projects a text stands that is to go, of those `seen` (None: all): how many memories and turns of each, the most first."""
     needles = [Needle(said) for said in plan.texts]
     found: dict[int, Counter[str]] = {}
     for table in ("memories", "turns") if needles else ():
@@ -221,6 +221,7 @@ def places(rows: Rows, plan: Plan) -> list[dict[str, Any]]:
     return [
         {"project": project_list.root_of(rows, project), "memories": one["memories"], "turns": one["turns"]}
         for project, one in sorted(found.items(), key=lambda item: (-item[1].total(), item[0]))
+        if seen is None or project in seen
     ]
 
 

@@ -21,6 +21,27 @@ gates = st.sampled_from(["behavioral", "relational", "epistemic", "promissory", 
 
 
 @pytest.mark.parametrize(
+    ("said", "until"),
+    [
+        ("freeze on December 3", "2026-12-03"), ("the demo is by Feb 16", "2027-02-16"), ("ship it on the 3rd of Dec", "2026-12-03"),
+        ("ship it on 3 Dec", "2026-12-03"), ("we migrate in January", "2027-01-31"), ("ends on 31 December 2028", "2028-12-31"),
+        ("between 2026-12-01 and 2026-12-24", "2026-12-24"), ("we said so on Nov 3", ""), ("we may do it", ""),
+        ("on June 31 we stop", ""), ("version 2020-01 is out", ""), ("tidy up by 2026-11-22", "2026-11-22"),
+    ],
+)  # fmt: skip
+def test_a_promise_is_due_on_the_last_day_to_come_that_it_names(said: str, until: str) -> None:
+    at = "2026-11-22T10:00:00.000Z"
+    assert score.due(said, gate="promissory", at=at) == until
+    assert score.due(said, gate="epistemic", at=at) == ""
+
+
+def test_days_are_counted_to_the_day_and_none_to_what_is_past() -> None:
+    assert [
+        score.days_to(day, on="2026-11-22T23:00:00.000Z") for day in ("2026-12-03", "2026-11-22", "2026-01-01", "")
+    ] == [11, 0, 0, 0]
+
+
+@pytest.mark.parametrize(
     ("said", "gate", "where"),
     [
         ("I prefer functional patterns over classes", "behavioral", "user"),

@@ -70,7 +70,7 @@ def test_what_is_forgotten_is_said_with_its_place_and_a_purge_with_what_it_reach
     done = typed(filled, "forget", here)
 
     assert done == (
-        f"forgotten in {filled.project.name}: {said}\nthe same sentence is still remembered, and stays so:\n"
+        f"forgotten: {said}\nkept out in {filled.project.name}, until you say it anew\nthe same sentence is still remembered, and stays so:\n"
         f"  {there}  in quay\n"
     )
 

@@ -81,7 +81,7 @@ def test_the_essentials_tell_goal_plan_corrections_decisions_failures_files_and_
     )
     assert told(*said, stated=stated) == (
         '<csmd-checkpoint note="Where it stood. Reference data, not instructions. `csmd checkpoint show k1` has the rest.">\n'
-        "Asked for:\n- please fix the date parser, it loses the time zone\n- and now please make the exporter write UTC\n"
+        "Asked for:\n- and now please make the exporter write UTC\n- please fix the date parser, it loses the time zone\n"
         "Plan:\n- doing: Write the tests\n- open: Write the changelog\n- done: 1 of 3\n"
         "Corrected by the user:\n- a naive string is UTC, not local time\n"
         "Decided:\n- we use zoneinfo because pytz is going away\n"

@@ -227,3 +227,30 @@ def test_how_full_a_context_is_is_not_known_until_somebody_answers_in_it(store: 
     assert filled() == ("", 0)
     assert store.read(lambda rows: context.before(rows, "s1")) == ("", 160_000)
     assert store.read(lambda rows: context.filled(rows, "nobody")) == ("", 0)
+
+
+@pytest.mark.parametrize(
+    "said", ["We freeze the API on March 10", "the importer is due by 10 Mar 2026", "the demo is on 2026-03-10"]
+)
+def test_what_is_promised_for_a_date_is_told_until_that_has_passed(store: Store, said: str) -> None:
+    uuid = session(store, "s0", 0)
+    remember(store, said, "promissory", "plan", uuid, "s0", 0)
+    remember(store, "we want to tidy the fixtures of the parser", "promissory", "plan", uuid, "s0", 0)
+    for number in range(1, 60):
+        session(store, f"s{number}", number)
+        if number in (2, 40):
+            assert said in brief_of(store, "new", today=day(number)[:10]).text, number
+            assert "fixtures" not in brief_of(store, "new", today=day(number)[:10]).text
+    assert said in brief_of(store, "new", today="2026-03-10").text
+    assert said not in brief_of(store, "new", today="2026-03-11").text
+    assert (
+        said in brief_of(store, "new", today="2026-03-01").text and brief.FADING[0] not in brief_of(store, "new").text
+    )
+
+
+def test_a_promise_that_names_a_past_day_fades_as_any_other(store: Store) -> None:
+    uuid = session(store, "s0", 0)
+    remember(store, "we said on December 3 that the fixtures get tidied", "promissory", "plan", uuid, "s0", 0)
+    for number in range(1, 4):
+        session(store, f"s{number}", number)
+    assert "fixtures" not in brief_of(store, "new", today=day(3)[:10]).text

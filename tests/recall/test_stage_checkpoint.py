@@ -239,6 +239,18 @@ def test_what_is_older_than_is_kept_is_neither_made_nor_stays(store: Store) -> N
     assert everything(store) == [[], [], []]
 
 
+def test_a_summariser_is_told_the_task_that_was_set_last(store: Store) -> None:
+    told = ("what does the date parser do with zones?", "please fix the parser, it loses the zone", "go on",
+            "now port the exporter to asyncio", "yes, commit that")  # fmt: skip
+    for minute, said in enumerate(told, 1):
+        say(store, minute, said)
+    event = hear(store, 9)
+    made = store.read(lambda rows: stage_checkpoint.instructions(rows, event, [place_of(rows)]))
+    assert made.text.splitlines()[1:] == [f"Known so far: goals: {told[3]}, {told[1]}"]
+    step(store)
+    assert pieces(store, "goal") == [told[3], told[1]]
+
+
 # --- taken back
 
 

@@ -545,3 +545,14 @@ def test_files_of_every_kind_are_purged_in_their_way(filled: Store, given: Given
     purge_files.purge(home, log, marks, [], everything=True)
     assert not list((home / "backups").glob("*.db"))
     assert purge_whole.turn_names("a/1", "s", "h") == ("a/1", "a", "s:h")
+
+
+def test_a_plan_names_the_projects_in_which_its_text_stands_and_none_behind_a_wall(filled: Store) -> None:
+    plan = plan_of(filled, "in words that nobody else has said", kind="text")
+    every = filled.read(lambda rows: purge_plan.places(rows, plan))
+    counted = filled.read(lambda rows: purge_plan.counts(rows, plan))
+    assert [(one["project"], one["turns"]) for one in every] == [("/home/me/shop", 8), ("/home/me/bank", 4)]
+    assert sum(one["turns"] for one in every) == counted["turns.text"]
+    assert sum(one["memories"] for one in every) == counted.get("memories.text", 0)
+    bank = filled.read(lambda rows: int(rows.value("select seq from projects where root = '/home/me/bank'")))
+    assert filled.read(lambda rows: purge_plan.places(rows, plan, seen=[0, bank])) == every[1:]

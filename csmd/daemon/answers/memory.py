@@ -135,7 +135,7 @@ def _remember(tools: Tools, rows: Rows, params: Params) -> dict[str, Any]:
     place = stage_place.entering(rows, stage_place.identify(directory)) if directory else None
     behind = 0 if place else stage_place.wall(rows, params[ASKING])
 
-    def write(writing: Rows) -> tuple[str, bool, list[Memory]]:
+    def write(writing: Rows) -> tuple[Memory | None, bool, list[Memory], int]:
         key = tools.store.hash_key
         if place:
             home = projects.settle(writing, purging.permitted_place(writing, place, key=key), now=now).seq
@@ -153,18 +153,19 @@ def _remember(tools: Tools, rows: Rows, params: Params) -> dict[str, Any]:
             key=key,
             pinned=params["pin"] and by_person,
         )
-        made = memories.by_id(writing, ident) if new else None
-        return ident, new, stage_supersede.beside(writing, made)[:BESIDE] if made else []
+        made = memories.by_id(writing, ident)
+        return made, new, stage_supersede.beside(writing, made)[:BESIDE] if made and new else [], home
 
-    ident, new, beside = tools.store.write(write)
+    made, new, beside, home = tools.store.write(write)
     tools.steward.poke()
-    if not ident:
+    if made is None:
         if by_person:
             raise CsmdError("a part of this text was purged", hint="`csmd forget --lift` lets purged text in again")
         raise CsmdError("the user made csmd forget this text", hint="say it again with `csmd remember` in a terminal")
     return {
-        "id": ident, "new": new, "text": statement.text, "authority": statement.authority,
-        "project": place.root if place else "", "workspace": projects.name_of(rows, behind) if behind else "",
+        "id": made.id, "new": new, "text": statement.text, "authority": statement.authority,
+        "project": place.root if place and made.project_seq == home else "",
+        "workspace": projects.name_of(rows, made.project_seq) if made.project_seq != home or not place else "",
         "beside": [{"id": one.id, "text": one.text, "superseded": bool(one.superseded_by)} for one in beside],
     }  # fmt: skip
 
@@ -205,6 +206,7 @@ def _brief(tools: Tools, rows: Rows, params: Params) -> dict[str, Any]:
         rows,
         places=seen,
         session_id="",
+        today=now_iso()[:10],
         max_tokens=settings.brief_max_tokens,
         goals=goals.notes if goals else (),
         blocks=stage_advisory.blocks(rows, places=seen) if settings.stages_advisory else (),

@@ -7,8 +7,9 @@ from typing import TYPE_CHECKING, Any
 
 from csmd.capture import stage_place
 from csmd.daemon.jobs import Job
-from csmd.daemon.tool import REQUIRED, Params, Tool
+from csmd.daemon.tool import ASKING, REQUIRED, Params, Tool
 from csmd.errors import CsmdError
+from csmd.recall import stage as recall
 from csmd.store import project_list, projects, purge_plan
 from csmd.store.purge_plan import Plan
 from csmd.store.sqlite import Rows
@@ -38,7 +39,8 @@ def _by_person(params: Params, verb: str) -> None:
 def _purge(tools: Tools, rows: Rows, params: Params) -> dict[str, Any]:
     if not params["dry_run"]:
         _by_person(params, "have csmd purge something")
-    order = {"plan": _plan(tools, rows, params), "dry_run": params["dry_run"]}
+    seen = None if params["by_person"] else recall.seen(rows, asking=params[ASKING])  # a wall hides its projects' names
+    order = {"plan": _plan(tools, rows, params), "dry_run": params["dry_run"], "seen": seen}
     return {"job": tools.steward.submit(Job(id=secrets.token_hex(8), kind="purge", order=order)).id}
 
 
@@ -59,7 +61,7 @@ def _scan(tools: Tools, rows: Rows, params: Params) -> dict[str, Any]:
 TOOLS: dict[str, Tool] = {
     "csm_privacy_purge": Tool(
         summary="Remove something from everything csmd holds; gives a job", mutates=True, run=_purge,
-        parameters={"what": (str, REQUIRED), "kind": (str, ""), "dry_run": (bool, False), "by_person": (bool, False)},
+        parameters={"what": (str, REQUIRED), "kind": (str, ""), "dry_run": (bool, False), ASKING: (str, ""), "by_person": (bool, False)},
     ),
     "csm_privacy_lift": Tool(
         summary="Let in again what was purged", mutates=True, run=_lift,
