@@ -32,11 +32,13 @@ DOCUMENT_ROWS = 14
 PLAIN_CLARITY, PLAIN_VALUE = 0.80, 0.70
 SHORT_CLARITY, SHORT_VALUE, SHORT_WORDS = 0.72, 0.60, 8
 #: Two units of which one has this share of its content words in common with the other say the same.
-SAME = 0.4
+SAME = 0.3
 #: A statement cites the other half of its exchange, too, when it has this share of its words from there.
 CITES = {"prompt": 0.15, "reply": 0.05}
 #: So many words of the assistant's, in their order, nobody says by chance or in answer to a question; and what is a quote.
 QUOTED_WORDS, QUOTED_SHARE = 8, 0.6
+#: What leans so is about what is before the eyes, which a prompt may name beside it.
+POINTS = frozenset({"unseen", "unseen text"})
 #: How much of the other half of an exchange is compared with, and of a prompt to tell how long it is.
 COMPARED, PROMPT_CHARACTERS = 20_000, 3_000
 #: What the work says in words: how many of its statements are told at most, and by which bar the first of them is. A commit is
@@ -262,9 +264,11 @@ def _choose(
         told = telling.told(unit.text)
         placed, leans = _placed(turn, unit, told, speaker)
         leans = "" if holds and leans == "moment" else leans
-        if not leans and not holds and pointing.unnamed(placed, speaker):
+        if not leans and pointing.unnamed(placed, speaker, holds=holds):
             placed = resolve.behind(placed, before=resolve.before_in(turn.text, unit.text))
-            leans = pointing.unnamed(placed, speaker)
+            leans = pointing.unnamed(placed, speaker, holds=holds)
+        if leans in POINTS and (shown := resolve.attached(turn.text)) and speaker == "user":
+            placed, leans = resolve.about(shown, placed), ""
         if told and not leans:
             found.append(Chosen(turn, unit, _statement(unit, told, placed, authority, prompt, before)))
         bar = further

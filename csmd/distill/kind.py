@@ -77,14 +77,14 @@ SURE: tuple[tuple[str, str, Gate, re.Pattern[str]], ...] = (
         r"\blet['’]?s (?:just |rather |only )?(?:go with|go for|stick (?:with|to)|switch to)\b"
         r"|\bwe(?:['’]ve| have)? (?:decided|agreed|settled)\b"
         r"|\b(?:we|i)(?:['’]ve| have)? (?:just |now |since |recently )?(?:moved|switched|migrated|replaced|upgraded)\b.{1,120}"
-        r"\b(?:to|with|by)\b|^\W{0,3}we (?:use|run|chose|picked|took)\b.{2,80}\bbecause\b")),
+        r"\b(?:to|with|by)\b|^\W{0,3}we (?:use|run|chose|picked|took)\b.{2,80}\bbecause\b|^\W{0,3}we(?:['’]re| are) back (?:on|to|with)\b")),
     ("errand", "u", "epistemic", _re(
         rf"{ASKED}(?!.*{LASTING}){ERRAND} [^.!?]{{3,200}}(?:[.!?:;]|, and) (?:please |also |and )?{ORDER}\b")),
     *(("changed", "u", "epistemic", _re(cue.pattern.pattern)) for cue in CUES if cue.reason in CHANGES),
     # Who somebody is, and what is due: said outright.
     ("called", "u", "relational", _re(
         r"\bcall me (?!back\b|when\b|if\b|out\b|later\b)\w|\bmy (?:name|pronouns|nickname) (?:is|are)\b"
-        r"|^\W{0,3}i(?:['’]m| am) (?:new to|colou?r[- ]?blind|left[- ]handed|deaf|dyslexic|blind|a (?:student|designer|beginner))\b")),
+        r"|^\W{0,3}i(?:['’]?m| am) (?-i:[A-Z][a-z]{2,20})(?:[,.!]|$)|^\W{0,3}i(?:['’]m| am) (?:new to|colou?r[- ]?blind|left[- ]handed|deaf|dyslexic|blind|a (?:student|designer|beginner))\b")),
     ("due", "u", "promissory", _re(
         rf"\b(?:deadline|due date|code freeze|release date|go-live)\b.{{0,60}}\b(?:is|are|starts?|ends?)\b|\b(?:is|are) due\b"
         rf"|\b(?:is|are|was|were) (?:planned|scheduled|slated|postponed|promised|announced) (?:for|to|until)\b"

@@ -32,18 +32,27 @@ _RULE = _re(
     r"\b(?:always|never|every|each|whenever|any ?time|from now on|as a rule|in general|wherever|everywhere|in (?:the )?future"
     r"|we (?:use|do not|don['’]t|prefer|keep|only)|prefer|convention|source of truth|consistent)\b"
 )
-_POINTER = _re(r"\b(?:this|it|them|those|the (?:others?|same|rest)|continue)\b")
+_POINTER = _re(
+    r"\b(?:this|it|them|those|the (?:others?|same|rest(?! of\b))|continue(?! (?:with|on) (?:the|our|my) (?!(?:same|other|next|last|first|second)\b)[a-z]{3,}))\b"
+)
 #: Words for something that stands before it in the same sentence, after a noun that they can mean.
-_BACKWARD = frozenset({"it", "them", "those"})
+_BACKWARD = frozenset({"it", "them", "those", "the rest", "the same"})
 _NOUN = _re(
     r"\b(?:the|an?|our|my|your|each|every|any|all|some|no|these|two|three|more|new) (?!(?:issue|problem|point|thing|way|idea|question|need|one|same"
     r"|others?|rest)\b)[a-z]{3,}|^\W{0,3}(?!(?:is|was|as|thus|this|let['’]?s)\b)[a-z]{3,}s\b"
+    r"|^\W{0,3}(?!(?:that|this|there|here|what|who|which|everything|something|nothing|all|both|one)\b)[a-z][\w-]{2,} (?:is|are|was|were|has|had)\b"
 )
 #: Set phrases in which "it" and "this" stand for nothing.
 _SET_PHRASE = _re(
     r"\b(?:it(?:['’]s| is| was| would be| seems| looks| turns out) (?:\w+ )?(?:that|to|if|like|important|possible|better|fine)\b"
     r"|this (?:project|repo(?:sitory)?|codebase|week|month|year|sprint|team|company|machine|module|service|app)\b"
-    r"|make it (?:\w+ )?to\b|it takes\b)"
+    r"|make it (?:\w+ )?to\b|it takes\b|\w{3,} it is[,.!;]|(?:found|got) it[:,.!]|as it is\b"
+    r"|it(?:['’]s| is| was) (?:not )?(?:the|an?|our|my) (?:[\w-]+ ){1,4}(?:that|who|which|after all)\b)"
+)
+#: What one says of the work at hand as a whole, where what is said holds beyond the moment.
+_AT_WORK = _re(
+    r"\bthis (?:is|isn['’]t)\b|\b(?:on|of|in|for|with|to|at) this (?!(?:one|run|call|time|once|file|page|case|line|test|branch|commit"
+    r"|function|moment|point|way|day|morning|afternoon)\b)[a-z]{4,}\b"
 )
 #: What a sentence that is no question states beside one.
 _STATES = _re(
@@ -64,22 +73,43 @@ _NOT_SURE = _re(
 #: A definite word for a part of the work, which means one that was named before it.
 _DEFINITE = _re(
     r"\b(?:the|this|these|those|both|that|all (?:\d+|three|two|four)) (?:(?!of\b|in\b|is\b)[a-z-]{2,20} )?(?:checks?|places|functions|methods|wrappers?"
-    r"|calculations?|settings?|conditions?|loops?|branches|handlers?|locations|calls|versions|fields|entries|lines|helpers?)\b"
+    r"|calculations?|settings?|conditions?|loops?|branches|handlers?|locations|calls|versions|fields|entries|lines|helpers?"
+    r"|commands?)\b"
+)
+#: Who is to do something with what nobody named: the only thing named before "it" is who does it.
+_DOES_IT = _re(
+    r"^\W{0,3}(?!(?:if|when|once|because|since|after|before|to|for|in|as)\b)(?:[\w'’-]{1,30} ){1,5}?(?:should|must|needs? to|has to|have to|can|could|would|will|may)"
+    r" (?:(?:also|just|always|somehow|already|either|first|need to|have to|be able to) ){0,3}(?:handle|do|fix|support|change|add|remove|prevent|show|use|cover|catch|solve|set|enable"
+    r"|disable|allow|approve|switch|configure|move) (?:that(?: (?:automatically|too|as well|for|by|when|properly|correctly|now|instead)\b|[,.;!?]|$)|it\b)"
+)
+#: What speaks on about the sentence before it.
+_GOES_ON = _re(
+    r"^\W{0,3}(?:however|but|so|therefore|instead|otherwise),? (?:this|that|these|those|it|they)\b|^\W{0,3}this (?:could|may|might) (?:\w+ )?[a-z]"
 )
 #: Behind a question goes on what is no question, in small letters, too.
 _ASKED = re.compile(r"(?<=\?) ")
 _CLAUSE = re.compile(r"[;.!?]\s|\s[-–—]\s")
 
 
-def unnamed(said: str, speaker: Speaker) -> str:
-    """What makes a statement of `speaker` point at something that it does not name; "" for one that can be followed."""
+def unnamed(said: str, speaker: Speaker, *, holds: bool = False) -> str:
+    """What makes a statement of `speaker` point at something that it does not name; "" for one that can be followed.
+
+    One that `holds` beyond the moment may say "this" of the work it is about.
+    """
     said = said[:LOOKED_AT]
+    if _DOES_IT.match(said) or _GOES_ON.match(said):
+        return "unseen"
     if speaker == "assistant":
         return "unseen" if _begins_unseen(said) else ""
     named = _NAMED.search(said) is not None
     if _only_asks(said, named=named):
         return "asks"
-    if not named and len(words(said)) <= SHORT_WORDS and not _RULE.search(said) and _points(said):
+    if (
+        not named
+        and len(words(said)) <= SHORT_WORDS
+        and not _RULE.search(said)
+        and _points(_AT_WORK.sub(" ", said) if holds else said)
+    ):
         return "unseen"
     return ""
 

@@ -39,7 +39,7 @@ REFUSED: tuple[tuple[str, str, re.Pattern[str]], ...] = (
         r"|done|you['’]re right)\b(?!,? (?:we|our|the|it['’]?s)\b)[\w ,']{0,20}[.!]*$")),
     ("counts", "ua", at_first_use(r"\b\d+ (?:tests? )?(?:pass(?:ed|ing)|failed|skipped)\b")),
     ("counts", "ua", at_first_use(
-        r"^\W{0,3}(?:all )?(?:tests?|build|lint)\b.{0,30}\b(?:pass(?:es|ed)?|clean|succeed\w*)\b.{0,20}$")),
+        r"^\W{0,3}(?:all )?(?:tests?|build|lint\w*|format\w*|type[- ]?check\w*)\b.{0,30}\b(?:pass(?:es|ed)?|clean|succeed\w*|no (?:new )?(?:issues|errors|warnings|problems))\b.{0,20}$")),
     ("offer", "a", at_first_use(
         r"^\W{0,3}(?:(?:would|do) you (?:like|want)|want me|should i|shall i|let me know|ready to|feel free)\b")),
     ("question", "ua", at_first_use(
@@ -129,7 +129,7 @@ REFUSED: tuple[tuple[str, str, re.Pattern[str]], ...] = (
     ("errand", "u", at_first_use(
         rf"{_PLEASE}(?:can|could) (?:we|you) {_SOFTLY}fix:|\b(?:can|could) you {_SOFTLY}(?:do|write|create|make|build) (?:me |a |an"
         r" |another |the )(?:\w+ ){0,2}(?:scripts?|summary|list|table|diagram|overview)\b|^\W{0,3}look at [^,?.]{1,80} and (?:we"
-        r"|you|do|then)\b|^\W{0,3}add (?:(?:a|some|more|another) )?(?:unit )?tests? (?:that|for|to|which)\b|^\W{0,3}(?:add|fix"
+        r"|you|do|then)\b|^\W{0,3}add (?:(?:a|some|more|another) )?(?:unit )?tests? (?:that|for|to|which|so)\b(?!.{0,80}\b(?:every|each|always|whenever)\b)|^\W{0,3}(?:add|fix"
         r"|remove|update|rename|change)\b.{0,200}\.[a-z]{1,5}:\d+(?:-\d+)?\W*$")),
     ("asks", "u", at_first_use(r", (?:is|are|was|did|does|do) (?:it|this|that|they|we|you) [\w ]{2,30}\?$")),
     ("moment", "u", at_first_use(r"^\W{0,3}it (?:somehow|still|again)\b")),

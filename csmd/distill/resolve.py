@@ -73,6 +73,10 @@ _IT = re.compile(
 _HEADING = re.compile(r"^ {0,3}#{1,6}[ \t]+(.{1,200}?)[ \t#]*$|^ {0,3}\*\*([^*\n]{2,80})\*\*:?[ \t]*$")
 _LABEL = re.compile(r"^\s{0,8}(?:[-*+]|\d{1,2}[.)])?\s{0,3}(.{2,80}):\s*$")
 _WORD = re.compile(r"[^\W_]+")
+#: A file that is brought along in a prompt, with its lines.
+_ATTACHED = re.compile(
+    r"(?<![\w@])@((?:[\w.~-]{0,60}/){1,20}[\w.-]{0,80}\.\w{1,8})(?::\d[\d, –-]*|#L\d[\dL-]*)?(?=\s|[,.;:)]|$)"
+)
 #: The marks with which the line of a sentence begins; how far it is moved in stays.
 _BEGUN = re.compile(r"((?:^|(?<=\n))[ \t]*|[ \t]*)(?:[-*+•]|\d{1,2}[.)])?[ \t*_`\"'(\[]*\Z")
 _LISTED = re.compile(r"\s*(?:[-*+•]|\d{1,2}[.)])\s|\s{2,}\S")
@@ -157,6 +161,17 @@ def behind(text: str, *, before: str) -> str:
     if not _NAME.search(last) or last.endswith("?") or len(content_words(last)) < MIN_BEFORE:
         return text
     return _bounded(f"{last} {text}", text)
+
+
+def attached(turn: str) -> str:
+    """The one file that a prompt brings with it ("@src/app.py:12-30"), as it is named; "" for none and for several."""
+    named = {found[1].rstrip("/").rpartition("/")[2] for found in _ATTACHED.finditer(turn[:MAX_LOOKED_AT])}
+    return named.pop() if len(named) == 1 else ""
+
+
+def about(name: str, text: str) -> str:
+    """`text` with what it is about in front, where both fit."""
+    return text if name in text else _bounded(f"{name}: {text}", text)
 
 
 def _lead_of(before: str) -> str:

@@ -121,7 +121,8 @@ OTHERWISE: tuple[tuple[str, re.Pattern[str]], ...] = (
         r"|\b(?:(?:is|are) (?:all )?waiting for (?:this|it|me|us|you)|(?:please|pls) hurry|hurry(?: up)?\W*$|be quick\b|no time (?:for|to)\b)"
         r"|\bmy (?:coffee|tea|lunch|dinner|head|brain|eyes?|back) (?:is|are|hurts?|burns?|aches?)\b")),
     ("moment", _re(
-        rf"\b(?:is|are) (?:all )?{MOMENT} again\b|^(?:(?:the|your|my|our|all|this) )?(?:\w+ )?{PART} (?:is|are) now\b|\b(?:is|are)(?: now| all| still){{1,2}} (?:{MOMENT}|\w+er\b)"
+        rf"^(?:every|each|all)(?: [\w-]+){{1,4}} (?:has|have|just) (?:failed|crashed|stopped|timed out|finished|passed|ended|broken|broke|gone|disappeared|vanished|died|hung)\b"
+        rf"|\b(?:is|are) (?:all )?{MOMENT} again\b|^(?:(?:the|your|my|our|all|this) )?(?:\w+ )?{PART} (?:is|are) now\b|\b(?:is|are)(?: now| all| still){{1,2}} (?:{MOMENT}|\w+er\b)"
         r"|\bfor now\b(?!.{0,100}\b(?:later|until|before|next|then|after|follow)\b)|\bthis (?:once|time)\b|\bfor (?:this|the) (?:run|moment|screenshot|task)\b|\bbe (?:right )?back in\b"
         r"|\b(?:at the moment|right now|for a moment|just now|since (?:this morning|yesterday|last night)|(?:till|until) (?:noon|tonight|tomorrow|later)"
         r"|for (?:this|the) (?:experiment|demo|test|screenshot)|this one (?:file|test|case))\b"
@@ -139,7 +140,6 @@ STATED: tuple[re.Pattern[str], ...] = (
     _re(
         r"^(?!(?i:the|this|that|it|i|you|we|they|there)\b)(?:[\w-]{1,30} ){1,3}must (?:not |never |always )?(?:stay|remain|be|have|use|pass|go|keep|include|follow|match)\b"
     ),
-    _re(r"^(?i:the |our )?(?i:max(?:imum)?|min(?:imum)?|default) (?:[\w-]{1,30} ){1,3}is \W?\d"),
     _re(
         r"^(?i:our|the) (?!(?i:failing|broken|wrong|pr|issue|link|ticket)\b)(?:[\w-]{1,30} ){1,3}is (?:at )?https?://\S{1,200}$"
     ),
@@ -152,7 +152,18 @@ STATED: tuple[re.Pattern[str], ...] = (
     ),
     _re(r"^(?i:i (?:don['’]?t|do not|never) want you to) (?!\w+ (?:it|this|that)\b)\w+ \w"),
     _re(r"^(?i:the|our) (?:[\w-]{1,30} ){1,4}came from [a-z]{2,30}ing\b"),
+    _re(
+        r"^(?i:i(?:['’]?m| am)) (?!(?:Sorry|Done|Fine|Back|Ready|Afraid|Not|Still|Going|Sure|Happy|Glad|Okay|Good|Here|Off)\b)[A-Z][a-z]{2,20}(?:[,.!]|$)"
+    ),
+    _re(
+        r"^(?!(?i:the|this|that|these|those|it|they|i|you|we|he|she|there)\b)(?:[A-Za-z][\w-]{1,30} ){1,3}(?:needs?|requires?) (?:at least |exactly )?(?:\d|two|three|four|five|six)\w*\b"
+    ),
+    _re(
+        r"^(?!(?i:this|that|these|those|it|they|he|she|there)\b)(?:[\w-]{2,30} ){1,4}(?:go|goes|run|runs|live|lives) (?:through|via|over|on|in|behind) (?:the )?(?!I\b|(?:Mon|Tues|Wednes|Thurs|Fri|Satur|Sun)day)[A-Z]\w[\w.]*(?! (?i:again|now|today|then)\b)(?: [A-Z][\w.]*)*[.!]?$"
+    ),
 )
+#: What stands so has its number whatever is shown where.
+SET = _re(r"^(?i:the |our )?(?i:max(?:imum)?|min(?:imum)?|default) (?:[\w-]{1,30} ){1,3}is \W?\d")
 
 
 @dataclass(frozen=True, slots=True)
@@ -213,7 +224,8 @@ def _saying(piece: Piece, place: Place, model: Model, *, clear: bool) -> Saying:
     if not model.name:
         return "open"
     put = shape(piece.text)
-    if place is PLACES[0] and not put & {"shown", "?"} and any(row.search(piece.text) for row in STATED):
+    rows = (SET,) if "shown" in put else (SET, *STATED)
+    if place in PLACES[:2] and "?" not in put and any(row.search(piece.text) for row in rows):
         return "holds"
     likely = model.of(put)
     if likely < PASSES and len(piece.content) <= SHORT_WORDS and not clear:

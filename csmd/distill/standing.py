@@ -36,6 +36,8 @@ _EDITED = (
 #: Short words that open a sentence and say nothing of its subject.
 _OPENS = r"^\W{0,3}(?:(?:ok|okay|and|so|but|also|now|then|hmm|yes|no|alright),? ){0,2}"
 
+#: Said with it, an order lasts.
+LASTING = r"\b(?:always|never|every|each|whenever|any ?time|from now on|in (?:the )?future|as a rule|in general|everywhere|wherever|we|our|prefer)\b"
 #: (what it is, first letters of whom it holds for, pattern): a unit that any matches leans.
 # fmt: off
 LEANS: tuple[tuple[str, str, re.Pattern[str]], ...] = (
@@ -66,7 +68,7 @@ LEANS: tuple[tuple[str, str, re.Pattern[str]], ...] = (
         r" (?:it|this|that|they|these|those|there|we|you|i|the)\b[^.?]{0,200}\?(?: [^.]{0,150}\?)?\W*$")),
     ("asks", "u", _re(
         r"\b(?:is|are) (?:this|that|it|there) (?:then )?(?:really |actually )?(?:a|an|any|some|possible|easy)\b[^.?]{0,150}\?\W*$"
-        r"|,? (?:or|right|correct|no)\?\W*$|\bultrathink\b|\b(?:i['’]?m |i am |so )?wondering\b[^.]{0,250}$"
+        r"|,? (?:or|right|correct|no)\?\W*$|\bultrathink\b|\b(?:i['’]?m |i am |so )?wondering\b[^.]{0,250}\W*$"
         r"|\bwhat happens\b[^?]{0,100}\?\W*$|\b(?:any|some) (?:other )?(?:ideas?|alternatives?|suggestions?)\b[^.?]{0,60}\?")),
     ("asks", "u", _re(
         rf"{_OPENS}(?:can|could|would) you (?:please |also |just |maybe ){{0,2}}(?:check|look|see|find out|figure out|estimate|tell(?: me)?|explain|think about|investigate|verify)"
@@ -80,6 +82,7 @@ LEANS: tuple[tuple[str, str, re.Pattern[str]], ...] = (
         r"^\W{0,3}(?:(?:so|and|but|also),? )?(?:we|you|i) (?:should|need to|must|have to|want to) (?:(?:somehow|also|probably|just|really) ){0,2}"
         r"(?:prevent|fix|avoid|handle|solve|address|change|stop|improve|revert|undo) (?:this|that|it|these|those)\b(?! (?:in|for|on|when|with|by|so)\b)"
         r"|^\W{0,3}(?:this|it|that)(?: is|['’]s| does)?(?: still| again)? (?:(?:not|n['’]t) (?:working|work|right|what)|broken|fails?|failing|doesn['’]t work)\b")),
+    ("report", "u", _re(r"^\W{0,3}i(?:['’]ve| have)? just (?:checked|ran|run|tried|tested|looked|saw|got|lost|did|re-?ran|pulled|pushed|merged|updated|installed|restarted)\b")),
     ("moment", "u", _re(
         rf"{_OPENS}(?:let['’]?s|we (?:can|should)) (?:pause|stop|summari[sz]e|continue|wait|start|see|take)\b|^\W{{0,3}}(?:stop|wait|pause|hold on)\b"
         r"|\b(?:so far|tomorrow|for a second|this time|last time|yesterday)\b|^\W{0,3}i (?:just|was able to)\b")),
@@ -128,6 +131,7 @@ LEANS: tuple[tuple[str, str, re.Pattern[str]], ...] = (
         r" (?:passes|uses|checks)|caught|catch\w*)\b|\bhelper functions?: |\btests? (?:updated|added|pass\w*)\b|\bto keep the test\b")),
     # What a session's example, or a list, leaves of itself.
     ("fragment", "ua", _re(r"^\W{0,3}session (?:\d|[a-d])\b")),
+    ("examples", "a", _re(r"[;:] (?:scenario|example|usage): |^\W{0,3}(?:options|alternatives|choices): ")),
     ("fragment", "a", _re(
         r"^\W{0,3}(?:the \w+ (?:would|will) (?:then )?see\b|(?:from|in) [^\s]{2,120}: there(?:['’]s| is| are) also\b|there(?:['’]s| is| are) also\b)")),
     # What was so in the working tree, what was set up, which test it was.
@@ -142,7 +146,7 @@ LEANS: tuple[tuple[str, str, re.Pattern[str]], ...] = (
     # What is offered, praised, or told of an example, of the day's end and of one reader's case.
     ("offers", "a", _re(
         r"^\W{0,3}(?:alternatively,? |or,? )?if you(?:['’]d)? (?:want|like|prefer) (?:me )?to\b|\bif you want me to\b"
-        r"|\bis (?:probably |usually )?(?:easier|better|simpler|fine)\b[^;.]{0,80}[;.] if you\b")),
+        r"|\bis (?:probably |usually )?(?:easier|better|simpler|fine)\b.{0,80}[;.] if you\b")),
     ("praise", "a", _re(
         r"^\W{0,3}(?:the )?(?:key|main|notable) (?:improvements?|benefits?|advantages?|changes?)(?: (?:were|are|is|made))?:"
         r"|^[\w -]{4,50}: (?:can|no|same|supports?|easy|works?)\b[^;]{3,200}; [\w -]{4,50}: (?:can|no|same|supports?|easy|works?)\b"
@@ -155,6 +159,24 @@ LEANS: tuple[tuple[str, str, re.Pattern[str]], ...] = (
     ("edits", "a", _re(rf"^[\w ]{{3,40}} [-–—] {_EDITED} (?:[\w-]+ ){{0,3}}(?:comments?|directives?|annotations?|imports?)\b")),
     ("fragment", "a", _re(r"^(?:resolves|parses|takes|prints|fetches|looks up|reads|walks|iterates)\b[^.:]{3,120}:")),
     ("general", "a", _re(r"^\W{0,3}(?:document|store|keep|reference|mention|use) (?:the |a |your )?[\w ]{3,40} without (?:the|its|any|real)\b")),
+    # What is set right, looked into or asked for at this moment, about something that is on the screen.
+    ("unseen", "u", _re(
+        r"\bthis (?:\w+ )?(?:text|wording|phrasing)\b"
+        r"|^\W{0,3}(?:the|this|that) (?:\w+ )?(?:regex|pattern|check|code|function|method|loop|condition|comment|call|logic|test|variable|query|type|field|string|value|line|message|handler|import) here\b")),
+    ("asks", "u", _re(rf"{_OPENS}(?:can|could|may|might) it be\b|\bi guess\b[^.?]{{3,160}}\?")),
+    ("errand", "u", _re(
+        r"^(?!.{0,200}\b(?:every|each|always|whenever)\b)\W{0,3}(?:(?:please|also|can you|could you|can we),? ){0,2}(?:add|write) (?:(?:a|an|some|more|another) )?(?:\w+ )?tests? (?:so|that|to|which)\b")),
+    ("printed", "u", _re(r"^\W{0,3}(?:type|press|hit|enter) \S.{0,40}\b(?:and|then|to) (?:you can|continue|exit|quit|proceed)\b")),
+    ("errand", "u", _re(
+        rf"^(?!.{{0,200}}{LASTING})\W{{0,3}}(?:(?:please|ok|now),? )?(?:commit|push|pull|rebase|stash|squash)\b,? (?:(?:and|then|it|this),? ){{0,3}}(?:commit|push|rebase|merge|open|create|respond|reply|continue)\b")),
+    ("errand", "ua", _re(
+        r"\bconsider (?:removing|deleting|dropping|inlining|simplifying|renaming) (?:this|these|those|the) (?:\w+ )?(?:unused|dead|redundant|duplicated?|unnecessary)\b")),
+    # What the assistant ran into on its way, one line of code for another, what a test holds.
+    ("report", "a", _re(rf"\b(?:when|after|once|since|because) i (?:had )?(?:{_EDITED}|ran|tried)\b")),
+    ("edits", "a", _re(
+        r"^\W{0,3}(?:i )?(?:changed|renamed|replaced|updated) (?:(?:the|a|an) )?(?:\w+ )?(?:variable|parameter|argument|import|literal|assertion|expectation)s?\b"
+        r"|^\W{0,3}(?:i )?(?:changed|replaced) `[^`]{1,160}\([^`]{0,160}` (?:to|with|by) `[^`]{1,160}\(")),
+    ("tests", "a", _re(r"^\W{0,3}[\w./-]{0,80}test[\w./-]{0,60}`? (?:tests|verifies|checks|covers|ensures|asserts|exercises)\b")),
 )
 # fmt: on
 
@@ -179,8 +201,6 @@ ORDER = (
     r"|handle|hide|ignore|include|just|keep|leave|let|limit|log|name|only|pass|pick|prefer|put|raise|read|reject|retry|return|reuse"
     r"|run|save|send|set|show|skip|sort|stay|stick|stop|store|take|test|throw|treat|use|validate|verify)"
 )
-#: Said with it, an order lasts.
-LASTING = r"\b(?:always|never|every|each|whenever|any ?time|from now on|in (?:the )?future|as a rule|in general|everywhere|wherever|we|our|prefer)\b"
 #: What may stand before an order, asked or told.
 ASKED = r"^\W{0,3}(?:(?:please|ok|okay|now|and|then|so|also|next|first|let['’]?s|(?:can|could|would|will) you|(?:i want|i need|i['’]d like) you to|you should),? ){0,3}"
 _ERRAND = _re(rf"{ASKED}(?:just |also )?{ERRAND}\b")

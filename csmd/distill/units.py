@@ -41,7 +41,7 @@ _EMPHASIS = re.compile(
     r"(`[^`\n]*`)|(?<![\w/.*])(\*{1,3}|~~)(?=[\w\"'`(\[])([^*\n]{1,400}?)(?<=[\w\"'`)\].,:;!?%])\2(?![\w/.*])"
     r"|(?<!\w)__(?=\w)([^_\n]{1,200} [^_\n]{1,200})__(?!\w)"
 )
-_HALF = re.compile(r"^\*{2,3}(?=[\w\"'`(])|(?<=[\w.:;!?)\"'`%])\*{2,3}$")
+_HALF = re.compile(r"(`[^`\n]*`)|^\*{2,3}(?=[\w\"'`(])|(?<=[\w.:;!?)\"'`%])\*{2,3}(?=[ ,;:.]|$)")
 _MARKS = re.compile(r"^(?:[✅✓✔❌⚠🔴🟡🔵🟢🎉⏺►→•]️?\s*){1,3}(?=\S)")
 
 #: One of the characters of either.
@@ -51,7 +51,7 @@ _CODE_LINE = re.compile(
     r"[{};]\s*$|^[\w.,\[\] ]{1,60} :?= \S{1,80}\(|^from [\w.]{1,80} import |^import [\w.]{1,80}$"
     r"|^[\w.]{1,80}\([^)]{0,200}\)$"
 )
-_WORDY = re.compile(r"[^\W\d_]{2,}")
+_WORDY = re.compile(r"[^\W\d_]{2,}|\bI\b|(?<=\bI['’])m\b")
 
 #: What ends a sentence, behind which the next may follow without a mark.
 _ENDS = re.compile(r"[.!?:…。！？][\"')`*\]]*$")
@@ -199,7 +199,7 @@ def _rows(text: str) -> list[tuple[str, int, int]]:
 def _plain(sentence: str) -> str:
     if _MARKED.search(sentence):
         sentence = _EMPHASIS.sub(lambda found: found[1] or found[3] or found[4], _MARKS.sub("", sentence))
-        sentence = _HALF.sub("", sentence)
+        sentence = _HALF.sub(lambda found: found[1] or "", sentence)
     return squeeze(sentence)
 
 

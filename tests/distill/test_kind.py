@@ -38,6 +38,8 @@ SAID_BY_USERS = [
     ("remember that the staging host is only reachable over VPN", "epistemic", "constraint"),
     ("Priya owns the billing service", "relational", "person"),
     ("I'll follow up with the vendor next week", "promissory", "plan"),
+    ("We're back on Redis", "epistemic", "fact"),
+    ("I'm Marta", "relational", "person"),
 ]
 SAID_BY_ASSISTANTS = [
     ("The root cause was that the cache key lacked the locale.", "epistemic", "gotcha"),

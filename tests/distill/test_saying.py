@@ -38,6 +38,7 @@ STATES: list[tuple[str, list[tuple[str, str]]]] = [
     ("The v2 launch is planned for Q3", [("The v2 launch is planned for Q3", "promissory")]),
     ("I'll send the API keys on Friday", [("I'll send the API keys on Friday", "promissory")]),
     ("Answer briefly, no long explanations", [("Answer briefly, no long explanations", "behavioral")]),
+    ("I don't want you to push to main. Open a PR instead.", [("I don't want you to push to main.", "behavioral")]),
     ("Use conventional commits", [("Use conventional commits", "behavioral")]),
     (
         "always show me the diff before you write files",
@@ -54,6 +55,11 @@ STATES: list[tuple[str, list[tuple[str, str]]]] = [
             "All handlers must return JSON.",
             "Bundle size must stay below 200 kB.",
             "Default batch size is 50.",
+            "Default page size is 50.",
+            "Change requests need two approvals",
+            "Push notifications go through FCM",
+            "I like tabs.",
+            "I'm Marta",
             "Our queue is RabbitMQ.",
             "We're on Django 5.1 here.",
             "The docs site is https://docs.acme.example",
@@ -112,6 +118,9 @@ STATES: list[tuple[str, list[tuple[str, str]]]] = [
             "Build a todo app. It has a list and an input field. Each entry has a checkbox. The user can delete entries.",
             "The deploy failed. It says the image was not found. I pushed the image an hour ago.",
             "all buttons need a border",
+            "every test has failed",
+            "I'm done",
+            "The fix needs two hours",
             # Set right without a word for it, and what the next minutes bring.
             "no, this is the wrong table",
             "that is still not what I wanted",
@@ -208,7 +217,7 @@ def test_what_a_long_sentence_is_not_is_found_in_time_that_grows_with_it(piece: 
     text = piece * (20_000 // len(piece))
     began = time.process_time()
     saying.otherwise(text)
-    assert not any(row.search(text) for row in saying.STATED)
+    assert not any(row.search(text) for row in (saying.SET, *saying.STATED))
     assert time.process_time() - began < 1
 
 

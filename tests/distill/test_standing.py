@@ -43,6 +43,14 @@ CHATTER_OF_USERS = (
     "could you estimate how long the migration of the orders would take? I mean the ones before 2019",
     "we should somehow prevent this from happening, I think the cart was empty",
     "that still doesn't work, the total is wrong again",
+    "I just ran the loader again and none of the regions has an id",
+    "can it be that a restart of the shop empties the carts? I lost mine",
+    "I guess we should drop the orders of guests then? or how else would they be found",
+    "add a test so that the rounding does not break again",
+    "Press enter and you can either pay with the stored card or start a brand new order",
+    "commit, push and then respond to the comments of the pricing team",
+    "The condition here should be stricter so that only orders of the day match.",
+    "`cart.py` calls `price_round` directly. Consider removing these unused helpers to make it shorter.",
     "look at the invoices of May and compare them, could you tell which ones differ?",
 )
 CHATTER_OF_ASSISTANTS = (
@@ -64,6 +72,11 @@ CHATTER_OF_ASSISTANTS = (
     "Alternatively, if you want me to measure the bus, I can add a probe to `i2c_read` and print the timing.",
     "The key improvements were: Faster startup: `boot` reads the flash once; Cleaner code: one loop instead of two",
     "The cart is emptied when the payment arrives. Do you want me to keep it for a day?",
+    "When I deleted `cart_old.py`, the loader of the regions was gone, but `order.py` still called it.",
+    "Changed the loop variable from `_` to `row`; Added `log.warning()` when `parse(row)` fails, with its number",
+    'Changed `print(total(cart), file=err)` to `print(f"Total: {total(cart)}", file=err)`, which follows the other prints',
+    "`tests/test_cart.py` tests the cart specifically: all six prices are rounded; prices of guests are kept",
+    "Options: Reset: empty the cart and start over with `new_cart`; Adopt: take over the cart of the guest",
     "cart_empty - checks the total of no items; cart_full - checks the total of a hundred items",
 )
 
@@ -98,6 +111,8 @@ def test_errands_pointers_and_lists_of_edits_are_not_kept(said: str, kind: TurnK
         ("still reads as if we start a new branch always", "user", "unseen text"),
         ("Renamed `a` to `b`; Moved `c`", "assistant", "edits"),
         ("Renamed `a` to `b` because the old name shadowed a builtin; Moved `c`", "assistant", ""),
+        ("commit and push after each step", "user", ""),
+        ("we require that plain text is escaped in `render`", "user", ""),
         ("we should be using the strong types instead of strings wherever we can", "user", ""),
     ],
 )

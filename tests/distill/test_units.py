@@ -37,6 +37,8 @@ def test_code_patterns_and_names_keep_their_stars_and_underscores(said: str) -> 
         ("**Root cause**: the pool is made at import time", "Root cause: the pool is made at import time"),
         ("This is *not* what the ***old*** parser did", "This is not what the old parser did"),
         ("**Use `*.ts` files only for the tests**", "Use `*.ts` files only for the tests"),
+        # What the number of a title took with it leaves the other half.
+        ("`a** b` stays as it is, a half** does not", "`a** b` stays as it is, a half does not"),
         ("It was a __very long__ day for the ~~old~~ new parser", "It was a very long day for the old new parser"),
     ],
 )

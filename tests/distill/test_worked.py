@@ -22,14 +22,14 @@ PLAN = f"# Plan: import of orders\n\n## Context\n{WHY}\n\n## Steps\n1. Add the r
 COMMIT = """git add -A && git commit -m "$(cat <<'EOF'
 fix(import): read order files row by row
 
-`load_orders` used to read a whole file, which failed on the warehouse's nightly export because it does not fit into memory.
+`load_orders` used to lock its table until all rows were in, so that the nightly export of prices timed out.
 
 Co-Authored-By: Somebody <somebody@example.org>
 EOF
 )" && git push"""
 MESSAGE = (
-    "read order files row by row.\n\n`load_orders` used to read a whole file, which failed on the warehouse's nightly export"
-    " because it does not fit into memory."
+    "read order files row by row.\n\n`load_orders` used to lock its table until all rows were in, so that the nightly export"
+    " of prices timed out."
 )
 
 
