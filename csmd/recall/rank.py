@@ -203,7 +203,7 @@ RETRACTING = Alike(as_good=0.6, as_much_asked=0.3, one_subject=0.3, as_good_in_a
 ELSEWHERE = Alike(as_good=0.85, as_much_asked=0.75, one_subject=0.5, as_good_in_all=0.9)
 
 #: One that says that it is otherwise by now, and how, tells more of the new than of what was asked about, in any thread.
-OVERTAKING = Alike(as_good=0.4, as_much_asked=0.2, one_subject=0.0, as_good_in_all=0.5)
+OVERTAKING = Alike(as_good=0.3, as_much_asked=0.2, one_subject=0.0, as_good_in_all=0.4)
 
 
 def newest_first(hits: Sequence[Place]) -> list[str]:

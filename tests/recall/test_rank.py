@@ -114,7 +114,7 @@ ORDERS = [
         ],
         ["now", "old"],
     ),
-    ([place("old", 1, 1.0), place("poor", 2, 0.3, overtakes=frozenset({"old"}))], ["old", "poor"]),
+    ([place("old", 1, 1.0), place("poor", 2, 0.25, overtakes=frozenset({"old"}))], ["old", "poor"]),
     ([place("old", 1, 1.0), place("far", 2, 0.5, thread="s2", overtakes=frozenset({"old"}))], ["old", "far"]),
     ([place("new", 2, 1.0), place("old", 1, 0.9)], ["new", "old"]),
     ([place("old", 1, 1.0), place("aside", 2, 0.9, about="colour", asked=frozenset({"colour"}))], ["old", "aside"]),
