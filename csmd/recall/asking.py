@@ -53,24 +53,27 @@ _ORDERS = (
 ).replace(" ", "|")
 _ORDER = re.compile(rf"{_LEAD}(?:{_ORDERS}|do (?:it|this|that|the))\b(?! ?\?)", re.IGNORECASE)
 _FOLLOWS = re.compile(r"^\W*(?:but|ah|oh|so|wait|hmm|ok|okay|yes|yeah|sorry|great|and|also)\b", re.IGNORECASE)
-#: What stands before the eyes of both, what is so just now, and the one who is asked: three ways to speak of the present.
-_PRESENT = {
+#: What stands before the eyes of both, what is so just now, and the one who is asked: three ways to speak of the present;
+#: and what could be, of which nothing was said.
+_ELSEWHERE = {
     "points": re.compile(r"\b(?:this|these|that one|above|it|they|them|here)\b", re.IGNORECASE),
     "now": re.compile(r"\b(?:now|just|more|currently|so far|yet)\b", re.IGNORECASE),
     "you": re.compile(r"\b(?:you|u|your)\b", re.IGNORECASE),
+    "could": re.compile(r"\b(?:would|could|might|any ideas?|if (?:we|i|you|it))\b", re.IGNORECASE),
 }
 
 #: What each feature of a prompt's form adds.
 WEIGHTS = {
-    "": -1.31,
-    "word": 2.3,
-    "question": 2.39,
-    "request": -2.17,
-    "follows": -3.65,
-    "little": -4.82,
-    "points": -1.94,
-    "now": -1.56,
-    "you": -3.02,
+    "": -1.28,
+    "word": 2.25,
+    "question": 2.4,
+    "request": -2.15,
+    "follows": -3.69,
+    "little": -4.86,
+    "points": -1.87,
+    "now": -1.62,
+    "you": -3.07,
+    "could": -2.88,
 }
 
 
@@ -99,7 +102,7 @@ def form(prompt: str) -> dict[str, float]:
         "request": float(any(requests)),
         "follows": float(bool(_FOLLOWS.search(said))),
         "little": max(0, 2 - len(terms(said))) / 2,
-        **{name: min(2, len(pattern.findall(asked))) / 2 for name, pattern in _PRESENT.items()},
+        **{name: min(2, len(pattern.findall(asked))) / 2 for name, pattern in _ELSEWHERE.items()},
     }
 
 

@@ -13,7 +13,7 @@ from dataclasses import dataclass
 from functools import lru_cache
 
 from csmd import text
-from csmd.believe import phrases, supersede
+from csmd.believe import changed, phrases, supersede
 from csmd.believe.clauses import Said, read
 
 #: What a sentence says in which something is otherwise than before.
@@ -30,7 +30,9 @@ BESIDE = 2
 
 #: What may end a clause; a number's point does not.
 _CLAUSE = re.compile(r"[,;.!?]+(?:\s+|$)")
-_FORGOTTEN = re.compile(r"\bforget(?: about)?\s+([^.,;:!?\n]{1,60})", re.IGNORECASE)
+_FORGOTTEN = re.compile(
+    r"\bforget(?: about)?\s+([^.,;:!?\n]{1,60})|([\w.+#-]{2,40}) (?:is|are) (?:out|gone|history)\b", re.IGNORECASE
+)
 
 
 @dataclass(frozen=True, slots=True)
@@ -66,6 +68,7 @@ def _overtakes(new: Sentence, old: Sentence) -> bool:
     return (
         _another_number(new, old)
         or _speaks_against(new, old.said)
+        or _another_name(new, old.said)
         or supersede.amendment(old.text, new.text) is not None
     )
 
@@ -90,6 +93,14 @@ def _speaks_against(new: Sentence, old: Said) -> bool:
     return bool(new.forgotten & affirmed) or any(one.what & affirmed and one.beside & old.parts for one in against)
 
 
+def _another_name(new: Sentence, old: Said) -> bool:
+    """Whether what the older sentence speaks of, and has a name for, is now something that it does not name."""
+    return any(
+        change.thing <= old.stems and not change.value & old.stems and bool((old.names & old.positive) - change.thing)
+        for change in changed.changes(new.text)
+    )
+
+
 @lru_cache(maxsize=512)
 def _read(passage: str) -> tuple[Sentence, ...]:
     return tuple(_sentence(one) for line in passage.split("\n") if line.strip() for one in text.sentences(line))
@@ -102,7 +113,7 @@ def _sentence(said: str) -> Sentence:
         said=read(said),
         numbers=tuple(number for clause in clauses for number in _numbers(clause)),
         changed=tuple(number for clause in clauses if CHANGED.search(clause) for number in _numbers(clause)),
-        forgotten=frozenset(stem for part in _FORGOTTEN.findall(said) for stem in phrases.stems_of(part)),
+        forgotten=frozenset(stem for part in _FORGOTTEN.findall(said) for stem in phrases.stems_of(" ".join(part))),
     )
 
 

@@ -21,12 +21,13 @@ ZERO_AT = 0.5
 #: What a turn gains from the better one beside it: an answer stands beside its question.
 NEIGHBOUR_WEIGHT = 0.3
 #: What it gains where the question's words fall all over its session.
-SESSION_WEIGHT = 0.4
+SESSION_WEIGHT = 0.7
 #: A word that falls so often in a session counts half of one that never stops.
-OFTEN = 1.5
-#: What a turn gains from the memory that it states: as far as that one's cosine is above what any two texts have.
+OFTEN = 0.75
+#: What a turn gains from the memory that it states: as far as that one's cosine is above what any two texts have, and
+#: above that of the one in this place by nearness. Where most turns state something, that one does says little.
 STATED_WEIGHT = 1.0
-STATED_FLOOR = 0.2
+STATED_FLOOR, STATED_RANK = 0.2, 60
 #: What is gained by having been said in the time that the question names, and by being of the kind that it asks for.
 TIME_WEIGHT = 0.3
 KIND_WEIGHT = 0.1
@@ -66,6 +67,13 @@ class Scored:
 def cosine(squared_distance: float) -> float:
     """The cosine of two unit vectors from the squared distance of their int8 forms."""
     return 1.0 - squared_distance / (2 * VECTOR_SCALE * VECTOR_SCALE)
+
+
+def nearness(close: Mapping[int, float]) -> dict[int, float]:
+    """How much nearer the nearest memories are than most of them, by their cosines, the nearest first."""
+    best = sorted(close, key=lambda seq: (-close[seq], seq))
+    floor = max(STATED_FLOOR, close[best[STATED_RANK]] if len(best) > STATED_RANK else 0.0)
+    return {seq: max(0.0, close[seq] - floor) for seq in best[:STATED_RANK]}
 
 
 def normalised(scores: Mapping[int, float]) -> dict[int, float]:
@@ -115,16 +123,24 @@ def neighbours(scored: Mapping[int, Scored], near: Mapping[int, Sequence[int]]) 
 
 
 def spread(found: Sequence[Mapping[int, int]], sessions: int) -> dict[int, float]:
-    """How much of a question falls into each session, 0-1: `found` has for each of its words session -> turns with it.
+    """Which share of a question falls into each session, 0-1: `found` has for each of its words session -> turns with it.
 
-    Rare words count more; that a word falls often counts less and less.
+    Rare words count more; that a word falls often counts less and less. Of a question that falls nowhere as a whole no
+    session is said to hold it.
     """
     weight: dict[int, float] = {}
+    total = 0.0
     for turns in found:
-        rare = math.log((sessions + 1) / (len(turns) + 0.5)) if turns else 0.0
+        rare = _rarity(len(turns), sessions)
+        total += rare
         for session, number in turns.items():
-            weight[session] = weight.get(session, 0.0) + max(rare, 0.0) * number / (number + OFTEN)
-    return normalised(weight)
+            weight[session] = weight.get(session, 0.0) + rare * number / (number + OFTEN)
+    return {session: value / total for session, value in weight.items()} if total else {}
+
+
+def _rarity(holding: int, sessions: int) -> float:
+    """How much a word says that stands in so many of the sessions: the logarithm of its rarity."""
+    return max(0.0, math.log((sessions + 1) / (holding + 0.5))) if holding else 0.0
 
 
 def varied(scored: Sequence[tuple[str, float]]) -> list[int]:
@@ -187,7 +203,7 @@ RETRACTING = Alike(as_good=0.6, as_much_asked=0.3, one_subject=0.3, as_good_in_a
 ELSEWHERE = Alike(as_good=0.85, as_much_asked=0.75, one_subject=0.5, as_good_in_all=0.9)
 
 #: One that says that it is otherwise by now, and how, tells more of the new than of what was asked about, in any thread.
-OVERTAKING = Alike(as_good=0.4, as_much_asked=0.2, one_subject=0.0, as_good_in_all=0.5)
+OVERTAKING = Alike(as_good=0.3, as_much_asked=0.2, one_subject=0.0, as_good_in_all=0.4)
 
 
 def newest_first(hits: Sequence[Place]) -> list[str]:

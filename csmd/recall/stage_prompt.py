@@ -11,6 +11,7 @@ from csmd.model import Authority, Brief, Memory, Quote
 from csmd.recall import brief as briefs
 from csmd.recall import (
     indicative,
+    occasion,
     question,
     rank,
     relevance,
@@ -76,8 +77,8 @@ def prompt_recall(
     degraded: list[str] = []
     ranked: list[tuple[Memory | Quote, float]] = []
     asks = asks_for_past(prompt) >= floor
-    subject = [] if asks else relevance.subject(prompt)
-    if asks or subject:
+    subject, on = ([], []) if asks else (relevance.subject(prompt), occasion.occasions(prompt))
+    if asks or subject or on:
         told = (context.told(rows, session_id) if session_id else frozenset[str]()).union(besides)
         attention, near = stage.attention(rows, places), context.near(rows, places, session_id)
 
@@ -86,8 +87,8 @@ def prompt_recall(
                 return False
             return tiers.reaches(memory, attention(memory), at="match", near=near)
 
-        if subject:
-            ranked += _heeded(rows, places, prompt, subject, embed, degraded, floor)
+        if not asks:
+            ranked += _heeded(rows, places, prompt, subject, on, embed, degraded, floor)
             ranked = [(one, score) for one, score in ranked if isinstance(one, Memory) and may(one)]
         else:
             matching = found(rows, places, session_id, prompt, embed, degraded, key)
@@ -109,6 +110,7 @@ def _heeded(
     places: Sequence[int],
     prompt: str,
     subject: Sequence[str],
+    on: Sequence[str],
     embed: Embed | None,
     degraded: list[str],
     floor: float,
@@ -116,7 +118,7 @@ def _heeded(
     counts = _counts(rows, subject, places, degraded)
     rare = sorted(counts, key=lambda term: (counts[term], term))[:TERMS]
     weights = {term: relevance.rarity(counts[term]) for term in rare}
-    return stage_heed.heeded(rows, places, prompt, embed, degraded, weights=weights, floor=floor)
+    return stage_heed.heeded(rows, places, prompt, embed, degraded, weights=weights, on=on, floor=floor)
 
 
 def found(

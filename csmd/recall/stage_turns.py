@@ -19,8 +19,6 @@ from csmd.store import nearby, search, spread
 from csmd.store.nearby import Beside
 from csmd.store.search import TurnRow
 
-#: How many memories near a question are asked for the turns that state them.
-MOST_STATED = 100
 #: Of the time that a question names so many of the user's turns come in by that alone.
 OF_A_TIME = 40
 
@@ -52,11 +50,11 @@ def standing(
 
 
 def _stated(asked: Asked, close: Mapping[int, float]) -> dict[int, float]:
-    """Turn -> how near the question is to a memory that it states, above what any two texts have in common."""
-    best = sorted(close, key=lambda seq: (-close[seq], seq))[:MOST_STATED]
+    """Turn -> how near the question is to a memory that it states, above what it is to most of them."""
+    nearest = rank.nearness(close)
     found: dict[int, float] = {}
-    for memory, turn in nearby.statements(asked.rows, best, projects=asked.projects):
-        found[turn] = max(found.get(turn, 0.0), close[memory] - rank.STATED_FLOOR)
+    for memory, turn in nearby.statements(asked.rows, list(nearest), projects=asked.projects):
+        found[turn] = max(found.get(turn, 0.0), nearest[memory])
     return found
 
 

@@ -36,6 +36,8 @@ WRITTEN = Path(__file__).parent.parent / "data" / "prompts.json"
         ("when running the tests I get failures, can you check?", False),
         ("let's rename the handler to Router", False),
         ("but this means both run, right?", False),
+        ("how would we get a token for that?", False),
+        ("if we keep only the metadata, would the rewind break?", False),
         ("", False),
     ],
 )

@@ -14,6 +14,8 @@ CHANGED = [
     ("The queue runs on Postgres.", "We switched to Redis for the queue."),
     ("Deploys go through Jenkins", "forget Jenkins, the deploys start by hand"),
     ("Reports go through Looker", "reports no longer go through Looker"),
+    ("We take Redis as broker", "the free plan is enough. So the broker is now RabbitMQ"),
+    ("let's standardise on DuckDB for big files", "DuckDB is out, everything goes through Snowflake from now on"),
 ]
 #: (said earlier, said later) of which the later one leaves the earlier as it is.
 BOTH_HOLD = [
@@ -22,6 +24,10 @@ BOTH_HOLD = [
     ("the api listens on port 8080", "the api port is 8443"),
     ("Deploys go through Jenkins", "Jenkins is slow now, deploys wait"),
     ("fixed in 9ae2d71ae8a2", "now it is fixed in 991c62f11ee3"),
+    ("We take Redis as broker", "Is the broker now RabbitMQ?"),
+    ("We take Redis as broker", "the broker is now Redis as well"),
+    ("The broker keeps its data in Redis", "the broker is now much faster"),
+    ("Deploys go through Jenkins", "the Jenkins logs are out now"),
     ("retry after 30 seconds", "should we retry after 60 seconds now?"),
 ]
 

@@ -202,6 +202,7 @@ RULE = "Always retry in the uploader with tenacity, never with a loop"
     [
         ("Add a tenacity retry to the uploader", True),
         ("Add a test", False),
+        ("Add a retry", True),
         ("commit", False),
         ("Rename the settings page", False),
         ("Move the uploader to its own package and delete the settings page", False),
@@ -219,6 +220,22 @@ def test_an_order_is_told_the_rule_on_its_subject_and_no_talk(store: Store, orde
     say(store, "the uploader has a tenacity retry since spring", 3)
     assert ids(told(store, order)) == [ident] * is_told
     assert told(store, order, floor=1.0).text == ""
+
+
+def test_an_order_without_a_subject_is_told_what_a_user_ruled_on_the_deed_once(store: Store) -> None:
+    stated = ""
+    for body, authority in (("Commit hooks run lint", "assistant"), ("commit messages are in imperative mood", "user")):
+        rule = Statement(text=body, gate="behavioral", category="convention", confidence=0.9, authority=authority)  # type: ignore[arg-type]
+        source = Provenance(uuid=say(store, body, len(body)), session_id="s1", at=NOW)
+        stated, _ = store.write(
+            lambda rows, rule=rule, source=source: believe.remember(
+                rows, rule, source, project=project(rows, HERE), origin="stated", key=store.hash_key
+            )
+        )
+    made = told(store, "ok commit this please")
+    assert ids(made) == [stated]
+    note(store, made)
+    assert told(store, "commit").text == ""
 
 
 def test_what_was_forgotten_or_purged_is_not_quoted_either(store: Store) -> None:

@@ -58,8 +58,23 @@ def test_a_score_is_the_sum_of_its_factors_and_a_weight_of_nothing_changes_nothi
 def test_a_session_in_which_the_rare_words_fall_is_the_one_that_is_meant() -> None:
     common, rare = {1: 9, 2: 1, 3: 1}, {2: 1}
     found = rank.spread([common, rare, {}], 3)
-    assert found[2] == 1.0 and found[1] < 1.0 and found[3] == 0.0
+    assert 1.0 > found[2] > found[1] > found[3] > 0.0
+    assert rank.spread([{}], 3) == rank.spread([], 3) == {}
     assert rank.spread([{1: 90}, {2: 2, 1: 1}], 2)[1] < 2 * rank.spread([{1: 9}, {2: 2, 1: 1}], 2)[1]
+
+
+def test_a_session_that_holds_little_of_a_question_gains_little_though_no_other_holds_more() -> None:
+    all_of_it = rank.spread([{1: 3}, {1: 3}, {1: 3}], 9)[1]
+    a_third = rank.spread([{1: 3}, {2: 3}, {3: 3}], 9)[1]
+    assert a_third == pytest.approx(all_of_it / 3)
+
+
+def test_where_many_memories_are_near_only_what_is_nearer_than_those_says_something() -> None:
+    few, many = {1: 0.6, 2: 0.1}, {seq: 0.6 - seq / 1000 for seq in range(rank.STATED_RANK + 9)}
+    assert rank.nearness(few) == {1: pytest.approx(0.6 - rank.STATED_FLOOR), 2: 0.0}
+    gains = rank.nearness(many)
+    assert len(gains) == rank.STATED_RANK and gains[0] == pytest.approx(rank.STATED_RANK / 1000)
+    assert rank.nearness({}) == {}
 
 
 def test_what_is_newest_gains_most_and_nothing_gains_more_than_the_design_allows() -> None:
@@ -99,7 +114,7 @@ ORDERS = [
         ],
         ["now", "old"],
     ),
-    ([place("old", 1, 1.0), place("poor", 2, 0.3, overtakes=frozenset({"old"}))], ["old", "poor"]),
+    ([place("old", 1, 1.0), place("poor", 2, 0.25, overtakes=frozenset({"old"}))], ["old", "poor"]),
     ([place("old", 1, 1.0), place("far", 2, 0.5, thread="s2", overtakes=frozenset({"old"}))], ["old", "far"]),
     ([place("new", 2, 1.0), place("old", 1, 0.9)], ["new", "old"]),
     ([place("old", 1, 1.0), place("aside", 2, 0.9, about="colour", asked=frozenset({"colour"}))], ["old", "aside"]),
