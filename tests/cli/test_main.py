@@ -406,8 +406,8 @@ def test_only_a_person_at_a_terminal_has_what_they_said_forgotten(machine: Machi
         done = machine.run(*words)
         assert (done.returncode, done.stdout) == (1, ""), done
         assert "only a person at a terminal" in done.stderr and f"csmd forget {mine}" in done.stderr
-    assert machine.csmd("forget", theirs).startswith("forgotten in project: ")
-    assert "forgotten in project: We deploy on Mondays only." in on_a_terminal(machine, "forget", mine)
+    assert machine.csmd("forget", theirs).startswith("forgotten: ")
+    assert "forgotten: We deploy on Mondays only." in on_a_terminal(machine, "forget", mine)
     assert machine.csmd("memories", "--json")["memories"] == []
 
 
@@ -432,7 +432,7 @@ def test_a_forgotten_memory_stays_away_from_another_import(machine: Machine) -> 
     machine.csmd("sync", "--no-vectors")
     listed = machine.csmd("memories", "--json")["memories"]
     gone = next(row for row in listed if "database_url" in row["text"])
-    assert "forgotten in project: " in on_a_terminal(machine, "forget", gone["id"])
+    assert "forgotten: " in on_a_terminal(machine, "forget", gone["id"])
     copy = machine.root / "copy" / "-p"
     copy.mkdir(parents=True)
     (copy / path.name).write_bytes(path.read_bytes())
