@@ -359,6 +359,7 @@ class Memory:
     version: int = 1
     superseded_by: str = ""
     used_at: str = ""
+    is_refuted: bool = False
     seq: int = 0
 
     @property
@@ -419,6 +420,7 @@ class Hit:
     gate: str = ""
     authority: str = ""
     superseded_by: str = ""
+    refuted: bool = False
     newer_than: str = ""
     answers: float = 0.0
     cosine: float | None = None

@@ -140,7 +140,7 @@ def test_walls_hold_for_models(machine: Machine) -> None:
 def hit(said: str, number: int = 0, **more: Any) -> dict[str, Any]:
     return {"id": f"m{number:010d}", "kind": "memory", "text": said, "score": 1.0, "project": "/p", "session_id": "s",
             "source_uuids": [], "at": "2026-05-04T08:00:00.000Z", "confidence": 0.9, "gate": "epistemic",
-            "authority": "user", "superseded_by": "", **more}  # fmt: skip
+            "authority": "user", "superseded_by": "", "refuted": False, **more}  # fmt: skip
 
 
 def answered(machine: Machine, value: Any) -> str:
@@ -155,6 +155,7 @@ def answered(machine: Machine, value: Any) -> str:
 def test_what_was_superseded_says_by_what(machine: Machine) -> None:
     said = answered(machine, {"hits": [hit("Old.", superseded_by="m1")], "degraded": []})
     assert "SUPERSEDED by m1" in said
+    assert "REFUTED" in answered(machine, {"hits": [hit("Wrong.", refuted=True)], "degraded": []})
 
 
 def test_no_text_closes_the_fence_nor_speaks_as_the_host(machine: Machine) -> None:

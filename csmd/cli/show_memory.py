@@ -93,6 +93,7 @@ def _about(row: dict[str, Any]) -> list[str]:
     marks += [f"by the {row['authority']}"] * (row["authority"] != "user")
     marks += ["unsaid"] * (row["origin"] == "model_saved") + ["cold"] * (row["attention"] == "COLD")
     marks += [f"superseded by {row['superseded_by']}"] * bool(row["superseded_by"])
+    marks += ["refuted"] * row["is_refuted"]
     sure = f"{row['confidence'] * 100:.0f} %"
     return [row["id"], row["confirmed_at"][:10], f"{sure:>5}", row["category"], *([", ".join(marks)] if marks else [])]
 
@@ -149,6 +150,8 @@ def _fades(value: dict[str, Any]) -> str:
     cools = value["cools"]
     if value["superseded_by"]:
         return f"superseded by {value['superseded_by']}: no session is told it"
+    if value["is_refuted"]:
+        return "refuted: no session is told it until it is said anew or kept in `csmd review`"
     today, hot, warm = cools["today"], cools["hot_until"], cools["warm_until"]
     if hot is None:
         return "never: told at a session's start for good"

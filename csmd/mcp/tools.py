@@ -92,6 +92,8 @@ def _hit(number: int, hit: Hit, *, here: str) -> str:
         about.append(f"in {plain(hit['project'])}")
     if hit["superseded_by"]:
         about.append(f"SUPERSEDED by {hit['superseded_by']}")
+    if hit["refuted"]:
+        about.append("REFUTED")
     return f"{number}. {said} ({', '.join(about)})"
 
 
@@ -121,6 +123,8 @@ def _memory(found: Mapping[str, Any]) -> str:
     lines = [plain(found["text"]), f"{found['id']}: {found['gate']}, {said}, {sure}, holds {held}"]
     if found["superseded_by"]:
         lines.append(f"SUPERSEDED by {found['superseded_by']}")
+    if found["is_refuted"]:
+        lines.append("REFUTED")
     for source in found["sources"][:SOURCES]:
         said = text.cut(plain(source["text"]), SOURCE_CHARACTERS)
         where = f"{source['role']} {source['at'][:10]}, session {source['session_id'] or '?'}"

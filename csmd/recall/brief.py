@@ -118,11 +118,12 @@ def never(statement: str) -> bool:
 
 
 def injectable(memory: Memory) -> bool:
-    """Whether a memory may be shown unasked: not superseded, and said by somebody we believe.
+    """Whether a memory may be shown unasked: neither superseded nor refuted, and said by somebody we believe.
 
     What an assistant saved by itself waits until the user stated or reviewed it (design section 2).
     """
-    return not memory.superseded_by and memory.authority != "external" and memory.origin != "model_saved"
+    holds = not memory.superseded_by and not memory.is_refuted
+    return holds and memory.authority != "external" and memory.origin != "model_saved"
 
 
 def value(memory: Memory, attention: Attention, *, recency: float = 0.0) -> float:

@@ -273,4 +273,4 @@ def memory_weight(memory: Memory, *, sure: float | None = None) -> float:
     """
     weight = 0.8 + 0.15 * (memory.confidence if sure is None else sure)
     weight += 0.025 * GATE_PRIORITY[memory.gate] + 0.025 * AUTHORITY_RANK[memory.authority]
-    return MEMORY_SHARE * weight * (SUPERSEDED_SHARE if memory.superseded_by else 1.0)
+    return MEMORY_SHARE * weight * (SUPERSEDED_SHARE if memory.superseded_by or memory.is_refuted else 1.0)

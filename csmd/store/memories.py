@@ -16,7 +16,8 @@ from csmd.store.sqlite import Rows
 _COLUMNS = (
     "m.id, m.text, m.gate, m.category, m.type, m.tier, m.decay, m.authority, m.origin, m.confidence, m.scope, "
     "m.project_seq, m.session_id, m.created_at, m.confirmed_at, m.hot_until, m.warm_until, m.archive_at, m.pinned, "
-    "m.version, m.superseded_by, m.seq, m.used_at"
+    "m.version, m.superseded_by, m.seq, m.used_at, "
+    "exists (select 1 from refutations r where r.memory_seq = m.seq and r.at > m.confirmed_at)"
 )
 
 
@@ -69,6 +70,7 @@ def _memory(row: Sequence[Any], provenance: Sequence[Provenance]) -> Memory:
         authority=row[7], origin=row[8], confidence=row[9], scope=row[10], project_seq=row[11], session_id=row[12],
         created_at=row[13], confirmed_at=row[14], hot_until=row[15], warm_until=row[16], archive_at=row[17],
         pinned=bool(row[18]), version=row[19], superseded_by=row[20], seq=row[21], used_at=row[22],
+        is_refuted=bool(row[23]),
         provenance=tuple(provenance),
     )  # fmt: skip
 

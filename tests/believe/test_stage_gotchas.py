@@ -12,7 +12,8 @@ from talked import NOW, Talk, go_through
 from csmd import text
 from csmd.believe import stage as believe
 from csmd.believe import stage_gotchas as stage
-from csmd.recall import stage_search
+from csmd.model import Hit, Provenance, Statement
+from csmd.recall import brief, stage_search
 from csmd.store import beliefs, failures, gotchas, memories, merges, purge_whole, search, tampered
 from csmd.store.core import Store
 from csmd.store.sqlite import Rows
@@ -140,13 +141,12 @@ def test_it_is_all_the_same_when_it_is_gone_through_again_or_in_pieces(store: St
     assert pieces == [(one.message, one.times, one.fixed_files, one.fixed_by) for one in listed(store)]
 
 
+def hits(store: Store, query: str) -> list[Hit]:
+    return store.read(lambda rows: stage_search.find(rows, query, projects=None, kind="memory", limit=5, embed=None))[0]
+
+
 def find(store: Store, query: str) -> list[str]:
-    return [
-        hit.text
-        for hit in store.read(
-            lambda rows: stage_search.find(rows, query, projects=None, kind="memory", limit=5, embed=None)
-        )[0]
-    ]
+    return [hit.text for hit in hits(store, query)]
 
 
 def test_a_cause_is_found_by_the_words_in_which_it_was_reported(store: Store) -> None:
@@ -193,6 +193,19 @@ def test_a_refuted_cause_goes_down_by_as_much_as_the_gravest_word_against_it_and
     assert before[1:] == ([], [])
     assert after[1:] == ([f"refuted: {reason}"], [reason])
     assert after[0] == pytest.approx(before[0] - 0.50)
+
+
+def test_a_refuted_cause_is_told_to_no_session_until_it_is_confirmed_and_search_says_that_it_is(store: Store) -> None:
+    memory = against(store, "that's not it, `runEnable` and its settings struct are fine")
+    assert memory.is_refuted and not brief.injectable(memory)
+    found = hits(store, "runEnable settings struct")
+    assert [hit.refuted for hit in found if hit.id == memory.id] == [True]
+
+    source = Provenance(uuid="u9", session_id="s9", at="2026-04-01T10:00:00.000Z")
+    said = Statement(text=memory.text, gate=memory.gate, category="gotcha", confidence=0.9, authority="user")
+    store.write(lambda rows: believe.confirm(rows, memory, said, source, pinned=False))
+    after = store.read(lambda rows: memories.by_id(rows, memory.id))
+    assert after is not None and brief.injectable(after)
 
 
 def test_several_words_against_a_cause_count_once_the_gravest(store: Store) -> None:

@@ -3,8 +3,9 @@
     csmd start && csmd import --no-vectors ../shared/eval/transcripts
     python tests/bench/sample_memories.py --seed $(git rev-parse HEAD) [--number 100] [--markdown]
 
-All memories are asked for; they are put into the order of sha256(seed + text) and the first are told: by the text and
-not the id, so that the sample does not hang on how ids are made. The same memories and seed give the same sample.
+All memories are asked for, and those that hold (neither superseded nor refuted: no session is told one that is) are put
+into the order of sha256(seed + text), and the first are told: by the text and not the id, so that the sample does not
+hang on how ids are made. The same memories and seed give the same sample.
 """
 
 from __future__ import annotations
@@ -19,14 +20,14 @@ from typing import Any
 
 
 def memories(command: str) -> list[dict[str, Any]]:
-    """Every memory of every project, as `csmd memories --json` tells them."""
+    """Every memory of every project that holds, as `csmd memories --json` tells them."""
     asked = [command, "memories", "--all-projects", "--all", "--json"]
     ran = subprocess.run(asked, capture_output=True, text=True, check=False)
     if ran.returncode != 0:
         sys.exit(f"{' '.join(asked)} failed ({ran.returncode}): {ran.stderr.strip()}")
     found = json.loads(ran.stdout)
     rows: list[dict[str, Any]] = found["memories"] if isinstance(found, dict) else found
-    return rows
+    return [row for row in rows if not row["superseded_by"] and not row["is_refuted"]]
 
 
 def sample(rows: list[dict[str, Any]], seed: str, number: int) -> list[dict[str, Any]]:

@@ -81,6 +81,7 @@ def memory_json(memory: Memory, *, today: int, root: str) -> dict[str, Any]:
         "created_at": memory.created_at,
         "confirmed_at": memory.confirmed_at,
         "superseded_by": memory.superseded_by,
+        "is_refuted": memory.is_refuted,
     }
 
 
