@@ -139,7 +139,7 @@ def _note(rows: Rows, session: Behind, seen: Sequence[_Seen]) -> int:
 
 def _mended(rows: Rows, session: Behind, call: stored.Row, turn: stored.Row, line: str) -> None:
     """Notes what mended the failures of the commands that now went well, where something was edited in between."""
-    went_well = {one for one in shell.commands(line) if shell.shows_mended(one)}
+    went_well = frozenset(shell.commands(line))
     failed = [
         one for one in failures.seen_in(rows, session.session_seq, before=turn.ordinal) if one.command in went_well
     ]
@@ -148,8 +148,9 @@ def _mended(rows: Rows, session: Behind, call: stored.Row, turn: stored.Row, lin
             continue
         start = max(0, failure.ordinal - stored.CALL_BEFORE)
         around = stored.turns(rows, session.session_seq, after=start, upto=session.turns)
+        was, now = _scope(around, failure), shell.scope(line, failure.command)
         # A run that looked at less than the one that failed shows nothing.
-        if not shell.scope(line, failure.command) <= _scope(around, failure):
+        if not now <= was or not shell.shows_mended(failure.command, same=now == was):
             continue
         later = [one.ordinal for one in failed if one.command == failure.command and one.ordinal > failure.ordinal]
         again = min([*later, call.ordinal])

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Collection, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -12,6 +12,7 @@ from csmd import text
 from csmd.capture import stage as capture
 from csmd.capture.hosts import claude, claude_windows
 from csmd.config import Config
+from csmd.errors import DeadlineExceeded
 from csmd.model import Brief, Event
 from csmd.recall import (
     bracket,
@@ -32,6 +33,10 @@ if TYPE_CHECKING:
 
 #: Longest that a prompt's vector may take; the words alone answer after that.
 QUERY_VECTOR_S = 0.12
+#: How long what a start is owed may take beside a prompt's own answer, and of what is left until its deadline which part.
+OWED_S, OWED_PART = 0.5, 0.8
+#: So many UTF-16 units a token has room for.
+TOKEN_UNITS = 5
 
 
 @dataclass(frozen=True, slots=True)
@@ -55,17 +60,20 @@ class Made:
 
 
 def compose(
-    rows: Rows, config: Config, tools: Tools, event: Event, left_s: float, *, besides: Collection[str] = ()
+    rows: Rows, config: Config, tools: Tools, event: Event, left_s: float, *, beside: Brief | None = None
 ) -> tuple[Brief, int]:
     """What an event's session is told, and the project whose row it is; `left_s` until nobody waits.
 
-    Nothing of `besides` (ids), which the same answer tells already.
+    A start that is owed stands `beside` what a prompt is told: nothing of that, and within the room that it leaves.
     """
     settings = config.settings
     start = capture.started_in(Path(event.transcript_path)) if event.transcript_path else ""
     places = recall.scopes(rows, event.cwd, start=start)
     if event.name == "session_start":
         most, session = settings.brief_max_tokens, event.session_id
+        besides = [item.id for item in beside.items] if beside else []
+        if beside is not None:
+            most = min(most, (claude.ANSWER_LIMIT_UNITS - text.utf16_units(beside.text)) // TOKEN_UNITS)
         if event.source == "compact":
             model, used = context.before(rows, session)
             most = bracket.at_compaction(used, claude_windows.window(model, used)).restored_tokens(most)
@@ -76,11 +84,12 @@ def compose(
             return stage_brief.session_brief(
                 rows, places=places, session_id=session, max_tokens=room, goals=goals, blocks=blocks, before=before,
                 today=event.at[:10],
+                besides=besides,
             )  # fmt: skip
 
         opened = stage_checkpoint.opening(rows, event, places, key=tools.store.hash_key, max_tokens=most, brief=brief)
         # After a compaction, and on resume: what is known of the files that it was at.
-        files = stage_file.block(rows, places=places, session_id=session, named="")
+        files = stage_file.block(rows, places=places, session_id=session, named="", besides=besides)
         return stage_file.together(opened, files, max_tokens=most), places[0]
     if event.name == "pre_compact":
         return stage_checkpoint.instructions(rows, event, places), places[0]
@@ -106,30 +115,35 @@ def compose(
         max_items=settings.recall_max_items,
         embed=tools.query_vector(deadline_s=patience, start=False),
         key=tools.store.hash_key,
-        besides=besides,
     )
-    files = stage_file.block(rows, places=places, session_id=event.session_id, named=event.text, besides=besides)
+    files = stage_file.block(rows, places=places, session_id=event.session_id, named=event.text)
     return stage_file.together(recalled, files, max_tokens=most), places[0]
 
 
 def composed(rows: Rows, config: Config, tools: Tools, event: Event, left_s: float) -> Made:
     """All that an event's answer tells; that it was composed, and how long it took, is noted, also where it is nothing.
 
-    Without room for both, what a start is owed waits for the next prompt.
+    Without time or room for both, what a start is owed waits for the next prompt.
     """
     until = time.monotonic() + left_s
 
-    def told(asked: Event, besides: Collection[str]) -> tuple[Brief, int]:
+    def told(asked: Event, beside: Brief | None = None) -> tuple[Brief, int]:
         began = time.monotonic()
-        made = compose(rows, config, tools, asked, until - began, besides=besides)
+        made = compose(rows, config, tools, asked, until - began, beside=beside)
         tools.steward.noted.composed(asked, made[0], time.monotonic() - began)
         return made
 
+    own, project = told(event)
+    made = Made(event, project, own)
     start = tools.steward.owed.of(event.session_id) if event.name == "prompt" else None
-    owed = None if start is None else told(replace(start, at=event.at), ())[0]
-    own, project = told(event, [item.id for item in owed.items] if owed else ())
-    made = Made(event, project, own, owed)
-    return made if text.utf16_units(made.text) <= claude.ANSWER_LIMIT_UNITS else replace(made, owed=None)
+    if start is None:
+        return made
+    try:  # what was slow once may be again: the prompt's own answer does not wait for it
+        with rows.within(rows.share(OWED_S, part=OWED_PART)):
+            both = replace(made, owed=told(replace(start, at=event.at), own)[0])
+    except DeadlineExceeded:
+        return made
+    return both if text.utf16_units(both.text) <= claude.ANSWER_LIMIT_UNITS else made
 
 
 def note(rows: Rows, made: Made, *, key: bytes) -> None:

@@ -63,7 +63,8 @@ class Rehearsing:
             with suppress(DeadlineExceeded):
                 found.result()
         if self._asked is not None:
-            (project, prompts), self._asked = self._asked.result(), None
+            asked, self._asked = self._asked, None
+            project, prompts = asked.result()
             if prompts and now >= self._at.get(project, float("-inf")) + AGAIN_S:
                 self._at[project] = now
                 self._prompts.extend((project, prompt) for prompt in prompts)

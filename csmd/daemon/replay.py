@@ -23,7 +23,7 @@ from csmd.daemon import hosts, injecting
 from csmd.daemon.now import iso, now_iso
 from csmd.errors import BadInput, StoreError
 from csmd.model import Event
-from csmd.store import counts, files
+from csmd.store import context, counts, files
 from csmd.store.sqlite import Rows
 from csmd.text import amount
 
@@ -92,7 +92,7 @@ def _begin(steward: Steward, path: Path) -> Begun:
 def _finish(steward: Steward, begun: Begun) -> bool:
     path = begun.path
     try:
-        new = begun.written.result()
+        is_owed = begun.written.result()
     except FileNotFoundError:
         return False
     except BadInput as error:
@@ -109,7 +109,7 @@ def _finish(steward: Steward, begun: Begun) -> bool:
         steward.hint_of_hook(begun.transcript)
         if begun.event is not None:
             steward.owed.unread(begun.event)
-            if new and begun.event.name == "session_start":
+            if is_owed:
                 steward.owed.owe(begun.event)
         path.unlink(missing_ok=True)
     return True
@@ -131,8 +131,10 @@ def _submit(steward: Steward, path: Path, left: files.Spooled) -> Begun:
     place, room = store.read(lambda rows: capture.place_of(rows, event)), steward.config.settings.capture_session_bytes
 
     def write(rows: Rows) -> bool:
+        """Whether nobody told its session anything at its start."""
         injecting.take_back(rows, event)  # its hook kept it because it had no answer, whatever was sent to it
-        return capture.record(rows, event, redacted=redacted, key=store.hash_key, now=now_iso(), place=place, room=room)
+        capture.record(rows, event, redacted=redacted, key=store.hash_key, now=now_iso(), place=place, room=room)
+        return event.name == "session_start" and not context.was_briefed(rows, event.session_id)
 
     written = store.submit(write, wait=True)
     return Begun(path, event.transcript_path, written, event)

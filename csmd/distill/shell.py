@@ -54,6 +54,10 @@ RUNNERS = frozenset(
 
 #: Of these a run that goes well says something of the files it was run on: it can show that a failure was mended.
 CHECKS = RUNNERS - frozenset("git docker kubectl helm pip uv poetry node python deno".split())
+#: What these say hangs on more than the files here: they fail and go well by themselves.
+ELSEWHERE = frozenset(
+    "git gh glab hub curl wget ssh scp rsync ping nc dig aws gcloud az kubectl helm claude kill pkill".split()
+)
 #: Arguments that mean everything.
 _ALL = frozenset({".", "./...", "...", "./", "*", "Q"})
 
@@ -95,9 +99,16 @@ def scope(line: str, command: str) -> frozenset[str]:
     return frozenset()
 
 
-def shows_mended(command: str) -> bool:
-    """Whether that a command goes well says that its failure was mended: a check, or a script; not with a program given."""
-    return command not in ("go run", "cargo run") and (program(command) in CHECKS or "." in program(command))
+def shows_mended(command: str, *, same: bool) -> bool:
+    """Whether that a command goes well says that its failure was mended.
+
+    Of a check or a script it does; of another program (`python app.py`, `alembic upgrade head`) when it is run just as it
+    was when it failed (`same`), unless what it says hangs on others: a network's, a repository's.
+    """
+    name = program(command)
+    if command not in ("go run", "cargo run") and (name in CHECKS or "." in name):
+        return True
+    return same and name not in READERS and name not in ELSEWHERE
 
 
 def program(command: str) -> str:

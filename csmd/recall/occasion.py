@@ -17,7 +17,7 @@ _LEAD = re.compile(
     r"|(?:can|could|would|will) (?:you|we)|let['\u2019]?s|i(?: want| need|['\u2019]d like)(?: you)? to)\b[\s,.!:]*)*",
     re.IGNORECASE,
 )
-_CLAUSE = re.compile(r"[.;:!?\n]+(?:\s+|$)|,\s+|\s+(?:and|then)\s+", re.IGNORECASE)
+_CLAUSE = re.compile(r"(?<![.;:!?\n])[.;:!?\n]++(?:\s++|$)|,\s++|(?<!\s)\s++(?:and|then)\s++", re.IGNORECASE)
 #: A deed is an occasion itself; what makes or changes something has one in the thing.
 _DEEDS = frozenset(
     "commit push release deploy publish ship tag merge rebase squash review translate log document migrate".split()
@@ -49,6 +49,8 @@ _SHORT = {"pr": "pull request", "prs": "pull requests", "docs": "documentation",
 FIRST = 3
 #: An order says at once what it is; one that goes on tells at length what it wants.
 MOST_CLAUSES = 4
+#: And in so many of its characters: a prompt that pastes a file has a million.
+LOOKED_AT = 2_000
 #: So much of two stems says that they are of one word.
 LEAST_STEM = 5
 
@@ -56,7 +58,7 @@ LEAST_STEM = 5
 def occasions(order: str) -> list[str]:
     """The words for what an order does or makes; [] where it does or makes nothing that rules are about."""
     found: dict[str, None] = {}
-    for clause in [part for part in _CLAUSE.split(order) if part and part.strip()][:MOST_CLAUSES]:
+    for clause in [part for part in _CLAUSE.split(order[:LOOKED_AT]) if part and part.strip()][:MOST_CLAUSES]:
         verb, _, rest = _LEAD.sub("", clause.strip()).partition(" ")
         if verb.casefold() in _DEEDS:
             found[verb.casefold()] = None

@@ -38,14 +38,15 @@ def session_brief(
     blocks: Sequence[Block] = (),
     before: str = "",
     today: str = "",
+    besides: Collection[str] = (),
 ) -> Brief:
-    """The brief for a session that starts where `places` are seen; nothing that its context holds already.
+    """The brief for a session that starts where `places` are seen; nothing that its context holds already, nor `besides` (ids).
 
     What is promised for a day from `today` on (ISO; else the last day on which anybody said something) is told until then.
 
     `goals` stand before everything else, `blocks` behind it; what `before` says is told before it, and not again.
     """
-    told = context.told(rows, session_id) if session_id else frozenset[str]()
+    told = (context.told(rows, session_id) if session_id else frozenset[str]()).union(besides)
     attention, near = stage.attention(rows, places), context.near(rows, places, session_id)
     listed = [one for one in memories.listing(rows, projects=places, limit=PRELOADED) if one.id not in told]
     today = today or max(projects.days(rows, 0), default="")

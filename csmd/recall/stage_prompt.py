@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 
 from csmd import text
@@ -68,9 +68,8 @@ def prompt_recall(
     max_items: int,
     embed: Embed | None,
     key: bytes,
-    besides: Collection[str] = (),
 ) -> Brief:
-    """What bears on a prompt, above the relevance floor; nothing that the session has before it, nothing of `besides`.
+    """What bears on a prompt, above the relevance floor; nothing that the session has before it.
 
     Of what was said, where it asks for that; else the rules that an order has to heed.
     """
@@ -79,7 +78,7 @@ def prompt_recall(
     asks = asks_for_past(prompt) >= floor
     subject, on = ([], []) if asks else (relevance.subject(prompt), occasion.occasions(prompt))
     if asks or subject or on:
-        told = (context.told(rows, session_id) if session_id else frozenset[str]()).union(besides)
+        told = context.told(rows, session_id) if session_id else frozenset[str]()
         attention, near = stage.attention(rows, places), context.near(rows, places, session_id)
 
         def may(memory: Memory) -> bool:

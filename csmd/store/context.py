@@ -106,6 +106,17 @@ def told(rows: Rows, session_id: str) -> frozenset[str]:
     return frozenset(str(memory) for (memory,) in (*injected, *said))
 
 
+def was_briefed(rows: Rows, session_id: str) -> bool:
+    """Whether a session was told something as its start's since its present context began."""
+    return bool(
+        rows.value(
+            "select count(*) from injections where session_id = :session and event = 'session_start' and at >= :since",
+            session=session_id,
+            since=fresh_since(rows, session_id),
+        )
+    )
+
+
 def asked(rows: Rows, memory_id: str, reason: str, *, session_id: str) -> str:
     """When a memory was last told for a reason to another session than this one; "" when it never was."""
     at = rows.value(

@@ -179,6 +179,30 @@ def against(store: Store, said: str, who: str = "user") -> memories.Memory:
     return cause
 
 
+@pytest.mark.parametrize(
+    ("failed", "again", "mended"),
+    [
+        ("python3 app.py", "python3 app.py", True),
+        ("alembic upgrade head", "alembic upgrade head", True),
+        ("docker compose up -d web", "docker compose up -d web", True),
+        ("node server.js --port 80", "node client.js", False),
+        ("git push origin main", "git push origin main", False),
+        ("curl -f localhost/health", "curl -f localhost/health", False),
+    ],
+)
+def test_any_program_that_goes_well_as_it_failed_was_mended_but_for_those_that_hang_on_others(
+    store: Store, failed: str, again: str, mended: bool
+) -> None:
+    talk = Talk(store, "s1")
+    talk.say("user", "please make it run again")
+    talk.run(failed, "Exit code 1\nError: the heron table has no column named wings")
+    talk.mend()
+    talk.run(again, "")
+    talk.say("assistant", "It runs: the column was missing.")
+    go_through(store)
+    assert [bool(one.fixed_files) for one in listed(store)] == [mended]
+
+
 def test_a_refuted_cause_goes_down_by_as_much_as_the_gravest_word_against_it_and_says_why(tmp_path: Path) -> None:
     found = []
     for number, said in enumerate(("thanks, commit", "that's not it, `runEnable` and its settings struct are fine")):

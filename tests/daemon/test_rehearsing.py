@@ -132,3 +132,19 @@ def test_a_small_store_is_not_looked_through(
     say(parts, PROMPTS, cwd=str(parts.machine.project))
     through(parts.steward)
     assert not looked_for
+
+
+def test_a_read_that_fails_is_told_once_and_rehearsing_goes_on(
+    parts: Any, looked_for: list[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    say(parts, PROMPTS, cwd=str(parts.machine.project))
+    own = rehearsing._last_asked
+    monkeypatch.setattr(rehearsing, "_last_asked", lambda rows, **more: 1 // 0)
+    parts.steward.rehearsing.step(1000.0)
+    read(parts.steward)
+    with pytest.raises(ZeroDivisionError):
+        parts.steward.rehearsing.step(1000.0)
+    monkeypatch.setattr(rehearsing, "_last_asked", own)
+    parts.steward.expect(project_of(parts, str(parts.machine.project)))
+    through(parts.steward)
+    assert looked_for == PROMPTS[::-1]

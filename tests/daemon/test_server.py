@@ -20,7 +20,9 @@ from csmd import wire
 from csmd.capture import project
 from csmd.capture.exclude import Excludes
 from csmd.capture.hosts import claude
+from csmd.daemon import injecting
 from csmd.daemon.jobs import Job
+from csmd.daemon.owed import Owed
 from csmd.daemon.replay import replay
 from csmd.daemon.server import Server
 from csmd.store import counts, disk, receipts
@@ -448,6 +450,42 @@ def test_an_answer_whose_hook_had_left_counts_as_not_told_once_the_spool_says_so
     in_the_spool(parts, "UserPromptSubmit", {**start, "prompt": "Write a poem about the sea."}, ident="f" * 32)
     assert noted(parts) == []
     assert prompted(parts, server, "Write another one.", ident="g" * 32) == first
+
+
+def test_a_start_that_cannot_be_told_in_time_costs_no_prompt_its_answer(
+    parts: Any, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    server = knowing(parts)
+    with reader_held(parts.store, "hook"):
+        assert ask(server.path, event_frames("SessionStart", start_of("new", parts), deadline_ms=900)) == [b"ok", b""]
+
+    def slow(rows: Any, **more: Any) -> Any:
+        while True:  # a statement of its own each: the deadline stops one of them
+            rows.all(
+                "with recursive n (x) as (select 1 union all select x + 1 from n where x < 1000000) select sum(x) from n"
+            )
+
+    own = injecting.stage_brief.session_brief
+    monkeypatch.setattr(injecting.stage_brief, "session_brief", slow)
+    monkeypatch.setattr(injecting, "OWED_S", 0.2)
+    why = "The worker cannot read the config: which key does it use for the database url?"
+    assert b"database_url" in prompted(parts, server, why, ident="p1")
+    monkeypatch.setattr(injecting.stage_brief, "session_brief", own)
+    told = prompted(parts, server, "Write a poem about the sea.", ident="p2")
+    assert b"pathlib" in told and b"database_url" not in told, "it was told already"
+
+
+def test_a_start_that_was_stored_and_not_answered_is_owed_once_the_spool_says_so_whichever_daemon_reads_it(
+    parts: Any,
+) -> None:
+    server = knowing(parts)
+    start = start_of("new", parts)
+    with reader_held(parts.store, "hook"):
+        assert ask(server.path, event_frames("SessionStart", start, ident="e" * 32, deadline_ms=900)) == [b"ok", b""]
+    parts.steward.owed = Owed()  # as after a restart
+    in_the_spool(parts, "SessionStart", start, ident="e" * 32)
+    assert b"database_url" in prompted(parts, server, "Write a poem about the sea.", ident="f" * 32)
+    assert prompted(parts, server, "Write another one.", ident="a" * 32) == b""
 
 
 def in_the_spool(parts: Any, event: str, payload: dict[str, str], *, ident: str) -> None:

@@ -53,3 +53,8 @@ def test_of_written_orders_most_are_told_their_rule_and_those_without_one_none(h
 @given(st.text(max_size=200), st.text(max_size=200))
 def test_a_share_of_an_orders_occasions_is_one(rule: str, order: str) -> None:
     assert 0.0 <= occasion.bears(rule, occasion.occasions(order)) <= 1.0
+
+
+@pytest.mark.parametrize("gap", [" ", ".", "\n", "! ", ", ", " and"])
+def test_a_long_prompt_is_read_as_fast_as_a_short_one(gap: str) -> None:
+    assert occasion.occasions("add a test" + gap * 1_000_000 + "x")[:1] == ["test"]
