@@ -16,7 +16,7 @@ _SIGNED = re.compile(r"(?=.{8})(?=[^0-9]{0,60}[0-9])[^!@#$%^&*?]{0,60}[!@#$%^&*?
 _NUMBERED = re.compile(r"(?=.{8})(?=[^A-Z]{0,60}[A-Z])(?=[^a-z]{0,60}[a-z])[A-Za-z0-9]{2,40}[0-9]{2}[.?!:]?")
 #: What is said of a password and is none: how it is hashed, how long it is, who keeps it.
 _SAID_OF_ONE = re.compile(
-    r"\w{0,8}crypt(?:$|[-_\d\W])|(?:argon|pbkdf|sha|md|aes|base|utf|rsa|oauth|iso|rfc)[-_]?\d|hmac-|1password|0x|"
+    r"\w{0,8}crypt(?:$|[-_\d\W])|(?:argon|pbkdf|sha|md|aes|base|utf|rsa|oauth|iso|rfc)[-_]?\d|hmac-|1password|0x|a-z|"
     r"(?:at|min|max|level|step|type|option|version|section|phase|chapter|field|column|line)-?\d{1,2}\W?$|"
     r"\d+-(?:character|char|digit|letter|word|byte|bit|minute|hour|day|week|month|year|step|factor)",
     re.IGNORECASE,
@@ -32,7 +32,11 @@ _OF_SENTENCES = re.compile(
     r"environment|variable|config|server|client|characters?|prompt|login",
     re.IGNORECASE,
 )
-_JOINED = re.compile(r"_*[a-z0-9]+(?:_+[a-z0-9]+)+\W?|_*[A-Z0-9]+(?:_+[A-Z0-9]+)+\W?", re.ASCII)
+#: A name in a program, an anchor of YAML, a ticket's number.
+_JOINED = re.compile(
+    r"_*[a-z0-9]+(?:_+[a-z0-9]+)+\W?|_*[A-Z0-9]+(?:_+[A-Z0-9]+)+\W?|[&*@][A-Za-z_]\w*|[A-Z]{2,8}-[0-9]{1,6}\W?",
+    re.ASCII,
+)
 _PLACEHOLDER = re.compile(r"\$.*|%.*|\{.*|<.*|\*+|x+|\.{3}", re.IGNORECASE | re.DOTALL)
 
 

@@ -87,9 +87,9 @@ NEAR = r"[\w.\- ]{0,30}[\"'`\\\s:=>]{1,8}"
 #: Base64 over several lines, real or escaped.
 WRAPPED = r"[A-Za-z0-9+/]{24,}+(?:(?:\\[rn]|\s){1,24}+[A-Za-z0-9+/]{24,}+)*+(?:(?:(?:\\[rn]|\s){1,24}+)?[A-Za-z0-9+/]{0,80}={1,2})?"
 #: What is for a password: "for the test user", "of me@example.com", "on the staging host".
-FOR = r"(?:[*_]{0,2}[ \t]{1,2}(?:for|of|on|in|at|to|f\u00fcr|von|zum)(?:[ \t]{1,2}[\w'@./-]{1,40}){1,5}?)?"
+FOR = r"(?:[*_]{0,2}[ \t]{1,2}(?:for|of|on|in|at|to|f\u00fcr|von|zum)(?:[ \t]{1,2}[\w'@./-]{1,40}){1,5}?)?(?:[ \t]\([\w .-]{1,30}\))?"
 #: What comes before a password where a person tells it, with the stars of Markdown.
-TOLD = r"[*_`]{0,2}(?:[ \t]{0,2}[:=]|[ \t]{1,2}(?:is|was|ist|war)(?:[ \t](?:now|still|just|jetzt))?:?(?=[\s*`\"']))[*_]{0,2}[ \t]{0,3}[*\"'`]{0,3}"
+TOLD = r"[*_`]{0,2}(?:[ \t]{0,2}(?:[:=]|->|\u2192)|(?:'s|[ \t]{1,2}(?:is|was|ist|war|(?:should|will|would|must)[ ]be))(?:[ \t](?:now|still|just|jetzt))?:?(?=[\s*`\"']))[*_]{0,2}[ \t]{0,3}[*\"'`]{0,3}"
 #: A password and where it ends.
 WORD = r"([^\s\"'`<>{}()\[\],;\\|]{6,64}+)(?=[\"'`\s,;\\)|]|\Z)"
 UUID = r"[0-9a-fA-F]{8}-[0-9a-fA-F]{4}-[0-9a-fA-F]{4}-[0-9a-fA-F]{4}-[0-9a-fA-F]{12}"
@@ -237,10 +237,10 @@ RULES: tuple[Rule, ...] = (
     # Behind the name it goes with: "login is admin / ...".
     _rule("spoken-password", "login|log in|credentials|creds",
           rf"(?:log ?in|credentials|creds){FOR}[*_]{{0,2}}[ \t]{{0,2}}(?:[:=]|is\b|are\b|was\b|were\b|with\b|as\b)[*_]{{0,2}}[ \t]{{0,3}}[\"'`]?"
-          rf"[\w.@+-]{{1,60}}[\"'`]?(?:[ \t]/[ \t]|/|:[ \t]?)[\"'`]?{WORD}", is_told_barely, flags=_I),
+          rf"[\w.@+-]{{1,60}}[\"'`]?(?:[ \t]/[ \t]|/(?=[^\s/]{{0,60}}[!@#$%^&*?])|:[ \t]?)[\"'`]?{WORD}", is_told_barely, flags=_I),
     # In capitals or somebody's: a pin of a board has a number, too.
-    _rule("spoken-password", "pin is|pin was|pin:|pin =|pin=|pin for|pin code|pin ist",
-          rf"(?:(?<![A-Za-z0-9_-])(?-i:PIN)|(?:(?<=my )|(?<=card )|(?<=phone )|(?<=sim )|(?<=meine ))pin)(?:[ -]code)?{FOR}{TOLD}([0-9]{{4,8}})(?![\w%]|[.:-][0-9])", flags=_I),
+    _rule("spoken-password", "pin is|pin was|pin:|pin =|pin=|pin for|pin code|pin ist|passcode",
+          rf"(?:(?<![A-Za-z0-9_-])(?-i:PIN)|(?:(?<=my )|(?<=card )|(?<=phone )|(?<=sim )|(?<=meine ))pin|passcode)(?:[ -]code)?{FOR}{TOLD}([0-9]{{4,8}})(?![\w%]|[.:-][0-9])", flags=_I),
     _rule("environment-secret", "TOKEN=|SECRET=|_KEY=|APIKEY=|PASS=|PWD=|_PW=|PASSCODE=",
           r"(?:(?<![a-z])TOKEN|(?<![a-z])SECRET|(?<=API)_KEY|(?<=ACCESS)_KEY|(?<=SECRET)_KEY|(?<=ENCRYPTION)_KEY|(?<=SIGNING)_KEY|(?<=MASTER)_KEY|APIKEY|"
           r"(?<![A-Za-z])PASS|(?<=_)PWD|_PW|PASSCODE)=[\"'`]?([^\s\"'`$<>{}()\[\],;\\]{8,200}+)(?=[\"'`\s,;\\]|\Z)", is_mixed),
