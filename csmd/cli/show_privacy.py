@@ -37,7 +37,6 @@ def planned(value: dict[str, Any], *, to_stderr: bool = False) -> None:
         say("  csmd holds nothing of it")
     for name, number in value["counts"].items():
         say(f"  {number:>6}  {name}")
-    _kept_out(value, say)
     if value["places"]:
         say("wherever it stands, in every project:")
     for one in value["places"][:SHOWN]:
@@ -53,6 +52,7 @@ def planned(value: dict[str, Any], *, to_stderr: bool = False) -> None:
             else f"{copies} of the database"
         )
         say(f"backups go with it: {which}")
+    _kept_out(value, say)
     _hosts(value, say)
 
 
