@@ -14,10 +14,11 @@ from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
 
-from csmd.capture.secrets import HARMLESS_VALUE, MAYBE_SECRET_KEY, RULES, SECRET_KEY, Rule, is_mixed
+from csmd.capture.passwords import is_mixed
+from csmd.capture.secrets import HARMLESS_VALUE, MAYBE_SECRET_KEY, RULES, SECRET_KEY, Rule
 
 #: No secret with what makes it known is shorter.
-SHORTEST = 9
+SHORTEST = 8
 #: What was taken out may let a rule see what stood beside it; a text that goes on longer is nobody's.
 ROUNDS = 4
 #: Letters of which every literal has one, the best to look for first: few and seldom in sessions (measured).

@@ -16,6 +16,18 @@ import re
 from collections.abc import Callable
 from dataclasses import dataclass
 
+from csmd.capture.passwords import (
+    PATH,
+    has_digit,
+    is_chosen,
+    is_filled_in,
+    is_mixed,
+    is_phrase,
+    is_said,
+    is_told,
+    is_told_barely,
+)
+
 
 @dataclass(frozen=True, slots=True)
 class Rule:
@@ -35,43 +47,13 @@ class Rule:
         return bool(self.pattern.flags & re.IGNORECASE)
 
 
-_DIGIT = re.compile(r"[0-9]")
 _RANDOM_RUN = re.compile(r"(?=[A-Za-z]{0,40}+[0-9])(?=[0-9]{0,40}+[A-Za-z])[A-Za-z0-9+/]{8}")
 _NAME = re.compile(r"[A-Za-z_]\w{0,23}(?:\.[A-Za-z_]\w{0,23})*+|[A-Z][A-Z0-9]*+(?:_[A-Z0-9]++)++", re.ASCII)
-_PATH = re.compile(r"(?:~|\.{1,2})?(?:/[\w.@-]++){2,}+|[\w-]++(?:[./][\w-]++)*\.[a-z]{1,4}[0-9]?", re.ASCII)
-_PLACEHOLDER = re.compile(r"\$.*|%.*|\{.*|<.*|\*+|x+|\.{3}", re.IGNORECASE | re.DOTALL)
-
-
-def has_digit(secret: str) -> bool:
-    """A digit, which a word has not."""
-    return _DIGIT.search(secret) is not None
 
 
 def looks_random(secret: str) -> bool:
     """Letters and digits mixed in one run, and neither a name in a program nor a path."""
-    return bool(_RANDOM_RUN.search(secret)) and not _NAME.fullmatch(secret) and not _PATH.fullmatch(secret)
-
-
-def is_chosen(secret: str) -> bool:
-    """A password that somebody made up, not the place where one would stand."""
-    return has_digit(secret) and is_filled_in(secret)
-
-
-def is_mixed(secret: str) -> bool:
-    """Letters and digits together, as nobody writes a word; a version, a path or a call is none."""
-    letters = sum(char.isalpha() for char in secret)
-    return (
-        letters >= 3
-        and has_digit(secret)
-        and is_filled_in(secret)
-        and not _PATH.fullmatch(secret)
-        and "." not in secret[1:-1]
-    )
-
-
-def is_filled_in(secret: str) -> bool:
-    """No placeholder."""
-    return _PLACEHOLDER.fullmatch(secret) is None
+    return bool(_RANDOM_RUN.search(secret)) and not _NAME.fullmatch(secret) and not PATH.fullmatch(secret)
 
 
 def holds_private_key(secret: str) -> bool:
@@ -104,6 +86,12 @@ IS = rf"{Q}?\s{{0,3}}(?:=>|:=|=|:)\s{{0,3}}{Q}?"
 NEAR = r"[\w.\- ]{0,30}[\"'`\\\s:=>]{1,8}"
 #: Base64 over several lines, real or escaped.
 WRAPPED = r"[A-Za-z0-9+/]{24,}+(?:(?:\\[rn]|\s){1,24}+[A-Za-z0-9+/]{24,}+)*+(?:(?:(?:\\[rn]|\s){1,24}+)?[A-Za-z0-9+/]{0,80}={1,2})?"
+#: What is for a password: "for the test user", "of me@example.com", "on the staging host".
+FOR = r"(?:[*_]{0,2}[ \t]{1,2}(?:for|of|on|in|at|to|f\u00fcr|von|zum)(?:[ \t]{1,2}[\w'@./-]{1,40}){1,5}?)?(?:[ \t]\([\w .-]{1,30}\))?"
+#: What comes before a password where a person tells it, with the stars of Markdown.
+TOLD = r"[*_`]{0,2}(?:[ \t]{0,2}(?:[:=]|->|\u2192)|(?:'s|[ \t]{1,2}(?:is|was|ist|war|(?:should|will|would|must)[ ]be))(?:[ \t](?:now|still|just|jetzt))?:?(?=[\s*`\"']))[*_]{0,2}[ \t]{0,3}[*\"'`]{0,3}"
+#: A password and where it ends.
+WORD = r"([^\s\"'`<>{}()\[\],;\\|]{6,64}+)(?=[\"'`\s,;\\)|]|\Z)"
 UUID = r"[0-9a-fA-F]{8}-[0-9a-fA-F]{4}-[0-9a-fA-F]{4}-[0-9a-fA-F]{4}-[0-9a-fA-F]{12}"
 
 
@@ -234,7 +222,25 @@ RULES: tuple[Rule, ...] = (
     # As people say it: "the password is hunter2xyz", "passwd: Tr0ub4dor&3".
     _rule("spoken-password", "passwor|passwd|passphrase",
           r"(?:password|passwd|passphrase)(?:\s{0,3}(?:=|:)\s{0,3}|\s{1,3}(?:is|was)\s{1,3}(?:now\s{1,3})?(?:(?:the\s{1,3})?(?:password|passwd|passphrase)\s{0,3}[=:]\s{0,3})?)[\"'`]?"
-          r"([^\s\"'`<>{}()\[\],;\\]{6,200}+)(?=[\"'`\s,;\\]|\Z)", is_mixed, flags=_I),
+          r"([^\s\"'`<>{}()\[\],;\\]{6,200}+)(?=[\"'`\s,;\\]|\Z)", is_said, flags=_I),
+    # With what it is for: "Password for the test user: ...", "the wifi key is ...".
+    _rule("spoken-password", "passwor|passwd|passphrase|passcode|kennwort|pwd|pw:|pw is|wifi key|wi-fi key|wlan key|wpa key|wpa2 key",
+          rf"(?:passwor[dt]|passwd|passphrase|passcode|kennwort|(?<![A-Za-z0-9_$./-])pwd?|w(?:i-?fi|lan|pa2?) key){FOR}{TOLD}{WORD}", is_told, flags=_I),
+    _rule("spoken-password", "passwor|passwd|passphrase|passcode|kennwort|pwd",
+          rf"(?:passwor[dt]|passwd|passphrase|passcode|kennwort|(?<![A-Za-z0-9_$./-])pwd)[ \t]{{1,2}}(?:to[ \t]{{1,2}})?[\"'`]?{WORD}", is_told_barely, flags=_I),
+    # "the password is correct-horse-battery", "passphrase: correct horse battery staple": up to the end of what is said.
+    _rule("spoken-password", "passwor|passphrase",
+          rf"(?:passwor[dt]|passphrase){FOR}[ \t]{{1,2}}(?:is|was|ist)[ \t]{{1,2}}(?:now[ \t])?[\"'`]?((?:[a-z]{{4,12}}-){{2,7}}[a-z]{{4,12}})"
+          r"(?=[\"'`]?(?:[.,;:!?)\r\n]|\s{0,3}\Z|[ \t](?:and|but|for|on|in|if|until|so|not|please)[ \t]))", is_phrase, flags=_I),
+    _rule("spoken-password", "passphrase",
+          rf"passphrase{FOR}{TOLD}((?:(?:[a-z]{{3,10}} ){{3,9}}|(?:[a-z]{{3,10}}-){{2,9}})[a-z]{{3,10}})(?=[\"'`]?(?:[.,;!?)\r\n]|[ \t]{{0,3}}\Z))", is_phrase, flags=_I),
+    # Behind the name it goes with: "login is admin / ...".
+    _rule("spoken-password", "login|log in|credentials|creds",
+          rf"(?:log ?in|credentials|creds){FOR}[*_]{{0,2}}[ \t]{{0,2}}(?:[:=]|is\b|are\b|was\b|were\b|with\b|as\b)[*_]{{0,2}}[ \t]{{0,3}}[\"'`]?"
+          rf"[\w.@+-]{{1,60}}[\"'`]?(?:[ \t]/[ \t]|/(?=[^\s/]{{0,60}}[!@#$%^&*?])|:[ \t]?)[\"'`]?{WORD}", is_told_barely, flags=_I),
+    # In capitals or somebody's: a pin of a board has a number, too.
+    _rule("spoken-password", "pin is|pin was|pin:|pin =|pin=|pin for|pin code|pin ist|passcode",
+          rf"(?:(?<![A-Za-z0-9_-])(?-i:PIN)|(?:(?<=my )|(?<=card )|(?<=phone )|(?<=sim )|(?<=meine ))pin|passcode)(?:[ -]code)?{FOR}{TOLD}([0-9]{{4,8}})(?![\w%]|[.:-][0-9])", flags=_I),
     _rule("environment-secret", "TOKEN=|SECRET=|_KEY=|APIKEY=|PASS=|PWD=|_PW=|PASSCODE=",
           r"(?:(?<![a-z])TOKEN|(?<![a-z])SECRET|(?<=API)_KEY|(?<=ACCESS)_KEY|(?<=SECRET)_KEY|(?<=ENCRYPTION)_KEY|(?<=SIGNING)_KEY|(?<=MASTER)_KEY|APIKEY|"
           r"(?<![A-Za-z])PASS|(?<=_)PWD|_PW|PASSCODE)=[\"'`]?([^\s\"'`$<>{}()\[\],;\\]{8,200}+)(?=[\"'`\s,;\\]|\Z)", is_mixed),

@@ -34,7 +34,7 @@ def planned(value: dict[str, Any], *, to_stderr: bool = False) -> None:
     say = _to(to_stderr)
     say(f"to be purged: {value['about']}")
     if not value["counts"]:
-        say("  csmd holds nothing of it; it would be kept out from now on")
+        say("  csmd holds nothing of it")
     for name, number in value["counts"].items():
         say(f"  {number:>6}  {name}")
     if value["places"]:
@@ -52,6 +52,7 @@ def planned(value: dict[str, Any], *, to_stderr: bool = False) -> None:
             else f"{copies} of the database"
         )
         say(f"backups go with it: {which}")
+    _kept_out(value, say)
     _hosts(value, say)
 
 
@@ -73,7 +74,15 @@ def purged(value: dict[str, Any]) -> None:
         say(f"still in: {found['path']}, {amount(found['count'], 'time')}{needed}")
     if not value["left"]:
         say("nothing of it is left in csmd's files")
+    _kept_out(value, say)
     _hosts(value, say)
+
+
+def _kept_out(value: dict[str, Any], say: Callable[[str], None]) -> None:
+    """What a purge of a text does to what is said later, which nobody expects of something that removes."""
+    if value["what"] == "text":
+        say("it is kept out from then on: what you say with these words later stands")
+        say("as [purged] and makes no memory, until `csmd forget --lift` with the same words")
 
 
 def lifted(value: dict[str, Any]) -> None:

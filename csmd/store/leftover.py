@@ -22,6 +22,8 @@ CHUNK_BYTES, OVERLAP_BYTES = 4 * 1024 * 1024, 64 * 1024
 LINES, TEXTS = 20, 2000
 #: Below the home: what csmd did not write, or what is a copy of its own program.
 NOT_LOOKED_AT = ("models", "hook")
+#: What makes a directory a Python environment, wherever below: csmd's own venv lies in its home, with other people's packages.
+ENVIRONMENT = "pyvenv.cfg"
 WIDEST_TEXT = 4000
 
 
@@ -34,14 +36,20 @@ class Found:
     lines: list[int] = field(default_factory=list)
 
 
-def files_below(folder: Path, *, leave_out: Sequence[str] = ()) -> Iterator[Path]:
-    """Every regular file below a folder or the file itself; no link is followed."""
+def files_below(folder: Path, *, leave_out: Sequence[str] = (), environments: bool = True) -> Iterator[Path]:
+    """Every regular file below a folder or the file itself; no link is followed.
+
+    `leave_out` names folders in it, and without `environments` Python's below it are passed by.
+    """
     if folder.is_file() and not folder.is_symlink():
         yield folder
         return
     for place, subfolders, names in os.walk(folder):
         if Path(place) == folder:
             subfolders[:] = [name for name in subfolders if name not in leave_out]
+        elif not environments and ENVIRONMENT in names:
+            subfolders.clear()
+            continue
         subfolders.sort()
         for name in sorted(names):
             path = Path(place) / name
@@ -94,7 +102,7 @@ def look(
     needles = [Needle(said) for said in texts]
     left: list[Found] = []
     for root in own:
-        for path in files_below(root, leave_out=NOT_LOOKED_AT):
+        for path in files_below(root, leave_out=NOT_LOOKED_AT, environments=False):
             with contextlib.suppress(OSError):
                 if needles and (count := in_bytes(path, needles)):
                     left.append(Found(str(path), count))

@@ -95,6 +95,17 @@ POSITIVES: dict[str, list[tuple[str, str]]] = {
     "spoken-password": [
         ("deploy with password=hunter2xyz on kestrel", "hunter2xyz"), ("My password is Zebra99crossing", "Zebra99crossing"),
         ("password: Tr0ub4dor&3", "Tr0ub4dor&3"), ("the passphrase was now correct4horse, I think", "correct4horse"),
+        ("Password for the test user: Sommer2024!", "Sommer2024!"), ("DB password: Tr0ub4dor&3", "Tr0ub4dor&3"),
+        ("**Password** for bob@example.com on db01: `p@ssword!`", "p@ssword"), ("Passwort für den Testuser ist Sommer2024!", "Sommer2024"),
+        ("pwd Sommer2025!", "Sommer2025"), ("change the password to Sommer2025", "Sommer2025"), ("pw: Sommer2025!", "Sommer2025"),
+        ("login is admin / Sommer2024!", "Sommer2024"), ("credentials for staging: me@example.com:Sommer2024!", "Sommer2024"),
+        ("The prod root password is correct-horse-battery", "correct-horse-battery"), ("the wifi key is Blaubeer77", "Blaubeer77"),
+        ("the password is \"correct-horse-battery\" and it rotates", "correct-horse"), ("passphrase: correct-horse-battery", "correct-horse"),
+        ("my passphrase is correct horse battery staple.", "correct horse"), ("my PIN is 4711", "4711"), ("PIN: 471100.", "471100"),
+        ("password: Isolde2024!", "Isolde2024"), ("the password is sommer-24", "sommer-24"), ("the password is 1234abcd", "1234abcd"),
+        ("The keystore password (dev) is Kestrel738", "Kestrel738"), ("password for ci -> Kestrel738x", "Kestrel738x"),
+        ("the passcode for the door is 4711", "4711"), ("the admin password should be Sommer2024!", "Sommer2024"),
+        ("my pin for the card is 4711", "4711"), ("PIN=4711", "4711"),
         ("The password is password: Zebra99crossing", "Zebra99crossing"), ("the password is the passphrase=Zebra99crossing", "Zebra99crossing"),
     ],
     "environment-secret": [
@@ -135,6 +146,18 @@ NEGATIVES = [
     "ssh-ed25519 AAAAC3NzaC1lZDI1NTE5AAAA me@host", "eyJhbGciOiJIUzI1NiJ9", "eyJ.eyJ.x", "the `<private>` tag, closed by `</private>`",
     "a </private> alone", "class Foo { private String password; }", "<privateKey>x</privateKey>", "SG.short.x", "glpat-short",
     "the password is in 1password", "password1 == password2", "passwords: 12", "if password != confirm_password2: raise",
+    "password: required", "the password is hashed with bcrypt-2b", "password is bcrypt-2b", "password Argon2id", "password: hmac-sha256", "password: *default_pw1", "the password of ticket 42 is ABC-123", "password of length 16: a-zA-Z0-9!",
+    "login: feature/LoginForm22", "credentials: aws/Prod2024", "--- PASS: TestLogin2024 (0.00s)",
+    "password digest: SHA-256, PBKDF2", "password hashing to Argon2id",
+    "password field is user.password", "the password_reset_token column", "password for the db: db_password_2", "password: db_password_2",
+    "pwd /home/me/src2", "pwd && ls Sources2024", "pwd: process.cwd2()", "password for it is at https://x.y/Zebra99", "password for CI: --Password24!",
+    "the key is database_url, not db_url", "the login is broken / fails", "login is api/v2/Users99", "login: GET /Users2024", "credentials: include",
+    "PIN is wrong", "the GPIO pin: 1234", "the pin is 4711", "version pin: 1234", "spin: 4711", "PIN: 2024-01-01", "set password to null",
+    "Password must be 8-12 characters", "the password for prod is 16-character", "the db password is in .env.local", "PASSWORD=$DB_PASSWORD",
+    "password: ${{ secrets.X }}", "password: user@example.com", "Password for 'https://git@github.com': ", "password=foo&user=bar",
+    "password is end-to-end-encrypted", "password is client-side-hashed before", "the password is not-yet-set", "password: your-strong-password",
+    "passphrase: prompts the user twice", "the passphrase is never sent over network", "passphrase for the key is stored in 1Password",
+    "password reset commit 4dc1a2f0e", "password for user2 is user2",
     "[redacted:anthropic-key]", "api_key=[redacted:openai-key]", "https://[redacted:github-token]@github.com",
 ]  # fmt: skip
 
@@ -358,6 +381,7 @@ HOSTILE = [
     "aws_secret_access_key ", "aws_secret_access_key=", "authorization basic", "authorization :", "sk-", "sk-a", "xoxb-", "AKIA", "password='", "password=a",
     "password=a1/", "PASSWORD=", "--password ", "passwordpassword", "a", "A", " ", "\n", "a1", "=", "\"", "secret_" , "pypi-", "glpat-", "hooks.slack.com/services/",
     "api_key=aaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaa.", "token=a.a.a.a.a.a.a.a.a.a.a.a.", "<csmd-a>", "<csmd-a ", "<system-reminder>",
+    "password for a a a a a a ", "password for ", "password is correct-horse-", "passphrase: abc abc ", "login: a/", "PIN for a ", "pwd A1!", "pwd ",
 ]  # fmt: skip
 
 

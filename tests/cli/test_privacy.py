@@ -47,9 +47,10 @@ def test_a_purge_says_what_it_will_remove_and_asks(filled: Machine) -> None:
     refused = typed(filled, "forget", "--purge", "zanzibar quokka", answer="n\n", code=130)
     assert "to be purged: this text wherever it stands" in refused and "1  turns.text" in refused
     assert "the assistant's own files hold it, too" in refused and "s1.jsonl, line 1" in refused
+    assert "makes no memory, until `csmd forget --lift`" in refused
     assert "[purged]" not in str(filled.call("csm_memory_search", query="pathlib"))
     done = typed(filled, "forget", "--purge", "zanzibar quokka", answer="y\n")
-    assert "nothing of it is left in csmd's files" in done
+    assert "nothing of it is left in csmd's files" in done and "kept out from then on" in done
     assert "[purged]" in str(filled.call("csm_memory_search", query="pathlib"))
     assert "is let in again" in typed(filled, "forget", "--lift", "zanzibar quokka")
     assert filled.call("csm_privacy_lift", what="zanzibar quokka", by_person=True)["lifted"] == 0

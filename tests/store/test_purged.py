@@ -80,6 +80,21 @@ def test_a_text_is_found_in_the_bytes_of_a_file_across_every_seam(
             assert leftover.in_bytes(file, [Needle(said)]) == times, (before, size)
 
 
+def test_what_is_left_is_looked_for_in_csmds_files_and_in_no_package_or_model_that_lies_beside_them(
+    tmp_path: Path,
+) -> None:
+    held = ("note.md", "memory/deep/page.md", "venv/lib/python3/site-packages/other/words.py", "models/words.txt",
+            "tools/env/bin/words")  # fmt: skip
+    for name in (*held, "venv/pyvenv.cfg", "tools/env/pyvenv.cfg"):
+        (tmp_path / name).parent.mkdir(parents=True, exist_ok=True)
+        (tmp_path / name).write_text("Berlin\n")
+    left, there, _ = leftover.look(["Berlin"], [], own=[tmp_path], hosts=[tmp_path / "venv"])
+    assert sorted(one.path for one in left) == [str(tmp_path / name) for name in ("memory/deep/page.md", "note.md")]
+    assert len(there) == 2, "the assistant's files are named wherever they lie"
+    left, _, _ = leftover.look(["Berlin"], [], own=[tmp_path / "venv"], hosts=[])
+    assert len(left) == 2, "a home that is itself an environment is looked at"
+
+
 @pytest.mark.parametrize("little", ["", "abc", "....", "a b c", " [purged] ", "12 3"])
 def test_what_would_take_too_much_with_it_is_refused(little: str) -> None:
     with pytest.raises(BadInput):
