@@ -119,11 +119,11 @@ OTHERWISE: tuple[tuple[str, re.Pattern[str]], ...] = (
         r"(?: one| option)?(?: then| please| now| instead)?\W*$")),
     # "Always" and "never" that direct nobody: a sigh, a joy, a complaint, a regret.
     ("sighs", _re(
-        r"^\W{0,3}(?:(?:ok|okay|oh|ah|hmm|no|sorry|well|and|but)\W{1,3})?never ?mind(?:$|[^\w ]| (?:about )?(?:it|that|this)\b)(?!.{0,200}\b(?:always|never|from now on|remember|we|prefer|must)\b)"
+        r"^\W{0,3}(?:(?:ok|okay|oh|ah|hmm|no|sorry|well|and|but)\W{1,3})?never ?mind\b(?!.{0,200}\b(?:always|never|from now on|remember|we|prefer|must|use|instead of|(?:is|are) \S{1,30}, not)\b)"
         rf"|^\W{{0,3}}(?:(?:it|that)(?:['’]?s| is) )?always (?:(?:so|such|a|very) ){{0,2}}{_FELT}(?: (?:to|when|if|that|seeing|how)\b|\W*$)"
         r"|^\W{0,3}(?:it['’]?s |it is )?always (?:the |that |this )?same (?:old )?(?:story|thing|problem|issue|error|mess|game|song|trouble|nonsense|again)?\W*$"
         rf"|\bi(?:['’]?m| am) (?:always|never) (?:so |very |quite |really )?{_FELT}\b"
-        r"|^\W{0,3}(?:(?:and|but|so|oh|man|ugh|sorry)\W{1,3})?(?:i|you) (?:just )?(?:always (?:seem to |manage to |have to )?(?:forget|wonder|struggle|confuse|mix up|mess up|screw up|break|ignore"
+        r"|^\W{0,3}(?:(?:and|but|so|oh|man|ugh|sorry)\W{1,3})?(?:i|you) (?:just )?(?:always (?:seem to |manage to |have to )?(?:forget|get lost|wonder|struggle|confuse|mix up|mess up|screw up|break|ignore"
         r"|(?:love|enjoy|hate) (?:seeing|it when|to see))|(?:can )?never (?:seem to )?(?:remember|know|understand|listen|learn)|(?:always|never) (?:get|do|say) (?:it|this|that)(?: wrong| right| again)?(?=\W*$))\b"
         r"|^\W{0,3}(?:and |but |so )?(?:i|you)(?: have|['’]ve)? never (?:got|had|saw|seen|heard|understood|knew|known|noticed|received|thought|listened|learned|learnt)\b"
         r"|^\W{0,3}(?:and |but |so )?(?:that|this|it|nothing|something) (?:just |still )?(?:always|never) (?:works?|worked|happens?|helps?|helped|fails?|breaks?|crashes|hangs|ends|stops)"
@@ -209,16 +209,16 @@ STATED: tuple[re.Pattern[str], ...] = (
     # Who somebody is.
     _re(r"^(?i:i(?:['’]?m| am)? (?:live|living|based) in) (?!I\b)[A-Z][a-z]{2,}"),
     _re(
-        r"^(?i:i(?:['’]?m| am) an? )(?:[\w+#.-]{2,20} ){0,3}(?i:developer|engineer|designer|scientist|researcher|student|analyst|architect|teacher|admin|sysadmin|writer|programmer|biologist|physicist|beginner)\b[^,;?]{0,40}$"
+        r"^(?i:(?:(?:hi|hello|hey)\W{1,3})?i(?:['’]?m| am) an? )(?:[\w+#.-]{2,20} ){0,3}(?i:developer|engineer|designer|scientist|researcher|student|analyst|architect|teacher|admin|sysadmin|writer|programmer|biologist|physicist|beginner)\b[^,;?]{0,40}$"
     ),
     _re(
-        r"^(?i:hi|hello|hey|good morning)\W{1,3}(?i:i(?:['’]?m| am)) (?!(?:Sorry|Done|Fine|Back|Ready)\b)[A-Z][a-z]{2,20}[.!]?$"
+        r"^(?i:hi|hello|hey|good morning)\W{1,3}(?i:i(?:['’]?m| am)) (?!(?:Sorry|Done|Fine|Back|Ready|Stuck|Lost|New|Not|Still|Here|Sure|Happy|Glad|Good)\b)[A-Z][a-z]{2,20}[.!]?$"
     ),
 )
 #: What stands so has its number whatever is shown where.
 SET = _re(
     r"^(?i:the |our )?(?i:max(?:imum)?|min(?:imum)?|default) (?:[\w-]{1,30} ){1,3}is \W?\d"
-    r"|^(?i:(?:and |also |please |ok,? |so ){0,2}(?:keep|limit|cap|wrap|make|set)) (?i:the |our |all |your |every )?(?i:(?:code |source |python |text )?lines?|line (?:length|width|limit)s?|indent(?:ation)?"
+    r"|^(?i:(?:and |also |please |ok,? |so ){0,2}(?:keep|limit|cap|wrap|(?:make|set)(?= (?:the |our )?(?:\w+ )?(?:lines?|indent\w*) )))(?i: the| our| all| your| every)? (?i:(?:code |source |python |text )?lines?|line (?:length|width|limit)s?|indent(?:ation)?"
     rf"|(?:commit |log |error )?(?:messages?|subjects?|titles?)|docstrings?|comments?|functions?|methods?|files|modules|answers?|replies|summaries|prs?) {_LIMIT}"
     r"|^(?i:the |our |all )?(?i:(?:code |source |python |text )?lines?|line (?:length|width|limit)|indentation|indents?|commit (?:subject|title|message)s?) (?i:is|are|has|have|may have|may be) (?i:at most |up to )?\d{1,3} (?i:columns|col(?:s|umn)?|char(?:s|acters?)|spaces|wide)(?i: wide| long| now){0,2}\W*$"
     r"|^(?i:(?:and |ok,? |so |no,? ){0,2}(?:make|set) (?:it|that)) (?i:to |at )?\d{2,3} (?i:columns|cols|char(?:s|acters))(?i: now| please| instead){0,2}\W*$"

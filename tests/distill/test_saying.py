@@ -81,6 +81,7 @@ STATES: list[tuple[str, list[tuple[str, str]]]] = [
             "I'm in Lisbon",
             "I live in Porto",
             "I'm a backend developer",
+            "Hello, I'm a Rust developer",
             "Hi, I'm Marta.",
             "We have a demo by Feb 16",
             # "Always" and "never" that direct, or tell how it is.
@@ -91,7 +92,7 @@ STATES: list[tuple[str, list[tuple[str, str]]]] = [
             "you never commit without asking me",
             "The worker always restarts after a deploy",
             "I'm never available on Fridays",
-            "Never mind the linter warnings in legacy/, they are expected",
+            "never mind, use pnpm instead of npm in the web client",
         )
     ),
     ("And keep lines at 80 columns.", [("keep lines at 80 columns.", "")]),
@@ -152,6 +153,7 @@ STATES: list[tuple[str, list[tuple[str, str]]]] = [
             # "Always" and "never" that direct nobody.
             "never mind, it was a stale cache. continue",
             "never mind, let's go on",
+            "never mind the style guide",
             "always nice to see green tests",
             "always the same story",
             "I'm always happy when CI is green",
