@@ -46,7 +46,8 @@ SAID_OF_ONESELF: dict[str, re.Pattern[str]] = {
 }
 #: They look like paths and point at nothing.
 _ZONE_OR_PRONOUNS = re.compile(r"\b[A-Z]\w+/[A-Z]\w+\b|\b(?:she|he|they|xe|ze)/\w+(?:/\w+)?\b")
-_NOW = re.compile(r"\bnow ")
+#: What somebody is now, or again, they are wherever they work.
+_NOW = re.compile(r"\b(?:now|again)\b ?")
 
 
 #: A capital letter in these is a name; one that all projects share (a language, a tool) is nobody's name nor home.

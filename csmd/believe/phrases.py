@@ -158,7 +158,7 @@ SPEAKS_AGAINST = at_first_use(
 )
 CLAUSE_END = at_first_use(r"[.;:,!?()]\s|[()\n]")
 MOVED = at_first_use(
-    r"\b(?:mov|migrat|switch|chang|convert|port)(?:e|es|ed|ing|ed over)?\b[^.;:\n]{0,60}?\bfrom\s+([^.;:,\n]{1,60}?)\s+(?:over\s+)?to\b",
+    r"\b(?:mov|migrat|switch|chang|convert|port)(?:e|es|ed|ing|ed over)?\b[^.;:\n]{0,60}?\bfrom\s+((?:[^.;:,\n]|\.(?=\w)){1,60}?)\s+(?:over\s+)?to\b",
     re.IGNORECASE,
 )
 ONLY = at_first_use(r"\b(?:only|just)\s+(?:the\s+|a\s+)?((?:[\w`./-]+\s*){1,3})", re.IGNORECASE)

@@ -11,7 +11,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 
 from csmd import text
-from csmd.believe import score, supersede, upkeep
+from csmd.believe import clauses, score, supersede, upkeep
 from csmd.errors import BadInput
 from csmd.model import AUTHORITY_RANK, Candidate, Evidence, Link, Memory
 from csmd.store import beliefs, candidates, memories, projects, search
@@ -80,14 +80,14 @@ def settle(rows: Rows, memory_id: str) -> None:
 
 def settle_new(rows: Rows, memory: Memory, found: Near) -> None:
     """As `settle`, of a memory that was not there when those near it were looked up; a new name is looked up again."""
-    if supersede.renamed(memory.text):
+    if clauses.renames(memory.text):
         found = Near.of(rows, memory.text, memory.project_seq)
     _settle_among(rows, memory, found)
 
 
 def _settle_among(rows: Rows, memory: Memory, found: Near) -> None:
     renames, near = found.renames, _others(memory, found.memories)
-    changed = supersede.renamed(memory.text)
+    changed = clauses.renames(memory.text)
     touched = {name for pair in (*changed, *renames.items()) for name in pair} if changed else set()
     for other in near:
         said = other.text.casefold()

@@ -180,6 +180,8 @@ def _says_against(one: Against, before: Said) -> bool:
     """`X instead of Y`: Y stands in the older one, with what stands beside it in the newer."""
     if not one.what <= before.positive or not before.has_near(one.what):
         return False
+    if one.beside and one.beside <= before.stems - before.positive:
+        return True  # "use black, not ruff": what is wanted now is what the older one spoke against
     beside = len(one.beside & before.parts)
     if not beside and len(one.beside) <= 1 and _is_all(one.what, before):
         return True  # "use pytest instead of unittest" speaks of no subject, and the older one of little else
@@ -188,9 +190,10 @@ def _says_against(one: Against, before: Said) -> bool:
 
 
 def _is_all(what: frozenset[str], before: Said) -> bool:
-    """Whether a statement says by what something is done, and hardly what."""
-    beside = before.positive - what - ALWAYS
-    return any(slot.way == "means" and slot.value == what for slot in before.slots) and len(beside) <= 2
+    """Whether a statement says by what something is done, or where ("we deploy to Fly.io"), and hardly what."""
+    beside, slots = before.positive - what - ALWAYS, [slot for slot in before.slots if slot.value == what]
+    placed = {slot.verb for slot in slots if slot.way == "place"} & changed.HOLDING if what <= before.names else None
+    return bool(placed and beside <= placed) or (len(beside) <= 2 and any(slot.way == "means" for slot in slots))
 
 
 def _denies(one: Against, before: Said) -> bool:
@@ -263,16 +266,11 @@ def stands(*, pinned: bool) -> str:
 # --- names that changed
 
 
-def renamed(statement: str) -> tuple[tuple[str, str], ...]:
-    """(old, new) names that a statement says were changed, case folded."""
-    return renames(statement)
-
-
 def table(statements: Sequence[str]) -> dict[str, str]:
     """Old name -> the one it has now, from statements in the order they were made; chains are followed."""
     now: dict[str, str] = {}
     for statement in statements:
-        for old, new in renamed(statement):
+        for old, new in renames(statement):
             now.pop(new, None)  # a name that is taken up again is no old one
             for earlier, current in list(now.items()):
                 if current == old:

@@ -103,7 +103,7 @@ CUES: tuple[Cue, ...] = (
     Cue("do_not_forget", "behavioral", "procedure", 0.88, "u", _re(
         r"\b(?:do not|don['’]t|never) forget\b|\b(?:please|always) remember to\b")),
     Cue("do_not", "behavioral", "convention", 0.72, "u", _re(
-        r"(?:^|[,;:.] |\b(?:please|and|but|so) )(?:do not|don['’]t|never|avoid|stop|no need to)\b (?!worry|know"
+        r"(?:^|[,;:.] |\b(?:please|and|but|so) )(?:do not|don['’]t|never|avoid|stop|no need to)\b (?!worry|mind\b|know"
         r"|think|you\b|we\b|forget)\w+")),
     Cue("we_use", "behavioral", "convention", 0.80, "u", _re(
         r"\bwe (?:\w+ )?(?:use|write|keep|name|call|run|follow|put|commit|deploy|build|test|ship|log)\b|\b(?:our"
@@ -112,7 +112,7 @@ CUES: tuple[Cue, ...] = (
         r"\b(?:we|you) (?:do not|don['’]t|never|should not|shouldn['’]t|must not|mustn['’]t)\b (?!have (?:a"
         r"|any)\b|know|see)\w+")),
     Cue("always", "behavioral", "convention", 0.75, "u", _re(
-        r"\b(?:always|never|must(?:n['’]t| not)?|make sure|be sure to|ensure)\b")),
+        r"\b(?:always|never(?! ?mind\b)|must(?:n['’]t| not)?|make sure|be sure to|ensure)\b")),
     Cue("source_of_truth", "behavioral", "convention", 0.72, "ua", _re(
         r"\b(?:source of truth|consistent with|stay consistent)\b")),
     Cue("rather_than", "behavioral", "preference", 0.68, "u", _re(

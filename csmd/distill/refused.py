@@ -35,7 +35,7 @@ REFUSED: tuple[tuple[str, str, re.Pattern[str]], ...] = (
         r"(?:let me|let's (?:see|check|look)|i['’]ll|i will|i['’]m going to|i am going to|now i|now let"
         r"|here['’]s|here is|here are|i can see|i see)\b")),
     ("greeting", "ua", at_first_use(
-        r"^\W{0,3}(?:hi|hello|hey|thanks?|thank you|great|perfect|nice|cool|good morning|yes|no|ok|okay|sure"
+        r"^\W{0,3}(?!(?:hi|hello|hey|good morning)\W{1,3}i(?:['’]?m| am) [a-z])(?:hi|hello|hey|thanks?|thank you|great|perfect|nice|cool|good morning|yes|no|ok|okay|sure"
         r"|done|you['’]re right)\b(?!,? (?:we|our|the|it['’]?s)\b)[\w ,']{0,20}[.!]*$")),
     ("counts", "ua", at_first_use(r"\b\d+ (?:tests? )?(?:pass(?:ed|ing)|failed|skipped)\b")),
     ("counts", "ua", at_first_use(
@@ -161,7 +161,7 @@ REFUSED_AS_WRITTEN: tuple[tuple[str, str, re.Pattern[str]], ...] = (
         r"(?:\W{0,3}$| \w+\W{0,2}$)")),
     # What is left of a sentence that handed over a secret.
     ("cut", "ua", at_first_use(
-        r"\[redacted\b[^\]]{0,60}\](?:\W{1,3}(?i:in case|if you|should you|just|for now|please|thanks?|use it|to (?:log|test|connect)|for (?:this|the|your)"
+        r"\[redacted\b[^\]]{0,60}\](?:\W{1,3}(?i:in case|if you|should you|just|for now|please|thanks?|(?:and )?use (?:it|them|these|those|both|that|this)|to (?:log|test|connect)|for (?:this|the|your)"
         r" (?:login|test|moment|session))\b.{0,120})?\W{0,3}$")),
     ("inventory", "a", at_first_use(
         r"[Tt]est(?:(?<=\bTest)[A-Z_]|(?<=\btest)_)\w{2,120}(?:\(\))?`?(?::| [-–—]) ?(?i:verif\w+|checks?|ensures?|tests?|kept|reduced|now"

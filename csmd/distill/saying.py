@@ -62,11 +62,20 @@ _AT_HAND = (
     r"(?: (?:files?|ones?|things?|places?|ways?|lines?|functions?|branch(?:es)?|answers?|tables?|pages?|folders?|versions?|tests?|repos?"
     r"|director(?:y|ies)|methods?|class(?:es)?|results?|commits?|rows?|options?|parts?|half|paragraphs?|sentences?))?"
 )
+#: How somebody finds something.
+_FELT = (
+    r"(?:nice|good|great|fun|lovely|happy|glad|pleased|sad|sure|surprised|surprising|confused|confusing|nervous|scared|afraid|amazed|amazing|tired|impressed"
+    r"|curious|excited|exciting|worried|lost|annoyed|annoying|interesting|satisfying|frustrating|frustrated|pleasure|relief|joy|pain|cool)"
+)
 #: When something is still to come, beyond the moment.
 _LATER = (
     r"\b(?:(?:mon|tues|wednes|thurs|fri|satur|sun)days?|tomorrow|next (?:week|month|sprint|quarter|year)|january|february|march|april|june|july"
     r"|august|september|october|november|december|weeks?|months?|sprints?|releases?|q[1-4]|every|always|each)\b"
 )
+
+#: To how much something is held, and the day of something, as it was written.
+_LIMIT = r"(?i:at|to|under|below|within|shorter than) (?i:at most |most )?\d{1,4} (?i:columns|cols?|char(?:s|acters)|lines|words|spaces|sentences)\b"
+_DAY = r"(?:(?i:january|february|march|april|may|june|july|august|september|october|november|december)|Jan|Feb|Mar|Apr|Jun|Jul|Aug|Sept?|Oct|Nov|Dec)\b\.? \d{1,2}\b"
 
 #: (what it is, pattern): what is no statement of its author's. Asked of a sentence in small letters.
 # fmt: off
@@ -108,6 +117,19 @@ OTHERWISE: tuple[tuple[str, re.Pattern[str]], ...] = (
         r"|^(?:the |my )?(?:\w{1,20} )?(?:total|sum|result|output|answer|count|balance|average|difference)s? (?:should|must|has to|have to) (?:be|say|show|read|equal) \W?\d"
         r"|\blet['’]?s (?:just )?(?:go with|go for|do|use|try|take|keep) (?:that|this|it|the (?:first|second|third|last|other))"
         r"(?: one| option)?(?: then| please| now| instead)?\W*$")),
+    # "Always" and "never" that direct nobody: a sigh, a joy, a complaint, a regret.
+    ("sighs", _re(
+        r"^\W{0,3}(?:(?:ok|okay|oh|ah|hmm|no|sorry|well|and|but)\W{1,3})?never ?mind\b(?!.{0,200}\b(?:always|never|from now on|remember|we|prefer|must|use|instead of|(?:is|are) \S{1,30}, not)\b)"
+        rf"|^\W{{0,3}}(?:(?:it|that)(?:['’]?s| is) )?always (?:(?:so|such|a|very) ){{0,2}}{_FELT}(?: (?:to|when|if|that|seeing|how)\b|\W*$)"
+        r"|^\W{0,3}(?:it['’]?s |it is )?always (?:the |that |this )?same (?:old )?(?:story|thing|problem|issue|error|mess|game|song|trouble|nonsense|again)?\W*$"
+        rf"|\bi(?:['’]?m| am) (?:always|never) (?:so |very |quite |really )?{_FELT}\b"
+        r"|^\W{0,3}(?:(?:and|but|so|oh|man|ugh|sorry)\W{1,3})?(?:i|you) (?:just )?(?:always (?:seem to |manage to |have to )?(?:forget|get lost|wonder|struggle|confuse|mix up|mess up|screw up|break|ignore"
+        r"|(?:love|enjoy|hate) (?:seeing|it when|to see))|(?:can )?never (?:seem to )?(?:remember|know|understand|listen|learn)|(?:always|never) (?:get|do|say) (?:it|this|that)(?: wrong| right| again)?(?=\W*$))\b"
+        r"|^\W{0,3}(?:and |but |so )?(?:i|you)(?: have|['’]ve)? never (?:got|had|saw|seen|heard|understood|knew|known|noticed|received|thought|listened|learned|learnt)\b"
+        r"|^\W{0,3}(?:and |but |so )?(?:that|this|it|nothing|something) (?:just |still )?(?:always|never) (?:works?|worked|happens?|helps?|helped|fails?|breaks?|crashes|hangs|ends|stops)"
+        r"(?: (?:for me|again|anyway|here|on my machine|the first time|like (?:this|that)|to me|badly|well))?\W*$"
+        r"|\bnever been (?:this|that|so|any) \w"
+        r"|\b(?:i|we|you|they) should(?: never|n['’]t| not)(?: have|['’]ve) \w{2,20} (?:that|this|it|them|those)\W*$")),
     # What the author does or feels in the next minutes.
     ("aside", _re(
         rf"^(?!.{{0,300}}{_LATER})\W{{0,3}}(?:(?:ok|okay|sorry|and|so|wait)\W{{1,3}})?(?:i['’]ll|i will|i['’]m (?:just )?(?:going to|gonna)|let me|i (?:just |first )?(?:have to|need to|got to|gotta)"
@@ -130,6 +152,11 @@ OTHERWISE: tuple[tuple[str, re.Pattern[str]], ...] = (
         r"|^here(?:['’]s| is| are) (?:the|my|a|an|what)\b")),
 )
 # fmt: on
+
+#: What begins so names nothing that is ours.
+_NO_THING = (
+    r"(?i:the|this|that|these|those|it|they|i|you|we|he|she|there|everything|something|nothing|all|both|one|what)\b"
+)
 
 #: What states plainly, asked of a sentence that is a prompt by itself, as it was written: a rule for each of a kind, what a
 #: thing of ours is by its proper name or number, what somebody must not do. The model saw too few that are so short.
@@ -161,9 +188,41 @@ STATED: tuple[re.Pattern[str], ...] = (
     _re(
         r"^(?!(?i:this|that|these|those|it|they|he|she|there)\b)(?:[\w-]{2,30} ){1,4}(?:go|goes|run|runs|live|lives) (?:through|via|over|on|in|behind) (?:the )?(?!I\b|(?:Mon|Tues|Wednes|Thurs|Fri|Satur|Sun)day)[A-Z]\w[\w.]*(?! (?i:again|now|today|then)\b)(?: [A-Z][\w.]*)*[.!]?$"
     ),
+    # By what something of ours is done.
+    _re(
+        rf"^(?!{_NO_THING})(?:[A-Za-z][\w-]{{1,30}} ){{1,3}}(?:(?i:is|are) )?(?:run|runs|built|started|deployed) with (?:`[^`]{{2,80}}`|[a-z][\w.-]{{2,30}} -{{1,2}}[a-z][\w=-]{{0,30}})[^,;?]{{0,60}}$"
+    ),
+    _re(
+        rf"^(?!{_NO_THING})(?:[A-Za-z][\w-]{{1,30}} ){{1,3}}(?:is|are|get|gets) (?:reported|sent|logged|shipped|published|deployed|uploaded|stored|saved|cached|tracked|mirrored|exported|hosted|managed|generated|linted|formatted|built)"
+        r" (?:to|in|on|by|with|via|through|at|from) (?!I\b|(?:Mon|Tues|Wednes|Thurs|Fri|Satur|Sun)day)[A-Z][a-zA-Z]{2,30}[.!]?$"
+    ),
+    _re(
+        rf"^(?!{_NO_THING})[A-Za-z][\w-]{{2,30}} (?:goes|go) through (?!(?:fine|twice|again|once|now|today|it|that|this|all|the|an?)\b)`?[a-z][\w.-]{{2,30}}`?[.!]?$"
+    ),
+    # A day that is another one now, a ban that is lifted.
+    _re(
+        rf"^(?i:the|our) (?:[\w.-]{{1,30}} ){{1,3}}(?:slipped|(?:(?:was|is|has been|got) )?(?:moved|pushed|postponed|delayed|rescheduled|shifted)) (?:back |forward |out )?(?:to|until|till) (?:the )?(?:{_DAY}|\d{{4}}-\d\d-\d\d|Q[1-4]\b|(?i:next (?:month|year|quarter|sprint))\b)"
+    ),
+    _re(
+        rf"^(?i:(?:ok|okay|and|so|now|btw)\W{{1,3}})?(?i:you|we) (?:can|may) (?:touch|edit|change|modify) (?!(?:it|that|this|them|these|those)\b)(?!(?:the |my |your )?{PART} )[^?,;]{{3,60}} again\W*$"
+    ),
+    # Who somebody is.
+    _re(r"^(?i:i(?:['’]?m| am)? (?:live|living|based) in) (?!I\b)[A-Z][a-z]{2,}"),
+    _re(
+        r"^(?i:(?:(?:hi|hello|hey)\W{1,3})?i(?:['’]?m| am) an? )(?:[\w+#.-]{2,20} ){0,3}(?i:developer|engineer|designer|scientist|researcher|student|analyst|architect|teacher|admin|sysadmin|writer|programmer|biologist|physicist|beginner)\b[^,;?]{0,40}$"
+    ),
+    _re(
+        r"^(?i:hi|hello|hey|good morning)\W{1,3}(?i:i(?:['’]?m| am)) (?!(?:Sorry|Done|Fine|Back|Ready|Stuck|Lost|New|Not|Still|Here|Sure|Happy|Glad|Good)\b)[A-Z][a-z]{2,20}[.!]?$"
+    ),
 )
 #: What stands so has its number whatever is shown where.
-SET = _re(r"^(?i:the |our )?(?i:max(?:imum)?|min(?:imum)?|default) (?:[\w-]{1,30} ){1,3}is \W?\d")
+SET = _re(
+    r"^(?i:the |our )?(?i:max(?:imum)?|min(?:imum)?|default) (?:[\w-]{1,30} ){1,3}is \W?\d"
+    r"|^(?i:(?:and |also |please |ok,? |so ){0,2}(?:keep|limit|cap|wrap|(?:make|set)(?= (?:the |our )?(?:\w+ )?(?:lines?|indent\w*) )))(?i: the| our| all| your| every)? (?i:(?:code |source |python |text )?lines?|line (?:length|width|limit)s?|indent(?:ation)?"
+    rf"|(?:commit |log |error )?(?:messages?|subjects?|titles?)|docstrings?|comments?|functions?|methods?|files|modules|answers?|replies|summaries|prs?) {_LIMIT}"
+    r"|^(?i:the |our |all )?(?i:(?:code |source |python |text )?lines?|line (?:length|width|limit)|indentation|indents?|commit (?:subject|title|message)s?) (?i:is|are|has|have|may have|may be) (?i:at most |up to )?\d{1,3} (?i:columns|col(?:s|umn)?|char(?:s|acters?)|spaces|wide)(?i: wide| long| now){0,2}\W*$"
+    r"|^(?i:(?:and |ok,? |so |no,? ){0,2}(?:make|set) (?:it|that)) (?i:to |at )?\d{2,3} (?i:columns|cols|char(?:s|acters))(?i: now| please| instead){0,2}\W*$"
+)
 
 
 @dataclass(frozen=True, slots=True)

@@ -91,7 +91,7 @@ def gathering(snapshot: Snapshot) -> Generator[None, None, Gathered]:
     yield
     renaming: list[str] = []
     for memory in said:
-        if supersede.renamed(memory.text):
+        if clauses.renames(memory.text):
             renaming.append(memory.text)
         yield
     repeated: set[tuple[str, str]] = set()

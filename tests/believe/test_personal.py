@@ -17,7 +17,7 @@ NOW = "2026-03-01T10:00:00.000Z"
 OF_THE_USER = [
     "I'm Marta", "Hi, I'm Marta Silva, nice to meet you", "my name is Marta", "Call me Bo.", "I'm in Lisbon.",
     "I live in Porto", "I now live in Porto with two cats", "I'm from Chile", "I'm based in Berlin, so CET",
-    "my timezone is Europe/Lisbon", "I'm in UTC+1", "I'm on CET", "I work from 9 to 5 Berlin time", "my pronouns are they/them",
+    "my timezone is Europe/Lisbon", "My timezone is Europe/Lisbon again", "I'm in Lisbon now", "I'm in UTC+1", "I'm on CET", "I work from 9 to 5 Berlin time", "my pronouns are they/them",
     "I use she/her", "I speak Portuguese and English", "My first language is German.",
     "English isn't my first language", "I'm a native Spanish speaker", "I'm a backend developer",
     "I'm a nurse, not a programmer: explain things simply", "I work as a data scientist",

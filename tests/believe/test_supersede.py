@@ -58,6 +58,13 @@ RELATIONS = [
     ("We use Redis for the job queue", "The job queue is now RabbitMQ", "amends"),
     ("We use Redis for caching", "We no longer use Redis; the queue is now RabbitMQ", "elaborates"),
     ("We use mypy for the tests", "The tests are now green", "elaborates"),
+    ("We deploy to Fly.io.", "We moved from Fly.io to Hetzner.", "amends"),
+    ("We host on Heroku", "We migrated from Heroku to Render", "amends"),
+    ("The status page is hosted on Fly.io.", "We moved from Fly.io to Hetzner.", "elaborates"),
+    ("We deploy to Fly.io.", "We moved the docs from Fly.io to Hetzner.", "elaborates"),
+    ("always use ruff, never black", "use black again, not ruff", "amends"),
+    ("always use ruff, never black", "use black for the notebooks, not ruff", "elaborates"),
+    ("my timezone is Europe/Berlin", "My timezone is Europe/Lisbon again", "amends"),
     ("We use Python 3.11 for the build", "The build is now in CI", "elaborates"),
     ("The queue runs on Postgres", "We moved the queue to a host of its own", "elaborates"),
     ("Validate the branch before the commit", "Do not commit but validate the branch", "elaborates"),
@@ -183,6 +190,12 @@ def test_what_is_stated_again_later_holds_again(store: Store) -> None:
     assert known(store, old).superseded_by == ""
     assert known(store, old).confidence == pytest.approx(0.90)
     assert known(store, new).superseded_by == old
+
+
+def test_what_a_user_is_again_overturns_in_every_project_what_was_so_in_between(store: Store) -> None:
+    between = say(store, "my timezone is Europe/Berlin", 1)
+    again = say(store, "My timezone is Europe/Lisbon again", 2, name="beta")
+    assert known(store, between).superseded_by == again
 
 
 #: Statements of one past: amended, amended again, repeated, added to, by who may and by who may not.

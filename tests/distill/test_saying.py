@@ -65,8 +65,37 @@ STATES: list[tuple[str, list[tuple[str, str]]]] = [
             "The docs site is https://docs.acme.example",
             "I don't want you to rewrite history.",
             "This is a Rails 8 app with Hotwire and Postgres.",
+            # A number that is set, a way, a day, a ban that is lifted, and who somebody is.
+            "Lines are 80 columns.",
+            "make it 90 columns now",
+            "Set the line length to 80 columns.",
+            "Limit functions to 40 lines",
+            "The release slipped to December 17.",
+            "The release is on December 10.",
+            "Tests run with pytest -x.",
+            "Errors are reported to Sentry.",
+            "Images are stored in S3",
+            "Logging goes through structlog.",
+            "Emojis are fine in commit messages now.",
+            "you can touch the legacy/ folder again",
+            "I'm in Lisbon",
+            "I live in Porto",
+            "I'm a backend developer",
+            "Hello, I'm a Rust developer",
+            "Hi, I'm Marta.",
+            "We have a demo by Feb 16",
+            # "Always" and "never" that direct, or tell how it is.
+            "I never use windows",
+            "we never push to main",
+            "we should never merge without a review",
+            "you should always run the linter first",
+            "you never commit without asking me",
+            "The worker always restarts after a deploy",
+            "I'm never available on Fridays",
+            "never mind, use pnpm instead of npm in the web client",
         )
     ),
+    ("And keep lines at 80 columns.", [("keep lines at 80 columns.", "")]),
     # Long doings and long absences hold.
     ("I'll ask legal about the licence next week", [("I'll ask legal about the licence next week", "promissory")]),
     ("Omar is out until January 8, Lena reviews for him", [("Omar is out until January 8, Lena reviews", "")]),
@@ -121,6 +150,31 @@ STATES: list[tuple[str, list[tuple[str, str]]]] = [
             "every test has failed",
             "I'm done",
             "The fix needs two hours",
+            # "Always" and "never" that direct nobody.
+            "never mind, it was a stale cache. continue",
+            "never mind, let's go on",
+            "never mind the style guide",
+            "always nice to see green tests",
+            "always the same story",
+            "I'm always happy when CI is green",
+            "you never listen",
+            "that never works",
+            "it's never been this slow",
+            "I never got an answer to my question",
+            "you always forget the semicolon",
+            "we should never have merged that",
+            "I always forget how rebase works",
+            "I can never remember the flags of tar",
+            # Neither a rule's number nor a lasting way.
+            "make it 10 columns wide",
+            "set the timeout to 30 seconds",
+            "The button moved to March 3",
+            "Tests run with errors",
+            "Logging goes through twice",
+            "you can continue again",
+            "I'm a bit confused",
+            "Hi, I'm back",
+            "The staging key is [redacted:key] and the db password is [redacted:password], use them for the smoke test.",
             # Set right without a word for it, and what the next minutes bring.
             "no, this is the wrong table",
             "that is still not what I wanted",
@@ -211,7 +265,21 @@ def test_whatever_is_said_it_is_told_how_it_is_put_within_bounds_and_the_same_ag
 
 
 @pytest.mark.parametrize(
-    "piece", ["no that's the wrong ", "i'll check ", "is all ", "a ", "[redacted", "still ", "the x "]
+    "piece",
+    [
+        "no that's the wrong ",
+        "i'll check ",
+        "i never ",
+        "never mind ",
+        "always so such a ",
+        "Ab are ",
+        "keep the lines ",
+        "is all ",
+        "a ",
+        "[redacted",
+        "still ",
+        "the x ",
+    ],
 )
 def test_what_a_long_sentence_is_not_is_found_in_time_that_grows_with_it(piece: str) -> None:
     text = piece * (20_000 // len(piece))
