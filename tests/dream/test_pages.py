@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import time
 from dataclasses import dataclass, replace
 from typing import Literal
 
@@ -319,3 +320,10 @@ def check(case: Case) -> None:
 @pytest.mark.parametrize("case", CASES.values(), ids=CASES.keys())
 def test_which_themes_have_a_page(case: Case) -> None:
     check(case)
+
+
+@pytest.mark.parametrize("said", ["b" * 16_000, "aBa" + "a" * 16_000, "aBa" + "A" * 16_000, "b-" * 8000])
+def test_how_long_a_name_is_looked_at_grows_with_its_length_alone(said: str) -> None:
+    began = time.process_time()
+    assert next(kind for kind in pages.KINDS if kind.fits(memory(1, said, "preference")))
+    assert time.process_time() - began < 0.5, "the square of 16,000 takes seconds"

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import time
 from pathlib import Path
 
 import pytest
@@ -53,3 +54,15 @@ def test_of_written_orders_most_are_told_their_rule_and_those_without_one_none(h
 @given(st.text(max_size=200), st.text(max_size=200))
 def test_a_share_of_an_orders_occasions_is_one(rule: str, order: str) -> None:
     assert 0.0 <= occasion.bears(rule, occasion.occasions(order)) <= 1.0
+
+
+@pytest.mark.parametrize("rule", ["b" * 16_000, "a_" * 8000, "`" * 16_001, "when " * 3200])
+def test_how_long_a_rule_is_looked_at_grows_with_its_length_alone(rule: str) -> None:
+    began = time.process_time()
+    assert occasion.bears(rule, ["commit"]) == 0.0
+    assert time.process_time() - began < 0.5, "the square of 16,000 takes seconds"
+
+
+@pytest.mark.parametrize("name", ["manual-commit", "pre_commit_", "__commit_all__", "git/commit", "`commit`"])
+def test_what_stands_in_a_name_is_no_subject_of_a_rule(name: str) -> None:
+    assert occasion.about(f"{name} stays") == occasion.about("stays")
