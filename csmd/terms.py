@@ -103,8 +103,11 @@ def _asked_days(named: re.Match[str]) -> list[str]:
     return [f"m{year}{month:02}", *([name.lower()] if name and len(name) > 3 else [])]
 
 
-def dates(said: str, since: str) -> list[str]:
-    """The days (ISO) that a text names which was said on a day: of a month its last; without a year the next within half a year."""
+def dates(said: str, since: str) -> list[tuple[int, int, str]]:
+    """The days that a text names which was said on a day: (start, end, ISO day), as they stand in it.
+
+    Of a month its last; without a year the next within half a year.
+    """
     found = []
     for one in _DATE.finditer(said):
         part = one.groupdict()
@@ -116,9 +119,9 @@ def dates(said: str, since: str) -> list[str]:
         with contextlib.suppress(ValueError):  # the 31st of June, or a month that only looks like one
             begun = date.fromisoformat(since)
             years = [int(year)] if year else [begun.year, begun.year + 1]
-            days = [date(one, month, number or calendar.monthrange(one, month)[1]) for one in years]
+            days = [date(in_year, month, number or calendar.monthrange(in_year, month)[1]) for in_year in years]
             named = [day for day in days if year or begun <= day <= begun + timedelta(days=HALF_A_YEAR)]
-            found += [day.isoformat() for day in named]
+            found += [(one.start(), one.end(), day.isoformat()) for day in named]
     return found
 
 

@@ -27,8 +27,8 @@ DAILY_DAYS = 30
 DURABLE_ABOVE, DURABLE_SESSIONS = 0.9, 2
 #: Something only one repository has: a path, a file name, a CamelCase or snake_case identifier, a flag, code.
 _SPECIFIC = re.compile(
-    r"`[^`]+`|(?:^|\s)[~.]?/[\w.-]+|\b[\w-]+/[\w./-]+|\b[\w-]+\.(?:py|go|ts|tsx|js|rs|md|ya?ml|json|toml|sh|sql|java|rb|c|h|cpp)\b"
-    r"|\b[a-z]+_[a-z_]+\b|\b[a-z]+[A-Z]\w+|\b[A-Z][a-z]+[A-Z]\w*|(?:^|\s)--?[a-z][\w-]+"
+    r"`[^`]+`|(?:^|\s)[~.]?/[\w.-]+|\w-*+/[\w./-]|\w-*+\.(?:py|go|ts|tsx|js|rs|md|ya?ml|json|toml|sh|sql|java|rb|c|h|cpp)\b"
+    r"|\b[a-z]++_[a-z_]++\b|\b[a-z]++[A-Z]\w|\b[A-Z][a-z]++[A-Z]|(?:^|\s)--?[a-z][\w-]+"
 )
 #: Words that claim to hold everywhere; "always" alone does not: it is said of this project's tests as well.
 _GENERAL = re.compile(
@@ -44,12 +44,14 @@ _ALL_OVER = re.compile(
     r"\b(?:in|for|across) (?:all|every|any) (?:of )?(?:my |our )?(?:other )?(?:project|repo|repositor|session)\w*",
     re.IGNORECASE,
 )
+#: What stands between days that are named in a row.
+_ROW = re.compile(r"\s*+(?:[,–—-]|to|until|till|through|and|or)?+\s*+(?:(?:on|by|the|in) ){0,2}", re.IGNORECASE)
 #: A part of one project, named or not: "the gull module", "our billing service".
 _PART = re.compile(
-    r"\b(?:the|our|my|this|that) (?:[\w.-]+ ){0,3}(?:modul|packag|servic|repo|repositor|project|app|applicat|component|librar|crate|plugin"
+    r"\b(?:the|our|my|this|that) (?:[\w.-]++ ){0,3}(?:modul|packag|servic|repo|repositor|project|app|applicat|component|librar|crate|plugin"
     r"|codebase|backend|frontend|server|client|daemon|cli|api|sdk|screen|page|dashboard|pipeline|table|database|schema|branch|folder"
     r"|director|script|class|struct|handler|endpoint|command|feature|product|website|site|workspace|monorepo)(?:s|e|es|y|ies|ion|ions)?\b"
-    r"|\b[\w-]+ (?:module|package|service|repo|component|crate|plugin|codebase)\b",
+    r"|\w-*+ (?:module|package|service|repo|component|crate|plugin|codebase)\b",
     re.IGNORECASE,
 )
 #: Where a rule that holds everywhere may say that it holds: kinds of work and of text, and names that no project owns.
@@ -113,10 +115,21 @@ def is_lasting(gate: Gate, category: Category, *, stated: bool) -> bool:
 
 
 def due(said: str, *, gate: Gate, at: str) -> str:
-    """The last day (ISO) that a promise names which was said at a time; "" for one that is without a date, or past it."""
+    """The day (ISO) for which a promise is made that was said at a time; "" for one that is without a date, or past it.
+
+    The first that is still to come: a plan is told with what becomes of it, and that names later days ("we ship on the
+    10th, the plan of 2031 is dropped"). Of days in a row ("between the 1st and the 24th", "from May to July") the last.
+    """
     if gate != "promissory":
         return ""
-    return max((day for day in terms.dates(said, at[:10]) if day >= at[:10]), default="")
+    named = [one for one in terms.dates(said, at[:10]) if one[2] >= at[:10]]
+    if not named:
+        return ""
+    _, end, day = min(named, key=lambda one: one[2])
+    for start, after, other in named:
+        if start >= end and _ROW.fullmatch(said[end:start]):
+            end, day = after, max(day, other)
+    return day
 
 
 def days_to(day: str, *, on: str) -> int:

@@ -67,7 +67,7 @@ class Kind:
 
 #: A name that stands in one project's code alone: what is wanted of it is no way to work.
 _CODE = re.compile(
-    r"\b[\w-]+\.[A-Za-z]{1,4}:\d|\b\w+\(\)|\b\w*[a-z](?:[A-Z]+[a-z]+\w*?){2,}|\b[a-z]\w+\.[A-Z][a-z]\w+|\b[a-z]+_[a-z]+_\w+"
+    r"\w-*+\.[A-Za-z]{1,4}:\d|\w\(\)|[a-z][A-Z]++[a-z]\w*?[A-Z][a-z]|\b[a-z]\w++\.[A-Z][a-z]\w|\b[a-z]++_[a-z]++_\w"
 )
 #: A sentence about something that was named before it: it stands where there is room.
 _POINTS = re.compile(

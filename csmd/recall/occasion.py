@@ -38,15 +38,15 @@ _WHEN = re.compile(
 _BECOMES = re.compile(r"^.*?\bas (?=an? )", re.IGNORECASE)
 _DOUBLED = re.compile(r"([bdgmnprt])\1$")
 #: A name of several parts is of something else than they are: a "manual-commit" strategy is about no commit.
-_NAME = re.compile(r"`[^`\n]*`|\w+(?:[-_/:@]\w+)+")
+_NAME = re.compile(r"`[^`\n]*`|(?<!\w)(?:\w++(?:[-/:@]\w++)+|\w[^\W_]*+_\w++)")
 #: Words that no rule is about.
 _EMPTY = frozenset(
     """always never make made add new sure get use it this that them everything thing things change changes some more way
     file code line""".split()
 )
 _SHORT = {"pr": "pull request", "prs": "pull requests", "docs": "documentation", "deps": "dependencies"}
-#: What a rule is about stands in so many of its first words.
-FIRST = 3
+#: What a rule is about stands in so many of its first words; when it counts, in so many of its characters.
+FIRST, LOOKED_AT = 3, 1000
 #: An order says at once what it is; one that goes on tells at length what it wants.
 MOST_CLAUSES = 4
 #: And in so many of its characters: a prompt that pastes a file has a million.
@@ -77,7 +77,7 @@ def bears(rule: str, on: Sequence[str]) -> float:
 
 def about(rule: str) -> frozenset[str]:
     """The stems of what a rule says that it is about: its first words, and those behind "before", "when" and the like."""
-    rule = _NAME.sub(" ", rule)
+    rule = _NAME.sub(" ", rule[:LOOKED_AT])
     first = list(dict.fromkeys(_said(rule)))[:FIRST]
     return frozenset(_stem(word) for word in [*first, *(word for part in _WHEN.findall(rule) for word in _said(part))])
 

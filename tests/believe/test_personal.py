@@ -15,9 +15,12 @@ from csmd.store.sqlite import Rows
 
 NOW = "2026-03-01T10:00:00.000Z"
 OF_THE_USER = [
-    "I'm Marta", "Hi, I'm Marta Silva, nice to meet you", "my name is Marta", "Call me Bo.", "I'm in Lisbon.",
+    "Hi, I'm Marta Silva, nice to meet you", "my name is Marta", "My name is Marta Silva.", "Call me Bo.",
+    "I'm in Lisbon, so CET", "my timezone is Europe/Berlin now", "My timezone is Europe/Lisbon again, I moved back.",
+    "my job is a data engineer", "I'm now living in Porto", "My pronouns are she/her", "My working hours are 9 to 5",
+    "I'm colour-blind, so don't rely on red/green in charts.",
     "I live in Porto", "I now live in Porto with two cats", "I'm from Chile", "I'm based in Berlin, so CET",
-    "my timezone is Europe/Lisbon", "My timezone is Europe/Lisbon again", "I'm in Lisbon now", "I'm in UTC+1", "I'm on CET", "I work from 9 to 5 Berlin time", "my pronouns are they/them",
+    "my timezone is Europe/Lisbon", "My timezone is Europe/Lisbon again", "I'm in UTC+1", "I'm on CET", "I work from 9 to 5 Berlin time", "my pronouns are they/them",
     "I use she/her", "I speak Portuguese and English", "My first language is German.",
     "English isn't my first language", "I'm a native Spanish speaker", "I'm a backend developer",
     "I'm a nurse, not a programmer: explain things simply", "I work as a data scientist",
@@ -29,7 +32,11 @@ OF_A_PROJECT = [
     "I'm a bit lost", "am I in UTC?", "my timezone is what this service logs", "I'm a reviewer of the payments module",
     "the user lives in Lisbon", "I moved to Postgres", "call me when the tests pass", "I'm Payments' only developer",
     "in Payments my name is root", "the parser speaks Portuguese", "users live in Lisbon", "I use tabs/spaces mixed",
-    "I'm in favor of Redis", "I work as a rule on the parser here",
+    "I'm in favor of Redis", "I work as a rule on the parser here", "My job is failing in CI", "I'm Blocked", "I'm in Slack",
+    "my job is stuck in the queue on the runner", "My job is a code generator that fails", "my time zone handling code must use UTC",
+    "I'm in Settings, the save button must stay disabled until the form is valid", "I'm in IT", "I'm on Feature/Login",
+    "My pronouns field in the User model must be nullable", "My name is parsed as the first argument", "I'm on REST",
+    "my working hours table has no index", "My second language file must be loaded last", "I'm a nurse, run the tests again",
 ]  # fmt: skip
 
 
@@ -41,6 +48,22 @@ def test_what_somebody_says_of_themselves_is_of_no_project(said: str) -> None:
 @pytest.mark.parametrize("said", OF_A_PROJECT)
 def test_what_is_said_of_a_project_or_of_others_stays_where_it_was_said(said: str) -> None:
     assert not personal.is_of_the_user(said, project_name="payments")
+
+
+LONG = (
+    "I am a " + "b-" * 8000,
+    "I am a " * 2400,
+    "a_" * 8000,
+    "aB1" * 5000,
+    "I work 9 " * 1800,
+    "Marta-" * 2700,
+    "-" * 16_000,
+)
+
+
+def test_how_long_a_text_is_looked_at_grows_with_its_length_alone() -> None:
+    for said in LONG:
+        assert not personal.is_of_the_user(40 * said + " it fails", project_name="payments")
 
 
 @pytest.fixture

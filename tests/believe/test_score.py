@@ -27,9 +27,14 @@ gates = st.sampled_from(["behavioral", "relational", "epistemic", "promissory", 
         ("ship it on 3 Dec", "2026-12-03"), ("we migrate in January", "2027-01-31"), ("ends on 31 December 2028", "2028-12-31"),
         ("between 2026-12-01 and 2026-12-24", "2026-12-24"), ("we said so on Nov 3", ""), ("we may do it", ""),
         ("on June 31 we stop", ""), ("version 2020-01 is out", ""), ("tidy up by 2026-11-22", "2026-11-22"),
+        ("we ship on 2026-12-10, the old plan of 2031-01-01 is dropped", "2026-12-10"),
+        ("the plan of 2031-01-01 is dropped, we ship on 2026-12-10", "2026-12-10"), ("freeze from Dec 1 to Dec 24, review in March", "2026-12-24"),
+        ("moved from 2026-11-01 to 2026-12-24", "2026-12-24"), ("on Dec 1, Dec 5 and Dec 9", "2026-12-09"),
     ],
 )  # fmt: skip
-def test_a_promise_is_due_on_the_last_day_to_come_that_it_names(said: str, until: str) -> None:
+def test_a_promise_is_due_on_the_first_day_to_come_that_it_names_and_of_days_in_a_row_on_the_last(
+    said: str, until: str
+) -> None:
     at = "2026-11-22T10:00:00.000Z"
     assert score.due(said, gate="promissory", at=at) == until
     assert score.due(said, gate="epistemic", at=at) == ""

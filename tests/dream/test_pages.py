@@ -319,3 +319,8 @@ def check(case: Case) -> None:
 @pytest.mark.parametrize("case", CASES.values(), ids=CASES.keys())
 def test_which_themes_have_a_page(case: Case) -> None:
     check(case)
+
+
+@pytest.mark.parametrize("said", ["b" * 1_000_000, "aBa" + "a" * 1_000_000, "aBa" + "A" * 1_000_000, "b-" * 500_000])
+def test_how_long_a_name_is_looked_at_grows_with_its_length_alone(said: str) -> None:
+    assert next(kind for kind in pages.KINDS if kind.fits(memory(1, said, "preference")))

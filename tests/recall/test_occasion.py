@@ -58,3 +58,13 @@ def test_a_share_of_an_orders_occasions_is_one(rule: str, order: str) -> None:
 @pytest.mark.parametrize("gap", [" ", ".", "\n", "! ", ", ", " and"])
 def test_a_long_prompt_is_read_as_fast_as_a_short_one(gap: str) -> None:
     assert occasion.occasions("add a test" + gap * 1_000_000 + "x")[:1] == ["test"]
+
+
+@pytest.mark.parametrize("rule", ["b" * 1_000_000, "a_" * 500_000, "`" * 1_000_001, "when " * 200_000])
+def test_a_long_rule_is_read_as_fast_as_a_short_one(rule: str) -> None:
+    assert occasion.bears(rule, ["commit"]) == 0.0
+
+
+@pytest.mark.parametrize("name", ["manual-commit", "pre_commit_", "__commit_all__", "git/commit", "`commit`"])
+def test_what_stands_in_a_name_is_no_subject_of_a_rule(name: str) -> None:
+    assert occasion.about(f"{name} stays") == occasion.about("stays")
