@@ -107,8 +107,9 @@ def place(
     """The row of the project that a record names: by its key, else by its remote, else a new one under its old path.
 
     By its remote where its path is not here: the directory in which the import is asked for (`here`), else the only
-    project with this remote, of several the only one whose directory is there. Behind the wall that it stood behind,
-    too: what is brought is seen by no more than before.
+    project with this remote, of several the only one whose directory is there. What stood behind a wall comes to none
+    that does not stand behind the same: it is seen by no more than before, and has a row of its own behind it. By its
+    key it is the same directory, and what its user says of it here holds.
     """
     if not said:
         return 0
@@ -117,7 +118,7 @@ def place(
     project = Project(key=said["key"], root=said["root"], name=said["name"], kind=said["kind"], remote=said["remote"])  # type: ignore[arg-type]  # checked by who reads it
     known = projects.seq_of(rows, project)
     if known is None and said["remote"] and is_gone(said["root"]):
-        known = _with_remote(rows, said["remote"], now=now, here=here, is_gone=is_gone)
+        known = _with_remote(rows, said["remote"], wall=said["workspace"], now=now, here=here, is_gone=is_gone)
     if known is not None:
         return known
     made = projects.ensure(rows, project, now=now)
@@ -127,15 +128,26 @@ def place(
 
 
 def _with_remote(
-    rows: Rows, remote: str, *, now: str, here: Project | None, is_gone: Callable[[str], bool]
+    rows: Rows, remote: str, *, wall: str, now: str, here: Project | None, is_gone: Callable[[str], bool]
 ) -> int | None:
-    if here is not None and here.remote == remote:
+    behind = workspaces.named(rows, wall) if wall else 0
+    if here is not None and here.remote == remote and (not wall or _wall_of(rows, here) == behind):
         return projects.ensure(rows, here, now=now)
     alike = rows.all(
-        "select seq, root from projects where remote = :remote and merged_into = 0 and part_of = 0", remote=remote
+        "select seq, root from projects where remote = :remote and merged_into = 0 and part_of = 0 "
+        "and (:open or workspace_seq = :behind)",
+        remote=remote,
+        open=int(not wall),
+        behind=-1 if behind is None else behind,
     )
     there = [row for row in alike if not is_gone(str(row[1]))] or alike
     return int(there[0][0]) if len(there) == 1 else None
+
+
+def _wall_of(rows: Rows, project: Project) -> int:
+    """The workspace that a project stands behind, or would once it is known; 0 for none."""
+    known = projects.seq_of(rows, project)
+    return projects.wall_around(rows, project.root) if known is None else projects.everywhere(rows, known)
 
 
 def put(rows: Rows, ident: str, one: Mapping[str, Any], *, project: int, text_hash: str) -> int:

@@ -259,6 +259,34 @@ def test_what_is_imported_elsewhere_waits_under_its_old_path_for_the_clone_that_
     assert other.write(lambda rows: projects.ensure(rows, second, now=NOW)) != settled.seq, "it is worked in by now"
 
 
+def join(store: Store, root: str, wall: str) -> None:
+    """Puts a directory that is known behind a wall."""
+
+    def write(rows: Rows) -> None:
+        place = int(rows.value("select seq from projects where root = :root", root=root))
+        workspaces.join(rows, workspaces.ensure(rows, wall, now=NOW), place)
+
+    store.write(write)
+
+
+@pytest.mark.parametrize(("wall", "comes"), [("", False), ("other", False), ("client", True)])
+@pytest.mark.parametrize("asked_there", [True, False])
+def test_what_stood_behind_a_wall_comes_to_no_clone_that_does_not_stand_behind_it(
+    homes: Callable[[], Store], tmp_path: Path, wall: str, comes: bool, asked_there: bool
+) -> None:
+    one, other = homes(), homes()
+    ident = shop_of(one, "/old/shop")
+    join(one, "/old/shop", "client")
+    here = clone(tmp_path / "clone", f"https://{SHOP}")
+    other.write(lambda rows: projects.settle(rows, here, now=NOW))
+    if wall:
+        join(other, here.root, wall)
+    taken(other, exported(one, tmp_path / "out"), here=here if asked_there else None)
+    assert where(other, ident) == (here.root if comes else "/old/shop")
+    behind = other.read(lambda rows: projects.everywhere(rows, must(memories.by_id(rows, ident)).project_seq))
+    assert behind == other.read(lambda rows: workspaces.named(rows, "client"))
+
+
 def test_a_project_whose_path_is_here_keeps_it(homes: Callable[[], Store], tmp_path: Path) -> None:
     one, other = homes(), homes()
     (tmp_path / "there").mkdir()
