@@ -315,6 +315,8 @@ def test_who_imports_in_a_second_clone_is_told_that_the_memories_are_in_the_firs
         "files": 1,
         "took_s": 0.1,
         "degraded": [],
+        "bad_lines": 0,
+        "redactions": 0,
     }
     show.imported({**counts, "placed": [{"was": "/p/first", "is": "/p/first", "remote": SHOP, "memories": 1}]})
     assert f"1 memory is in /p/first, which is here: a clone of {SHOP}" in " ".join(capsys.readouterr().out.split())
