@@ -37,7 +37,7 @@ def shown(value: dict[str, Any]) -> None:
         show.print_text(console, told, style="bold")
         show.print_text(console, one["message"], indent=2, most=3)
         for line in _mended(one):
-            show.print_text(console, line, head="  last fixed by  ", most=3, style="dim")
+            show.print_text(console, line, head="  last fixed by ", most=3, style="dim")
         if one["memory_id"]:
             show.print_text(console, texts.squeeze(one["memory"]), head=f"  {one['memory_id']}  ", most=4, style="dim")
 

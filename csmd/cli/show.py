@@ -127,8 +127,11 @@ def imported(value: dict[str, Any]) -> None:
 
 
 def _placed(place: dict[str, Any]) -> str:
-    """Where the memories of a directory went that is not here."""
+    """Where the memories of a directory went that is not here, or not the clone in which it was asked."""
     what = amount(place["memories"], "memory")
+    if place["is"] == place["was"]:
+        are = "is" if place["memories"] == 1 else "are"
+        return f"{what} {are} in {place['was']}, which is here: a clone of {place['remote']} of its own"
     if place["is"]:
         return f"{what} of {place['was']} came to {place['is']}: the same repository, {place['remote']}"
     until = f", until a clone of {place['remote']} is worked in" if place["remote"] else ": it has no git remote"

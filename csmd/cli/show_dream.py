@@ -99,10 +99,10 @@ def plan(value: dict[str, Any], *, everything: bool = False) -> None:
     left += _files(out, value["files"], everything=everything)
     total = len(value["actions"])
     if total:
-        more = f"; ... and {left:,} more (--all)" if left else ""
+        more = f"; {left:,} not shown (--all)" if left else ""
         show.print_text(out, f"{many(total, 'change')} would be made: {_sum(value['did'])}{more}")
     else:
-        more = f"; ... and {left:,} more (--all)" if left else ""
+        more = f"; {left:,} not shown (--all)" if left else ""
         files = f", {many(len(value['files']), 'file')} would{more}" if value["files"] else ", and no file"
         show.print_text(out, f"no memory would change{files}")
     _hidden(out, value["hidden"])

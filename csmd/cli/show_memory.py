@@ -59,7 +59,7 @@ def listed(value: dict[str, Any], *, most: int = 2**31) -> None:
         shown += _gates(out, [row for row in rows if row["project"] == place], most)
     left, gone = len(rows) - shown, value.get("superseded", 0)
     told = [many(len(rows), "memory", "memories")]
-    told += [f"... and {left:,} more (--all)"] if left else []
+    told += [f"{left:,} not shown (--all)"] if left else []
     told += [f"{gone:,} superseded (--superseded)"] if gone else []
     out.print()
     print_text(out, "; ".join(told), style="dim")

@@ -82,7 +82,7 @@ def _listed(rows: list[dict[str, Any]], *, everything: bool) -> None:
             [[row["name"], f"{row['memories']:,}", row["last_at"][:10]] for row in shown],
         )
     screen.print()
-    more = f"; ... and {left:,} more (--all)" if left else ""
+    more = f"; {left:,} not shown (--all)" if left else ""
     print_text(screen, f"{many(len(rows), 'topic')}{more}; `csmd topics NAME` lists the memories of one", style="dim")
 
 

@@ -37,7 +37,8 @@ MOST_BYTES, MOST_LINE = 400_000_000, 4_000_000
 class Taken:
     """What came in: memories new and known, those that the user made csmd forget, those nobody vouched for, those that somebody does now, secrets.
 
-    `placed` counts those of each directory that is not here: (what it was there, what it is here, "" for nothing yet, its remote).
+    `placed` counts those of each directory that is not here, or is another clone than the one in which it is asked for:
+    (what it was there, what it is here, "" for nothing yet, its remote).
     """
 
     new: int = 0
@@ -188,13 +189,14 @@ def _put(
 
 
 def _placed(rows: Rows, said: Mapping[str, str], taken: Taken, *, here: Project | None, now: str) -> int:
-    """Where a record's project is here, noted where that is another place than it was there."""
+    """Where a record's project is here, noted where that is another place than it was there, or than is asked in."""
     if said:
         said = {**said, "remote": normal_remote(said["remote"])}
     project = parcels.place(rows, said, now=now, here=here)
-    if said and said["kind"] != workspaces.KIND and disk.is_gone(said["root"]):
-        root = project_list.root_of(rows, project)
-        taken.placed[said["root"], "" if root == said["root"] else root, said["remote"]] += 1
+    if said and said["kind"] != workspaces.KIND:
+        root, is_gone = project_list.root_of(rows, project), disk.is_gone(said["root"])
+        if is_gone or (here is not None and here.remote == said["remote"] != "" and here.root != root):
+            taken.placed[said["root"], "" if is_gone and root == said["root"] else root, said["remote"]] += 1
     return project
 
 

@@ -346,7 +346,7 @@ def test_csmd_sync_ends_with_it_done_and_csmd_errors_tells_it(shared_machine: An
     (found,) = machine.call("csm_error_list", project=place)["errors"]
     assert (found["command"], found["times"], found["fixed_files"]) == ("go build", 1, ["tree.go"])
     shown = machine.csmd("errors")
-    assert "go build, exit code 1: seen 1 time in 1 session" in shown and "last fixed by  an edit of tree.go" in shown
+    assert "go build, exit code 1: seen 1 time in 1 session" in shown and "last fixed by an edit of tree.go" in shown
     assert machine.csmd("show", found["id"]) == shown and found["id"] in shown
     assert all(len(line) <= 80 for line in shown.splitlines())
     memory = machine.csmd("show", found["memory_id"], "--json")

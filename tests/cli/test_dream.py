@@ -81,7 +81,7 @@ def at_80_columns(monkeypatch: pytest.MonkeyPatch) -> None:
         (show_dream.plan, PLAN, ["everywhere", "    learn, 80 % sure", "~/shop",
                                  "408 memories: 88 daily, 320 durable; 12 say what another says; 11 % stale",
                                  "    merge m000000001a into m000000002b, daily -> durable, 70 % sure -> 80 %", "      stays: the config key",
-                                 "15 changes would be made: 1 merged, 1 learnt, 13 archived; ... and 2 more", "2 changes in projects",
+                                 "15 changes would be made: 1 merged, 1 learnt, 13 archived; 2 not shown (--all)", "2 changes in projects",
                                  "files in memory/", "  write   projects/shop-0123ab.md\n          2 lines gone"]),
         (show_dream.plan, {**PLAN, "actions": [], "did": {}, "projects": [], "hidden": 0}, ["no memory would change, 2 files would\n"]),
         (show_dream.plan, {**PLAN, "uncompared": 1200}, ["1,200 memories were compared by words only: a dream compares all by meaning"]),

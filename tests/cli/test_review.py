@@ -169,13 +169,13 @@ def test_show_takes_turns_and_candidates_by_their_beginning(seeded: Machine) -> 
 def test_of_a_gate_so_many_are_listed_and_never_is_one_alone_left_out(capsys: pytest.CaptureFixture[str]) -> None:
     row = {
         "project": "/p", "gate": "epistemic", "authority": "user", "origin": "stated", "confidence": 0.8, "pinned": False,
-        "confirmed_at": NOW, "times": 1, "attention": "WARM", "superseded_by": "", "category": "fact",
+        "confirmed_at": NOW, "times": 1, "attention": "WARM", "superseded_by": "", "category": "fact", "is_refuted": False,
     }  # fmt: skip
     rows = [{**row, "id": f"m{number}", "text": f"Fact {number} of the shop"} for number in range(4)]
     for most, left in ((1, 3), (2, 2), (3, 0), (4, 0)):
         show_memory.listed({"memories": rows}, most=most)
         said = capsys.readouterr().out
-        assert ("more (--all)" in said) == bool(left) and (not left or f"... and {left} more (--all)" in said), most
+        assert ("(--all)" in said) == bool(left) and (not left or f"4 memories; {left} not shown (--all)" in said), most
 
 
 def test_the_list_is_bounded_filtered_and_says_what_is_left_out(seeded: Machine) -> None:
@@ -184,7 +184,7 @@ def test_the_list_is_bounded_filtered_and_says_what_is_left_out(seeded: Machine)
     rows = seeded.csmd("memories", "--json")["memories"]
     beside = [number - 1 for number in Counter((row["project"], row["gate"]) for row in rows).values()]
     left = sum(number for number in beside if number > 1)  # a single one is never left out
-    assert (f"... and {left} more (--all)" in short) == bool(left) and "more (--all)" not in everything
+    assert (f"; {left} not shown (--all)" in short) == bool(left) and "(--all)" not in everything
     assert sum(row["id"] in everything for row in rows) == len(rows)
     for words, wanted in (
         (["--gate", "correction"], lambda row: row["gate"] == "correction"),

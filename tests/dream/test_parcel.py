@@ -19,6 +19,7 @@ from csmd import text
 from csmd.believe import stage as believe
 from csmd.believe import stage_supersede
 from csmd.capture import stage_place
+from csmd.cli import show
 from csmd.dream import parcel, stage_memos, stage_parcel
 from csmd.errors import BadInput
 from csmd.model import Link, Memory, Project, Provenance, Statement
@@ -292,7 +293,33 @@ def test_a_project_whose_path_is_here_keeps_it(homes: Callable[[], Store], tmp_p
     (tmp_path / "there").mkdir()
     ident = shop_of(one, str(tmp_path / "there"))
     came = taken(other, exported(one, tmp_path / "out"), here=clone(tmp_path / "clone", f"https://{SHOP}"))
-    assert where(other, ident) == str(tmp_path / "there") and not came.placed
+    there = str(tmp_path / "there")
+    assert where(other, ident) == there and dict(came.placed) == {(there, there, SHOP): 1}
+
+
+def test_who_imports_in_a_second_clone_is_told_that_the_memories_are_in_the_first(
+    homes: Callable[[], Store], tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    one, other = homes(), homes()
+    first, second = (clone(tmp_path / name, f"https://{SHOP}") for name in ("first", "second"))
+    shop_of(one, first.root)
+    data = exported(one, tmp_path / "out")
+    assert not taken(other, data, here=first).placed
+    came = taken(other, data, here=second)
+    assert dict(came.placed) == {(first.root, first.root, SHOP): 1}
+    counts = {
+        "turns_new": 0,
+        "turns_known": 0,
+        "memories_new": 1,
+        "vectors": 0,
+        "files": 1,
+        "took_s": 0.1,
+        "degraded": [],
+        "bad_lines": 0,
+        "redactions": 0,
+    }
+    show.imported({**counts, "placed": [{"was": "/p/first", "is": "/p/first", "remote": SHOP, "memories": 1}]})
+    assert f"1 memory is in /p/first, which is here: a clone of {SHOP}" in " ".join(capsys.readouterr().out.split())
 
 
 def test_of_several_clones_the_one_that_is_there_is_meant(homes: Callable[[], Store], tmp_path: Path) -> None:
