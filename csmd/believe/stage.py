@@ -72,13 +72,13 @@ def remember(
     when that is not to be told by its words.
     """
     at = source.at if origin in (STATED, MODEL_SAVED) else ""  # what is counted is said at no time
-    if statement.authority == "external" or is_forgotten(rows, statement, project=project, at=at, key=key):
+    scope, home = _place(rows, statement, project, scope)
+    if statement.authority == "external" or is_forgotten(rows, statement, project=project, home=home, at=at, key=key):
         return "", False
     if at and statement.authority == "user":
         correction = statement.gate == "correction"
         tombstones.note_again(rows, statement.text, correction=correction, project=project, at=at, key=key)
     text_hash = text.keyed_hash(statement.text, key)
-    scope, home = _place(rows, statement, project, scope)
     known = _known_exactly(rows, text_hash, home, besides=besides)
     if known is None:
         near = stage_supersede.Near.of(rows, statement.text, home)
@@ -157,17 +157,19 @@ def _note_beside(rows: Rows, seq: int, statement: Statement, source: Provenance)
         memories.add_provenance(rows, seq, replace(source, uuid=uuid, role="beside"))
 
 
-def is_forgotten(rows: Rows, statement: Statement, *, project: int, at: str, key: bytes) -> bool:
+def is_forgotten(
+    rows: Rows, statement: Statement, *, project: int, at: str, key: bytes, home: int | None = None
+) -> bool:
     """Whether the user made csmd forget this statement, said so or nearly so, or purged a part of it.
 
-    As it was said in a project at a time: what the user says anew after the forgetting is remembered ("": not said).
+    As it was said in a project at a time ("": not), to hold in `home` (by default there); said anew it is remembered.
     """
     if PURGED in statement.text or tombstones.marks(rows, key).spans(statement.text):
         return True
-    correction, authority = statement.gate == "correction", statement.authority
     return tombstones.keeps_out(
-        rows, statement.text, correction=correction, authority=authority, project=project, at=at, key=key
-    )
+        rows, statement.text, correction=statement.gate == "correction", authority=statement.authority,
+        project=project, home=project if home is None else home, at=at, key=key,
+    )  # fmt: skip
 
 
 def forget(
@@ -203,8 +205,8 @@ def forget(
 
 def unforget(rows: Rows, statement: Statement, *, project: int, key: bytes) -> None:
     """Lets a statement be remembered again in a project: a person says it there on purpose."""
-    correction = statement.gate == "correction"
-    tombstones.lift(rows, statement.text, correction=correction, project=project, key=key)
+    correction, (_, home) = statement.gate == "correction", _place(rows, statement, project)
+    tombstones.lift(rows, statement.text, correction=correction, project=project, home=home, key=key)
 
 
 def said_already(rows: Rows, statement: Statement, *, project: int) -> Memory | None:

@@ -223,7 +223,7 @@ def _live(store: Store, directory: Path, *, now: str, here: Here, new: bool = Tr
     """Writes a file for each session that goes on (with `new` also where there is none yet), and takes away those of sessions that have ended."""
     since = (datetime.fromisoformat(now) - timedelta(hours=daily.QUIET_H)).strftime("%Y-%m-%dT%H:%M:%S.%f")[:23] + "Z"
     found = store.read(lambda rows: told_days.live(rows, since=since, limit=MOST_LIVE))
-    gone = store.read(tombstones.number)
+    gone, _ = store.read(tombstones.forgettings)
     changed = 0
     wanted: set[Path] = set()
     for one in found:

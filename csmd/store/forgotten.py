@@ -14,7 +14,7 @@ from unicodedata import normalize as form
 
 from csmd import text
 from csmd.model import Memory
-from csmd.store import dream_journal, memories, page_lines, told_days, tombstones
+from csmd.store import dream_journal, gists, memories, page_lines, told_days
 from csmd.store.sqlite import Rows
 
 _CASES = (str.lower, str.capitalize, str.upper)
@@ -215,7 +215,7 @@ def _likely(said: str) -> list[str]:
     Of letters beyond ASCII the store does not know the other case: of such stems there is each spelling.
     """
     stems, as_said = text.gist(said).stems, said.lower()
-    left_out = sum(len(stems) - gone >= text.SAME_SHARE * len(stems) for gone in range(1, tombstones.MOST_LEFT_OUT + 1))
+    left_out = sum(len(stems) - gone >= text.SAME_SHARE * len(stems) for gone in range(1, gists.MOST_LEFT_OUT + 1))
     plain_first = sorted(stems, key=lambda one: (not one.isascii() or one not in as_said, -len(one), one))
     spelt = (case(form(way, one)) for one in plain_first[: left_out + 1] for way in ("NFC", "NFD") for case in _CASES)
     return list({one.lower() if one.isascii() else one: None for one in spelt}) or [""]

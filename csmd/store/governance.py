@@ -9,7 +9,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 from csmd.model import CATEGORIES
-from csmd.store import tombstones
+from csmd.store import gists, tombstones
 from csmd.store.sqlite import Rows
 
 #: Of what breaks a rule, as many are named.
@@ -172,7 +172,7 @@ def _forgotten(rows: Rows, key: bytes) -> list[str]:
         for ident, said, gate, authority, project, at in rows.all(
             "select id, text, gate, authority, project_seq, created_at from memories order by id"
         ):
-            if tombstones.statement_hash(str(said), key) in gone and tombstones.keeps_out(
+            if gists.statement_hash(str(said), key) in gone and tombstones.keeps_out(
                 rows, str(said), correction=gate == "correction", authority=authority, project=project, at=at, key=key
             ):
                 found.append(str(ident))

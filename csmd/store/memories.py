@@ -247,6 +247,15 @@ def listing(rows: Rows, *, projects: Sequence[int] | None, limit: int = 2**31) -
     return _with_provenance(rows, found)
 
 
+def said_in(rows: Rows, memory: Memory) -> frozenset[int]:
+    """The projects in which the stored turns that a memory came from were said."""
+    found = rows.all(
+        "select distinct t.project_seq from provenance p join turns t on t.uuid = p.uuid where p.memory_seq = :seq",
+        seq=memory.seq,
+    )
+    return frozenset(int(project) for (project,) in found)
+
+
 def delete(rows: Rows, memory: Memory) -> None:
     """Removes a memory with its vectors, its links and its place in receipts.
 

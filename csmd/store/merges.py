@@ -163,9 +163,17 @@ def with_merged(rows: Rows, project: int) -> frozenset[int]:
 
 def lineage(rows: Rows, project: int) -> frozenset[int]:
     """A project with what was merged into it, and what it was split off from: what was said of those is said of it."""
-    found = with_merged(rows, project)
-    whole = int(rows.value("select part_of from projects where seq = :seq", seq=project) or 0)
-    return found | lineage(rows, whole) if whole and whole not in found else found
+    found, waiting = {project}, [project] if project else []  # nothing was merged into everywhere
+    while waiting:
+        for (seq,) in rows.all(
+            "select seq from projects where merged_into = :seq union "
+            "select part_of from projects where seq = :seq and part_of > 0",
+            seq=waiting.pop(),
+        ):
+            if seq not in found:
+                found.add(int(seq))
+                waiting.append(int(seq))
+    return frozenset(found)
 
 
 # --- memories

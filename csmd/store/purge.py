@@ -12,7 +12,8 @@ from functools import partial
 from typing import Literal
 
 from csmd import text as texts
-from csmd.store import answers, dream_journal, memories, page_lines, purge_whole, tombstones, vectors
+from csmd.model import Memory
+from csmd.store import answers, dream_journal, memories, page_lines, purge_whole, reach, tombstones, vectors
 from csmd.store.pages import secure_delete
 from csmd.store.purge_whole import LOOKED_AT, rewrite_turn
 from csmd.store.purged import clean
@@ -234,11 +235,7 @@ def _forgotten(rows: Rows, key: bytes, after: int) -> tuple[int | None, int]:
         "select seq from memories where seq > :after order by seq limit :limit", after=after, limit=LOOKED_AT
     )
     for memory in memories.by_seqs(rows, [int(seq) for (seq,) in found]).values():
-        correction = memory.gate == "correction"
-        if tombstones.keeps_out(
-            rows, memory.text, correction=correction, authority=memory.authority, project=memory.project_seq,
-            at=memory.created_at, key=key,
-        ):  # fmt: skip
+        if memories.by_id(rows, memory.id) is not None and _is_forgotten(rows, memory, key):
             memories.delete(rows, memory)
             total += 1
     if after == 0:
@@ -250,6 +247,23 @@ def _forgotten(rows: Rows, key: bytes, after: int) -> tuple[int | None, int]:
             ):
                 total += rows.run("delete from statements where seq = :seq", seq=seq)
     return (int(found[-1][0]) if found else None), total
+
+
+def _is_forgotten(rows: Rows, memory: Memory, key: bytes) -> bool:
+    """Whether a memory was forgotten where it holds; one of everywhere also where it was forgotten wherever it was said:
+    it may be from before the wall behind which it was.
+    """
+
+    def is_out(project: int) -> bool:
+        return tombstones.keeps_out(
+            rows, memory.text, correction=memory.gate == "correction", authority=memory.authority, project=project,
+            at=memory.created_at, key=key,
+        )  # fmt: skip
+
+    if is_out(memory.project_seq):
+        return True
+    said_in = memories.said_in(rows, memory) if reach.is_everywhere(rows, memory.project_seq) else ()
+    return bool(said_in) and all(map(is_out, said_in))
 
 
 #: In this order: what goes as a whole before what is looked through, and pages when it is known which memories are left.

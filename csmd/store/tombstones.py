@@ -2,54 +2,24 @@
 
 A tombstone is read in the very transaction that stores, so that what one purge has forbidden no
 later write brings back. One that an assistant left keeps out only what an assistant says. What was forgotten is
-kept out where it was forgotten, and as it was said by then: what the user says anew later is a new statement.
+kept out where it was forgotten (`reach`), and as it was said by then: what the user says anew later is a new statement.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterable, Sequence
 from functools import lru_cache
-from itertools import combinations
 from typing import Literal, NamedTuple
 
 from csmd import text
 from csmd.model import Authority
-from csmd.store import merges, projects
+from csmd.store import projects, reach
+from csmd.store.gists import gist_hashes, statement_hash
 from csmd.store.purged import HIDDEN, Mark, Marks, clean, mark_of, name_hash
 from csmd.store.sqlite import Rows
 
 #: memory, near: a statement's words, and all but a few of them. The others: what was purged.
 Kind = Literal["memory", "near", "text", "turn", "session", "project", "file"]
-
-#: As many content words may be left out of a statement that is kept out all the same.
-MOST_LEFT_OUT = 2
-#: Beyond as many content words only one: the ways to leave out two are too many.
-MANY_WORDS = 20
-
-
-def statement_hash(said: str, key: bytes) -> str:
-    """The keyed hash of a statement's normalised words."""
-    return name_hash("statement", text.normalise(said), key)
-
-
-def _gist_hashes(said: str, *, correction: bool, key: bytes) -> Iterator[str]:
-    """The hash of a statement's gist, then of what is left of it without a word or two; none where it has no words.
-
-    By the rule of `text.says_the_same`: small words that turn a meaning round must be the same, and
-    at least SAME_SHARE of the others. A correction is compared with corrections only.
-    """
-    gist = text.gist(said)
-    stems = sorted(gist.stems)
-    head = f"{'correction' if correction else 'statement'}:{' '.join(gist.turns)}:"
-    if not stems:
-        return
-    yield name_hash("gist", head + " ".join(stems), key)
-    most = 1 if len(stems) > MANY_WORDS else MOST_LEFT_OUT
-    for gone in range(1, most + 1):
-        if len(stems) - gone < text.SAME_SHARE * len(stems):
-            return
-        for left in combinations(stems, len(stems) - gone):
-            yield name_hash("gist", head + " ".join(left), key)
 
 
 def forget(
@@ -59,11 +29,15 @@ def forget(
     everywhere) as it was said by now; without one wherever and whenever it is said.
     """
     exact = statement_hash(said, key)
-    whole, *near = [*_gist_hashes(said, correction=correction, key=key)] or [exact]
+    whole, *near = [*gist_hashes(said, correction=correction, key=key)] or [exact]
     found = [("memory", exact), ("memory", whole), *(("near", hash_) for hash_ in near)]
-    place = "" if scope is None else _place(rows, scope, key)
-    for kind, hash_ in dict.fromkeys(found):
-        _add(rows, kind, hash_, by=by, part_of=_part(exact, place), place=place, now=now)
+    for place in [""] if scope is None else _laid(rows, said, scope, key):
+        for kind, hash_ in dict.fromkeys(found):
+            _add(rows, kind, hash_, by=by, part_of=_part(exact, place), place=place, now=now)
+
+
+def _laid(rows: Rows, said: str, scope: int, key: bytes) -> list[str]:
+    return [_place(rows, one, key) for one in reach.laid(rows, scope, text_hash=text.keyed_hash(said, key))]
 
 
 def _place(rows: Rows, scope: int, key: bytes) -> str:
@@ -118,7 +92,7 @@ def _led_to(rows: Rows, said: str, *, correction: bool, key: bytes) -> list[_Fou
     if not has(rows, "memory"):
         return []
     exact = statement_hash(said, key)
-    whole, *near = [*_gist_hashes(said, correction=correction, key=key)] or [exact]
+    whole, *near = [*gist_hashes(said, correction=correction, key=key)] or [exact]
     # A word more than what was forgotten, or a word less; never one in another's place.
     marks = ", ".join(f"'{hash_}'" for hash_ in (exact, whole, *near))
     found = rows.all(
@@ -129,24 +103,33 @@ def _led_to(rows: Rows, said: str, *, correction: bool, key: bytes) -> list[_Fou
     return [_Found(*(str(value) for value in row)) for row in found]
 
 
-def _here(rows: Rows, found: Sequence[_Found], project: int | None, key: bytes) -> list[_Found]:
-    """Those that hold in a project (None: in any): its own, those of what it is a part of, those of everywhere."""
-    if project is None or not any(one.place for one in found):
-        return list(found)
-    scopes = {*merges.lineage(rows, project), projects.everywhere(rows, project)}
-    places = {"", *(_place(rows, scope, key) for scope in scopes)}
+def _of(rows: Rows, found: Sequence[_Found], scopes: Iterable[int], key: bytes) -> list[_Found]:
+    """Those that hold in some places, or without one."""
+    places = {"", *(_place(rows, scope, key) for scope in scopes)} if any(one.place for one in found) else {""}
     return [one for one in found if one.place in places]
 
 
 def keeps_out(
-    rows: Rows, said: str, *, correction: bool, authority: Authority, project: int | None, at: str, key: bytes
+    rows: Rows,
+    said: str,
+    *,
+    correction: bool,
+    authority: Authority,
+    project: int | None,
+    at: str,
+    key: bytes,
+    home: int | None = None,
 ) -> bool:
     """Whether a statement was forgotten: by the user for everybody, by an assistant for what assistants say.
 
-    `project` is where it was said (None: anywhere) and `at` when; "" for what nobody says now, as what is counted.
+    `project` is where it was said (None: anywhere), `home` where it is to hold (None: there), and `at` when it was said;
+    "" for what nobody says now, as what is counted.
     """
-    found = _here(rows, _led_to(rows, said, correction=correction, key=key), project, key)
-    return any(_stands(one, authority, at) for one in found)
+    found = [one for one in _led_to(rows, said, correction=correction, key=key) if _stands(one, authority, at)]
+    if not found or project is None:
+        return bool(found)
+    scopes = reach.asked(rows, project, home=home)
+    return scopes is None or bool(_of(rows, found, scopes, key))
 
 
 def _stands(one: _Found, authority: Authority, at: str) -> bool:
@@ -157,7 +140,8 @@ def _stands(one: _Found, authority: Authority, at: str) -> bool:
 
 def note_again(rows: Rows, said: str, *, correction: bool, project: int, at: str, key: bytes) -> None:
     """Notes that the user says anew what was forgotten: from then on it is kept out of nobody's words."""
-    for one in _here(rows, _led_to(rows, said, correction=correction, key=key), project, key):
+    scopes = reach.let_in(rows, project, home=projects.everywhere(rows, project))
+    for one in _of(rows, _led_to(rows, said, correction=correction, key=key), scopes, key):
         if one.place and at > one.at and (not one.again_at or at < one.again_at):
             rows.run("update tombstones set again_at = :at where part_of = :part_of", at=at, part_of=one.part_of)
 
@@ -174,7 +158,8 @@ def is_out(
 
 def number(rows: Rows) -> int:
     """How many statements were forgotten."""
-    return int(rows.value("select count(distinct part_of) from tombstones where kind = 'memory'"))
+    found = rows.all("select distinct part_of from tombstones where kind = 'memory'")
+    return len({str(one).partition(":")[0] for (one,) in found})
 
 
 def forgettings(rows: Rows) -> tuple[int, str]:
@@ -191,17 +176,34 @@ def forgotten(rows: Rows) -> frozenset[str]:
     return frozenset(str(hash_) for (hash_,) in rows.all("select hash from tombstones where kind = 'memory'"))
 
 
-def lift(rows: Rows, said: str, *, correction: bool, project: int, key: bytes) -> None:
-    """Takes away the tombstones of a statement that hold in a project: the user stated it again on purpose."""
-    for one in _here(rows, _led_to(rows, said, correction=correction, key=key), project, key):
+def lift(rows: Rows, said: str, *, correction: bool, project: int, home: int, key: bytes) -> None:
+    """Takes away the tombstones of a statement in a project: the user states it there again on purpose, to hold in `home`."""
+    scopes = reach.let_in(rows, project, home=home)
+    for one in _of(rows, _led_to(rows, said, correction=correction, key=key), scopes, key):
         rows.run("delete from tombstones where kind in ('memory', 'near') and part_of = :part_of", part_of=one.part_of)
 
 
 def take_back(rows: Rows, said: str, *, scope: int, key: bytes) -> None:
     """Takes away the tombstones that forgetting this very text in a scope has left, and none of another text."""
+    for place in _laid(rows, said, scope, key):
+        rows.run(
+            "delete from tombstones where kind in ('memory', 'near') and part_of = :part_of",
+            part_of=_part(statement_hash(said, key), place),
+        )
+
+
+def carry(rows: Rows, workspace: int, project: int, *, key: bytes) -> None:
+    """Has what was forgotten behind a wall stay forgotten in a project that leaves it."""
+    old, new = _place(rows, workspace, key), _place(rows, project, key)
     rows.run(
-        "delete from tombstones where kind in ('memory', 'near') and part_of = :part_of",
-        part_of=_part(statement_hash(said, key), _place(rows, scope, key)),
+        "insert into tombstones (kind, hash, part_of, place, words, anchor, anchor_at, authority, created_at, again_at) "
+        "select kind, hash, substr(part_of, 1, 33) || :new, :new, words, anchor, anchor_at, authority, created_at, again_at "
+        "from tombstones where place = :old on conflict (kind, hash, part_of) do update set "
+        "authority = case when excluded.authority = 'user' then 'user' else tombstones.authority end, "
+        "created_at = excluded.created_at, again_at = excluded.again_at "
+        "where excluded.created_at >= tombstones.created_at",
+        old=old,
+        new=new,
     )
 
 

@@ -8,7 +8,7 @@ outside of every wall; from outside, and from another workspace, nothing of what
 from __future__ import annotations
 
 from csmd.model import Memory
-from csmd.store import memories, merges, projects, told_days
+from csmd.store import memories, merges, projects, told_days, tombstones
 from csmd.store.sqlite import Rows
 
 KIND = "workspace"
@@ -69,8 +69,10 @@ def open_below(rows: Rows, root: str) -> list[int]:
     ]
 
 
-def leave(rows: Rows, project: int) -> None:
-    """Takes a project out from behind its wall; what held everywhere inside stays there."""
+def leave(rows: Rows, project: int, *, key: bytes) -> None:
+    """Takes a project out from behind its wall; what held everywhere inside stays there, and what was forgotten forgotten."""
+    if wall := projects.everywhere(rows, project):
+        tombstones.carry(rows, wall, project, key=key)
     rows.run("update projects set workspace_seq = 0 where seq = :project", project=project)
     told_days.move(rows, project)
 

@@ -12,7 +12,7 @@ import pytest
 from csmd import text
 from csmd.believe import stage
 from csmd.model import BriefItem, Project, Provenance, Statement
-from csmd.store import context, governance, memories, merges, projects, tombstones
+from csmd.store import context, governance, memories, merges, project_list, projects, rebuild, tombstones, workspaces
 from csmd.store.core import Store
 from csmd.store.sqlite import Rows
 
@@ -349,3 +349,157 @@ def test_an_old_statement_that_comes_to_light_late_has_its_age(store: Store) -> 
     days(store, *(f"2026-03-{day:02d}" for day in range(1, 32)))
     ident, _ = remember(store, statement("Use Postgres for the job queue"), "u1")
     assert ages(store, ident)[1] == 30
+
+
+# --- what was forgotten stays forgotten, whatever is merged, split or walled since
+
+SHORT = statement("I always prefer short answers without headings", gate="behavioral", category="preference")
+
+
+def _ensured(rows: Rows, *names: str) -> list[int]:
+    return [
+        projects.ensure(rows, Project(key=name, root=f"/p/{name}", name=name, kind="path"), now=NOW) for name in names
+    ]
+
+
+def _behind_a_wall(rows: Rows, *names: str) -> None:
+    wall = workspaces.ensure(rows, "acme", now=NOW)
+    for seq in _ensured(rows, *names):
+        workspaces.join(rows, wall, seq)
+
+
+def test_what_is_forgotten_after_a_merge_stays_out_after_the_split(store: Store) -> None:
+    ident, _ = remember(store, statement(ROTATES), "u1")
+    store.write(lambda rows: merges.merge(rows, *_ensured(rows, "alpha", "beta")))
+    forget(store, ident)
+    store.write(lambda rows: merges.split(rows, *_ensured(rows, "beta")[:1], 1))
+    assert stays_out(store, at=BEFORE) and stays_out(store, at=BEFORE, name="beta")
+    assert stays_out(store, at=AFTER, authority="assistant") and not stays_out(store, at=BEFORE, name="gamma")
+
+
+def test_what_is_forgotten_in_the_whole_stays_out_of_a_part_that_was_merged_elsewhere(store: Store) -> None:
+    ident, _ = remember(store, statement(ROTATES), "u1")
+    forget(store, ident)
+
+    def part(rows: Rows) -> None:
+        alpha, beta = _ensured(rows, "alpha", "beta")
+        made = project_list.add_part(rows, key="part", root="/p/alpha/sub", name="sub", whole=alpha, now=NOW)
+        merges.split(rows, alpha, made)
+        merges.merge(rows, made, beta)
+
+    store.write(part)
+    assert stays_out(store, at=BEFORE, name="beta")
+
+
+def test_what_is_forgotten_in_a_part_stays_in_the_whole_where_that_says_it_itself(store: Store) -> None:
+    whole, _ = remember(store, statement(ROTATES), "u1")
+
+    def part(rows: Rows) -> None:
+        made = project_list.add_part(rows, key="part", root="/p/alpha/sub", name="sub", whole=1, now=NOW)
+        merges.split(rows, 1, made)
+
+    store.write(part)
+    source = Provenance(uuid="u2", session_id="s2", at=NOW)
+    ident, new = store.write(
+        lambda rows: stage.remember(
+            rows, statement(ROTATES), source, project=2, origin="stated", key=store.hash_key, scope="project"
+        )
+    )
+    assert new
+    forget(store, ident)
+    assert read(store, whole) is not None and not stays_out(store, at=BEFORE)
+    assert store.read(lambda rows: governance.broken(rows, store.hash_key)) == {}
+
+
+def test_what_is_forgotten_everywhere_stays_out_behind_a_wall_that_is_raised_later(store: Store) -> None:
+    ident, _ = remember(store, SHORT, "u1")
+    forget(store, ident)
+    store.write(lambda rows: _behind_a_wall(rows, "alpha"))
+    assert stays_out(store, at=BEFORE, said=SHORT.text) and remember(store, SHORT, "u2", at=BEFORE) == ("", False)
+
+
+def test_what_is_forgotten_behind_a_wall_stays_out_of_what_leaves_it_and_nowhere_else(store: Store) -> None:
+    remember(store, SHORT, "u1")
+    outside, _ = remember(store, SHORT, "u2", name="gamma")
+    store.write(lambda rows: _behind_a_wall(rows, "alpha"))
+    ident, _ = remember(store, replace(SHORT, text="I always prefer long answers with headings"), "u3")
+    forget(store, ident)
+    store.write(lambda rows: _behind_a_wall(rows, "beta"))
+
+    def leave(rows: Rows) -> None:
+        for seq in _ensured(rows, "alpha", "beta"):
+            workspaces.leave(rows, seq, key=store.hash_key)
+
+    store.write(leave)
+    gone = "I always prefer long answers with headings"
+    assert all(stays_out(store, at=BEFORE, name=name, said=gone) for name in ("alpha", "beta"))
+    assert not stays_out(store, at=BEFORE, name="gamma", said=gone) and read(store, outside) is not None
+
+
+@pytest.mark.parametrize("change", ["merge", "wall"])
+def test_a_state_from_before_a_merge_or_a_wall_is_brought_up_to_date_with_what_was_forgotten_since(
+    tmp_path: Path, change: str
+) -> None:
+    said = statement(ROTATES) if change == "merge" else SHORT
+    turned, older = (Store(tmp_path / f"{name}.db", now=NOW) for name in ("now", "older"))
+    key = turned.hash_key
+
+    def tell(rows: Rows) -> str:
+        alpha, _ = _ensured(rows, "alpha", "beta")
+        session = rows.value(
+            "insert into sessions (id, host, project_seq, started_at, last_at) values ('s1', 'claude', :p, :at, :at) returning seq",
+            p=alpha, at=NOW,
+        )  # fmt: skip
+        rows.run(
+            "insert into turns (uuid, session_seq, project_seq, kind, text, text_hash, at, source) "
+            "values ('u1', :s, :p, 'user', :text, '', :at, 'tail')", s=session, p=alpha, text=said.text, at=NOW,
+        )  # fmt: skip
+        source = Provenance(uuid="u1", session_id="s1", at=NOW)
+        return stage.remember(rows, said, source, project=alpha, origin="stated", key=key)[0]
+
+    ident, _ = (one.write(tell) for one in (turned, older))
+    if change == "merge":
+        turned.write(lambda rows: merges.merge(rows, 1, 2))
+    else:
+        turned.write(lambda rows: _behind_a_wall(rows, "alpha"))
+    turned.write(lambda rows: stage.forget(rows, memories.by_id(rows, ident), key=key, now=AFTER, by_person=True))
+    names = "kind, hash, part_of, words, anchor, anchor_at, authority, created_at, place, again_at"
+    left = turned.read(lambda rows: rows.all(f"select {names} from tombstones"))
+    kept = [dict(zip(names.split(", "), one, strict=True)) for one in left]
+    assert older.write(lambda rows: rebuild.keep_forgotten(rows, kept, key=key))
+    assert read(older, ident) is None
+    turned.close()
+    older.close()
+
+
+def test_what_was_forgotten_in_a_project_is_not_put_before_it_by_an_old_turn_that_is_to_hold_everywhere(
+    store: Store,
+) -> None:
+    ident, _ = remember(store, statement(ROTATES), "u1")
+    forget(store, ident)
+
+    def everywhere(at: str) -> str:
+        source = Provenance(uuid=f"u{at}", session_id="s2", at=at)
+        return store.write(
+            lambda rows: stage.remember(
+                rows, statement(ROTATES), source, project=_ensured(rows, "beta")[0], origin="stated",
+                key=store.hash_key, scope="user",
+            )
+        )[0]  # fmt: skip
+
+    assert everywhere(BEFORE) == "" and everywhere(AFTER) != ""
+
+
+def test_what_a_person_says_again_in_a_project_is_let_in_there_and_everywhere_only_if_it_is_to_hold_there(
+    store: Store,
+) -> None:
+    ident, _ = remember(store, SHORT, "u1")
+    forget(store, ident)
+
+    def lift(said: Statement) -> None:
+        store.write(lambda rows: stage.unforget(rows, said, project=_ensured(rows, "beta")[0], key=store.hash_key))
+
+    lift(statement(f"{SHORT.text}", gate="epistemic"))
+    assert stays_out(store, at=BEFORE, said=SHORT.text), "said for beta it is not let in for all"
+    lift(SHORT)
+    assert not stays_out(store, at=BEFORE, said=SHORT.text)

@@ -442,7 +442,11 @@ def test_behind_a_wall_everything_stands_in_files_of_its_own(store: Store, memor
         [*(f"daily/2026-03-01.{end}" for end in ("md", "yaml")),
          *(f"workspaces/{own.name}/daily/2026-03-0{number}.{end}" for number in (1, 2) for end in ("md", "yaml"))]
     )  # fmt: skip
-    store.write(lambda rows: workspaces.leave(rows, int(rows.value("select seq from projects where key = 'secret'"))))
+    store.write(
+        lambda rows: workspaces.leave(
+            rows, int(rows.value("select seq from projects where key = 'secret'")), key=store.hash_key
+        )
+    )
     settle(store, memory, now="2026-03-02T19:00:00.000Z")
     assert files(memory) == sorted(f"daily/2026-03-0{number}.{end}" for number in (1, 2) for end in ("md", "yaml"))
 

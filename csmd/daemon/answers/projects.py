@@ -150,7 +150,7 @@ def _workspace(tools: Tools, rows: Rows, params: Params) -> dict[str, Any]:
 
     def write(writing: Rows) -> dict[str, Any]:
         if params["remove"]:
-            return _leave(writing, name, places)
+            return _leave(writing, name, places, key=tools.store.hash_key)
         workspace = workspaces.ensure(writing, name, now=now_iso())
         brought, roots = 0, []
         for place in places:
@@ -171,7 +171,7 @@ def _workspace(tools: Tools, rows: Rows, params: Params) -> dict[str, Any]:
     return tools.store.write(write)
 
 
-def _leave(rows: Rows, name: str, places: list[str]) -> dict[str, Any]:
+def _leave(rows: Rows, name: str, places: list[str], *, key: bytes) -> dict[str, Any]:
     workspace = workspaces.named(rows, name)
     roots = []
     for place in places:
@@ -179,7 +179,7 @@ def _leave(rows: Rows, name: str, places: list[str]) -> dict[str, Any]:
         root = project_list.root_of(rows, project)
         if workspace is None or projects.everywhere(rows, project) != workspace:
             raise BadInput(f"{root} is not in the workspace {name}", hint="`csmd project list` shows who is")
-        workspaces.leave(rows, project)
+        workspaces.leave(rows, project, key=key)
         roots.append(root)
     return {"workspace": name, "projects": roots, "memories": 0, "removed": True}
 
