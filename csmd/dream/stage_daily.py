@@ -282,7 +282,8 @@ def _session(rows: Rows, one: Ending, here: Here, *, key: bytes) -> Session:
         return tuple(item.text for item in items.get(kind, ()) if not is_out(item.text))
 
     gotchas = entries.distinct(
-        told_days.gotchas(rows, one.session_seq, limit=GOTCHAS), but=(*said("decision"), *said("correction"))
+        [trap for trap in told_days.gotchas(rows, one.session_seq, limit=GOTCHAS) if not is_out(trap)],
+        but=(*said("decision"), *said("correction")),
     )
     files = ((narrator.inside(item.text, cwd=one.cwd, root=one.root), item.amount) for item in items.get("file", ()))
     times = [here(at) for at in told_days.times(rows, one.session_seq)]

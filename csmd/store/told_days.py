@@ -11,6 +11,7 @@ from collections.abc import Callable, Collection, Iterable, Sequence
 from functools import cache, partial
 from typing import Any, NamedTuple
 
+from csmd import text
 from csmd.store import tombstones
 from csmd.store.sqlite import Rows
 
@@ -160,9 +161,32 @@ def looked_through(rows: Rows, parts: Sequence[Told], changed: Collection[str], 
 
 
 def is_out(rows: Rows, ident: str, *, key: bytes) -> Callable[[str], bool]:
-    """Whether a sentence of a session was forgotten: nothing tells when it was said there, so it counts as its first."""
-    project, began = rows.one("select project_seq, started_at from sessions where id = :id", id=ident) or (0, "")
-    return cache(partial(tombstones.is_out, rows, project=int(project), at=str(began), key=key))
+    """Whether a sentence of a session was forgotten where any of it was said: as an assistant's, unless the user says it.
+
+    Nothing tells when an assistant said it there, so it counts as its first.
+    """
+    began = str(rows.value("select started_at from sessions where id = :id", id=ident) or "")
+    places = rows.all(
+        "select project_seq from sessions where id = :id union select t.project_seq from sessions s "
+        "join session_turn st on st.session_seq = s.seq join turns t on t.seq = st.turn_seq where s.id = :id",
+        id=ident,
+    ) or [(0,)]
+    own = rows.all(
+        "select distinct m.text, m.project_seq, m.at from sessions s join session_turn st on st.session_seq = s.seq "
+        "join statements m on m.turn_seq = st.turn_seq where s.id = :id and m.authority = 'user'",
+        id=ident,
+    )
+
+    def is_out(said: str) -> bool:
+        asked = partial(tombstones.is_out, rows, said, key=key)
+        if not any(asked(authority="assistant", project=int(one), at=began) for (one,) in places):
+            return False
+        return not any(
+            text.says_the_same(str(words), said) and not asked(authority="user", project=int(project), at=str(at))
+            for words, project, at in own
+        )
+
+    return cache(is_out)
 
 
 def said(rows: Rows, ident: str) -> list[str]:
@@ -172,7 +196,7 @@ def said(rows: Rows, ident: str) -> list[str]:
         "where s.id = :id and i.kind in ('goal', 'decision', 'correction', 'open')",
         id=ident,
     )
-    return [str(text) for (text,) in found]
+    return [str(words) for (words,) in found]
 
 
 def stand(rows: Rows, parts: Sequence[Told]) -> None:

@@ -565,3 +565,24 @@ def test_the_digest_of_a_session_that_goes_on_tells_of_sub_agents_and_traps(stor
     one.say("assistant", "Watch out: `round` rounds half to even, so 0.5 cents fail silently on every second price.")
     settle(store, memory)
     assert "- 1 sub-agent, 1 with an answer\n" in day(memory)
+
+
+def test_what_an_assistant_repeats_in_a_session_after_the_forgetting_is_told_on_no_day(store: Store) -> None:
+    said = "Use Postgres for the job queue"
+
+    def story(rows: Rows) -> list[bool]:
+        alpha, beta = (
+            projects.ensure(rows, Project(key=name, root=f"/p/{name}", name=name, kind="path"), now=LATER)
+            for name in ("alpha", "beta")
+        )
+        rows.run(
+            "insert into sessions (id, host, project_seq, started_at, last_at) values ('s9', 'claude', :p, :at, :at)",
+            p=alpha, at=LAST,
+        )  # fmt: skip
+        found = []
+        for place in (beta, alpha):
+            tombstones.forget(rows, said, correction=False, by="user", key=store.hash_key, now=LATER, scope=place)
+            found.append(told_days.is_out(rows, "s9", key=store.hash_key)(said))
+        return found
+
+    assert store.write(story) == [False, True]
