@@ -82,4 +82,4 @@ def is_of_the_user(said: str, *, project_name: str) -> bool:
 def _is_shared(said: str) -> bool:
     """Whether what ends with a name ends with one that is everybody's."""
     named = _LAST_NAMES.search(said)
-    return bool(named) and any(word.lower() in score.EVERYWHERE for word in re.split(r"[ -]", named[0]))
+    return named is not None and any(word.lower() in score.EVERYWHERE for word in re.split(r"[ -]", named[0]))
