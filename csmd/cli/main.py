@@ -5,6 +5,7 @@ Exit codes: 0 done, 1 told the user why, 2 usage, 3 no daemon, 70 a bug, 130 int
 
 from __future__ import annotations
 
+import difflib
 import importlib
 import os
 import sys
@@ -139,6 +140,18 @@ class _Verbs(click.Group):
             rows = [(f"{verb:<{widest}}", command.get_short_help_str(room)) for verb, command in commands if command]
             with formatter.section(heading):
                 formatter.write_dl(rows)
+
+    def resolve_command(
+        self, ctx: click.Context, args: list[str]
+    ) -> tuple[str | None, click.Command | None, list[str]]:
+        """As click does; a mistyped verb is told with the one that is nearest to it."""
+        try:
+            return super().resolve_command(ctx, args)
+        except click.UsageError as error:
+            close = difflib.get_close_matches(args[0], self.list_commands(ctx), n=1)
+            if not close:
+                raise
+            raise click.UsageError(f"{error.message} Did you mean {close[0]!r}?", ctx) from None
 
     def get_command(self, ctx: click.Context, cmd_name: str) -> click.Command | None:
         """A verb, from the one module that has it."""

@@ -165,6 +165,7 @@ def test_no_code_of_the_current_directory_is_run(machine: Machine, words: list[s
         (["status"], 3, "csmd is not installed here"),
         (["search", "x", "--json"], 3, "csmd install"),
         (["frobnicate"], 2, "No such command"),
+        (["statsu"], 2, "Did you mean 'status'?"),
         (["search"], 2, "Missing argument"),
         (["search", "x", "--limit", "0"], 2, "--limit"),
         (["search", "x", "--kind", "all things"], 2, "--kind"),
