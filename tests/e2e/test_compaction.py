@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import pytest
 from e2e import client, scripted_api
@@ -38,6 +38,8 @@ def test_after_a_compaction_the_next_request_carries_what_the_session_stood_at(
     )
     running.wait_for_request(3)  # the summary: PreCompact has been answered
     (begun,) = eventually(lambda: csmd("checkpoint", "list", "--json")["checkpoints"])
+    # A summary takes a minute, in which the transcript is read; here it takes no time.
+    eventually(lambda: "make check" in _pieces(csmd("checkpoint", "show", begun["id"], "--json")))
     csmd("goal", "set", GOAL, "--session", begun["session_id"])
     gate.touch()
     run = running.finish()
@@ -61,3 +63,7 @@ def test_after_a_compaction_the_next_request_carries_what_the_session_stood_at(
     fences = re.findall(r"<csmd-[a-z]+ note=.*?</csmd-[a-z]+>", seen, re.DOTALL)
     notes = [line for fence in fences for line in fence.splitlines() if line.startswith("- ")]
     assert notes and len(set(notes)) == len(notes), "nothing is told twice on resume"
+
+
+def _pieces(checkpoint: dict[str, Any]) -> list[str]:
+    return [part["text"] for part in checkpoint["parts"]]
