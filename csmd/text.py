@@ -9,6 +9,7 @@ import unicodedata
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from functools import lru_cache
+from typing import NamedTuple
 
 from csmd import languages
 
@@ -219,12 +220,25 @@ def without_code(text: str) -> str:
     return "\n".join(kept)
 
 
+class Row(NamedTuple):
+    """A paragraph, heading or item of a list on one line, its marker gone; `item` is how far an item is moved in, -1 for no item."""
+
+    text: str
+    item: int
+
+
 def lines_of_prose(text: str) -> list[str]:
+    """The rows of markdown `text` without what they are."""
+    return [row.text for row in rows_of_prose(text)]
+
+
+def rows_of_prose(text: str) -> list[Row]:
     """The paragraphs, list items and headings of markdown `text`, each on one line, markers gone.
 
     Hard-wrapped lines are joined; code blocks, tables, rules and quotes of code are left out.
     """
     rows: list[list[str]] = []
+    items: list[int] = []
     length = 0  # of the last row, which may still grow
     open_row = False
     for line in without_code(text).splitlines():
@@ -234,6 +248,7 @@ def lines_of_prose(text: str) -> list[str]:
             continue
         if stripped.startswith("#"):
             rows.append([stripped.lstrip("#").strip()])
+            items.append(-1)
             open_row = False
             continue
         bullet = _BULLET.match(line)
@@ -243,9 +258,10 @@ def lines_of_prose(text: str) -> list[str]:
             length += 1 + len(piece)
         else:
             rows.append([piece])
+            items.append(len(line) - len(line.lstrip()) if bullet else -1)
             length = len(piece)
             open_row = True
-    return [row for parts in rows if (row := " ".join(parts))]
+    return [Row(row, item) for parts, item in zip(rows, items, strict=True) if (row := " ".join(parts))]
 
 
 def sentences(line: str) -> list[str]:

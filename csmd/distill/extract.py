@@ -13,7 +13,7 @@ from dataclasses import replace
 from functools import lru_cache
 from typing import NamedTuple
 
-from csmd.distill import features, kind, pointing, refused, resolve, saying, standing, telling, units, worth
+from csmd.distill import features, kind, listed, pointing, refused, resolve, saying, standing, telling, units, worth
 from csmd.distill.classify import Classification, weigh
 from csmd.distill.features import Around, Features
 from csmd.distill.refused import Speaker
@@ -62,13 +62,16 @@ class Chosen(NamedTuple):
 class Option(NamedTuple):
     """A unit that could be chosen: its features, and whether it is plainly a statement, whatever it is worth.
 
-    One that `holds` says by itself what it is about: it may say "it" and "this" as people do.
+    One that `holds` says by itself what it is about: it may say "it" and "this" as people do. `pieces` are those of its
+    turn, `apart` which of them are plainly statements of their own.
     """
 
     unit: Unit
     features: Features
     plain: bool
     holds: bool
+    pieces: Sequence[Piece]
+    apart: Sequence[bool]
 
 
 def from_prompt(
@@ -212,6 +215,8 @@ def _option(unit: Unit, around: Around, plain: Sequence[bool], what: Sequence[Sa
         features=features.features(unit, around),
         plain=alone and (plain[unit.first] or said in ("holds", "here")),
         holds=alone and said == "holds",
+        pieces=around.pieces,
+        apart=plain,
     )
 
 
@@ -250,12 +255,12 @@ def _choose(
     speaker: Speaker = "user" if authority == "user" else "assistant"
     bar, further = first, max(first, model.bars.further)
     quoted = _bare(before) if speaker == "user" else ""
-    for value, unit, plain, holds in sorted(
-        (-model.of(one.features), one.unit, one.plain, one.holds) for one in options
-    ):
+    weighed = [(model.of(one.features), one) for one in options]
+    for value, option in sorted(weighed, key=lambda one: (-one[0], one[1].unit)):
+        unit, holds = option.unit, option.holds
         if len(found) == most:
             break
-        if -value < bar and not plain:
+        if value < bar and not option.plain:
             continue
         if quoted and _quotes(unit.text, quoted):
             continue  # the assistant's sentence, set down once more to speak of it
@@ -270,6 +275,9 @@ def _choose(
         if leans in POINTS and (shown := resolve.attached(turn.text)) and speaker == "user":
             placed, leans = resolve.about(shown, placed), ""
         if told and not leans:
+            if placed.endswith(told) and not option.plain:
+                lead = placed.removesuffix(told)
+                unit, placed = listed.completed(option.pieces, unit, speaker, lead=lead, told=told, apart=option.apart)
             found.append(Chosen(turn, unit, _statement(unit, told, placed, authority, prompt, before)))
         bar = further
     return found

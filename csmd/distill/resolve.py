@@ -132,12 +132,12 @@ def standalone(text: str, *, before: str = "", subject: str = "") -> str:
         return text
     name = antecedent(before) if _IT.match(text) else ""
     if name:
-        return _bounded(_IT.sub(lambda _: f"{name} ", text, count=1), text)
+        return bounded(_IT.sub(lambda _: f"{name} ", text, count=1), text)
     topic = _title(subject) if subject else subject_of(before)
     one_name = _NAME.fullmatch(topic) is not None
     if not topic or (one_name and _PLURAL.match(text)) or set(content_words(topic)) <= set(content_words(text)):
         return text
-    return _bounded(f"{topic}: {text}", text)
+    return bounded(f"{topic}: {text}", text)
 
 
 def led(text: str, *, turn: str, before: str) -> str:
@@ -150,7 +150,7 @@ def led(text: str, *, turn: str, before: str) -> str:
         return text
     lead = _lead_of(before) or subject_of(before)
     new = set(content_words(lead)) - set(content_words(text))
-    return _bounded(f"{lead}: {text}", text) if new else text
+    return bounded(f"{lead}: {text}", text) if new else text
 
 
 def behind(text: str, *, before: str) -> str:
@@ -160,7 +160,7 @@ def behind(text: str, *, before: str) -> str:
     last = parts[-1].lstrip("-*+• ") if parts else ""
     if not _NAME.search(last) or last.endswith("?") or len(content_words(last)) < MIN_BEFORE:
         return text
-    return _bounded(f"{last} {text}", text)
+    return bounded(f"{last} {text}", text)
 
 
 def attached(turn: str) -> str:
@@ -171,7 +171,7 @@ def attached(turn: str) -> str:
 
 def about(name: str, text: str) -> str:
     """`text` with what it is about in front, where both fit."""
-    return text if name in text else _bounded(f"{name}: {text}", text)
+    return text if name in text else bounded(f"{name}: {text}", text)
 
 
 def _lead_of(before: str) -> str:
@@ -283,6 +283,7 @@ def _title(said: str) -> str:
     return bare
 
 
-def _bounded(longer: str, text: str) -> str:
+def bounded(longer: str, text: str) -> str:
+    """The longer form of a text where it keeps within the limits, else `text` itself."""
     fits = len(longer) <= MAX_CHARACTERS and len(content_words(longer)) <= MAX_CONTENT_WORDS
     return longer if fits else text

@@ -12,7 +12,7 @@ from typing import NamedTuple
 
 from csmd.distill import refused, standing
 from csmd.distill.refused import Speaker
-from csmd.text import content_of, lines_of_prose, sentences, squeeze, without_code, words
+from csmd.text import content_of, rows_of_prose, sentences, squeeze, without_code, words
 
 MAX_CONTENT_WORDS = 45
 MAX_CHARACTERS = 600
@@ -60,7 +60,7 @@ _ENDS = re.compile(r"[.!?:…。！？][\"')`*\]]*$")
 class Piece(NamedTuple):
     """One sentence of a text: its words without markup, as it was written, its row, and what section it stands in.
 
-    `section` is -1, 0 or 1 for what it carries, `part` counts the headings before it. A piece `stands` when it could
+    `item` is how far an item of a list is moved in, -1 for what is none. `section` is -1, 0 or 1 for what it carries, `part` counts the headings before it. A piece `stands` when it could
     stand alone, `leads` when it only leads into what follows, and a unit may begin with it when it `begins`. `words`
     counts its words, `said` those with content.
     """
@@ -68,6 +68,7 @@ class Piece(NamedTuple):
     text: str
     written: str
     row: int
+    item: int
     part: int
     section: int
     stands: bool
@@ -97,7 +98,7 @@ def pieces(text: str, speaker: Speaker) -> list[Piece]:
     rows = _rows(_bounded(text, own_words=speaker == "user"))
     found: list[Piece] = []
     detail = False
-    for number, (row, part, section) in enumerate(rows):
+    for number, (row, item, part, section) in enumerate(rows):
         for sentence in sentences(row):
             said = _plain(sentence)
             opens = said.endswith(":") and len(said) <= MAX_LINE
@@ -113,6 +114,7 @@ def pieces(text: str, speaker: Speaker) -> list[Piece]:
                     text=said,
                     written=sentence,
                     row=number,
+                    item=item,
                     part=part,
                     section=section,
                     stands=stands,
@@ -186,13 +188,13 @@ def _bounded(text: str, *, own_words: bool) -> str:
     return "\n".join(kept)
 
 
-def _rows(text: str) -> list[tuple[str, int, int]]:
+def _rows(text: str) -> list[tuple[str, int, int, int]]:
     """The rows of prose of `text` without headings, each with its part and its section."""
     parts = _HEADING.split(without_code(text))
-    rows: list[tuple[str, int, int]] = []
+    rows: list[tuple[str, int, int, int]] = []
     for part, (heading, body) in enumerate([("", parts[0]), *zip(parts[1::2], parts[2::2], strict=True)]):
         section = bool(GOOD_SECTION.search(heading)) - bool(POOR_SECTION.search(heading))
-        rows.extend((row, part, section) for row in lines_of_prose(body))
+        rows.extend((*row, part, section) for row in rows_of_prose(body))
     return rows if len(rows) <= MAX_ROWS else rows[: MAX_ROWS * 3 // 4] + rows[-(MAX_ROWS // 4) :]
 
 
