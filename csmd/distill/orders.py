@@ -95,7 +95,7 @@ ORDERS: tuple[Order, ...] = (
     _order("push", _LEAD + r"push\b", r"(?:\b(?:and|then|please)|,)\s+push\b(?! (?:back|notification))", r"(?<=n't )push\b|(?<=not )push\b|(?<=never )push\b", most_words=BARE_WORDS),
     _order(
         "take in the main branch",
-        r"\b(?:merge|rebase|update|pull|sync)\b.{0,30}\b(?:origin|upstream|parent(?: branch)?|main|master|trunk)\b",
+        r"\b(?:merge|rebase|update|pull|sync)\b.{0,30}\b(?:origin|upstream|main|master|trunk)\b",
     ),
     _order("open a pull request", r"\b(?:open|create|make|raise|submit)\b.{0,15}\b(?:pr|pull request|merge request)\b(?! (?:desc|summ|body))"),
     _order(
