@@ -50,7 +50,6 @@ PROBE_TEXT = "csmd doctor looks for this {event}: {word}"
 
 #: Turns that people would search for; the rest (tool traffic, slash commands) is kept but not indexed.
 SEARCHABLE: frozenset[str] = frozenset({"user", "assistant", "summary", "relayed"})
-
 #: What the assistant answers to: the user's words, and words in the user's place that nobody knows to be theirs.
 PROMPTS: frozenset[str] = frozenset({"user", "relayed"})
 
@@ -360,11 +359,12 @@ class Memory:
     superseded_by: str = ""
     used_at: str = ""
     is_refuted: bool = False
+    is_edited: bool = False
     seq: int = 0
 
     @property
     def times(self) -> int:
-        """How many turns tell it: those that state or confirm it, not those cited beside them."""
+        """How many turns state or confirm it."""
         return sum(source.role != "beside" for source in self.provenance)
 
     @property
@@ -403,9 +403,8 @@ class Quote:
 class Hit:
     """One search result, best first in its list; `factors` add up to its score, and what MULTIPLIES multiplies the sum.
 
-    `newer_than` is the id of the hit that it was put before for being said later, or for replacing it; "" for none.
-    `answers` is how well it does by its words and sense alone, in whichever turn of its exchange, `cosine` that one's with
-    the question (None without a vector).
+    `newer_than` is the hit that it was put before for being said later, or for replacing it; `answers` how well it does by
+    its words and sense alone, in whichever turn of its exchange, `cosine` that one's with the question.
     """
 
     id: str
@@ -421,6 +420,7 @@ class Hit:
     authority: str = ""
     superseded_by: str = ""
     refuted: bool = False
+    edited: bool = False
     newer_than: str = ""
     answers: float = 0.0
     cosine: float | None = None

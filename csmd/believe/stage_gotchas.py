@@ -14,7 +14,7 @@ from pathlib import PurePath
 from typing import NamedTuple
 
 from csmd import text as texts
-from csmd.believe import score
+from csmd.believe import score, stage_edited
 from csmd.believe.stage import aged
 from csmd.distill import errors, gotchas, halves, shell
 from csmd.distill import stage as distill
@@ -225,6 +225,7 @@ class Found:
 
     within: gotchas.Relations
     across: Sequence[gotchas.Symptom]
+    edited: Sequence[stage_edited.Edited]
     ids: Mapping[int, str]
     last: int
 
@@ -241,6 +242,7 @@ def _relate(store: Store, session_seq: int, ident: str, *, upto: int, now: str) 
             memories.add_link(rows, link, now=now)
         for refutation in found.within.refutations:
             _refute(rows, refutation, found.ids, now=now)
+        stage_edited.note(rows, found.edited)
         cursors.move_cursor(rows, STAGE, str(session_seq), upto)
         cursors.move_cursor(rows, stored.RELATED, str(session_seq), found.last)
 
@@ -257,6 +259,7 @@ def _look(rows: Rows, session_seq: int, ident: str, *, upto: int, key: bytes) ->
     return Found(
         within=gotchas.relate(turns, told, failures.of_session(rows, session_seq, gotchas.Failed)),
         across=_across(rows, session_seq, turns, told, key=key),
+        edited=stage_edited.look(rows, session_seq, told, upto=upto),
         ids={one.memory_seq: one.memory_id for one in said},
         last=stored.last_memory(rows),
     )

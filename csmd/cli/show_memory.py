@@ -93,7 +93,7 @@ def _about(row: dict[str, Any]) -> list[str]:
     marks += [f"by the {row['authority']}"] * (row["authority"] != "user")
     marks += ["unsaid"] * (row["origin"] == "model_saved") + ["cold"] * (row["attention"] == "COLD")
     marks += [f"superseded by {row['superseded_by']}"] * bool(row["superseded_by"])
-    marks += ["refuted"] * row["is_refuted"]
+    marks += ["refuted"] * row["is_refuted"] + ["its code edited since"] * row["is_edited"]
     sure = f"{row['confidence'] * 100:.0f} %"
     return [row["id"], row["confirmed_at"][:10], f"{sure:>5}", row["category"], *([", ".join(marks)] if marks else [])]
 
@@ -115,7 +115,7 @@ def memory(value: dict[str, Any]) -> None:
     labelled(out, "said", f"by the {value['authority']}{origin}, {first}{again}")
     _sure(out, value["sure"])
     for one in value["refuted"]:
-        labelled(out, "refuted", f"{one['reason']} ({when(one['at'])})")
+        labelled(out, "against", f"{one['reason']} ({when(one['at'])})")
     for one in value["symptoms"][:3]:
         labelled(out, "reported", one["text"])
     if value["topics"]:

@@ -32,6 +32,7 @@ def hits(value: dict[str, Any], *, explain: bool) -> None:
     for number, hit in enumerate(value["hits"], 1):
         session = f"session {hit['session_id'][:8]}" if hit["kind"] == "turn" else ""
         gone = f"superseded by {hit['superseded_by']}" if hit["superseded_by"] else "refuted" if hit["refuted"] else ""
+        gone = gone or "its code edited since" * hit["edited"]
         about = [
             hit["kind"],
             hit["gate"],

@@ -90,10 +90,8 @@ def _hit(number: int, hit: Hit, *, here: str) -> str:
         about = ["conversation", *about, f"session {hit['session_id']}"]
     if hit["project"] and hit["project"] != here:
         about.append(f"in {plain(hit['project'])}")
-    if hit["superseded_by"]:
-        about.append(f"SUPERSEDED by {hit['superseded_by']}")
-    if hit["refuted"]:
-        about.append("REFUTED")
+    about += [f"SUPERSEDED by {hit['superseded_by']}"] * bool(hit["superseded_by"]) + ["REFUTED"] * hit["refuted"]
+    about += ["its code was edited since"] * hit["edited"]
     return f"{number}. {said} ({', '.join(about)})"
 
 
@@ -125,6 +123,8 @@ def _memory(found: Mapping[str, Any]) -> str:
         lines.append(f"SUPERSEDED by {found['superseded_by']}")
     if found["is_refuted"]:
         lines.append("REFUTED")
+    if found["is_edited"]:
+        lines.append("The code that it speaks of was edited later in its session.")
     for source in found["sources"][:SOURCES]:
         said = text.cut(plain(source["text"]), SOURCE_CHARACTERS)
         where = f"{source['role']} {source['at'][:10]}, session {source['session_id'] or '?'}"

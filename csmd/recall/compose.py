@@ -12,7 +12,7 @@ from dataclasses import dataclass
 
 from csmd import text
 from csmd.capture.hosts.claude import ANSWER_LIMIT_UNITS
-from csmd.model import Brief, BriefItem
+from csmd.model import Brief, BriefItem, Memory
 
 #: Longest that one note is told, in characters.
 NOTE_CHARACTERS = 400
@@ -39,6 +39,13 @@ class Block:
     heading: str
     notes: tuple[Note, ...]
     weight: float = 1.0
+
+
+def told(memory: Memory, *, score: float = 1.0, reason: str, text: str = "") -> Note:
+    """A memory as a note, as it is or in the words of `text`: when it was last said, whether its code was edited since, its id."""
+    since = "its code edited since, " if memory.is_edited else ""
+    tail = f"{memory.confirmed_at[:10]}, {since}{memory.id}"
+    return Note(id=memory.id, text=text or memory.text, tail=tail, score=score, reason=reason)
 
 
 def line(note: Note) -> str:

@@ -15,6 +15,7 @@ from dataclasses import dataclass
 from csmd import text
 from csmd.distill import halves, shell
 from csmd.model import Memory
+from csmd.recall import compose
 from csmd.recall.compose import Block, Note
 
 TAG = "csmd-failure"
@@ -95,8 +96,7 @@ def block(known: Known) -> Block:
     reason, memory = kind_of(known), known.memory
     notes = [Note(id=known.id, text=history(known), tail=known.id, reason=reason)] if reason else []
     if reason and memory is not None:
-        tail = f"{memory.confirmed_at[:10]}, {memory.id}"
-        notes.append(Note(id=memory.id, text=memory.text, tail=tail, reason="tells the cause of a failure"))
+        notes.append(compose.told(memory, reason="tells the cause of a failure"))
     return Block(heading="", notes=tuple(notes))
 
 

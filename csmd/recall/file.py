@@ -11,6 +11,7 @@ from collections.abc import Callable, Sequence
 
 from csmd import text
 from csmd.model import Category, Memory
+from csmd.recall import compose
 from csmd.recall.brief import injectable
 from csmd.recall.compose import Block, Note
 
@@ -88,8 +89,7 @@ def block(found: Sequence[tuple[Memory, str]], *, known: Callable[[str], bool]) 
         if len(notes) == MOST_NOTES or any(text.alike(gist, other, share=text.SAME_SHARE) for other in said):
             continue
         if not known(memory.text):
-            tail = f"{memory.confirmed_at[:10]}, {memory.id}"
-            notes.append(Note(id=memory.id, text=memory.text, tail=tail, reason=f"names {_parts(path)[-1]}"))
+            notes.append(compose.told(memory, reason=f"names {_parts(path)[-1]}"))
             said.append(gist)
     return Block(heading=HEADING, notes=tuple(notes)) if notes else None
 

@@ -12,7 +12,7 @@ from dataclasses import replace
 
 from csmd import text
 from csmd.model import Brief, Memory, Quote
-from csmd.recall import echo
+from csmd.recall import compose, echo
 from csmd.recall.brief import injectable, never
 from csmd.recall.compose import Block, Note, fenced
 
@@ -80,8 +80,7 @@ def _once(ranked: Sequence[tuple[Memory | Quote, float]], asked: frozenset[str])
 
 def _note(one: Memory | Quote, score: float) -> Note:
     if isinstance(one, Memory):
-        tail = f"{one.confirmed_at[:10]}, {one.id}"
-        return Note(id=one.id, text=one.text, tail=tail, score=score, reason="matches the prompt")
+        return compose.told(one, score=score, reason="matches the prompt")
     return quoted(one, score=score, reason="earlier talk that matches the prompt")
 
 

@@ -56,6 +56,7 @@ def hits(
                 authority=memory.authority,
                 superseded_by=memory.superseded_by,
                 refuted=memory.is_refuted,
+                edited=memory.is_edited,
                 cosine=close.get(seq, 0.0) if asked.vector else None,
                 answers=rank.own_match(scored[seq].factors),
                 factors={**factors, "standing": round(weight, 4), "scope": scope},

@@ -220,7 +220,7 @@ def _seen(rows: Rows, row: Sequence[object], among: str, but_in: Told = NOWHERE)
     told = rows.one(
         "select m.id from symptoms y join memories m on m.seq = y.memory_seq join provenance p on p.memory_seq = m.seq "  # noqa: S608
         f"join turns t on t.uuid = p.uuid where y.fingerprint = :fingerprint and y.fingerprint <> '' {among} "
-        "and not exists (select 1 from refutations r where r.memory_seq = m.seq) "
+        "and not exists (select 1 from refutations r where r.memory_seq = m.seq and r.lowered > 0) "
         "order by m.confidence desc, m.confirmed_at desc, m.id limit 1",
         fingerprint=row[1],
     )

@@ -13,7 +13,7 @@ from csmd import text
 from csmd.believe import stage as believe
 from csmd.believe import stage_gotchas as stage
 from csmd.model import Hit, Provenance, Statement
-from csmd.recall import brief, stage_search
+from csmd.recall import brief, compose, stage_search
 from csmd.store import beliefs, failures, gotchas, memories, merges, purge_whole, search, tampered
 from csmd.store.core import Store
 from csmd.store.sqlite import Rows
@@ -230,6 +230,37 @@ def test_a_refuted_cause_is_told_to_no_session_until_it_is_confirmed_and_search_
     store.write(lambda rows: believe.confirm(rows, memory, said, source, pinned=False))
     after = store.read(lambda rows: memories.by_id(rows, memory.id))
     assert after is not None and brief.injectable(after)
+
+
+def test_what_is_said_of_code_that_was_edited_later_says_so_and_is_no_less_believed(store: Store) -> None:
+    talk = Talk(store)
+    talk.say("user", REPORT)
+    talk.say("assistant", ANSWER)
+    go_through(store)
+    (ident,) = store.read(
+        lambda rows: [one for (one,) in rows.all("select id from memories where text like 'The bug%'")]
+    )
+    before = store.read(lambda rows: memories.by_id(rows, ident))
+    talk.call("Edit", "done", file_path="/p/alpha/enable.go", old_string="runEnable(new)", new_string="load(old)")
+    talk.say("assistant", "Done.")
+    go_through(store)
+    after = store.read(lambda rows: memories.by_id(rows, ident))
+    assert before is not None and after is not None
+    assert (before.is_edited, after.is_edited, after.is_refuted) == (False, True, False)
+    assert after.confidence == before.confidence and brief.injectable(after)
+    assert compose.line(compose.told(after, reason="r")).endswith(f"(2026-03-01, its code edited since, {ident})")
+    found = hits(store, "runEnable settings struct")
+    assert [(hit.edited, hit.refuted) for hit in found if hit.id == ident] == [(True, False)]
+    again = everything(store)
+    store.write(lambda rows: rows.run("delete from cursors where stage = 'gotchas'"))
+    go_through(store)
+    assert everything(store) == again
+
+    source = Provenance(uuid="u9", session_id="s9", at="2026-04-01T10:00:00.000Z")
+    said = Statement(text=after.text, gate=after.gate, category="gotcha", confidence=0.9, authority="user")
+    store.write(lambda rows: believe.confirm(rows, after, said, source, pinned=False))
+    anew = store.read(lambda rows: memories.by_id(rows, ident))
+    assert anew is not None and not anew.is_edited, "said anew after the edit it holds as it stands"
 
 
 def test_several_words_against_a_cause_count_once_the_gravest(store: Store) -> None:

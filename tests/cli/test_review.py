@@ -169,7 +169,7 @@ def test_show_takes_turns_and_candidates_by_their_beginning(seeded: Machine) -> 
 def test_of_a_gate_so_many_are_listed_and_never_is_one_alone_left_out(capsys: pytest.CaptureFixture[str]) -> None:
     row = {
         "project": "/p", "gate": "epistemic", "authority": "user", "origin": "stated", "confidence": 0.8, "pinned": False,
-        "confirmed_at": NOW, "times": 1, "attention": "WARM", "superseded_by": "", "category": "fact", "is_refuted": False,
+        "confirmed_at": NOW, "times": 1, "attention": "WARM", "superseded_by": "", "category": "fact", "is_refuted": False, "is_edited": False,
     }  # fmt: skip
     rows = [{**row, "id": f"m{number}", "text": f"Fact {number} of the shop"} for number in range(4)]
     for most, left in ((1, 3), (2, 2), (3, 0), (4, 0)):

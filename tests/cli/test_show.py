@@ -132,7 +132,7 @@ def test_no_list_leaves_out_a_single_memory(amount: int, left: int, capsys: pyte
     row = {
         "id": "m1", "text": "x", "project": "/p", "gate": "epistemic", "pinned": False, "origin": "stated", "times": 1,
         "authority": "user", "confidence": 0.9, "confirmed_at": "2026-01-01", "attention": "HOT", "superseded_by": "",
-        "category": "fact", "is_refuted": False,
+        "category": "fact", "is_refuted": False, "is_edited": False,
     }  # fmt: skip
     show_memory.listed({"memories": [row] * amount}, most=3)
     assert ("; 2 not shown (--all)" in (said := capsys.readouterr().out)) is bool(left)

@@ -1,0 +1,64 @@
+"""The hands of what was edited since: which memories of a session speak of code that an edit changed behind them.
+
+It is noted beside what speaks against a memory and takes nothing from its confidence; a turn that says it again after
+the edit ends it.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator, Sequence
+from typing import Any, NamedTuple
+
+from csmd import wire
+from csmd.distill import edited
+from csmd.distill.edited import Edit
+from csmd.distill.gotchas import Told
+from csmd.errors import BadInput
+from csmd.store import gotchas as stored
+from csmd.store.memories import EDITED
+from csmd.store.sqlite import Rows
+
+
+class Edited(NamedTuple):
+    """A memory by its row key, and the last edit of what it speaks of."""
+
+    memory_seq: int
+    edit: Edit
+
+
+def look(rows: Rows, session_seq: int, told: Sequence[Told], *, upto: int) -> list[Edited]:
+    """The memories that turns of a session tell, as far as an edit changed their code behind the last of those turns."""
+    last = {one.key: one for one in sorted(told, key=lambda one: one.ordinal) if one.category in edited.CLAIMS}
+    if not last:
+        return []
+    first = min(one.ordinal for one in last.values())
+    edits = list(_edits(stored.edits(rows, session_seq, after=first, upto=upto)))
+    found = (
+        (key, edited.edited_by(one.text, category=one.category, ordinal=one.ordinal, edits=edits))
+        for key, one in last.items()
+    )
+    return [Edited(key, edit) for key, edit in found if edit is not None]
+
+
+def note(rows: Rows, found: Iterable[Edited]) -> None:
+    """Notes what was edited; to note it again changes nothing."""
+    for memory, edit in found:
+        stored.add_refutation(rows, memory, uuid=edit.uuid, at=edit.at, reason=EDITED, lowered=0.0)
+
+
+def _edits(calls: Iterable[tuple[str, str, int, str]]) -> Iterator[Edit]:
+    """What the inputs of calls replaced; one that was cut when it was stored is left out."""
+    for uuid, at, ordinal, given in calls:
+        try:
+            value = wire.loads(given)
+        except BadInput:
+            continue
+        path = _text(value, "file_path")
+        several = value.get("edits") if isinstance(value, dict) else None
+        for one in several if isinstance(several, list) else [value]:
+            yield Edit(uuid, at, ordinal, path, _text(one, "old_string"), _text(one, "new_string"))
+
+
+def _text(value: Any, name: str) -> str:
+    found = value.get(name) if isinstance(value, dict) else None
+    return found if isinstance(found, str) else ""

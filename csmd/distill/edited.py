@@ -1,0 +1,59 @@
+"""Whether the code that a statement speaks of was edited after it was said; pure.
+
+"`parse` drops the time zone" is true until somebody mends `parse`, most often within the hour. What a session says of
+code as it is, and what edits take out of that code later in the session, are compared by what both call by name. It
+proves nothing about what is true now, and nothing is unbelieved for it: whoever is told the statement is told this, too.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Sequence
+from typing import NamedTuple
+
+from csmd.distill import halves
+from csmd.patterns import at_first_use
+
+#: What says how something is; what somebody wants, decided or promised an edit carries out.
+CLAIMS = frozenset({"fact", "gotcha", "constraint"})
+#: An edit that holds so many of its names is about the same, and so is one that takes a name out.
+SAME_NAMES = 2
+#: What tells of a change, wants one, or lays something down for good.
+_NO_CLAIM = at_first_use(
+    r"^\W{0,3}(?:fix(?:ed|es)?|add(?:ed|s)?|remov(?:ed?|es)|renam(?:ed?|es)|updat(?:ed?|es)|replac(?:ed?|es)|mov(?:ed?|es)|extract(?:ed|s)?|introduc(?:ed?|es)"
+    r"|implement\w*|let['’]?s|please|can (?:you|we)|we (?:should|need|want)|i (?:want|['’]?d like)|(?:you )?(?:never|always|do not|don['’]t)|if (?:there|the|a|an) )"
+    r"|\b(?:now|no longer|used to|was changed|were changed|has been|have been|must)\b",
+    re.IGNORECASE,
+)
+
+
+#: What is edited there says how something is tried out, not how it is.
+_TEST = re.compile(r"(?:^|[_.-])(?i:tests?|spec)(?:[_.-]|$)|[a-z]Tests?\.")
+
+
+class Edit(NamedTuple):
+    """One replacement in the file at `path`, made by the tool call with this uuid."""
+
+    uuid: str
+    at: str
+    ordinal: int
+    path: str
+    old: str
+    new: str
+
+
+def edited_by(said: str, *, category: str, ordinal: int, edits: Sequence[Edit]) -> Edit | None:
+    """The last edit behind an ordinal that changed the code of which `said` claims something; None for none."""
+    if category not in CLAIMS or _NO_CLAIM.search(said):
+        return None
+    named = halves.names(said)
+    return next((one for one in reversed(edits) if one.ordinal > ordinal and _is_about(named, one)), None)
+
+
+def _is_about(named: frozenset[str], edit: Edit) -> bool:
+    """Whether an edit takes out something that is named, or changes a place that holds several of the names."""
+    if _TEST.search(edit.path.rpartition("/")[2]):
+        return False
+    old, new = edit.old.casefold(), edit.new.casefold()
+    there = [name for name in named if name in old]
+    return len(there) >= SAME_NAMES or any(old.count(name) > new.count(name) for name in there)
