@@ -28,7 +28,11 @@ _NO_CLAIM = at_first_use(
 
 
 #: What is edited there says how something is tried out, not how it is.
-_TEST = re.compile(r"(?:^|[_.-])(?i:tests?|spec)(?:[_.-]|$)|[a-z]Tests?\.")
+_TEST = re.compile(r"(?:^|[_.-])(?:tests?|spec)(?:[_.-]|$)|(?<!la)tests?\.(?:java|kt|cs|swift|php)$")
+#: A file, as it is named.
+_FILE = re.compile(r"\.\w{1,5}$")
+#: A shorter name stands in too much.
+LEAST_NAME = 3
 
 
 class Edit(NamedTuple):
@@ -46,14 +50,28 @@ def edited_by(said: str, *, category: str, ordinal: int, edits: Sequence[Edit]) 
     """The last edit behind an ordinal that changed the code of which `said` claims something; None for none."""
     if category not in CLAIMS or _NO_CLAIM.search(said):
         return None
-    named = halves.names(said)
+    named = _names(said)
     return next((one for one in reversed(edits) if one.ordinal > ordinal and _is_about(named, one)), None)
 
 
+def _names(said: str) -> frozenset[str]:
+    """What is called by name, each part of a qualified name by itself; a file keeps its ending."""
+    found = halves.names(said)
+    parts = {part for name in found if not _FILE.search(name) for part in re.split(r"[.(:\s]+", name)}
+    return frozenset(name for name in parts | {name for name in found if _FILE.search(name)} if len(name) > LEAST_NAME)
+
+
 def _is_about(named: frozenset[str], edit: Edit) -> bool:
-    """Whether an edit takes out something that is named, or changes a place that holds several of the names."""
-    if _TEST.search(edit.path.rpartition("/")[2]):
+    """Whether an edit takes out something that is named, or changes a place that holds several of the names, or the only one.
+
+    The name of the file counts as one of the place.
+    """
+    file = edit.path.rpartition("/")[2].casefold()
+    if _TEST.search(file):
         return False
     old, new = edit.old.casefold(), edit.new.casefold()
     there = [name for name in named if name in old]
-    return len(there) >= SAME_NAMES or any(old.count(name) > new.count(name) for name in there)
+    if not there:
+        return False
+    places = len(there) + (file in named)
+    return places >= min(SAME_NAMES, len(named)) or any(old.count(name) > new.count(name) for name in there)
