@@ -46,6 +46,8 @@ NAMED = 3
 #: A page on which nobody has written anything.
 NOBODYS = Read()
 COUNTED, LISTED = "Counted over sessions", "Pages"
+#: What was said of code and then dealt with, as far as edits tell.
+EDITED = "Said before its code was edited"
 EVERYWHERE = "Everywhere"
 GO_ON = (
     "Change a line, and your wording takes its place; add one, and it is remembered; remove one, and `csmd review` asks.",
@@ -79,6 +81,7 @@ _POINTS = re.compile(
 # fmt: off
 #: In the order in which they are shown; the first that fits takes a memory.
 KINDS: tuple[Kind, ...] = (
+    Kind(heading=EDITED, fits=lambda one: one.is_edited and not one.pinned, gate="epistemic", category="pattern"),
     Kind(heading="Corrections", fits=lambda one: one.gate == "correction", gate="correction", category="preference"),
     Kind(heading="How the user works", fits=lambda one: one.gate == "behavioral" and (one.origin == "inferred" or (one.category == "preference" and not _CODE.search(one.text))),
          gate="behavioral", category="preference"),
@@ -89,7 +92,7 @@ KINDS: tuple[Kind, ...] = (
          gate="epistemic", category="decision"),
     Kind(heading="Facts", fits=lambda one: bool(one.text), gate="epistemic", category="fact"),
 )
-ORDER = ("Corrections", "How the user works", "Decisions and conventions", "Known gotchas", "Facts", "People", "Still open")
+ORDER = ("Corrections", "How the user works", "Decisions and conventions", "Known gotchas", "Facts", "People", "Still open", EDITED)
 # fmt: on
 #: Headings that csmd gives; those of a theme's page link to a project's.
 OURS = frozenset({*ORDER, COUNTED, LISTED})
@@ -221,7 +224,9 @@ def sections(
     said = [memory for memory in looked_at if indicative.stated(memory)]
     total.subtract(kind_of(memory) for memory in looked_at if not indicative.stated(memory))
     stands: dict[int, list[Memory]] = {}
-    for memory in sorted(said, key=lambda one: (not one.pinned, not _alone(one))):  # else as sure as they are
+    for memory in sorted(
+        said, key=lambda one: (not one.pinned, one.is_edited, not _alone(one))
+    ):  # else as sure as they are
         under, there = chosen.setdefault(kind_of(memory), []), stands.setdefault(memory.project_seq, [])
         if room and len(under) < SECTION_LINES and not any(_is_said(memory, one) for one in there):
             under.append(memory)

@@ -228,6 +228,20 @@ def test_what_points_at_something_gives_way_to_what_anybody_can_follow() -> None
     )
 
 
+def test_what_was_said_of_code_that_was_edited_since_stands_apart_and_last_but_what_is_pinned() -> None:
+    known = [
+        memory(number, f"{word} and {WORDS[number + 5]} drop every {WORDS[number + 10]}", "gotcha")
+        for number, word in enumerate(WORDS[:3])
+    ]
+    known = [known[0], replace(known[1], is_edited=True), replace(known[2], is_edited=True, pinned=True)]
+    made = page(known)
+    assert made is not None
+    told = {section.heading: [item.id for item in section.items] for section in made.sections}
+    assert told == {"Known gotchas": [known[2].id, known[0].id], pages.EDITED: [known[1].id]}
+    assert [section.heading for section in made.sections][-1] == pages.EDITED
+    assert pages.heading_of("epistemic", "fact") == "Facts" and pages.said_under(pages.EDITED)[0] == "epistemic"
+
+
 def test_the_index_says_a_name_once_and_a_theme_whose_notes_it_has() -> None:
     notes = {one.id: one for one in (memory(1, "The exporter needs its directory", "fact"),)}
     theme = themes.Theme(name="exports", members=frozenset(notes))
