@@ -12,7 +12,7 @@ from typing import Any, NamedTuple
 from csmd import wire
 from csmd.distill import edited
 from csmd.distill.edited import Edit
-from csmd.distill.gotchas import Told
+from csmd.distill.gotchas import Spoken, Told
 from csmd.errors import BadInput
 from csmd.store import gotchas as stored
 from csmd.store.memories import EDITED
@@ -26,17 +26,16 @@ class Edited(NamedTuple):
     edit: Edit
 
 
-def look(rows: Rows, session_seq: int, told: Sequence[Told], *, upto: int) -> list[Edited]:
-    """The memories that turns of a session tell, as far as an edit changed their code behind the last of those turns."""
-    last = {one.key: one for one in sorted(told, key=lambda one: one.ordinal) if one.category in edited.CLAIMS}
+def look(rows: Rows, session_seq: int, turns: Sequence[Spoken], told: Sequence[Told], *, upto: int) -> list[Edited]:
+    """The memories that `turns` of a session tell, as far as an edit changed their code behind the last of those turns."""
+    users = {turn.uuid: turn.text for turn in turns if turn.kind == "user"}
+    claims = [one for one in told if edited.is_claim(one.text, one.category, turn=users.get(one.uuid, ""))]
+    last = {one.key: one for one in sorted(claims, key=lambda one: one.ordinal)}
     if not last:
         return []
     first = min(one.ordinal for one in last.values())
     edits = list(_edits(stored.edits(rows, session_seq, after=first, upto=upto)))
-    found = (
-        (key, edited.edited_by(one.text, category=one.category, ordinal=one.ordinal, edits=edits))
-        for key, one in last.items()
-    )
+    found = ((key, edited.edited_by(one.text, ordinal=one.ordinal, edits=edits)) for key, one in last.items())
     return [Edited(key, edit) for key, edit in found if edit is not None]
 
 

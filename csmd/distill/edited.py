@@ -11,7 +11,7 @@ import re
 from collections.abc import Sequence
 from typing import NamedTuple
 
-from csmd.distill import halves
+from csmd.distill import halves, orders
 from csmd.patterns import at_first_use
 
 #: What says how something is; what somebody wants, decided or promised an edit carries out.
@@ -46,10 +46,13 @@ class Edit(NamedTuple):
     new: str
 
 
-def edited_by(said: str, *, category: str, ordinal: int, edits: Sequence[Edit]) -> Edit | None:
+def is_claim(said: str, category: str, *, turn: str) -> bool:
+    """Whether a statement says how something is; a reviewer's remark that a `turn` hands on does, whatever it advises."""
+    return (category in CLAIMS or orders.is_pasted_review(turn)) and not _NO_CLAIM.search(said)
+
+
+def edited_by(said: str, *, ordinal: int, edits: Sequence[Edit]) -> Edit | None:
     """The last edit behind an ordinal that changed the code of which `said` claims something; None for none."""
-    if category not in CLAIMS or _NO_CLAIM.search(said):
-        return None
     named = _names(said)
     return next((one for one in reversed(edits) if one.ordinal > ordinal and _is_about(named, one)), None)
 

@@ -14,9 +14,9 @@ def edit(old: str, new: str = "return aware(text)", *, path: str = "/p/src/dates
     return Edit(uuid=f"e{ordinal}", at="", ordinal=ordinal, path=path, old=old, new=new)
 
 
-def check(said: str, *edits: Edit, category: str = "gotcha", wanted: str) -> None:
+def check(said: str, *edits: Edit, category: str = "gotcha", turn: str = "", wanted: str) -> None:
     """The uuid of the edit that changed what is spoken of, "" for none; said at ordinal 5."""
-    found = edited.edited_by(said, category=category, ordinal=5, edits=edits)
+    found = edited.edited_by(said, ordinal=5, edits=edits) if edited.is_claim(said, category, turn=turn) else None
     assert (found.uuid if found else "") == wanted
 
 
@@ -53,3 +53,18 @@ def test_an_edit_of_what_is_named_is_told_and_no_other(edits: list[Edit], wanted
 )
 def test_what_tells_of_a_change_wants_one_or_names_nothing_claims_nothing_of_code(said: str, category: str) -> None:
     check(said, edit("x = naive(parse_date)"), category=category, wanted="")
+
+
+def test_a_reviewers_remark_that_is_handed_on_claims_something_whatever_it_advises() -> None:
+    remark = (
+        "`parse_date` drops the zone. Consider calling `naive()` behind the offset, since a date without a zone may be "
+        "off by a day in the reports of other regions."
+    )
+    check("Consider calling `naive()` behind the offset", edit("x = naive(text)"), category="decision", wanted="")
+    check(
+        "Consider calling `naive()` behind the offset",
+        edit("x = naive(text)"),
+        category="decision",
+        turn=remark,
+        wanted="e9",
+    )
