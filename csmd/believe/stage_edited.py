@@ -18,6 +18,9 @@ from csmd.store import gotchas as stored
 from csmd.store.memories import EDITED
 from csmd.store.sqlite import Rows
 
+#: Edits looked at, the last of a session: those before them were looked at when they were made.
+MOST_EDITS = 400
+
 
 class Edited(NamedTuple):
     """A memory by its row key, and the last edit of what it speaks of."""
@@ -34,7 +37,7 @@ def look(rows: Rows, session_seq: int, turns: Sequence[Spoken], told: Sequence[T
     if not last:
         return []
     first = min(one.ordinal for one in last.values())
-    edits = list(_edits(stored.edits(rows, session_seq, after=first, upto=upto)))
+    edits = list(_edits(stored.edits(rows, session_seq, after=first, upto=upto, most=MOST_EDITS)))
     found = ((key, edited.edited_by(one.text, ordinal=one.ordinal, edits=edits)) for key, one in last.items())
     return [Edited(key, edit) for key, edit in found if edit is not None]
 
