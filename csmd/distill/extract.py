@@ -13,7 +13,20 @@ from dataclasses import replace
 from functools import lru_cache
 from typing import NamedTuple
 
-from csmd.distill import features, kind, listed, pointing, refused, resolve, saying, standing, telling, units, worth
+from csmd.distill import (
+    answering,
+    features,
+    kind,
+    listed,
+    pointing,
+    refused,
+    resolve,
+    saying,
+    standing,
+    telling,
+    units,
+    worth,
+)
 from csmd.distill.classify import Classification, weigh
 from csmd.distill.features import Around, Features
 from csmd.distill.refused import Speaker
@@ -275,7 +288,10 @@ def _choose(
         if leans in POINTS and (shown := resolve.attached(turn.text)) and speaker == "user":
             placed, leans = resolve.about(shown, placed), ""
         if told and not leans:
-            if placed.endswith(told) and not option.plain:
+            alone = placed
+            if speaker == "user" and placed == told:
+                placed = answering.understood(told, said=unit.text, prompt=turn.text, before=before)
+            if placed == alone and placed.endswith(told) and not option.plain:
                 lead = placed.removesuffix(told)
                 unit, placed = listed.completed(option.pieces, unit, speaker, lead=lead, told=told, apart=option.apart)
             found.append(Chosen(turn, unit, _statement(unit, told, placed, authority, prompt, before)))

@@ -6,16 +6,14 @@ four are a fragment to whoever was not there. What stands below an item is left 
 
 from __future__ import annotations
 
-import re
 from collections.abc import Iterable, Sequence
+from functools import reduce
 from typing import NamedTuple
 
 from csmd.distill import resolve, standing
 from csmd.distill.refused import Speaker
-from csmd.distill.units import Piece, Unit
+from csmd.distill.units import CONCLUDES, Piece, Unit
 
-#: What a list comes to, in the row behind it.
-_CONCLUDES = re.compile(r"(?:This|These|That|Those|So|Therefore|Thus|Hence|All of (?:this|these|them))\b", re.I)
 #: Marks at the end of an item that others follow.
 _ENDING = ".; "
 
@@ -54,10 +52,16 @@ def rest_of(found: Sequence[Piece], unit: Unit, speaker: Speaker, *, apart: Sequ
 
 
 def _before(found: Sequence[Piece], unit: Unit) -> list[int]:
-    """The items before a unit that begins with one."""
-    if found[unit.first].item < 0 or not _opens_row(found, unit.first):
+    """The items before a unit that begins with one, or of the list that it concludes with what leads into that."""
+    if not _opens_row(found, unit.first):
         return []
-    return _items(found, found[unit.first], range(unit.first - 1, -1, -1))[0][::-1]
+    places = range(unit.first - 1, -1, -1)
+    if found[unit.first].item >= 0:
+        return _items(found, found[unit.first], places)[0][::-1]
+    if not places or found[places[0]].item < 0 or not CONCLUDES.match(found[unit.first].text):
+        return []
+    items, end = _items(found, found[places[0]], places)
+    return [*([end] if end is not None and found[end].leads else []), *items[::-1]]
 
 
 def _behind(found: Sequence[Piece], unit: Unit) -> list[int]:
@@ -65,7 +69,7 @@ def _behind(found: Sequence[Piece], unit: Unit) -> list[int]:
     if found[unit.last].item < 0:
         return []
     items, end = _items(found, found[unit.last], range(unit.last + 1, len(found)))
-    if end is None or found[end].item >= 0 or not _CONCLUDES.match(found[end].text) or not _opens_row(found, end):
+    if end is None or found[end].item >= 0 or not CONCLUDES.match(found[end].text) or not _opens_row(found, end):
         return items
     if found[end].stands:
         return [*items, end]
@@ -97,7 +101,7 @@ def _opens_row(found: Sequence[Piece], at: int) -> bool:
 def _begun(found: Sequence[Piece], before: list[int], *, lead: str, told: str) -> tuple[str, list[int]]:
     """What is told with all items before it, or with none: a list is not cut in its middle."""
     text = lead + told
-    longer = lead + resolve.ROWS.join([*(found[at].text.rstrip(_ENDING) for at in before), told])
+    longer = lead + reduce(_onto, [*(found[at].text for at in before), told])
     return (longer, before) if before and resolve.bounded(longer, text) != text else (text, [])
 
 
@@ -105,10 +109,14 @@ def _ended(found: Sequence[Piece], behind: list[int], text: str) -> tuple[str, l
     """What is told with the items behind it, as many as fit; what leads into something is told with that or not at all."""
     longer, taken = text, 0
     for number, at in enumerate(behind, 1):
-        item = found[at].text
-        longer = f"{longer} {item}" if longer.endswith(":") else f"{longer.rstrip(_ENDING)}{resolve.ROWS}{item}"
+        longer = _onto(longer, found[at].text)
         if resolve.bounded(longer, text) == text:
             break
         if not found[at].leads:
             text, taken = longer, number
     return text, behind[:taken]
+
+
+def _onto(text: str, row: str) -> str:
+    """A text with one more row of a list behind it."""
+    return f"{text} {row}" if text.endswith(":") else f"{text.rstrip(_ENDING)}{resolve.ROWS}{row}"

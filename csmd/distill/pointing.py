@@ -108,13 +108,13 @@ def unnamed(said: str, speaker: Speaker, *, holds: bool = False) -> str:
         not named
         and len(words(said)) <= SHORT_WORDS
         and not _RULE.search(said)
-        and _points(_AT_WORK.sub(" ", said) if holds else said)
+        and points(_AT_WORK.sub(" ", said) if holds else said)
     ):
         return "unseen"
     return ""
 
 
-def _points(said: str) -> bool:
+def points(said: str) -> bool:
     """Whether any sentence has a word for something that neither it nor one before it holds."""
     noun = False
     for part in sentences(said):

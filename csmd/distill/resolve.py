@@ -189,13 +189,13 @@ def _lead_of(before: str) -> str:
     return ""
 
 
-def points_out(text: str) -> bool:
+def points_out(text: str, *, this: bool = False) -> bool:
     """Whether a sentence begins with a word for a thing that was named before it, or lacks its subject.
 
-    "This" may be all that was said, and is not asked for.
+    "This" may be all that was said, and is not asked for but where it is to be found out.
     """
     if _POINTS_OUT.match(text):
-        return text[:4].lower() not in ("this", "that")
+        return this or text[:4].lower() not in ("this", "that")
     return bool(_WITHOUT.match(text) or (_THAT_ONE.match(text) and not _NAME.search(text)))
 
 
@@ -268,6 +268,11 @@ def before_in(text: str, sentence: str) -> str:
             line = text.rfind("\n", 0, start) + 1  # the marks stand on the sentence's own line
             return text[:line] + _BEGUN.sub(r"\1", text[line:start])
     return ""
+
+
+def names_nothing(said: str) -> bool:
+    """Whether what could be a subject is only a part of a text, or of the work."""
+    return _NAME.search(said) is None and bool(_NO_SUBJECT.match(said) or _NO_LEAD.search(said.rstrip()))
 
 
 def _title(said: str) -> str:

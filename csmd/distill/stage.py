@@ -21,6 +21,8 @@ STAGE = "distill"
 SPOKEN: tuple[TurnKind, ...] = ("user", "relayed", "assistant", "summary")
 #: And those in which somebody is told something besides.
 BESIDE: tuple[TurnKind, ...] = ("notification",)
+#: Over so many exchanges without a word of the assistant's its last words are looked for.
+LOOKS_BACK = 8
 
 
 def behind(store: Store) -> list[Behind]:
@@ -48,9 +50,12 @@ def distill(store: Store, session: Behind, *, settled: bool) -> int:
         if tampered.is_noted(rows, text.keyed_hash(PurePath(session.path).name, store.hash_key)):
             return [], [], 0
         begun = cursors.exchange_begun(rows, session.session_seq, at=session.position)
-        earlier = cursors.exchange_begun(rows, session.session_seq, at=max(0, begun - 1))
-        after = max(0, earlier - 1)
-        found = journal.stream_turns(rows, session.session_seq, after=after, kinds=(*SPOKEN, *BESIDE), written=True)
+        after, found = max(0, begun - 1), list[StoredTurn]()
+        for _ in range(LOOKS_BACK):  # to what the assistant said last before that
+            after = max(0, cursors.exchange_begun(rows, session.session_seq, at=after) - 1)
+            found = journal.stream_turns(rows, session.session_seq, after=after, kinds=(*SPOKEN, *BESIDE), written=True)
+            if after == 0 or any(turn.ordinal < begun and turn.kind == "assistant" for turn in found):
+                break
         turns = [turn for turn in found if turn.ordinal <= session.turns]
         worked = sources.told_beside(turns)
         for call in told_of.calls(

@@ -27,6 +27,7 @@ LEAD_INS = _re(
     r"|done|great|thanks|perfect|nice|cool|right|exactly|sure)\b[,.!:;-]{1,3} "
     r"|(?:ok(?:ay)?|yeah|hmm{0,8}|ah|oh|so|and|but|also|then|actually|plus)\b,? (?!(?:called|far|that|many|much|long)\b)"
     r"|(?:that['’]s|this is|that is) (?:wrong|not (?:quite )?(?:correct|right|true)|incorrect)[:,;.!–—-]{1,2} "
+    r"|(?:similarly|additionally|likewise|furthermore|moreover|in addition|on top of that), (?!(?:it|this|that|they|these|those)\b)"
     r"|(?:my point (?:is|was)|what i meant (?:is|was)|i meant):? "
     r"|(?:going )?back to [^,:;.]{2,40}[,:] |(?:for|about|regarding) (?:option|point|item|question|scenario|step|issue) ?#?\w{1,3}[,:] "
     r"|(?:stop|wait|pause|hold on|one sec\w*|one more thing|another thing|last thing|let['’]?s (?:pause|stop|wait))[^,:.]{0,16}[,:.] "

@@ -55,6 +55,10 @@ _WORDY = re.compile(r"[^\W\d_]{2,}|\bI\b|(?<=\bI['’])m\b")
 
 #: What ends a sentence, behind which the next may follow without a mark.
 _ENDS = re.compile(r"[.!?:…。！？][\"')`*\]]*$")
+#: What stands under a label of its own.
+LABELLED = re.compile(r"(?!(?:This|That|These|Those)\b)\w[^.:;!?\n]{2,80}: ")
+#: What a list comes to, in the row behind it.
+CONCLUDES = re.compile(r"(?:This|These|That|Those|So|Therefore|Thus|Hence|All of (?:this|these|them))\b", re.I)
 
 
 class Piece(NamedTuple):
@@ -131,7 +135,8 @@ def pieces(text: str, speaker: Speaker) -> list[Piece]:
 def units(found: Sequence[Piece]) -> list[Unit]:
     """Every run of at most MAX_PIECES pieces that stand, or are led into, within the limits.
 
-    A row that leads into something begins a unit: behind another row it would end what is said before it.
+    A row that leads into something begins a unit: behind another row it would end what is said before it. What begins with
+    an item of a list stays in that list, but for what concludes it: what comes next is about something else.
     """
     return [unit for start in range(len(found)) for unit in _from(found, start)]
 
@@ -147,6 +152,8 @@ def _from(found: Sequence[Piece], start: int) -> list[Unit]:
         if not (piece.stands or piece.leads) or piece.part != found[start].part:
             break
         if piece.leads and last > start and piece.row != found[last - 1].row:
+            break
+        if piece.item < found[start].item and (piece.leads or LABELLED.match(piece.text)):
             break
         text = _joined(text, piece, new_row=last > start and found[last - 1].row != piece.row)
         content |= piece.content

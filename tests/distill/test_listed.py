@@ -54,6 +54,15 @@ ALL = (
         pytest.param(
             LEAD + ITEMS + "\n## Another part\n\n- the pool is too small for it\n", 0, 2, "", ALL, id="no other list",
         ),
+        pytest.param(
+            LEAD + "- the clock jumped\nThis means that nobody waits for the `Sender` by hand.",
+            2, 2, "", "The `Sender` retries when: the clock jumped; This means that nobody waits for the `Sender` by hand.",
+            id="the list that a sentence concludes",
+        ),
+        pytest.param(
+            ITEMS + "Nobody waits for the `Sender` by hand here.",
+            4, 4, "", "Nobody waits for the `Sender` by hand here.", id="no list that it does not conclude",
+        ),
     ],
 )  # fmt: skip
 def test_a_list_is_told_whole(text: str, first: int, last: int, lead: str, wanted: str) -> None:

@@ -35,6 +35,10 @@ TOLD = [
      "Does the whole team really want to keep the warning that fires at each prompt? The check is separate from it."),
     ("can you check the build that ran last night on the new machine? I broke the linker flags",
      "can you check the build that ran last night on the new machine? I broke the linker flags"),
+    # What joins a sentence to the one before it; before a pronoun it stays.
+    ("Similarly, `drain()` takes no lock", "`drain()` takes no lock"),
+    ("In addition, the outbox is read twice", "the outbox is read twice"),
+    ("Likewise, it takes no lock of its own", "Likewise, it takes no lock of its own"),
 ]  # fmt: skip
 ALONE = [
     # "It" takes the one name that is the subject of the sentence before.

@@ -56,3 +56,18 @@ def test_what_stands_in_code_is_never_changed(said: str) -> None:
         piece.text for piece in units.pieces(f"We match `**/*.spec.ts` in `__init__` here. And then {said}", "user")
     ]
     assert "`**/*.spec.ts` in `__init__`" in told[0]
+
+
+@pytest.mark.parametrize(
+    ("behind", "within"),
+    [
+        ("This means that the outbox is read twice a day", True),
+        ("The fix keeps the outbox locked for a minute", True),
+        ("**Why nobody saw it:** the alert was muted in spring", False),
+        ("**What we do now:**\n- the outbox stays locked", False),
+    ],
+)
+def test_what_begins_with_an_item_ends_before_another_label(behind: str, within: bool) -> None:
+    found = units.pieces(f"- The gateway closes its socket\n- The outbox was never locked\n\n{behind}", "assistant")
+    ends = {one.last for one in units.units(found) if one.first == 0}
+    assert ends == ({0, 1, 2} if within else {0, 1})
