@@ -11,7 +11,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 
 from csmd import text
-from csmd.believe import clauses, score, supersede, upkeep
+from csmd.believe import clauses, names, replies, score, supersede, upkeep
 from csmd.errors import BadInput
 from csmd.model import AUTHORITY_RANK, Candidate, Evidence, Link, Memory
 from csmd.store import beliefs, candidates, memories, projects, search
@@ -104,7 +104,7 @@ def _settle_among(rows: Rows, memory: Memory, found: Near) -> None:
 def renamed(rows: Rows, scopes: list[int] | None) -> dict[str, str]:
     """Old name -> the name it has now, as the memories of some scopes say."""
     found = search.text_hits(rows, "memory", ["renamed", "called", "named"], projects=scopes, limit=RENAMES)
-    return supersede.table(search.memories_told(rows, [int(seq) for seq, _ in found]))
+    return names.table(search.memories_told(rows, [int(seq) for seq, _ in found]))
 
 
 def by_hand(rows: Rows, old: Memory, new: Memory, *, by: str, now: str, reason: str = "told") -> Memory:
@@ -214,9 +214,7 @@ def lower(rows: Rows, old: Memory, new: Memory, *, lowers: float, sure: float, r
 
 
 def _put_before_a_person(rows: Rows, old: Memory, new: Memory, found: supersede.Relation, *, at: str) -> None:
-    reason = (
-        f"speaks against {old.id} ({', '.join(found.reasons)}), which stands: {supersede.stands(pinned=old.pinned)}"
-    )
+    reason = f"speaks against {old.id} ({', '.join(found.reasons)}), which stands: {supersede.stands(found, pinned=old.pinned)}"
     ask(rows, old, new, reason=reason, sure=found.confidence, at=at)
 
 
@@ -256,8 +254,8 @@ def _reach(rows: Rows, home: int) -> list[int] | None:
 def _sharing(rows: Rows, said: str, reach: list[int] | None, renames: Mapping[str, str]) -> list[Memory]:
     """The memories that share words with what is said, by its names of then and of now; the likest first."""
     lower = said.casefold()
-    names = [name for pair in renames.items() for name in pair if any(one in lower for one in pair)]
-    terms = text.query_terms(" ".join([said, *names]))
+    named = [name for pair in renames.items() for name in pair if any(one in lower for one in pair)]
+    terms = text.query_terms(" ".join([said, *named, *sorted(replies.akin(said))]))
     found = search.text_hits(rows, "memory", terms, projects=reach, limit=NEAR + 1)
     others = memories.by_seqs(rows, [int(seq) for seq, _ in found])
     return [others[int(seq)] for seq, _ in found]

@@ -12,7 +12,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from csmd.believe import stage, stage_supersede, supersede
+from csmd.believe import names, stage, stage_supersede, supersede
 from csmd.errors import BadInput
 from csmd.model import Memory, Project, Provenance, Statement
 from csmd.store import beliefs, candidates, memories, projects
@@ -113,9 +113,9 @@ def test_every_relation_has_a_bounded_sureness_and_lowers_within_the_plan(older:
 
 def test_a_chain_of_names_leads_to_the_one_of_now() -> None:
     said = ["We renamed `a.toml` to `b.toml`.", "`b.toml` was renamed to `c.toml`", "`old_run` is now `run`"]
-    assert supersede.table(said) == {"a.toml": "c.toml", "b.toml": "c.toml", "old_run": "run"}
-    assert supersede.table(["renamed `x.py` to `y.py`", "renamed `y.py` to `x.py`"]) == {"y.py": "x.py"}
-    assert supersede.followed("see a.toml and data.toml", {"a.toml": "c.toml"}) == "see c.toml and data.toml"
+    assert names.table(said) == {"a.toml": "c.toml", "b.toml": "c.toml", "old_run": "run"}
+    assert names.table(["renamed `x.py` to `y.py`", "renamed `y.py` to `x.py`"]) == {"y.py": "x.py"}
+    assert names.followed("see a.toml and data.toml", {"a.toml": "c.toml"}) == "see c.toml and data.toml"
 
 
 # --- in the store

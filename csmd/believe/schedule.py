@@ -1,0 +1,196 @@
+"""Whether a later statement gives something that was to be on a date another one; pure.
+
+A statement is read as appointments: what is to be, and when. One that was moved ends the statement that told it only
+where nothing else stands in that: of "freeze November 28, release December 3" the half about the release holds, so both
+stand and a person is asked. Of what two statements name differently ("the release", "the release party") neither ends.
+"""
+
+from __future__ import annotations
+
+import re
+from dataclasses import dataclass
+from functools import lru_cache
+
+from csmd.believe import phrases
+from csmd.believe.verdict import UNDONE, Verdict
+
+_MONTH = (
+    "jan(?:uary)?|feb(?:ruary)?|mar(?:ch)?|apr(?:il)?|may|june?|july?|aug(?:ust)?|sept?(?:ember)?|oct(?:ober)?"
+    "|nov(?:ember)?|dec(?:ember)?"
+)
+_DAY = "(?:mon|tues|wednes|thurs|fri|satur|sun)day"
+_NTH = r"\d{1,2}(?:st|nd|rd|th)?"
+_DATE = (
+    rf"(?:{_DAY},? )?(?:(?:the )?{_NTH}\.? (?:of )?(?:{_MONTH})\b\.?|(?:{_MONTH})\.? (?:the )?{_NTH}\b)(?:,? \d{{4}}\b)?"
+    rf"|\d{{4}}-\d\d-\d\d\b|\d{{1,2}}\.\d{{1,2}}\.(?:\d{{2,4}}\b)?|(?:next |this |the following )?{_DAY}\b"
+    rf"|(?:next|the following) (?:week|month|quarter|sprint)\b|(?:(?:early|mid|late|the end of|end of)[ -])?(?:{_MONTH})\b"
+    r"|q[1-4]\b(?: \d{4})?|the \d{1,2}(?:st|nd|rd|th)\b|\d{1,2}:\d\d(?: ?[ap]m)?\b|\d{1,2} ?[ap]m\b"
+)
+_HOUR = re.compile(r"\d{1,2}(?::\d\d)?(?: ?[ap]m)?", re.IGNORECASE)
+_IS_DATE = re.compile(_DATE, re.IGNORECASE)
+_THING = r"((?:[\w`'’./-]+ ){0,7}?[\w`'’./-]+)"
+_SHIFT = (
+    r"(?:moved|slipped|slid|pushed|postponed|delayed|deferred|shifted|rescheduled|extended|brought|pulled|changed|put off)"
+    r"(?: (?:back|out|up|forward|over|again))?"
+)
+_TO_SHIFT = (
+    r"(?:move|push|postpone|delay|defer|shift|reschedule|extend|bring|pull|put off)(?: (?:back|out|up|forward))?"
+)
+_SHIFTING = (
+    r"(?:moving|pushing|postponing|delaying|deferring|shifting|rescheduling|extending)(?: (?:back|out|up|forward))?"
+)
+_FROM = rf"(?: from (?:{_DATE}))?"
+#: What was moved, and to when: "we postponed X to DATE", "X slipped to DATE", "X is now on DATE".
+_MOVED = tuple(
+    re.compile(pattern, re.IGNORECASE)
+    for pattern in (
+        rf"\b(?:we|i|they|he|she|[a-z]+) (?:have |has |['’]ve )?(?:just |now |already )?(?:{_SHIFT}) (?:the |our |its )?{_THING}{_FROM} (?:to|until|till) (?:be (?:on )?)?({_DATE})",
+        rf"\b(?:we|they|i)(?:['’]re|['’]m| are| am) (?:now )?{_SHIFTING} {_THING}{_FROM} (?:to|until|till) ({_DATE})",
+        rf"\b(?:had to|have to|decided to|agreed to|let['’]s|let us) {_TO_SHIFT} {_THING}{_FROM} (?:to|until|till) ({_DATE})",
+        rf"{_THING} (?:(?:has|have) been |was |were |is |are |got |gets |has |have )?(?:now |just )?{_SHIFT}{_FROM} (?:to|until|till) ({_DATE})",
+        rf"{_THING} (?:is|are|starts?|ships?) now (?:due |planned |scheduled |set )?(?:on |by |for |in )?({_DATE})",
+        rf"{_THING} (?:is|are|starts?|ships?) (?:due |planned |scheduled |set )?(?:on |by |for |in )?({_DATE}) (?:now|instead)\b",
+    )
+)
+_PLANNED = (
+    r"(?:is|are|was|were|will be|ships?|starts?|begins?|launches|happens?|ends?|lands?|takes place|goes live|due)"
+)
+#: What is to be, and when; of a list the verb stands in the first half only: "the release December 3".
+_IS = re.compile(
+    rf"^\W*{_THING}(?: {_PLANNED})?(?: (?:due|planned|scheduled|set|fixed|still|currently))*:?(?: (?:on|by|for|at|in|until))? ({_DATE})",
+    re.IGNORECASE,
+)
+_PART = re.compile(
+    rf"(?<!\d),(?: and\b)?\s+|,\s+(?!\d{{4}}\b)|[;!?()\n]+\s*|\.(?=\s+[A-Z]|\s*$)|:\s+(?!\d|(?:{_MONTH})\b)|\s+[-—–]\s+|\s+(?:and|but|while)\s+",
+    re.IGNORECASE,
+)
+#: What goes on in such a way gives a reason, or what follows: it falls with the date.
+_DEPENDS = re.compile(r"^\W*(?:so|because|since|which|as|that|not|instead of|no longer)\b", re.IGNORECASE)
+_STAYS = re.compile(r"\b(?:stays?|remains?|still|unchanged|as planned|is not affected|keeps?)\b", re.IGNORECASE)
+#: Of what is to be they say only that it is, or is a day.
+_IDLE = frozenset(
+    phrases.stem(word)
+    for word in "date day target due planned scheduled set fixed ships ship starts start begins begin launches launch happens "
+    "ends end lands land takes place goes live will now just again currently also heads up".split()
+)
+#: Of these no statement speaks.
+_NEVER = frozenset(phrases.stem(word) for word in "will now just again currently also".split())
+#: Of an older thing's words so many must be said of what was moved ("the freeze" of "the code freeze").
+_LEAST_SHARE = 0.5
+
+
+@dataclass(frozen=True, slots=True)
+class Appointment:
+    """What is to be, as stems in their order, when, whether that is an hour, and whether it was moved there."""
+
+    event: tuple[str, ...]
+    date: frozenset[str]
+    of_day: bool
+    moved: bool
+
+    @property
+    def head(self) -> str:
+        """What kind of thing it is: "party" of "the release party"."""
+        return self.event[-1]
+
+
+@dataclass(frozen=True, slots=True)
+class Plan:
+    """The appointments of a statement, what it says stays, and whether it says more than these."""
+
+    appointments: tuple[Appointment, ...]
+    staying: tuple[frozenset[str], ...]
+    more: bool
+
+
+def judged(older: str, newer: str) -> Verdict:
+    """What becomes of an older plan; None where the two are not both plans."""
+    before, after = read(older), read(newer)
+    if not before.appointments or not after.appointments:
+        return None
+    over, open_, perhaps = 0, int(before.more), False
+    for old in before.appointments:
+        moves = [_moves(old, new) for new in after.appointments]
+        over += "yes" in moves
+        perhaps = perhaps or "perhaps" in moves
+        told = any(new.date == old.date and set(new.event) == set(old.event) for new in after.appointments)
+        stays = any(old.head in staying for staying in after.staying)
+        open_ += not ("yes" in moves or told or stays)
+    if over:
+        return "partly-changed" if open_ else "changed"
+    return "partly-changed" if perhaps else ""
+
+
+def _moves(old: Appointment, new: Appointment) -> str:
+    """Whether the newer gives what the older tells another date: "yes", "perhaps", or not."""
+    if old.date == new.date or old.of_day != new.of_day:
+        return ""
+    one, other = set(old.event), set(new.event)
+    if one == other:
+        return "yes" if new.moved or _same_form(old.date, new.date) else ""
+    named = any(any(sign.isdigit() for sign in stem) for stem in one ^ other)
+    if (
+        not new.moved
+        or old.head != new.head
+        or not (other < one or (one < other and len(other - one) == 1 and not named))
+    ):
+        return ""
+    return "yes" if other < one and not named and len(other) >= _LEAST_SHARE * len(one) else "perhaps"
+
+
+def _same_form(one: frozenset[str], other: frozenset[str]) -> bool:
+    return len(one) == len(other)
+
+
+@lru_cache(maxsize=2048)
+def read(said: str) -> Plan:
+    """A statement as a plan."""
+    nothing = Plan((), (), more=False)
+    if said.rstrip().endswith("?") or len(said) > 600 or not _IS_DATE.search(said):
+        return nothing
+    found: list[Appointment] = []
+    staying: list[frozenset[str]] = []
+    more = False
+    for part in (part for part in _PART.split(said) if part and part.strip()):
+        one = _appointment(part)
+        if one is not None:
+            found.append(one)
+        elif _STAYS.search(part):
+            staying.append(frozenset(phrases.stems_of(part)))
+        elif found and not _DEPENDS.search(part) and len(phrases.stems_of(part)) > 1:
+            more = True
+    return Plan(tuple(found), tuple(staying), more)
+
+
+def _appointment(part: str) -> Appointment | None:
+    for pattern in (*_MOVED, _IS):
+        match = pattern.search(part)
+        if match is None or UNDONE.search(part[: match.start(2)]):
+            continue
+        event, date = _event(match[1]), _date(match[2])
+        rest = _IS_DATE.sub("", part[match.end(2) :])
+        if not event or (pattern is _IS and len(phrases.stems_of(rest)) > 2):
+            continue
+        return Appointment(event, date, of_day=bool(_HOUR.fullmatch(match[2].strip())), moved=pattern is not _IS)
+    return None
+
+
+def _event(thing: str) -> tuple[str, ...]:
+    """The stems of what is to be; what stands behind "for" or "of" before what it belongs to, as in a compound."""
+    head, *rest = re.split(r"\b(?:for|of)\b", thing, maxsplit=1, flags=re.IGNORECASE)
+    stems = [*(stem for part in rest for stem in phrases.stems_of(part)), *phrases.stems_of(head)]
+    return tuple(stem for stem in stems if stem not in _IDLE) or tuple(stem for stem in stems if stem not in _NEVER)
+
+
+def _date(said: str) -> frozenset[str]:
+    """A date as its parts, whatever it is written like: a month by three letters, a day without its ending."""
+    iso = re.fullmatch(r"\d{4}-(\d\d)-(\d\d)", said.strip())
+    if iso:
+        return frozenset((_MONTHS[int(iso[1]) - 1], str(int(iso[2])))) if 1 <= int(iso[1]) <= 12 else frozenset((said,))
+    words = re.findall(r"\d+|[a-z]+\d?", said.casefold())
+    parts = {word[:3] if word[:3] in _MONTHS else word for word in words if len(word) != 4 or not word.isdigit()}
+    return frozenset(str(int(part)) if part.isdigit() else part for part in parts - _SMALL) or frozenset((said,))
+
+
+_MONTHS = "jan feb mar apr may jun jul aug sep oct nov dec".split()
+_SMALL = frozenset("the of st nd rd th".split())
