@@ -11,6 +11,7 @@ import re
 from dataclasses import dataclass
 from functools import lru_cache
 
+from csmd import text
 from csmd.believe import phrases
 from csmd.believe.verdict import Verdict
 
@@ -47,8 +48,8 @@ _IDLE = frozenset(
     for word in "module service team part area stuff package component app code everything now".split()
 )
 #: Who is no one.
-_NOBODY = frozenset(
-    "it that this there what here today monday tuesday wednesday thursday friday saturday sunday".split()
+_NOBODY = text.STOP_WORDS | frozenset(
+    "please today monday tuesday wednesday thursday friday saturday sunday always never nobody everyone somebody".split()
 )
 _ROLES = {phrases.stem(word): phrases.stem(role) for word, role in (
     ("owned", "own"), ("owns", "own"), ("led", "lead"), ("maintained", "maintain"), ("managed", "manage"),
@@ -94,7 +95,7 @@ def held(said: str) -> Hold | None:
         things = frozenset(
             stems for one in _AND.split(groups["what"]) if (stems := frozenset(phrases.stems_of(one)) - _IDLE)
         )
-        if who in _NOBODY or not things:
+        if (who not in ("i", "we") and who.split()[0] in _NOBODY) or not things:
             continue
         named = phrases.stem(groups.get("part") or part)
         return Hold(who, _ROLES.get(named, named), things)

@@ -14,17 +14,20 @@ from functools import lru_cache
 from csmd.believe import phrases
 from csmd.believe.verdict import UNDONE, Verdict
 
+#: "may" is a month where it is written like one: "session 1 may have ended".
 _MONTH = (
-    "jan(?:uary)?|feb(?:ruary)?|mar(?:ch)?|apr(?:il)?|may|june?|july?|aug(?:ust)?|sept?(?:ember)?|oct(?:ober)?"
+    "jan(?:uary)?|feb(?:ruary)?|mar(?:ch)?|apr(?:il)?|(?-i:May)|june?|july?|aug(?:ust)?|sept?(?:ember)?|oct(?:ober)?"
     "|nov(?:ember)?|dec(?:ember)?"
 )
 _DAY = "(?:mon|tues|wednes|thurs|fri|satur|sun)day"
 _NTH = r"\d{1,2}(?:st|nd|rd|th)?"
+#: Behind one of these a month alone is meant as one.
+_BEHIND = "|".join(rf"(?<=\b{word} )" for word in ("in", "to", "by", "for", "until", "till"))
 _DATE = (
-    rf"(?:{_DAY},? )?(?:(?:the )?{_NTH}\.? (?:of )?(?:{_MONTH})\b\.?|(?:{_MONTH})\.? (?:the )?{_NTH}\b)(?:,? \d{{4}}\b)?"
-    rf"|\d{{4}}-\d\d-\d\d\b|\d{{1,2}}\.\d{{1,2}}\.(?:\d{{2,4}}\b)?|(?:next |this |the following )?{_DAY}\b"
-    rf"|(?:next|the following) (?:week|month|quarter|sprint)\b|(?:(?:early|mid|late|the end of|end of)[ -])?(?:{_MONTH})\b"
-    r"|q[1-4]\b(?: \d{4})?|the \d{1,2}(?:st|nd|rd|th)\b|\d{1,2}:\d\d(?: ?[ap]m)?\b|\d{1,2} ?[ap]m\b"
+    rf"(?:{_DAY},? )?(?:(?:the )?\b{_NTH}\.? (?:of )?(?:{_MONTH})\b\.?|\b(?:{_MONTH}|may)\.? (?:the )?{_NTH}\b)(?:,? \d{{4}}\b)?"
+    rf"|\b\d{{4}}-\d\d-\d\d(?![\w-])|\b\d{{1,2}}\.\d{{1,2}}\.\d{{4}}\b|\b(?:next |this |the following )?{_DAY}\b"
+    rf"|\b(?:next|the following) (?:week|month|quarter|sprint)\b|(?:{_BEHIND}|\b(?:early|mid|late|end of)[ -])(?:{_MONTH}|may)\b(?! \w+ing\b)"
+    r"|\bq[1-4]\b(?: \d{4})?|\bthe \d{1,2}(?:st|nd|rd|th)\b|\b\d{1,2}:\d\d(?![:\d])(?: ?[ap]m\b)?|\b\d{1,2} ?[ap]m\b"
 )
 _HOUR = re.compile(r"\d{1,2}(?::\d\d)?(?: ?[ap]m)?", re.IGNORECASE)
 _IS_DATE = re.compile(_DATE, re.IGNORECASE)
@@ -44,20 +47,18 @@ _FROM = rf"(?: from (?:{_DATE}))?"
 _MOVED = tuple(
     re.compile(pattern, re.IGNORECASE)
     for pattern in (
-        rf"\b(?:we|i|they|he|she|[a-z]+) (?:have |has |['’]ve )?(?:just |now |already )?(?:{_SHIFT}) (?:the |our |its )?{_THING}{_FROM} (?:to|until|till) (?:be (?:on )?)?({_DATE})",
-        rf"\b(?:we|they|i)(?:['’]re|['’]m| are| am) (?:now )?{_SHIFTING} {_THING}{_FROM} (?:to|until|till) ({_DATE})",
-        rf"\b(?:had to|have to|decided to|agreed to|let['’]s|let us) {_TO_SHIFT} {_THING}{_FROM} (?:to|until|till) ({_DATE})",
-        rf"{_THING} (?:(?:has|have) been |was |were |is |are |got |gets |has |have )?(?:now |just )?{_SHIFT}{_FROM} (?:to|until|till) ({_DATE})",
-        rf"{_THING} (?:is|are|starts?|ships?) now (?:due |planned |scheduled |set )?(?:on |by |for |in )?({_DATE})",
-        rf"{_THING} (?:is|are|starts?|ships?) (?:due |planned |scheduled |set )?(?:on |by |for |in )?({_DATE}) (?:now|instead)\b",
+        rf"\b(?:we|i|they|he|she|[a-z]+) (?:have |has |['’]ve )?(?:just |now |already )?(?:{_SHIFT}) (?:the |our |its )?{_THING}{_FROM} (?:to|until|till) (?:be (?:on )?)?(?P<date>{_DATE})",
+        rf"\b(?:we|they|i)(?:['’]re|['’]m| are| am) (?:now )?{_SHIFTING} {_THING}{_FROM} (?:to|until|till) (?P<date>{_DATE})",
+        rf"\b(?:had to|have to|decided to|agreed to|let['’]s|let us) {_TO_SHIFT} {_THING}{_FROM} (?:to|until|till) (?P<date>{_DATE})",
+        rf"{_THING} (?:(?:has|have) been |was |were |is |are |got |gets |has |have )?(?:now |just )?{_SHIFT}{_FROM} (?:to|until|till) (?P<date>{_DATE})",
+        rf"{_THING} (?:is|are|starts?|ships?) now (?:due |planned |scheduled |set )?(?:on |by |for |in )?(?P<date>{_DATE})",
+        rf"{_THING} (?:is|are|starts?|ships?) (?:due |planned |scheduled |set )?(?:on |by |for |in )?(?P<date>{_DATE}) (?:now|instead)\b",
     )
 )
-_PLANNED = (
-    r"(?:is|are|was|were|will be|ships?|starts?|begins?|launches|happens?|ends?|lands?|takes place|goes live|due)"
-)
+_PLANNED = r"(?:is|are|will be|ships?|starts?|begins?|launches|happens?|ends?|lands?|takes place|goes live|due)"
 #: What is to be, and when; of a list the verb stands in the first half only: "the release December 3".
 _IS = re.compile(
-    rf"^\W*{_THING}(?: {_PLANNED})?(?: (?:due|planned|scheduled|set|fixed|still|currently))*:?(?: (?:on|by|for|at|in|until))? ({_DATE})",
+    rf"^\W*{_THING}(?P<says> {_PLANNED}|:)?(?: (?:due|planned|scheduled|set|fixed|still|currently))*(?: (?:on|by|for|at|in|until))? (?P<date>{_DATE})",
     re.IGNORECASE,
 )
 _PART = re.compile(
@@ -81,11 +82,12 @@ _LEAST_SHARE = 0.5
 
 @dataclass(frozen=True, slots=True)
 class Appointment:
-    """What is to be, as stems in their order, when, whether that is an hour, and whether it was moved there."""
+    """What is to be, as stems in their order, when, whether that is an hour; whether it is told with a verb, and as moved."""
 
     event: tuple[str, ...]
     date: frozenset[str]
-    of_day: bool
+    hour: bool
+    told: bool
     moved: bool
 
     @property
@@ -123,11 +125,11 @@ def judged(older: str, newer: str) -> Verdict:
 
 def _moves(old: Appointment, new: Appointment) -> str:
     """Whether the newer gives what the older tells another date: "yes", "perhaps", or not."""
-    if old.date == new.date or old.of_day != new.of_day:
+    if old.date == new.date or old.hour != new.hour:
         return ""
     one, other = set(old.event), set(new.event)
     if one == other:
-        return "yes" if new.moved or _same_form(old.date, new.date) else ""
+        return "yes" if new.moved or (new.told and len(old.date) == len(new.date)) else ""
     named = any(any(sign.isdigit() for sign in stem) for stem in one ^ other)
     if (
         not new.moved
@@ -136,10 +138,6 @@ def _moves(old: Appointment, new: Appointment) -> str:
     ):
         return ""
     return "yes" if other < one and not named and len(other) >= _LEAST_SHARE * len(one) else "perhaps"
-
-
-def _same_form(one: frozenset[str], other: frozenset[str]) -> bool:
-    return len(one) == len(other)
 
 
 @lru_cache(maxsize=2048)
@@ -165,13 +163,15 @@ def read(said: str) -> Plan:
 def _appointment(part: str) -> Appointment | None:
     for pattern in (*_MOVED, _IS):
         match = pattern.search(part)
-        if match is None or UNDONE.search(part[: match.start(2)]):
+        if match is None or UNDONE.search(part[: match.start("date")]):
             continue
-        event, date = _event(match[1]), _date(match[2])
-        rest = _IS_DATE.sub("", part[match.end(2) :])
+        event, date = _event(match[1]), _date(match["date"])
+        rest = _IS_DATE.sub("", part[match.end("date") :])
         if not event or (pattern is _IS and len(phrases.stems_of(rest)) > 2):
             continue
-        return Appointment(event, date, of_day=bool(_HOUR.fullmatch(match[2].strip())), moved=pattern is not _IS)
+        moved = pattern is not _IS
+        hour = bool(_HOUR.fullmatch(match["date"].strip()))
+        return Appointment(event, date, hour=hour, told=moved or bool(match["says"]), moved=moved)
     return None
 
 
