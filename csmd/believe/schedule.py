@@ -120,7 +120,7 @@ def judged(older: str, newer: str) -> Verdict:
         open_ += not ("yes" in moves or told or stays)
     if over:
         return "partly-changed" if open_ else "changed"
-    return "partly-changed" if perhaps else ""
+    return "perhaps-changed" if perhaps else ""
 
 
 def _moves(old: Appointment, new: Appointment) -> str:

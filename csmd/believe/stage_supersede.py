@@ -1,8 +1,8 @@
 """Supersession's hands: what a memory is superseded by is a function of what is stored, not of what was heard first.
 
 Each look at a memory compares it with those that share words with it, finds the newest that amends it with at least
-its authority, and makes that so. What a person settled, either way, no rule changes. Pinned memories, and what is
-spoken against by somebody with less authority or only elsewhere, are put before a person instead.
+its authority, and makes that so. What a person settled, either way, no rule changes. Pinned memories, what is spoken
+against by somebody with less authority or only elsewhere, and what is otherwise only in part, are put before a person.
 """
 
 from __future__ import annotations
@@ -94,7 +94,7 @@ def _settle_among(rows: Rows, memory: Memory, found: Near) -> None:
         if (
             any(name in said for name in touched)
             or other.superseded_by == memory.id
-            or _amendment(other, memory, renames)
+            or _against(other, memory, renames)
         ):
             beside = _sharing(rows, other.text, _reach(rows, other.project_seq), renames)
             _settle_one(rows, other, _others(other, beside), renames)
@@ -148,13 +148,16 @@ def _settle_one(rows: Rows, memory: Memory, near: Sequence[Memory], renames: Map
     own = (beliefs.stated_at(rows, memory), memory.id)
     best: tuple[tuple[str, str], Memory, supersede.Relation] | None = None
     for other in near:
-        found = None if other.id in refused else _amendment(memory, other, renames)
+        found = None if other.id in refused else _against(memory, other, renames)
         if found is None:
             continue
         then = (beliefs.stated_at(rows, other), other.id)
         if since(memory, other, then[0]) <= own[0]:  # said in one breath neither overturns the other
             continue
-        if not _may(memory, other):
+        may = _may(memory, other)
+        if found.asks and not may:
+            continue  # who may not end it says of a part of it no more
+        if found.asks or not may:
             _put_before_a_person(rows, memory, other, found, at=then[0])
         elif best is None or then > best[0]:
             best = then, other, found
@@ -187,8 +190,10 @@ def _may(old: Memory, new: Memory) -> bool:
     return AUTHORITY_RANK[new.authority] >= AUTHORITY_RANK[old.authority]
 
 
-def _amendment(old: Memory, new: Memory, renames: Mapping[str, str]) -> supersede.Relation | None:
-    return None if new.authority == "external" else supersede.amendment(old.text, new.text, renames)
+def _against(old: Memory, new: Memory, renames: Mapping[str, str]) -> supersede.Relation | None:
+    """How one memory ends another, or a part of it; None where it does not, or only perhaps."""
+    found = None if new.authority == "external" else supersede.speaks_against(old.text, new.text, renames)
+    return found if found is not None and (found.asks or found.confidence >= supersede.SURE) else None
 
 
 def lower(rows: Rows, old: Memory, new: Memory, *, lowers: float, sure: float, reason: str, by: str, at: str) -> None:
@@ -214,7 +219,9 @@ def lower(rows: Rows, old: Memory, new: Memory, *, lowers: float, sure: float, r
 
 
 def _put_before_a_person(rows: Rows, old: Memory, new: Memory, found: supersede.Relation, *, at: str) -> None:
-    reason = f"speaks against {old.id} ({', '.join(found.reasons)}), which stands: {supersede.stands(found, pinned=old.pinned)}"
+    speaks = "speaks" if found.confidence >= supersede.SURE else "may speak"
+    why = supersede.stands(found, pinned=old.pinned)
+    reason = f"{speaks} against {old.id} ({', '.join(found.reasons)}), which stands: {why}"
     ask(rows, old, new, reason=reason, sure=found.confidence, at=at)
 
 

@@ -45,15 +45,18 @@ SIGNALS: Mapping[str, float] = {
     "number": 0.7,
     "name": 0.65,
     "value": 0.55,
-    **dict.fromkeys(("partly-given-up", "partly-changed", "partly-lifted", "perhaps-lifted"), 0.4),
+    **dict.fromkeys(("partly-given-up", "partly-changed", "partly-lifted", "perhaps-changed", "perhaps-lifted"), 0.4),
 }
 #: signal that is not sure -> why a person is asked.
 DOUBTS: Mapping[str, str] = {
     "partly-given-up": "of what use it speaks is not said",
     "partly-changed": "only a part of it is otherwise",
     "partly-lifted": "only a part of it is allowed",
+    "perhaps-changed": "whether it is the same that was moved is not said",
     "perhaps-lifted": "whether it is allowed for good is not said",
 }
+#: What is old in part, or may be a date that is: a person is asked at once, of the other doubts when a dream comes by.
+ASKED = frozenset(("partly-changed", "partly-lifted", "perhaps-changed"))
 #: Of two statements of one kind its reader alone tells whether one ends the other; of others, the signals.
 KINDS: tuple[Callable[[str, str], Verdict], ...] = (schedule.judged, hands.judged, bans.judged, replies.judged)
 CUE_ADDS = 0.1
@@ -72,6 +75,11 @@ class Relation:
     kind: Kind
     confidence: float = 0.0
     reasons: tuple[str, ...] = ()
+
+    @property
+    def asks(self) -> bool:
+        """Whether the older one stands, and a person is asked at once."""
+        return self.kind == "amends" and self.confidence < SURE and not ASKED.isdisjoint(self.reasons)
 
     @property
     def lowers(self) -> float:
@@ -99,17 +107,18 @@ def relation(older: str, newer: str, renames: Mapping[str, str] | None = None) -
 
 def amendment(older: str, newer: str, renames: Mapping[str, str] | None = None) -> Relation | None:
     """How `newer` amends `older`, None where it does not: the one relation that is asked for of every memory that is near."""
-    found = _against(older, newer, renames)
+    found = speaks_against(older, newer, renames)
     return found if found is not None and found.confidence >= SURE else None
 
 
 def doubt(older: str, newer: str, renames: Mapping[str, str] | None = None) -> Relation | None:
     """How `newer` may amend `older`, where only a person can tell whether it does; None where it does or does not."""
-    found = _against(older, newer, renames)
+    found = speaks_against(older, newer, renames)
     return found if found is not None and found.confidence < SURE else None
 
 
-def _against(older: str, newer: str, renames: Mapping[str, str] | None) -> Relation | None:
+def speaks_against(older: str, newer: str, renames: Mapping[str, str] | None = None) -> Relation | None:
+    """How `newer` amends `older`, or may amend it where its `confidence` is below SURE; None where it does neither."""
     before, after = read(followed(older, renames or {})), read(newer)
     shared = before.stems & after.stems
     verdict = next((told for kind in KINDS if (told := kind(older, newer)) is not None), None)
