@@ -13,7 +13,6 @@ from functools import lru_cache
 
 from csmd.believe import phrases
 from csmd.believe.clauses import Said, Slot
-from csmd.believe.verdict import UNDONE
 
 
 @dataclass(frozen=True, slots=True)
@@ -59,6 +58,11 @@ _NUMBER_NOW = re.compile(rf"{_NP}? (?:is|are) ((?:[\w`'./-]+ ){{0,2}}[\w`'./-]*\
 _GONE = re.compile(
     r"\b(?:no longer|don['\u2019]t|do not) use ([\w`'./-]+)(?! for\b)|\bstopped using ([\w`'./-]+)", re.IGNORECASE
 )
+#: Before a verb these say that nothing was changed, or not yet.
+_UNDONE = re.compile(
+    r"n['\u2019]t\b|\b(?:not|never|if|when|once|until|before|unless|should|could|would|might|may|will|want|plan|almost|nearly|why|did)\b",
+    re.IGNORECASE,
+)
 #: The thing is the first group and its value the second, but for _BACKWARDS.
 _BACKWARDS = (_BACK_ON, _TO_FOR)
 _PATTERNS = (*_BACKWARDS, _ON_VERSION, *_CHANGED, _NUMBER_NOW, _IS_NOW)
@@ -94,7 +98,7 @@ def changes(said: str) -> tuple[Change, ...]:
     gone = frozenset(stem for pair in _GONE.findall(said) for stem in phrases.stems_of(" ".join(pair)))
     for part in _SENTENCE.split(said):
         match = next((match for pattern in _PATTERNS if (match := pattern.search(part))), None)
-        if match is None or not match[1] or UNDONE.search(part[: match.start(2)]):
+        if match is None or not match[1] or _UNDONE.search(part[: match.start(2)]):
             continue
         of, into = (2, 1) if match.re in _BACKWARDS else (1, 2)
         thing, value = frozenset(phrases.stems_of(match[of])), frozenset(phrases.stems_of(match[into])[:MOST_OF_VALUE])

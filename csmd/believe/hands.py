@@ -16,7 +16,7 @@ from csmd.believe import phrases
 from csmd.believe.verdict import Verdict
 
 _NAME = r"((?-i:[A-Z])[\w-]{1,30}(?: (?-i:[A-Z])[\w-]{1,30})?|I|we)"
-_THING = r"((?:[\w`./&-]+,? ){0,7}?[\w`./&-]+)"
+_THING = r"((?:[\w`'\u2019./&-]+,? ){0,7}?[\w`'\u2019./&-]+)"
 _END = (
     r"(?=\s*(?:[,.;:!\n]|$)|\s+(?:now|since|because|after|from|instead|again|these days|by now|while|until|when|as)\b)"
 )

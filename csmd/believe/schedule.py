@@ -12,7 +12,7 @@ from dataclasses import dataclass
 from functools import lru_cache
 
 from csmd.believe import phrases
-from csmd.believe.verdict import UNDONE, Verdict
+from csmd.believe.verdict import Verdict
 
 #: "may" is a month where it is written like one: "session 1 may have ended".
 _MONTH = (
@@ -51,11 +51,12 @@ _MOVED = tuple(
         rf"\b(?:we|they|i)(?:['’]re|['’]m| are| am) (?:now )?{_SHIFTING} {_THING}{_FROM} (?:to|until|till) (?P<date>{_DATE})",
         rf"\b(?:had to|have to|decided to|agreed to|let['’]s|let us) {_TO_SHIFT} {_THING}{_FROM} (?:to|until|till) (?P<date>{_DATE})",
         rf"{_THING} (?:(?:has|have) been |was |were |is |are |got |gets |has |have )?(?:now |just )?{_SHIFT}{_FROM} (?:to|until|till) (?P<date>{_DATE})",
+        rf"{_THING} will (?:now )?(?:be )?(?:{_TO_SHIFT}|{_SHIFT}){_FROM} (?:to|until|till) (?P<date>{_DATE})",
         rf"{_THING} (?:is|are|starts?|ships?) now (?:due |planned |scheduled |set )?(?:on |by |for |in )?(?P<date>{_DATE})",
         rf"{_THING} (?:is|are|starts?|ships?) (?:due |planned |scheduled |set )?(?:on |by |for |in )?(?P<date>{_DATE}) (?:now|instead)\b",
     )
 )
-_PLANNED = r"(?:is|are|will be|ships?|starts?|begins?|launches|happens?|ends?|lands?|takes place|goes live|due)"
+_PLANNED = r"(?:is|are|will be|ships?|starts?|begins?|launches|happens?|ends?|lands?|takes place|goes live|due|stays?|remains?)"
 #: What is to be, and when; of a list the verb stands in the first half only: "the release December 3".
 _IS = re.compile(
     rf"^\W*{_THING}(?P<says> {_PLANNED}|:)?(?: (?:due|planned|scheduled|set|fixed|still|currently))*(?: (?:on|by|for|at|in|until))? (?P<date>{_DATE})",
@@ -65,14 +66,26 @@ _PART = re.compile(
     rf"(?<!\d),(?: and\b)?\s+|,\s+(?!\d{{4}}\b)|[;!?()\n]+\s*|\.(?=\s+[A-Z]|\s*$)|:\s+(?!\d|(?:{_MONTH})\b)|\s+[-—–]\s+|\s+(?:and|but|while)\s+",
     re.IGNORECASE,
 )
-#: What goes on in such a way gives a reason, or what follows: it falls with the date.
-_DEPENDS = re.compile(r"^\W*(?:so|because|since|which|as|that|not|instead of|no longer)\b", re.IGNORECASE)
+#: A second thing that is moved by the same verb: "and the release to December 10".
+_TOO = re.compile(rf"^\W*{_THING} (?:to|until|till) (?P<date>{_DATE})", re.IGNORECASE)
+#: Before a date these say that it is none, or none yet.
+_OPEN = re.compile(
+    r"n['’]t\b|\b(?:not|never|if|when|once|unless|should|could|would|might|may|want|almost|nearly|why|did|maybe|perhaps|probably)\b",
+    re.IGNORECASE,
+)
+#: What begins in such a way gives a reason or a place, or what follows: it falls with the date, and tells nothing else.
+_DEPENDS = re.compile(
+    r"^\W*(?:so|because|since|which|as|that|not|instead of|no longer|for|in|on|at|with|by|after|before|due to|ok|note|update|fyi|reminder)\b",
+    re.IGNORECASE,
+)
+#: What was moved so comes back to where it was.
+_ONCE = re.compile(r"\b(?:only|this time|just this|(?:this|for) once|as an exception)\b", re.IGNORECASE)
 _STAYS = re.compile(r"\b(?:stays?|remains?|still|unchanged|as planned|is not affected|keeps?)\b", re.IGNORECASE)
 #: Of what is to be they say only that it is, or is a day.
 _IDLE = frozenset(
     phrases.stem(word)
     for word in "date day target due planned scheduled set fixed ships ship starts start begins begin launches launch happens "
-    "ends end lands land takes place goes live will now just again currently also heads up".split()
+    "stays stay remains remain ends end lands land takes place goes live will now just again currently also every each heads up".split()
 )
 #: Of these no statement speaks.
 _NEVER = frozenset(phrases.stem(word) for word in "will now just again currently also".split())
@@ -110,6 +123,8 @@ def judged(older: str, newer: str) -> Verdict:
     before, after = read(older), read(newer)
     if not before.appointments or not after.appointments:
         return None
+    if _ONCE.search(newer):
+        return ""
     over, open_, perhaps = 0, int(before.more), False
     for old in before.appointments:
         moves = [_moves(old, new) for new in after.appointments]
@@ -120,7 +135,14 @@ def judged(older: str, newer: str) -> Verdict:
         open_ += not ("yes" in moves or told or stays)
     if over:
         return "partly-changed" if open_ else "changed"
-    return "perhaps-changed" if perhaps else ""
+    if perhaps:
+        return "perhaps-changed"
+    return None if any(_of_one(old, new) for old in before.appointments for new in after.appointments) else ""
+
+
+def _of_one(old: Appointment, new: Appointment) -> bool:
+    """Whether two dates are told of one thing: "the backup runs at 02:00" is no plan, and other ways tell of it."""
+    return set(old.event) == set(new.event)
 
 
 def _moves(old: Appointment, new: Appointment) -> str:
@@ -128,7 +150,7 @@ def _moves(old: Appointment, new: Appointment) -> str:
     if old.date == new.date or old.hour != new.hour:
         return ""
     one, other = set(old.event), set(new.event)
-    if one == other:
+    if _of_one(old, new):
         return "yes" if new.moved or (new.told and len(old.date) == len(new.date)) else ""
     named = any(any(sign.isdigit() for sign in stem) for stem in one ^ other)
     if (
@@ -150,20 +172,21 @@ def read(said: str) -> Plan:
     staying: list[frozenset[str]] = []
     more = False
     for part in (part for part in _PART.split(said) if part and part.strip()):
-        one = _appointment(part)
+        one = _appointment(part, too=bool(found) and found[-1].moved)
         if one is not None:
             found.append(one)
         elif _STAYS.search(part):
             staying.append(frozenset(phrases.stems_of(part)))
-        elif found and not _DEPENDS.search(part) and len(phrases.stems_of(part)) > 1:
+        elif not _DEPENDS.search(part) and frozenset(phrases.stems_of(part)) - _IDLE:
             more = True
     return Plan(tuple(found), tuple(staying), more)
 
 
-def _appointment(part: str) -> Appointment | None:
-    for pattern in (*_MOVED, _IS):
+def _appointment(part: str, *, too: bool) -> Appointment | None:
+    """What a part of a statement says is to be; `too`: the part before it said that something was moved."""
+    for pattern in (*_MOVED, *([_TOO] * too), _IS):
         match = pattern.search(part)
-        if match is None or UNDONE.search(part[: match.start("date")]):
+        if match is None or _OPEN.search(part[: match.start("date")]):
             continue
         event, date = _event(match[1]), _date(match["date"])
         rest = _IS_DATE.sub("", part[match.end("date") :])
@@ -176,8 +199,8 @@ def _appointment(part: str) -> Appointment | None:
 
 
 def _event(thing: str) -> tuple[str, ...]:
-    """The stems of what is to be; what stands behind "for" or "of" before what it belongs to, as in a compound."""
-    head, *rest = re.split(r"\b(?:for|of)\b", thing, maxsplit=1, flags=re.IGNORECASE)
+    """The stems of what is to be; what stands behind a preposition before what it belongs to, as in a compound."""
+    head, *rest = re.split(r"\b(?:for|of|with|at|in|from)\b", thing, maxsplit=1, flags=re.IGNORECASE)
     stems = [*(stem for part in rest for stem in phrases.stems_of(part)), *phrases.stems_of(head)]
     return tuple(stem for stem in stems if stem not in _IDLE) or tuple(stem for stem in stems if stem not in _NEVER)
 
