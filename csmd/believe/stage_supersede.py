@@ -140,13 +140,17 @@ def undo(rows: Rows, old: Memory, *, by: str, now: str) -> Memory:
 
 
 def _settle_one(rows: Rows, memory: Memory, near: Sequence[Memory], renames: Mapping[str, str]) -> None:
-    """Makes the newest memory of those `near` that amends this one its successor, or nothing."""
+    """Makes the newest memory of those `near` that amends this one its successor, or nothing.
+
+    Of one that has a successor nobody is asked, and what was asked of it is withdrawn.
+    """
     change = beliefs.standing(rows, memory.id)
     if (change is not None and change.by not in UNASKED) or (memory.superseded_by and change is None):
         return
     refused = beliefs.refused(rows, memory.id)
     own = (beliefs.stated_at(rows, memory), memory.id)
     best: tuple[tuple[str, str], Memory, supersede.Relation] | None = None
+    asked: list[tuple[str, Memory, supersede.Relation]] = []
     for other in near:
         found = None if other.id in refused else _against(memory, other, renames)
         if found is None:
@@ -158,9 +162,16 @@ def _settle_one(rows: Rows, memory: Memory, near: Sequence[Memory], renames: Map
         if found.asks and not may:
             continue  # who may not end it says of a part of it no more
         if found.asks or not may:
-            _put_before_a_person(rows, memory, other, found, at=then[0])
+            asked.append((then[0], other, found))
         elif best is None or then > best[0]:
             best = then, other, found
+    if best is None:
+        for at, other, found in asked:
+            _put_before_a_person(rows, memory, other, found, at=at)
+    else:
+        keys = [(memory.project_seq, "stale", _question(memory, other)) for _, other, _ in asked]
+        for one in candidates.waiting_of(rows, keys):
+            candidates.remove(rows, one)
     if (best[1].id if best else "") == memory.superseded_by:
         return
     memory = lifted(rows, memory)
@@ -227,7 +238,7 @@ def _put_before_a_person(rows: Rows, old: Memory, new: Memory, found: supersede.
 
 def ask(rows: Rows, old: Memory, new: Memory, *, reason: str, sure: float, at: str) -> str:
     """Asks a person which of two memories holds; the candidate's id, "" where that was answered."""
-    fingerprint = f"{old.id}:{new.id}"
+    fingerprint = _question(old, new)
     source = new.provenance[0]
     return candidates.put(
         rows,
@@ -249,6 +260,11 @@ def ask(rows: Rows, old: Memory, new: Memory, *, reason: str, sure: float, at: s
             evidence=(Evidence(uuid=source.uuid, session_id=source.session_id, at=source.at, against=True),),
         ),
     )
+
+
+def _question(old: Memory, new: Memory) -> str:
+    """Which of two memories holds, as a fingerprint."""
+    return f"{old.id}:{new.id}"
 
 
 def _reach(rows: Rows, home: int) -> list[int] | None:

@@ -265,6 +265,8 @@ PAST = [
     ("The config file is called `app.toml`.", 1, "user"),
     ("`app.toml` was renamed to `settings.toml`.", 6, "user"),
     ("A release needs the changelog and a signed tag.", 6, "user"),
+    ("Code freeze is on May 4, the beta on May 9.", 2, "user"),
+    ("The code freeze moved to May 6.", 3, "user"),
 ]
 
 
@@ -316,6 +318,7 @@ def test_a_date_that_moves_leaves_the_other_half_of_a_sentence_standing_and_asks
     assert known(store, old).superseded_by == "" and waiting(store) == [(old, new)]
     both = say(store, "The code freeze moved to December 6, the release is now December 10", 3)
     assert known(store, old).superseded_by == both and known(store, new).superseded_by == both
+    assert waiting(store) == []
 
 
 def test_a_ban_that_is_lifted_is_over_until_it_is_said_again(store: Store) -> None:
