@@ -25,6 +25,7 @@ from csmd.store import (
     page_lines,
     page_rows,
     projects,
+    tombstones,
     topics,
     workspaces,
 )
@@ -697,6 +698,25 @@ def test_what_is_forgotten_in_a_project_takes_no_line_without_an_id_from_another
         assert "Postgres" not in told
     for told in (home.text(other), kept[f"memory/{other}"], back[other]):
         assert told == stands[other], "nobody forgot it there"
+
+
+def test_a_line_on_a_projects_page_lifts_nothing_that_was_forgotten_everywhere(home: Home) -> None:
+    project, tern = home.filled(), home.project("tern")
+    said = "I live in Porto"
+    ident = home.say(said, project=project)
+    assert home.memory(ident).project_seq == 0
+    home.write()
+    home.store.write(
+        lambda rows: stage.forget(rows, home.memory(ident), key=home.store.hash_key, now=LATER, by_person=True)
+    )
+    stage_withdraw.withdraw(home.store, home.directory)
+    path = page_of(home)
+    nightly = home.line(path, "Nightly")
+    home.change(path, nightly, f"{nightly}- {said}\n")
+    assert home.read(now=LAST) == 1
+    assert home.saying(said).project_seq == project
+    old = partial(tombstones.is_out, said=said, project=tern, at=NOW, key=home.store.hash_key)
+    assert home.store.read(old), "turns of before it was forgotten do not bring it back in another project"
 
 
 def test_a_line_that_a_tool_put_back_is_still_asked_about(home: Home) -> None:
