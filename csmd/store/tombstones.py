@@ -231,10 +231,10 @@ def purges(rows: Rows) -> tuple[int, str]:
     return int(number), str(last)
 
 
-def purge_text(rows: Rows, said: str, *, key: bytes, now: str) -> None:
-    """Keeps a text out of everything from now on, wherever it stands."""
-    mark = mark_of(said, key)
-    _add(rows, "text", mark.hash, mark=mark, now=now)
+def purge_text(rows: Rows, said: str, *, key: bytes, now: str, found_by: str = "") -> None:
+    """Keeps a text out of everything from now on, wherever it stands; `found_by` is what was purged where it is longer."""
+    mark, part_of = mark_of(said, key), mark_of(found_by, key).hash if found_by else ""
+    _add(rows, "text", mark.hash, mark=mark, now=now, part_of=part_of)
 
 
 def purge_names(rows: Rows, kind: Kind, names: Iterable[str], *, key: bytes, now: str) -> None:
@@ -244,9 +244,9 @@ def purge_names(rows: Rows, kind: Kind, names: Iterable[str], *, key: bytes, now
 
 
 def lift_text(rows: Rows, said: str, *, key: bytes) -> int:
-    """Lets a purged text in again; how many tombstones went."""
-    mark = mark_of(said, key)
-    return rows.run("delete from tombstones where kind = 'text' and hash = :hash", hash=mark.hash)
+    """Lets a purged text in again, with the longer ones that it was found in; how many tombstones went."""
+    hash_ = mark_of(said, key).hash
+    return rows.run("delete from tombstones where kind = 'text' and (hash = :hash or part_of = :hash)", hash=hash_)
 
 
 def lift_name(rows: Rows, kind: Kind, name: str, *, key: bytes) -> int:
