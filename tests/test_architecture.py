@@ -29,6 +29,7 @@ VOCABULARY = {
     "languages",
     "wire",
     "pageline",
+    "pagename",
     "pauses",
     "paths",
     "patterns",

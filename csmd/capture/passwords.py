@@ -12,8 +12,16 @@ PATH = re.compile(r"(?:~|\.{1,2})?(?:/[\w.@-]++){2,}+|[\w-]++(?:[./][\w-]++)*\.[
 _SIGN = re.compile(r"(?<=[A-Za-z])[!@$%^&*](?=[A-Za-z])")
 #: A sign that no word and no name has, in what has a digit and eight characters at least.
 _SIGNED = re.compile(r"(?=.{8})(?=[^0-9]{0,60}[0-9])[^!@#$%^&*?]{0,60}[!@#$%^&*?]")
-#: A word with a capital and its number.
-_NUMBERED = re.compile(r"(?=.{8})(?=[^A-Z]{0,60}[A-Z])(?=[^a-z]{0,60}[a-z])[A-Za-z0-9]{2,40}[0-9]{2}[.?!:]?")
+#: A word with a capital and its number, at its end or inside, or several such words.
+_NUMBERED = re.compile(
+    r"(?=.{8})(?=[^A-Z]{0,60}[A-Z])(?=[^a-z]{0,60}[a-z])(?:[A-Za-z0-9]{2,40}|(?:[A-Z][a-z]{1,15}-){2,4})[0-9]{2}[a-z]{0,12}[.?!:]?"
+)
+#: A word that is no name for its digits: two of them, or one among letters of both cases.
+_SPRINKLED = re.compile(
+    r"(?=.{8})(?:(?=[^0-9]{1,60}[0-9][^0-9]{0,60}[0-9])|(?=[^A-Z]{0,60}[A-Z])(?=[^0-9]{0,60}[a-z][0-9][a-z]))[A-Za-z0-9]{2,60}[.?!:]?"
+)
+#: Names and numbers with slashes between them.
+_SLASHED = re.compile(r"[^A-Z]*|[^0-9]*|[/~].*|(?:[A-Za-z_-]+[0-9]*/)+[A-Za-z_-]+[0-9]*\W?")
 #: What is said of a password and is none: how it is hashed, how long it is, who keeps it.
 _SAID_OF_ONE = re.compile(
     r"\w{0,8}crypt(?:$|[-_\d\W])|(?:argon|pbkdf|sha|md|aes|base|utf|rsa|oauth|iso|rfc)[-_]?\d|hmac-|1password|0x|a-z|"
@@ -38,6 +46,16 @@ _JOINED = re.compile(
     re.ASCII,
 )
 _PLACEHOLDER = re.compile(r"\$.*|%.*|\{.*|<.*|\*+|x+|\.{3}", re.IGNORECASE | re.DOTALL)
+#: Words of which at least one says that something only stands for a password, and those beside it: `your-password-1`.
+_STANDS_FOR_ONE = "fake|dummy|example|sample|placeholder|change[-_]?me|replace[-_]?me|your|x{3,}+"
+_BESIDE = (
+    "my|the|new|old|own|not|real|strong|secure|super|test|user|db|database|root|admin|app|api|password|passwd|passphrase|"
+    "passcode|passwort|pass|pwd|pw|secret|token|key|login|value|string|here|for|goes"
+)
+_EXAMPLE = re.compile(
+    rf"(?:(?:{_BESIDE})[-_]?)*+(?:{_STANDS_FOR_ONE})(?:[-_]?(?:{_STANDS_FOR_ONE}|{_BESIDE}))*+[-_]?[0-9]{{0,4}}[.?!:]?",
+    re.IGNORECASE,
+)
 
 
 def has_digit(secret: str) -> bool:
@@ -70,7 +88,8 @@ def is_told(secret: str) -> bool:
         and (has_digit(secret) or _SIGN.search(secret) is not None)
         and is_filled_in(secret)
         and not secret.startswith(("-", ".", "#", "@", "[redacted"))
-        and not any(sign in secret[:-1] for sign in "./=")
+        and not any(sign in secret[:-1] for sign in ".=")
+        and not ("/" in secret[:-1] and _SLASHED.fullmatch(secret))
         and is_no_name(secret)
     )
 
@@ -90,6 +109,11 @@ def is_told_barely(secret: str) -> bool:
     return is_told(secret) and (_SIGNED.search(secret) or _NUMBERED.fullmatch(secret)) is not None
 
 
+def is_told_of_account(secret: str) -> bool:
+    """One behind a word that is said of much else, too: `hunter22x` behind `pass:`, `Sup3rSecret` behind `admin:`."""
+    return is_told_barely(secret) or (is_told(secret) and _SPRINKLED.fullmatch(secret) is not None)
+
+
 def is_phrase(secret: str) -> bool:
     """Words that make no sentence, as a phrase for a password has them."""
     words = re.split(r"[- ]", secret)
@@ -97,5 +121,5 @@ def is_phrase(secret: str) -> bool:
 
 
 def is_filled_in(secret: str) -> bool:
-    """No placeholder."""
-    return _PLACEHOLDER.fullmatch(secret) is None
+    """No placeholder, and no example for one."""
+    return _PLACEHOLDER.fullmatch(secret) is None and _EXAMPLE.fullmatch(secret) is None

@@ -26,6 +26,7 @@ from csmd.capture.passwords import (
     is_said,
     is_told,
     is_told_barely,
+    is_told_of_account,
 )
 
 
@@ -224,7 +225,7 @@ RULES: tuple[Rule, ...] = (
           r"(?:password|passwd|passphrase)(?:\s{0,3}(?:=|:)\s{0,3}|\s{1,3}(?:is|was)\s{1,3}(?:now\s{1,3})?(?:(?:the\s{1,3})?(?:password|passwd|passphrase)\s{0,3}[=:]\s{0,3})?)[\"'`]?"
           r"([^\s\"'`<>{}()\[\],;\\]{6,200}+)(?=[\"'`\s,;\\]|\Z)", is_said, flags=_I),
     # With what it is for: "Password for the test user: ...", "the wifi key is ...".
-    _rule("spoken-password", "passwor|passwd|passphrase|passcode|kennwort|pwd|pw:|pw is|wifi key|wi-fi key|wlan key|wpa key|wpa2 key",
+    _rule("spoken-password", "passwor|passwd|passphrase|passcode|kennwort|pwd|pw:|pw |wifi key|wi-fi key|wlan key|wpa key|wpa2 key",
           rf"(?:passwor[dt]|passwd|passphrase|passcode|kennwort|(?<![A-Za-z0-9_$./-])pwd?|w(?:i-?fi|lan|pa2?) key){FOR}{TOLD}{WORD}", is_told, flags=_I),
     _rule("spoken-password", "passwor|passwd|passphrase|passcode|kennwort|pwd",
           rf"(?:passwor[dt]|passwd|passphrase|passcode|kennwort|(?<![A-Za-z0-9_$./-])pwd)[ \t]{{1,2}}(?:to[ \t]{{1,2}})?[\"'`]?{WORD}", is_told_barely, flags=_I),
@@ -234,6 +235,15 @@ RULES: tuple[Rule, ...] = (
           r"(?=[\"'`]?(?:[.,;:!?)\r\n]|\s{0,3}\Z|[ \t](?:and|but|for|on|in|if|until|so|not|please)[ \t]))", is_phrase, flags=_I),
     _rule("spoken-password", "passphrase",
           rf"passphrase{FOR}{TOLD}((?:(?:[a-z]{{3,10}} ){{3,9}}|(?:[a-z]{{3,10}}-){{2,9}})[a-z]{{3,10}})(?=[\"'`]?(?:[.,;!?)\r\n]|[ \t]{{0,3}}\Z))", is_phrase, flags=_I),
+    # `pass` is said of tests, too: neither PASS nor the name of one.
+    _rule("spoken-password", "pass:|pass |pass=",
+          rf"(?<![A-Za-z0-9_$./-])(?-i:[Pp]ass){FOR}{TOLD}(?!(?-i:[Tt]ests?|[Ss]pec|[Cc]ase)(?-i:[-_A-Z])){WORD}", is_told_of_account, flags=_I),
+    # Behind the name of an account, where it is said to be what one gets in with: "admin:Sup3rSecret is the login".
+    _rule("spoken-password", "admin:|administrator:|root:|user:|test:|guest:|demo:|deploy:|postgres:|ubuntu:|dev:|service:",
+          rf"(?<![A-Za-z0-9_$./:@-])(?:admin|administrator|root|user|test|guest|demo|deploy|postgres|ubuntu|dev|service):{WORD}"
+          r"(?=[\"'`]{0,3},?[ \t](?:[\w'-]{1,20}[ \t]){0,6}(?:log ?ins?|sign ?in|credentials|creds|account)\b)", is_told_of_account, flags=_I),
+    _rule("spoken-password", "log in as|login as|sign in as|signing in as|logging in as",
+          rf"(?:log(?:ging)?|sign(?:ing)?) ?in as [\"'`]?[\w.@+-]{{1,60}}[\"'`]?,?[ \t](?:with|using|and|/)[ \t][\"'`]?{WORD}", is_told_barely, flags=_I),
     # Behind the name it goes with: "login is admin / ...".
     _rule("spoken-password", "login|log in|credentials|creds",
           rf"(?:log ?in|credentials|creds){FOR}[*_]{{0,2}}[ \t]{{0,2}}(?:[:=]|is\b|are\b|was\b|were\b|with\b|as\b)[*_]{{0,2}}[ \t]{{0,3}}[\"'`]?"

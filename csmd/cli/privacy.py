@@ -37,6 +37,8 @@ def forget(what: str, purge: bool, kind: str | None, dry_run: bool, yes: bool, l
     if lift:
         lifted = ask("csm_privacy_lift", **params, by_person=person_is_there())
         out(lifted, as_json, show_privacy.lifted)
+        if not lifted["lifted"]:
+            raise SystemExit(1)  # told why
         return
     by_person = person_is_there()
     if not by_person and not dry_run:

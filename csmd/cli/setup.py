@@ -182,7 +182,7 @@ def _confirm(paths: Paths, going: Sequence[leaving.Part]) -> None:
     show_setup.going(paths, going, _counts(paths))
     if not asking.person_is_there():
         raise CsmdError("nobody is there to be asked", hint="csmd uninstall --purge --yes")
-    if click.prompt("Type yes to remove all of it", default="no", show_default=False).strip().lower() != "yes":
+    if not click.confirm(show_setup.question(going), default=False):
         raise CsmdError("nothing was changed")
 
 

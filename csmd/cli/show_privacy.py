@@ -87,8 +87,14 @@ def _kept_out(value: dict[str, Any], say: Callable[[str], None]) -> None:
 
 def lifted(value: dict[str, Any]) -> None:
     """Whether something purged is let in again."""
-    again = "is let in again; what was removed does not come back by itself"
-    click.echo(f"{value['about']}: {again if value['lifted'] else 'was not purged'}")
+    if value["lifted"]:
+        click.echo(f"{value['about']}: is let in again; what was removed does not come back by itself")
+        return
+    click.echo(f"nothing was lifted: {value['about']} was not purged")
+    if value["what"] == "text":
+        click.echo("give what the purge was of: the same words, whole and in order; of a memory, whose")
+        click.echo("id went with it, the words it said; of a turn or session its whole id, and of a")
+        click.echo("project its path")
 
 
 def scanned(value: dict[str, Any]) -> None:

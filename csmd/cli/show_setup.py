@@ -172,6 +172,14 @@ def going(paths: Paths, parts: Sequence[Part], counts: Mapping[str, int]) -> Non
     click.echo("the assistant's own transcripts stay")
 
 
+def question(parts: Sequence[Part]) -> str:
+    """What is asked before a purge."""
+    if not parts:
+        return "Take csmd out of the assistant's files?"
+    files = text.amount(sum(len(part.files) for part in parts), "file")
+    return f"Remove all that csmd remembers, {files}, {show.size(sum(part.bytes for part in parts))}, for good?"
+
+
 def purged(paths: Paths, parts: Sequence[Part], remaining: Left) -> None:
     """What a purge has left."""
     files, size = sum(len(part.files) for part in parts), sum(part.bytes for part in parts)

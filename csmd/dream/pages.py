@@ -7,7 +7,6 @@ behind a wall stands on its own project's page only.
 
 from __future__ import annotations
 
-import hashlib
 import heapq
 import re
 from collections import Counter
@@ -23,11 +22,15 @@ from csmd.dream import keeping, narrator, raised
 from csmd.dream.actions import Fact
 from csmd.dream.lines import Item, Page, Read, Section
 from csmd.model import Category, Gate, Memory
+from csmd.pagename import PROJECTS as PROJECTS
+from csmd.pagename import TOPICS as TOPICS
+from csmd.pagename import USER as USER
+from csmd.pagename import of_project
+from csmd.pagename import short as short
+from csmd.pagename import slug as slug
 from csmd.recall import indicative
 from csmd.recall.brief import TWIN_OVERLAP, injectable
 
-USER = "user.md"
-PROJECTS, TOPICS = "projects/", "topics/"
 #: A page is read by people: so many lines of memories, the surest, and of them so many under one heading.
 PAGE_LINES, SECTION_LINES = 100, 16
 #: What a session left to be done stands under "Still open" so many days of its project's life.
@@ -38,7 +41,7 @@ CONSIDERED = 2.5
 LEAST_SURE = review.LOW
 #: A line is said by another one, whatever else that says, where of so many words this share is its own, and no number.
 LEAST_INSIDE, OWN = 5, 0.2
-NAME_CHARACTERS, SHOWN_CHARACTERS = 40, 160
+SHOWN_CHARACTERS = 160
 #: What an index says of a page, in characters, and of how many themes of a project.
 ABOUT_CHARACTERS, ABOUT_THEMES = 200, 3
 #: So many projects a theme's description names; of more, or of two that are called the same, it says how many.
@@ -121,18 +124,8 @@ class Place:
 
     @property
     def path(self) -> str:
-        """Its page: two projects of one name have different ones."""
-        return f"{PROJECTS}{slug(self.name)}-{short(self.key)}.md" if self.seq else USER
-
-
-def slug(name: str) -> str:
-    """A name as a file's: small letters, digits and dashes."""
-    return re.sub(r"[^a-z0-9]+", "-", name.lower())[:NAME_CHARACTERS].strip("-") or "unnamed"
-
-
-def short(named: str) -> str:
-    """Six hex digits of a name's hash."""
-    return hashlib.sha256(named.encode("utf-8", "replace")).hexdigest()[:6]
+        """Its page."""
+        return of_project(self.name, self.key) if self.seq else USER
 
 
 def may_stand(memory: Memory) -> bool:

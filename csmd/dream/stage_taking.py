@@ -22,7 +22,7 @@ from csmd.dream.lines import Item, Page, Read, Section
 from csmd.dream.pages import Place
 from csmd.errors import CsmdError
 from csmd.model import Candidate, Category, Evidence, Gate, Memory, Provenance, Scope, Statement
-from csmd.store import candidates, memories, page_rows, topics
+from csmd.store import candidates, memories, page_rows, tombstones, topics
 from csmd.store.page_rows import Call, PageRow
 from csmd.store.purged import PURGED
 from csmd.store.sqlite import Rows
@@ -130,10 +130,10 @@ class Taking:
             self._propose(line, memory)
             return line.id
         said = self._statement(line)
-        # As what is typed in a terminal: a person says it on purpose. What was purged stays out.
-        believe.unforget(
-            self._rows, said, project=memory.project_seq if memory else self._place(line).seq, key=self._key
-        )
+        # As what is typed in a terminal: a person says it on purpose, to hold where the page does. What was purged stays out.
+        home = memory.project_seq if memory else self._place(line).seq
+        correction = said.gate == "correction"
+        tombstones.lift(self._rows, said.text, correction=correction, project=home, home=home, key=self._key)
         try:
             if memory is not None:
                 asked = stage_review.Asked(

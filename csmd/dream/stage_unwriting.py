@@ -41,7 +41,7 @@ def finish(store: Store, *, home: Path, now: str) -> Generator[None, None, int]:
 
 def _give_back(store: Store, home: Path, keys: Sequence[int], path: str, *, now: str) -> None:
     chain = store.read(lambda rows: dream_journal.chain_of(rows, keys, path, undone_only=True))
-    was, found = store.read(lambda rows: _known(rows, chain[0].before, key=store.hash_key)), text(home / path)
+    was, found = store.read(lambda rows: _known(rows, path, chain[0].before, key=store.hash_key)), text(home / path)
     # Since it was decided that they go back somebody may have written there.
     writings = [rule.Writing(seq=one.seq, before=one.before, after=one.after) for one in chain]
     edited = found != was and any(rule.unwritten(writings, found).values())
@@ -57,9 +57,9 @@ def _give_back(store: Store, home: Path, keys: Sequence[int], path: str, *, now:
     store.write(write)
 
 
-def _known(rows: Rows, said: str | None, *, key: bytes) -> str | None:
+def _known(rows: Rows, path: str, said: str | None, *, key: bytes) -> str | None:
     """What a file was, without the lines that were forgotten since: these do not come back."""
-    return said and page_lines.without_forgotten(rows, said, key=key)[0]
+    return said and page_lines.without_forgotten(rows, said, path=path, key=key)[0]
 
 
 def writing(file: File, marks: Marks) -> rule.Writing:

@@ -8,7 +8,7 @@ came since, and hooks do not wait behind the rest.
 from __future__ import annotations
 
 from collections.abc import Callable, Generator, Iterable, Mapping, Sequence
-from functools import cache
+from functools import cache, partial
 from typing import NamedTuple
 from unicodedata import normalize as form
 
@@ -107,15 +107,20 @@ def leave(rows: Rows, memory: Memory, known: Places) -> Places:
 
 def leave_images(rows: Rows, memory: Memory, found: Places, *, key: bytes) -> None:
     """Takes the lines of a memory out of the files that dreams keep; after it is forgotten."""
-    is_unsaid = cache(lambda words: page_lines.unsaid(rows, words, key=key))
+    place_of = cache(lambda path: page_lines.place_of(rows, path))
+    is_unsaid = cache(lambda place, words: page_lines.unsaid(rows, words, place=place, key=key))
     for seq in sorted(found.files):
-        images = rows.one("select before, after from dream_files where seq = :seq", seq=seq)
-        if images is None:  # its action went with the memory
+        row = rows.one("select path, before, after from dream_files where seq = :seq", seq=seq)
+        if row is None:  # its action went with the memory
             continue
+        path, *images = row
         (was, one), (then, other) = (
-            page_lines.without(str(image), lambda ids: [ident for ident in ids if ident == memory.id], is_unsaid)
+            page_lines.without(
+                str(image), lambda ids: [ident for ident in ids if ident == memory.id],
+                partial(is_unsaid, place_of(str(path))),
+            )
             for image in images
-        )
+        )  # fmt: skip
         if one or other:
             rows.run("update dream_files set before = :was, after = :now where seq = :seq", seq=seq, was=was, now=then)
 

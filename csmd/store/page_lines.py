@@ -10,9 +10,9 @@ from __future__ import annotations
 import re
 from collections.abc import Callable, Collection, Iterator, Sequence
 
-from csmd import text
+from csmd import pagename, text
 from csmd.pageline import BULLET, ID, words_of
-from csmd.store import tombstones
+from csmd.store import reach, tombstones
 from csmd.store.purge_whole import LOOKED_AT
 from csmd.store.sqlite import Rows
 
@@ -71,16 +71,32 @@ def missing(rows: Rows, ids: Sequence[str]) -> frozenset[str]:
     return frozenset(one for one in ids if rows.value("select 1 from memories where id = :id", id=one) is None)
 
 
-def unsaid(rows: Rows, words: str, *, key: bytes) -> bool:
-    """Whether words were forgotten, by whomever, and no memory says them."""
-    if not words or not tombstones.is_out(rows, words, authority="assistant", key=key):
+def place_of(rows: Rows, path: str) -> int | None:
+    """The row of the project or workspace that a page is of, or that what lies beside it is of, 0 for everywhere.
+
+    None for a page of several, as a theme's is.
+    """
+    if pagename.is_about_all(path):
+        return 0
+    known = pagename.short_key(path)
+    found = [seq for seq, key in rows.all("select seq, key from projects") if known and pagename.short(key) == known]
+    return int(found[0]) if len(found) == 1 else None
+
+
+def unsaid(rows: Rows, words: str, *, place: int | None, key: bytes) -> bool:
+    """Whether words were forgotten, by whomever, where a page is of (None: anywhere), and no memory says them there."""
+    if not words or not tombstones.is_out(rows, words, authority="assistant", project=place, key=key):
         return False
-    return rows.value("select 1 from memories where text_hash = :hash", hash=text.keyed_hash(words, key)) is None
+    scopes = None if place is None else reach.asked(rows, place)
+    among = "" if scopes is None else f"and project_seq in ({', '.join(str(one) for one in sorted(scopes))})"
+    said = f"select 1 from memories where text_hash = :hash {among}"  # noqa: S608
+    return rows.value(said, hash=text.keyed_hash(words, key)) is None
 
 
-def without_forgotten(rows: Rows, page: str, *, key: bytes) -> tuple[str, int]:
-    """A page without what was forgotten, known by its ids or by its words, and how many lines that were."""
-    return without(page, lambda ids: missing(rows, ids), lambda words: unsaid(rows, words, key=key))
+def without_forgotten(rows: Rows, page: str, *, path: str, key: bytes) -> tuple[str, int]:
+    """What stands in a page's file without what was forgotten, known by its ids or by its words, and how many lines that were."""
+    place = place_of(rows, path)
+    return without(page, lambda ids: missing(rows, ids), lambda words: unsaid(rows, words, place=place, key=key))
 
 
 def without_gone(rows: Rows, key: bytes, after: int) -> tuple[int | None, int]:

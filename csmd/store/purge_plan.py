@@ -239,8 +239,10 @@ def variants(rows: Rows, needles: Sequence[Needle], table: str, column: str, aft
 def lay_down(rows: Rows, plan: Plan, texts_found: Sequence[str], *, key: bytes, now: str) -> None:
     """Writes a plan's tombstones and that the purge has begun: from here on nothing of it is stored any more."""
     purge.begin(rows, now=now)
-    for said in dict.fromkeys([*plan.texts, *texts_found]):
+    for said in plan.texts:
         tombstones.purge_text(rows, said, key=key, now=now)
+    for said in texts_found:
+        tombstones.purge_text(rows, said, key=key, now=now, found_by=next(iter(plan.texts), ""))
     for said, correction in plan.forgotten:
         tombstones.forget(rows, said, correction=correction, by="user", key=key, now=now)
     tombstones.purge_names(rows, "turn", plan.turns, key=key, now=now)

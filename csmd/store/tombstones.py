@@ -33,7 +33,7 @@ def forget(
     found = [("memory", exact), ("memory", whole), *(("near", hash_) for hash_ in near)]
     for place in [""] if scope is None else _laid(rows, said, scope, key):
         for kind, hash_ in dict.fromkeys(found):
-            _add(rows, kind, hash_, by=by, part_of=_part(exact, place), place=place, now=now)
+            _add(rows, kind, hash_, by=by, part_of=_part(exact, place, now), place=place, now=now)
 
 
 def _laid(rows: Rows, said: str, scope: int, key: bytes) -> list[str]:
@@ -44,8 +44,9 @@ def _place(rows: Rows, scope: int, key: bytes) -> str:
     return name_hash("scope", projects.key_of(rows, scope), key)
 
 
-def _part(exact: str, place: str) -> str:
-    return f"{exact}:{place}" if place else exact
+def _part(exact: str, place: str, at: str) -> str:
+    """What the tombstones of one forgetting have in common: an older one in the same place is another, and stays."""
+    return f"{exact}:{place}:{at}" if place else exact
 
 
 def _add(
@@ -183,13 +184,15 @@ def lift(rows: Rows, said: str, *, correction: bool, project: int, home: int, ke
         rows.run("delete from tombstones where kind in ('memory', 'near') and part_of = :part_of", part_of=one.part_of)
 
 
-def take_back(rows: Rows, said: str, *, scope: int, key: bytes) -> None:
-    """Takes away the tombstones that forgetting this very text in a scope has left, and none of another text."""
-    for place in _laid(rows, said, scope, key):
-        rows.run(
-            "delete from tombstones where kind in ('memory', 'near') and part_of = :part_of",
-            part_of=_part(statement_hash(said, key), place),
-        )
+def take_back(rows: Rows, said: str, *, at: str, key: bytes) -> None:
+    """Takes away the tombstones that forgetting this very text at a time has left in places, none of before or of another text."""
+    rows.run(
+        "delete from tombstones where kind in ('memory', 'near') and place <> '' and created_at = :at "
+        "and substr(part_of, 1, :size) = :exact",
+        at=at,
+        exact=(exact := f"{statement_hash(said, key)}:"),
+        size=len(exact),
+    )
 
 
 def carry(rows: Rows, workspace: int, project: int, *, key: bytes) -> None:
@@ -197,13 +200,14 @@ def carry(rows: Rows, workspace: int, project: int, *, key: bytes) -> None:
     old, new = _place(rows, workspace, key), _place(rows, project, key)
     rows.run(
         "insert into tombstones (kind, hash, part_of, place, words, anchor, anchor_at, authority, created_at, again_at) "
-        "select kind, hash, substr(part_of, 1, 33) || :new, :new, words, anchor, anchor_at, authority, created_at, again_at "
+        "select kind, hash, substr(part_of, 1, 33) || :new || substr(part_of, :rest), :new, words, anchor, anchor_at, authority, created_at, again_at "
         "from tombstones where place = :old on conflict (kind, hash, part_of) do update set "
         "authority = case when excluded.authority = 'user' then 'user' else tombstones.authority end, "
         "created_at = excluded.created_at, again_at = excluded.again_at "
         "where excluded.created_at >= tombstones.created_at",
         old=old,
         new=new,
+        rest=34 + len(old),
     )
 
 
@@ -227,10 +231,10 @@ def purges(rows: Rows) -> tuple[int, str]:
     return int(number), str(last)
 
 
-def purge_text(rows: Rows, said: str, *, key: bytes, now: str) -> None:
-    """Keeps a text out of everything from now on, wherever it stands."""
-    mark = mark_of(said, key)
-    _add(rows, "text", mark.hash, mark=mark, now=now)
+def purge_text(rows: Rows, said: str, *, key: bytes, now: str, found_by: str = "") -> None:
+    """Keeps a text out of everything from now on, wherever it stands; `found_by` is what was purged where it is longer."""
+    mark, part_of = mark_of(said, key), mark_of(found_by, key).hash if found_by else ""
+    _add(rows, "text", mark.hash, mark=mark, now=now, part_of=part_of)
 
 
 def purge_names(rows: Rows, kind: Kind, names: Iterable[str], *, key: bytes, now: str) -> None:
@@ -240,9 +244,9 @@ def purge_names(rows: Rows, kind: Kind, names: Iterable[str], *, key: bytes, now
 
 
 def lift_text(rows: Rows, said: str, *, key: bytes) -> int:
-    """Lets a purged text in again; how many tombstones went."""
-    mark = mark_of(said, key)
-    return rows.run("delete from tombstones where kind = 'text' and hash = :hash", hash=mark.hash)
+    """Lets a purged text in again, with the longer ones that it was found in; how many tombstones went."""
+    hash_ = mark_of(said, key).hash
+    return rows.run("delete from tombstones where kind = 'text' and (hash = :hash or part_of = :hash)", hash=hash_)
 
 
 def lift_name(rows: Rows, kind: Kind, name: str, *, key: bytes) -> int:

@@ -15,7 +15,7 @@ from csmd import text
 from csmd.believe import review, stage, stage_review, stage_supersede
 from csmd.errors import BadInput, CsmdError
 from csmd.model import BriefItem, Candidate, Evidence, Link, Memory, Project, Provenance, Statement
-from csmd.store import answers, beliefs, candidates, context, gotchas, memories, projects, purge, tombstones
+from csmd.store import answers, beliefs, candidates, context, gotchas, memories, merges, projects, purge, tombstones
 from csmd.store import before as columns_of
 from csmd.store.core import Store
 from csmd.store.sqlite import Rows
@@ -38,7 +38,7 @@ STATE = (
     ),
     "select n.id, i.memory_id, i.score from injection_items i join injections n on n.seq = i.injection_seq order by 1, 2",
     "select id, status from candidates order by id",
-    "select kind, hash, part_of, authority from tombstones order by 1, 2, 3",
+    "select kind, hash, part_of, authority, created_at, again_at from tombstones order by 1, 2, 3",
     "select rowid from memories_fts where memories_fts match 'postgres' and rowid not in (select seq from memories)",
 )
 
@@ -334,6 +334,31 @@ def test_what_has_changed_since_is_not_undone(store: Store) -> None:
     with pytest.raises(CsmdError, match="has changed since"):
         undo(store, done)
     assert state(store) == before
+
+
+def test_a_drop_that_is_taken_back_leaves_what_was_forgotten_before_it(store: Store) -> None:
+    def in_beta(rows: Rows, at: str) -> str:
+        beta = projects.ensure(rows, Project(key="beta", root="/p/beta", name="beta", kind="path"), now=NOW)
+        said = Statement(text=SAID[0], gate="epistemic", category="decision", confidence=0.8, authority="user")
+        source = Provenance(uuid=f"b{at}", session_id="s2", at=at)
+        return stage.remember(rows, said, source, project=beta, origin="stated", key=store.hash_key)[0]
+
+    def kept_out(rows: Rows, at: str) -> bool:
+        return tombstones.keeps_out(
+            rows, SAID[0], correction=False, authority="user", project=1, at=at, key=store.hash_key
+        )  # fmt: skip
+
+    gone = remembered(store, SAID[0], "u1", at=EARLIER)
+    store.write(lambda rows: stage.forget(rows, read_in(rows, gone), key=store.hash_key, now=NOW, by_person=True))
+    ident = store.write(lambda rows: in_beta(rows, NOW))
+    store.write(lambda rows: merges.merge(rows, 1, 2))
+    before = state(store)
+    done = answer(store, ident, "drop")
+    assert store.read(lambda rows: kept_out(rows, LATER))
+    undo(store, done)
+    assert state(store) == before
+    assert store.read(lambda rows: kept_out(rows, EARLIER)), "turns of then do not bring it back"
+    assert not store.read(lambda rows: kept_out(rows, LATER)), "what was said after it stands"
 
 
 def test_of_two_that_say_nearly_the_same_the_one_that_stays_is_not_kept_out(store: Store) -> None:

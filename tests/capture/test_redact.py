@@ -107,6 +107,14 @@ POSITIVES: dict[str, list[tuple[str, str]]] = {
         ("the passcode for the door is 4711", "4711"), ("the admin password should be Sommer2024!", "Sommer2024"),
         ("my pin for the card is 4711", "4711"), ("PIN=4711", "4711"),
         ("The password is password: Zebra99crossing", "Zebra99crossing"), ("the password is the passphrase=Zebra99crossing", "Zebra99crossing"),
+        ("pass: hunter22x", "hunter22x"), ("the password is ab/cd12", "ab/cd12"), ("admin:Sup3rSecret is the login", "Sup3rSecret"),
+        ("db pass is Winter2025!", "Winter2025"), ("pass = qwerty9981", "qwerty9981"), ("pass: Otter-River-92", "Otter-River-92"),
+        ("the password for staging is Kd9/pLm2x", "Kd9/pLm2x"), ("my password is Tiger/2019", "Tiger/2019"),
+        ("root:Gr33nLamp! is what you log in with", "Gr33nLamp"), ("use admin:Pa55w0rd22 to log in", "Pa55w0rd22"),
+        ("user deploy, password Maple77leaf", "Maple77leaf"), ("login: deploy / Maple77leaf", "Maple77leaf"),
+        ("the ssh passphrase is blue-otter-canoe-lantern", "blue-otter"), ("Passwort: Kaffee44tasse", "Kaffee44tasse"),
+        ("the creds are svc_build:T0aster&jam", "T0aster"), ("you can sign in as maria with Lemon#4482", "Lemon#4482"),
+        ("my login is jonas and the pass is r4inyDay7", "r4inyDay7"), ("pw \u2192 Falke2024x", "Falke2024x"),
     ],
     "environment-secret": [
         ("API_TOKEN=abc123def456", "abc123def456"), ("export CI_SECRET=9f8e7d6c5b4a", "9f8e7d6c5b4a"),
@@ -158,6 +166,11 @@ NEGATIVES = [
     "password is end-to-end-encrypted", "password is client-side-hashed before", "the password is not-yet-set", "password: your-strong-password",
     "passphrase: prompts the user twice", "the passphrase is never sent over network", "passphrase for the key is stored in 1Password",
     "password reset commit 4dc1a2f0e", "password for user2 is user2",
+    "password: fake-password-1", "password: changeme123", "password: dummy-pass-01", "the password is example123", "password: your-password-1",
+    "pass: the tests pass now", "pass --force: it overwrites the branch", "login is handled by auth.py", "token: see the docs",
+    "pass: 14 of 15 tests", "pass: test_login_v2", "pass 2: re-run the linker with O2", "pass: step2/step3 are green", "pass: testLogin2024",
+    "localhost:8080 is the login page", "the password is in config/prod2.yml", "admin:read2 is the scope for login", "password for ci: secrets/prod2",
+    "redis:7.2-alpine is the image for login", "PASS: Login2024 in 3 s", "sign in as admin with SSO2", "test:unit2 runs the login tests",
     "[redacted:anthropic-key]", "api_key=[redacted:openai-key]", "https://[redacted:github-token]@github.com",
 ]  # fmt: skip
 
@@ -382,6 +395,7 @@ HOSTILE = [
     "password=a1/", "PASSWORD=", "--password ", "passwordpassword", "a", "A", " ", "\n", "a1", "=", "\"", "secret_" , "pypi-", "glpat-", "hooks.slack.com/services/",
     "api_key=aaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaa.", "token=a.a.a.a.a.a.a.a.a.a.a.a.", "<csmd-a>", "<csmd-a ", "<system-reminder>",
     "password for a a a a a a ", "password for ", "password is correct-horse-", "passphrase: abc abc ", "login: a/", "PIN for a ", "pwd A1!", "pwd ",
+    "pass: ", "pass for a a a a a a ", "pass: a1", "admin:", "admin:Sup3rSecret a a a a a a a ", "log in as a with ", "password: yourpass", "password: passyourxxx1", "xxxx",
 ]  # fmt: skip
 
 

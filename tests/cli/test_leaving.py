@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import os
 import pty
+import re
 import subprocess
 import sys
 from pathlib import Path
@@ -167,7 +168,7 @@ def typed(machine: Machine, *arguments: str, answer: str) -> tuple[int, str]:
         os.execvpe(sys.executable, [sys.executable, "-m", "csmd", *arguments], machine.environment())
     said = b""
     try:
-        while b"remove all of it" not in said:
+        while b"[y/N]" not in said:
             said += os.read(terminal, 4096)
         os.write(terminal, f"{answer}\n".encode())
         while more := os.read(terminal, 4096):
@@ -179,12 +180,16 @@ def typed(machine: Machine, *arguments: str, answer: str) -> tuple[int, str]:
     return os.waitstatus_to_exitcode(os.waitpid(pid, 0)[1]), said.decode()
 
 
-def test_only_yes_is_yes(machine: Machine) -> None:
+def test_y_and_yes_are_yes_and_the_question_says_how_much_goes(machine: Machine) -> None:
     machine.csmd("install", "--no-start")
-    code, said = typed(machine, "uninstall", "--purge", answer="y")
-    assert code == 1 and "nothing was changed" in said and machine.paths.install_record.exists()
-    code, said = typed(machine, "uninstall", "--purge", answer="yes")
-    assert code == 0 and "nothing of csmd is left" in said and not machine.home.exists()
+    for answer in ("n", ""):
+        code, said = typed(machine, "uninstall", "--purge", answer=answer)
+        assert code == 1 and "nothing was changed" in said and machine.paths.install_record.exists()
+        assert re.search(r"Remove all that csmd remembers, [0-9]+ files, [0-9.]+ [KM]?B, for good\? \[y/N\]", said)
+    for answer in ("y", "yes"):
+        machine.csmd("install", "--no-start")
+        code, said = typed(machine, "uninstall", "--purge", answer=answer)
+        assert code == 0 and "nothing of csmd is left" in said and not machine.home.exists()
 
 
 def test_settings_that_cannot_be_given_back_keep_the_data(machine: Machine) -> None:

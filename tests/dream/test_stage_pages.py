@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterator
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -15,7 +16,19 @@ from csmd.dream import lines, stage_edits, stage_pages, stage_undo, stage_withdr
 from csmd.dream.actions import Fact
 from csmd.model import Memory, Project, Provenance, Statement, Turn
 from csmd.pauses import Pauses
-from csmd.store import answers, candidates, dreams, journal, memories, page_rows, projects, topics, workspaces
+from csmd.store import (
+    answers,
+    candidates,
+    dreams,
+    journal,
+    memories,
+    page_lines,
+    page_rows,
+    projects,
+    tombstones,
+    topics,
+    workspaces,
+)
 from csmd.store.core import Store
 from csmd.store.sqlite import Rows
 
@@ -652,6 +665,58 @@ def test_a_line_without_its_comment_whose_page_was_read_leaves_it_when_it_is_for
     stage_withdraw.withdraw(home.store, home.directory)
     assert "Postgres" not in home.text(path) and "advisory lock" in home.text(path)
     assert "Releases" in str([text for name, text in home.files().items() if "tern" in name])
+
+
+@pytest.mark.parametrize("among", ["tern", "user"])
+def test_what_is_forgotten_in_a_project_takes_no_line_without_an_id_from_another_ones_page(
+    home: Home, among: str
+) -> None:
+    home.filled()
+    postgres, key = home.saying("Postgres"), home.store.hash_key
+    home.say("Terns nest on port walls", project=home.project("tern"), scope="global" if among == "user" else None)
+    dream = home.store.write(lambda rows: dreams.begin(rows, why="test", sessions=1, now=NOW))
+    home.write(dream=dream.seq)
+    path, other = page_of(home), next(name for name in home.files() if re.search(rf"\b{among}\b", name))
+    nest = home.line(other, "nest")
+    home.change(other, nest, f"{nest}- {postgres.text}\n")
+    home.put(path, home.text(path).replace(f" <!-- m:{postgres.id} -->", ""))
+    stands = {name: home.text(name) for name in (path, other)}
+
+    def forget(rows: Rows) -> None:
+        for name, said in stands.items():  # as an older dream has left them
+            rows.run("update dream_files set after = :said where path = :path", said=said, path=f"memory/{name}")
+        stage.forget(rows, postgres, key=key, now=LATER, by_person=True)
+
+    home.store.write(forget)
+    stage_withdraw.withdraw(home.store, home.directory)
+    kept = dict(home.store.read(lambda rows: rows.all("select path, after from dream_files")))
+    back = {
+        name: home.store.read(partial(page_lines.without_forgotten, page=said, path=f"memory/{name}", key=key))[0]
+        for name, said in stands.items()
+    }
+    for told in (home.text(path), kept[f"memory/{path}"], back[path]):
+        assert "Postgres" not in told
+    for told in (home.text(other), kept[f"memory/{other}"], back[other]):
+        assert told == stands[other], "nobody forgot it there"
+
+
+def test_a_line_on_a_projects_page_lifts_nothing_that_was_forgotten_everywhere(home: Home) -> None:
+    project, tern = home.filled(), home.project("tern")
+    said = "I live in Porto"
+    ident = home.say(said, project=project)
+    assert home.memory(ident).project_seq == 0
+    home.write()
+    home.store.write(
+        lambda rows: stage.forget(rows, home.memory(ident), key=home.store.hash_key, now=LATER, by_person=True)
+    )
+    stage_withdraw.withdraw(home.store, home.directory)
+    path = page_of(home)
+    nightly = home.line(path, "Nightly")
+    home.change(path, nightly, f"{nightly}- {said}\n")
+    assert home.read(now=LAST) == 1
+    assert home.saying(said).project_seq == project
+    old = partial(tombstones.is_out, said=said, project=tern, at=NOW, key=home.store.hash_key)
+    assert home.store.read(old), "turns of before it was forgotten do not bring it back in another project"
 
 
 def test_a_line_that_a_tool_put_back_is_still_asked_about(home: Home) -> None:

@@ -504,6 +504,20 @@ def test_an_event_that_was_reported_before_the_purge_still_stands_for_its_turn(f
     assert filled.write(hear)  # the second report of this text, of which one turn is stored
 
 
+def test_lifting_what_was_typed_lets_in_the_longer_words_that_it_was_found_in(filled: Store, given: Given) -> None:
+    key, part = filled.hash_key, MARK[: len(MARK) - 2]
+
+    def is_out(rows: Rows) -> bool:
+        return bool(tombstones.marks(rows, key).spans(f"so {MARK} it is"))
+
+    filled.write(lambda rows: say(rows, given, "w1", f"yes, {MARK}", session="s2-other", second=900))
+    plan = plan_of(filled, part)
+    carry_out(filled, plan)
+    assert filled.read(is_out), "whole words go"
+    assert filled.write(lambda rows: purge_plan.lift(rows, plan, key=key)) >= 1
+    assert not filled.read(is_out) and not filled.read(tombstones.has_purged)
+
+
 def test_lifting_lets_in_again(filled: Store, given: Given) -> None:
     key = filled.hash_key
     for typed, project in ((MARK, ""), ("s1-first", ""), ("u10", ""), ("/home/me/bank", "key-bank")):
