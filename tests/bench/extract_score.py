@@ -21,7 +21,7 @@ from typing import Any
 from labelled import Session, folder_of, line_of, score, scorer_of, sessions_of, sources_of, split
 
 from csmd import text
-from csmd.distill import extract, saying, standing, units, worth
+from csmd.distill import extract, listed, saying, standing, units, worth
 from csmd.distill.worth import Worth
 from csmd.model import Statement, StoredTurn
 
@@ -102,6 +102,8 @@ def levers(sessions: list[Session], model: Worth) -> Iterator[tuple[str, list[di
         yield "a sentence is not told by how it is put", as_memories(chosen(sessions, model))
     with setting(standing, "leaning", lambda said, speaker: ""):
         yield "units that lean are weighed as others", as_memories(chosen(sessions, model))
+    with setting(listed, "completed", lambda found, unit, speaker, *, lead, told, apart: (unit, lead + told)):
+        yield "of a list no other items", as_memories(chosen(sessions, model))
     with setting(extract, "WORKED", dict.fromkeys(extract.WORKED, (0, "further"))):
         yield "no plans, commits, reports and summaries", as_memories(chosen(sessions, model))
     for pieces in (1, 2):
