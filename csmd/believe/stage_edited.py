@@ -32,7 +32,13 @@ class Edited(NamedTuple):
 def look(rows: Rows, session_seq: int, turns: Sequence[Spoken], told: Sequence[Told], *, upto: int) -> list[Edited]:
     """The memories that `turns` of a session tell, as far as an edit changed their code behind the last of those turns."""
     users = {turn.uuid: turn.text for turn in turns if turn.kind == "user"}
-    claims = [one for one in told if edited.is_claim(one.text, one.category, turn=users.get(one.uuid, ""))]
+    claims = [
+        one
+        for one in told
+        if edited.is_claim(
+            one.text, one.category, by_assistant=one.authority == "assistant", turn=users.get(one.uuid, "")
+        )
+    ]
     last = {one.key: one for one in sorted(claims, key=lambda one: one.ordinal)}
     if not last:
         return []

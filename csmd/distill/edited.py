@@ -16,6 +16,7 @@ from csmd.patterns import at_first_use
 
 #: What says how something is; what somebody wants, decided or promised an edit carries out.
 CLAIMS = frozenset({"fact", "gotcha", "constraint"})
+DECIDED = frozenset({"decision", "pattern"})
 #: An edit that holds so many of its names is about the same, and so is one that takes a name out.
 SAME_NAMES = 2
 #: What tells of a change, wants one, or lays something down for good.
@@ -46,9 +47,10 @@ class Edit(NamedTuple):
     new: str
 
 
-def is_claim(said: str, category: str, *, turn: str) -> bool:
-    """Whether a statement says how something is; a reviewer's remark that a `turn` hands on does, whatever it advises."""
-    return (category in CLAIMS or orders.is_pasted_review(turn)) and not _NO_CLAIM.search(said)
+def is_claim(said: str, category: str, *, by_assistant: bool, turn: str) -> bool:
+    """Whether a statement says how something is: an assistant's, whatever it decides, and a reviewer's that a `turn` hands on."""
+    claims = category in CLAIMS or (by_assistant and category in DECIDED) or orders.is_pasted_review(turn)
+    return claims and not _NO_CLAIM.search(said)
 
 
 def edited_by(said: str, *, ordinal: int, edits: Sequence[Edit]) -> Edit | None:
@@ -67,7 +69,7 @@ def _names(said: str) -> frozenset[str]:
 def _is_about(named: frozenset[str], edit: Edit) -> bool:
     """Whether an edit takes out something that is named, or changes a place that holds several of the names, or the only one.
 
-    The name of the file counts as one of the place.
+    The name of the file counts as one of the place; where nothing else is named any edit of it does.
     """
     file = edit.path.rpartition("/")[2].casefold()
     if _TEST.search(file):
@@ -75,6 +77,6 @@ def _is_about(named: frozenset[str], edit: Edit) -> bool:
     old, new = edit.old.casefold(), edit.new.casefold()
     there = [name for name in named if name in old]
     if not there:
-        return False
+        return named == {file}
     places = len(there) + (file in named)
     return places >= min(SAME_NAMES, len(named)) or any(old.count(name) > new.count(name) for name in there)

@@ -81,11 +81,11 @@ def turns(rows: Rows, session_seq: int, *, after: int, upto: int, spoken: bool =
 
 
 def edits(rows: Rows, session_seq: int, *, after: int, upto: int, most: int) -> list[tuple[str, str, int, str]]:
-    """(uuid, time, ordinal, input) of the last calls that replaced something in a file, past an ordinal up to another one."""
+    """(uuid, time, ordinal, input) of the last calls that wrote to a file, past an ordinal up to another one."""
     found = rows.all(
         "select t.uuid, t.at, st.ordinal, t.text from session_turn st join turns t on t.seq = st.turn_seq "
         "where st.session_seq = :session and st.ordinal > :after and st.ordinal <= :upto and t.kind = 'tool_call' "
-        "and t.tool_name in ('Edit', 'MultiEdit') and t.source = 'transcript' order by st.ordinal desc limit :most",
+        "and t.tool_name in ('Edit', 'MultiEdit', 'Write') and t.source = 'transcript' order by st.ordinal desc limit :most",
         session=session_seq,
         after=after,
         upto=upto,

@@ -14,9 +14,15 @@ def edit(old: str, new: str = "return aware(text)", *, path: str = "/p/src/dates
     return Edit(uuid=f"e{ordinal}", at="", ordinal=ordinal, path=path, old=old, new=new)
 
 
-def check(said: str, *edits: Edit, category: str = "gotcha", turn: str = "", wanted: str) -> None:
+def check(
+    said: str, *edits: Edit, category: str = "gotcha", by_assistant: bool = False, turn: str = "", wanted: str
+) -> None:
     """The uuid of the edit that changed what is spoken of, "" for none; said at ordinal 5."""
-    found = edited.edited_by(said, ordinal=5, edits=edits) if edited.is_claim(said, category, turn=turn) else None
+    found = (
+        edited.edited_by(said, ordinal=5, edits=edits)
+        if edited.is_claim(said, category, by_assistant=by_assistant, turn=turn)
+        else None
+    )
     assert (found.uuid if found else "") == wanted
 
 
@@ -53,6 +59,18 @@ def test_an_edit_of_what_is_named_is_told_and_no_other(edits: list[Edit], wanted
 )
 def test_what_tells_of_a_change_wants_one_or_names_nothing_claims_nothing_of_code(said: str, category: str) -> None:
     check(said, edit("x = naive(parse_date)"), category=category, wanted="")
+
+
+def test_an_assistants_decision_says_how_it_is_and_a_users_how_it_is_to_be() -> None:
+    said = "`parse_date` calls `naive()` before the offset is read, which is not what we want"
+    check(said, edit("x = naive(text)"), category="decision", by_assistant=True, wanted="e9")
+    check(said, edit("x = naive(text)"), category="decision", wanted="")
+
+
+def test_what_is_said_of_a_whole_file_is_told_when_anything_in_it_was_edited() -> None:
+    said = "the document docs/dates.md describes an early design that was never built"
+    check(said, edit("# Dates", "# Time", path="/p/docs/dates.md"), category="fact", wanted="e9")
+    check(f"{said}: `Zone` is missing", edit("# Dates", path="/p/docs/dates.md"), category="fact", wanted="")
 
 
 def test_a_reviewers_remark_that_is_handed_on_claims_something_whatever_it_advises() -> None:
