@@ -67,7 +67,7 @@ def _names(said: str) -> frozenset[str]:
 
 
 def _is_about(named: frozenset[str], edit: Edit) -> bool:
-    """Whether an edit takes out something that is named, or changes a place that holds several of the names, or the only one.
+    """Whether an edit takes out something that is named, or changes a place with several of the names, before or after, or the only one.
 
     The name of the file counts as one of the place; where nothing else is named any edit of it does.
     """
@@ -78,5 +78,5 @@ def _is_about(named: frozenset[str], edit: Edit) -> bool:
     there = [name for name in named if name in old]
     if not there:
         return named == {file}
-    places = len(there) + (file in named)
+    places = len({*there, *(name for name in named if name in new)}) + (file in named)
     return places >= min(SAME_NAMES, len(named)) or any(old.count(name) > new.count(name) for name in there)
