@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import re
 
-from csmd.distill import pointing, resolve
+from csmd.distill import pointing, resolve, standing
 from csmd.patterns import at_first_use
 from csmd.text import content_words, sentences, squeeze, without_code, words
 
@@ -90,9 +90,11 @@ def understood(text: str, *, said: str, prompt: str, before: str) -> str:
 
 
 def _cautioned(text: str, said: str, last: str) -> str:
-    """A caution with the sentence before it, which says what it is about."""
+    """A caution with the sentence before it, which says what it is about; a question does not say it."""
     found = _MINDS.match(said)
-    if found is None or resolve.is_open(last) or len(content_words(last)) < resolve.MIN_BEFORE:
+    if found is None or "?" in last or standing.leaning(last, "user"):
+        return text
+    if resolve.is_open(last) or len(content_words(last)) < resolve.MIN_BEFORE:
         return text
     return resolve.bounded(f"{last} {text if text.startswith(found[1]) else found[0] + text}", text)
 

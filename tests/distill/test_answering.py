@@ -91,6 +91,7 @@ def test_what_is_said_of_a_paragraph_of_the_same_prompt_is_told_with_its_subject
          " that users stash")),
         ("But the engine must be LuaLaTeX", ""),
         ("we should keep in mind that users stash", ""),
+        ("Could we compare the files at the start, ultrathink? But we should keep in mind that users stash", ""),
     ],
 )  # fmt: skip
 def test_a_caution_is_told_with_what_it_restricts(said: str, wanted: str) -> None:
