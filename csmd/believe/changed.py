@@ -39,13 +39,9 @@ _CHANGED = (
 _IS_NOW = re.compile(
     rf"{_NP}? (?:is|are) now (?!(?:in|on|at|from|with|for|behind|under|part|of|to|by|done|only)\b){_NP}", re.IGNORECASE
 )
-#: "we switched to VALUE for THING", "we're back on VALUE for THING", and "we're on NAME VERSION now".
+#: "we're back on VALUE for THING", and "we're on NAME VERSION now".
 _BACK_ON = re.compile(
     rf"\b(?:we|i)(?:['\u2019]re|['\u2019]m| are| am| went| go) (?:now )?back (?:on|to|with) {_NP}? (?:for|as|in) {_NP}",
-    re.IGNORECASE,
-)
-_TO_FOR = re.compile(
-    rf"\b(?:we|i|they|have|has|['\u2019]ve) (?:\w+ly |now |just |all |finally )?{_DID} to {_NP}? for (?!now\b|good\b|a\b){_NP}",
     re.IGNORECASE,
 )
 _ON_VERSION = re.compile(
@@ -54,18 +50,22 @@ _ON_VERSION = re.compile(
 )
 #: "THING is 9191 now".
 _NUMBER_NOW = re.compile(rf"{_NP}? (?:is|are) ((?:[\w`'./-]+ ){{0,2}}[\w`'./-]*\d[\w`'./-]*) now\b", re.IGNORECASE)
+#: Who has something in hand: "Ines owns billing".
+_IN_HAND = re.compile(
+    r"^\W*((?:[A-Z][\w'-]{1,30} ){1,2})(?:now )?(owns|maintains|leads|manages|handles|reviews) ([^.,;:\n]{2,80})"
+)
+_SINCE = re.compile(r"\b(?:now|by now|took over|from now on|these days|nowadays)\b", re.IGNORECASE)
 #: What nobody uses any more.
 _GONE = re.compile(
     r"\b(?:no longer|don['\u2019]t|do not) use ([\w`'./-]+)(?! for\b)|\bstopped using ([\w`'./-]+)", re.IGNORECASE
 )
-#: Before a verb these say that nothing was changed, or not yet.
+#: Before the verb these say that nothing was changed, or not yet.
 _UNDONE = re.compile(
     r"n['\u2019]t\b|\b(?:not|never|if|when|once|until|before|unless|should|could|would|might|may|will|want|plan|almost|nearly|why|did)\b",
     re.IGNORECASE,
 )
-#: The thing is the first group and its value the second, but for _BACKWARDS.
-_BACKWARDS = (_BACK_ON, _TO_FOR)
-_PATTERNS = (*_BACKWARDS, _ON_VERSION, *_CHANGED, _NUMBER_NOW, _IS_NOW)
+#: The thing is the first group and its value the second, but for _BACK_ON.
+_PATTERNS = (_BACK_ON, _ON_VERSION, *_CHANGED, _NUMBER_NOW, _IS_NOW)
 _COMMON = re.compile(r"(?:the|a|an|its|their|our|his|her|my|your|another|some|this|that)\b", re.IGNORECASE)
 _SENTENCE = re.compile(r"[.;:!?,()\n]+(?:\s+|$)")
 #: In these ways a thing has what can be changed like this: where it runs or is kept, and with what; not who wrote it.
@@ -79,6 +79,10 @@ _MONTHS = frozenset(
     phrases.stem(word)
     for word in "january february march april may june july august september october november december jan feb mar apr jun "
     "jul aug sep sept oct nov dec".split()
+)
+#: What of a thing somebody has in hand says only that it is one.
+_PARTS_OF_WORK = frozenset(
+    phrases.stem(word) for word in "module service team part area stuff package component app".split()
 )
 MOST_OF_VALUE = 4
 #: Characters of a statement that are read: people say at once that something has changed, and a pattern's time is bounded.
@@ -100,7 +104,7 @@ def changes(said: str) -> tuple[Change, ...]:
         match = next((match for pattern in _PATTERNS if (match := pattern.search(part))), None)
         if match is None or not match[1] or _UNDONE.search(part[: match.start(2)]):
             continue
-        of, into = (2, 1) if match.re in _BACKWARDS else (1, 2)
+        of, into = (2, 1) if match.re is _BACK_ON else (1, 2)
         thing, value = frozenset(phrases.stems_of(match[of])), frozenset(phrases.stems_of(match[into])[:MOST_OF_VALUE])
         if thing and value and not part.rstrip().endswith("?"):
             named = any(phrases.NAME.match(word) or word[:1].isupper() for word in match[into].split())
@@ -114,6 +118,16 @@ def overturns(change: Change, before: Said) -> bool:
     if not change.thing <= before.stems or before.asks:
         return False
     return any(_is_other(change, slot, before) for slot in before.slots)
+
+
+def handed_on(older: str, newer: str) -> bool:
+    """Whether what somebody had in hand is another's by now."""
+    before, after = _IN_HAND.match(older), _IN_HAND.match(newer)
+    if before is None or after is None or before[2] != after[2] or not _SINCE.search(newer):
+        return False
+    one, other = (frozenset(phrases.stems_of(found[3])) for found in (before, after))
+    one, other = one - _PARTS_OF_WORK, other - _PARTS_OF_WORK
+    return before[1] != after[1] and len(one & other) * 2 >= max(1, min(len(one), len(other)))
 
 
 def _is_other(change: Change, slot: Slot, before: Said) -> bool:

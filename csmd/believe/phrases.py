@@ -102,11 +102,8 @@ def _opposites() -> dict[str, frozenset[str]]:
 #: stem -> the stems of its opposites.
 ANTONYMS = _opposites()
 WEAK_STEMS = frozenset(stem(word) for word in WEAK)
-#: What replaces, and since when, is no part of what is told beside it.
-REPLACING = frozenset(
-    stem(word)
-    for word in "replaced switched switching moved migrated last week month year yesterday today recently finally just".split()
-)
+#: What replaces is no part of what is told beside it.
+REPLACING = frozenset(stem(word) for word in "replaced switched switching moved migrated".split())
 #: Who decides against something denies it.
 DECIDING = frozenset(stem(word) for word in "decide decided decision voted ruled".split())
 #: How a rule says that it is one.

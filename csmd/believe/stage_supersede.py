@@ -1,8 +1,8 @@
 """Supersession's hands: what a memory is superseded by is a function of what is stored, not of what was heard first.
 
 Each look at a memory compares it with those that share words with it, finds the newest that amends it with at least
-its authority, and makes that so. What a person settled, either way, no rule changes. Pinned memories, what is spoken
-against by somebody with less authority or only elsewhere, and what is otherwise only in part, are put before a person.
+its authority, and makes that so. What a person settled, either way, no rule changes. Pinned memories, and what is
+spoken against by somebody with less authority or only elsewhere, are put before a person instead.
 """
 
 from __future__ import annotations
@@ -11,7 +11,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 
 from csmd import text
-from csmd.believe import clauses, names, replies, score, supersede, upkeep
+from csmd.believe import clauses, score, supersede, upkeep
 from csmd.errors import BadInput
 from csmd.model import AUTHORITY_RANK, Candidate, Evidence, Link, Memory
 from csmd.store import beliefs, candidates, memories, projects, search
@@ -94,7 +94,7 @@ def _settle_among(rows: Rows, memory: Memory, found: Near) -> None:
         if (
             any(name in said for name in touched)
             or other.superseded_by == memory.id
-            or _against(other, memory, renames)
+            or _amendment(other, memory, renames)
         ):
             beside = _sharing(rows, other.text, _reach(rows, other.project_seq), renames)
             _settle_one(rows, other, _others(other, beside), renames)
@@ -104,7 +104,7 @@ def _settle_among(rows: Rows, memory: Memory, found: Near) -> None:
 def renamed(rows: Rows, scopes: list[int] | None) -> dict[str, str]:
     """Old name -> the name it has now, as the memories of some scopes say."""
     found = search.text_hits(rows, "memory", ["renamed", "called", "named"], projects=scopes, limit=RENAMES)
-    return names.table(search.memories_told(rows, [int(seq) for seq, _ in found]))
+    return supersede.table(search.memories_told(rows, [int(seq) for seq, _ in found]))
 
 
 def by_hand(rows: Rows, old: Memory, new: Memory, *, by: str, now: str, reason: str = "told") -> Memory:
@@ -140,38 +140,24 @@ def undo(rows: Rows, old: Memory, *, by: str, now: str) -> Memory:
 
 
 def _settle_one(rows: Rows, memory: Memory, near: Sequence[Memory], renames: Mapping[str, str]) -> None:
-    """Makes the newest memory of those `near` that amends this one its successor, or nothing.
-
-    Of one that has a successor nobody is asked, and what was asked of it is withdrawn.
-    """
+    """Makes the newest memory of those `near` that amends this one its successor, or nothing."""
     change = beliefs.standing(rows, memory.id)
     if (change is not None and change.by not in UNASKED) or (memory.superseded_by and change is None):
         return
     refused = beliefs.refused(rows, memory.id)
     own = (beliefs.stated_at(rows, memory), memory.id)
     best: tuple[tuple[str, str], Memory, supersede.Relation] | None = None
-    asked: list[tuple[str, Memory, supersede.Relation]] = []
     for other in near:
-        found = None if other.id in refused else _against(memory, other, renames)
+        found = None if other.id in refused else _amendment(memory, other, renames)
         if found is None:
             continue
         then = (beliefs.stated_at(rows, other), other.id)
         if since(memory, other, then[0]) <= own[0]:  # said in one breath neither overturns the other
             continue
-        may = _may(memory, other)
-        if found.asks and not may:
-            continue  # who may not end it says of a part of it no more
-        if found.asks or not may:
-            asked.append((then[0], other, found))
+        if not _may(memory, other):
+            _put_before_a_person(rows, memory, other, found, at=then[0])
         elif best is None or then > best[0]:
             best = then, other, found
-    if best is None:
-        for at, other, found in asked:
-            _put_before_a_person(rows, memory, other, found, at=at)
-    else:
-        keys = [(memory.project_seq, "stale", _question(memory, other)) for _, other, _ in asked]
-        for one in candidates.waiting_of(rows, keys):
-            candidates.remove(rows, one)
     if (best[1].id if best else "") == memory.superseded_by:
         return
     memory = lifted(rows, memory)
@@ -201,10 +187,8 @@ def _may(old: Memory, new: Memory) -> bool:
     return AUTHORITY_RANK[new.authority] >= AUTHORITY_RANK[old.authority]
 
 
-def _against(old: Memory, new: Memory, renames: Mapping[str, str]) -> supersede.Relation | None:
-    """How one memory ends another, or a part of it; None where it does not, or only perhaps."""
-    found = None if new.authority == "external" else supersede.speaks_against(old.text, new.text, renames)
-    return found if found is not None and (found.asks or found.confidence >= supersede.SURE) else None
+def _amendment(old: Memory, new: Memory, renames: Mapping[str, str]) -> supersede.Relation | None:
+    return None if new.authority == "external" else supersede.amendment(old.text, new.text, renames)
 
 
 def lower(rows: Rows, old: Memory, new: Memory, *, lowers: float, sure: float, reason: str, by: str, at: str) -> None:
@@ -230,15 +214,15 @@ def lower(rows: Rows, old: Memory, new: Memory, *, lowers: float, sure: float, r
 
 
 def _put_before_a_person(rows: Rows, old: Memory, new: Memory, found: supersede.Relation, *, at: str) -> None:
-    speaks = "speaks" if found.confidence >= supersede.SURE else "may speak"
-    why = supersede.stands(found, pinned=old.pinned)
-    reason = f"{speaks} against {old.id} ({', '.join(found.reasons)}), which stands: {why}"
+    reason = (
+        f"speaks against {old.id} ({', '.join(found.reasons)}), which stands: {supersede.stands(pinned=old.pinned)}"
+    )
     ask(rows, old, new, reason=reason, sure=found.confidence, at=at)
 
 
 def ask(rows: Rows, old: Memory, new: Memory, *, reason: str, sure: float, at: str) -> str:
     """Asks a person which of two memories holds; the candidate's id, "" where that was answered."""
-    fingerprint = _question(old, new)
+    fingerprint = f"{old.id}:{new.id}"
     source = new.provenance[0]
     return candidates.put(
         rows,
@@ -262,11 +246,6 @@ def ask(rows: Rows, old: Memory, new: Memory, *, reason: str, sure: float, at: s
     )
 
 
-def _question(old: Memory, new: Memory) -> str:
-    """Which of two memories holds, as a fingerprint."""
-    return f"{old.id}:{new.id}"
-
-
 def _reach(rows: Rows, home: int) -> list[int] | None:
     """The scopes whose memories one is compared with: a project's own and those around it; None is all."""
     if not home:
@@ -277,8 +256,8 @@ def _reach(rows: Rows, home: int) -> list[int] | None:
 def _sharing(rows: Rows, said: str, reach: list[int] | None, renames: Mapping[str, str]) -> list[Memory]:
     """The memories that share words with what is said, by its names of then and of now; the likest first."""
     lower = said.casefold()
-    named = [name for pair in renames.items() for name in pair if any(one in lower for one in pair)]
-    terms = text.query_terms(" ".join([said, *named, *sorted(replies.akin(said))]))
+    names = [name for pair in renames.items() for name in pair if any(one in lower for one in pair)]
+    terms = text.query_terms(" ".join([said, *names]))
     found = search.text_hits(rows, "memory", terms, projects=reach, limit=NEAR + 1)
     others = memories.by_seqs(rows, [int(seq) for seq, _ in found])
     return [others[int(seq)] for seq, _ in found]

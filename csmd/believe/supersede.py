@@ -9,17 +9,17 @@ wrongly kept is only old.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+import re
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
+from functools import lru_cache
 from typing import Literal
 
 from csmd import text
-from csmd.believe import bans, changed, hands, replies, schedule
+from csmd.believe import changed
 from csmd.believe.against import Against
-from csmd.believe.clauses import Said, read
-from csmd.believe.names import followed
+from csmd.believe.clauses import Said, read, renames
 from csmd.believe.phrases import ALWAYS, ANTONYMS, CUE, TURNED, stem
-from csmd.believe.verdict import Verdict
 
 Kind = Literal["amends", "elaborates", "repeats", "unrelated"]
 
@@ -38,27 +38,14 @@ SIGNALS: Mapping[str, float] = {
     "given-up": 0.8,
     "prefers": 0.8,
     "brought-back": 0.8,
-    "lifted": 0.8,
     "changed": 0.75,
     "widened": 0.75,
     "opposite": 0.7,
     "number": 0.7,
     "name": 0.65,
     "value": 0.55,
-    **dict.fromkeys(("partly-given-up", "partly-changed", "partly-lifted", "perhaps-changed", "perhaps-lifted"), 0.4),
+    "partly-given-up": 0.4,
 }
-#: signal that is not sure -> why a person is asked.
-DOUBTS: Mapping[str, str] = {
-    "partly-given-up": "of what use it speaks is not said",
-    "partly-changed": "only a part of it is otherwise",
-    "partly-lifted": "only a part of it is allowed",
-    "perhaps-changed": "whether it is the same that was moved is not said",
-    "perhaps-lifted": "whether it is allowed for good is not said",
-}
-#: What is old in part, or may be a date that is: a person is asked at once, of the other doubts when a dream comes by.
-ASKED = frozenset(("partly-changed", "partly-lifted", "perhaps-changed"))
-#: Of two statements of one kind its reader alone tells whether one ends the other; of others, the signals.
-KINDS: tuple[Callable[[str, str], Verdict], ...] = (schedule.judged, hands.judged, bans.judged, replies.judged)
 CUE_ADDS = 0.1
 #: Words beside what somebody likes that say no more: "prefer tabs", "use tabs for indentation".
 LIKING = frozenset(
@@ -75,11 +62,6 @@ class Relation:
     kind: Kind
     confidence: float = 0.0
     reasons: tuple[str, ...] = ()
-
-    @property
-    def asks(self) -> bool:
-        """Whether the older one stands, and a person is asked at once."""
-        return self.kind == "amends" and self.confidence < SURE and not ASKED.isdisjoint(self.reasons)
 
     @property
     def lowers(self) -> float:
@@ -107,26 +89,27 @@ def relation(older: str, newer: str, renames: Mapping[str, str] | None = None) -
 
 def amendment(older: str, newer: str, renames: Mapping[str, str] | None = None) -> Relation | None:
     """How `newer` amends `older`, None where it does not: the one relation that is asked for of every memory that is near."""
-    found = speaks_against(older, newer, renames)
+    found = _against(older, newer, renames)
     return found if found is not None and found.confidence >= SURE else None
 
 
 def doubt(older: str, newer: str, renames: Mapping[str, str] | None = None) -> Relation | None:
     """How `newer` may amend `older`, where only a person can tell whether it does; None where it does or does not."""
-    found = speaks_against(older, newer, renames)
+    found = _against(older, newer, renames)
     return found if found is not None and found.confidence < SURE else None
 
 
-def speaks_against(older: str, newer: str, renames: Mapping[str, str] | None = None) -> Relation | None:
-    """How `newer` amends `older`, or may amend it where its `confidence` is below SURE; None where it does neither."""
+def _against(older: str, newer: str, renames: Mapping[str, str] | None) -> Relation | None:
     before, after = read(followed(older, renames or {})), read(newer)
     shared = before.stems & after.stems
-    verdict = next((told for kind in KINDS if (told := kind(older, newer)) is not None), None)
-    if verdict is None:
-        signals = _signals(before, after, read(older), shared, newer) if shared else []
-    else:
-        signals = [verdict] * bool(verdict)
-    found = sorted(((SIGNALS[name], name) for name in signals), key=lambda row: (-row[0], row[1]))
+    if not shared:
+        return None
+    found = sorted(
+        ((SIGNALS[name], name) for name in _signals(before, after, read(older), shared, newer)),
+        key=lambda row: (-row[0], row[1]),
+    )
+    if not found and changed.handed_on(older, newer):
+        found = [(SIGNALS["changed"], "changed")]
     if not found:
         return None
     sure = found[0][0]
@@ -200,7 +183,7 @@ def _says_against(one: Against, before: Said) -> bool:
     if one.beside and one.beside <= before.stems - before.positive:
         return True  # "use black, not ruff": what is wanted now is what the older one spoke against
     beside = len(one.beside & before.parts)
-    if len(one.beside - before.positive) <= 1 and _is_all(one.what, before):
+    if not beside and len(one.beside) <= 1 and _is_all(one.what, before):
         return True  # "use pytest instead of unittest" speaks of no subject, and the older one of little else
     special = len(one.what) > 1 or one.what & before.names
     return (beside >= 2 and beside >= 0.4 * len(one.beside)) or (bool(special) and 1 <= beside >= 0.5 * len(one.beside))
@@ -275,8 +258,41 @@ def _is_number(stems: frozenset[str]) -> bool:
     return any(stem[0].isdigit() for stem in stems)
 
 
-def stands(found: Relation, *, pinned: bool) -> str:
-    """Why a memory stands that is spoken against, or may be."""
-    if found.confidence < SURE:
-        return DOUBTS[found.reasons[0]]
+def stands(*, pinned: bool) -> str:
+    """Why a memory stands that is spoken against."""
     return "it is pinned" if pinned else "it was said with more authority, or holds in more places"
+
+
+# --- names that changed
+
+
+def table(statements: Sequence[str]) -> dict[str, str]:
+    """Old name -> the one it has now, from statements in the order they were made; chains are followed."""
+    now: dict[str, str] = {}
+    for statement in statements:
+        for old, new in renames(statement):
+            now.pop(new, None)  # a name that is taken up again is no old one
+            for earlier, current in list(now.items()):
+                if current == old:
+                    now[earlier] = new
+            now[old] = new
+    return {old: new for old, new in now.items() if old != new}
+
+
+def names(said: str, name: str) -> bool:
+    """Whether a text names something by this name."""
+    return name in said.casefold() and bool(_whole(name).search(said))
+
+
+def followed(said: str, renames: Mapping[str, str]) -> str:
+    """A text with each old name replaced by the new one."""
+    present = [old for old in renames if old in said.casefold()]
+    for old in present:
+        said = _whole(old).sub(lambda _, new=renames[old]: new, said)  # type: ignore[misc]
+    return said
+
+
+@lru_cache(maxsize=512)
+def _whole(name: str) -> re.Pattern[str]:
+    """A name where it stands alone: not as a part of a longer one."""
+    return re.compile(rf"(?<![\w/.-]){re.escape(name)}(?![\w/-]|\.\w)", re.IGNORECASE)

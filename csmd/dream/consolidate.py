@@ -223,9 +223,10 @@ def _ask(snapshot: Snapshot, gathered: Gathered, ident: str, *beside: str) -> Ac
         may = _may_overturn(old, new) and not old.pinned
         found = (supersede.doubt if may else supersede.amendment)(old.text, new.text, gathered.renames)
         if found is not None:
+            why = "of what use it speaks is not said" if may else supersede.stands(pinned=old.pinned)
             return Action(
                 kind="ask", project_seq=snapshot.project_seq, memory=old, other=new, sure=found.confidence,
-                reason=f"{new.id} {'may speak' if may else 'speaks'} against {ident} ({', '.join(found.reasons)}), which stands: {supersede.stands(found, pinned=old.pinned)}",
+                reason=f"{new.id} {'may speak' if may else 'speaks'} against {ident} ({', '.join(found.reasons)}), which stands: {why}",
                 evidence=(new.id, ident, *(one.uuid for one in new.provenance[:1])),
             )  # fmt: skip
     return None

@@ -13,7 +13,7 @@ from dataclasses import dataclass
 from itertools import islice
 
 from csmd import text
-from csmd.believe import alike, clauses, names, phrases
+from csmd.believe import alike, clauses, phrases, supersede
 from csmd.dream import apart, wording
 from csmd.dream.actions import Action
 from csmd.dream.snapshot import Snapshot, alive, order
@@ -102,7 +102,7 @@ def gathering(snapshot: Snapshot) -> Generator[None, None, Gathered]:
         yield
     told = ordered(repeated)
     return Gathered(
-        groups=groups, told=told, alike=ordered(words), near=ordered(close - words), renames=names.table(renaming),
+        groups=groups, told=told, alike=ordered(words), near=ordered(close - words), renames=supersede.table(renaming),
         doubles=frozenset(other for one, other in told if {(one, other), (other, one)} & same),
     )  # fmt: skip
 

@@ -7,7 +7,7 @@ from dataclasses import replace
 
 from csmd import terms as derived
 from csmd import text
-from csmd.believe import names, phrases, stage_supersede
+from csmd.believe import phrases, stage_supersede, supersede
 from csmd.model import Hit
 from csmd.recall import exchange, otherwise, rank
 from csmd.store import beliefs
@@ -23,7 +23,7 @@ def by_all_names(rows: Rows, query: str, *, projects: Sequence[int] | None) -> l
     renames = stage_supersede.renamed(rows, None if projects is None else list(projects))
     for old, new in renames.items():
         for one, other in ((new, old), (old, new)):
-            if names.is_named(query, one):
+            if supersede.names(query, one):
                 terms += [term for term in text.query_terms(other) if term not in terms]
     return terms
 
