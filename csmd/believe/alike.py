@@ -18,9 +18,6 @@ from csmd.model import Memory
 NEAR_SHARE = 0.5
 #: Where each of two says something of its own, they must have as many words in common.
 NEAR_SHARED = 5
-#: What an assistant says over again in one session: so many words, and this share of what it says. Between .45 and .6 the
-#: labelled half that is tuned on gives the same; more leaves what is said twice.
-RESTATED, RESTATED_SHARE = 6, 0.6
 
 
 @dataclass(frozen=True, slots=True)
@@ -48,15 +45,6 @@ def compared(one: Memory, left: text.Gist, other: Memory, right: text.Gist) -> t
     if share < NEAR_SHARE or (mine and others and common < NEAR_SHARED) or (_is_value(mine) and _is_value(others)):
         return None
     return share, False
-
-
-def restates(said: str, known: str) -> bool:
-    """Whether a text says the same as what is known, or mostly that and nothing else of it, as an assistant sums up."""
-    new, old = text.gist(said), text.gist(known)
-    common = len(new.stems & old.stems)
-    if new.turns != old.turns or common < RESTATED or common < RESTATED_SHARE * len(new.stems):
-        return text.says_the_same(said, known)
-    return not (_is_value(new.stems - old.stems) and _is_value(old.stems - new.stems))
 
 
 def _is_value(stems: frozenset[str]) -> bool:

@@ -6,7 +6,7 @@ from collections.abc import Sequence
 from dataclasses import replace
 
 from csmd import text
-from csmd.believe import alike, identity, personal, score, stage_supersede, supersede, types
+from csmd.believe import identity, personal, score, stage_supersede, supersede, types
 from csmd.model import AUTHORITY_RANK, CATEGORIES, Authority, Decay, Memory, Provenance, Scope, Statement
 from csmd.store import context, cursors, forgotten, memories, precedence, projects, search, tombstones, upkeep
 from csmd.store.core import Store
@@ -82,8 +82,7 @@ def remember(
     known = _known_exactly(rows, text_hash, home, besides=besides)
     if known is None:
         near = stage_supersede.Near.of(rows, statement.text, home)
-        session = source.session_id if origin == STATED else ""
-        known = _repeated(statement, near.in_home(), besides=besides, session=session)
+        known = _repeated(statement, near.in_home(), besides=besides)
     if known is not None:
         known = upkeep.kept(rows, known)
         if origin != MODEL_SAVED:
@@ -91,9 +90,10 @@ def remember(
             _note_beside(rows, known.seq, statement, source)
             stage_supersede.settle(rows, known.id)
         return known.id, False
+    explicit = EXPLICIT in statement.reasons or pinned
     decay: Decay = "permanent" if pinned else CATEGORIES[statement.category].decay
     confidence = score.clamp(statement.confidence, statement.category, statement.gate)
-    tier = score.tier(decay=decay, explicit=pinned or EXPLICIT in statement.reasons, sessions=1, confidence=confidence)
+    tier = score.tier(decay=decay, explicit=explicit, sessions=1, confidence=confidence)
     limits = score.thresholds(
         confidence,
         decay=decay,
@@ -216,8 +216,8 @@ def said_already(rows: Rows, statement: Statement, *, project: int) -> Memory | 
     return _repeated(statement, [found[int(seq)] for seq, _ in near])
 
 
-def _repeated(statement: Statement, near: Sequence[Memory], *, besides: str = "", session: str = "") -> Memory | None:
-    """The first memory of those `near` that a statement repeats, or an assistant sums up in the `session` it is of.
+def _repeated(statement: Statement, near: Sequence[Memory], *, besides: str = "") -> Memory | None:
+    """The first memory of those `near` that a statement repeats.
 
     A correction repeats only corrections: said against something else it must not confirm it.
     """
@@ -225,9 +225,7 @@ def _repeated(statement: Statement, near: Sequence[Memory], *, besides: str = ""
         against = "correction" in (statement.gate, memory.gate) and statement.gate != memory.gate
         if against or _is_worded_anew(memory, besides):
             continue
-        sums_up = session and statement.authority == "assistant" and memory.session_id == session
-        says = alike.restates if sums_up else text.says_the_same
-        if says(statement.text, memory.text) and not _turns(statement, memory):
+        if text.says_the_same(statement.text, memory.text) and not _turns(statement, memory):
             return memory
     return None
 
@@ -255,16 +253,18 @@ def confirm(rows: Rows, known: Memory, statement: Statement, source: Provenance,
     raised = AUTHORITY_RANK[statement.authority] > AUTHORITY_RANK[known.authority]
     confidence = score.confirm(known.confidence, pinned=known.pinned)
     decay: Decay = "permanent" if pinned else known.decay
+    authority = statement.authority if raised else known.authority
+    confirmed_at = max(known.confirmed_at, source.at)
     sessions = {source.session_id, *(one.session_id for one in known.provenance if one.role != "beside")}
     tier = score.tier(decay=decay, explicit=pinned, sessions=len(sessions), confidence=confidence)
     confirmed = replace(
         known,
         confidence=confidence,
-        authority=statement.authority if raised else known.authority,
+        authority=authority,
         origin="stated" if raised else known.origin,
         tier=tier if tier == "durable" or known.tier == "archive" else known.tier,
         decay=decay,
-        confirmed_at=max(known.confirmed_at, source.at),
+        confirmed_at=confirmed_at,
         pinned=known.pinned or pinned,
     )
     memories.update_belief(rows, aged(rows, confirmed))

@@ -59,47 +59,6 @@ def test_the_same_statement_from_another_turn_confirms_instead_of_doubling(store
     assert [(p.uuid, p.role) for p in memory.provenance] == [("u1", "states"), ("u2", "confirms")]
 
 
-SAID = "The sender drops mails over 10 MB because `Gateway.post` has a limit of one chunk"
-
-
-@pytest.mark.parametrize(
-    ("later", "by", "session", "confirms"),
-    [
-        pytest.param(
-            "Root cause: `Gateway.post` has a limit of one chunk, so the sender loses mails over 10 MB", "assistant", "s1",
-            True, id="summed up by the assistant",
-        ),
-        pytest.param(
-            "Root cause: `Gateway.post` has a limit of one chunk, so the sender drops mails over 20 MB", "assistant", "s1",
-            False, id="another value",
-        ),
-        pytest.param(
-            "Root cause: `Gateway.post` has no limit of one chunk, so the sender drops no mails over 10 MB", "assistant",
-            "s1", False, id="turned round",
-        ),
-        pytest.param(
-            "The sender of large mails waits for `Gateway.post`, which blocks the pool of workers at the month's end",
-            "assistant", "s1", False, id="about the same only",
-        ),
-        pytest.param(
-            "Root cause: `Gateway.post` has a limit of one chunk, so the sender loses mails over 10 MB", "user", "s1",
-            False, id="the user words it himself",
-        ),
-        pytest.param(
-            "Root cause: `Gateway.post` has a limit of one chunk, so the sender loses mails over 10 MB", "assistant", "s2",
-            False, id="another session",
-        ),
-    ],
-)  # fmt: skip
-def test_what_an_assistant_sums_up_in_its_session_confirms_what_was_said(
-    store: Store, later: str, by: str, session: str, confirms: bool
-) -> None:
-    ident, _ = remember(store, statement(SAID), "u1")
-    again, new = remember(store, statement(later, authority=by), "u2", session=session)
-    assert (again == ident, new) == (confirms, not confirms)
-    assert read(store, ident).text == SAID, "it keeps the words in which it was said first"
-
-
 def test_who_said_it_first_is_told_by_its_time_and_not_by_which_was_heard_first(tmp_path: Path) -> None:
     said = [("u1", "s1", "2026-03-01"), ("u2", "s2", "2026-03-05"), ("u3", "s3", "2026-02-01")]
     known = []

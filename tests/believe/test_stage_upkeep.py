@@ -227,16 +227,13 @@ def test_what_has_moved_since_the_plan_is_looked_at_again(store: Store) -> None:
 def test_a_merge_that_would_lose_something_is_refused(
     store: Store, said: str, changes: dict[str, object], by_person: bool, why: str
 ) -> None:
-    one, other = say(store, CACHE, "u1"), say(store, said, "u2", session="s2", **changes)
+    one, other = say(store, CACHE, "u1"), say(store, said, "u2", **changes)
     with pytest.raises(BadInput, match=why):
         merge(store, one, other, by_person=by_person)
 
 
 def test_what_the_user_has_said_meanwhile_does_not_go_behind_an_assistants_words(store: Store) -> None:
-    one, other = (
-        say(store, said, f"u{number}", session=f"s{number}", authority="assistant")
-        for number, said in enumerate((CACHE, CACHED))
-    )
+    one, other = (say(store, said, f"u{number}", authority="assistant") for number, said in enumerate((CACHE, CACHED)))
     plan = upkeep.actions(store.read(lambda rows: stage_upkeep.look(rows, None)), kinds=("near_duplicate",))
     goes = plan[0].memory.id
     say(store, read(store, goes).text, "u9", session="s9")
