@@ -16,7 +16,7 @@ from functools import lru_cache
 from typing import Literal
 
 from csmd import text
-from csmd.believe import changed
+from csmd.believe import changed, several
 from csmd.believe.against import Against
 from csmd.believe.clauses import Said, read, renames
 from csmd.believe.phrases import ALWAYS, ANTONYMS, CUE, TURNED, stem
@@ -44,7 +44,7 @@ SIGNALS: Mapping[str, float] = {
     "number": 0.7,
     "name": 0.65,
     "value": 0.55,
-    "partly-given-up": 0.4,
+    **dict.fromkeys(("partly-given-up", "partly-changed"), 0.4),
 }
 CUE_ADDS = 0.1
 #: Words beside what somebody likes that say no more: "prefer tabs", "use tabs for indentation".
@@ -112,6 +112,8 @@ def _against(older: str, newer: str, renames: Mapping[str, str] | None) -> Relat
         found = [(SIGNALS["changed"], "changed")]
     if not found:
         return None
+    if several.is_partly(older, newer):
+        found = [(SIGNALS["partly-changed"], "partly-changed")]
     sure = found[0][0]
     confidence = min(1.0, sure + CUE_ADDS * bool(CUE.search(newer))) if sure >= SURE else sure
     return Relation(kind="amends", confidence=round(confidence, 2), reasons=tuple(name for _, name in found))
