@@ -18,8 +18,8 @@ from csmd.store import gotchas as stored
 from csmd.store.memories import EDITED
 from csmd.store.sqlite import Rows
 
-#: Edits looked at, the last of a session: those before them were looked at when they were made.
-MOST_EDITS = 400
+#: Edits looked at, the last of a session: more than nearly all have.
+MOST_EDITS = 2_000
 
 
 class Edited(NamedTuple):

@@ -11,7 +11,7 @@ import re
 
 from csmd.distill import pointing, resolve, standing
 from csmd.patterns import at_first_use
-from csmd.text import content_words, sentences, squeeze, without_code, words
+from csmd.text import content_words, gist, sentences, squeeze, without_code, words
 
 #: A longer prompt answers nothing, a longer message of the assistant's is about many things; in characters.
 LOOKED_AT = 8_000
@@ -38,6 +38,10 @@ _ADDS = at_first_use(
     r"^\W{0,3}(?:(?:no|but|and|please|also|hm+|ok(?:ay)?)\b,? ){0,2}(?:not (?:as|in|on|at|with|for|to|the|an?|just|only)\b"
     r"|(?:add|include|mention|offer) (?:another|one more|an? (?:second|third))\b)",
     re.IGNORECASE,
+)
+#: What only an answer begins with.
+_REPLY = at_first_use(
+    r"\W*(?:yes|yep|yeah|no|nope|sure|agreed|both|neither|either|correct|right|exactly)\b", re.IGNORECASE
 )
 #: A caution about the sentence before it, which says half without that.
 _MINDS = re.compile(
@@ -121,6 +125,8 @@ def _asked(prompt: str, head: str, before: str, said: str) -> str:
     if any(squeeze(_MARKS.sub("", other))[:COMPARED] in said for other in others if len(other) > COMPARED):
         return ""  # it answers several of them
     question = questions[int(item[1])]
+    if not (gist(question).stems & gist(said).stems or any(_REPLY.match(one) for one in answers.values())):
+        return ""  # a list of the user's own, whose numbers are the same
     label = _LABEL.match(question)
     return f"{(label[1] or label[2]).strip()}:" if label else _short(question)
 

@@ -8,7 +8,9 @@ proves nothing about what is true now, and nothing is unbelieved for it: whoever
 from __future__ import annotations
 
 import re
+from collections import Counter
 from collections.abc import Sequence
+from functools import lru_cache
 from typing import NamedTuple
 
 from csmd.distill import halves, orders
@@ -32,6 +34,11 @@ _NO_CLAIM = at_first_use(
 _TEST = re.compile(r"(?:^|[_.-])(?:tests?|spec)(?:[_.-]|$)|(?<!la)tests?\.(?:java|kt|cs|swift|php)$")
 #: A file, as it is named.
 _FILE = re.compile(r"\.\w{1,5}$")
+#: What is written for people; only a statement that names it is about it.
+_PROSE = re.compile(r"\.(?:md|rst|txt|adoc)$")
+#: A name in code, qualified or not, with what belongs to it; and its parts.
+_WORD = re.compile(r"[\w$-]+(?:[./-][\w$-]+)*")
+_PART = re.compile(r"\w+")
 #: A shorter name stands in too much.
 LEAST_NAME = 3
 
@@ -72,11 +79,18 @@ def _is_about(named: frozenset[str], edit: Edit) -> bool:
     The name of the file counts as one of the place; where nothing else is named any edit of it does.
     """
     file = edit.path.rpartition("/")[2].casefold()
-    if _TEST.search(file):
+    if _TEST.search(file) or (_PROSE.search(file) and file not in named):
         return False
-    old, new = edit.old.casefold(), edit.new.casefold()
+    old, new = _counted(edit.old), _counted(edit.new)
     there = [name for name in named if name in old]
     if not there:
         return named == {file}
     places = len({*there, *(name for name in named if name in new)}) + (file in named)
-    return places >= min(SAME_NAMES, len(named)) or any(old.count(name) > new.count(name) for name in there)
+    return places >= min(SAME_NAMES, len(named)) or any(old[name] > new[name] for name in there)
+
+
+@lru_cache(maxsize=2048)
+def _counted(code: str) -> Counter[str]:
+    """The names in code with how often each stands there, whole and by the parts of qualified ones."""
+    whole = _WORD.findall(code.casefold())
+    return Counter([*whole, *(part for word in whole if not word.isidentifier() for part in _PART.findall(word))])

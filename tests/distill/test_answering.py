@@ -32,6 +32,7 @@ def check(said: str, *, prompt: str, before: str, wanted: str = "") -> None:
         ("only the two relays in Oslo", "1. no\n2. {}\n7. the last", ""),
         ("only the two relays in Oslo; and sign them with the new key", ("1. no\n2. only the two relays in Oslo\n"
          "3. and sign them with the new key"), ""),
+        ("never commit generated files", "1. fix the parser\n2. {}", ""),
         # What is quoted, when it is one line that is short.
         ("the relays in Oslo", "> Which hosts may send?\n\n{}", "Which hosts may send? the relays in Oslo"),
         ("the relays in Oslo", "> Which hosts may send\n{}", "Which hosts may send: the relays in Oslo"),
