@@ -200,6 +200,16 @@ def test_a_secret_is_replaced_by_its_kind_and_counted(kind: str, text: str, secr
         assert counts[kind] == found.count(f"[redacted:{kind}]")
 
 
+@pytest.mark.parametrize(
+    "before", ["", "user: admin\n", "user: admin, ", "- ", "    ", "It works. ", "creds:\\n", '{"note": "']
+)
+@pytest.mark.parametrize("secret", ["hunter22x", "Otter-River-92", "Sommer2025!", "r4inyDay7"])
+def test_a_password_behind_pass_is_taken_where_a_line_or_a_part_of_a_sentence_begins(before: str, secret: str) -> None:
+    assert secret not in redact(f"{before}pass: {secret}", Counter())
+    for passes in ("render ", "the second ", "LLVM "):
+        assert secret in redact(f"{before}{passes}pass: {secret}", Counter()), "a compiler has passes, too"
+
+
 def recall(found: list[Planted]) -> tuple[dict[str, list[int]], list[str]]:
     """By kind how many were taken out and how many there are, and what was left."""
     by_kind: dict[str, list[int]] = {}
