@@ -186,7 +186,7 @@ def _drop(rows: Rows, memory: Memory, asked: Asked, *, beside: Memory | None) ->
         rows, beside.text, correction=beside.gate == "correction", authority=beside.authority,
         project=beside.project_seq, at=beside.created_at, key=asked.key,
     ):  # fmt: skip  # said again it confirms the one that stays
-        tombstones.take_back(rows, memory.text, at=asked.at, key=asked.key)
+        tombstones.take_back(rows, memory.text, scope=home, at=asked.at, key=asked.key)
     beliefs.note(rows, memory.id, "drop", beliefs.state(memory), "", "a person dropped it", PERSON, asked.at)
     return ""
 
@@ -219,7 +219,8 @@ def undo(rows: Rows, answer: Answer, *, key: bytes, at: str) -> list[Before]:
     touched = answers.undo(rows, answer, now=at)
     for one in touched:
         if one.state and answer.answer == "drop":
-            tombstones.take_back(rows, one.text, at=answer.at, key=key)
+            home = int(before.seen(one)["project_seq"])
+            tombstones.take_back(rows, one.text, scope=home, at=answer.at, key=key)
         if PURGED in one.text:
             raise CsmdError(f"the answer {answer.id} cannot be undone: a part of {one.memory_id} was purged since")
         if one.state:

@@ -46,16 +46,14 @@ _JOINED = re.compile(
     re.ASCII,
 )
 _PLACEHOLDER = re.compile(r"\$.*|%.*|\{.*|<.*|\*+|x+|\.{3}", re.IGNORECASE | re.DOTALL)
-#: Words of which at least one says that something only stands for a password, and those beside it: `your-password-1`.
-_STANDS_FOR_ONE = "fake|dummy|example|sample|placeholder|change[-_]?me|replace[-_]?me|your|x{3,}+"
-_BESIDE = (
-    "my|the|new|old|own|not|real|strong|secure|super|test|user|db|database|root|admin|app|api|password|passwd|passphrase|"
-    "passcode|passwort|pass|pwd|pw|secret|token|key|login|value|string|here|for|goes"
-)
-_EXAMPLE = re.compile(
-    rf"(?:(?:{_BESIDE})[-_]?)*+(?:{_STANDS_FOR_ONE})(?:[-_]?(?:{_STANDS_FOR_ONE}|{_BESIDE}))*+[-_]?[0-9]{{0,4}}[.?!:]?",
+#: Words of an example without a digit of its own: `your-strong-password`, `super-fake-password`.
+_OF_EXAMPLES = re.compile(
+    r"fake|dummy|example|sample|placeholder|change|changeme|replace|your|x{3,}|real|strong|secure|super|test|user|"
+    r"database|root|admin|password|passwd|passphrase|passcode|passwort|secret|token|login|value|string|here|this|with",
     re.IGNORECASE,
 )
+#: A name in a program: several words, each with a capital, and a number between two of them.
+_CODE = re.compile(r"[A-Za-z][a-z]*(?:[A-Z][a-z]*)*[0-9]+(?:[A-Z][a-z]*[0-9]*)+[.?!:]?", re.ASCII)
 
 
 def has_digit(secret: str) -> bool:
@@ -111,15 +109,28 @@ def is_told_barely(secret: str) -> bool:
 
 def is_told_of_account(secret: str) -> bool:
     """One behind a word that is said of much else, too: `hunter22x` behind `pass:`, `Sup3rSecret` behind `admin:`."""
-    return is_told_barely(secret) or (is_told(secret) and _SPRINKLED.fullmatch(secret) is not None)
+    return (
+        is_told(secret)
+        and (_SIGNED.search(secret) or _NUMBERED.fullmatch(secret) or _SPRINKLED.fullmatch(secret)) is not None
+        and _CODE.fullmatch(secret) is None
+    )
+
+
+def is_signed(secret: str) -> bool:
+    """One with a sign that no name has, where names stand, too: `Lemon#4482`, but not `Chrome120?`."""
+    return is_told(secret) and _SIGNED.search(secret.rstrip(".,:?")) is not None
 
 
 def is_phrase(secret: str) -> bool:
     """Words that make no sentence, as a phrase for a password has them."""
     words = re.split(r"[- ]", secret)
-    return sum(map(len, words)) >= 14 and not any(_OF_SENTENCES.fullmatch(word) for word in words)
+    return (
+        sum(map(len, words)) >= 14
+        and not any(_OF_SENTENCES.fullmatch(word) for word in words)
+        and not all(_OF_EXAMPLES.fullmatch(word) for word in words)
+    )
 
 
 def is_filled_in(secret: str) -> bool:
-    """No placeholder, and no example for one."""
-    return _PLACEHOLDER.fullmatch(secret) is None and _EXAMPLE.fullmatch(secret) is None
+    """No placeholder; `changeme` is none where the syntax says that it is a password: many are in use."""
+    return _PLACEHOLDER.fullmatch(secret) is None

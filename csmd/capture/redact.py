@@ -32,7 +32,7 @@ Span = tuple[int, int, int, str]
 Hint = tuple[str, int, bool, tuple[int, ...]]
 
 
-def _prefilter(rules: Sequence[Rule]) -> tuple[re.Pattern[str], dict[str, list[Hint]]]:
+def _prefilter(rules: Sequence[Rule]) -> tuple[re.Pattern[str], dict[tuple[str, bool], list[Hint]]]:
     """A pattern that stops at one letter of every literal, its anchor, and what may stand there.
 
     A search passes by what is no such letter as fast as it can, and most others fail at the next letter: an
@@ -42,14 +42,16 @@ def _prefilter(rules: Sequence[Rule]) -> tuple[re.Pattern[str], dict[str, list[H
     for number, rule in enumerate(rules):
         for literal in rule.literals:
             by_literal.setdefault((literal, rule.ignores_case), []).append(number)
-    hints: dict[str, list[Hint]] = {}
+    # By the anchor and the letter before it (True), or behind it where it is the first (False).
+    hints: dict[tuple[str, bool], list[Hint]] = {}
     looks: dict[str, list[str]] = {}
     for (literal, ignores_case), numbers in by_literal.items():
         at = _anchor(literal, ignores_case)
         spelt = [_spelt(letter, ignores_case) for letter in literal]
         for letter in _cases(literal[at], ignores_case):
-            for before in _cases(literal[at - 1], ignores_case) if at else ("",):
-                hints.setdefault(before + letter, []).append((literal, at, ignores_case, tuple(numbers)))
+            for beside in _cases(literal[at - 1 if at else 1], ignores_case):
+                pair = (beside + letter, True) if at else (letter + beside, False)
+                hints.setdefault(pair, []).append((literal, at, ignores_case, tuple(numbers)))
             looks.setdefault(letter, []).append("".join(spelt[at + 1 :]) + (f"(?<={''.join(spelt)})" if at else ""))
     ordered = sorted(looks, key=ANCHORS.find, reverse=True)  # the commonest first
     return re.compile("|".join(f"{re.escape(one)}(?:{'|'.join(looks[one])})" for one in ordered)), hints
@@ -74,7 +76,7 @@ def _spelt(letter: str, ignores_case: bool) -> str:
     return f"[{letter}{letter.upper()}]" if ignores_case and letter.isalpha() else re.escape(letter)
 
 
-_HINTS, _AT_LETTER = _prefilter(RULES)
+_HINTS, _AT_PAIR = _prefilter(RULES)
 #: Marks, and in group 1 the user's own words; None for none.
 _chosen: re.Pattern[str] | None = None
 
@@ -146,10 +148,10 @@ def _spans(text: str) -> list[Span]:
 
 
 def _standing_at(text: str, place: int) -> Iterator[Hint]:
-    """The hints whose letter stands at `place`, by it and the one before."""
-    yield from _AT_LETTER.get(text[place], ())
+    """The hints whose anchor stands at `place`, by it and the letter beside it."""
+    yield from _AT_PAIR.get((text[place : place + 2], False), ())
     if place:
-        yield from _AT_LETTER.get(text[place - 1 : place + 1], ())
+        yield from _AT_PAIR.get((text[place - 1 : place + 1], True), ())
 
 
 def _try(rule: Rule, number: int, text: str, start: int, spans: list[Span]) -> int:

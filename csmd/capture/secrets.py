@@ -24,6 +24,7 @@ from csmd.capture.passwords import (
     is_mixed,
     is_phrase,
     is_said,
+    is_signed,
     is_told,
     is_told_barely,
     is_told_of_account,
@@ -93,6 +94,8 @@ FOR = r"(?:[*_]{0,2}[ \t]{1,2}(?:for|of|on|in|at|to|f\u00fcr|von|zum)(?:[ \t]{1,
 TOLD = r"[*_`]{0,2}(?:[ \t]{0,2}(?:[:=]|->|\u2192)|(?:'s|[ \t]{1,2}(?:is|was|ist|war|(?:should|will|would|must)[ ]be))(?:[ \t](?:now|still|just|jetzt))?:?(?=[\s*`\"']))[*_]{0,2}[ \t]{0,3}[*\"'`]{0,3}"
 #: A password and where it ends.
 WORD = r"([^\s\"'`<>{}()\[\],;\\|]{6,64}+)(?=[\"'`\s,;\\)|]|\Z)"
+#: The name that an account often has, alone before the colon.
+ACCOUNT = r"(?<![A-Za-z0-9_$./:@-])(?:admin|administrator|root|user|test|guest|demo|deploy|postgres|ubuntu|dev|service)"
 UUID = r"[0-9a-fA-F]{8}-[0-9a-fA-F]{4}-[0-9a-fA-F]{4}-[0-9a-fA-F]{4}-[0-9a-fA-F]{12}"
 
 
@@ -235,15 +238,18 @@ RULES: tuple[Rule, ...] = (
           r"(?=[\"'`]?(?:[.,;:!?)\r\n]|\s{0,3}\Z|[ \t](?:and|but|for|on|in|if|until|so|not|please)[ \t]))", is_phrase, flags=_I),
     _rule("spoken-password", "passphrase",
           rf"passphrase{FOR}{TOLD}((?:(?:[a-z]{{3,10}} ){{3,9}}|(?:[a-z]{{3,10}}-){{2,9}})[a-z]{{3,10}})(?=[\"'`]?(?:[.,;!?)\r\n]|[ \t]{{0,3}}\Z))", is_phrase, flags=_I),
-    # `pass` is said of tests, too: neither PASS nor the name of one.
-    _rule("spoken-password", "pass:|pass |pass=",
-          rf"(?<![A-Za-z0-9_$./-])(?-i:[Pp]ass){FOR}{TOLD}(?!(?-i:[Tt]ests?|[Ss]pec|[Cc]ase)(?-i:[-_A-Z])){WORD}", is_told_of_account, flags=_I),
+    # `pass` is said of tests and of compilers, too: only where a line or a part of a sentence begins with it; no PASS, no name of a test.
+    _rule("spoken-password", "pass:",
+          rf"(?:(?<![^\r\n\t(\"'`*])|(?<=[.!?,;/|>*-] )|(?<=[ \t][ \t])|(?<=\\n))(?-i:[Pp]ass):[*_]{{0,2}}[ \t]{{0,3}}[*\"'`]{{0,3}}"
+          rf"(?!(?-i:[Tt]ests?|[Ss]pec|[Cc]ase)(?-i:[-_A-Z])){WORD}", is_told_of_account, flags=_I),
     # Behind the name of an account, where it is said to be what one gets in with: "admin:Sup3rSecret is the login".
     _rule("spoken-password", "admin:|administrator:|root:|user:|test:|guest:|demo:|deploy:|postgres:|ubuntu:|dev:|service:",
-          rf"(?<![A-Za-z0-9_$./:@-])(?:admin|administrator|root|user|test|guest|demo|deploy|postgres|ubuntu|dev|service):{WORD}"
-          r"(?=[\"'`]{0,3},?[ \t](?:[\w'-]{1,20}[ \t]){0,6}(?:log ?ins?|sign ?in|credentials|creds|account)\b)", is_told_of_account, flags=_I),
+          rf"{ACCOUNT}:{WORD}(?=[\"'`]{{0,3}},?[ \t](?:is|are|as|=)[ \t](?:what[ \t](?:you|we|I|they)[ \t](?:log|sign)[ \t-]?in\b|"
+          r"(?:the|your|my|our)[ \t](?:[\w'-]{1,20}[ \t])?(?:log-?in|sign-?in|credentials?|creds|account)\b))", is_told_of_account, flags=_I),
+    _rule("spoken-password", "admin:|administrator:|root:|user:|test:|guest:|demo:|deploy:|postgres:|ubuntu:|dev:|service:",
+          rf"(?:(?<=use )|(?<=with )|(?<=use [\"'`])|(?<=with [\"'`])){ACCOUNT}:{WORD}(?=[\"'`]{{0,3}},?[ \t]to[ \t](?:log|sign)[ \t-]?in\b)", is_told_of_account, flags=_I),
     _rule("spoken-password", "log in as|login as|sign in as|signing in as|logging in as",
-          rf"(?:log(?:ging)?|sign(?:ing)?) ?in as [\"'`]?[\w.@+-]{{1,60}}[\"'`]?,?[ \t](?:with|using|and|/)[ \t][\"'`]?{WORD}", is_told_barely, flags=_I),
+          rf"(?:log(?:ging)?|sign(?:ing)?) ?in as [\"'`]?[\w.@+-]{{1,60}}[\"'`]?,?[ \t](?:with|using|/)[ \t][\"'`]?{WORD}", is_signed, flags=_I),
     # Behind the name it goes with: "login is admin / ...".
     _rule("spoken-password", "login|log in|credentials|creds",
           rf"(?:log ?in|credentials|creds){FOR}[*_]{{0,2}}[ \t]{{0,2}}(?:[:=]|is\b|are\b|was\b|were\b|with\b|as\b)[*_]{{0,2}}[ \t]{{0,3}}[\"'`]?"

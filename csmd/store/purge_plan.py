@@ -241,8 +241,10 @@ def lay_down(rows: Rows, plan: Plan, texts_found: Sequence[str], *, key: bytes, 
     purge.begin(rows, now=now)
     for said in plan.texts:
         tombstones.purge_text(rows, said, key=key, now=now)
+    needles = [(said, Needle(said)) for said in plan.texts]
     for said in texts_found:
-        tombstones.purge_text(rows, said, key=key, now=now, found_by=next(iter(plan.texts), ""))
+        for finder in [one for one, needle in needles if needle.spans(said)] or [""]:
+            tombstones.purge_text(rows, said, key=key, now=now, found_by=finder)
     for said, correction in plan.forgotten:
         tombstones.forget(rows, said, correction=correction, by="user", key=key, now=now)
     tombstones.purge_names(rows, "turn", plan.turns, key=key, now=now)

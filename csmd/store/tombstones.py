@@ -184,15 +184,15 @@ def lift(rows: Rows, said: str, *, correction: bool, project: int, home: int, ke
         rows.run("delete from tombstones where kind in ('memory', 'near') and part_of = :part_of", part_of=one.part_of)
 
 
-def take_back(rows: Rows, said: str, *, at: str, key: bytes) -> None:
-    """Takes away the tombstones that forgetting this very text at a time has left in places, none of before or of another text."""
-    rows.run(
-        "delete from tombstones where kind in ('memory', 'near') and place <> '' and created_at = :at "
-        "and substr(part_of, 1, :size) = :exact",
-        at=at,
-        exact=(exact := f"{statement_hash(said, key)}:"),
-        size=len(exact),
-    )
+def take_back(rows: Rows, said: str, *, scope: int, at: str, key: bytes) -> None:
+    """Takes away the tombstones that forgetting this very text in a scope at a time has left, none of before or of elsewhere."""
+    exact = statement_hash(said, key)
+    # Of wherever it may have been laid: since then the text may have become a memory in one of those places.
+    for place in (_place(rows, one, key) for one in reach.laid(rows, scope, text_hash="")):
+        rows.run(
+            "delete from tombstones where kind in ('memory', 'near') and part_of = :part_of",
+            part_of=_part(exact, place, at),
+        )
 
 
 def carry(rows: Rows, workspace: int, project: int, *, key: bytes) -> None:
@@ -257,8 +257,8 @@ def lift_name(rows: Rows, kind: Kind, name: str, *, key: bytes) -> int:
 
 
 def marks(rows: Rows, key: bytes) -> Marks:
-    """Every purged text; the same object while they are the same, so that what it has learned is kept."""
-    found = rows.all("select hash, words, anchor, anchor_at from tombstones where kind = 'text' order by hash")
+    """Every purged text, once; the same object while they are the same, so that what it has learned is kept."""
+    found = rows.all("select distinct hash, words, anchor, anchor_at from tombstones where kind = 'text' order by hash")
     return _marks(tuple(Mark(str(a), int(b), int(c), int(d)) for a, b, c, d in found), key)
 
 

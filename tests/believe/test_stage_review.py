@@ -361,6 +361,30 @@ def test_a_drop_that_is_taken_back_leaves_what_was_forgotten_before_it(store: St
     assert not store.read(lambda rows: kept_out(rows, LATER)), "what was said after it stands"
 
 
+def test_a_drop_that_is_taken_back_leaves_what_was_forgotten_elsewhere_at_the_same_time(store: Store) -> None:
+    def in_beta(rows: Rows) -> str:
+        beta = projects.ensure(rows, Project(key="beta", root="/p/beta", name="beta", kind="path"), now=NOW)
+        said = Statement(text=SAID[0], gate="epistemic", category="decision", confidence=0.8, authority="user")
+        source = Provenance(uuid="b1", session_id="s2", at=EARLIER)
+        return stage.remember(rows, said, source, project=beta, origin="stated", key=store.hash_key)[0]
+
+    def kept_out(rows: Rows) -> list[bool]:
+        return [
+            tombstones.keeps_out(
+                rows, SAID[0], correction=False, authority="user", project=one, at=EARLIER, key=store.hash_key
+            )
+            for one in (1, 2)
+        ]
+
+    here, there = remembered(store, SAID[0], "u1", at=EARLIER), store.write(in_beta)
+    done = answer(store, here, "drop")
+    at = str(store.read(lambda rows: rows.value("select max(created_at) from tombstones")))
+    store.write(lambda rows: stage.forget(rows, read_in(rows, there), key=store.hash_key, now=at, by_person=True))
+    assert store.read(kept_out) == [True, True]
+    undo(store, done)
+    assert store.read(kept_out) == [False, True]
+
+
 def test_of_two_that_say_nearly_the_same_the_one_that_stays_is_not_kept_out(store: Store) -> None:
     first, second = remembered(store, SAID[0], "u1", authority="user"), remembered(store, SAID[1], "u2")
     store.write(

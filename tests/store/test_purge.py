@@ -518,6 +518,24 @@ def test_lifting_what_was_typed_lets_in_the_longer_words_that_it_was_found_in(fi
     assert not filled.read(is_out) and not filled.read(tombstones.has_purged)
 
 
+def test_of_two_texts_purged_together_lifting_one_lets_in_only_what_it_alone_was_found_in(filled: Store) -> None:
+    key, texts = filled.hash_key, ["zanzib", "quokk"]
+    plan = replace(plan_of(filled, texts[0]), texts=texts)
+    found = ["zanzibar", "quokka", "zanzibar-quokka"]
+
+    def still_out(rows: Rows) -> list[str]:
+        out = tombstones.marks(rows, key)
+        return [said for said in ("zanzibar", "quokka") if out.spans(f"so {said} it is")]
+
+    filled.write(lambda rows: purge_plan.lay_down(rows, plan, found, key=key, now=LATER))
+    assert filled.read(still_out) == ["zanzibar", "quokka"]
+    for one, left in zip(texts, (["quokka"], []), strict=True):
+        assert filled.write(lambda rows, one=one: tombstones.lift_text(rows, one, key=key))
+        assert filled.read(still_out) == left
+        both = filled.read(lambda rows: tombstones.marks(rows, key)).spans("so zanzibar-quokka it is")
+        assert bool(both) is bool(left), "both have found it"
+
+
 def test_lifting_lets_in_again(filled: Store, given: Given) -> None:
     key = filled.hash_key
     for typed, project in ((MARK, ""), ("s1-first", ""), ("u10", ""), ("/home/me/bank", "key-bank")):
