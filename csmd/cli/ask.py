@@ -17,6 +17,9 @@ from csmd.config import default_paths
 from csmd.errors import CsmdError
 from csmd.model import CATEGORIES, GATE_PRIORITY, MemoryType
 
+#: The shortest beginning of a project's id that is taken for one.
+SHORTEST_ID = 4
+
 json_option = click.option("--json", "as_json", is_flag=True, help="Print JSON.")
 
 
@@ -65,29 +68,44 @@ def here(project: str | None, everywhere: bool = False) -> str:
 
 
 def _named(project: str) -> str:
-    """The project that --project names: a directory, one that is gone and known, or a known project's name."""
+    """The project that --project names: a directory, one that is gone and known, or a known one's name, title or id."""
     about = here(project)
     if Path(about).exists():
         return about
-    known: list[tuple[str, list[str]]] = [
-        (row["name"], [row["root"], *(other["path"] for other in row["aliases"]), *row["merged"]])
-        for row in ask("csm_project_list")["projects"]
+    projects = ask("csm_project_list")["projects"]
+    paths = [
+        root
+        for row in projects
+        for root in (row["root"], *(other["path"] for other in row["aliases"]), *row["merged"])
+        if root
     ]
-    paths = [root for _, roots in known for root in roots if root]
-    around = [root for root in paths if root == about or ("/" in project and Path(about).is_relative_to(root))]
+    # Below a directory that is there it would be there, too: what is not is nothing of that project's.
+    around = [root for root in paths if root == about or ("/" in project and _was_in(about, root))]
     if around:
         return max(around, key=len)
-    named = [roots[0] for name, roots in known if name == project]
+    named = [row["root"] for row in projects if row["name"] == project or _titled(row["root"], project)]
+    named = named or [row["root"] for row in projects if len(project) >= SHORTEST_ID and row["id"].startswith(project)]
     if len(named) > 1:
         raise CsmdError(f"{len(named)} projects are called {project}: {', '.join(named)}", hint="name one by its path")
     if named:
         return named[0]
-    wanted, among = (about, paths) if "/" in project else (project, [name for name, _ in known])
-    close = difflib.get_close_matches(wanted, among, n=1)
-    raise CsmdError(
-        f"--project {project}: no such directory, and no project that csmd knows",
-        hint=f"did you mean {close[0]}?" if close else "`csmd project list` shows those that it knows",
+    among = (
+        {Path(path).name: path for path in paths} if "/" in project else {row["name"]: row["name"] for row in projects}
     )
+    close = difflib.get_close_matches(Path(project).name, among, n=1)
+    raise CsmdError(
+        f"{project}: no such directory, and no project that csmd knows",
+        hint=f"did you mean {among[close[0]]}?" if close else "`csmd project list` shows those that it knows",
+    )
+
+
+def _was_in(path: str, root: str) -> bool:
+    return Path(path).is_relative_to(root) and not Path(root).exists()
+
+
+def _titled(root: str, typed: str) -> bool:
+    """Whether a directory ends as it is typed, with the directory around it: pages tell projects of one name so."""
+    return "/" in typed and root.endswith(f"/{typed}")
 
 
 def looking(project: str | None, everywhere: bool = False) -> dict[str, str]:
@@ -159,10 +177,10 @@ def search(
 @json_option
 def remember(text: str, project: str | None, everywhere: bool, pin: bool, as_json: bool) -> None:
     """Remember a statement; typed in a terminal it counts as yours. Else it is your assistant's and confirms nothing."""
-    by_person = person_is_there()
-    found = ask("csm_memory_save", text=text, **looking(project, everywhere), pin=pin, by_person=by_person)
+    by_person, place = person_is_there(), looking(project, everywhere)
+    found = ask("csm_memory_save", text=text, **place, pin=pin, by_person=by_person)
     out(found, as_json, lambda value: show.remembered(value, by_person=by_person))
-    _switched_off(project, as_json)
+    _switched_off(place["project"], as_json)
 
 
 @click.command()
@@ -171,17 +189,14 @@ def remember(text: str, project: str | None, everywhere: bool, pin: bool, as_jso
 def brief(project: str | None, as_json: bool) -> None:
     """Show what a session that starts here would be told."""
     nothing = "nothing: there is no memory for this project yet"
-    out(
-        ask("csm_memory_context", **looking(project)),
-        as_json,
-        lambda value: show.injection(value, nothing=nothing),
-    )
-    _switched_off(project, as_json)
+    place = looking(project)
+    out(ask("csm_memory_context", **place), as_json, lambda value: show.injection(value, nothing=nothing))
+    _switched_off(place["project"], as_json)
 
 
-def _switched_off(project: str | None, as_json: bool) -> None:
+def _switched_off(place: str, as_json: bool) -> None:
     """Says that a directory is left out: sessions there are told nothing, whatever is shown."""
-    mark = "" if as_json else disk.left_out(here(project))
+    mark = "" if as_json else disk.left_out(place or here(None))
     if mark:
         said = f"csmd is switched off there by {mark}: no session is captured or told anything"
         show.print_text(show.console(), said, style="yellow")

@@ -28,9 +28,25 @@ def test_a_project_is_named_by_its_directory_or_its_name_also_when_it_is_gone(kn
     assert "pathlib" in known.csmd("memories", "--project", "project")
 
 
+def test_a_project_is_named_by_its_title_and_its_short_id_wherever_one_stands(known: Machine) -> None:
+    (gone,) = [row for row in known.csmd("project", "list", "--json")["projects"] if row["name"] == "heronry"]
+    for named in (f"{known.root.name}/heronry", gone["id"], gone["id"][:4]):
+        assert "database_url" in known.csmd("memories", "--project", named), named
+        assert "database_url" in known.csmd("brief", "--project", named), named
+    assert "no project" in known.run("memories", "--project", gone["id"][:3]).stderr
+
+
 @pytest.mark.parametrize(
     ("named", "hint"),
-    [("heronri", "did you mean heronry?"), ("../herony", "/heronry?"), ("/quite/elsewhere", "csmd project list")],
+    [
+        ("heronri", "did you mean heronry?"),
+        ("../herony", "/heronry?"),
+        ("/quite/elsewhere", "csmd project list"),
+        ("workspace/cli", "csmd project list"),
+        ("./foo", ""),
+        ("foo", "csmd project list"),
+        ("src/../lib", ""),
+    ],
 )
 def test_a_project_that_is_none_is_told_and_not_taken_for_an_empty_one(known: Machine, named: str, hint: str) -> None:
     for verb in (["memories"], ["remember", "We use tabs."]):

@@ -99,3 +99,9 @@ def test_what_cannot_be_done_is_explained_and_a_project_is_named_by_its_director
         done = filled.run(*words)
         assert (done.returncode, done.stdout) == (code, "") and says in done.stderr
     assert f"the project {filled.project}" in filled.csmd("forget", "--purge", "--dry-run", ".")
+    for there in (".", filled.project.name):
+        assert f"the project {filled.project}" in filled.csmd(
+            "forget", "--purge", "--dry-run", "--as", "project", there
+        )
+    none = filled.run("forget", "--purge", "--dry-run", "--as", "project", "devenv/cli")
+    assert (none.returncode, none.stdout) == (1, "") and "no such directory" in none.stderr
