@@ -16,6 +16,7 @@ from csmd.cli import disk, show, show_search
 from csmd.config import default_paths
 from csmd.errors import CsmdError
 from csmd.model import CATEGORIES, GATE_PRIORITY, MemoryType
+from csmd.text import sentences, squeeze
 
 #: The shortest beginning of a project's id that is taken for one.
 SHORTEST_ID = 4
@@ -73,7 +74,7 @@ def _named(project: str) -> str:
     if Path(about).exists():
         return about
     projects = ask("csm_project_list")["projects"]
-    paths = [
+    paths: list[str] = [
         root
         for row in projects
         for root in (row["root"], *(other["path"] for other in row["aliases"]), *row["merged"])
@@ -83,7 +84,7 @@ def _named(project: str) -> str:
     around = [root for root in paths if root == about or ("/" in project and _was_in(about, root))]
     if around:
         return max(around, key=len)
-    named = [row["root"] for row in projects if row["name"] == project or _titled(row["root"], project)]
+    named: list[str] = [row["root"] for row in projects if row["name"] == project or _titled(row["root"], project)]
     named = named or [row["root"] for row in projects if len(project) >= SHORTEST_ID and row["id"].startswith(project)]
     if len(named) > 1:
         raise CsmdError(f"{len(named)} projects are called {project}: {', '.join(named)}", hint="name one by its path")
@@ -174,13 +175,27 @@ def search(
 @click.option("--project", metavar="PATH", help="The project it holds in; this directory's by default.")
 @click.option("--everywhere", is_flag=True, help="It holds in every project.")
 @click.option("--pin", is_flag=True, help="Never let it fade.")
+@click.option("--yes", is_flag=True, help="Keep a question, too, and do not ask.")
 @json_option
-def remember(text: str, project: str | None, everywhere: bool, pin: bool, as_json: bool) -> None:
+def remember(text: str, project: str | None, everywhere: bool, pin: bool, yes: bool, as_json: bool) -> None:
     """Remember a statement; typed in a terminal it counts as yours. Else it is your assistant's and confirms nothing."""
     by_person, place = person_is_there(), looking(project, everywhere)
+    asks = not yes and _only_asks(text)
+    if asks and by_person:
+        click.confirm("This asks something: keep it all the same?", abort=True, err=as_json)
     found = ask("csm_memory_save", text=text, **place, pin=pin, by_person=by_person)
     out(found, as_json, lambda value: show.remembered(value, by_person=by_person))
+    if asks and not by_person and not as_json:
+        show.print_text(
+            show.console(), f"it asks something and is kept as a fact: csmd forget {found['id']}", style="dim"
+        )
     _switched_off(place["project"], as_json)
+
+
+def _only_asks(said: str) -> bool:
+    """Whether every sentence is a question; one that answers itself states something."""
+    parts = sentences(squeeze(said))
+    return bool(parts) and all(part.rstrip(" )\"'”’»").endswith("?") for part in parts)
 
 
 @click.command()
