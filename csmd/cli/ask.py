@@ -5,7 +5,7 @@ from __future__ import annotations
 import difflib
 import os
 import time
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Sequence
 from pathlib import Path
 from typing import Any, get_args
 
@@ -87,16 +87,26 @@ def _named(project: str) -> str:
     named: list[str] = [row["root"] for row in projects if row["name"] == project or _titled(row["root"], project)]
     named = named or [row["root"] for row in projects if len(project) >= SHORTEST_ID and row["id"].startswith(project)]
     if len(named) > 1:
-        raise CsmdError(f"{len(named)} projects are called {project}: {', '.join(named)}", hint="name one by its path")
+        raise CsmdError(
+            f"{len(named)} projects are called {project}: {', '.join(named)}", hint="name one by its path or its id"
+        )
     if named:
         return named[0]
-    among = (
-        {Path(path).name: path for path in paths} if "/" in project else {row["name"]: row["name"] for row in projects}
-    )
-    close = difflib.get_close_matches(Path(project).name, among, n=1)
+    near = _nearest(project, paths if "/" in project else [row["name"] for row in projects])
     raise CsmdError(
         f"{project}: no such directory, and no project that csmd knows",
-        hint=f"did you mean {among[close[0]]}?" if close else "`csmd project list` shows those that it knows",
+        hint=f"did you mean {near}?" if near else "`csmd project list` shows those that it knows",
+    )
+
+
+def _nearest(typed: str, among: Sequence[str]) -> str:
+    """What somebody may have meant: its last part is alike, of several that with the likest directory around it; "" for none."""
+    last = difflib.get_close_matches(Path(typed).name, [Path(one).name for one in among], n=1)
+    parts = Path(typed).parts[-2:]
+    return max(
+        (one for one in among if Path(one).name in last),
+        key=lambda one: difflib.SequenceMatcher(None, Path(one).parts[-len(parts) :], parts).ratio(),
+        default="",
     )
 
 

@@ -8,6 +8,8 @@ import shutil
 import pytest
 from machine import CORRECTION, PREFERENCE, Machine
 
+from csmd.cli import ask
+
 
 @pytest.fixture(scope="module")
 def known(shared_machine: Machine) -> Machine:
@@ -53,6 +55,14 @@ def test_a_project_that_is_none_is_told_and_not_taken_for_an_empty_one(known: Ma
         refused = known.run(*verb, "--project", named)
         assert (refused.returncode, refused.stdout) == (1, ""), verb
         assert "no such directory" in refused.stderr and hint in refused.stderr
+
+
+def test_of_two_projects_of_one_name_a_title_means_one_and_the_name_neither() -> None:
+    rooted = ["/w/devenv/cli", "/w/other/cli"]
+    assert ask._nearest("devenv/clii", rooted) == rooted[0] and ask._nearest("other/clii", rooted) == rooted[1]
+    assert ask._nearest("devenv/src", rooted) == ""
+    assert [ask._titled(root, "devenv/cli") for root in rooted] == [True, False]
+    assert not ask._titled("/w/devenv/cli", "nv/cli") and not ask._titled("/w/devenv/cli", "cli")
 
 
 def test_a_turn_that_was_found_is_shown_by_its_id_and_leads_to_its_session(known: Machine) -> None:
