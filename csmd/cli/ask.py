@@ -5,7 +5,7 @@ from __future__ import annotations
 import difflib
 import os
 import time
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Sequence
 from pathlib import Path
 from typing import Any, get_args
 
@@ -16,6 +16,10 @@ from csmd.cli import disk, show, show_search
 from csmd.config import default_paths
 from csmd.errors import CsmdError
 from csmd.model import CATEGORIES, GATE_PRIORITY, MemoryType
+from csmd.text import sentences, squeeze
+
+#: The shortest beginning of a project's id that is taken for one.
+SHORTEST_ID = 4
 
 json_option = click.option("--json", "as_json", is_flag=True, help="Print JSON.")
 
@@ -65,29 +69,54 @@ def here(project: str | None, everywhere: bool = False) -> str:
 
 
 def _named(project: str) -> str:
-    """The project that --project names: a directory, one that is gone and known, or a known project's name."""
+    """The project that --project names: a directory, one that is gone and known, or a known one's name, title or id."""
     about = here(project)
     if Path(about).exists():
         return about
-    known: list[tuple[str, list[str]]] = [
-        (row["name"], [row["root"], *(other["path"] for other in row["aliases"]), *row["merged"]])
-        for row in ask("csm_project_list")["projects"]
+    projects = ask("csm_project_list")["projects"]
+    paths: list[str] = [
+        root
+        for row in projects
+        for root in (row["root"], *(other["path"] for other in row["aliases"]), *row["merged"])
+        if root
     ]
-    paths = [root for _, roots in known for root in roots if root]
-    around = [root for root in paths if root == about or ("/" in project and Path(about).is_relative_to(root))]
+    # Below a directory that is there it would be there, too: what is not is nothing of that project's.
+    around = [root for root in paths if root == about or ("/" in project and _was_in(about, root))]
     if around:
         return max(around, key=len)
-    named = [roots[0] for name, roots in known if name == project]
+    named: list[str] = [row["root"] for row in projects if row["name"] == project or _titled(row["root"], project)]
+    named = named or [row["root"] for row in projects if len(project) >= SHORTEST_ID and row["id"].startswith(project)]
     if len(named) > 1:
-        raise CsmdError(f"{len(named)} projects are called {project}: {', '.join(named)}", hint="name one by its path")
+        raise CsmdError(
+            f"{len(named)} projects are called {project}: {', '.join(named)}", hint="name one by its path or its id"
+        )
     if named:
         return named[0]
-    wanted, among = (about, paths) if "/" in project else (project, [name for name, _ in known])
-    close = difflib.get_close_matches(wanted, among, n=1)
+    near = _nearest(project, paths if "/" in project else [row["name"] for row in projects])
     raise CsmdError(
-        f"--project {project}: no such directory, and no project that csmd knows",
-        hint=f"did you mean {close[0]}?" if close else "`csmd project list` shows those that it knows",
+        f"{project}: no such directory, and no project that csmd knows",
+        hint=f"did you mean {near}?" if near else "`csmd project list` shows those that it knows",
     )
+
+
+def _nearest(typed: str, among: Sequence[str]) -> str:
+    """What somebody may have meant: its last part is alike, of several that with the likest directory around it; "" for none."""
+    last = difflib.get_close_matches(Path(typed).name, [Path(one).name for one in among], n=1)
+    parts = Path(typed).parts[-2:]
+    return max(
+        (one for one in among if Path(one).name in last),
+        key=lambda one: difflib.SequenceMatcher(None, Path(one).parts[-len(parts) :], parts).ratio(),
+        default="",
+    )
+
+
+def _was_in(path: str, root: str) -> bool:
+    return Path(path).is_relative_to(root) and not Path(root).exists()
+
+
+def _titled(root: str, typed: str) -> bool:
+    """Whether a directory ends as it is typed, with the directory around it: pages tell projects of one name so."""
+    return "/" in typed and root.endswith(f"/{typed}")
 
 
 def looking(project: str | None, everywhere: bool = False) -> dict[str, str]:
@@ -156,13 +185,27 @@ def search(
 @click.option("--project", metavar="PATH", help="The project it holds in; this directory's by default.")
 @click.option("--everywhere", is_flag=True, help="It holds in every project.")
 @click.option("--pin", is_flag=True, help="Never let it fade.")
+@click.option("--yes", is_flag=True, help="Keep a question, too, and do not ask.")
 @json_option
-def remember(text: str, project: str | None, everywhere: bool, pin: bool, as_json: bool) -> None:
+def remember(text: str, project: str | None, everywhere: bool, pin: bool, yes: bool, as_json: bool) -> None:
     """Remember a statement; typed in a terminal it counts as yours. Else it is your assistant's and confirms nothing."""
-    by_person = person_is_there()
-    found = ask("csm_memory_save", text=text, **looking(project, everywhere), pin=pin, by_person=by_person)
+    by_person, place = person_is_there(), looking(project, everywhere)
+    asks = not yes and _only_asks(text)
+    if asks and by_person:
+        click.confirm("This asks something: keep it all the same?", abort=True, err=as_json)
+    found = ask("csm_memory_save", text=text, **place, pin=pin, by_person=by_person)
     out(found, as_json, lambda value: show.remembered(value, by_person=by_person))
-    _switched_off(project, as_json)
+    if asks and not by_person and not as_json:
+        show.print_text(
+            show.console(), f"it asks something and is kept as a fact: csmd forget {found['id']}", style="dim"
+        )
+    _switched_off(place["project"], as_json)
+
+
+def _only_asks(said: str) -> bool:
+    """Whether every sentence is a question; one that answers itself states something."""
+    parts = sentences(squeeze(said))
+    return bool(parts) and all(part.rstrip(" )\"'”’»").endswith("?") for part in parts)
 
 
 @click.command()
@@ -171,17 +214,14 @@ def remember(text: str, project: str | None, everywhere: bool, pin: bool, as_jso
 def brief(project: str | None, as_json: bool) -> None:
     """Show what a session that starts here would be told."""
     nothing = "nothing: there is no memory for this project yet"
-    out(
-        ask("csm_memory_context", **looking(project)),
-        as_json,
-        lambda value: show.injection(value, nothing=nothing),
-    )
-    _switched_off(project, as_json)
+    place = looking(project)
+    out(ask("csm_memory_context", **place), as_json, lambda value: show.injection(value, nothing=nothing))
+    _switched_off(place["project"], as_json)
 
 
-def _switched_off(project: str | None, as_json: bool) -> None:
+def _switched_off(place: str, as_json: bool) -> None:
     """Says that a directory is left out: sessions there are told nothing, whatever is shown."""
-    mark = "" if as_json else disk.left_out(here(project))
+    mark = "" if as_json else disk.left_out(place or here(None))
     if mark:
         said = f"csmd is switched off there by {mark}: no session is captured or told anything"
         show.print_text(show.console(), said, style="yellow")

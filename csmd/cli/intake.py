@@ -37,7 +37,7 @@ def import_(path: Path, project: str | None, mine: bool, no_vectors: bool, as_js
     own memory directory. Nothing comes in twice.
     """
     params = {
-        "path": str(path.resolve()), "vectors": not no_vectors, "project": asking.here(project) if project else "",
+        "path": str(path.resolve()), "vectors": not no_vectors, "project": asking.looking(project)["project"] if project else "",
         "asking": asking.here(None),
         "by_person": _vouched(path, mine=mine, as_json=as_json),
     }  # fmt: skip

@@ -9,7 +9,7 @@ import click
 
 from csmd import client
 from csmd.cli import show, show_privacy
-from csmd.cli.ask import ask, here, json_option, out, person_is_there
+from csmd.cli.ask import ask, here, json_option, looking, out, person_is_there
 from csmd.config import default_paths
 from csmd.errors import CsmdError
 
@@ -33,7 +33,9 @@ def forget(what: str, purge: bool, kind: str | None, dry_run: bool, yes: bool, l
         out(found, as_json, show_privacy.forgotten)
         return
     what = click.prompt("what", hide_input=True) if what == "-" else what
-    params = {"what": _absolute(what, kind), "kind": kind or ""}
+    # What was purged is known no more, so that only its path can be lifted.
+    named = looking(what)["project"] if kind == "project" and not lift else _absolute(what, kind)
+    params = {"what": named, "kind": kind or ""}
     if lift:
         lifted = ask("csm_privacy_lift", **params, by_person=person_is_there())
         out(lifted, as_json, show_privacy.lifted)

@@ -16,9 +16,10 @@ _WHY = {"moved": "was", "same place": "was", "named": "also"}
 
 
 def _word(word: str) -> str:
-    """A path made absolute; an id or a name as it is."""
-    is_path = "/" in word or word in (".", "..") or word.startswith("~")
-    return str(Path(word).expanduser().resolve()) if is_path else word
+    """A path made absolute; an id, a name or a title (`clients/shop`) as it is: of a path it has no mark."""
+    path = Path(word).expanduser()
+    is_path = word.startswith(("/", "~", "./", "../")) or word in (".", "..") or ("/" in word and path.exists())
+    return str(path.resolve()) if is_path else word
 
 
 @click.group()

@@ -99,7 +99,7 @@ def write_user(ident: str, text: str, parent: str, project: str | None, as_json:
         asking=here(None),
         text=text,
         parent=parent,
-        project=here(project),
+        project=looking(project)["project"],
         by_person=person_is_there(),
     )
     out(found, as_json, show_session.written)
@@ -114,7 +114,12 @@ def write_user(ident: str, text: str, parent: str, project: str | None, as_json:
 def write_assistant(ident: str, text: str, parent: str, project: str | None, as_json: bool) -> None:
     """Write as the assistant into a session of csmd's own."""
     found = ask(
-        "csm_session_write_assistant", id=ident, asking=here(None), text=text, parent=parent, project=here(project)
+        "csm_session_write_assistant",
+        id=ident,
+        asking=here(None),
+        text=text,
+        parent=parent,
+        project=looking(project)["project"],
     )
     out(found, as_json, show_session.written)
 
@@ -157,7 +162,7 @@ def load(ident: str, as_json: bool) -> None:
 @json_option
 def path(ident: str, project: str | None, as_json: bool) -> None:
     """Print the path of a session of csmd's own."""
-    found = ask("csm_session_path", id=ident, asking=here(None), project=here(project))
+    found = ask("csm_session_path", id=ident, asking=here(None), project=looking(project)["project"])
     out(found, as_json, lambda value: click.echo(value["path"]))
 
 

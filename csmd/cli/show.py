@@ -78,6 +78,12 @@ def remembered(value: dict[str, Any], *, by_person: bool) -> None:
     out = console()
     print_text(out, f"{'remembered' if value['new'] else known} as {value['id']}: {value['text']}")
     print_text(out, f"it holds {place}", style="dim")
+    if value["redacted"]:
+        print_text(
+            out, f"a secret was taken out of it ({', '.join(value['redacted'])}): csmd keeps none", style="yellow"
+        )
+    if value["paused"] and by_person:
+        print_text(out, "kept, though csmd is paused: you said it yourself", style="yellow")
     for one in value["beside"]:
         what = "holds no longer" if one["superseded"] else "speaks of the same, and holds"
         undo = f"csmd supersede {one['id']} " + ("--undo" if one["superseded"] else value["id"])

@@ -101,6 +101,11 @@ def _tagged(value: dict[str, Any]) -> None:
     print_text(screen, f"{value['id']}: {value['text']}", most=3)
     said = ", ".join(one["name"] for one in value["topics"]) or "nothing that is shared"
     print_text(screen, f"it is about {said}", style="dim")
+    if value["superseded_by"] and any(one["name"] == value["topic"] for one in value["topics"]):
+        new = value["superseded_by"]
+        print_text(
+            screen, f"it holds no longer, so `csmd topics` does not list it; {new} took its place: csmd tag {new} TOPIC"
+        )
 
 
 def _linked(value: dict[str, Any]) -> None:

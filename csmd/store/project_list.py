@@ -74,11 +74,12 @@ def workspaces(rows: Rows) -> list[tuple[str, int, int]]:
 
 
 def matching(rows: Rows, word: str) -> list[tuple[int, str]]:
-    """(row key, root) of the projects with this name or an id that begins so."""
+    """(row key, root) of the projects with this name or title (the end of the root), or an id that begins so."""
     return [
         (int(seq), str(root))
         for seq, root in rows.all(
             "select seq, root from projects where seq > 0 and kind <> 'workspace' and (name = :word "
+            "or (instr(:word, '/') and substr(root, -length(:word) - 1) = '/' || :word) "
             "or (length(cast(:word as text)) >= :least and substr(key, 1, length(cast(:word as text))) = :word)) "
             "order by seq",
             word=word,

@@ -8,6 +8,8 @@ import shutil
 import pytest
 from machine import CORRECTION, PREFERENCE, Machine
 
+from csmd.cli import ask
+
 
 @pytest.fixture(scope="module")
 def known(shared_machine: Machine) -> Machine:
@@ -28,15 +30,39 @@ def test_a_project_is_named_by_its_directory_or_its_name_also_when_it_is_gone(kn
     assert "pathlib" in known.csmd("memories", "--project", "project")
 
 
+def test_a_project_is_named_by_its_title_and_its_short_id_wherever_one_stands(known: Machine) -> None:
+    (gone,) = [row for row in known.csmd("project", "list", "--json")["projects"] if row["name"] == "heronry"]
+    for named in (f"{known.root.name}/heronry", gone["id"], gone["id"][:4]):
+        assert "database_url" in known.csmd("memories", "--project", named), named
+        assert "database_url" in known.csmd("brief", "--project", named), named
+    assert "no project" in known.run("memories", "--project", gone["id"][:3]).stderr
+
+
 @pytest.mark.parametrize(
     ("named", "hint"),
-    [("heronri", "did you mean heronry?"), ("../herony", "/heronry?"), ("/quite/elsewhere", "csmd project list")],
+    [
+        ("heronri", "did you mean heronry?"),
+        ("../herony", "/heronry?"),
+        ("/quite/elsewhere", "csmd project list"),
+        ("workspace/cli", "csmd project list"),
+        ("./foo", ""),
+        ("foo", "csmd project list"),
+        ("src/../lib", ""),
+    ],
 )
 def test_a_project_that_is_none_is_told_and_not_taken_for_an_empty_one(known: Machine, named: str, hint: str) -> None:
     for verb in (["memories"], ["remember", "We use tabs."]):
         refused = known.run(*verb, "--project", named)
         assert (refused.returncode, refused.stdout) == (1, ""), verb
         assert "no such directory" in refused.stderr and hint in refused.stderr
+
+
+def test_of_two_projects_of_one_name_a_title_means_one_and_the_name_neither() -> None:
+    rooted = ["/w/devenv/cli", "/w/other/cli"]
+    assert ask._nearest("devenv/clii", rooted) == rooted[0] and ask._nearest("other/clii", rooted) == rooted[1]
+    assert ask._nearest("devenv/src", rooted) == ""
+    assert [ask._titled(root, "devenv/cli") for root in rooted] == [True, False]
+    assert not ask._titled("/w/devenv/cli", "nv/cli") and not ask._titled("/w/devenv/cli", "cli")
 
 
 def test_a_turn_that_was_found_is_shown_by_its_id_and_leads_to_its_session(known: Machine) -> None:

@@ -99,3 +99,36 @@ def test_what_cannot_be_done_is_explained_and_a_project_is_named_by_its_director
         done = filled.run(*words)
         assert (done.returncode, done.stdout) == (code, "") and says in done.stderr
     assert f"the project {filled.project}" in filled.csmd("forget", "--purge", "--dry-run", ".")
+    for there in (".", filled.project.name):
+        assert f"the project {filled.project}" in filled.csmd(
+            "forget", "--purge", "--dry-run", "--as", "project", there
+        )
+    none = filled.run("forget", "--purge", "--dry-run", "--as", "project", "devenv/cli")
+    assert (none.returncode, none.stdout) == (1, "") and "no such directory" in none.stderr
+
+
+def test_a_question_is_kept_as_a_fact_only_when_a_person_says_so(machine: Machine) -> None:
+    machine.start()
+    question, texts = (
+        "What database do we use?",
+        lambda: [r["text"] for r in machine.call("csm_memory_list")["memories"]],
+    )
+    refused = typed(machine, "remember", question, answer="n\n", code=130)
+    assert "This asks something: keep it all the same? [y/N]" in refused and texts() == []
+    assert "remembered as m" in typed(machine, "remember", question, answer="y\n")
+    assert "[y/N]" not in typed(machine, "remember", "--yes", "Who owns billing?")
+    assert "[y/N]" not in typed(machine, "remember", "Which linter? We use ruff.")
+    shown = machine.csmd("remember", "Where do the logs go?")
+    ident = shown.removeprefix("remembered as ").split(":")[0]
+    assert f"it asks something and is kept as a fact: csmd forget {ident}" in shown
+    assert "asks something" not in machine.csmd("remember", "The logs go to disk.")
+    assert len(texts()) == 5
+
+
+def test_what_is_kept_says_what_was_taken_out_of_it_and_that_csmd_is_paused(machine: Machine) -> None:
+    machine.start()
+    shown = typed(machine, "remember", "the staging password is hunter2")
+    assert "a secret was taken out of it (" in shown and "hunter2" not in shown and "paused" not in shown
+    machine.csmd("pause")
+    shown = typed(machine, "remember", "The worker is called heron.")
+    assert "kept, though csmd is paused: you said it yourself" in shown and "secret" not in shown

@@ -75,7 +75,10 @@ def test_projects_are_listed_changed_by_a_person_and_walled(machine: Machine) ->
     assert said.startswith(f"{acme} is in the workspace acme\n"), said
     assert typed(machine, "project", "alias", "/Users/x/bolt", str(bolt)) == f"/Users/x/bolt counts to {bolt}\n"
     assert "would be moved" in typed(machine, "project", "merge", "gone", "bolt", "--dry-run")
-    assert typed(machine, "project", "merge", "gone", "bolt").startswith("moved from gone to bolt: 1 session, 2 turns")
+    assert "'clients/none' is no project" in typed(machine, "project", "merge", "gone", "clients/none", code=1)
+    assert typed(machine, "project", "merge", "gone", "clients/bolt").startswith(
+        "moved from gone to clients/bolt: 1 session, 2 turns"
+    )
     text = machine.csmd("project", "list")
     for part in (
         "[acme]",
@@ -109,7 +112,8 @@ def test_projects_are_listed_changed_by_a_person_and_walled(machine: Machine) ->
 
 
 def test_a_path_is_made_absolute_and_a_name_is_left(tmp_path: Path) -> None:
-    assert project._word("shop") == "shop"
+    assert project._word("shop") == "shop" and project._word("clients/shop") == "clients/shop"
+    assert project._word("tests/") == str(Path("tests").resolve())
     assert project._word(str(tmp_path / "x" / "..")) == str(tmp_path.resolve())
     assert project._word(".") == str(Path.cwd())
     assert project._word("~").startswith("/")

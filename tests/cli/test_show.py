@@ -118,6 +118,7 @@ def test_a_brief_is_shown_with_all_its_words(real: Machine) -> None:
 
 def test_what_is_remembered_says_what_it_may_stand_against(capsys: pytest.CaptureFixture[str]) -> None:
     value = {"new": True, "id": "m2", "text": "The queue is kept in Postgres", "project": "/p", "workspace": ""}
+    value |= {"redacted": [], "paused": False}
     near = {"id": "m1", "text": "The queue runs on Redis"}
     show.remembered({**value, "beside": [{**near, "superseded": False}]}, by_person=True)
     said = capsys.readouterr().out

@@ -62,6 +62,21 @@ def test_a_topic_is_tagged_listed_shown_and_taken_off(held: Machine) -> None:
     assert "nothing here is about" in fits(held.csmd("topics", "order cache"))
 
 
+def test_a_tag_on_what_holds_no_longer_says_so(held: Machine) -> None:
+    place = held.root / "tagged"
+    place.mkdir()
+    old, new = (
+        held.call("csm_memory_save", text=said, project=str(place), by_person=True)["id"]
+        for said in ("The nightly build runs at two.", "Reports are printed on Fridays.")
+    )
+    assert "holds no longer" not in held.csmd("tag", old, "builds")
+    held.call("csm_memory_supersede", old=old, new=new, by_person=True)
+    shown = " ".join(fits(held.csmd("tag", old, "nightly builds")).split())
+    assert f"it holds no longer, so `csmd topics` does not list it; {new} took its place: csmd tag {new} TOPIC" in shown
+    assert "holds no longer" not in held.csmd("tag", old, "nightly builds", "--undo")
+    assert "holds no longer" not in held.csmd("tag", new, "reports")
+
+
 def test_what_no_person_types_is_an_assistants_tag_and_overrules_nobody(held: Machine) -> None:
     ident = ids(held, held.project)[SPEED]
     assert "it is about redis" in fits(held.csmd("tag", ident, "redis"))
@@ -119,7 +134,8 @@ def test_nothing_behind_a_wall_is_in_any_answer(held: Machine) -> None:
     assert [row["id"] for row in inside["memories"]] == [ident]
     assert asked(held, "csm_memory_by_topic", topic="wages", project="")["memories"] == []
     assert "wages" not in str(asked(held, "csm_memory_topics", project=""))
-    assert asked(held, "csm_graph_stats", project="")["memories"] == 2
+    outside = [row["text"] for row in asked(held, "csm_memory_list", project="")["memories"]]
+    assert SECRET not in outside and asked(held, "csm_graph_stats", project="")["memories"] == len(outside)
     for tool, params in (
         ("csm_memory_tag", {"id": ident, "topic": "seen"}),
         ("csm_memory_related", {"id": ident}),

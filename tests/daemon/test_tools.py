@@ -155,8 +155,32 @@ def test_a_secret_is_kept_out_of_what_is_remembered(parts: Any) -> None:
     secret = "ghp_" + "a1B2" * 9
     saved = parts.call("csm_memory_save", text=f"The token of the build server is {secret} today.", by_person=True)
     assert secret not in saved["text"] and secret not in str(texts(parts))
+    assert saved["redacted"] == ["github-token"]
+    assert parts.call("csm_memory_save", text="We use tabs.", by_person=True)["redacted"] == []
+    for only in (secret, f"{secret} {secret}", "<private>all of it</private>"):
+        with pytest.raises(BadInput, match="holds nothing now"):
+            parts.call("csm_memory_save", text=only, by_person=True)
     with pytest.raises(BadInput, match="nothing to remember"):
-        parts.call("csm_memory_save", text="<private>all of it</private>", by_person=True)
+        parts.call("csm_memory_save", text="...", by_person=True)
+
+
+def test_words_are_no_id_and_lead_to_the_memory_that_says_them(parts: Any) -> None:
+    said, here, walled = "Standup is at 9:30.", str(parts.machine.project), str(parts.machine.root / "acme")
+    parts.call("csm_project_workspace", name="acme", places=walled, by_person=True)
+
+    def told(typed: str) -> str:
+        with pytest.raises(BadInput, match="words are for --purge") as caught:
+            parts.call("csm_memory_delete", id=typed, by_person=True, asking=here)
+        return caught.value.hint
+
+    parts.call("csm_memory_save", text=said, project=walled, asking=walled, by_person=True)
+    assert "csmd search" in told(said), "one behind a wall is none"
+    first = parts.call("csm_memory_save", text=said, project=here, by_person=True)["id"]
+    for typed in (said, "standup  is at 9:30"):
+        assert told(typed) == f"{first} says that: csmd forget {first}"
+    second = parts.call("csm_memory_save", text=said, project=str(parts.machine.root / "b"), by_person=True)["id"]
+    assert told(said) == f"{first}, {second} say that"
+    assert "csmd search" in told("Standup is at noon") and said in texts(parts)
 
 
 def test_a_memory_is_found_by_the_beginning_of_its_id(filled: Any) -> None:

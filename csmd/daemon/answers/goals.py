@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 from csmd.capture import stage_place
 from csmd.capture import stage_purge as purging
 from csmd.capture.redact import redact
-from csmd.daemon.answers import memory
+from csmd.daemon.answers import memory, wording
 from csmd.daemon.answers import sessions as of_sessions
 from csmd.daemon.now import now_iso
 from csmd.daemon.tool import ASKING, PLACE, REQUIRED, Params, Tool, places
@@ -23,7 +23,7 @@ if TYPE_CHECKING:
 
 
 def _set(tools: Tools, rows: Rows, params: Params) -> dict[str, Any]:
-    body, key, now = memory.worded(params["text"]), tools.store.hash_key, now_iso()
+    body, key, now = wording.worded(params["text"]), tools.store.hash_key, now_iso()
     by_person = params["by_person"]
     if not by_person:
         memory.refuse_where_left_out(tools, params)

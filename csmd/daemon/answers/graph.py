@@ -67,7 +67,10 @@ def _tagged(tools: Tools, rows: Rows, params: Params, *, weight: float) -> dict[
                 hint="only a person at a terminal can change that",
             )
         tagged = topics.of_memories(writing, [memory.seq]).get(memory.seq, [])
-        return {"id": memory.id, "text": memory.text, "topic": name, "topics": [asdict(one) for one in tagged]}
+        return {
+            "id": memory.id, "text": memory.text, "topic": name, "topics": [asdict(one) for one in tagged],
+            "superseded_by": memory.superseded_by,
+        }  # fmt: skip
 
     return tools.store.write(write)
 

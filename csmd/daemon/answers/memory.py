@@ -15,10 +15,10 @@ from csmd.believe import stage as believe
 from csmd.capture import stage_place
 from csmd.capture import stage_purge as purging
 from csmd.capture.redact import redact
+from csmd.daemon.answers.wording import worded
 from csmd.daemon.now import now_iso
 from csmd.daemon.tool import ASKING, PLACE, QUERY_VECTOR_S, REQUIRED, Params, Tool, meant, places
 from csmd.distill.classify import classify
-from csmd.distill.units import MAX_CHARACTERS
 from csmd.errors import BadInput, CsmdError
 from csmd.model import Brief, Memory, Provenance, Statement
 from csmd.recall import stage as recall
@@ -29,11 +29,10 @@ from csmd.store.sqlite import Rows
 if TYPE_CHECKING:
     from csmd.daemon.tools import Tools
 
-#: As long as a sentence that was chosen from a turn may be.
-MOST_CHARACTERS = MAX_CHARACTERS
 #: Memories that are named beside a new one: it has superseded them, or may stand against them.
 BESIDE = 2
-_REDACTED = re.compile(r"\[redacted:[a-z-]+\]")
+#: A memory's id or the beginning of it.
+_ID = re.compile(r"(?:m[0-9a-f]*)?")
 
 
 def lines_of(uuids: Sequence[str]) -> list[str]:
@@ -94,6 +93,18 @@ def one(rows: Rows, ident: str, *, asking: str) -> Memory:
     return memory
 
 
+def _typed(rows: Rows, ident: str, *, key: bytes, asking: str) -> Memory:
+    """The memory to forget by its id; BadInput for words, with the memory that says just them."""
+    if _ID.fullmatch(ident):
+        return one(rows, ident, asking=asking)
+    same = memories.in_words(rows, text.keyed_hash(text.squeeze(redact(ident, Counter())), key))
+    says = [memory.id for memory in same if recall.is_seen(rows, memory.project_seq, asking=asking)]
+    what = f"there is no memory {text.cut(ident, 80)!r}: a memory is forgotten by its id, words are for --purge"
+    if len(says) == 1:
+        raise BadInput(what, hint=f"{says[0]} says that: csmd forget {says[0]}")
+    raise BadInput(what, hint=f"{', '.join(says)} say that" if says else "`csmd search` finds the id of what they say")
+
+
 def refuse_where_left_out(tools: Tools, params: Params) -> None:
     """CsmdError where the user has csmd look away: what a model saves there is no more to be kept than what is said."""
     if tools.steward.pauses().current(now_iso()):
@@ -103,21 +114,9 @@ def refuse_where_left_out(tools: Tools, params: Params) -> None:
         raise CsmdError("the user has left this directory out: nothing is kept that no person states")
 
 
-def worded(said: str) -> str:
-    """What somebody types to be remembered as it is kept: redacted, on one line; BadInput for nothing or too much."""
-    body = text.squeeze(redact(said, Counter()))
-    if not text.content_words(_REDACTED.sub("", body)):
-        raise BadInput("there is nothing to remember in that text", hint="say it in a sentence")
-    if len(body) > MOST_CHARACTERS:
-        raise BadInput(
-            f"that has {len(body)} characters, and one memory has {MOST_CHARACTERS} at most",
-            hint="say it shorter, or as several memories",
-        )
-    return body
-
-
 def _remember(tools: Tools, rows: Rows, params: Params) -> dict[str, Any]:
-    body = worded(params["text"])
+    taken: Counter[str] = Counter()
+    body = worded(params["text"], taken)
     if not params["by_person"]:
         refuse_where_left_out(tools, params)
     by_person = params["by_person"]
@@ -168,12 +167,13 @@ def _remember(tools: Tools, rows: Rows, params: Params) -> dict[str, Any]:
         "id": made.id, "new": new, "text": statement.text, "authority": statement.authority,
         "project": place.root if place and made.project_seq == home else "",
         "workspace": projects.name_of(rows, made.project_seq) if made.project_seq != home or not place else "",
+        "redacted": sorted(taken), "paused": bool(tools.steward.pauses().current(now)),
         "beside": [{"id": one.id, "text": one.text, "superseded": bool(one.superseded_by)} for one in beside],
     }  # fmt: skip
 
 
 def _forget(tools: Tools, rows: Rows, params: Params) -> Generator[None, None, dict[str, Any]]:
-    found = one(rows, params["id"], asking=params[ASKING])
+    found = _typed(rows, params["id"], key=tools.store.hash_key, asking=params[ASKING])
     told = yield from forgotten.looking(rows, found)
 
     def write(writing: Rows) -> tuple[Memory, list[Memory]]:

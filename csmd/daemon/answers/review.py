@@ -11,7 +11,8 @@ from typing import TYPE_CHECKING, Any
 from csmd import text
 from csmd.believe import review, stage_review
 from csmd.daemon.answers import showing
-from csmd.daemon.answers.memory import memory_json, one, roots, worded
+from csmd.daemon.answers.memory import memory_json, one, roots
+from csmd.daemon.answers.wording import worded
 from csmd.daemon.now import iso_before, now_iso
 from csmd.daemon.tool import ASKING, PLACE, REQUIRED, Params, Tool, places
 from csmd.errors import BadInput, CsmdError
