@@ -47,14 +47,17 @@ class Item(NamedTuple):
     part: bool
 
 
-_PLEASE = r"(?:(?:please|pls|ok|okay|also|and|so|hi|hello|hey|btw|by the way|before (?:we|you) (?:start|begin)|first|claude|now|then)[,!.]? ){0,3}"
+_PLEASE = (
+    r"(?:(?:please|pls|ok|okay|also|and|so|hi|hello|hey|btw|by the way|fyi|before (?:we|you) (?:start|begin)|first|claude|now|then"
+    r"|i want you to|i['’]d like you to|(?:can|could) you|let me tell you)[,!.]? ){0,3}"
+)
 _NOUN = (
     r"(?:rules?|conventions?|preferences?|standards?|guidelines?|principles|practices|policies|habits|setup|stack|decisions|choices"
     r"|defaults|tooling|tools|style|ways of working)"
 )
 #: What a name for what lasts is about: the work as a whole, or one side of it.
 _KIND = (
-    r"(?:(?:(?:basic|general|main|important|key|standing|fixed|hard|simple|project|team|repo|repository|house|ground|company|coding|code|naming|style|git"
+    r"(?:(?:(?:basic|new|additional|standing|general|main|important|key|fixed|hard|simple|project|team|repo|repository|house|ground|company|coding|code|naming|style|git"
     r"|commits?|testing|tests?|review|branch(?:ing)?|release|deploy(?:ment)?|tech|technology|technical|architecture|architectural|design|engineering|personal|working"
     r"|formatting|documentation|python|typescript|javascript|go|rust|java|react|frontend|backend|api|database|workflow|agreed|non-negotiable)(?: and)? ){0,3})"
 )
@@ -65,7 +68,7 @@ _LASTS = (
     r"(?:,? (?:from now on|going forward|in (?:the )?future|for (?:the )?(?:future|later|next time)|at all times|here))"
 )
 _FOLLOWED = (
-    r"(?: (?:that |which )?(?:we|i|you|everyone|everybody)(?: all)?(?: should| must| need to| have to| want(?: you)? to| like(?: you)? to| have)?(?: always)?"
+    r"(?: (?:that |which )?(?:we|i|you|everyone|everybody)(?: all)?(?: ?['’]d like(?: you)? to| should| must| need to| have to| want(?: you)? to| like(?: you)? to| would like(?: you)? to| have)?(?: always)?"
     r" (?:follow|use|keep|keep to|stick to|like|have|live by|work by|agreed(?: on| to)?|decided(?: on)?|made|took|settled on|prefer|care about|respect|know|remember)"
     r"| (?:to|you should) (?:always )?(?:follow|remember|keep|keep in mind|know|respect|stick to))"
 )
@@ -87,9 +90,11 @@ LEADS: tuple[Lead, ...] = (
     # Asked for in so many words.
     _lead(rf"{_KEEP}(?: {_THESE})? {_KIND}(?:{_NOUN}|things|facts|points){_TAIL}"),
     _lead(rf"{_KEEP}(?: {_THESE})?(?:{_IN}|{_LASTS}){{1,2}}"),
+    _lead(rf"keep {_THESE}(?: {_KIND}(?:{_NOUN}|things))? in mind{_TAIL}|always (?:follow|stick to|keep to|respect) {_THESE} {_KIND}{_NOUN}"),
     _lead(rf"{_KEEP}(?: {_THESE})?(?: please)?|note that|please note", alone=True),
     _lead(rf"(?:save|store|add|put|write) (?:{_THESE} )?(?:{_KIND}{_NOUN} )?(?:to|in|into) (?:your |the |csmd['’]s? )?(?:long[- ]term )?memory"),
-    _lead(rf"(?:things|facts|what)(?: (?:that )?(?:you|everyone) (?:should|must|need to|have to))?(?: to)?(?: always)? (?:remember|know|keep in mind){_IN}?|(?:some |a few )?facts{_IN}"),
+    _lead(rf"(?:{_SOME} )?(?:things|facts|what)(?: (?:that )?(?:you|everyone) (?:should|must|need to|have to))?(?: to)?(?: always)? (?:remember|know|keep in mind){_IN}?|(?:{_SOME} )?facts{_IN}"),
+    _lead(rf"(?:{_HERE})?how we (?:work|do (?:things|it)|write code|name things|collaborate){_IN}?"),
     # From when on, or always.
     _lead(rf"(?:from now on|going forward|from here on|in (?:all )?future (?:sessions|work)|for (?:all )?future sessions|in (?:the )?future){_IN}?"
           rf"(?:,? (?:please )?(?:always )?(?:(?:follow|stick to|keep to|respect|apply|observe|use|do|remember|keep in mind) )?(?:{_THESE}|{_NOUN}|{_THESE} {_KIND}(?:{_NOUN}|things))(?: apply)?|,? please|,? (?:we|you|i)(?: should| must)?)?"),
@@ -97,16 +102,18 @@ LEADS: tuple[Lead, ...] = (
     _lead(rf"(?:always )?(?:follow|stick to|keep to|respect|observe) {_THESE} {_KIND}{_NOUN}(?:{_IN}|{_LASTS}){{1,2}}"),
     _lead(rf"(?P<name>(?:in {_OF_WORK},? )?(?:(?:we|i|you (?:must|should)) )?(?:always|never)(?: ever)?(?: do)?)", part=True),
     # A name for what lasts, and whose it is.
-    _lead(rf"(?:{_HERE})?(?P<name>{_OURS} {_KIND}{_NOUN}){_TAIL}(?: (?:is|are|now|so far|as follows|these|the following)){{0,3}}"),
+    _lead(rf"(?:{_HERE})?(?P<name>{_OURS} {_KIND}{_NOUN}(?: for [a-z]+(?: and [a-z]+)?)?){_TAIL}(?: (?:is|are|now|so far|as follows|these|the following)){{0,3}}"),
     _lead(rf"(?:{_HERE})?(?:{_SOME} )?(?P<name>{_KIND}{_NOUN}(?:{_IN}|{_FOLLOWED})){_TAIL}(?: (?:is|are))?"),
-    _lead(rf"(?:{_HERE})?(?:{_SOME} )?(?P<name>{_KIND}(?!tools\b|choices\b){_NOUN})(?: please)?", alone=True),
+    _lead(rf"(?:{_HERE})?(?:{_SOME} )?(?P<name>{_KIND}(?!tool|choices\b|setup\b|practices\b){_NOUN})(?: please)?", alone=True),
     # What we do, told of its items.
-    _lead(rf"(?:as a team,? )?we(?:['’]ve| have)? (?:all )?(?:decided|agreed|settled)(?: on| that| to)?(?: {_THESE})?{_IN}?"),
+    _lead(rf"(?:(?:as a team,? )?we(?:['’]ve| have)? (?:all )?)?(?:decided|agreed|settled)(?: on| that| to)?(?: {_THESE})?{_IN}?"),
     _lead(rf"(?P<name>(?:in {_OF_WORK},? )?(?:we|i) (?:always |generally |usually )?(?:prefer|use|follow|work with)){_IN}?", part=True),
     _lead(rf"(?:in {_OF_WORK},? )?we follow {_THESE} {_KIND}{_NOUN}"),
 )
 # fmt: on
 
+#: Lines without marks are a list where none has more words.
+MAX_LINE_WORDS = 12
 #: What is for now whatever leads into it, and what is so only with one thing that is at hand.
 _NOW = re.compile(
     rf"{standing.ASKED}(?:fix|finish|continue|try|implement|investigate|look (?:at|into)|debug|rename|refactor|clean up|rewrite|start|check (?:if|whether|why|that))\b"
@@ -116,6 +123,11 @@ _NOW = re.compile(
 _LASTING = re.compile(standing.LASTING, re.IGNORECASE)
 #: What says what to do needs no lead, however short it is.
 _ORDER = re.compile(rf"(?:{standing.ORDER}|always|never|no)\b", re.IGNORECASE)
+#: What goes on about something, or asks for it, and is no line of a list without marks.
+_GOES_ON = re.compile(
+    r"(?:it|this|that|they|these|those|please|now|then|so|but|(?:can|could|would) you|i need|i want|let['’]?s)\b",
+    re.IGNORECASE,
+)
 #: Where the items of a list in one row begin; and marks at the end of an item that others follow.
 _NUMBER = re.compile(r"(?:^|(?<=[\s;,.]))\(?\d{1,2}[.)] ")
 _SEMICOLON = re.compile(r"; ")
@@ -174,7 +186,7 @@ def _items(found: Sequence[Piece]) -> list[Item]:
 def _listed(found: Sequence[Piece], at: int) -> Iterator[Item]:
     """The items below a row that leads into them, each with its sentences and with what stands below it."""
     led = _led(found[at].text, alone=at == 0)
-    if led is None or found[at].item >= 0 or at + 1 == len(found) or found[at + 1].item < 0:
+    if led is None or found[at].item >= 0 or not (_marked(found, at + 1) or _are_lines(found, at + 1)):
         return
     level, first, text = found[at + 1].item, at + 1, ""
     for place in range(at + 1, len(found)):
@@ -192,6 +204,23 @@ def _listed(found: Sequence[Piece], at: int) -> Iterator[Item]:
         place = len(found)
     if text:
         yield Item(first, place - 1, text, *led)
+
+
+def _marked(found: Sequence[Piece], at: int) -> bool:
+    """Whether a list with marks begins at a place."""
+    return at < len(found) and found[at].item >= 0
+
+
+def _are_lines(found: Sequence[Piece], at: int) -> bool:
+    """Whether all that follows in its part of the text are short lines, as somebody lists things without marks."""
+    lines = [piece for piece in found[at:] if piece.part == found[at].part]
+    return len({piece.row for piece in lines}) == len(lines) > 1 and all(
+        piece.item < 0
+        and len(words(piece.text)) <= MAX_LINE_WORDS
+        and not piece.text.endswith((":", "?"))
+        and not _GOES_ON.match(piece.text)
+        for piece in lines
+    )
 
 
 def _between(text: str, *, new_row: bool) -> str:

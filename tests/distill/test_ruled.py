@@ -69,6 +69,11 @@ def check(text: str, wanted: list[str]) -> None:
             ["money is stored in cents", "columns are in snake case"],
             id="behind a task, of the repository",
         ),
+        pytest.param(
+            "Hi, I'd like you to remember these rules:\nuse yarn\nnode 20 everywhere",
+            ["use yarn", "node 20 everywhere"],
+            id="lines without marks",
+        ),
     ],
 )  # fmt: skip
 def test_a_list_to_keep_is_told_item_by_item(text: str, wanted: list[str]) -> None:
@@ -89,6 +94,8 @@ def test_a_list_to_keep_is_told_item_by_item(text: str, wanted: list[str]) -> No
         "You suggested these conventions:\n- use zod for schemas\n- tests beside the code",
         "> Our conventions:\n> - use zod for schemas\n> - tests beside the code",
         "Our conventions are broken by this change, please fix these:\n- names in camel case\n- tabs",
+        "Our setup:\nUbuntu with node 18\nIt crashes when the worker starts",
+        "Setup:\n- install node\n- run the seeds",
         "The output:\n- error TS2345: bad argument\n- exit code 1",
         "Our conventions:\nare written down elsewhere.",
     ],
