@@ -130,7 +130,6 @@ _GOES_ON = re.compile(
 )
 #: Where the items of a list in one row begin; and marks at the end of an item that others follow.
 _NUMBER = re.compile(r"(?:^|(?<=[\s;,.]))\(?\d{1,2}[.)] ")
-_SEMICOLON = re.compile(r"; ")
 _ENDING = ".;, "
 _MARKUP = re.compile(r"^[\s>#*_-]+|[*_]+")
 
@@ -166,7 +165,7 @@ def _items(found: Sequence[Piece]) -> list[Item]:
     items: list[Item] = []
     document = bool(found) and found[-1].row >= DOCUMENT_ROWS
     for at, piece in enumerate(found):
-        if document and piece.row:
+        if document and piece.row > 1:
             break
         if items and at <= items[-1].last:
             continue
@@ -174,6 +173,8 @@ def _items(found: Sequence[Piece]) -> list[Item]:
         kept = [one for one in listed if _lasts(one)]
         if not kept or 2 * len(kept) < len(listed):
             continue  # a list of tasks, whatever it is called
+        if kept[0].lead and listed[-1].last + 1 < len(found) and not _led(piece.text.partition(":")[0], alone=False):
+            continue  # "Rules:" with something behind them are those of what is asked for
         ends = [*(one.first for one in kept[1:]), listed[-1].last + 1]
         kept = [one._replace(last=max(end - 1, one.first)) for one, end in zip(kept, ends, strict=True)]
         items += [one._replace(first=at) if one is kept[0] else one for one in kept]
@@ -186,7 +187,8 @@ def _items(found: Sequence[Piece]) -> list[Item]:
 def _listed(found: Sequence[Piece], at: int) -> Iterator[Item]:
     """The items below a row that leads into them, each with its sentences and with what stands below it."""
     led = _led(found[at].text, alone=at == 0)
-    if led is None or found[at].item >= 0 or not (_marked(found, at + 1) or _are_lines(found, at + 1)):
+    marked = any(piece.item >= 0 for piece in found[at + 1 : at + 2])
+    if led is None or found[at].item >= 0 or not (marked or _are_lines(found, at + 1)):
         return
     level, first, text = found[at + 1].item, at + 1, ""
     for place in range(at + 1, len(found)):
@@ -204,11 +206,6 @@ def _listed(found: Sequence[Piece], at: int) -> Iterator[Item]:
         place = len(found)
     if text:
         yield Item(first, place - 1, text, *led)
-
-
-def _marked(found: Sequence[Piece], at: int) -> bool:
-    """Whether a list with marks begins at a place."""
-    return at < len(found) and found[at].item >= 0
 
 
 def _are_lines(found: Sequence[Piece], at: int) -> bool:
@@ -240,8 +237,8 @@ def _in_row(found: Sequence[Piece], at: int) -> Iterator[Item]:
     row = " ".join([said, *(piece.text for piece in found[at + 1 : last + 1])]).strip()
     if len(_NUMBER.findall(row)) > 1 and _NUMBER.match(row):
         parts = _NUMBER.split(row)[1:]
-    elif _SEMICOLON.search(said):
-        parts, last = _SEMICOLON.split(said), at
+    elif ROWS in said:
+        parts, last = said.split(ROWS), at
     else:
         return
     for part in parts:
@@ -266,7 +263,7 @@ def _grouped(items: list[Item]) -> list[list[Item]]:
             sizes.append(sizes[-1] + len(content_words(item.text)))
         cuts = min(
             combinations(range(1, count), MOST - 1),
-            key=lambda cut: max(sizes[end] - sizes[start] for start, end in pairwise((0, *cut, count))),
+            key=lambda cut: sum((sizes[end] - sizes[start]) ** 2 for start, end in pairwise((0, *cut, count))),
         )
         groups = [items[start:end] for start, end in pairwise((0, *cuts, count))]
         if all(_fits(_told(group)) for group in groups):

@@ -74,6 +74,14 @@ def check(text: str, wanted: list[str]) -> None:
             ["use yarn", "node 20 everywhere"],
             id="lines without marks",
         ),
+        pytest.param(
+            "Hi!\nOur rules:\n" + "".join(f"- the {word} service has its own schema\n" for word in "bcdefghijklmnopq"),
+            [
+                "; ".join(f"the {word} service has its own schema" for word in words)
+                for words in ("bcdef", "ghijk", "lmnopq")
+            ],
+            id="a long list in even parts",
+        ),
     ],
 )  # fmt: skip
 def test_a_list_to_keep_is_told_item_by_item(text: str, wanted: list[str]) -> None:
@@ -89,6 +97,7 @@ def test_a_list_to_keep_is_told_item_by_item(text: str, wanted: list[str]) -> No
         "Fix these:\n- the header overlaps the menu\n- names are cut",
         "Remember these rules:\n- fix the build\n- rename the helper\n- use yarn",
         "Implement a game of dice. The rules:\n- two players roll in turn\n- three sixes win",
+        "Rules:\n- ten rows at most\n- no rhymes\n\nWrite me a poem about yarn.",
         "Refactor the parser. Note that:\n- the lexer is slow\n- the tests hang",
         "Your rules:\n- answer in English\n- be brief",
         "You suggested these conventions:\n- use zod for schemas\n- tests beside the code",
