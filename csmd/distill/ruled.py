@@ -117,7 +117,7 @@ MAX_LINE_WORDS = 12
 #: What is for now whatever leads into it, and what is so only with one thing that is at hand.
 _NOW = re.compile(
     rf"{standing.ASKED}(?:fix|finish|continue|try|implement|investigate|look (?:at|into)|debug|rename|refactor|clean up|rewrite|start|check (?:if|whether|why|that))\b"
-    rf"|{standing.ASKED}(?:{standing.ERRAND}|check|run|review|merge|push|deploy|bump|install) (?:the|this|that|these|those|it|my|our|them)\b",
+    rf"|{standing.ASKED}(?:{standing.ERRAND}|check|run|review|merge|push|deploy|bump|install) (?:the|this|that|these|those|it|my|our|them)\b|(?:it|they)\b",
     re.IGNORECASE,
 )
 _LASTING = re.compile(standing.LASTING, re.IGNORECASE)
@@ -128,9 +128,9 @@ _GOES_ON = re.compile(
     r"(?:it|this|that|they|these|those|please|now|then|so|but|(?:can|could|would) you|i need|i want|let['’]?s)\b",
     re.IGNORECASE,
 )
-#: Where the items of a list in one row begin; and marks at the end of an item that others follow.
+#: Where the items of a list in one row begin; marks at the end of an item that others follow; ends of a row within an item.
 _NUMBER = re.compile(r"(?:^|(?<=[\s;,.]))\(?\d{1,2}[.)] ")
-_ENDING = ".;, "
+_ENDING, _GOES_OVER = ".;, ", (",", " and", " or")
 _MARKUP = re.compile(r"^[\s>#*_-]+|[*_]+")
 
 
@@ -193,7 +193,7 @@ def _listed(found: Sequence[Piece], at: int) -> Iterator[Item]:
     level, first, text = found[at + 1].item, at + 1, ""
     for place in range(at + 1, len(found)):
         piece = found[place]
-        if piece.part != found[at].part or piece.item < level:
+        if piece.part != found[at].part or (piece.item < level and not text.endswith(_GOES_OVER)):
             break
         if piece.item == level and piece.row != found[place - 1].row:
             if text:
@@ -222,7 +222,7 @@ def _are_lines(found: Sequence[Piece], at: int) -> bool:
 
 def _between(text: str, *, new_row: bool) -> str:
     """What stands between an item and what goes on about it."""
-    return " " if text.endswith((":", ".", "!", "?")) else ", " if new_row else " "
+    return " " if text.endswith((":", ".", "!", "?", *_GOES_OVER)) else ", " if new_row else " "
 
 
 def _in_row(found: Sequence[Piece], at: int) -> Iterator[Item]:
@@ -252,7 +252,10 @@ def _lasts(item: Item) -> bool:
         return False
     if _NOW.match(said) and not _LASTING.search(said):
         return False
-    return not (refused.refusal(said, "user") or standing.leaning(said, "user") or saying.otherwise(said))
+    why = refused.refusal(said, "user")
+    if why and not (why == "greeting" and _ORDER.match(said)):  # "no npm" greets nobody
+        return False
+    return not (standing.leaning(said, "user") or saying.otherwise(said))
 
 
 def _grouped(items: list[Item]) -> list[list[Item]]:

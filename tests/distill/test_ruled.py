@@ -75,6 +75,11 @@ def check(text: str, wanted: list[str]) -> None:
             id="lines without marks",
         ),
         pytest.param(
+            "Our rules:\n- no npm\n- sign commits,\n  also those of bots\n- it crashes on start",
+            ["no npm", "sign commits, also those of bots"],
+            id="a short ban, an item in two rows",
+        ),
+        pytest.param(
             "Hi!\nOur rules:\n" + "".join(f"- the {word} service has its own schema\n" for word in "bcdefghijklmnopq"),
             [
                 "; ".join(f"the {word} service has its own schema" for word in words)
