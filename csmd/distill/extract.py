@@ -21,6 +21,7 @@ from csmd.distill import (
     pointing,
     refused,
     resolve,
+    ruled,
     saying,
     standing,
     telling,
@@ -99,7 +100,16 @@ def from_prompt(
     model = model or worth.shipped()
     authority: Authority = "user" if turn.kind == "user" else "assistant"
     options = of_prompt(turn) if options is None else options
-    return _choose(turn, options, model, first=model.bars.prompt, authority=authority, before=before)
+    rules = _rules(turn, before) if turn.kind == "user" else []
+    return _choose(turn, options, model, first=model.bars.prompt, authority=authority, before=before, rules=rules)
+
+
+def _rules(turn: StoredTurn, before: str) -> list[Chosen]:
+    """What a user's text lists to be kept, said by nobody before."""
+    if refused.NOT_SAID.match(turn.text):
+        return []
+    found = [unit for unit in ruled.rules(turn.text) if not before or not _quotes(unit.text, _bare(before))]
+    return [Chosen(turn, unit, _statement(unit, unit.text, unit.text, "user", None, before)) for unit in found]
 
 
 def from_reply(
@@ -259,12 +269,13 @@ def _choose(
     prompt: StoredTurn | None = None,
     before: str = "",
     most: int = MAX_STATEMENTS,
+    rules: Sequence[Chosen] = (),
 ) -> list[Chosen]:
-    """The best units that stand, reach their bar and say something that none before them says.
+    """The `rules`, then the best units that stand, reach their bar and say something that none before them says.
 
     What stands in for a better one that leans is worth as much as a further one.
     """
-    found: list[Chosen] = []
+    found = list(rules)
     speaker: Speaker = "user" if authority == "user" else "assistant"
     bar, further = first, max(first, model.bars.further)
     quoted = _bare(before) if speaker == "user" else ""

@@ -60,7 +60,7 @@ ASIDE = _re(r"^.{3,200}?[,;.–-] ?(?:and |but |also |oh )?(?:by the way|btw|fyi
 REMEMBER = _re(
     r"^(?:please |pls )?(?:always )?(?:remember(?! (?:when|how|what|why|if)\b)|keep in mind|bear in mind"
     r"|(?:please )?note(?= that\b)|make a note|memori[sz]e|(?:do not|don['’]t|never) forget)"
-    r"(?:,|:| that\b| this:?| to\b| the fact that\b)? ?(?=\S)"
+    r"(?:,|:| that\b:?| this:?| to\b| the fact that\b)? ?(?=\S)"
 )
 #: An order put as a question: what is asked for is told.
 ASKED_FOR = _re(
