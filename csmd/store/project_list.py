@@ -79,11 +79,13 @@ def matching(rows: Rows, word: str) -> list[tuple[int, str]]:
         (int(seq), str(root))
         for seq, root in rows.all(
             "select seq, root from projects where seq > 0 and kind <> 'workspace' and (name = :word "
-            "or (instr(:word, '/') and substr(root, -length(:word) - 1) = '/' || :word) "
+            "or (:titled = 1 and length(root) > length(cast(:word as text)) and "
+            "substr(root, length(root) - length(cast(:word as text))) = '/' || :word) "
             "or (length(cast(:word as text)) >= :least and substr(key, 1, length(cast(:word as text))) = :word)) "
             "order by seq",
             word=word,
             least=SHORTEST_ID,
+            titled=int("/" in word),
         )
     ]
 
