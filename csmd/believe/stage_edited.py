@@ -11,7 +11,7 @@ from typing import Any, NamedTuple
 
 from csmd import wire
 from csmd.distill import edited
-from csmd.distill.edited import Edit
+from csmd.distill.edited import Claim, Edit
 from csmd.distill.gotchas import Spoken, Told
 from csmd.errors import BadInput
 from csmd.store import gotchas as stored
@@ -44,8 +44,8 @@ def look(rows: Rows, session_seq: int, turns: Sequence[Spoken], told: Sequence[T
         return []
     first = min(one.ordinal for one in last.values())
     edits = list(_edits(stored.edits(rows, session_seq, after=first, upto=upto, most=MOST_EDITS)))
-    found = ((key, edited.edited_by(one.text, ordinal=one.ordinal, edits=edits)) for key, one in last.items())
-    return [Edited(key, edit) for key, edit in found if edit is not None]
+    found = edited.edited([Claim(one.key, one.text, one.ordinal) for one in last.values()], edits)
+    return [Edited(key, edit) for key, edit in found.items()]
 
 
 def note(rows: Rows, found: Iterable[Edited]) -> None:

@@ -9,8 +9,7 @@ from __future__ import annotations
 
 import re
 from collections import Counter
-from collections.abc import Sequence
-from functools import lru_cache
+from collections.abc import Iterable, Sequence
 from typing import NamedTuple
 
 from csmd.distill import halves, orders
@@ -54,16 +53,40 @@ class Edit(NamedTuple):
     new: str
 
 
+class Claim(NamedTuple):
+    """What was said of code at an ordinal of its session; `key` tells claims apart."""
+
+    key: int
+    said: str
+    ordinal: int
+
+
+class Place(NamedTuple):
+    """The file that an edit changed, and the names there before and after."""
+
+    file: str
+    old: Counter[str]
+    new: Counter[str]
+
+
 def is_claim(said: str, category: str, *, by_assistant: bool, turn: str) -> bool:
     """Whether a statement says how something is: an assistant's, whatever it decides, and a reviewer's that a `turn` hands on."""
     claims = category in CLAIMS or (by_assistant and category in DECIDED) or orders.is_pasted_review(turn)
     return claims and not _NO_CLAIM.search(said)
 
 
-def edited_by(said: str, *, ordinal: int, edits: Sequence[Edit]) -> Edit | None:
-    """The last edit behind an ordinal that changed the code of which `said` claims something; None for none."""
-    named = _names(said)
-    return next((one for one in reversed(edits) if one.ordinal > ordinal and _is_about(named, one)), None)
+def edited(claims: Iterable[Claim], edits: Sequence[Edit]) -> dict[int, Edit]:
+    """By a claim's key the last edit behind it that changed the code of which it says something; each edit is read once."""
+    waiting = {one.key: (_names(one.said), one.ordinal) for one in claims}
+    found: dict[int, Edit] = {}
+    for edit in reversed(edits):
+        before = [key for key, (_, ordinal) in waiting.items() if ordinal < edit.ordinal]
+        place = _place(edit) if before else None
+        for key in before:
+            if place is not None and _is_about(waiting[key][0], place):
+                found[key] = edit
+                del waiting[key]
+    return found
 
 
 def _names(said: str) -> frozenset[str]:
@@ -73,23 +96,26 @@ def _names(said: str) -> frozenset[str]:
     return frozenset(name for name in parts | {name for name in found if _FILE.search(name)} if len(name) > LEAST_NAME)
 
 
-def _is_about(named: frozenset[str], edit: Edit) -> bool:
-    """Whether an edit takes out something that is named, or changes a place with several of the names, before or after, or the only one.
+def _place(edit: Edit) -> Place | None:
+    """What an edit changed; None for a test, which says how something is tried out."""
+    file = edit.path.rpartition("/")[2].casefold()
+    return None if _TEST.search(file) else Place(file, _counted(edit.old), _counted(edit.new))
+
+
+def _is_about(named: frozenset[str], place: Place) -> bool:
+    """Whether something named is taken out at a place, or it holds several of the names, before or after, or the only one.
 
     The name of the file counts as one of the place; where nothing else is named any edit of it does.
     """
-    file = edit.path.rpartition("/")[2].casefold()
-    if _TEST.search(file) or (_PROSE.search(file) and file not in named):
+    if _PROSE.search(place.file) and place.file not in named:
         return False
-    old, new = _counted(edit.old), _counted(edit.new)
-    there = [name for name in named if name in old]
+    there = [name for name in named if name in place.old]
     if not there:
-        return named == {file}
-    places = len({*there, *(name for name in named if name in new)}) + (file in named)
-    return places >= min(SAME_NAMES, len(named)) or any(old[name] > new[name] for name in there)
+        return named == {place.file}
+    held = len({*there, *(name for name in named if name in place.new)}) + (place.file in named)
+    return held >= min(SAME_NAMES, len(named)) or any(place.old[name] > place.new[name] for name in there)
 
 
-@lru_cache(maxsize=2048)
 def _counted(code: str) -> Counter[str]:
     """The names in code with how often each stands there, whole and by the parts of qualified ones."""
     whole = _WORD.findall(code.casefold())

@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from csmd.distill import edited
-from csmd.distill.edited import Edit
+from csmd.distill.edited import Claim, Edit
 
 SAID = "`parse_date` drops the zone, since `naive()` is called before the offset is read"
 
@@ -19,7 +19,7 @@ def check(
 ) -> None:
     """The uuid of the edit that changed what is spoken of, "" for none; said at ordinal 5."""
     found = (
-        edited.edited_by(said, ordinal=5, edits=edits)
+        edited.edited([Claim(1, said, 5)], edits).get(1)
         if edited.is_claim(said, category, by_assistant=by_assistant, turn=turn)
         else None
     )

@@ -49,7 +49,7 @@ ALL = (
         ),
         pytest.param(
             LEAD + ITEMS.replace("- the clock jumped", "- the clock jumped. It did so twice"),
-            0, 2, "", ALL.replace("jumped;", "jumped;"), id="of an item its first sentence",
+            0, 2, "", ALL, id="of an item its first sentence",
         ),
         pytest.param(
             LEAD + ITEMS + "\n## Another part\n\n- the pool is too small for it\n", 0, 2, "", ALL, id="no other list",
@@ -102,7 +102,6 @@ def test_whatever_the_list_the_statement_keeps_its_words_and_the_limits(
         assert len(content_words(told)) <= units.MAX_CONTENT_WORDS
         assert whole.first <= unit.first <= unit.last <= whole.last < len(found)
         assert whole.content >= unit.content
-        assert listed.completed(found, unit, "assistant", lead="", told=unit.text) == (whole, told)
 
 
 def test_a_unit_outside_of_lists_is_told_as_it_is() -> None:
