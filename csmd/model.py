@@ -25,8 +25,7 @@ MemoryType = Literal[
 ]  # fmt: skip
 MemdirType = Literal["user", "feedback", "project", "reference"]
 EventName = Literal[
-    "session_start", "prompt", "stop", "subagent_stop", "pre_compact", "session_end", "post_compact", "stop_failure",
-    "tool_failure",
+    "session_start", "prompt", "stop", "subagent_stop", "pre_compact", "session_end", "post_compact", "stop_failure", "tool_failure"
 ]  # fmt: skip
 TurnKind = Literal["user", "assistant", "summary", "tool_call", "tool_result", "command", "notification", "relayed"]
 Source = Literal["hook", "transcript"]
@@ -360,6 +359,7 @@ class Memory:
     used_at: str = ""
     is_refuted: bool = False
     is_edited: bool = False
+    scene: str = ""
     seq: int = 0
 
     @property
@@ -421,6 +421,7 @@ class Hit:
     superseded_by: str = ""
     refuted: bool = False
     edited: bool = False
+    scene: str = ""
     newer_than: str = ""
     answers: float = 0.0
     cosine: float | None = None
@@ -438,10 +439,7 @@ class BriefItem:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Brief:
-    """What is put before the assistant; `text` is exactly what the hook prints, "" for nothing.
-
-    `cut` is how many notes the budget left no room for.
-    """
+    """What is put before the assistant: `text`, as the hook prints it, "" for nothing; `cut` notes found no room in its budget."""
 
     text: str
     tokens: int

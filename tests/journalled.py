@@ -13,7 +13,7 @@ from csmd.believe.stage_supersede import by_hand
 from csmd.daemon.moments import whole
 from csmd.dream import stage_undo
 from csmd.model import BriefItem, Candidate, Evidence, Link, Memory, Project, Provenance, Statement
-from csmd.store import beliefs, candidates, context, dreams, governance, memories, projects, search, topics
+from csmd.store import beliefs, candidates, context, dreams, governance, memories, projects, scenes, search, topics
 from csmd.store.core import Store
 from csmd.store.dreams import Dream
 from csmd.store.sqlite import Rows
@@ -45,6 +45,7 @@ DUMP = (
     ),
     "select m.id, s.uuid, s.at, s.text, s.fingerprint from symptoms s join memories m on m.seq = s.memory_seq order by 1, 2",
     "select m.id, s.uuid, s.at, s.reason, s.lowered from refutations s join memories m on m.seq = s.memory_seq order by 1, 2",
+    "select m.id, s.uuid, s.text from scenes s join memories m on m.seq = s.memory_seq order by 1",
     "select seq, memory_id, change, before, after, reason, by_whom, at from belief_changes where undone_at = '' order by 1",
     (
         "select n.id, i.memory_id, i.score, i.reason, i.used, i.used_by from injection_items i "
@@ -97,6 +98,7 @@ def believed(store: Store) -> list[str]:
             seq=seqs[4],
             now=NOW,
         )
+        scenes.note(rows, seqs[4], uuid="u9", text="at src/cart.py")
         context.add_receipt(
             rows, receipt_id="r1", session_id="s9", event="prompt", project=1, at=NOW, tokens=9, text_hash="",
             items=[BriefItem(id=found[0], score=0.7, reason="matches")],

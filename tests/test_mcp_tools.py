@@ -140,7 +140,7 @@ def test_walls_hold_for_models(machine: Machine) -> None:
 def hit(said: str, number: int = 0, **more: Any) -> dict[str, Any]:
     return {"id": f"m{number:010d}", "kind": "memory", "text": said, "score": 1.0, "project": "/p", "session_id": "s",
             "source_uuids": [], "at": "2026-05-04T08:00:00.000Z", "confidence": 0.9, "gate": "epistemic",
-            "authority": "user", "superseded_by": "", "refuted": False, "edited": False, **more}  # fmt: skip
+            "authority": "user", "superseded_by": "", "refuted": False, "edited": False, "scene": "", **more}  # fmt: skip
 
 
 def answered(machine: Machine, value: Any) -> str:

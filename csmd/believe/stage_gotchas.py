@@ -6,7 +6,6 @@ moves with the last rows it stands for, every row is written once: to run it aga
 
 from __future__ import annotations
 
-import re
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import partial
@@ -14,10 +13,11 @@ from pathlib import PurePath
 from typing import NamedTuple
 
 from csmd import text as texts
-from csmd.believe import score, stage_edited
+from csmd.believe import score, stage_edited, stage_scenes
 from csmd.believe.stage import aged
 from csmd.distill import errors, gotchas, halves, shell
 from csmd.distill import stage as distill
+from csmd.distill.calls import EDITS, command_of, file_of
 from csmd.model import Link
 from csmd.store import beliefs, cursors, failures, memories, precedence, search, tampered
 from csmd.store import gotchas as stored
@@ -32,11 +32,7 @@ BATCH = 20
 SEEN_BATCH = 50
 #: What is looked up for a report or a cause across sessions.
 LOOKED_UP = 10
-EDITS = frozenset({"Edit", "Write", "MultiEdit", "NotebookEdit"})
 MOST_FILES = 12
-_COMMAND = re.compile(r'"command":"((?:[^"\\]|\\.){1,8000})')
-_FILE = re.compile(r'"(?:file_path|notebook_path)":"((?:[^"\\]|\\.){1,1000})"')
-_ESCAPED = re.compile(r"\\(u[0-9a-f]{4}|.)", re.IGNORECASE | re.DOTALL)
 
 
 def waiting(store: Store) -> list[Behind]:
@@ -194,28 +190,6 @@ def _passages(between: Sequence[stored.Row], *, again: int, well: int) -> list[t
     return found
 
 
-def command_of(given: str) -> str:
-    """The shell line in a tool call's input, which may be cut in its middle."""
-    found = _COMMAND.search(given)
-    return _plain(found.group(1)) if found else ""
-
-
-def file_of(given: str) -> str:
-    """The file that a tool call's input names."""
-    found = _FILE.search(given)
-    return _plain(found.group(1)) if found else ""
-
-
-def _plain(written: str) -> str:
-    signs = {"n": "\n", "t": "\t", "r": "\r"}
-
-    def sign(found: re.Match[str]) -> str:
-        one = found.group(1)
-        return chr(int(one[1:], 16)) if len(one) == 5 else signs.get(one, one)
-
-    return _ESCAPED.sub(sign, written)
-
-
 # --- symptoms and refutations
 
 
@@ -226,6 +200,7 @@ class Found:
     within: gotchas.Relations
     across: Sequence[gotchas.Symptom]
     edited: Sequence[stage_edited.Edited]
+    scenes: Sequence[stage_scenes.Set]
     ids: Mapping[int, str]
     last: int
 
@@ -243,6 +218,7 @@ def _relate(store: Store, session_seq: int, ident: str, *, upto: int, now: str) 
         for refutation in found.within.refutations:
             _refute(rows, refutation, found.ids, now=now)
         stage_edited.note(rows, found.edited)
+        stage_scenes.note(rows, found.scenes)
         cursors.move_cursor(rows, STAGE, str(session_seq), upto)
         cursors.move_cursor(rows, stored.RELATED, str(session_seq), found.last)
 
@@ -260,6 +236,7 @@ def _look(rows: Rows, session_seq: int, ident: str, *, upto: int, key: bytes) ->
         within=gotchas.relate(turns, told, failures.of_session(rows, session_seq, gotchas.Failed)),
         across=_across(rows, session_seq, turns, told, key=key),
         edited=stage_edited.look(rows, session_seq, turns, told, upto=upto),
+        scenes=stage_scenes.look(rows, session_seq, ident, turns, upto=upto),
         ids={one.memory_seq: one.memory_id for one in said},
         last=stored.last_memory(rows),
     )

@@ -113,6 +113,8 @@ def memory(value: dict[str, Any]) -> None:
     again = "" if value["confirmed_at"] == value["created_at"] else f", last said {when(value['confirmed_at'])}"
     origin = "" if value["origin"] == "stated" else f" ({value['origin'].replace('_', ' ')})"
     labelled(out, "said", f"by the {value['authority']}{origin}, {first}{again}")
+    if value["scene"]:
+        labelled(out, "scene", value["scene"])
     _sure(out, value["sure"])
     for one in value["refuted"]:
         labelled(out, "against", f"{one['reason']} ({when(one['at'])})")

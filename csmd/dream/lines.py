@@ -32,10 +32,12 @@ _OTHER = re.compile(r"\s*(?:\||>|<!--|<[a-zA-Z/]|!\[|(?:-\s*){3,}$|(?:\*\s*){3,}
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Item:
-    """One line of a list; `id` is the memory's, "" for none; `shows` how a gotcha shows itself, `waits` what it may become."""
+    """One line of a list; `id` is the memory's, "" for none; `scene` where it was said, `shows` how a gotcha shows itself,
+    `waits` what it may become."""
 
     text: str
     id: str = ""
+    scene: str = ""
     shows: tuple[str, ...] = ()
     waits: tuple[str, ...] = ()
 
@@ -137,7 +139,8 @@ def _left_out(section: Section) -> str:
 
 def _lines(item: Item) -> list[str]:
     first = f"- {plain(item.text)}" + (f" <!-- m:{item.id} -->" if item.id else "")
-    below = (*(f"{SHOWS}{plain(one)}" for one in item.shows), *(f"{WAITS}{plain(one)} {_SELF}" for one in item.waits))
+    own = [*([f"said {plain(item.scene)}"] if item.scene else []), *(f"{WAITS}{plain(one)}" for one in item.waits)]
+    below = (*(f"{SHOWS}{plain(one)}" for one in item.shows), *(f"{one} {_SELF}" for one in own))
     return [first, *(f"  - {one}" for one in below)]
 
 

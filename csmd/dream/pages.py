@@ -167,7 +167,9 @@ def line(memory: Memory, beside: Beside = NOTHING) -> Item:
     """A memory as it stands on a page."""
     shown = [text.cut(text.squeeze(one), SHOWN_CHARACTERS) for one in beside.shows.get(memory.id, ()) if _reports(one)]
     waits = tuple(beside.waits.get(memory.id, ()))
-    return Item(text=_as_note(indicative.stated(memory)), id=memory.id, shows=tuple(shown[:1]), waits=waits)
+    return Item(
+        text=_as_note(indicative.stated(memory)), id=memory.id, scene=memory.scene, shows=tuple(shown[:1]), waits=waits
+    )
 
 
 def _as_note(said: str) -> str:

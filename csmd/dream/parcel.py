@@ -194,12 +194,16 @@ CHECKS: dict[str, Callable[[Any], bool]] = {
     "tags": _list_of(_text, _one_of(("person", "assistant")), _share),
     "symptoms": _list_of(_word, _time, _text, _text),
     "refutations": _list_of(_word, _time, _text, _share),
+    "scene": _list_of(_word, _text),
     "changes": _changes,
 }
+#: What files that were written before there was such a field stand for.
+BEFORE: dict[str, Any] = {"scene": []}
 
 
 def checked(value: Mapping[str, Any], number: int) -> dict[str, Any]:
     """A record with every field it must have and no other; BadInput names the field and its line."""
+    value = {**BEFORE, **value}
     for name, check in CHECKS.items():
         if name not in value:
             raise BadInput(f"line {number} of {NAME} has no {name}", hint="export them again")
@@ -224,6 +228,7 @@ def without(record: Mapping[str, Any], is_purged: Callable[[str], bool]) -> dict
         "tags": [row for row in record["tags"] if not is_purged(row[0])],
         "symptoms": [row for row in record["symptoms"] if not is_purged(row[2])],
         "refutations": [row for row in record["refutations"] if not is_purged(row[2])],
+        "scene": [row for row in record["scene"] if not is_purged(row[1])],
         "changes": [one for one in record["changes"] if not any(map(is_purged, one.values()))],
     }
 
@@ -244,6 +249,7 @@ def redacted(
         "tags": words(record["tags"], 0),
         "symptoms": words(record["symptoms"], 2),
         "refutations": words(record["refutations"], 2),
+        "scene": words(record["scene"], 1),
         "changes": [
             {name: clean(said, counts) if name in ("before", "after", "reason") else said for name, said in one.items()}
             for one in record["changes"]

@@ -91,7 +91,7 @@ def _hit(number: int, hit: Hit, *, here: str) -> str:
     if hit["project"] and hit["project"] != here:
         about.append(f"in {plain(hit['project'])}")
     about += [f"SUPERSEDED by {hit['superseded_by']}"] * bool(hit["superseded_by"]) + ["REFUTED"] * hit["refuted"]
-    about += ["its code was edited since"] * hit["edited"]
+    about += ["its code was edited since"] * hit["edited"] + [f"said {plain(hit['scene'])}"] * bool(hit["scene"])
     return f"{number}. {said} ({', '.join(about)})"
 
 
@@ -125,6 +125,8 @@ def _memory(found: Mapping[str, Any]) -> str:
         lines.append("REFUTED")
     if found["is_edited"]:
         lines.append("The code that it speaks of was edited later in its session.")
+    if found["scene"]:
+        lines.append(f"Said {plain(found['scene'])}.")
     for source in found["sources"][:SOURCES]:
         said = text.cut(plain(source["text"]), SOURCE_CHARACTERS)
         where = f"{source['role']} {source['at'][:10]}, session {source['session_id'] or '?'}"

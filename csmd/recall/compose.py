@@ -42,9 +42,9 @@ class Block:
 
 
 def told(memory: Memory, *, score: float = 1.0, reason: str, text: str = "") -> Note:
-    """A memory as a note, as it is or in the words of `text`: when it was last said, whether its code was edited since, its id."""
-    since = "its code edited since, " if memory.is_edited else ""
-    tail = f"{memory.confirmed_at[:10]}, {since}{memory.id}"
+    """A memory as a note, as it is or in the words of `text`: where it was said, when last, whether its code was edited since, its id."""
+    said = (memory.scene, memory.confirmed_at[:10], "its code edited since" * memory.is_edited, memory.id)
+    tail = ", ".join(filter(None, said))
     return Note(id=memory.id, text=text or memory.text, tail=tail, score=score, reason=reason)
 
 

@@ -6,8 +6,8 @@ from collections.abc import Collection, Sequence
 from dataclasses import replace
 
 from csmd import text
-from csmd.believe.stage_gotchas import EDITS, file_of
 from csmd.capture.hosts.claude import ANSWER_LIMIT_UNITS
+from csmd.distill.calls import EDITS, file_of
 from csmd.model import Brief, Quote
 from csmd.recall import compose, file, indicative, prompt, stage, stage_holds, tiers
 from csmd.recall.compose import Block, Note

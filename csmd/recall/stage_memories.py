@@ -57,6 +57,7 @@ def hits(
                 superseded_by=memory.superseded_by,
                 refuted=memory.is_refuted,
                 edited=memory.is_edited,
+                scene=memory.scene,
                 cosine=close.get(seq, 0.0) if asked.vector else None,
                 answers=rank.own_match(scored[seq].factors),
                 factors={**factors, "standing": round(weight, 4), "scope": scope},

@@ -20,7 +20,7 @@ COLUMNS = (
 )  # fmt: skip
 
 #: What others said of a memory, which goes with it and comes back with it: how it was reported, what it is about, what
-#: speaks against it.
+#: speaks against it, where it was said.
 BESIDE = {
     "symptoms": "select uuid, at, text, fingerprint from symptoms where memory_seq = :seq order by uuid",
     "tags": (
@@ -28,6 +28,7 @@ BESIDE = {
         "where x.memory_seq = :seq order by t.name"
     ),
     "refutations": "select uuid, at, reason, lowered from refutations where memory_seq = :seq order by uuid",
+    "scenes": "select uuid, text from scenes where memory_seq = :seq",
 }
 
 #: The fields of a candidate that hold words.

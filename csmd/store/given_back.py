@@ -34,11 +34,16 @@ _WRITE = {
         "insert into refutations (memory_seq, uuid, at, reason, lowered) values (:seq, :a, :b, :c, :d) "
         "on conflict (memory_seq, uuid) do nothing"
     ),
+    "scenes": (
+        "insert into scenes (memory_seq, uuid, text) values (:seq, :a, :b) on conflict (memory_seq) "
+        "do update set uuid = excluded.uuid, text = excluded.text"
+    ),
 }
 _TAKE = {
     "symptoms": "delete from symptoms where memory_seq = :seq and uuid = :a",
     "tags": "delete from memory_topics where memory_seq = :seq and topic_seq in (select seq from topics where name = :a)",
     "refutations": "delete from refutations where memory_seq = :seq and uuid = :a",
+    "scenes": "delete from scenes where memory_seq = :seq and uuid = :a",
 }
 
 

@@ -8,7 +8,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import NamedTuple
 
-from csmd.store import failures
+from csmd.store import failures, scenes
 from csmd.store.cursors import Behind
 from csmd.store.sqlite import Rows
 
@@ -239,6 +239,7 @@ def forget_turn(rows: Rows, seq: int, uuid: str) -> None:
     failures.forget_turn(rows, seq, uuid)
     rows.run("delete from symptoms where uuid = :uuid", uuid=uuid)
     rows.run("delete from refutations where uuid = :uuid", uuid=uuid)
+    scenes.forget_turn(rows, uuid)
 
 
 def forget_session(rows: Rows, session_seq: int) -> None:

@@ -16,11 +16,13 @@ from csmd.store.sqlite import Rows
 #: Why a memory that is not refuted has something against it all the same: it claims something of code that was changed.
 EDITED = "the code that it speaks of was edited later in its session"
 _AGAINST = "exists (select 1 from refutations r where r.memory_seq = m.seq and r.at > m.confirmed_at and r.reason"
+_SCENE = "select s.text from scenes s where s.memory_seq = m.seq"
 _COLUMNS = (
     "m.id, m.text, m.gate, m.category, m.type, m.tier, m.decay, m.authority, m.origin, m.confidence, m.scope, "
     "m.project_seq, m.session_id, m.created_at, m.confirmed_at, m.hot_until, m.warm_until, m.archive_at, m.pinned, "
     "m.version, m.superseded_by, m.seq, m.used_at, "
-    f"{_AGAINST} <> '{EDITED}'), {_AGAINST} = '{EDITED}')"
+    f"{_AGAINST} <> '{EDITED}'), {_AGAINST} = '{EDITED}'), "
+    f"coalesce(({_SCENE}), '')"
 )
 
 
@@ -73,7 +75,7 @@ def _memory(row: Sequence[Any], provenance: Sequence[Provenance]) -> Memory:
         authority=row[7], origin=row[8], confidence=row[9], scope=row[10], project_seq=row[11], session_id=row[12],
         created_at=row[13], confirmed_at=row[14], hot_until=row[15], warm_until=row[16], archive_at=row[17],
         pinned=bool(row[18]), version=row[19], superseded_by=row[20], seq=row[21], used_at=row[22],
-        is_refuted=bool(row[23]), is_edited=bool(row[24]),
+        is_refuted=bool(row[23]), is_edited=bool(row[24]), scene=row[25],
         provenance=tuple(provenance),
     )  # fmt: skip
 

@@ -11,7 +11,7 @@ from dataclasses import asdict
 from typing import Any
 
 from csmd.model import NEVER, Project
-from csmd.store import beliefs, disk, projects, topics, workspaces
+from csmd.store import beliefs, disk, projects, scenes, topics, workspaces
 from csmd.store.sqlite import Rows
 
 #: The columns that say what a memory is; those that lead to other rows and those that count days stand by themselves.
@@ -73,6 +73,7 @@ def record(rows: Rows, seq: int) -> dict[str, Any]:
         "refutations": _lists(
             rows, "select uuid, at, reason, lowered from refutations where memory_seq = :seq order by uuid", seq
         ),
+        "scene": _lists(rows, "select uuid, text from scenes where memory_seq = :seq", seq),
         "changes": [
             {name: value for name, value in asdict(change).items() if name not in ("seq", "memory_id")}
             for change in beliefs.changes_of(rows, str(ident))
@@ -197,6 +198,8 @@ def put_beside(rows: Rows, seq: int, ident: str, one: Mapping[str, Any], *, rena
             "on conflict (memory_seq, uuid) do nothing",
             seq=seq, uuid=uuid, at=at, reason=reason, lowered=lowered,
         )  # fmt: skip
+    for uuid, said in one["scene"]:
+        scenes.note(rows, seq, uuid=uuid, text=said)
     for name, by, weight in one["tags"]:
         topics.tag(rows, seq, name, by=by, weight=weight)
     for change in one["changes"]:

@@ -33,6 +33,7 @@ WAYS: dict[tuple[str, str], tuple[Way, str]] = {
     ("turns", "text"): ("turn", "seq"),
     ("statements", "text"): ("drop", "seq"),
     ("memories", "text"): ("memory", "seq"),
+    ("scenes", "text"): ("drop", "seq"),
     ("candidates", "text"): ("rewrite", "seq"),
     ("candidates", "reason"): ("rewrite", "seq"),
     # What was said short enough is its own name: without it the row would be put there again.

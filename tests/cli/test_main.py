@@ -25,10 +25,10 @@ from csmd.cli.main import SUBJECTS, main
 from csmd.daemon.tools import TOOLS
 
 HIT = {"id", "kind", "text", "score", "project", "session_id", "source_uuids", "at", "confidence", "gate", "authority",
-       "superseded_by", "refuted", "edited"}  # fmt: skip
+       "superseded_by", "refuted", "edited", "scene"}  # fmt: skip
 MEMORY = {"id", "text", "gate", "type", "category", "tier", "decay", "authority", "confidence", "attention", "pinned",
           "source_uuids", "session_id", "sessions", "created_at", "confirmed_at", "superseded_by", "is_refuted", "is_edited",
-          "project", "origin"}  # fmt: skip
+          "project", "origin", "scene"}  # fmt: skip
 INJECTION = {"text", "tokens", "items", "degraded"}
 IMPORT = {"files", "turns_new", "turns_known", "bad_lines", "redactions", "memories_new", "vectors", "took_s"}
 HEAVY = {

@@ -408,6 +408,7 @@ def taken_in(root: Path, home: Path, order: Any, *, distilled_after_each: bool) 
             "fixes": read("select e.fingerprint, t.uuid, f.uuid, f.files, f.text from error_fixes f join errors e on e.seq = f.error_seq join turns t on t.seq = f.turn_seq"),
             "symptoms": read("select m.text, y.uuid, y.text from symptoms y join memories m on m.seq = y.memory_seq"),
             "refutations": read("select m.text, r.uuid, r.reason, r.lowered from refutations r join memories m on m.seq = r.memory_seq"),
+            "scenes": read("select m.text, s.uuid, s.text from scenes s join memories m on m.seq = s.memory_seq"),
             "links": read("select a.text, b.text, l.relationship from links l join memories a on a.seq = l.from_seq join memories b on b.seq = l.to_seq"),
             "provenance": read("select m.text, p.uuid, p.session_id, p.at, p.role from provenance p join memories m on m.seq = p.memory_seq"),
         }  # fmt: skip

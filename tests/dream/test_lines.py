@@ -52,6 +52,7 @@ CASES = {
     "what is under one's own heading is kept": Case(f"## {lines.OWN}\n\n- mine\n\npara\n", (), ((lines.OWN, 0, "- mine"), (lines.OWN, 0, "para"))),
     "what csmd says is not read": Case("# T\n\nsome words <!-- csmd -->\n\n## F\n\n_3 more_ <!-- csmd -->\n"),
     "how a gotcha shows itself belongs to its line": Case(f"## F\n- x <!-- m:{ID} -->\n  - {lines.SHOWS}an error\n", (("F", "x", ID),)),
+    "where it was said is csmd's own": Case(f"## F\n- x <!-- m:{ID} -->\n  - said at cli/resume.go <!-- csmd -->\n", (("F", "x", ID),)),
     "windows wrote it, with a mark and without an end": Case(f"\ufeff---\r\nname: a\r\n---\r\n\r\n## F\r\n\r\n- x <!-- m:{ID} -->", (("F", "x", ID),), (), ("name",)),
     "a deeper heading is one": Case("## F\n### G\n- x\n", (("G", "x", ""),)),
     "a line before every heading": Case("- x\n", (("", "x", ""),)),
@@ -80,7 +81,9 @@ def test_what_is_read_of_a_file(case: Case) -> None:
 
 
 def page(said: list[str]) -> Page:
-    items = tuple(Item(text=one, id=f"m{number:010x}") for number, one in enumerate(said))
+    items = tuple(
+        Item(text=one, id=f"m{number:010x}", scene="at cli/resume.go" * (number % 2)) for number, one in enumerate(said)
+    )
     half = len(items) // 2
     return Page(
         path="projects/a.md", head={"name": said[0] if said else "a", "type": "project"}, title="a", about=("words",),

@@ -23,7 +23,7 @@ from csmd.cli import show
 from csmd.dream import parcel, stage_memos, stage_parcel
 from csmd.errors import BadInput
 from csmd.model import Link, Memory, Project, Provenance, Statement
-from csmd.store import beliefs, gotchas, memories, parcels, project_list, projects, topics, upkeep, workspaces
+from csmd.store import beliefs, gotchas, memories, parcels, project_list, projects, scenes, topics, upkeep, workspaces
 from csmd.store.core import Store
 from csmd.store.sqlite import Rows
 
@@ -83,6 +83,7 @@ def full(store: Store) -> list[str]:
         )
         topics.tag(rows, must(known[1]).seq, "exporter", by="person")
         gotchas.add_symptom(rows, must(known[2]).seq, uuid="u7", at=NOW, text="the tag is missing", fingerprint="")
+        scenes.note(rows, must(known[2]).seq, uuid="u2", text="at export/run.py")
         upkeep.archive(rows, must(memories.by_id(rows, idents[3])), reason="old", by="user", now=LATER)
 
     store.write(more)

@@ -35,6 +35,7 @@ from csmd.store import (
     projects,
     reports,
     retention,
+    scenes,
     search,
     sessions,
     sizes,
@@ -178,6 +179,11 @@ def _gotchas(rows: Rows, given: Given) -> None:
     failures.by_id(rows, failures.called("f"), None)
     failures.saying(rows, "m", other_than="g", projects=[1], limit=5)
     touched.given(rows, "s1", {"Edit"}, back=100, limit=20)
+    scenes.note(rows, 1, uuid="l1", text="at a.py")
+    scenes.note(rows, 2, uuid="l1", text="")
+    scenes.known(rows, [1])
+    scenes.stated_in(rows, 1, "s1", upto=9)
+    scenes.changes(rows, 1, upto=9, most=9, characters=9)
     gotchas.forget_turn(rows, 1, "l1")
 
 

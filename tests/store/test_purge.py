@@ -41,6 +41,7 @@ from csmd.store import (
     purge_plan,
     purge_whole,
     reports,
+    scenes,
     search,
     self_model,
     session_links,
@@ -174,6 +175,7 @@ def filled(store: Store, given: Given) -> Iterator[Store]:
         )
         failures.add_fix(rows, error=1, turn=1, session=1, uuid="u01", at=given.now, files=["f"], text="t")
         gotchas.add_symptom(rows, 1, uuid="u01", at=given.now, text="t", fingerprint="f")
+        scenes.note(rows, 1, uuid="u01", text="at src/cart.py")
         beliefs.note(rows, "m-before", "edited", "as it was", "as it is", "somebody edited it", "person", "2026-01-01")
         memories.add_link(rows, Link(from_id="m-u00", to_id="m-u20", relationship="RELATES_TO"), now="")
 

@@ -82,6 +82,7 @@ def memory_json(memory: Memory, *, today: int, root: str) -> dict[str, Any]:
         "superseded_by": memory.superseded_by,
         "is_refuted": memory.is_refuted,
         "is_edited": memory.is_edited,
+        "scene": memory.scene,
     }
 
 

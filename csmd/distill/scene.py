@@ -1,0 +1,179 @@
+"""The scene of what was said: the file that was at hand, or the question that was asked; pure.
+
+"Send the flags, too" helps nobody who does not know where, nor does "the catch: only the default branch counts" without
+what somebody wanted to know. Beside it the scene is told, which claims no more than that it was said there: the only
+file that the turn names, else the one that the work on it changed most; of an answer on which nothing was done the
+question. What holds wherever one works, and what says where it belongs itself, is told as it is.
+"""
+
+from __future__ import annotations
+
+import re
+from bisect import bisect_left, bisect_right
+from collections import Counter
+from collections.abc import Iterable, Sequence
+from typing import NamedTuple
+
+from csmd import text
+from csmd.patterns import at_first_use
+
+#: What says by itself where: a file, a path, a name of code.
+_PLACE = re.compile(
+    r"(?<![\w@/])(?:[\w.~-]{1,60}/){1,12}[\w.-]{1,60}|(?<![\w.])\.?(?:[\w-]{1,60}\.){1,4}(?:py|go|tsx?|jsx?|rs|md|ya?ml|json|jsonl|toml|sh|sql|java|kt|rb|php|cs|cpp|c|h|css|html|vue|swift|env)\b"
+    r"|\b[a-z]{1,40}[A-Z]\w{1,60}|\b[A-Z][a-z]{1,40}[A-Z]\w{0,60}|\b\w{1,40}_\w{1,60}|\b[\w.]{2,60}\(\)|(?<!\w)\.env\b"
+)
+#: A file, as a turn names it: with a known ending.
+_FILE = re.compile(
+    r"(?<![\w@/.])((?:[\w.~-]{1,60}/){0,12}[\w.-]{1,60}\.(?:py|go|tsx?|jsx?|rs|md|ya?ml|json|toml|sh|sql|java|kt|rb|php|cs|cpp|c|h|css|html|vue|swift))(?![\w/-])"
+)
+#: What a user lays down for wherever one works.
+_EVERYWHERE = at_first_use(
+    r"\b(?:always|never|every(?:where|thing|body|one| time)|whenever|wherever|in general|generally|from now on|prefer\w*|usually|any(?:where|time))\b",
+    re.IGNORECASE,
+)
+#: What is written beside the work: plans, notes and what is gone tomorrow.
+_BESIDE = re.compile(
+    r"[\\/]\.claude[\\/](?:plans|projects|todos)[\\/]|^(?:/private)?/(?:var/)?tmp/|[\\/](?:Temp|scratch\w*)[\\/]"
+)
+#: What tries the work out counts only where nothing else was changed.
+_TEST = re.compile(r"(?:^|[_.-])(?:tests?|spec)(?:[_.-]|$)|(?<!la)tests?\.(?:java|kt|cs|swift|php)$", re.IGNORECASE)
+#: Of a turn so much is looked at; a file at hand made this share of the changes.
+LOOKED_AT, MOST_OF = 4_000, 0.5
+#: How many prompts further back an assistant may still speak of what it changed.
+BACK = 3
+#: The parts of a path that are told.
+PARTS = 2
+
+
+#: A question is told whole or not at all, in so many characters, where it has so many words that say something, and the
+#: answer does not hold this share of them itself.
+QUESTION_CHARACTERS, LEAST_ASKED, HELD = 160, 3, 0.8
+#: What asks for a look or for words; about what says the rest of the question.
+_ASKING = frozenset(
+    "check look explain show tell see review take give find help think know sure right possible change changes make add maybe actually".split()
+)
+#: An errand that is put as a question.
+_ERRAND = at_first_use(
+    r"^(?:[\w,]+ ){0,3}(?:can|could|would|will) you (?:please |also |again )?(?!check|explain|tell|show|say|see|find|look|confirm|verify)",
+    re.IGNORECASE,
+)
+_QUESTION_END = ("?", "？")
+
+
+class Said(NamedTuple):
+    """What was said at an ordinal of its session, in which turn; `key` tells statements apart."""
+
+    key: int
+    text: str
+    uuid: str
+    ordinal: int
+    by_user: bool
+    turn: str
+
+
+class Change(NamedTuple):
+    """A change to the file at `path` by the tool call with this uuid."""
+
+    uuid: str
+    ordinal: int
+    path: str
+
+
+class Prompt(NamedTuple):
+    """What a user typed at an ordinal of a session."""
+
+    uuid: str
+    ordinal: int
+    text: str
+
+
+class Scene(NamedTuple):
+    """The scene as a phrase, and the turn that shows it."""
+
+    text: str
+    uuid: str
+
+
+def scenes(said: Iterable[Said], changes: Sequence[Change], prompts: Sequence[Prompt]) -> dict[int, Scene]:
+    """By a statement's key its scene; changes and prompts stand in order."""
+    work = [one for one in changes if one.path and not _BESIDE.search(one.path)]
+    typed = {one.ordinal for one in prompts}
+    begins = [
+        one.ordinal for one in prompts if one.ordinal - 1 not in typed
+    ]  # typed one after the other, answered as one
+    exchanges = _Exchanges(work, [one.ordinal for one in work], prompts, begins)
+    found = {one.key: _scene(one, exchanges) for one in said if not (one.by_user and _EVERYWHERE.search(one.text))}
+    return {key: there for key, there in found.items() if there is not None}
+
+
+class _Exchanges(NamedTuple):
+    """What was changed behind which prompt, both with their ordinals."""
+
+    work: Sequence[Change]
+    places: Sequence[int]
+    prompts: Sequence[Prompt]
+    begins: Sequence[int]
+
+    def within(self, first: int, end: int | None) -> Sequence[Change]:
+        upto = len(self.work) if end is None else bisect_left(self.places, end)
+        return self.work[bisect_left(self.places, first) : upto]
+
+    def last(self, ordinal: int) -> Prompt:
+        return self.prompts[bisect_right(self.prompts, ordinal, key=lambda one: one.ordinal) - 1]
+
+
+def _scene(said: Said, exchanges: _Exchanges) -> Scene | None:
+    at = bisect_right(exchanges.begins, said.ordinal)
+    end = exchanges.begins[at] if at < len(exchanges.begins) else None
+    places = not _PLACE.search(said.text)
+    named = {match[1] for match in _FILE.finditer(said.turn[:LOOKED_AT])} if places else set()
+    if len(named) == 1:
+        return _at(named.pop(), said.uuid)
+    if said.by_user:
+        return _changed(exchanges.within(said.ordinal, end)) if places and not named else None
+    first = exchanges.begins[at - 1] if at else 0
+    own = exchanges.within(first, end)
+    if not own and at and (asked := _question(exchanges.last(said.ordinal), said.text)) is not None:
+        return asked
+    if not places or named:
+        return None
+    for back in range(1, BACK):
+        if own or at <= back:
+            break
+        own = exchanges.within(exchanges.begins[at - back - 1], first)
+    return _changed(own)
+
+
+def _changed(work: Sequence[Change]) -> Scene | None:
+    """The file with at least half of the changes, those of tests left out where there are others, by its last change."""
+    counted = [one for one in work if not _TEST.search(_parts(one.path)[-1])] or work
+    if not counted:
+        return None
+    path, times = Counter(one.path for one in counted).most_common(1)[0]
+    if times < MOST_OF * len(counted):
+        return None
+    return _at(path, next(one.uuid for one in reversed(counted) if one.path == path))
+
+
+def _question(prompt: Prompt, answer: str) -> Scene | None:
+    """The last question of a prompt, where it says something that its answer does not."""
+    asked = [one for row in text.lines_of_prose(prompt.text[:LOOKED_AT]) for one in text.sentences(row)]
+    question = next((text.squeeze(one) for one in reversed(asked) if one.rstrip().endswith(_QUESTION_END)), "")
+    words = {text.stem(word) for word in text.content_words(question) if word not in _ASKING}
+    held = words & {text.stem(word) for word in text.content_words(answer)}
+    if (
+        _ERRAND.search(question)
+        or len(question) > QUESTION_CHARACTERS
+        or len(words) < LEAST_ASKED
+        or len(held) >= HELD * len(words)
+    ):
+        return None
+    return Scene(f'in answer to "{question.replace(chr(34), chr(39))}"', prompt.uuid)
+
+
+def _at(path: str, uuid: str) -> Scene:
+    return Scene("at " + "/".join(_parts(path)[-PARTS:]), uuid)
+
+
+def _parts(path: str) -> list[str]:
+    return [part for part in re.split(r"[\\/]+", path) if part] or [path]

@@ -1,0 +1,117 @@
+"""What names no place itself is told with the file at hand, or the question asked; all else is told as it is."""
+
+from __future__ import annotations
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from csmd.distill import scene
+from csmd.distill.scene import Change, Prompt, Said, Scene
+
+ANSWER = "the catch: only what stands on the default branch is shown"
+ASKED = "How can I try the order form before it is merged?"
+PASTED = "we could resume anyway or cancel"
+
+
+def change(ordinal: int, path: str = "/home/me/shop/cli/resume.go") -> Change:
+    return Change(uuid=f"e{ordinal}", ordinal=ordinal, path=path)
+
+
+def check(
+    said: str,
+    *changes: Change,
+    wanted: str,
+    by_user: bool = True,
+    turn: str = "",
+    prompts: tuple[tuple[int, str], ...] = ((3, "please go on"),),
+    at: int = 5,
+) -> None:
+    """The scene of what was said at an ordinal as "phrase, turn", "" for none."""
+    found = scene.scenes(
+        [Said(1, said, "said", at, by_user=by_user, turn=turn or said)],
+        changes,
+        [Prompt(f"p{ordinal}", ordinal, text) for ordinal, text in prompts],
+    )
+    assert ", ".join(found.get(1, ())) == wanted
+
+
+@pytest.mark.parametrize(
+    ("said", "changes", "wanted"),
+    [
+        (PASTED, [change(6)], "at cli/resume.go, e6"),
+        (PASTED, [change(6), change(8)], "at cli/resume.go, e8"),
+        (PASTED, [change(6), change(7, "/p/a.go"), change(8, "/p/b.go")], ""),
+        (PASTED, [change(6), change(7, "/p/cli/resume_test.go"), change(8, "/p/cli/resume_test.go")], "at cli/resume.go, e6"),
+        (PASTED, [change(6, r"C:\work\shop\cli\resume.go")], "at cli/resume.go, e6"),
+        (PASTED, [change(4)], ""),
+        (PASTED, [change(6, "/home/me/.claude/plans/resume.md")], ""),
+        (PASTED, [change(6, "/tmp/notes/resume.md")], ""),
+        ("`resume_session` could cancel", [change(6)], ""),
+        ("settings.local.json could hold it", [change(6)], ""),
+        ("always ask before you cancel", [change(6)], ""),
+        (PASTED, [], ""),
+    ],
+)  # fmt: skip
+def test_what_a_user_says_of_no_place_is_told_with_the_file_that_the_work_behind_it_changed(
+    said: str, changes: list[Change], wanted: str
+) -> None:
+    check(said, *changes, wanted=wanted)
+
+
+def test_the_work_ends_with_the_next_prompt() -> None:
+    check(PASTED, change(8), prompts=((5, PASTED), (7, "something else")), wanted="")
+
+
+def test_the_only_file_that_the_turn_names_comes_first_and_several_leave_it_open() -> None:
+    check(PASTED, change(6), turn=f"look at cli/start.go\n{PASTED}", wanted="at cli/start.go, said")
+    check(PASTED, change(6), turn=f"look at cli/start.go and cli/stop.go\n{PASTED}", wanted="")
+
+
+def test_an_assistant_speaks_of_what_it_just_changed_or_changed_shortly_before() -> None:
+    check(ANSWER, change(4), by_user=False, wanted="at cli/resume.go, e4")
+    check(ANSWER, change(2), by_user=False, prompts=((1, "mend it"), (3, "and now?")), wanted="at cli/resume.go, e2")
+    both = ((1, "mend it"), (3, "it says that"), (4, "and this, too"))
+    check(ANSWER, change(2), by_user=False, prompts=both, wanted="at cli/resume.go, e2")
+    long_ago = ((1, "mend it"), (3, "go on"), (5, "and on"), (7, "further"))
+    check(ANSWER, change(2), by_user=False, prompts=long_ago, at=8, wanted="")
+
+
+@pytest.mark.parametrize(
+    ("prompt", "wanted"),
+    [
+        (ASKED, f'in answer to "{ASKED}", p3'),
+        (f"Thanks. {ASKED}", f'in answer to "{ASKED}", p3'),
+        ('Why does "order" show the old form?', "in answer to \"Why does 'order' show the old form?\", p3"),
+        ("Can you rewrite the order form for me, in two columns?", ""),
+        ("can you check what the order form does without a branch?", 'in answer to "can you check what the order form does without a branch?", p3'),
+        ("and what of that?", ""),
+        ("Is only shown what stands on the default branch?", ""),
+        ("Is there a way " + "to show the order form " * 9 + "?", ""),
+        (f"```\n{ASKED}\n```", ""),
+        ("show the order form before it is merged", ""),
+    ],
+)  # fmt: skip
+def test_an_answer_on_which_nothing_was_done_is_told_with_its_question(prompt: str, wanted: str) -> None:
+    check(ANSWER, by_user=False, prompts=((3, prompt),), wanted=wanted)
+
+
+def test_where_something_was_done_the_file_is_told_and_a_question_only_for_an_answer() -> None:
+    check(ANSWER, change(4), by_user=False, prompts=((3, ASKED),), wanted="at cli/resume.go, e4")
+    check(ANSWER, by_user=True, prompts=((3, ASKED),), wanted="")
+
+
+CHANGES = st.lists(
+    st.tuples(st.integers(0, 30), st.sampled_from(("/p/a.go", "/p/b.go", "/p/a_test.go", "", "/tmp/x.go"))), max_size=12
+)
+
+
+@given(CHANGES, st.lists(st.tuples(st.integers(0, 30), st.sampled_from((ASKED, "go on"))), max_size=6), st.integers(0, 30), st.booleans())  # fmt: skip
+def test_a_scene_is_always_shown_by_a_turn_of_the_session(
+    changes: list[tuple[int, str]], prompts: list[tuple[int, str]], at: int, by_user: bool
+) -> None:
+    work = [Change(f"e{ordinal}", ordinal, path) for ordinal, path in sorted(changes)]
+    typed = [Prompt(f"p{ordinal}", ordinal, said) for ordinal, said in sorted(dict(prompts).items())]
+    found = scene.scenes([Said(1, ANSWER, "said", at, by_user, ANSWER)], work, typed)
+    there = found.get(1, Scene("at x", "said"))
+    assert there.uuid in {"said", *(one.uuid for one in work), *(one.uuid for one in typed)} and there.text
