@@ -6,7 +6,10 @@ the edit ends it.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Sequence
+import re
+import sys
+from bisect import bisect_right
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from typing import Any, NamedTuple
 
 from csmd import wire
@@ -20,22 +23,32 @@ from csmd.store.sqlite import Rows
 
 #: Edits looked at, the last of a session: more than nearly all have.
 MOST_EDITS = 2_000
+#: Turns in which somebody asks for the next thing.
+PROMPTS = frozenset({"user", "relayed"})
+#: The file in a call's input, wherever that was cut.
+_PATH = re.compile(r'(?<!\\)"file_path":\s?"(?:[^"\\]|\\.){1,1000}"')
 
 
 class Edited(NamedTuple):
-    """A memory by its row key, and the last edit of what it speaks of."""
+    """A memory by its row key, and the last edit of what it speaks of, or the turn that says so, with its time."""
 
     memory_seq: int
-    edit: Edit
+    uuid: str
+    at: str
 
 
 def look(rows: Rows, session_seq: int, turns: Sequence[Spoken], told: Sequence[Told], *, upto: int) -> list[Edited]:
-    """The memories that `turns` of a session tell, as far as an edit changed their code behind the last of those turns."""
+    """The memories that `turns` of a session tell, as far as an edit changed their code behind the last of those turns.
+
+    The answer beside what a user states tells what was done about it: it does not state it again.
+    """
     users = {turn.uuid: turn.text for turn in turns if turn.kind == "user"}
+    beside = stored.beside(rows, session_seq)
     claims = [
         one
         for one in told
-        if edited.is_claim(
+        if (one.key, one.uuid) not in beside
+        and edited.is_claim(
             one.text, one.category, by_assistant=one.authority == "assistant", turn=users.get(one.uuid, "")
         )
     ]
@@ -44,27 +57,50 @@ def look(rows: Rows, session_seq: int, turns: Sequence[Spoken], told: Sequence[T
         return []
     first = min(one.ordinal for one in last.values())
     edits = list(_edits(stored.edits(rows, session_seq, after=first, upto=upto, most=MOST_EDITS)))
-    found = edited.edited([Claim(one.key, one.text, one.ordinal) for one in last.values()], edits)
-    return [Edited(key, edit) for key, edit in found.items()]
+    prompts = [turn.ordinal for turn in turns if turn.kind in PROMPTS]
+    asked = [_claim(one, users, prompts) for one in last.values()]
+    found = [Edited(key, edit.uuid, edit.at) for key, edit in edited.edited(asked, edits).items()]
+    answers = {turn.ordinal: turn for turn in turns if turn.kind == "assistant"}
+    settled = edited.settled(asked, ((turn.text, turn.ordinal) for turn in answers.values()))
+    known = {one.memory_seq for one in found}
+    return found + [Edited(key, answers[at].uuid, answers[at].at) for key, at in settled.items() if key not in known]
+
+
+def _claim(one: Told, users: Mapping[str, str], prompts: Sequence[int]) -> Claim:
+    """What a memory claims, with the remark around it; what is done before the next prompt answers that."""
+    around = edited.remark(one.text, users.get(one.uuid, ""))
+    after = bisect_right(prompts, one.ordinal)
+    answered = prompts[after] if after < len(prompts) else sys.maxsize
+    return Claim(one.key, one.text, one.ordinal, around, answered if around else 0)
 
 
 def note(rows: Rows, found: Iterable[Edited]) -> None:
     """Notes what was edited; to note it again changes nothing."""
-    for memory, edit in found:
-        stored.add_refutation(rows, memory, uuid=edit.uuid, at=edit.at, reason=EDITED, lowered=0.0)
+    for memory, uuid, at in found:
+        stored.add_refutation(rows, memory, uuid=uuid, at=at, reason=EDITED, lowered=0.0)
 
 
 def _edits(calls: Iterable[tuple[str, str, int, str]]) -> Iterator[Edit]:
-    """What the inputs of calls replaced; one that was cut when it was stored is left out."""
+    """What the inputs of calls replaced; of one that was cut when it was stored its file is all that is known."""
     for uuid, at, ordinal, given in calls:
         try:
             value = wire.loads(given)
         except BadInput:
-            continue
+            value = _file_of_cut(given)
         path = _text(value, "file_path")
         several = value.get("edits") if isinstance(value, dict) else None
         for one in several if isinstance(several, list) else [value]:
-            yield Edit(uuid, at, ordinal, path, _text(one, "old_string"), _text(one, "new_string"))
+            yield Edit(
+                uuid, at, ordinal, path, _text(one, "old_string"), _text(one, "new_string") or _text(one, "content")
+            )
+
+
+def _file_of_cut(given: str) -> Any:
+    found = _PATH.search(given)
+    try:
+        return wire.loads("{" + found.group() + "}") if found else None
+    except BadInput:
+        return None
 
 
 def _text(value: Any, name: str) -> str:

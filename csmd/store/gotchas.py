@@ -109,6 +109,16 @@ def said_in(rows: Rows, session_seq: int, session_id: str) -> list[Said]:
     ]
 
 
+def beside(rows: Rows, session_seq: int) -> frozenset[tuple[int, str]]:
+    """(memory, turn's uuid) where a turn of a session is a memory's question or answer only and does not state it."""
+    found = rows.all(
+        "select p.memory_seq, p.uuid from provenance p join sessions s on s.id = p.session_id "
+        "where s.seq = :session and p.role = 'beside'",
+        session=session_seq,
+    )
+    return frozenset((int(memory), str(uuid)) for memory, uuid in found)
+
+
 def memories_after(rows: Rows, seq: int, *, limit: int) -> list[tuple[int, str]]:
     """(memory, session id) past a memory's row key: which sessions have to be looked at again."""
     found = rows.all("select seq from memories where seq > :seq order by seq limit :limit", seq=seq, limit=limit)

@@ -15,11 +15,17 @@ def edit(old: str, new: str = "return aware(text)", *, path: str = "/p/src/dates
 
 
 def check(
-    said: str, *edits: Edit, category: str = "gotcha", by_assistant: bool = False, turn: str = "", wanted: str
+    said: str,
+    *edits: Edit,
+    category: str = "gotcha",
+    by_assistant: bool = False,
+    turn: str = "",
+    answered: int = 0,
+    wanted: str,
 ) -> None:
-    """The uuid of the edit that changed what is spoken of, "" for none; said at ordinal 5."""
+    """The uuid of the edit that changed what is spoken of, "" for none; said at ordinal 5, in answer up to `answered`."""
     found = (
-        edited.edited([Claim(1, said, 5)], edits).get(1)
+        edited.edited([Claim(1, said, 5, edited.remark(said, turn), answered)], edits).get(1)
         if edited.is_claim(said, category, by_assistant=by_assistant, turn=turn)
         else None
     )
@@ -86,3 +92,84 @@ def test_a_reviewers_remark_that_is_handed_on_claims_something_whatever_it_advis
         turn=remark,
         wanted="e9",
     )
+
+
+REMARK = (
+    "Date handling: `parse_date` in dates.py reads the text without its zone. Two readers in different regions may see "
+    "different days. Consider passing the offset through `with_zone()` instead, as the other reports do."
+)
+PART = "Two readers in different regions may see different days."
+
+
+@pytest.mark.parametrize(
+    ("edits", "answered", "wanted"),
+    [
+        pytest.param([edit("def parse_date(text):", "def parse_date(text, zone):")], 0, "e9",
+                     id="the remark's name in the remark's file"),
+        pytest.param([edit("x = parse_date(text)", "x = with_zone(parse_date(text))", path="/p/src/report.py")], 0, "e9",
+                     id="two of its names, one of them new"),
+        pytest.param([edit("x = parse_date(text)", "x = parse_date(line)", path="/p/src/report.py")], 0, "",
+                     id="one of its names, any time later"),
+        pytest.param([edit("x = read(text)", "x = with_zone(text)", path="/p/src/report.py")], 20, "e9",
+                     id="what it advises, in answer to it"),
+        pytest.param([edit("", "def with_zone(text): ...", path="/p/src/zone.py")], 20, "e9",
+                     id="a new file, in answer to it"),
+        pytest.param([edit("x = read(text)", "x = with_zone(text)", path="/p/src/report.py")], 9, "",
+                     id="what it advises, asked for by another prompt"),
+        pytest.param([edit("x = other(text)")], 20, "", id="nothing of it, in its file, in answer to it"),
+        pytest.param([edit("with_zone(parse_date(text))", path="/p/tests/test_dates.py")], 20, "", id="a test"),
+        pytest.param([edit("with_zone(parse_date(text))", path="/p/docs/time.md")], 20, "", id="a document"),
+        pytest.param([edit("with_zone(parse_date(text))", ordinal=4)], 20, "", id="before it was handed on"),
+    ],
+)  # fmt: skip
+def test_a_sentence_of_a_remark_is_about_what_the_remark_names(edits: list[Edit], answered: int, wanted: str) -> None:
+    for category in ("fact", "preference"):
+        check(PART, *edits, category=category, turn=REMARK, answered=answered, wanted=wanted)
+    check(PART, *edits, category="fact", answered=answered, wanted="")
+
+
+def test_of_several_remarks_in_a_list_each_is_about_its_own_code() -> None:
+    listed = (
+        "- `parse_date` reads the text without its zone, which may be off by a day for readers in other regions\n"
+        "- the greeting that `render_mail` builds lacks an escape, so a name with a bracket breaks the page"
+    )
+    said = "the text is read without its zone, which may be off by a day for readers in other regions"
+    check(said, edit("x = parse_date(text)"), turn=listed, answered=20, wanted="e9")
+    check(said, edit("x = render_mail(text)"), turn=listed, answered=20, wanted="")
+
+
+def test_a_remark_that_tells_of_a_change_claims_nothing_and_neither_does_what_is_only_made_of_remarks() -> None:
+    said = "Two readers in different regions now see different days."
+    check(said, edit("with_zone(parse_date(text))"), turn=REMARK.replace(PART, said), answered=20, wanted="")
+    check(
+        f"{PART} {said}", edit("with_zone(parse_date(text))"), turn=REMARK.replace(PART, f"{PART} {said}"), wanted="e9"
+    )
+    habit = "Review feedback that is pasted word for word is to be addressed: in 9 of 73 sessions."
+    check(habit, edit("with_zone(parse_date(text))"), category="preference", turn=REMARK, answered=20, wanted="")
+
+
+def test_a_line_that_is_named_with_its_file_is_in_that_file() -> None:
+    typed = edit("def parse_date(text):", "def parse_date(text: str):")
+    check("`parse_date` in `dates.py:12-20` drops the zone", typed, wanted="e9")
+    check("`parse_date` in `times.py:12-20` drops the zone", typed, wanted="")
+
+
+@pytest.mark.parametrize(
+    ("line", "wanted"),
+    [
+        ("3. **Dates without a zone in `parse_date`** - Already fixed (it reads the offset)", True),
+        ("| 3 | Dates without a zone in `parse_date` | Already addressed |", True),
+        ("- Dates are read as local without a zone (already fixed)", True),
+        ("3. **Dates without a zone in `parse_date`** - Still needs fixing, the offset is already read", False),
+        ("3. **Dates without a year in `parse_date`** - Already fixed", False),
+        ("1. **`src/dates.py`** (already fixed)", False),
+        ("- `parse_date` - already fixed", False),
+        ("Some of this is already fixed: dates without a zone in `parse_date`", False),
+    ],
+)
+def test_a_point_that_an_assistant_finds_mended_already_is_the_claim_that_has_all_of_its_words(
+    line: str, wanted: bool
+) -> None:
+    said = "Dates without a zone in `parse_date` (Medium): src/dates.py reads them as local, so that a day may be lost."
+    answer = f"Let me see what is left:\n\n{line}\n\nI take the others."
+    assert edited.settled([Claim(1, said, 5)], [(answer, 3), (answer, 7), (answer, 9)]) == ({1: 7} if wanted else {})
