@@ -6,7 +6,6 @@ the edit ends it.
 
 from __future__ import annotations
 
-import re
 import sys
 from bisect import bisect_right
 from collections.abc import Iterable, Iterator, Mapping, Sequence
@@ -14,6 +13,7 @@ from typing import Any, NamedTuple
 
 from csmd import wire
 from csmd.distill import edited
+from csmd.distill.calls import file_of
 from csmd.distill.edited import Claim, Edit
 from csmd.distill.gotchas import Spoken, Told
 from csmd.errors import BadInput
@@ -25,8 +25,6 @@ from csmd.store.sqlite import Rows
 MOST_EDITS = 2_000
 #: Turns in which somebody asks for the next thing.
 PROMPTS = frozenset({"user", "relayed"})
-#: The file in a call's input, wherever that was cut.
-_PATH = re.compile(r'(?<!\\)"file_path":\s?"(?:[^"\\]|\\.){1,1000}"')
 
 
 class Edited(NamedTuple):
@@ -68,7 +66,7 @@ def look(rows: Rows, session_seq: int, turns: Sequence[Spoken], told: Sequence[T
 
 def _claim(one: Told, users: Mapping[str, str], prompts: Sequence[int]) -> Claim:
     """What a memory claims, with the remark around it; what is done before the next prompt answers that."""
-    around = edited.remark(one.text, users.get(one.uuid, ""))
+    around = edited.remark(one.text, one.category, users.get(one.uuid, ""))
     after = bisect_right(prompts, one.ordinal)
     answered = prompts[after] if after < len(prompts) else sys.maxsize
     return Claim(one.key, one.text, one.ordinal, around, answered if around else 0)
@@ -86,21 +84,13 @@ def _edits(calls: Iterable[tuple[str, str, int, str]]) -> Iterator[Edit]:
         try:
             value = wire.loads(given)
         except BadInput:
-            value = _file_of_cut(given)
+            value = {"file_path": file_of(given)}
         path = _text(value, "file_path")
         several = value.get("edits") if isinstance(value, dict) else None
         for one in several if isinstance(several, list) else [value]:
             yield Edit(
                 uuid, at, ordinal, path, _text(one, "old_string"), _text(one, "new_string") or _text(one, "content")
             )
-
-
-def _file_of_cut(given: str) -> Any:
-    found = _PATH.search(given)
-    try:
-        return wire.loads("{" + found.group() + "}") if found else None
-    except BadInput:
-        return None
 
 
 def _text(value: Any, name: str) -> str:

@@ -103,19 +103,19 @@ class Place(NamedTuple):
 
 def is_claim(said: str, category: str, *, by_assistant: bool, turn: str) -> bool:
     """Whether a statement says how something is: an assistant's, whatever it decides, and a reviewer's that a `turn` hands on."""
-    if remark(said, turn):
+    if remark(said, category, turn):
         return not all(_NO_CLAIM.search(one) for one in texts.sentences(said))
     claims = category in CLAIMS or (by_assistant and category in DECIDED)
     return claims and not _NO_CLAIM.search(said)
 
 
-def remark(said: str, turn: str) -> str:
-    """The remark of a reviewer that a statement was taken from, where a `turn` hands one on; "" for none.
+def remark(said: str, category: str, turn: str) -> str:
+    """The remark of a reviewer that a statement was taken from, where a `turn` hands one on, or tells what was found; "" for none.
 
     A short text speaks of one thing; of a list it is the item that shares the most words with the statement. What is
     only made of such turns, as a habit is, stands in none of them.
     """
-    if not orders.is_pasted_review(turn):
+    if not (orders.hands_on(turn) or (category in CLAIMS and orders.is_finding(turn))):
         return ""
     words = set(texts.content_words(said))
     if len(words & set(texts.content_words(turn))) <= len(words) / 2:

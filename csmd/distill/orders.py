@@ -163,6 +163,8 @@ _OUTPUT = re.compile(
     r"^\s*(?:[$>❯✓✗#|]|---|===|Error\b|FAIL\b|\w*Exception\b|Traceback|Implement the following|Operation stopped)", re.M
 )
 _REVIEW_LEAD = re.compile(r"^\W*(?:i (?:just )?(?:got|received)|can you (?:also )?(?:take a look at|check)|and this is for)\b[^\n]{0,90}?[:\n\"]", re.I)  # fmt: skip
+#: What somebody quotes, so long that it can be a remark.
+_QUOTED_AT_LENGTH = re.compile(r'(?<!\w)["“]([^"“”]{100,2000})["”](?!\w)')
 
 #: Words before an order that say nothing of it, and short turns that are none.
 _POLITE = re.compile(
@@ -221,6 +223,18 @@ def _units(said: str) -> list[str]:
     sentences = [sentence for line in text.lines_of_prose(said) for sentence in text.sentences(line)]
     asking = [one for one in sentences if len(one.split()) <= SENTENCE_WORDS and _ASKS.search(one)]
     return [one for one in asking if _FIRST_PERSON.search(one) or "you" in one.casefold().split()]
+
+
+def hands_on(said: str) -> bool:
+    """Whether a turn hands on a reviewer's remark: all of it is one, or what it quotes is advice in nobody's first person."""
+    quoted = (found[1] for found in _QUOTED_AT_LENGTH.finditer(said))
+    advises = any(_ADVICE.search(one) and not _FIRST_PERSON.search(one) for one in quoted)
+    return is_pasted_review(said) or (advises and _NAMED.search(said) is not None)
+
+
+def is_finding(said: str) -> bool:
+    """Whether a turn tells at some length of named code, and of nobody: whoever found that."""
+    return len(said.split()) in REVIEW_WORDS and bool(_NAMED.search(said)) and not _FIRST_PERSON.search(said)
 
 
 def is_pasted_review(said: str) -> bool:

@@ -25,7 +25,7 @@ def check(
 ) -> None:
     """The uuid of the edit that changed what is spoken of, "" for none; said at ordinal 5, in answer up to `answered`."""
     found = (
-        edited.edited([Claim(1, said, 5, edited.remark(said, turn), answered)], edits).get(1)
+        edited.edited([Claim(1, said, 5, edited.remark(said, category, turn), answered)], edits).get(1)
         if edited.is_claim(said, category, by_assistant=by_assistant, turn=turn)
         else None
     )
@@ -173,3 +173,16 @@ def test_a_point_that_an_assistant_finds_mended_already_is_the_claim_that_has_al
     said = "Dates without a zone in `parse_date` (Medium): src/dates.py reads them as local, so that a day may be lost."
     answer = f"Let me see what is left:\n\n{line}\n\nI take the others."
     assert edited.settled([Claim(1, said, 5)], [(answer, 3), (answer, 7), (answer, 9)]) == ({1: 7} if wanted else {})
+
+
+def test_a_finding_is_told_with_its_edit_whoever_made_it_and_a_quoted_remark_is_one() -> None:
+    found = (
+        "When a date has no zone, parse_date reads it as local time, but to_utc() does not. Reports of two "
+        "regions differ by a day. This causes totals to be counted twice in the monthly overview."
+    )
+    said = "Reports of two regions differ by a day."
+    late = edit("x = parse_date(text)", "x = to_utc(parse_date(text), zone)", path="/p/src/report.py")
+    check(said, late, category="fact", turn=found, wanted="e9")
+    check(said, late, category="preference", turn=found, wanted="")
+    check(said, late, category="fact", turn=f"I think so: {found}", wanted="")
+    check(said, late, category="preference", turn=f'I got this for dates.py: "Consider this. {found}" Can you address it?', wanted="e9")  # fmt: skip
