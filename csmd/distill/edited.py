@@ -50,6 +50,11 @@ _SETTLED = at_first_use(
     re.IGNORECASE,
 )
 LEAST_WORDS = 3
+#: A line that tells of a change; and what a claim says of what had been, which no change ends.
+_CHANGES = at_first_use(
+    r"\b(?:now|fixed|changed|updated|replaced|moved|removed|renamed|switched|extracted|instead of)\b", re.IGNORECASE
+)
+_PAST = at_first_use(r"^.{0,80}\b(?:was|were|had|stopped|failed)\b", re.IGNORECASE | re.DOTALL)
 #: A path tells where, not what.
 _WHERE = re.compile(r"\S*/\S*")
 #: An item of a list, and how many make one.
@@ -143,22 +148,35 @@ def edited(claims: Iterable[Claim], edits: Sequence[Edit]) -> dict[int, Edit]:
 
 
 def settled(claims: Iterable[Claim], said: Iterable[tuple[str, int]]) -> dict[int, int]:
-    """By a claim's key the first ordinal behind it at which an assistant, going through points, has it as mended already.
+    """By a claim's key the first ordinal behind it at which an assistant has it as mended.
 
-    A point is the claim's when each of its words is: it is what the claim was headed with.
+    Going through points, it has one as mended already of which each word is the claim's, which was headed with it; or it
+    tells of changes to several things that the claim calls by name.
     """
-    waiting = [(one, texts.gist(one.said).stems) for one in claims]
+    waiting = [
+        (one, texts.gist(one.said).stems, frozenset() if _PAST.search(one.said) else _names(one.said)) for one in claims
+    ]
     found: dict[int, int] = {}
     for text, ordinal in said:
-        for line in text.splitlines() if "lready" in text else ():
-            point = _SETTLED.match(line) if "lready" in line else None
-            if point is None or len(texts.gist(_WHERE.sub(" ", point[1])).stems) < LEAST_WORDS:
-                continue
-            named = texts.gist(point[1]).stems
-            for one, stems in waiting:
-                if one.ordinal < ordinal and named <= stems:
-                    found.setdefault(one.key, ordinal)
+        points, changed = _points(text)
+        for one, stems, names in waiting if points or len(changed) >= SAME_NAMES else ():
+            is_told = len(names & changed) >= SAME_NAMES or any(point <= stems for point in points)
+            if is_told and one.ordinal < ordinal:
+                found.setdefault(one.key, ordinal)
     return found
+
+
+def _points(text: str) -> tuple[list[frozenset[str]], frozenset[str]]:
+    """The words of each point that a text has as mended already, and the names that stand where it tells of a change."""
+    points: list[frozenset[str]] = []
+    changed: set[str] = set()
+    for line in text.splitlines():
+        point = _SETTLED.match(line) if "lready" in line else None
+        if point is not None and len(texts.gist(_WHERE.sub(" ", point[1])).stems) >= LEAST_WORDS:
+            points.append(frozenset(texts.gist(point[1]).stems))
+        if _CHANGES.search(line):
+            changed |= _names(line)
+    return points, frozenset(changed)
 
 
 def _names(said: str) -> frozenset[str]:

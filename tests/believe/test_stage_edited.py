@@ -87,3 +87,29 @@ def test_a_remark_that_an_assistant_finds_mended_already_is_told_with_that(store
     talk.say("assistant", "What is left:\n\n1. **Sourcing `.env` under `set -u`** - Already fixed (it uses `grep`)")
     go_through(store)
     assert (before, marked(store, "ends the script")) == ({False}, {True})
+
+
+@pytest.mark.parametrize(
+    ("later", "wanted"),
+    [
+        (
+            "- **`fetchRefs`** now uses the git command\n- **`fetchNotes`** likewise: it was moved to the command",
+            {True},
+        ),
+        ("- **`fetchRefs`** now uses the git command", {False}),
+        ("- **`fetchRefs`** and **`fetchNotes`** are called at the start", {False}),
+    ],
+)
+def test_a_finding_ends_with_a_report_of_changes_to_several_things_that_it_names(
+    store: Store, later: str, wanted: set[bool]
+) -> None:
+    talk = Talk(store)
+    talk.say("user", "does the push work over https?")
+    talk.say(
+        "assistant",
+        "The root cause: `fetchRefs` and `fetchNotes` ignore the credential helpers, because the library does not read them.",
+    )
+    talk.say("user", "mend it, please")
+    talk.say("assistant", f"Done:\n\n{later}")
+    go_through(store)
+    assert marked(store, "credential helpers") == wanted
