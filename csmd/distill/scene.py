@@ -3,7 +3,8 @@
 "Send the flags, too" helps nobody who does not know where, nor does "the catch: only the default branch counts" without
 what somebody wanted to know. Beside it the scene is told, which claims no more than that it was said there: the only
 file that the turn names, else the one that the work on it changed most; of an answer on which nothing was done the
-question. What holds wherever one works, and what says where it belongs itself, is told as it is.
+question; of a reviewer's remark that it is one. What holds wherever one works, and what says where it belongs itself,
+is told as it is.
 """
 
 from __future__ import annotations
@@ -15,6 +16,7 @@ from collections.abc import Iterable, Sequence
 from typing import NamedTuple
 
 from csmd import text
+from csmd.distill import orders
 from csmd.patterns import at_first_use
 
 #: What says by itself where: a file, a path, a name of code.
@@ -60,6 +62,10 @@ _ERRAND = at_first_use(
 _QUESTION_END = ("?", "？")
 
 
+#: The scene of a reviewer's remark that a user hands on.
+REVIEW = "in a review"
+
+
 class Said(NamedTuple):
     """What was said at an ordinal of its session, in which turn; `key` tells statements apart."""
 
@@ -98,11 +104,10 @@ def scenes(said: Iterable[Said], changes: Sequence[Change], prompts: Sequence[Pr
     """By a statement's key its scene; changes and prompts stand in order."""
     work = [one for one in changes if one.path and not _BESIDE.search(one.path)]
     typed = {one.ordinal for one in prompts}
-    begins = [
-        one.ordinal for one in prompts if one.ordinal - 1 not in typed
-    ]  # typed one after the other, answered as one
+    # What is typed one after the other is answered as one.
+    begins = [one.ordinal for one in prompts if one.ordinal - 1 not in typed]
     exchanges = _Exchanges(work, [one.ordinal for one in work], prompts, begins)
-    found = {one.key: _scene(one, exchanges) for one in said if not (one.by_user and _EVERYWHERE.search(one.text))}
+    found = {one.key: _scene(one, exchanges) for one in said}
     return {key: there for key, there in found.items() if there is not None}
 
 
@@ -125,23 +130,29 @@ class _Exchanges(NamedTuple):
 def _scene(said: Said, exchanges: _Exchanges) -> Scene | None:
     at = bisect_right(exchanges.begins, said.ordinal)
     end = exchanges.begins[at] if at < len(exchanges.begins) else None
-    places = not _PLACE.search(said.text)
-    named = {match[1] for match in _FILE.finditer(said.turn[:LOOKED_AT])} if places else set()
-    if len(named) == 1:
-        return _at(named.pop(), said.uuid)
     if said.by_user:
-        return _changed(exchanges.within(said.ordinal, end)) if places and not named else None
+        if orders.hands_on(said.turn):
+            return Scene(REVIEW, said.uuid)
+        return None if _EVERYWHERE.search(said.text) else _at_hand(said, exchanges.within(said.ordinal, end))
     first = exchanges.begins[at - 1] if at else 0
-    own = exchanges.within(first, end)
-    if not own and at and (asked := _question(exchanges.last(said.ordinal), said.text)) is not None:
+    work = exchanges.within(first, end)
+    if not work and at and (asked := _question(exchanges.last(said.ordinal), said.text)) is not None:
         return asked
-    if not places or named:
-        return None
     for back in range(1, BACK):
-        if own or at <= back:
+        if work or at <= back:
             break
-        own = exchanges.within(exchanges.begins[at - back - 1], first)
-    return _changed(own)
+        work = exchanges.within(exchanges.begins[at - back - 1], first)
+    return _at_hand(said, work)
+
+
+def _at_hand(said: Said, work: Sequence[Change]) -> Scene | None:
+    """The only file that the turn names, else the one that the work changed most, for what names no place."""
+    if _PLACE.search(said.text):
+        return None
+    named = {match[1] for match in _FILE.finditer(said.turn[:LOOKED_AT])}
+    if named:
+        return _at(named.pop(), said.uuid) if len(named) == 1 else None
+    return _changed(work)
 
 
 def _changed(work: Sequence[Change]) -> Scene | None:

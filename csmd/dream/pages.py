@@ -17,8 +17,9 @@ from functools import lru_cache
 
 from csmd import text
 from csmd.believe import review
+from csmd.distill import scene
 from csmd.distill.standing import leaning
-from csmd.dream import keeping, narrator, raised
+from csmd.dream import keeping, lasting, narrator, raised
 from csmd.dream.actions import Fact
 from csmd.dream.lines import Item, Page, Read, Section
 from csmd.model import Category, Gate, Memory
@@ -51,6 +52,7 @@ NOBODYS = Read()
 COUNTED, LISTED = "Counted over sessions", "Pages"
 #: What was said of code and then dealt with, as far as edits tell.
 EDITED = "Said before its code was edited"
+REVIEWS = "Remarks of reviews"
 EVERYWHERE = "Everywhere"
 GO_ON = (
     "Change a line, and your wording takes its place; add one, and it is remembered; remove one, and `csmd review` asks.",
@@ -88,6 +90,7 @@ KINDS: tuple[Kind, ...] = (
     Kind(heading="Corrections", fits=lambda one: one.gate == "correction", gate="correction", category="preference"),
     Kind(heading="How the user works", fits=lambda one: one.gate == "behavioral" and (one.origin == "inferred" or (one.category == "preference" and not _CODE.search(one.text))),
          gate="behavioral", category="preference"),
+    Kind(heading=REVIEWS, fits=lambda one: one.scene == scene.REVIEW and not one.pinned, gate="epistemic", category="pattern"),
     Kind(heading="People", fits=lambda one: one.gate == "relational", gate="relational", category="person"),
     Kind(heading="Still open", fits=lambda one: one.gate == "promissory", gate="promissory", category="plan"),
     Kind(heading="Known gotchas", fits=lambda one: one.category == "gotcha", gate="epistemic", category="gotcha"),
@@ -95,7 +98,7 @@ KINDS: tuple[Kind, ...] = (
          gate="epistemic", category="decision"),
     Kind(heading="Facts", fits=lambda one: bool(one.text), gate="epistemic", category="fact"),
 )
-ORDER = ("Corrections", "How the user works", "Decisions and conventions", "Known gotchas", "Facts", "People", "Still open", EDITED)
+ORDER = ("Corrections", "How the user works", "Decisions and conventions", "Known gotchas", "Facts", "People", "Still open", REVIEWS, EDITED)
 # fmt: on
 #: Headings that csmd gives; those of a theme's page link to a project's.
 OURS = frozenset({*ORDER, COUNTED, LISTED})
@@ -130,7 +133,7 @@ class Place:
 
 def may_stand(memory: Memory) -> bool:
     """Whether a memory has a place on a page, if it says something: what csmd would tell, that lasts longer than its session."""
-    if not injectable(memory) or memory.tier in ("archive", "session"):
+    if not injectable(memory) or memory.tier in ("archive", "session") or lasting.passing(memory):
         return False
     if memory.type == "episodic" and memory.authority != "user" and not memory.pinned:
         return False  # what an assistant did that day: the day's file tells it

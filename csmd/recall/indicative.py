@@ -20,7 +20,7 @@ LEAST_SAID = 2
 #: What may stand before the word that counts.
 _LEAD = r"^\W*(?:(?:ok|okay|so|and|also|now|then|but|yes|yeah|no|well|please|hmm|right|alright|just|maybe)\b\W*){0,4}"
 _ASKS = re.compile(
-    r"\?[\"'”’)*_\]`]*\W*$"
+    r"\?[\"'”’)*_\]`]*\W*(?:\([^()]{1,400}\)\W*)?$"
     rf"|{_LEAD}(?:(?:can|could|would|will|should|shall|may|might)(?:n['’]t)? (?:you|we|i)|why|how come|do you|are you|did you)\b"
     r"|\b(?:can|could|would|will) you (?!not\b)\w+|\bi(?:['’]d| would) like (?:you |us )?to (?:update|add|change|have you)\b",
     re.IGNORECASE,
@@ -88,22 +88,23 @@ _PRINTED = re.compile(r"[⎿│├└❯⏺]")
 def stated(memory: Memory) -> str:
     """The sentences of a memory that tell something, on one line; "" where none does.
 
-    What a person pinned, and what csmd counted over sessions, is told as it is.
+    What a person pinned, and what csmd counted over sessions, is told as it is; what an assistant says is to be done about
+    something is told with that.
     """
     whole = text.squeeze(memory.text)
     if memory.pinned or memory.origin == "inferred":
         return whole
-    return _stated(whole)
+    return _stated(whole, memory.authority == "assistant")
 
 
 @lru_cache(maxsize=4096)
-def _stated(whole: str) -> str:
+def _stated(whole: str, by_assistant: bool) -> str:
     if _PRINTED.search(whole) or _UNDECIDED.search(whole):
         return ""
     kept: list[str] = []
     is_cut = False
     for sentence in text.sentences(whole):
-        if not tells(sentence):
+        if not (tells(sentence) or (by_assistant and kept and not _ASKS.search(sentence))):
             is_cut = True
         elif kept or not is_cut or not _LEANS.match(sentence):
             kept.append(sentence)

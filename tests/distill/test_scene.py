@@ -59,6 +59,20 @@ def test_what_a_user_says_of_no_place_is_told_with_the_file_that_the_work_behind
     check(said, *changes, wanted=wanted)
 
 
+def test_a_reviewers_remark_is_told_as_one() -> None:
+    remark = (
+        "FetchBranch runs git fetch without a timeout. If the network hangs, the command hangs, too, which blocks the hooks "
+        "of every session. Consider passing a context with a deadline instead."
+    )
+    check("If the network hangs, the command hangs, too", change(6), turn=remark, wanted="in a review, said")
+    check(
+        "If the network hangs, the command hangs, too",
+        change(6),
+        turn=f"I think that {remark}",
+        wanted="at cli/resume.go, e6",
+    )
+
+
 def test_the_work_ends_with_the_next_prompt() -> None:
     check(PASTED, change(8), prompts=((5, PASTED), (7, "something else")), wanted="")
 

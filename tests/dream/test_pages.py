@@ -10,6 +10,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from csmd.capture import memdir
+from csmd.distill.scene import REVIEW
 from csmd.dream import edits, index, lines, pages, themes, topic_page
 from csmd.dream.actions import Fact
 from csmd.dream.lines import Page, Read
@@ -226,6 +227,18 @@ def test_what_points_at_something_gives_way_to_what_anybody_can_follow() -> None
     assert made is not None and sum(len(section.items) for section in made.sections) == 2, (
         "where there is room it stands"
     )
+
+
+def test_a_reviewers_remark_stands_under_a_heading_of_its_own() -> None:
+    known = [
+        memory(number, f"the {word} gate returns early without its {WORDS[-number - 1]}, {WORDS[number + 5]}", "gotcha")
+        for number, word in enumerate(WORDS[:3])
+    ]
+    known = [known[0], replace(known[1], scene=REVIEW), replace(known[2], scene=REVIEW, is_edited=True)]
+    made = page(known)
+    assert made is not None
+    told = {section.heading: [item.id for item in section.items] for section in made.sections}
+    assert told == {"Known gotchas": [known[0].id], pages.REVIEWS: [known[1].id], pages.EDITED: [known[2].id]}
 
 
 def test_what_was_said_of_code_that_was_edited_since_stands_apart_and_last_but_what_is_pinned() -> None:

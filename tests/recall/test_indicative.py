@@ -42,6 +42,15 @@ CASES: dict[str, tuple[str, str, str]] = {
         "FetchBranch runs git fetch with context.Background() and no timeout. Consider using a timeout for it.", "user",
         "FetchBranch runs git fetch with context.Background() and no timeout.",
     ),
+    "an assistant's advice behind a fact": (
+        "The token has no write access. Check the settings of the repository: read and write.", "assistant",
+        "The token has no write access. Check the settings of the repository: read and write.",
+    ),
+    "an assistant's question behind a fact": (
+        "The token of the workflow has no write access. Would you like me to change that?", "assistant",
+        "The token of the workflow has no write access.",
+    ),
+    "a question with a remark behind it": ("we could offer to resume anyway or cancel? (if so we need a parameter)", "user", ""),
     "two ways to go": ("Option 1: deprecate the function. Option 2: remove it from the package.", "assistant", ""),
     "what a program printed": ("UserPromptSubmit hook error ⎿ Failed with non-blocking status code", "user", ""),
     "an assistant's cause": (

@@ -1,0 +1,64 @@
+"""What of the memories lasts on a page: not what was about to change, was doubted, or was done at once; pure.
+
+A session is told such things, search finds them, and they are believed as before. Where a page is read a month later
+they say what was true of one afternoon. What somebody pinned, or wrote
+there, stays.
+"""
+
+from __future__ import annotations
+
+import re
+from typing import NamedTuple
+
+from csmd.model import Authority, Gate, Memory
+from csmd.patterns import at_first_use
+
+
+class Passing(NamedTuple):
+    """Why what somebody says is soon over: the words by which it is known, of whom, and in which gates (none: in all)."""
+
+    why: str
+    by: Authority
+    said: re.Pattern[str]
+    gates: frozenset[Gate] = frozenset()
+
+
+def _re(pattern: str) -> re.Pattern[str]:
+    return at_first_use(pattern, re.IGNORECASE)
+
+
+PASSING: tuple[Passing, ...] = (
+    Passing("about to change", "user", _re(r"^\W*(?:right now|currently|at the moment|as of now|now,? (?:when|if))\b")),
+    Passing(
+        "about to change",
+        "user",
+        _re(r"\b(?:i(?:['’]d| would) like|i want|let['’]?s|can (?:you|we)|please) (?:us |you )?(?:to )?(?:change|fix|improve) (?:this|that|it)\b"),
+    ),
+    Passing(
+        "doubted",
+        "user",
+        _re(r"\bi(?: am|['’]m) not (?:really |quite )?(?:sure|sold|convinced)\b|\bi (?:might|may|could) be wrong\b|\bjust (?:pointing out|thinking (?:out )?a?loud|an idea)\b"),
+    ),
+    Passing("done at once", "user", _re(r"(?:^|[.;:!]\W{0,3})(?:let['’]?s|can you|could you|please)\b"), frozenset({"promissory"})),
+    Passing(
+        "a report",
+        "assistant",
+        _re(r"^\W*(?:\w+\W{1,3})?i(?:['’]ve| have)? (?:just |now |also )?(?:set up|created|added|implemented|updated|fixed|made|written|wrote|cleaned up)\b"),
+    ),
+)  # fmt: skip
+
+
+def passing(memory: Memory) -> str:
+    """Why a memory does not last on a page, "" where it does."""
+    if memory.pinned or memory.origin == "inferred" or not memory.session_id:
+        return ""
+    return next(
+        (
+            one.why
+            for one in PASSING
+            if one.by == memory.authority
+            and (not one.gates or memory.gate in one.gates)
+            and one.said.search(memory.text)
+        ),
+        "",
+    )

@@ -1,0 +1,55 @@
+"""What was about to change, was doubted or done at once does not last on a page; all else does, and what a person wrote."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+import pytest
+from recalled import memory
+
+from csmd.dream import lasting, pages
+from csmd.model import Memory
+
+CASES = {
+    "a state that somebody is about to leave": ("Right now the build fakes both binaries", "user", "about to change"),
+    "one that starts with when": ("now when I rerun enable it writes the local settings", "user", "about to change"),
+    "one that is asked to change": (
+        "enable writes the local settings. I'd like to change this so it asks",
+        "user",
+        "about to change",
+    ),
+    "a doubt": ("we can drop the wrapper. But I'm not sold this works", "user", "doubted"),
+    "a doubt in other words": ("I might be wrong, but read-only sessions make no commit", "user", "doubted"),
+    "an assistant's report": ("I've set up a script that lets you switch between both", "assistant", "a report"),
+    "an assistant's report with a word before it": ("Perfect! I have added the settings", "assistant", "a report"),
+    "a rule": ("Tests live beside the code they try", "user", ""),
+    "what is so now": ("the exporter currently writes one file a day", "user", ""),
+    "an assistant's finding": ("Right now the cache is never emptied, because nobody calls flush", "assistant", ""),
+    "a decision of several": ("let's completely remove the start command", "user", ""),
+}
+
+
+def said(text: str, by: str) -> Memory:
+    return replace(memory(text, authority=by), session_id="s1", origin="stated")
+
+
+def check(name: str) -> None:
+    text, by, why = CASES[name]
+    assert lasting.passing(said(text, by)) == why
+
+
+@pytest.mark.parametrize("name", CASES)
+def test_what_is_soon_over_says_why(name: str) -> None:
+    check(name)
+
+
+def test_an_order_for_the_moment_is_no_plan_that_is_open() -> None:
+    order = said("It says work in progress; Let's replace that with Preview", "user")
+    assert lasting.passing(order) == ""
+    assert lasting.passing(replace(order, gate="promissory")) == "done at once"
+
+
+def test_what_a_person_pinned_or_wrote_there_stays_and_all_else_of_it_is_on_no_page() -> None:
+    one = replace(said(CASES["a doubt"][0], "user"), tier="durable")
+    assert not pages.may_stand(one)
+    assert pages.may_stand(replace(one, pinned=True)) and pages.may_stand(replace(one, session_id=""))
