@@ -22,6 +22,11 @@ CASES = {
     "a doubt in other words": ("I might be wrong, but read-only sessions make no commit", "user", "doubted"),
     "an assistant's report": ("I've set up a script that lets you switch between both", "assistant", "a report"),
     "an assistant's report with a word before it": ("Perfect! I have added the settings", "assistant", "a report"),
+    "an assistant's report of one edit": (
+        "The test looked for go run. Updated it to look for the wrapper",
+        "assistant",
+        "a report",
+    ),
     "a rule": ("Tests live beside the code they try", "user", ""),
     "what is so now": ("the exporter currently writes one file a day", "user", ""),
     "an assistant's finding": ("Right now the cache is never emptied, because nobody calls flush", "assistant", ""),
