@@ -34,7 +34,15 @@ def look(rows: Rows, session_seq: int, ident: str, turns: Sequence[Spoken], *, u
         return []
     found = scene.scenes(
         [
-            Said(one.memory_seq, one.text, one.uuid, one.ordinal, by_user=one.authority == "user", turn=one.turn)
+            Said(
+                one.memory_seq,
+                one.text,
+                one.uuid,
+                one.ordinal,
+                by_user=one.authority == "user",
+                turn=one.turn,
+                corrects=one.gate == "correction",
+            )
             for one in stated
         ],
         [

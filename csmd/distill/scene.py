@@ -47,12 +47,13 @@ BACK = 3
 PARTS = 2
 
 
-#: A question is told whole or not at all, in so many characters, where it has so many words that say something, and the
-#: answer does not hold this share of them itself.
-QUESTION_CHARACTERS, LEAST_ASKED, HELD = 160, 3, 0.8
+#: A question, or the sentence with which a turn begins, is told whole or not at all, in so many characters, where it has so
+#: many words that say something, and what was said does not hold this share of them itself.
+QUOTED_CHARACTERS, LEAST_ASKED, HELD = 170, 3, 0.8
 #: What asks for a look or for words; about what says the rest of the question.
 _ASKING = frozenset(
-    "check look explain show tell see review take give find help think know sure right possible change changes make add maybe actually".split()
+    "check look explain show tell see review take give find help think know sure right possible change changes make add maybe actually"
+    " implement following plan got feedback comment comments idea context thoughts branch pr".split()
 )
 #: An errand that is put as a question.
 _ERRAND = at_first_use(
@@ -75,6 +76,7 @@ class Said(NamedTuple):
     ordinal: int
     by_user: bool
     turn: str
+    corrects: bool = False
 
 
 class Change(NamedTuple):
@@ -131,9 +133,12 @@ def _scene(said: Said, exchanges: _Exchanges) -> Scene | None:
     at = bisect_right(exchanges.begins, said.ordinal)
     end = exchanges.begins[at] if at < len(exchanges.begins) else None
     if said.by_user:
-        if orders.hands_on(said.turn):
-            return Scene(REVIEW, said.uuid)
-        return None if _EVERYWHERE.search(said.text) else _at_hand(said, exchanges.within(said.ordinal, end))
+        if orders.hands_on(said.turn) and not said.corrects:
+            return Scene(", ".join(filter(None, (REVIEW, _lead(said)))), said.uuid)
+        if _EVERYWHERE.search(said.text):
+            return None
+        lead = _lead(said)
+        return _at_hand(said, exchanges.within(said.ordinal, end)) or (Scene(lead, said.uuid) if lead else None)
     first = exchanges.begins[at - 1] if at else 0
     work = exchanges.within(first, end)
     if not work and at and (asked := _question(exchanges.last(said.ordinal), said.text)) is not None:
@@ -168,18 +173,32 @@ def _changed(work: Sequence[Change]) -> Scene | None:
 
 def _question(prompt: Prompt, answer: str) -> Scene | None:
     """The last question of a prompt, where it says something that its answer does not."""
-    asked = [one for row in text.lines_of_prose(prompt.text[:LOOKED_AT]) for one in text.sentences(row)]
-    question = next((text.squeeze(one) for one in reversed(asked) if one.rstrip().endswith(_QUESTION_END)), "")
-    words = {text.stem(word) for word in text.content_words(question) if word not in _ASKING}
-    held = words & {text.stem(word) for word in text.content_words(answer)}
-    if (
-        _ERRAND.search(question)
-        or len(question) > QUESTION_CHARACTERS
-        or len(words) < LEAST_ASKED
-        or len(held) >= HELD * len(words)
-    ):
+    question = next((one for one in reversed(_sentences(prompt.text)) if one.endswith(_QUESTION_END)), "")
+    if _ERRAND.search(question) or not _adds(question, answer):
         return None
-    return Scene(f'in answer to "{question.replace(chr(34), chr(39))}"', prompt.uuid)
+    return Scene(f"in answer to {_quoted(question)}", prompt.uuid)
+
+
+def _lead(said: Said) -> str:
+    """The sentence with which a turn begins, as a phrase, where what was said stands behind it and leaves its words out."""
+    lead = next(iter(_sentences(said.turn)), "")
+    return f"after {_quoted(lead)}" if _adds(lead, said.text) else ""
+
+
+def _sentences(turn: str) -> list[str]:
+    rows = text.lines_of_prose(turn[:LOOKED_AT])
+    return [text.squeeze(one) for row in rows for one in text.sentences(row)]
+
+
+def _adds(sentence: str, said: str) -> bool:
+    """Whether a sentence is short, and says something that is not in what was said."""
+    words = {text.stem(word) for word in text.content_words(sentence) if word not in _ASKING}
+    held = words & {text.stem(word) for word in text.content_words(said)}
+    return len(sentence) <= QUOTED_CHARACTERS and len(words) >= LEAST_ASKED and len(held) < HELD * len(words)
+
+
+def _quoted(sentence: str) -> str:
+    return '"' + sentence.replace('"', "'") + '"'
 
 
 def _at(path: str, uuid: str) -> Scene:

@@ -42,6 +42,8 @@ CONSIDERED = 2.5
 LEAST_SURE = review.LOW
 #: A line is said by another one, whatever else that says, where of so many words this share is its own, and no number.
 LEAST_INSIDE, OWN = 5, 0.2
+#: What one session tells at such length, and again in words of which it shares most, it tells once.
+LEAST_RETOLD = 15
 SHOWN_CHARACTERS = 160
 #: What an index says of a page, in characters, and of how many themes of a project.
 ABOUT_CHARACTERS, ABOUT_THEMES = 200, 3
@@ -90,7 +92,7 @@ KINDS: tuple[Kind, ...] = (
     Kind(heading="Corrections", fits=lambda one: one.gate == "correction", gate="correction", category="preference"),
     Kind(heading="How the user works", fits=lambda one: one.gate == "behavioral" and (one.origin == "inferred" or (one.category == "preference" and not _CODE.search(one.text))),
          gate="behavioral", category="preference"),
-    Kind(heading=REVIEWS, fits=lambda one: one.scene == scene.REVIEW and not one.pinned, gate="epistemic", category="pattern"),
+    Kind(heading=REVIEWS, fits=lambda one: one.scene.startswith(scene.REVIEW) and not one.pinned, gate="epistemic", category="pattern"),
     Kind(heading="People", fits=lambda one: one.gate == "relational", gate="relational", category="person"),
     Kind(heading="Still open", fits=lambda one: one.gate == "promissory", gate="promissory", category="plan"),
     Kind(heading="Known gotchas", fits=lambda one: one.category == "gotcha", gate="epistemic", category="gotcha"),
@@ -190,7 +192,11 @@ def _is_said(one: Memory, there: Memory) -> bool:
     said, more = text.gist(one.text), text.gist(there.text)
     own = said.stems - more.stems
     inside = said.turns == more.turns and len(said.stems) >= LEAST_INSIDE and len(own) <= OWN * len(said.stems)
-    return text.alike(said, more, share=TWIN_OVERLAP) or (inside and not any(map(str.isdigit, "".join(own))))
+    if text.alike(said, more, share=TWIN_OVERLAP) or (inside and not any(map(str.isdigit, "".join(own)))):
+        return True
+    least = min(len(said.stems), len(more.stems))
+    retold = least >= LEAST_RETOLD and len(said.stems & more.stems) >= TWIN_OVERLAP * least
+    return retold and one.session_id == there.session_id != ""
 
 
 def sureness(memory: Memory) -> tuple[object, ...]:

@@ -53,7 +53,7 @@ _NAMES = re.compile(
 #: A rule in the imperative: how things of a kind are done or kept, whichever they are. What is named with an article or a
 #: pointing word is one thing at hand, and "for" it is a piece of work.
 _RULE = re.compile(
-    rf"{_LEAD}(?!.{{0,300}}\b(?:the|this|that|these|those|it|now|again|once)\b)(?:commit|give|handle|push|put|run|set|show|take|write) (?:[\w.`-]{{1,30}} ){{0,2}}?[a-z][\w.-]{{0,30}}(?<!s)s "
+    rf"{_LEAD}(?!.{{0,300}}\b(?:the|this|that|these|those|it|now|again|once)\b|.{{0,300}}\.\w{{1,4}}:\d)(?:commit|give|handle|push|put|run|set|show|take|write) (?:[\w.`-]{{1,30}} ){{0,2}}?[a-z][\w.-]{{0,30}}(?<!s)s "
     r"(?!for\b|which\b|and\b|to see\b)[`\w]",
     re.IGNORECASE,
 )
@@ -103,13 +103,24 @@ def _stated(whole: str, by_assistant: bool) -> str:
         return ""
     kept: list[str] = []
     is_cut = False
-    for sentence in text.sentences(whole):
-        if not (tells(sentence) or (by_assistant and kept and not _ASKS.search(sentence))):
+    for whole_sentence in text.sentences(whole):
+        advises = by_assistant and bool(kept) and not _ASKS.search(whole_sentence)
+        sentence = whole_sentence if advises else _without_errand(whole_sentence)
+        if not (advises or tells(sentence)):
             is_cut = True
         elif kept or not is_cut or not _LEANS.match(sentence):
             kept.append(sentence)
     told = " ".join(kept)
     return told if len(text.content_words(told)) >= LEAST_WORDS or not is_cut else ""
+
+
+def _without_errand(sentence: str) -> str:
+    """A sentence without the errand that leads into what it tells: "Push it first: only the default branch counts"."""
+    errand, _, told = sentence.partition(": ")
+    if tells(sentence) or _ASKS.search(sentence) or len(text.content_words(told)) < LEAST_WORDS:
+        return sentence
+    is_lead = errand[-1:].isalnum() and ";" not in errand
+    return told if is_lead and tells(told) else sentence
 
 
 def tells(sentence: str) -> bool:

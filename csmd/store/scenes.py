@@ -17,12 +17,13 @@ class Stated(NamedTuple):
     uuid: str
     ordinal: int
     turn: str
+    gate: str
 
 
 def stated_in(rows: Rows, session_seq: int, session_id: str, *, upto: int) -> list[Stated]:
     """The memories that a session was the first to state, each by the first turn that does, of all that was said and not counted."""
     found = rows.all(
-        "select m.seq, m.text, m.authority, p.uuid, st.ordinal, t.text from memories m "
+        "select m.seq, m.text, m.authority, p.uuid, st.ordinal, t.text, m.gate from memories m "
         "join provenance p on p.memory_seq = m.seq and p.role = 'states' and p.session_id = m.session_id "
         "join turns t on t.uuid = p.uuid "
         "join session_turn st on st.session_seq = :session and st.turn_seq = t.seq "

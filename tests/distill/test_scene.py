@@ -24,12 +24,13 @@ def check(
     wanted: str,
     by_user: bool = True,
     turn: str = "",
+    corrects: bool = False,
     prompts: tuple[tuple[int, str], ...] = ((3, "please go on"),),
     at: int = 5,
 ) -> None:
     """The scene of what was said at an ordinal as "phrase, turn", "" for none."""
     found = scene.scenes(
-        [Said(1, said, "said", at, by_user=by_user, turn=turn or said)],
+        [Said(1, said, "said", at, by_user=by_user, turn=turn or said, corrects=corrects)],
         changes,
         [Prompt(f"p{ordinal}", ordinal, text) for ordinal, text in prompts],
     )
@@ -64,13 +65,30 @@ def test_a_reviewers_remark_is_told_as_one() -> None:
         "FetchBranch runs git fetch without a timeout. If the network hangs, the command hangs, too, which blocks the hooks "
         "of every session. Consider passing a context with a deadline instead."
     )
-    check("If the network hangs, the command hangs, too", change(6), turn=remark, wanted="in a review, said")
-    check(
-        "If the network hangs, the command hangs, too",
-        change(6),
-        turn=f"I think that {remark}",
-        wanted="at cli/resume.go, e6",
-    )
+    said = "If the network hangs, the command hangs, too"
+    lead = remark.partition(". ")[0]
+    check(said, change(6), turn=remark, wanted=f'in a review, after "{lead}.", said')
+    check(said, change(6), turn=remark, corrects=True, wanted="at cli/resume.go, e6")
+    check(said, change(6), turn=f"I think that {remark}", wanted="at cli/resume.go, e6")
+
+
+TRACKED = "We track the changed files of a checkpoint, can we use that to decide if the shadow branch is reset?"
+KEPT = "we should keep in mind that people stash"
+
+
+@pytest.mark.parametrize(
+    ("turn", "wanted"),
+    [
+        (f"{TRACKED} But {KEPT}", f'after "{TRACKED}", said'),
+        (f"Can you look at this idea in this context: {KEPT}", ""),
+        (f"{KEPT}. {TRACKED}", ""),
+        (f"{TRACKED[:-1]}, {'and so on, ' * 20}please? But {KEPT}", ""),
+    ],
+)
+def test_what_stands_behind_the_beginning_of_a_turn_is_told_with_that(turn: str, wanted: str) -> None:
+    check(KEPT, turn=turn, wanted=wanted)
+    check(KEPT, change(6), turn=turn, wanted="at cli/resume.go, e6")
+    check(KEPT, turn=turn, by_user=False, wanted="")
 
 
 def test_the_work_ends_with_the_next_prompt() -> None:
@@ -79,7 +97,12 @@ def test_the_work_ends_with_the_next_prompt() -> None:
 
 def test_the_only_file_that_the_turn_names_comes_first_and_several_leave_it_open() -> None:
     check(PASTED, change(6), turn=f"look at cli/start.go\n{PASTED}", wanted="at cli/start.go, said")
-    check(PASTED, change(6), turn=f"look at cli/start.go and cli/stop.go\n{PASTED}", wanted="")
+    check(
+        PASTED,
+        change(6),
+        turn=f"look at cli/start.go and cli/stop.go\n{PASTED}",
+        wanted='after "look at cli/start.go and cli/stop.go", said',
+    )
 
 
 def test_an_assistant_speaks_of_what_it_just_changed_or_changed_shortly_before() -> None:

@@ -229,12 +229,27 @@ def test_what_points_at_something_gives_way_to_what_anybody_can_follow() -> None
     )
 
 
+@pytest.mark.parametrize(("session", "stand"), [("s", 1), ("another", 2)])
+def test_what_one_session_tells_twice_at_length_stands_once(session: str, stand: int) -> None:
+    words = " ".join(WORDS)
+    known = [
+        memory(0, f"{words} stand in the first account", "fact"),
+        memory(1, f"{' '.join(WORDS[4:])}, heron, robin, wren, finch and stork", "fact"),
+    ]
+    made = page([known[0], replace(known[1], session_id=session)])
+    assert made is not None and sum(len(section.items) for section in made.sections) == stand
+
+
 def test_a_reviewers_remark_stands_under_a_heading_of_its_own() -> None:
     known = [
         memory(number, f"the {word} gate returns early without its {WORDS[-number - 1]}, {WORDS[number + 5]}", "gotcha")
         for number, word in enumerate(WORDS[:3])
     ]
-    known = [known[0], replace(known[1], scene=REVIEW), replace(known[2], scene=REVIEW, is_edited=True)]
+    known = [
+        known[0],
+        replace(known[1], scene=f'{REVIEW}, after "It returns."'),
+        replace(known[2], scene=REVIEW, is_edited=True),
+    ]
     made = page(known)
     assert made is not None
     told = {section.heading: [item.id for item in section.items] for section in made.sections}

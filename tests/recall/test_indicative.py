@@ -46,6 +46,14 @@ CASES: dict[str, tuple[str, str, str]] = {
         "The token has no write access. Check the settings of the repository: read and write.", "assistant",
         "The token has no write access. Check the settings of the repository: read and write.",
     ),
+    "an errand that leads into a fact": (
+        "Push the branch and open the form: only the default branch's forms are shown by the site.", "assistant",
+        "only the default branch's forms are shown by the site.",
+    ),
+    "an errand with a setting in it": ('Add a reader; then set "remote": "upstream" in the settings file of the fork', "user", ""),
+    "an errand at one line of a file": (
+        "Handle single lines exceeding MaxChunkSize in chunking.go:84 - a single line passes through", "user", "",
+    ),
     "an assistant's question behind a fact": (
         "The token of the workflow has no write access. Would you like me to change that?", "assistant",
         "The token of the workflow has no write access.",
