@@ -42,8 +42,9 @@ CONSIDERED = 2.5
 LEAST_SURE = review.LOW
 #: A line is said by another one, whatever else that says, where of so many words this share is its own, and no number.
 LEAST_INSIDE, OWN = 5, 0.2
-#: What one session tells at such length, and again in words of which it shares most, it tells once.
-LEAST_RETOLD = 15
+#: What one session tells at such length, and again in words of which half are the same, it tells once (all 14 such pairs of the
+#: labelled sessions are one thing told twice).
+LEAST_RETOLD, RETOLD = 12, 0.5
 SHOWN_CHARACTERS = 160
 #: What an index says of a page, in characters, and of how many themes of a project.
 ABOUT_CHARACTERS, ABOUT_THEMES = 200, 3
@@ -195,8 +196,8 @@ def _is_said(one: Memory, there: Memory) -> bool:
     if text.alike(said, more, share=TWIN_OVERLAP) or (inside and not any(map(str.isdigit, "".join(own)))):
         return True
     least = min(len(said.stems), len(more.stems))
-    retold = least >= LEAST_RETOLD and len(said.stems & more.stems) >= TWIN_OVERLAP * least
-    return retold and one.session_id == there.session_id != ""
+    retold = least >= LEAST_RETOLD and len(said.stems & more.stems) >= RETOLD * least
+    return retold and one.session_id == there.session_id != "" and "correction" not in (one.gate, there.gate)
 
 
 def sureness(memory: Memory) -> tuple[object, ...]:
