@@ -12,10 +12,12 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from typing import Any, NamedTuple
 
 from csmd import wire
-from csmd.distill import edited
+from csmd.believe import stage_scenes
+from csmd.distill import edited, scene
 from csmd.distill.calls import file_of
 from csmd.distill.edited import Claim, Edit
 from csmd.distill.gotchas import Spoken, Told
+from csmd.distill.scene import Said
 from csmd.errors import BadInput
 from csmd.store import gotchas as stored
 from csmd.store.memories import EDITED
@@ -60,8 +62,12 @@ def look(rows: Rows, session_seq: int, turns: Sequence[Spoken], told: Sequence[T
     found = [Edited(key, edit.uuid, edit.at) for key, edit in edited.edited(asked, edits).items()]
     answers = {turn.ordinal: turn for turn in turns if turn.kind == "assistant"}
     settled = edited.settled(asked, ((turn.text, turn.ordinal) for turn in answers.values()))
-    known = {one.memory_seq for one in found}
-    return found + [Edited(key, answers[at].uuid, answers[at].at) for key, at in settled.items() if key not in known]
+    found += [Edited(key, answers[at].uuid, answers[at].at) for key, at in settled.items()]
+    said = [Said(one.key, one.text, one.uuid, one.ordinal, one.authority == "user", "") for one in last.values()]
+    changes = stage_scenes.changes(rows, session_seq, upto=upto)
+    anew = scene.written_anew(said, changes, stage_scenes.prompts(turns))
+    found += [Edited(key, change.uuid, change.at) for key, change in anew.items()]
+    return list({one.memory_seq: one for one in reversed(found)}.values())
 
 
 def _claim(one: Told, users: Mapping[str, str], prompts: Sequence[int]) -> Claim:

@@ -32,27 +32,7 @@ def look(rows: Rows, session_seq: int, ident: str, turns: Sequence[Spoken], *, u
     stated = stored.stated_in(rows, session_seq, ident, upto=upto)
     if not stated:
         return []
-    found = scene.scenes(
-        [
-            Said(
-                one.memory_seq,
-                one.text,
-                one.uuid,
-                one.ordinal,
-                by_user=one.authority == "user",
-                turn=one.turn,
-                corrects=one.gate == "correction",
-            )
-            for one in stated
-        ],
-        [
-            Change(uuid, ordinal, file_of(given))
-            for uuid, ordinal, given in stored.changes(
-                rows, session_seq, upto=upto, most=MOST_CHANGES, characters=CHARACTERS
-            )
-        ],
-        [Prompt(turn.uuid, turn.ordinal, turn.text) for turn in turns if turn.kind == "user"],
-    )
+    found = scene.scenes([_said(one) for one in stated], changes(rows, session_seq, upto=upto), prompts(turns))
     known = stored.known(rows, [one.memory_seq for one in stated])
     return [
         Set(one.memory_seq, there)
@@ -65,3 +45,19 @@ def note(rows: Rows, found: Sequence[Set]) -> None:
     """Notes the scenes; to note them again changes nothing."""
     for memory_seq, there in found:
         stored.note(rows, memory_seq, uuid=there.uuid, text=there.text)
+
+
+def changes(rows: Rows, session_seq: int, *, upto: int) -> list[Change]:
+    """The last changes of a session to files, in order."""
+    found = stored.changes(rows, session_seq, upto=upto, most=MOST_CHANGES, characters=CHARACTERS)
+    return [Change(uuid, ordinal, file_of(given), at, anew) for uuid, at, ordinal, anew, given in found]
+
+
+def prompts(turns: Sequence[Spoken]) -> list[Prompt]:
+    """What a user typed, of the turns in which somebody speaks."""
+    return [Prompt(turn.uuid, turn.ordinal, turn.text) for turn in turns if turn.kind == "user"]
+
+
+def _said(one: stored.Stated) -> Said:
+    by_user, corrects = one.authority == "user", one.gate == "correction"
+    return Said(one.memory_seq, one.text, one.uuid, one.ordinal, by_user=by_user, turn=one.turn, corrects=corrects)

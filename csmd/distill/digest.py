@@ -88,7 +88,7 @@ def _digest(entries: Sequence[Entry], stated: Sequence[Stated], *, title: str, c
         *harvest.said(known, goal[0].text if goal else ""),
         *harvest.done(work, cwd),
         *harvest.named(entries, prompts),
-        *harvest.left_open(work, prompts, answers),
+        *harvest.left_open(work, prompts, answers, is_over=why != "compaction"),
     ]
     last = harvest.last(answers)
     if last is not None:

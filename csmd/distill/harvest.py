@@ -36,6 +36,8 @@ _LEFT = re.compile(
     r"\b(?:still (?:needs?|to do|open|missing|fails?)|not yet|remains? to|left to do|follow[- ]up|to-?do:|next step"
     r"|i['’]ll .{0,60}\b(?:later|next|once|after)\b|haven['’]t (?:yet|been able)|out of scope)", re.I,
 )  # fmt: skip
+#: A case and how something behaves in it: nothing is left to do.
+_BEHAVES = re.compile(r"\W{0,6}not yet \w{1,30}\W{0,4}:", re.I)
 _ASKS = re.compile(r"\?[\"')*_]*$")
 #: A commit that somebody names: a word for it close before, and a hash that is no number and no word.
 _NAMES = re.compile(
@@ -144,17 +146,20 @@ def named(entries: Sequence[Entry], prompts: Sequence[Entry]) -> list[Item]:
     return list(dict.fromkeys(found))
 
 
-def left_open(work: Work, prompts: Sequence[Entry], answers: Sequence[Entry]) -> list[Item]:
-    """To-dos of the last list, what the last message leaves for later, its question, a prompt without an answer."""
+def left_open(work: Work, prompts: Sequence[Entry], answers: Sequence[Entry], *, is_over: bool = False) -> list[Item]:
+    """To-dos of the last list, what the last message leaves for later, its question, a prompt without an answer.
+
+    Once a session is over, what was changed behind its last prompt has answered that.
+    """
     found = [Item("open", cut(squeeze(body), ENTRY), uuid) for body, uuid in work.open]
     if prompts and (not answers or answers[-1].ordinal < prompts[-1].ordinal):
-        return [
-            *found,
-            Item("open", f"asked and not answered: {cut(squeeze(prompts[-1].text), ENTRY)}", prompts[-1].uuid),
-        ]
+        if is_over and work.changed_at > prompts[-1].ordinal:
+            return found
+        unanswered = f"asked and not answered: {cut(squeeze(prompts[-1].text), ENTRY)}"
+        return [*found, Item("open", unanswered, prompts[-1].uuid)]
     if answers:
         said = _prose(answers[-1].text)
-        left = [line for line in said if _LEFT.search(line) and not _ASKS.search(line)]
+        left = [line for line in said if _LEFT.search(line) and not (_ASKS.search(line) or _BEHAVES.match(line))]
         asked = [line for line in said[-2:] if _ASKS.search(line)]
         found += [Item("open", cut(line, SENTENCE), answers[-1].uuid) for line in [*left[:2], *asked[-1:]]]
     return found

@@ -152,6 +152,7 @@ _ADVICE = re.compile(
     re.IGNORECASE,
 )
 _NAMED = re.compile(r"`[^`]+`|\b[a-z]+[A-Z]\w*|\b[A-Z][a-z]+[A-Z]\w*|\w\(\)|\b\w+_\w+\b|\b[\w-]+\.(?:go|py|ts|js|rs|java|rb|sh|c|cpp|yml|yaml|json)\b|\b(?:High|Medium|Low) Severity\b")  # fmt: skip
+_DOT_FILE = re.compile(r"(?<![\w.])\.[a-z]{2,20}\b")
 _FIRST_PERSON = re.compile(r"\b(?:I|I'm|I'd|I've|we|we're|my|our|us|let's|me)\b", re.IGNORECASE)
 #: How somebody begins who says in dense words what to do.
 _OWN_ORDER = re.compile(
@@ -234,7 +235,8 @@ def hands_on(said: str) -> bool:
 
 def is_finding(said: str) -> bool:
     """Whether a turn tells at some length of named code, and of nobody: whoever found that."""
-    return len(said.split()) in REVIEW_WORDS and bool(_NAMED.search(said)) and not _FIRST_PERSON.search(said)
+    named = _NAMED.search(said) or _DOT_FILE.search(said)
+    return len(said.split()) in REVIEW_WORDS and named is not None and not _FIRST_PERSON.search(said)
 
 
 def is_pasted_review(said: str) -> bool:

@@ -80,11 +80,13 @@ class Said(NamedTuple):
 
 
 class Change(NamedTuple):
-    """A change to the file at `path` by the tool call with this uuid."""
+    """A change to the file at `path` by the tool call with this uuid; `anew` is one that wrote the whole of it."""
 
     uuid: str
     ordinal: int
     path: str
+    at: str = ""
+    anew: bool = False
 
 
 class Prompt(NamedTuple):
@@ -104,13 +106,25 @@ class Scene(NamedTuple):
 
 def scenes(said: Iterable[Said], changes: Sequence[Change], prompts: Sequence[Prompt]) -> dict[int, Scene]:
     """By a statement's key its scene; changes and prompts stand in order."""
-    work = [one for one in changes if one.path and not _BESIDE.search(one.path)]
-    typed = {one.ordinal for one in prompts}
-    # What is typed one after the other is answered as one.
-    begins = [one.ordinal for one in prompts if one.ordinal - 1 not in typed]
-    exchanges = _Exchanges(work, [one.ordinal for one in work], prompts, begins)
+    exchanges = _exchanges(changes, prompts)
     found = {one.key: _scene(one, exchanges) for one in said}
     return {key: there for key, there in found.items() if there is not None}
+
+
+def written_anew(said: Iterable[Said], changes: Sequence[Change], prompts: Sequence[Prompt]) -> dict[int, Change]:
+    """By the key of what an assistant said of its work the last change behind the exchange that wrote that file anew."""
+    exchanges = _exchanges(changes, prompts)
+    found: dict[int, Change] = {}
+    for one in said:
+        at = bisect_right(exchanges.begins, one.ordinal)
+        if one.by_user or not at or at == len(exchanges.begins):
+            continue
+        path = _most(exchanges.within(exchanges.begins[at - 1], exchanges.begins[at]))
+        behind = exchanges.within(exchanges.begins[at], None) if path else ()
+        again = next((change for change in reversed(behind) if change.anew and change.path == path), None)
+        if again is not None:
+            found[one.key] = again
+    return found
 
 
 class _Exchanges(NamedTuple):
@@ -127,6 +141,14 @@ class _Exchanges(NamedTuple):
 
     def last(self, ordinal: int) -> Prompt:
         return self.prompts[bisect_right(self.prompts, ordinal, key=lambda one: one.ordinal) - 1]
+
+
+def _exchanges(changes: Sequence[Change], prompts: Sequence[Prompt]) -> _Exchanges:
+    work = [one for one in changes if one.path and not _BESIDE.search(one.path)]
+    typed = {one.ordinal for one in prompts}
+    # What is typed one after the other is answered as one.
+    begins = [one.ordinal for one in prompts if one.ordinal - 1 not in typed]
+    return _Exchanges(work, [one.ordinal for one in work], prompts, begins)
 
 
 def _scene(said: Said, exchanges: _Exchanges) -> Scene | None:
@@ -161,14 +183,16 @@ def _at_hand(said: Said, work: Sequence[Change]) -> Scene | None:
 
 
 def _changed(work: Sequence[Change]) -> Scene | None:
-    """The file with at least half of the changes, those of tests left out where there are others, by its last change."""
+    """The file that was changed most, by its last change."""
+    path = _most(work)
+    return _at(path, next(one.uuid for one in reversed(work) if one.path == path)) if path else None
+
+
+def _most(work: Sequence[Change]) -> str:
+    """The file with at least half of the changes, those of tests left out where there are others; "" for none."""
     counted = [one for one in work if not _TEST.search(_parts(one.path)[-1])] or work
-    if not counted:
-        return None
-    path, times = Counter(one.path for one in counted).most_common(1)[0]
-    if times < MOST_OF * len(counted):
-        return None
-    return _at(path, next(one.uuid for one in reversed(counted) if one.path == path))
+    path, times = Counter(one.path for one in counted).most_common(1)[0] if counted else ("", 0)
+    return path if times >= MOST_OF * len(counted) else ""
 
 
 def _question(prompt: Prompt, answer: str) -> Scene | None:
@@ -181,7 +205,9 @@ def _question(prompt: Prompt, answer: str) -> Scene | None:
 
 def _lead(said: Said) -> str:
     """The sentence with which a turn begins, as a phrase, where what was said stands behind it and leaves its words out."""
-    lead = next(iter(_sentences(said.turn)), "")
+    lead, more = (*_sentences(said.turn)[:2], "", "")[:2]
+    if lead.endswith(":") and len(text.content_words(lead)) < LEAST_ASKED:
+        lead = f"{lead} {more}"
     return f"after {_quoted(lead)}" if _adds(lead, said.text) else ""
 
 

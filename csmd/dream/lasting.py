@@ -43,7 +43,7 @@ PASSING: tuple[Passing, ...] = (
     Passing(
         "a report",
         "assistant",
-        _re(r"^\W*(?:\w+\W{1,3})?i(?:['’]ve| have)? (?:just |now |also )?(?:set up|created|added|implemented|updated|fixed|made|written|wrote|cleaned up)\b|[.;]\s(?:i )?(?:updated|changed|adjusted|corrected) (?:it|them|that) to\b"),
+        _re(r"^\W*(?:changes (?:made|are) (?:to|in)\b|(?:\w+\W{1,3})?i(?:['’]ve| have)? (?:just |now |also )?(?:set up|created|added|implemented|updated|fixed|made|written|wrote|cleaned up)\b)|[.;]\s(?:i )?(?:updated|changed|adjusted|corrected) (?:it|them|that) to\b"),
     ),
 )  # fmt: skip
 

@@ -139,7 +139,7 @@ def _left_out(section: Section) -> str:
 
 def _lines(item: Item) -> list[str]:
     first = f"- {plain(item.text)}" + (f" <!-- m:{item.id} -->" if item.id else "")
-    own = [*([f"said {plain(item.scene)}"] if item.scene else []), *(f"{WAITS}{plain(one)}" for one in item.waits)]
+    own = [*([plain(item.scene)] if item.scene else []), *(f"{WAITS}{plain(one)}" for one in item.waits)]
     below = (*(f"{SHOWS}{plain(one)}" for one in item.shows), *(f"{one} {_SELF}" for one in own))
     return [first, *(f"  - {one}" for one in below)]
 

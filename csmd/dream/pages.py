@@ -158,12 +158,14 @@ def _days(since: str, until: str) -> int:
 class Beside:
     """What stands beside memories, by their ids: how a gotcha shows itself, and wordings that wait for a person's answer.
 
-    `new` are lines (heading, text) that wait and would be memories of their own.
+    `new` are lines (heading, text) that wait and would be memories of their own; `edits`: no heading tells what was
+    edited since, the lines do.
     """
 
     shows: Mapping[str, Sequence[str]] = field(default_factory=dict)
     waits: Mapping[str, Sequence[str]] = field(default_factory=dict)
     new: Sequence[tuple[str, str]] = ()
+    edits: bool = False
 
 
 NOTHING = Beside()
@@ -173,8 +175,14 @@ def line(memory: Memory, beside: Beside = NOTHING) -> Item:
     """A memory as it stands on a page."""
     shown = [text.cut(text.squeeze(one), SHOWN_CHARACTERS) for one in beside.shows.get(memory.id, ()) if _reports(one)]
     waits = tuple(beside.waits.get(memory.id, ()))
+    said = [f"said {memory.scene}"] if memory.scene else []
+    since = ["its code edited since"] if memory.is_edited and beside.edits else []
     return Item(
-        text=_as_note(indicative.stated(memory)), id=memory.id, scene=memory.scene, shows=tuple(shown[:1]), waits=waits
+        text=_as_note(indicative.stated(memory)),
+        id=memory.id,
+        scene=", ".join((*said, *since)),
+        shows=tuple(shown[:1]),
+        waits=waits,
     )
 
 

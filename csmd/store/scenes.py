@@ -36,18 +36,23 @@ def stated_in(rows: Rows, session_seq: int, session_id: str, *, upto: int) -> li
     return list({int(row[0]): Stated(*row) for row in found}.values())
 
 
-def changes(rows: Rows, session_seq: int, *, upto: int, most: int, characters: int) -> list[tuple[str, int, str]]:
-    """(uuid, ordinal, the input's beginning) of the last calls of a session that wrote to a file, in order."""
+def changes(
+    rows: Rows, session_seq: int, *, upto: int, most: int, characters: int
+) -> list[tuple[str, str, int, bool, str]]:
+    """(uuid, time, ordinal, whether it wrote the whole file, the input's beginning) of a session's last changes to files, in order."""
     found = rows.all(
-        "select t.uuid, st.ordinal, substr(t.text, 1, :characters) from session_turn st join turns t on t.seq = st.turn_seq "
-        "where st.session_seq = :session and st.ordinal <= :upto and t.kind = 'tool_call' "
+        "select t.uuid, t.at, st.ordinal, t.tool_name, substr(t.text, 1, :characters) from session_turn st "
+        "join turns t on t.seq = st.turn_seq where st.session_seq = :session and st.ordinal <= :upto and t.kind = 'tool_call' "
         "and t.tool_name in ('Edit', 'MultiEdit', 'Write') and t.source = 'transcript' order by st.ordinal desc limit :most",
         session=session_seq,
         upto=upto,
         most=most,
         characters=characters,
     )
-    return [(str(uuid), int(ordinal), str(given)) for uuid, ordinal, given in reversed(found)]
+    return [
+        (str(uuid), str(at), int(ordinal), tool == "Write", str(given))
+        for uuid, at, ordinal, tool, given in reversed(found)
+    ]
 
 
 def note(rows: Rows, memory_seq: int, *, uuid: str, text: str) -> None:

@@ -113,3 +113,20 @@ def test_a_finding_ends_with_a_report_of_changes_to_several_things_that_it_names
     talk.say("assistant", f"Done:\n\n{later}")
     go_through(store)
     assert marked(store, "credential helpers") == wanted
+
+
+def test_what_was_said_of_a_file_that_was_then_written_anew_is_told_with_that(store: Store) -> None:
+    talk = Talk(store)
+    talk.say("user", "build the action, please")
+    talk.call("Write", "done", file_path="/p/alpha/action.yml", content="a: 1")
+    talk.say(
+        "assistant",
+        "The root cause: several flags keep every line indented, because the block ends at the first column.",
+    )
+    go_through(store)
+    before = marked(store, "several flags")
+    talk.say("user", "limit it to that branch")
+    talk.call("Write", "done", file_path="/p/alpha/action.yml", content="b: 2")
+    talk.say("assistant", "Done.")
+    go_through(store)
+    assert (before, marked(store, "several flags")) == ({False}, {True})

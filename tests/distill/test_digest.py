@@ -103,6 +103,19 @@ def test_without_a_change_it_was_answered_or_not() -> None:
     assert "Open: asked and not answered: and what does the exporter do with it?" in made.text
 
 
+def test_what_was_changed_behind_the_last_prompt_has_answered_it_and_a_case_is_nothing_left_open() -> None:
+    made = only(ASKED, DONE, ("user", "return the profile instead"), edit("a.py"))
+    assert not [said for said in kept(made, "open") if said.startswith("asked and not answered")]
+    cases = only(
+        ASKED,
+        edit("a.py"),
+        ("assistant", "It works in three cases:\n- Not yet configured: asks\n- Configured: says so\n"),
+    )
+    assert kept(cases, "open") == []
+    left = only(ASKED, edit("a.py"), ("assistant", "It works. The exporter is not yet converted.\n"))
+    assert kept(left, "open") == ["The exporter is not yet converted."]
+
+
 def test_what_the_user_said_last_of_all_counts_against_the_change() -> None:
     wrong = Stated(9, "no, the zone is UTC", "correction", "fact", "user", 0.9, "u9")
     assert (

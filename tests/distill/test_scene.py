@@ -138,6 +138,23 @@ def test_where_something_was_done_the_file_is_told_and_a_question_only_for_an_an
     check(ANSWER, by_user=True, prompts=((3, ASKED),), wanted="")
 
 
+@pytest.mark.parametrize(
+    ("behind", "wanted"),
+    [
+        (Change("w9", 9, "/home/me/shop/cli/resume.go", anew=True), "w9"),
+        (change(9), ""),
+        (Change("w9", 9, "/p/b.go", anew=True), ""),
+        (Change("w5", 5, "/home/me/shop/cli/resume.go", anew=True), ""),
+    ],
+)
+def test_what_an_assistant_says_of_its_work_ends_where_the_file_is_written_anew(behind: Change, wanted: str) -> None:
+    typed = [Prompt("p3", 3, "do it"), Prompt("p7", 7, "and now otherwise")]
+    work = sorted([change(4), behind], key=lambda one: one.ordinal)
+    for by_user in (False, True):
+        found = scene.written_anew([Said(1, ANSWER, "said", 6, by_user, ANSWER)], work, typed)
+        assert [one.uuid for one in found.values()] == ([wanted] if wanted and not by_user else [])
+
+
 CHANGES = st.lists(
     st.tuples(st.integers(0, 30), st.sampled_from(("/p/a.go", "/p/b.go", "/p/a_test.go", "", "/tmp/x.go"))), max_size=12
 )

@@ -22,6 +22,7 @@ CASES = {
     "a doubt in other words": ("I might be wrong, but read-only sessions make no commit", "user", "doubted"),
     "an assistant's report": ("I've set up a script that lets you switch between both", "assistant", "a report"),
     "an assistant's report with a word before it": ("Perfect! I have added the settings", "assistant", "a report"),
+    "an assistant's list of edits": ("Changes made to `harness.sh`: ids are proper ones now", "assistant", "a report"),
     "an assistant's report of one edit": (
         "The test looked for go run. Updated it to look for the wrapper",
         "assistant",

@@ -240,6 +240,13 @@ def test_what_one_session_tells_twice_at_length_stands_once(session: str, stand:
     assert made is not None and sum(len(section.items) for section in made.sections) == stand
 
 
+def test_where_no_heading_tells_what_was_edited_since_the_line_does() -> None:
+    one = replace(memory(0, "the amber gate returns early", "gotcha"), is_edited=True, scene="at src/gate.py")
+    assert pages.line(one).scene == "said at src/gate.py"
+    assert pages.line(one, pages.Beside(edits=True)).scene == "said at src/gate.py, its code edited since"
+    assert pages.line(replace(one, scene=""), pages.Beside(edits=True)).scene == "its code edited since"
+
+
 def test_a_reviewers_remark_stands_under_a_heading_of_its_own() -> None:
     known = [
         memory(number, f"the {word} gate returns early without its {WORDS[-number - 1]}, {WORDS[number + 5]}", "gotcha")
