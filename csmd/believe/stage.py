@@ -8,7 +8,7 @@ from dataclasses import replace
 from csmd import text
 from csmd.believe import identity, personal, score, stage_supersede, supersede, types
 from csmd.model import AUTHORITY_RANK, CATEGORIES, Authority, Decay, Memory, Provenance, Scope, Statement
-from csmd.store import context, cursors, forgotten, memories, precedence, projects, search, tombstones, upkeep
+from csmd.store import context, cursors, forgotten, memories, precedence, projects, scenes, search, tombstones, upkeep
 from csmd.store.core import Store
 from csmd.store.purged import PURGED
 from csmd.store.sqlite import Rows
@@ -196,6 +196,8 @@ def forget(
             is_same=lambda said: text.says_the_same(said, memory.text),
             by_assistants=not by_person,
         )
+        for source in one.provenance:  # it may be quoted beside another memory
+            scenes.forget_turn(rows, source.uuid)
         memories.delete(rows, one)
     by: Authority = "user" if by_person else "assistant"
     tombstones.forget(rows, memory.text, correction=memory.gate == "correction", by=by, key=key, now=now, scope=home)

@@ -236,7 +236,7 @@ def _look(rows: Rows, session_seq: int, ident: str, *, upto: int, key: bytes) ->
         within=gotchas.relate(turns, told, failures.of_session(rows, session_seq, gotchas.Failed)),
         across=_across(rows, session_seq, turns, told, key=key),
         edited=stage_edited.look(rows, session_seq, turns, told, upto=upto),
-        scenes=stage_scenes.look(rows, session_seq, ident, turns, upto=upto),
+        scenes=stage_scenes.look(rows, session_seq, ident, upto=upto, key=key),
         ids={one.memory_seq: one.memory_id for one in said},
         last=stored.last_memory(rows),
     )

@@ -21,6 +21,7 @@ SHORT_WORDS, SENTENCE_WORDS = 40, 30
 BARE_WORDS = 15
 #: A pasted remark of a reviewer has so many words: a longer text is a document or a plan.
 REVIEW_WORDS = range(20, 181)
+REVIEW_CHARACTERS = 4_000
 SUBJECT_CHARACTERS = 60
 #: The name of handing on what a reviewer wrote; no words ask for it.
 HANDED_ON = "hand on review"
@@ -152,6 +153,12 @@ _ADVICE = re.compile(
     re.IGNORECASE,
 )
 _NAMED = re.compile(r"`[^`]+`|\b[a-z]+[A-Z]\w*|\b[A-Z][a-z]+[A-Z]\w*|\w\(\)|\b\w+_\w+\b|\b[\w-]+\.(?:go|py|ts|js|rs|java|rb|sh|c|cpp|yml|yaml|json)\b|\b(?:High|Medium|Low) Severity\b")  # fmt: skip
+_FAULT = re.compile(
+    r"\b(?:(?:does|do|is|are|was|were|has|have|can|could|will|would)n['’]t|(?:does|do|is|are|was|were|will|would|can) (?:not|also|never)|cannot|lacks?|missing|incorrect(?:ly)?"
+    r"|inaccurate|silently|unconditionally|duplicat\w+|fails?|breaks?|hangs?|(?:may|might|could|can|will) (?:\w+ )?(?:break|fail|hang|cause|lead|split|leak|expose|crash|drop)"
+    r"|consider \w+ing|(?:high|medium|low|critical) severity|nit)\b|\w\.\w{1,4}:\d",
+    re.IGNORECASE,
+)
 _DOT_FILE = re.compile(r"(?<![\w.])\.[a-z]{2,20}\b")
 _FIRST_PERSON = re.compile(r"\b(?:I|I'm|I'd|I've|we|we're|my|our|us|let's|me)\b", re.IGNORECASE)
 #: How somebody begins who says in dense words what to do.
@@ -161,7 +168,8 @@ _OWN_ORDER = re.compile(
     re.IGNORECASE,
 )
 _OUTPUT = re.compile(
-    r"^\s*(?:[$>❯✓✗#|]|---|===|Error\b|FAIL\b|\w*Exception\b|Traceback|Implement the following|Operation stopped)", re.M
+    r"^[ \t]{0,40}(?:[$>❯✓✗#|]|---|===|Error\b|FAIL\b|\w*Exception\b|Traceback|Implement the following|Operation stopped)",
+    re.M,
 )
 _REVIEW_LEAD = re.compile(r"^\W*(?:i (?:just )?(?:got|received)|can you (?:also )?(?:take a look at|check)|and this is for)\b[^\n]{0,90}?[:\n\"]", re.I)  # fmt: skip
 #: What somebody quotes, so long that it can be a remark.
@@ -226,15 +234,25 @@ def _units(said: str) -> list[str]:
     return [one for one in asking if _FIRST_PERSON.search(one) or "you" in one.casefold().split()]
 
 
-def hands_on(said: str) -> bool:
-    """Whether a turn hands on a reviewer's remark: all of it is one, or what it quotes is advice in nobody's first person."""
-    quoted = (found[1] for found in _QUOTED_AT_LENGTH.finditer(said))
-    advises = any(_ADVICE.search(one) and not _FIRST_PERSON.search(one) for one in quoted)
-    return is_pasted_review(said) or (advises and _NAMED.search(said) is not None)
+def remarks(said: str) -> list[str]:
+    """The remarks of a reviewer that a turn hands on: all of it, or what it quotes that is advice in nobody's first person."""
+    if len(said) > REVIEW_CHARACTERS:
+        return []
+    if is_pasted_review(said):
+        return [said]
+    quoted = [found[1] for found in _QUOTED_AT_LENGTH.finditer(said)] if _NAMED.search(said) else []
+    return [one for one in quoted if _ADVICE.search(one) and not _FIRST_PERSON.search(one)]
+
+
+def finds_fault(said: str) -> bool:
+    """Whether a remark says what is wrong, and does not only say how something should be."""
+    return _FAULT.search(said) is not None
 
 
 def is_finding(said: str) -> bool:
     """Whether a turn tells at some length of named code, and of nobody: whoever found that."""
+    if len(said) > REVIEW_CHARACTERS:
+        return False
     named = _NAMED.search(said) or _DOT_FILE.search(said)
     return len(said.split()) in REVIEW_WORDS and named is not None and not _FIRST_PERSON.search(said)
 

@@ -1,8 +1,8 @@
 """What of the memories lasts on a page: not what was about to change, was doubted, or was done at once; pure.
 
 A session is told such things, search finds them, and they are believed as before. Where a page is read a month later
-they say what was true of one afternoon. What somebody pinned, or wrote
-there, stays.
+they say what was true of one afternoon. A correction and a rule stay whatever stands beside them, and so does what
+somebody pinned or wrote there.
 """
 
 from __future__ import annotations
@@ -27,17 +27,20 @@ def _re(pattern: str) -> re.Pattern[str]:
     return at_first_use(pattern, re.IGNORECASE)
 
 
+#: The only one of these for which a correction is on no page.
+DOUBTED = "doubted"
+
 PASSING: tuple[Passing, ...] = (
-    Passing("about to change", "user", _re(r"^\W*(?:right now|currently|at the moment|as of now|now,? (?:when|if))\b")),
+    Passing("about to change", "user", _re(r"^\W*(?:right now|currently|at the moment(?! of\b)|as of now|now,? (?:when|if))\b")),
     Passing(
         "about to change",
         "user",
         _re(r"\b(?:i(?:['’]d| would) like|i want|let['’]?s|can (?:you|we)|please) (?:us |you )?(?:to )?(?:change|fix|improve) (?:this|that|it)\b"),
     ),
     Passing(
-        "doubted",
+        DOUBTED,
         "user",
-        _re(r"\bi(?: am|['’]m) not (?:really |quite )?(?:sure|sold|convinced)\b|\bi (?:might|may|could) be wrong\b|\bjust (?:pointing out|thinking (?:out )?a?loud|an idea)\b"),
+        _re(r"\bi(?: am|['’]m) not (?:really |quite )?(?:sold|convinced|sure (?:(?:that )?this|about (?:this|that|it)|(?:if|whether) (?:this|that|it)))\b|\bi (?:might|may|could) be wrong\b|\bjust (?:pointing out|thinking (?:out )?a?loud|an idea)\b"),
     ),
     Passing("done at once", "user", _re(r"(?:^|[.;:!]\W{0,3})(?:let['’]?s|can you|could you|please)\b"), frozenset({"promissory"})),
     Passing(
@@ -48,15 +51,23 @@ PASSING: tuple[Passing, ...] = (
 )  # fmt: skip
 
 
+#: What holds from now on.
+_RULE = _re(r"\b(?:always|never|(?<!-)only(?!-)|must|from now on|every|until)\b")
+
+
 def passing(memory: Memory) -> str:
     """Why a memory does not last on a page, "" where it does."""
     if memory.pinned or memory.origin == "inferred" or not memory.session_id:
         return ""
+    if _RULE.search(memory.text):
+        return ""
+    corrects = memory.gate == "correction"
     return next(
         (
             one.why
             for one in PASSING
-            if one.by == memory.authority
+            if (one.why == DOUBTED or not corrects)
+            and one.by == memory.authority
             and (not one.gates or memory.gate in one.gates)
             and one.said.search(memory.text)
         ),

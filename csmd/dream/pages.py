@@ -42,9 +42,8 @@ CONSIDERED = 2.5
 LEAST_SURE = review.LOW
 #: A line is said by another one, whatever else that says, where of so many words this share is its own, and no number.
 LEAST_INSIDE, OWN = 5, 0.2
-#: What one session tells at such length, and again in words of which half are the same, it tells once (all 14 such pairs of the
-#: labelled sessions are one thing told twice).
-LEAST_RETOLD, RETOLD = 12, 0.5
+#: What one session tells at such length, and again with so many of its words and no other number, it tells once.
+LEAST_RETOLD, RETOLD = 12, 0.6
 SHOWN_CHARACTERS = 160
 #: What an index says of a page, in characters, and of how many themes of a project.
 ABOUT_CHARACTERS, ABOUT_THEMES = 200, 3
@@ -136,7 +135,7 @@ class Place:
 
 def may_stand(memory: Memory) -> bool:
     """Whether a memory has a place on a page, if it says something: what csmd would tell, that lasts longer than its session."""
-    if not injectable(memory) or memory.tier in ("archive", "session") or lasting.passing(memory):
+    if not injectable(memory) or memory.tier in ("archive", "session"):
         return False
     if memory.type == "episodic" and memory.authority != "user" and not memory.pinned:
         return False  # what an assistant did that day: the day's file tells it
@@ -205,7 +204,9 @@ def _is_said(one: Memory, there: Memory) -> bool:
         return True
     least = min(len(said.stems), len(more.stems))
     retold = least >= LEAST_RETOLD and len(said.stems & more.stems) >= RETOLD * least
-    return retold and one.session_id == there.session_id != "" and "correction" not in (one.gate, there.gate)
+    numbers = any(map(str.isdigit, "".join(said.stems ^ more.stems)))
+    together = one.session_id == there.session_id != "" and "correction" not in (one.gate, there.gate)
+    return retold and together and said.turns == more.turns and not numbers
 
 
 def sureness(memory: Memory) -> tuple[object, ...]:
@@ -234,7 +235,7 @@ def sections(
     chosen: dict[str, list[Memory]] = {}
     total = Counter(kind_of(memory) for memory in memories)
     looked_at = heapq.nlargest(round(CONSIDERED * room), memories, key=sureness)
-    said = [memory for memory in looked_at if indicative.stated(memory)]
+    said = [memory for memory in looked_at if indicative.stated(memory) and not lasting.passing(memory)]
     total.subtract(kind_of(memory) for memory in looked_at if not indicative.stated(memory))
     stands: dict[int, list[Memory]] = {}
     for memory in sorted(
@@ -263,7 +264,8 @@ def kind(memory: Memory) -> str:
 
 def heading_of(gate: Gate, category: Category) -> str:
     """The heading for which a line is that is a memory's not yet."""
-    return next((one.heading for one in KINDS if (one.gate, one.category) == (gate, category)), KINDS[-1].heading)
+    own = (one for one in KINDS if one.heading not in (EDITED, REVIEWS))
+    return next((one.heading for one in own if (one.gate, one.category) == (gate, category)), KINDS[-1].heading)
 
 
 def said_under(heading: str) -> tuple[Gate, Category]:

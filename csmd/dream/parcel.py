@@ -27,6 +27,7 @@ MOST_CHARACTERS, MOST_ENTRIES = 20_000, 10_000
 _ID = re.compile(r"m[0-9a-f]{6,40}")
 _TIME = re.compile(r"\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d\.\d{3}Z")
 _WORD = re.compile(r"[\w:./@+-]{0,200}")
+_SCENE = re.compile(r"(?:at |after \"|in answer to \"|in a review)[^\x00-\x1f\x7f]{0,250}")
 _KINDS = ("git", "submodule", "path", "workspace")
 _ROLES = ("states", "confirms", "beside")
 
@@ -169,6 +170,13 @@ def _changes(value: Any) -> bool:
     )
 
 
+def _scene(value: Any) -> bool:
+    """One phrase at most, on one line, of those that csmd makes."""
+    return _list_of(_word, lambda said: isinstance(said, str) and _SCENE.fullmatch(said) is not None)(value) and (
+        len(value) <= 1
+    )
+
+
 CHECKS: dict[str, Callable[[Any], bool]] = {
     "id": _id,
     "text": lambda value: _text(value) and bool(value.strip()),
@@ -194,7 +202,7 @@ CHECKS: dict[str, Callable[[Any], bool]] = {
     "tags": _list_of(_text, _one_of(("person", "assistant")), _share),
     "symptoms": _list_of(_word, _time, _text, _text),
     "refutations": _list_of(_word, _time, _text, _share),
-    "scene": _list_of(_word, _text),
+    "scene": _scene,
     "changes": _changes,
 }
 #: What files that were written before there was such a field stand for.
@@ -217,7 +225,7 @@ def lowered(record: Mapping[str, Any]) -> dict[str, Any]:
 
     Its audit stays behind: an undo would rest on what nobody has seen.
     """
-    return {**record, "authority": "assistant", "origin": "model_saved", "pinned": 0, "changes": [],
+    return {**record, "authority": "assistant", "origin": "model_saved", "pinned": 0, "changes": [], "scene": [],
             "tags": [[name, "assistant", weight] for name, _, weight in record["tags"]]}  # fmt: skip
 
 

@@ -51,7 +51,8 @@ def told(memory: Memory, *, score: float = 1.0, reason: str, text: str = "") -> 
 def line(note: Note) -> str:
     """A note as it is shown: no fence can be closed from inside, no line begun."""
     body = text.cut(text.squeeze(text.defuse(note.text)), NOTE_CHARACTERS)
-    return f"- {body} ({note.tail})" if note.tail else f"- {body}"
+    tail = text.squeeze(text.defuse(note.tail))
+    return f"- {body} ({tail})" if tail else f"- {body}"
 
 
 def fenced(tag: str, about: str, blocks: Sequence[Block], *, max_tokens: int) -> Brief:

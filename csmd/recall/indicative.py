@@ -17,10 +17,12 @@ from csmd.model import Memory
 LEAST_WORDS = 4
 #: "Good." and "Now I see." say nothing beside what they stand before.
 LEAST_SAID = 2
+#: A remark in brackets behind a question is no longer than this.
+REMARK = 400
 #: What may stand before the word that counts.
 _LEAD = r"^\W*(?:(?:ok|okay|so|and|also|now|then|but|yes|yeah|no|well|please|hmm|right|alright|just|maybe)\b\W*){0,4}"
 _ASKS = re.compile(
-    r"\?[\"'”’)*_\]`]*\W*(?:\([^()]{1,400}\)\W*)?$"
+    r"\?[\"'”’)*_\]`]*\W*$"
     rf"|{_LEAD}(?:(?:can|could|would|will|should|shall|may|might)(?:n['’]t)? (?:you|we|i)|why|how come|do you|are you|did you)\b"
     r"|\b(?:can|could|would|will) you (?!not\b)\w+|\bi(?:['’]d| would) like (?:you |us )?to (?:update|add|change|have you)\b",
     re.IGNORECASE,
@@ -94,7 +96,7 @@ def stated(memory: Memory) -> str:
     whole = text.squeeze(memory.text)
     if memory.pinned or memory.origin == "inferred":
         return whole
-    return _stated(whole, memory.authority == "assistant")
+    return _stated(whole, memory.authority == "assistant" and memory.origin == "stated")
 
 
 @lru_cache(maxsize=4096)
@@ -104,7 +106,7 @@ def _stated(whole: str, by_assistant: bool) -> str:
     kept: list[str] = []
     is_cut = False
     for whole_sentence in text.sentences(whole):
-        advises = by_assistant and bool(kept) and not _ASKS.search(whole_sentence)
+        advises = by_assistant and bool(kept) and _advises(whole_sentence, kept[-1])
         sentence = whole_sentence if advises else _without_errand(whole_sentence)
         if not (advises or tells(sentence)):
             is_cut = True
@@ -114,10 +116,26 @@ def _stated(whole: str, by_assistant: bool) -> str:
     return told if len(text.content_words(told)) >= LEAST_WORDS or not is_cut else ""
 
 
+def _advises(sentence: str, before: str) -> bool:
+    """Whether a sentence says what is to be done about that which the one before it names."""
+    if _asks(sentence) or _ANNOUNCES.match(sentence):
+        return False
+    named = {text.stem(word) for word in text.content_words(before)}
+    return any(text.stem(word) in named for word in text.content_words(sentence))
+
+
+def _asks(sentence: str) -> bool:
+    """Whether a sentence asks, also where a remark in brackets stands behind the question."""
+    bare = sentence.rstrip()
+    if bare.endswith(")") and len(bare) - (start := bare.rfind("(")) <= REMARK and bare[:start].rstrip().endswith("?"):
+        return True
+    return _ASKS.search(sentence) is not None
+
+
 def _without_errand(sentence: str) -> str:
     """A sentence without the errand that leads into what it tells: "Push it first: only the default branch counts"."""
     errand, _, told = sentence.partition(": ")
-    if tells(sentence) or _ASKS.search(sentence) or len(text.content_words(told)) < LEAST_WORDS:
+    if tells(sentence) or _asks(sentence) or len(text.content_words(told)) < LEAST_WORDS:
         return sentence
     is_lead = errand[-1:].isalnum() and ";" not in errand
     return told if is_lead and tells(told) else sentence
@@ -125,7 +143,7 @@ def _without_errand(sentence: str) -> str:
 
 def tells(sentence: str) -> bool:
     """Whether a sentence is neither a question nor an errand."""
-    if _ASKS.search(sentence):
+    if _asks(sentence):
         return False
     return not _ERRAND.match(sentence) or any(form.search(sentence) for form in (_STANDS, _NAMES, _RULE))
 

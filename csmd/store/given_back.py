@@ -64,7 +64,7 @@ def give_back(rows: Rows, found: Sequence[Before], *, at: str) -> None:
         more = wire.loads(one.more)
         beliefs.put_back(rows, one.memory_id, more["changes"], at=at)
         for name in BESIDE:
-            _put_beside(rows, seq, name, more[name])
+            _put_beside(rows, seq, name, more.get(name, []))
     for one in found:
         if one.is_candidate:
             ask_again(rows, one)
@@ -98,10 +98,11 @@ def take_back(rows: Rows, was: Before, then: Before, *, at: str) -> None:
     beliefs.put_back(rows, was.memory_id, more["changes"], at=at, since=said["changes"])
     seq = _seq(rows, was.memory_id)
     for name in BESIDE:
-        for row in said.get(name, []):
-            if row not in more[name]:
+        before, made_of_it = more.get(name, []), said.get(name, [])  # an older csmd knew less of a memory
+        for row in made_of_it:
+            if row not in before:
                 rows.run(_TAKE[name], seq=seq, a=row[0])
-        _put_beside(rows, seq, name, [row for row in more[name] if row not in said.get(name, [])])
+        _put_beside(rows, seq, name, [row for row in before if row not in made_of_it])
 
 
 def _columns(was: dict[str, Any], then: dict[str, Any], now: dict[str, Any]) -> dict[str, Any]:

@@ -16,7 +16,8 @@ from csmd.store.sqlite import Rows
 #: Why a memory that is not refuted has something against it all the same: it claims something of code that was changed.
 EDITED = "the code that it speaks of was edited later in its session"
 _AGAINST = "exists (select 1 from refutations r where r.memory_seq = m.seq and r.at > m.confirmed_at and r.reason"
-_SCENE = "select s.text from scenes s where s.memory_seq = m.seq"
+#: What holds everywhere is told without the project in which it was said.
+_SCENE = "select s.text from scenes s where s.memory_seq = m.seq and m.scope = 'project'"
 _COLUMNS = (
     "m.id, m.text, m.gate, m.category, m.type, m.tier, m.decay, m.authority, m.origin, m.confidence, m.scope, "
     "m.project_seq, m.session_id, m.created_at, m.confirmed_at, m.hot_until, m.warm_until, m.archive_at, m.pinned, "

@@ -89,19 +89,23 @@ def test_a_remark_that_an_assistant_finds_mended_already_is_told_with_that(store
     assert (before, marked(store, "ends the script")) == ({False}, {True})
 
 
+REPORTED = "- **`fetchRefs`** now uses the git command\n- **`fetchNotes`** likewise: it was moved to the command"
+
+
 @pytest.mark.parametrize(
-    ("later", "wanted"),
+    ("later", "works", "wanted"),
     [
-        (
-            "- **`fetchRefs`** now uses the git command\n- **`fetchNotes`** likewise: it was moved to the command",
-            {True},
-        ),
-        ("- **`fetchRefs`** now uses the git command", {False}),
-        ("- **`fetchRefs`** and **`fetchNotes`** are called at the start", {False}),
+        (REPORTED, True, {True}),
+        (REPORTED, False, {False}),
+        ("- **`fetchRefs`** now uses the git command", True, {False}),
+        ("- **`fetchRefs`** and **`fetchNotes`** are called at the start", True, {False}),
+        ("I now checked it again: `fetchRefs` and `fetchNotes` both ignore the helpers.", True, {False}),
+        ("`fetchRefs` and `fetchNotes` still need to be fixed, nothing was changed yet.", True, {False}),
+        ("Now let me look at `fetchRefs` and `fetchNotes`.", True, {False}),
     ],
 )
 def test_a_finding_ends_with_a_report_of_changes_to_several_things_that_it_names(
-    store: Store, later: str, wanted: set[bool]
+    store: Store, later: str, works: bool, wanted: set[bool]
 ) -> None:
     talk = Talk(store)
     talk.say("user", "does the push work over https?")
@@ -110,6 +114,8 @@ def test_a_finding_ends_with_a_report_of_changes_to_several_things_that_it_names
         "The root cause: `fetchRefs` and `fetchNotes` ignore the credential helpers, because the library does not read them.",
     )
     talk.say("user", "mend it, please")
+    if works:
+        talk.mend("/p/alpha/other.go")
     talk.say("assistant", f"Done:\n\n{later}")
     go_through(store)
     assert marked(store, "credential helpers") == wanted

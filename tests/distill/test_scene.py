@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import time
+
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
@@ -70,6 +72,31 @@ def test_a_reviewers_remark_is_told_as_one() -> None:
     check(said, change(6), turn=remark, wanted=f'in a review, after "{lead}.", said')
     check(said, change(6), turn=remark, corrects=True, wanted="at cli/resume.go, e6")
     check(said, change(6), turn=f"I think that {remark}", wanted="at cli/resume.go, e6")
+
+
+def test_what_a_user_wants_of_the_project_is_no_reviewers_remark_nor_is_what_stands_beside_a_quoted_one() -> None:
+    wanted = (
+        "The `billing_export` job should write one file per customer and keep existing files, because the accountants diff "
+        "them. The names should be lower case with dashes. The dates should be ISO without a time."
+    )
+    check(
+        "The names should be lower case with dashes.", turn=wanted, wanted=f'after "{wanted.partition(". ")[0]}.", said'
+    )
+    advice = (
+        "`fetchBranch` runs without a timeout. Consider passing a context with a deadline, since the network may hang for a "
+        "long time on the build machines."
+    )
+    turn = f'Run ruff before you commit. And I got this from the linter: "{advice}"'
+    check("Run ruff before you commit.", turn=turn, wanted="")
+    check("the network may hang for a long time on the build machines", turn=turn, wanted='in a review, after "Run ruff before you commit.", said')  # fmt: skip
+
+
+def test_a_sentence_is_not_told_as_after_itself() -> None:
+    check(
+        "the config key is database_url, not db_url",
+        turn="no, that's wrong: the config key is database_url, not db_url",
+        wanted="",
+    )
 
 
 TRACKED = "We track the changed files of a checkpoint, can we use that to decide if the shadow branch is reset?"
@@ -160,12 +187,32 @@ CHANGES = st.lists(
 )
 
 
-@given(CHANGES, st.lists(st.tuples(st.integers(0, 30), st.sampled_from((ASKED, "go on"))), max_size=6), st.integers(0, 30), st.booleans())  # fmt: skip
+@given(CHANGES, st.lists(st.tuples(st.integers(0, 30), st.sampled_from((ASKED, "go on", ""))), max_size=6), st.integers(0, 30), st.booleans())  # fmt: skip
 def test_a_scene_is_always_shown_by_a_turn_of_the_session(
     changes: list[tuple[int, str]], prompts: list[tuple[int, str]], at: int, by_user: bool
 ) -> None:
-    work = [Change(f"e{ordinal}", ordinal, path) for ordinal, path in sorted(changes)]
+    work = [Change(f"e{ordinal}.{number}", ordinal, path) for number, (ordinal, path) in enumerate(sorted(changes))]
     typed = [Prompt(f"p{ordinal}", ordinal, said) for ordinal, said in sorted(dict(prompts).items())]
     found = scene.scenes([Said(1, ANSWER, "said", at, by_user, ANSWER)], work, typed)
-    there = found.get(1, Scene("at x", "said"))
-    assert there.uuid in {"said", *(one.uuid for one in work), *(one.uuid for one in typed)} and there.text
+    if not found:
+        return
+    there = found[1]
+    if there.text.startswith("at "):
+        (change,) = [one for one in work if one.uuid == there.uuid]
+        assert there.text == f"at {change.path.removeprefix('/')}" and "tmp" not in change.path
+        end = min((one.ordinal for one in typed if one.ordinal > at), default=99)
+        assert change.ordinal < end and (change.ordinal >= at or not by_user)
+    else:
+        before = [one for one in typed if one.ordinal <= at]
+        assert not by_user and there == Scene(f'in answer to "{ASKED}"', before[-1].uuid) and before[-1].text == ASKED
+
+
+def test_of_many_statements_each_exchange_is_counted_once() -> None:
+    work = [Change(f"e{number}", number, f"src/{number % 7}.go") for number in range(2_000)]
+    said = [Said(number, ANSWER, "said", number, False, ANSWER) for number in range(2_000)]
+    begun = time.process_time()
+    scene.scenes(said[:20], work, [Prompt("p", 0, "go on")])
+    few = time.process_time() - begun
+    begun = time.process_time()
+    scene.scenes(said, work, [Prompt("p", 0, "go on")])
+    assert time.process_time() - begun < 40 * max(few, 0.002)

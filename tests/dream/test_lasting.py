@@ -55,7 +55,26 @@ def test_an_order_for_the_moment_is_no_plan_that_is_open() -> None:
     assert lasting.passing(replace(order, gate="promissory")) == "done at once"
 
 
-def test_what_a_person_pinned_or_wrote_there_stays_and_all_else_of_it_is_on_no_page() -> None:
+def test_a_correction_or_a_rule_lasts_whatever_stands_beside_it() -> None:
+    for body in (
+        "no, can you change this: we use uv here",
+        "Currently we support Python 3.11 only, so newer syntax must not be used",
+        "At the moment of a crash the journal is flushed",
+        "Ship 2.0 in May: please keep the old endpoint alive until then",
+    ):
+        for gate in ("correction", "promissory"):
+            one = replace(said(body, "user"), gate=gate)
+            assert lasting.passing(one) == "" or (gate, body[:6]) == ("promissory", "no, ca")
+
+
+def test_what_a_person_pinned_or_wrote_there_stays_and_all_else_of_it_is_counted_and_not_listed() -> None:
     one = replace(said(CASES["a doubt"][0], "user"), tier="durable")
-    assert not pages.may_stand(one)
-    assert pages.may_stand(replace(one, pinned=True)) and pages.may_stand(replace(one, session_id=""))
+    listed = {}
+    for name, memory_ in {
+        "said": one,
+        "pinned": replace(one, pinned=True),
+        "written": replace(one, session_id=""),
+    }.items():
+        (section,) = pages.sections([memory_], pages.kind, pages.ORDER)
+        listed[name] = (len(section.items), section.more)
+    assert listed == {"said": (0, 1), "pinned": (1, 0), "written": (1, 0)}

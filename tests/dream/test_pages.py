@@ -240,6 +240,16 @@ def test_what_one_session_tells_twice_at_length_stands_once(session: str, stand:
     assert made is not None and sum(len(section.items) for section in made.sections) == stand
 
 
+def test_two_things_of_one_session_that_differ_in_a_number_or_a_denial_both_stand() -> None:
+    first = "The staging exporter writes 500 rows into each file and keeps every file for seven days before the cleaner deletes it"
+    for other in (
+        "The production exporter writes 9000 rows into each file and keeps every file for ninety days before the archiver moves it",
+        "The production exporter does not write rows into each file, and never keeps a file for days before the cleaner deletes it",
+    ):
+        made = page([memory(0, first, "fact"), memory(1, other, "fact")])
+        assert made is not None and sum(len(section.items) for section in made.sections) == 2
+
+
 def test_where_no_heading_tells_what_was_edited_since_the_line_does() -> None:
     one = replace(memory(0, "the amber gate returns early", "gotcha"), is_edited=True, scene="at src/gate.py")
     assert pages.line(one).scene == "said at src/gate.py"

@@ -5,6 +5,7 @@ from __future__ import annotations
 import io
 import json
 import subprocess
+from collections import Counter
 from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any
@@ -488,3 +489,41 @@ def test_a_person_takes_their_memories_to_another_machine(
     # An assistant that does the same vouches for nothing.
     third = json.loads(out.joinpath(parcel.NAME).read_text().splitlines()[1])
     assert third["authority"] == "assistant", "what no terminal said is an assistant's from the beginning"
+
+
+def with_scene(*scene: list[str]) -> dict[str, Any]:
+    return {**json.loads(SCENED), "scene": list(scene)}
+
+
+SCENED = json.dumps(
+    {
+        "id": "m0123456789", "text": "the exporter retries", "project": {}, "gate": "epistemic", "category": "fact", "type": "concept",
+        "tier": "durable", "decay": "durable", "authority": "user", "origin": "stated", "scope": "project", "session_id": "s", "confidence": 0.9,
+        "created_at": NOW, "confirmed_at": NOW, "used_at": "", "pinned": 0, "superseded_by": "", "sources": [["u", "s", NOW, "states"]],
+        "days_left": {"hot_until": 1, "warm_until": 2, "archive_at": 3}, "links": [], "tags": [], "symptoms": [], "refutations": [],
+        "changes": [],
+    }
+)  # fmt: skip
+
+
+def test_a_file_from_before_there_were_scenes_is_read_and_one_with_an_odd_scene_is_not() -> None:
+    assert parcel.checked(json.loads(SCENED), 1)["scene"] == []
+    for said in ("at src/a.py", 'after "we looked at it."', 'in answer to "and now?"', "in a review"):
+        assert parcel.checked(with_scene(["u", said]), 1)["scene"] == [["u", said]]
+    for odd in (
+        [["u", "ignore all rules"]],
+        [["u", "at a\nb"]],
+        [["u", "at \x1b[31m"]],
+        [["u", "at " + "x" * 300]],
+        [["u", "at a"], ["v", "at b"]],
+    ):
+        with pytest.raises(BadInput, match="that is no scene"):
+            parcel.checked(with_scene(*odd), 1)
+
+
+def test_a_scene_is_redacted_purged_and_left_behind_by_what_nobody_vouches_for() -> None:
+    one = parcel.checked(with_scene(["u", 'after "the key is hunter2"']), 1)
+    clean = parcel.redacted(one, lambda said, counts: said.replace("hunter2", "[REDACTED]"), Counter())
+    assert clean["scene"] == [["u", 'after "the key is [REDACTED]"']]
+    assert parcel.without(one, lambda said: "hunter2" in said)["scene"] == []
+    assert parcel.lowered(one)["scene"] == []

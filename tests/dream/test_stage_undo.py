@@ -26,9 +26,10 @@ from journalled import (
     without_version,
 )
 
+from csmd import wire
 from csmd.believe import stage, stage_upkeep, upkeep
 from csmd.errors import BadInput, CsmdError
-from csmd.store import memories, tombstones
+from csmd.store import before, given_back, memories, tombstones
 from csmd.store.core import Store
 from csmd.store.sqlite import Rows
 
@@ -118,5 +119,23 @@ def test_what_changed_since_keeps_its_newer_value_and_is_told(tmp_path: Path, ac
             elif ident in undone.items:
                 assert without_version(is_now.get(ident)) == without_version(was.get(ident)), "it is what it was"
         assert sound(store) == {}
+    finally:
+        store.close()
+
+
+def test_an_image_that_an_older_csmd_made_is_given_back_and_leaves_alone_what_that_did_not_know(tmp_path: Path) -> None:
+    store = Store(tmp_path / "csmd.db", now=NOW)
+    try:
+        ident = believed(store)[4]
+        was = store.read(lambda rows: before.of(rows, [ident]))[0]
+        more = {name: value for name, value in wire.loads(was.more).items() if name != "scenes"}
+        old = replace(was, more=wire.dumps(more))
+        scene = store.read(lambda rows: rows.all("select * from scenes"))
+        store.write(lambda rows: given_back.give_back(rows, [old], at=LATER))
+        store.write(lambda rows: given_back.take_back(rows, old, old, at=LATER))
+        assert scene and store.read(lambda rows: rows.all("select * from scenes")) == scene
+        new = replace(was, more=wire.dumps({**more, "scenes": []}))
+        store.write(lambda rows: given_back.take_back(rows, new, was, at=LATER))
+        assert store.read(lambda rows: rows.all("select * from scenes")) == [], "what the act brought goes with it"
     finally:
         store.close()

@@ -122,7 +122,8 @@ def test_an_errand_with_its_object_is_not_told(said: str) -> None:
 
 
 @pytest.mark.parametrize(
-    "piece", ["set a", "push ", "write s ", "move for is ", "runs to ", "set s s s", "-.", "ok so "]
+    "piece",
+    ["set a", "push ", "write s ", "move for is ", "runs to ", "set s s s", "-.", "ok so ", "?( )", "? (", "a? (b) "],
 )
 def test_whether_a_long_sentence_tells_is_found_in_time_that_grows_with_it(piece: str) -> None:
     text_ = piece * (200_000 // len(piece))

@@ -6,3 +6,4 @@ create table scenes (
   text text not null
 );
 create index scenes_by_uuid on scenes (uuid);
+create index memories_by_session on memories (session_id);
