@@ -1,4 +1,4 @@
-"""What of the memories lasts on a page: not what was about to change, was doubted, or was done at once; pure.
+"""What of the memories lasts on a page: not what was about to change, was doubted, done at once or others'; pure.
 
 A session is told such things, search finds them, and they are believed as before. Where a page is read a month later
 they say what was true of one afternoon. A correction and a rule stay whatever stands beside them, and so does what
@@ -43,6 +43,11 @@ PASSING: tuple[Passing, ...] = (
         _re(r"\bi(?: am|['’]m) not (?:really |quite )?(?:sold|convinced|sure (?:(?:that )?this|about (?:this|that|it)|(?:if|whether) (?:this|that|it)))\b|\bi (?:might|may|could) be wrong\b|\bjust (?:pointing out|thinking (?:out )?a?loud|an idea)\b"),
     ),
     Passing("done at once", "user", _re(r"(?:^|[.;:!]\W{0,3})(?:let['’]?s|can you|could you|please)\b"), frozenset({"promissory"})),
+    Passing(
+        "of other projects",
+        "assistant",
+        _re(r"\b(?:across|among|in|of) (?:the |all |many |most |other |popular |\d{1,3} )*(?:projects|repos|repositories|tools)\b (?:that|which|studied|i looked)|\bmost (?:common|popular) [\w -]{1,40} (?:across|among|in)\b"),
+    ),
     Passing(
         "a report",
         "assistant",

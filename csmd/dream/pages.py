@@ -78,6 +78,8 @@ class Kind:
 _CODE = re.compile(
     r"\w-*+\.[A-Za-z]{1,4}:\d|\w\(\)|[a-z][A-Z]++[a-z]\w*?[A-Z][a-z]|\b[a-z]\w++\.[A-Z][a-z]\w|\b[a-z]++_[a-z]++_\w"
 )
+#: What a scene quotes.
+_QUOTED = re.compile(r'"([^"]{1,400})"')
 #: A sentence about something that was named before it: it stands where there is room.
 _POINTS = re.compile(
     r"\W*(?:(?:and|but|so|also|ok|yes|no|similarly|maybe)\b,? )*(?:this|that|it|these|those|they|(?:the|your) (?:first|second|last|other|same) \w+"
@@ -238,11 +240,13 @@ def sections(
     said = [memory for memory in looked_at if indicative.stated(memory) and not lasting.passing(memory)]
     total.subtract(kind_of(memory) for memory in looked_at if not indicative.stated(memory))
     stands: dict[int, list[Memory]] = {}
+    quoted = frozenset(text.normalise(quote) for one in said for quote in _QUOTED.findall(one.scene))
     for memory in sorted(
         said, key=lambda one: (not one.pinned, one.is_edited, not _alone(one))
     ):  # else as sure as they are
         under, there = chosen.setdefault(kind_of(memory), []), stands.setdefault(memory.project_seq, [])
-        if room and len(under) < SECTION_LINES and not any(_is_said(memory, one) for one in there):
+        is_quoted = text.normalise(memory.text.replace('"', "'")) in quoted  # beside another one, which goes on
+        if room and len(under) < SECTION_LINES and not is_quoted and not any(_is_said(memory, one) for one in there):
             under.append(memory)
             there.append(memory)
             room -= 1

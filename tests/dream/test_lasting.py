@@ -28,6 +28,16 @@ CASES = {
         "assistant",
         "a report",
     ),
+    "what others do": (
+        "The most common third template across projects that have one is a form for documents",
+        "assistant",
+        "of other projects",
+    ),
+    "what all of ours do": (
+        "All projects of the workspace share one linter, because the pipeline runs it",
+        "assistant",
+        "",
+    ),
     "a rule": ("Tests live beside the code they try", "user", ""),
     "what is so now": ("the exporter currently writes one file a day", "user", ""),
     "an assistant's finding": ("Right now the cache is never emptied, because nobody calls flush", "assistant", ""),

@@ -250,6 +250,17 @@ def test_two_things_of_one_session_that_differ_in_a_number_or_a_denial_both_stan
         assert made is not None and sum(len(section.items) for section in made.sections) == 2
 
 
+def test_what_stands_quoted_beside_another_line_is_no_line_of_its_own() -> None:
+    lead = memory(0, 'The amber gate keeps its "key" across a restart', "fact")
+    more = replace(
+        memory(1, "However, the birch folder still uses the old name", "fact"),
+        scene="after \"The amber gate keeps its 'key' across a restart\"",
+    )
+    made = page([lead, more])
+    assert made is not None
+    assert [(len(section.items), section.more, section.items[0].id) for section in made.sections] == [(1, 1, more.id)]
+
+
 def test_where_no_heading_tells_what_was_edited_since_the_line_does() -> None:
     one = replace(memory(0, "the amber gate returns early", "gotcha"), is_edited=True, scene="at src/gate.py")
     assert pages.line(one).scene == "said at src/gate.py"
