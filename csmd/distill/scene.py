@@ -222,8 +222,8 @@ def _question(prompt: Prompt, answer: str) -> Scene | None:
 def _lead(said: Said) -> str:
     """The sentence with which a turn begins, as a phrase, where what was said stands in a later one and leaves its words out."""
     lead, *behind = _sentences(said.turn) or [""]
-    if lead.endswith(":") and len(text.content_words(lead)) < LEAST_ASKED and behind:
-        lead = f"{lead} {behind.pop(0)}"
+    while behind and len(text.content_words(lead)) < LEAST_ASKED:  # a greeting, a heading; a colon leads on
+        lead = f"{lead} {behind.pop(0)}" if lead.endswith(":") else behind.pop(0)
     words = _words(said.text)
     stands = any(len(own & words) >= STANDS * min(len(own), len(words)) > 0 for own in map(_words, behind))
     return f"after {_quoted(lead)}" if stands and _adds(lead, said.text) else ""

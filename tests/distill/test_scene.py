@@ -107,6 +107,8 @@ KEPT = "we should keep in mind that people stash"
     ("turn", "wanted"),
     [
         (f"{TRACKED} But {KEPT}", f'after "{TRACKED}", said'),
+        (f"Hello!\n\n## Medium\n\n{TRACKED} But {KEPT}", f'after "{TRACKED}", said'),
+        (f"when running:\n\nshop export\n\nnothing is told. But {KEPT}", 'after "when running: shop export", said'),
         (f"Can you look at this idea in this context: {KEPT}", ""),
         (f"{KEPT}. {TRACKED}", ""),
         (f"{TRACKED[:-1]}, {'and so on, ' * 20}please? But {KEPT}", ""),
