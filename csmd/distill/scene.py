@@ -225,6 +225,9 @@ def _lead(said: Said) -> str:
     while behind and len(text.content_words(lead)) < LEAST_ASKED:  # a greeting, a heading; a colon leads on
         lead = f"{lead} {behind.pop(0)}" if lead.endswith(":") else behind.pop(0)
     words = _words(said.text)
+    begun = _words(next(iter(_sentences(said.text)), ""))
+    if len(begun & _words(lead)) >= STANDS * len(begun):
+        return ""  # it begins there itself
     stands = any(len(own & words) >= STANDS * min(len(own), len(words)) > 0 for own in map(_words, behind))
     return f"after {_quoted(lead)}" if stands and _adds(lead, said.text) else ""
 

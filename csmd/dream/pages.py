@@ -145,9 +145,12 @@ def may_stand(memory: Memory) -> bool:
 
 
 def still(memories: Iterable[Memory]) -> list[Memory]:
-    """Without what was to be done long before a project's last word: a session said so, and nobody since."""
+    """Without what was to be done long before a project's last session: one said so, and nobody since.
+
+    What a person writes on a page is no session.
+    """
     known = list(memories)
-    last = max((one.confirmed_at for one in known), default="")
+    last = max((one.confirmed_at for one in known if one.session_id), default="")
     return [one for one in known if one.gate != "promissory" or one.pinned or not one.session_id or _days(one.confirmed_at, last) <= OPEN_DAYS]  # fmt: skip
 
 

@@ -172,7 +172,7 @@ def _put(
             _rename(renamed, one["id"], known.id)
             if trusted:
                 parcels.add_sources(rows, known.seq, one)
-                taken.vouched += _vouch(rows, known, one, now=now)
+                taken.vouched += _vouch(rows, known, one, key=key, now=now)
             # An import that was interrupted is gone on with; nobody's file says what leads from a memory of a trusted one.
             if parcels.is_in_part(rows, known.id) and (trusted or known.origin == believe.MODEL_SAVED):
                 fresh.append(number)
@@ -205,24 +205,29 @@ def _rename(renamed: dict[str, str], there: str, here: str) -> None:
         renamed[there] = here
 
 
-def _vouch(rows: Rows, here: Memory, one: Mapping[str, Any], *, now: str) -> bool:
-    """Gives a memory that came in as an assistant's the authority that its record has, now that somebody vouches for it."""
+def _vouch(rows: Rows, here: Memory, one: Mapping[str, Any], *, key: bytes, now: str) -> bool:
+    """Gives a memory that came in as an assistant's the authority and the scene that its record has, now that somebody vouches for it."""
     if here.origin != believe.MODEL_SAVED or one["origin"] == believe.MODEL_SAVED or here.authority != "assistant":
         return False
     raised = replace(here, authority=one["authority"], origin=one["origin"], pinned=bool(one["pinned"]))
     memories.update_belief(rows, raised)
+    parcels.put_scene(rows, here.seq, _without_purged(rows, one, key=key))
     parcels.note_brought(rows, here.id, reason="somebody vouched for it", now=now)
     return True
 
 
 def _join(rows: Rows, *, joined: Sequence[dict[str, Any]], renamed: Mapping[str, str], key: bytes) -> None:
-    purged = tombstones.marks(rows, key)
     for found in joined:
-        one, ident = parcel.without(found, lambda said: bool(purged.spans(said))), renamed.get(found["id"], found["id"])
+        one, ident = _without_purged(rows, found, key=key), renamed.get(found["id"], found["id"])
         memory = memories.by_id(rows, ident)
         if memory is not None and parcels.is_in_part(rows, ident):
             parcels.put_beside(rows, memory.seq, ident, one, renamed=renamed)
             parcels.note_whole(rows, ident)
+
+
+def _without_purged(rows: Rows, one: Mapping[str, Any], *, key: bytes) -> dict[str, Any]:
+    purged = tombstones.marks(rows, key)
+    return parcel.without(one, lambda said: bool(purged.spans(said)))
 
 
 def found_in(path: Path) -> Path | None:

@@ -34,7 +34,7 @@ _SAYS = (
 )
 #: Work for the moment: the verb that somebody begins with, unless the sentence says when it always holds.
 _ERRAND = re.compile(
-    rf"{_LEAD}(?:consider|let['’]?s (?:also |now |first )?(?:add|adjust|check|continue|create|discuss|do|look|make|see|start|try|update|write)"
+    rf"{_LEAD}(?:consider|let['’]?s (?:also |now |first )?(?:add|adjust|check|continue|create|discuss|do|fix|look|make|see|start|try|update|write)"
     r"|add|adjust|change|check|clean up|commit|continue|create|delete|do|document|ensure|explain|extend|find|fix|give|go|handle|implement"
     r"|integrate|look|mention|merge|move|push|put|read|remote|remove|rename|replace|revert|review|run|see|set|show|take"
     r"|tell|try|update|write)\b(?!\w*[:=/]|-\w)",

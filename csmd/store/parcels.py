@@ -198,8 +198,7 @@ def put_beside(rows: Rows, seq: int, ident: str, one: Mapping[str, Any], *, rena
             "on conflict (memory_seq, uuid) do nothing",
             seq=seq, uuid=uuid, at=at, reason=reason, lowered=lowered,
         )  # fmt: skip
-    for uuid, said in one["scene"]:
-        scenes.note(rows, seq, uuid=uuid, text=said)
+    put_scene(rows, seq, one)
     for name, by, weight in one["tags"]:
         topics.tag(rows, seq, name, by=by, weight=weight)
     for change in one["changes"]:
@@ -217,6 +216,12 @@ def put_beside(rows: Rows, seq: int, ident: str, one: Mapping[str, Any], *, rena
     heir = renamed.get(one["superseded_by"], one["superseded_by"])
     if heir and rows.value("select 1 from memories where id = :id", id=heir):
         rows.run("update memories set superseded_by = :heir where seq = :seq", heir=heir, seq=seq)
+
+
+def put_scene(rows: Rows, seq: int, one: Mapping[str, Any]) -> None:
+    """Notes where a memory was said, as a record has it."""
+    for uuid, said in one["scene"]:
+        scenes.note(rows, seq, uuid=uuid, text=said)
 
 
 def note_brought(rows: Rows, ident: str, *, reason: str, now: str, state: str = "") -> None:

@@ -261,6 +261,14 @@ def test_what_stands_quoted_beside_another_line_is_no_line_of_its_own() -> None:
     assert [(len(section.items), section.more, section.items[0].id) for section in made.sections] == [(1, 1, more.id)]
 
 
+def test_what_a_person_writes_on_a_page_is_no_session_that_leaves_a_plan_behind() -> None:
+    plan = memory(1, "the amber gate gets a key of its own next", "plan")
+    assert plan.gate == "promissory"
+    late = replace(memory(2, "birch folders are read only", "fact"), confirmed_at="2027-01-01", session_id="")
+    assert pages.still([plan, late]) == [plan, late]
+    assert pages.still([plan, replace(late, session_id="s9")]) == [replace(late, session_id="s9")]
+
+
 def test_where_no_heading_tells_what_was_edited_since_the_line_does() -> None:
     one = replace(memory(0, "the amber gate returns early", "gotcha"), is_edited=True, scene="at src/gate.py")
     assert pages.line(one).scene == "said at src/gate.py"

@@ -409,7 +409,7 @@ def test_who_vouches_for_a_file_later_gives_its_memories_back_what_they_were(
     data = exported(one, tmp_path / "out")
     taken(other, data, vouched=False)
     again = taken(other, data)
-    named = ("id", "text", "authority", "origin", "pinned", "tier", "sources")
+    named = ("id", "text", "authority", "origin", "pinned", "tier", "sources", "scene")
     assert (again.new, again.known, again.vouched) == (0, 6, 6)
     assert [[row[name] for name in named] for row in all_of(other)] == [
         [row[name] for name in named] for row in all_of(one)
