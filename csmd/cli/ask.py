@@ -213,7 +213,7 @@ def _only_asks(said: str) -> bool:
 @json_option
 def brief(project: str | None, as_json: bool) -> None:
     """Show what a session that starts here would be told."""
-    nothing = "nothing: there is no memory for this project yet"
+    nothing = "nothing yet: `csmd memories` lists what there is, also what waits in review"
     place = looking(project)
     out(ask("csm_memory_context", **place), as_json, lambda value: show.injection(value, nothing=nothing))
     _switched_off(place["project"], as_json)
