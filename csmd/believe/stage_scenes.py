@@ -80,10 +80,12 @@ def changes(rows: Rows, session_seq: int, *, upto: int) -> tuple[list[Change], b
 
 def _below(path: str, roots: Sequence[str]) -> str:
     """A file's path below the directories of its session, "" for one elsewhere; one that is told without any is below."""
+    flat = path.replace("\\", "/")
+    if ".." in flat.split("/") or flat.startswith("~"):
+        return ""
     if path and not PurePath(path).is_absolute() and ":" not in path[:3]:
         return path
-    flat = path.replace("\\", "/")
-    found = [root.replace("\\", "/").rstrip("/") + "/" for root in roots if root]
+    found = [root.replace("\\", "/").rstrip("/") + "/" for root in roots if root.strip("/\\")]
     return next((flat.removeprefix(root) for root in found if flat.startswith(root)), "")
 
 

@@ -260,10 +260,13 @@ def _words(said: str) -> frozenset[str]:
 
 
 def _quoted(sentence: str) -> str:
-    return '"' + text.defuse(sentence.replace('"', "'")) + '"'
+    seen = "".join(char if char.isprintable() else " " for char in sentence.replace('"', "'"))
+    return '"' + text.squeeze(text.defuse(seen)) + '"'
 
 
 def _at(path: str, uuid: str) -> Scene | None:
+    if path.startswith(("~", "..")) or "/../" in path:
+        return None
     parts = _parts(path)[-PARTS:]
     return Scene("at " + "/".join(parts), uuid) if all(map(_PART.fullmatch, parts)) else None
 

@@ -243,12 +243,14 @@ def sections(
     said = [memory for memory in looked_at if indicative.stated(memory) and not lasting.passing(memory)]
     total.subtract(kind_of(memory) for memory in looked_at if not indicative.stated(memory))
     stands: dict[int, list[Memory]] = {}
-    quoted = frozenset(text.normalise(quote) for one in said for quote in _QUOTED.findall(one.scene))
+    quoted = frozenset((one.project_seq, text.normalise(quote)) for one in said for quote in _QUOTED.findall(one.scene))
     for memory in sorted(
         said, key=lambda one: (not one.pinned, one.is_edited, not _alone(one))
     ):  # else as sure as they are
         under, there = chosen.setdefault(kind_of(memory), []), stands.setdefault(memory.project_seq, [])
-        is_quoted = text.normalise(memory.text.replace('"', "'")) in quoted  # beside another one, which goes on
+        # Beside another line, which goes on; what is pinned or corrects has one of its own.
+        is_quoted = (memory.project_seq, text.normalise(memory.text.replace('"', "'"))) in quoted
+        is_quoted = is_quoted and not memory.pinned and memory.gate != "correction"
         if room and len(under) < SECTION_LINES and not is_quoted and not any(_is_said(memory, one) for one in there):
             under.append(memory)
             there.append(memory)

@@ -10,7 +10,7 @@ import pytest
 from talked import NOW, Talk, go_through
 
 from csmd.believe import stage as believe
-from csmd.dream import lines, pages
+from csmd.dream import lines, pages, parcel
 from csmd.model import Memory, Provenance
 from csmd.recall import compose, stage_search
 from csmd.store import memories, purge_whole, search
@@ -127,6 +127,15 @@ def the_catch(store: Store) -> Memory:
     return found
 
 
+def test_a_scene_has_nothing_unseen_and_can_be_brought_to_another_home(store: Store) -> None:
+    talk = Talk(store)
+    talk.say("user", "How can I try the \x1b[31morder\x9b31m form before it is merged?")
+    talk.say("assistant", FOUND)
+    go_through(store)
+    scene = scene_of(store, "catch")
+    assert scene and scene.isprintable() and parcel.CHECKS["scene"]([["u", scene]])
+
+
 def test_what_holds_everywhere_is_told_without_the_project_in_which_it_was_said(store: Store) -> None:
     talk = Talk(store)
     talk.say(
@@ -204,6 +213,9 @@ def test_a_scene_stays_when_what_it_was_read_from_is_dropped_for_room(store: Sto
         ("/p/alpha/sent.go", "at sent.go"),
         ("/home/jane.doe/.zshrc", ""),
         ("/p/alphabet/sent.go", ""),
+        ("/p/alpha/../../home/jane.doe/notes.go", ""),
+        ("../../home/jane.doe/notes.go", ""),
+        ("~/jane.doe/notes.go", ""),
     ],
 )
 def test_only_files_of_the_project_are_told_and_by_their_place_in_it(store: Store, path: str, wanted: str) -> None:

@@ -259,6 +259,8 @@ def test_what_stands_quoted_beside_another_line_is_no_line_of_its_own() -> None:
     made = page([lead, more])
     assert made is not None
     assert [(len(section.items), section.more, section.items[0].id) for section in made.sections] == [(1, 1, more.id)]
+    kept = page([replace(lead, pinned=True), more])
+    assert kept is not None and sum(len(section.items) for section in kept.sections) == 2
 
 
 def test_what_a_person_writes_on_a_page_is_no_session_that_leaves_a_plan_behind() -> None:
