@@ -22,8 +22,7 @@ REMARK = 400
 #: What may stand before the word that counts.
 _LEAD = r"^\W*(?:(?:ok|okay|so|and|also|now|then|but|yes|yeah|no|well|please|hmm|right|alright|just|maybe)\b\W*){0,4}"
 _ASKS = re.compile(
-    r"\?[\"'”’)*_\]`]*\W*$"
-    rf"|{_LEAD}(?:(?:can|could|would|will|should|shall|may|might)(?:n['’]t)? (?:you|we|i)|why|how come|do you|are you|did you)\b"
+    rf"{_LEAD}(?:(?:can|could|would|will|should|shall|may|might)(?:n['’]t)? (?:you|we|i)|why|how come|do you|are you|did you)\b"
     r"|\b(?:can|could|would|will) you (?!not\b)\w+|\bi(?:['’]d| would) like (?:you |us )?to (?:update|add|change|have you)\b",
     re.IGNORECASE,
 )
@@ -129,7 +128,8 @@ def _asks(sentence: str) -> bool:
     bare = sentence.rstrip()
     if bare.endswith(")") and len(bare) - (start := bare.rfind("(")) <= REMARK and bare[:start].rstrip().endswith("?"):
         return True
-    return _ASKS.search(sentence) is not None
+    said = next((at for at in range(len(bare) - 1, -1, -1) if bare[at].isalnum()), -1)
+    return "?" in bare[said + 1 :] or _ASKS.search(sentence) is not None
 
 
 def _without_errand(sentence: str) -> str:
