@@ -25,6 +25,7 @@ VOCABULARY = {
     "model",
     "config",
     "text",
+    "prose",
     "terms",
     "languages",
     "wire",
