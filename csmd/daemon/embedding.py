@@ -11,18 +11,18 @@ from csmd.store import vectors
 if TYPE_CHECKING:
     from csmd.daemon.steward import Steward
 
-PASSAGE_CHARACTERS = 1000
-PASSAGES_PER_ROW = 12
+#: A memory is embedded in parts of so many characters, at most so many; a passage is short enough to be one.
+PART_CHARACTERS, MOST_PARTS = 1000, 12
 
 
 def embed_some(steward: Steward, *, rows_at_once: int) -> int:
-    """Embeds the next rows, memories before turns; 0 when nothing waits or no model is there."""
+    """Embeds the next rows, memories before passages; 0 when nothing waits or no model is there."""
     store = steward.store
     name = steward.model_name()
     if name is None:
         return 0
     known = store.read(lambda rows: vectors.model_seq(rows, name))
-    if not store.read(lambda rows: vectors.left(rows, known)):
+    if not store.read(lambda rows: vectors.is_any_left(rows, known)):
         return 0
     if known is None:
         dim = len(steward.embedder.embed(["dimension"], deadline_s=None)[0])
@@ -39,15 +39,18 @@ def embed_some(steward: Steward, *, rows_at_once: int) -> int:
 def _embed_rows(
     steward: Steward, kind: str, model: int, waiting: list[tuple[int, int, str]], *, texts_at_once: int
 ) -> None:
-    passages = [
-        (seq, project, start, end, body[start:end])
-        for seq, project, body in waiting
-        for start, end in text.chunks(body, limit=PASSAGE_CHARACTERS)[:PASSAGES_PER_ROW]
-    ]
+    parts = [(seq, project, *part) for seq, project, body in waiting for part in _parts(kind, body)]
     made: list[tuple[int, int, int, int, bytes]] = []
-    for at in range(0, len(passages), texts_at_once):
-        batch = passages[at : at + texts_at_once]
+    for at in range(0, len(parts), texts_at_once):
+        batch = parts[at : at + texts_at_once]
         found = steward.embedder.embed([row[4] for row in batch], deadline_s=None)
         made += [(*row[:4], vector) for row, vector in zip(batch, found, strict=True)]
     reached, said = waiting[-1][0], {seq: body for seq, _, body in waiting}
     steward.store.write(lambda rows: vectors.add(rows, kind, model, made, reached=reached, said=said))
+
+
+def _parts(kind: str, body: str) -> list[tuple[int, int, str]]:
+    """(start, end, what is embedded) of a row's parts: a passage's words stand in one line."""
+    if kind == "passage":
+        return [(0, len(body), " ".join(body.split()))]
+    return [(start, end, body[start:end]) for start, end in text.chunks(body, limit=PART_CHARACTERS)[:MOST_PARTS]]

@@ -11,6 +11,7 @@ import math
 from collections.abc import Iterable, Iterator, Sequence
 from typing import NamedTuple
 
+from csmd.store import cursors
 from csmd.store.sqlite import Row, Rows
 
 
@@ -35,6 +36,12 @@ FULL_TEXT: dict[str, Index] = {
         "turns b indexed by turns_of_projects on b.seq = turns_fts.rowid and b.searchable = 1",
         alone="turns_fts.rowid",
     ),
+    "passage": Index(
+        "passages_fts",
+        "passages",
+        "passages b indexed by passages_of_projects on b.seq = passages_fts.rowid",
+        alone="passages_fts.rowid",
+    ),
     "memory": Index(
         "memories_fts",
         "memories",
@@ -54,6 +61,8 @@ FULL_TEXT: dict[str, Index] = {
         key="d.seq",
     ),
 }
+#: The position that says that the index of turns is gone, or goes: passages have taken its place (store/passages.py).
+TURNS_DROPPED = "turns dropped"
 #: Whether the turn `n` is searched: by an index, as behind a long text its row would be read to the end for one flag.
 SEARCHED = "turns t indexed by turns_searchable on t.seq = n.turn_seq and t.searchable = 1"
 MOST_ROWS = 20_000
@@ -61,6 +70,15 @@ MOST_ROWS = 20_000
 FEW_ROWS = 2_000
 #: Of a term so many rows are looked at for whose they are.
 LOOKED_UP = 400
+
+
+def is_turn_index_dropped(rows: Rows) -> bool:
+    """Whether the index of turns that stores of before passages have is gone, or goes: nothing may search it any more."""
+    return cursors.cursor(rows, "passages", TURNS_DROPPED) > 0
+
+
+def _is_gone(rows: Rows, kind: str) -> bool:
+    return kind == "turn" and is_turn_index_dropped(rows)
 
 
 def match_expression(terms: Sequence[str]) -> str:
@@ -78,8 +96,10 @@ def _phrase(term: str) -> str:
 def text_hits(rows: Rows, kind: str, terms: Sequence[str], *, projects: Sequence[int] | None, limit: int) -> list[Row]:
     """(row seq, bm25 score with higher better) of the rows that hold any of `terms`; `projects` None is all.
 
-    Where even the rarest term is in more than MOST_ROWS, of the newest of them.
+    Where even the rarest term is in more than MOST_ROWS, of the newest of them. Of turns none when their index is gone.
     """
+    if _is_gone(rows, kind):
+        return []
     chosen, least = _affordable(rows, kind, [term for term in terms if match_expression([term])])
     if not chosen:
         return []
@@ -143,6 +163,8 @@ def _from_the_rarest(rows: Rows, kind: str, terms: Sequence[str]) -> Iterator[tu
 def rows_with(rows: Rows, kind: str, term: str, *, most: int = 0) -> int:
     """How many rows hold a term (stemmed), counted up to `most` (0: one more than are looked through)."""
     most = most or MOST_ROWS + 1
+    if _is_gone(rows, kind):
+        return 0
     known, counted = (rows.of_this_read or {}).get((kind, term), (0, 0))
     if counted >= most or known < counted:
         return min(int(known), most)
@@ -160,13 +182,13 @@ def rows_with(rows: Rows, kind: str, term: str, *, most: int = 0) -> int:
 
 
 def held(rows: Rows, kind: str, term: str, *, projects: Sequence[int] | None, most: int) -> int:
-    """How many turns or memories of these projects hold a term (stemmed), counted up to `most`; None is all projects.
+    """How many passages, turns or memories of these projects hold a term (stemmed), counted up to `most`; None is all projects.
 
     Whose rows they are is looked up for the newest LOOKED_UP of a term, and the rest of them taken to be alike: a word
     that is common elsewhere would cost a look at each of its rows. One row is looked for until it is found.
     """
     expression = match_expression([term])
-    if not expression:
+    if not expression or _is_gone(rows, kind):
         return 0
     index = FULL_TEXT[kind]
     if projects is not None and most > 1:

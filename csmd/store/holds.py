@@ -19,6 +19,7 @@ TEXT_COLUMNS: frozenset[tuple[str, str]] = frozenset(
         ("sessions", "cwd"),
         ("sessions", "title"),
         ("turns", "text"),
+        ("passages", "text"),
         ("statements", "text"),
         ("memories", "text"),
         ("scenes", "text"),
@@ -73,6 +74,7 @@ TEXT_COLUMNS: frozenset[tuple[str, str]] = frozenset(
 DERIVED_TABLES: frozenset[str] = frozenset(
     {
         "turns_fts",
+        "passages_fts",
         "memories_fts",
         "digests_fts",
         "symptoms_fts",
@@ -85,10 +87,12 @@ DERIVED_TABLES: frozenset[str] = frozenset(
 )
 DERIVED_PREFIXES: tuple[str, ...] = (
     "turns_fts_",
+    "passages_fts_",
     "memories_fts_",
     "digests_fts_",
     "symptoms_fts_",
     "vec_turn_",
+    "vec_passage_",
     "vec_memory_",
 )
 

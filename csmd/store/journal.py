@@ -161,7 +161,7 @@ def _rewrite(rows: Rows, seq: int, turn: Turn, session: Session, *, text_hash: s
     )
     digests.take_back(rows, seq)
     checkpoints.take_back(rows, seq)
-    (vectors.again if _is_searchable(turn) else vectors.delete_for)(rows, "turn", seq)
+    vectors.delete_for(rows, "turn", seq)
 
 
 def _reported_turn(rows: Rows, turn: Turn, session: int, text_hash: str) -> tuple[int, str] | None:

@@ -15,6 +15,12 @@ def live_bytes(rows: Rows) -> int:
     return int(pages * rows.value("pragma page_size"))
 
 
+def full_text_tables(rows: Rows) -> list[str]:
+    """The full-text indexes that the database has: that of turns goes once passages have taken its place."""
+    found = rows.all("select name from sqlite_schema where type = 'table' and sql like '%using fts5%' order by name")
+    return [str(name) for (name,) in found]
+
+
 def secure_delete(rows: Rows) -> None:
     """Has what this connection deletes from now on overwritten with zeros, until the database is opened again."""
     rows.run("pragma secure_delete = on")
@@ -27,7 +33,7 @@ def cleanse(connection: apsw.Connection, folder: Path, *, patience_ms: int) -> b
     name and lies in `folder`. False when a reader kept the log from being emptied: ask again.
     """
     connection.set_busy_timeout(patience_ms)
-    for table in ("turns_fts", "memories_fts", "digests_fts", "symptoms_fts"):
+    for table in full_text_tables(Rows(connection)):
         connection.execute(f"insert into {table} ({table}) values ('optimize')")  # noqa: S608
     place = str(folder).replace("'", "''")
     connection.execute(f"pragma temp_store_directory = '{place}'")

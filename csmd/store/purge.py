@@ -31,6 +31,7 @@ OF_PATHS: frozenset[Way] = frozenset({"hide", "empty"})
 #: Every column of holds.TEXT_COLUMNS and the key of its rows: a test fails on one that is missing.
 WAYS: dict[tuple[str, str], tuple[Way, str]] = {
     ("turns", "text"): ("turn", "seq"),
+    ("passages", "text"): ("drop", "seq"),
     ("statements", "text"): ("drop", "seq"),
     ("memories", "text"): ("memory", "seq"),
     ("scenes", "text"): ("drop", "seq"),

@@ -128,10 +128,7 @@ def rewrite_turn(rows: Rows, seq: int, said: str, key: bytes) -> None:
     )
     digests.take_back(rows, seq)
     checkpoints.take_back(rows, seq)
-    if rows.value("select searchable from turns where seq = :seq", seq=seq):
-        vectors.again(rows, "turn", seq)
-    else:
-        vectors.delete_for(rows, "turn", seq)
+    vectors.delete_for(rows, "turn", seq)
 
 
 def turns(rows: Rows, key: bytes, after: int) -> tuple[int | None, int]:

@@ -19,10 +19,11 @@ from csmd.errors import SchemaTooNew, StoreError
 from csmd.store import holds, migrate
 from csmd.store.sqlite import Row, Rows, connect
 
-#: Made again by the stages that own them, so that they read everything once more.
+#: Made again by triggers, or by the stages that own them, so that they read everything once more.
 NOT_TAKEN = frozenset(
-    {"migrations", "cursors", "files", "vector_models", "vectors", "vector_codes", "embed_again", "tallies"}
-)
+    {"migrations", "cursors", "files", "vector_models", "vectors", "vector_codes", "embed_again", "tallies", "passages",
+     "passage_threads"}
+)  # fmt: skip
 #: Tables in which a keyed hash says whether a text is still what was stored.
 HASHED = frozenset({"statements", "memories"})
 #: The first byte of a page of a table's tree that names other pages; a schema takes no more pages than these.

@@ -7,10 +7,10 @@ from pathlib import Path
 from typing import Any
 
 from csmd.errors import SchemaTooNew, StoreError
-from csmd.store import migrate, salvage, vectors
+from csmd.store import migrate, passages, salvage, vectors
+from csmd.store.pages import full_text_tables
 from csmd.store.sqlite import Rows, opened
 
-FULL_TEXT = ("turns_fts", "memories_fts", "digests_fts", "symptoms_fts")
 #: What is wrong -> how many rows it is wrong of.
 _COUNTED = {
     "turns: {} stand in no session's order": (
@@ -76,7 +76,7 @@ def altered(rows: Rows) -> list[str]:
 def indexes(rows: Rows) -> list[str]:
     """What is wrong with what derives from rows: full text and vectors."""
     problems: list[str] = []
-    for table in FULL_TEXT:
+    for table in full_text_tables(rows):
         try:
             rows.run(f"insert into {table} ({table}, rank) values ('integrity-check', 1)")  # noqa: S608
         except StoreError as error:
@@ -84,7 +84,7 @@ def indexes(rows: Rows) -> list[str]:
         except UnicodeDecodeError:
             problems.append(f"{table}: a row holds what is no text")
     try:
-        return problems + vectors.problems(rows)
+        return problems + passages.index_problems(rows) + vectors.problems(rows)
     except StoreError as error:
         return [*problems, f"vectors: {error.what}"]
 
@@ -145,8 +145,10 @@ def mend_indexes(path: Path) -> bool:
     try:
         with opened(path, readonly=False) as rows:
             with rows.transaction(write=True):
-                for table in FULL_TEXT:
-                    rows.run(f"insert into {table} ({table}) values ('rebuild')")  # noqa: S608
+                for table in full_text_tables(rows):
+                    if table != passages.INDEX:
+                        rows.run(f"insert into {table} ({table}) values ('rebuild')")  # noqa: S608
+                passages.index_anew(rows)
                 if vectors.problems(rows):
                     vectors.begin_anew(rows)
             sound = not integrity(rows)

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from csmd.store.fulltext import FULL_TEXT, match_expression, rows_with
+from csmd.store.fulltext import FULL_TEXT, is_turn_index_dropped, match_expression, rows_with
 from csmd.store.sqlite import Rows
 
 #: A word that stands in more turns than that tells no session from another, and each of its turns costs a look.
@@ -20,7 +20,7 @@ def sessions_with(rows: Rows, term: str, *, projects: Sequence[int] | None) -> d
     A turn that went into another project counts there: what is not asked about says nothing of a session.
     """
     expression = match_expression([term])
-    if not expression or rows_with(rows, "turn", term, most=MOST_TURNS) >= MOST_TURNS:
+    if not expression or is_turn_index_dropped(rows) or rows_with(rows, "turn", term, most=MOST_TURNS) >= MOST_TURNS:
         return {}
     whose, scope = "", ""
     if projects is not None:

@@ -6,6 +6,7 @@ migrations would have a twin for another backend (design section 6).
 
 from __future__ import annotations
 
+import functools
 import importlib.util
 import threading
 import time
@@ -16,6 +17,7 @@ from typing import Any
 
 import apsw
 
+from csmd import prose, wire
 from csmd import terms as derived
 from csmd.errors import Damaged, DeadlineExceeded, IndexDamaged, StoreError
 
@@ -53,7 +55,10 @@ def connect(
         connection.load_extension(extension)
         connection.enable_load_extension(False)
         # The full-text indexes' views and triggers call it: what derives from a row is nowhere stored but in them.
-        connection.create_scalar_function("csmd_indexed", _indexed, 2, deterministic=True, flags=apsw.SQLITE_INNOCUOUS)
+        for name, function, arguments in SQL_FUNCTIONS:
+            connection.create_scalar_function(
+                name, function, arguments, deterministic=True, flags=apsw.SQLITE_INNOCUOUS
+            )
         connection.set_busy_timeout(BUSY_TIMEOUT_MS)
         # Small caches and no mapping: the daemon's memory must not grow with the database (design section 1, 6).
         pragmas = ["foreign_keys = on", "temp_store = memory", "mmap_size = 0", "cache_size = -4096"]
@@ -71,6 +76,33 @@ def connect(
 def _indexed(*values: Any) -> str:
     said, at = values  # what is no text is not indexed: a damaged row
     return derived.indexed(said, str(at)) if isinstance(said, str) else ""
+
+
+def _passages(*values: Any) -> str:
+    (said,) = values
+    if not isinstance(said, str):
+        return "[]"
+    return _passages_of_short(said) if len(said) <= KEPT_CHARACTERS else _passages_as_json(said)
+
+
+def _passages_as_json(said: str) -> str:
+    # SQLite's JSON would end a text at its first NUL; to the full-text index it is a space like any other.
+    return wire.dumps([[start, end, said[start:end].replace("\0", " ")] for start, end in prose.passages(said)])
+
+
+#: A trigger asks twice for the passages of a turn; of a long one the answer is not kept.
+KEPT_CHARACTERS = 100_000
+_passages_of_short = functools.lru_cache(maxsize=1)(_passages_as_json)
+
+
+def _slice(*values: Any) -> str:
+    said, start, end = values
+    return said[start:end] if isinstance(said, str) else ""
+
+
+#: What triggers, views and readers call in SQL, with the number of arguments: csmd_indexed(text, time) is what is indexed
+#: of a text, csmd_passages(text) its passages as JSON, csmd_slice(text, start, end) one of them.
+SQL_FUNCTIONS = (("csmd_indexed", _indexed, 2), ("csmd_passages", _passages, 1), ("csmd_slice", _slice, 3))
 
 
 def shut(connection: apsw.Connection) -> None:

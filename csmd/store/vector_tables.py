@@ -14,26 +14,52 @@ from csmd.store.sqlite import Row, Rows
 
 #: vec0 allocates a whole chunk for each partition: 64 keeps a hundred projects at 10 MB, not 158 (facts: dependencies).
 VECTOR_CHUNK_ROWS = 64
-VECTOR_KINDS = ("turn", "memory")
+VECTOR_KINDS = ("memory", "passage")
+#: Kept in a store of before passages until every passage has a vector (store/passages.py).
+OLD_KINDS = ("turn",)
 #: So many vectors are compared whole: 0.7 s a million. Of more, only those whose signs are the nearest, eight for each
 #: that is asked for: 98 of the true 100 are among them, and the first ten nearly always (docs/benchmarks.md).
 WHOLE, NEAREST_SIGNS = 50_000, 8
 
 
 def vector_table(kind: str, model_seq: int) -> str:
-    """The vec0 table of one model's vectors for turns or memories."""
-    if kind not in VECTOR_KINDS:
+    """The vec0 table of one model's vectors for memories, passages or, in an older store, turns."""
+    if kind not in (*VECTOR_KINDS, *OLD_KINDS):
         raise StoreError(f"no vectors are kept for {kind!r}")
     return f"vec_{kind}_{int(model_seq)}"
 
 
-def create_vector_tables(rows: Rows, model_seq: int, dim: int) -> None:
-    """Makes the tables for a model's vectors; int8, partitioned by project."""
-    for kind in VECTOR_KINDS:
+def create_vector_tables(rows: Rows, model_seq: int, dim: int, *, kinds: Sequence[str] = VECTOR_KINDS) -> None:
+    """Makes the tables for a model's vectors, those that are not there; int8, partitioned by project.
+
+    A passage goes with its turn, by a foreign key: so a trigger, not a caller, takes its vector and signs along.
+    """
+    for kind in kinds:
         rows.run(
             f"create virtual table if not exists {vector_table(kind, model_seq)} using vec0("
             f"project_seq integer partition key, embedding int8[{int(dim)}], chunk_size={VECTOR_CHUNK_ROWS})"
         )
+    table = vector_table("passage", model_seq)
+    rows.run(
+        f"create trigger if not exists {table}_delete after delete on vectors "  # noqa: S608
+        f"when old.kind = 'passage' and old.model_seq = {int(model_seq)} begin "
+        f"delete from vector_codes where model_seq = {int(model_seq)} and kind = 'passage' and seq = old.seq "
+        f"and project_seq = (select project_seq from {table} where rowid = old.seq); "
+        f"delete from {table} where rowid = old.seq; end"
+    )
+
+
+def complete_vector_tables(rows: Rows) -> None:
+    """Makes the tables of kinds that a store's models have not had: those of a migration."""
+    if rows.value("select 1 from sqlite_schema where name = 'vector_models'"):
+        for model, dim in rows.all("select seq, dim from vector_models order by seq"):
+            create_vector_tables(rows, int(model), int(dim))
+
+
+def has_table(rows: Rows, kind: str, model_seq: int) -> bool:
+    """Whether a model's vectors of this kind have a table: those of turns may have been dropped."""
+    name = vector_table(kind, model_seq)
+    return rows.value("select 1 from sqlite_schema where type = 'table' and name = :name", name=name) is not None
 
 
 def insert_vector(rows: Rows, kind: str, model_seq: int, seq: int, project_seq: int, vector: bytes) -> None:
@@ -101,7 +127,8 @@ def stored_signs(rows: Rows, kind: str, model_seq: int) -> set[tuple[int, int]]:
 
 def drop_vector_tables(rows: Rows, model_seq: int) -> None:
     """Removes the tables of a model's vectors."""
-    for kind in VECTOR_KINDS:
+    rows.run(f"drop trigger if exists {vector_table('passage', model_seq)}_delete")
+    for kind in (*VECTOR_KINDS, *OLD_KINDS):
         rows.run(f"drop table if exists {vector_table(kind, model_seq)}")
     rows.run("delete from vector_codes where model_seq = :model", model=model_seq)
 
@@ -117,9 +144,14 @@ def move_vector(rows: Rows, kind: str, model_seq: int, seq: int, project_seq: in
 def vector_hits(
     rows: Rows, kind: str, model_seq: int, vector: bytes, *, projects: Sequence[int] | None, limit: int
 ) -> list[Row]:
-    """(row seq, start, end, squared distance) of the passages nearest to `vector`; `projects` None is all."""
+    """(row seq, start, end, squared distance) of the rows nearest to `vector`; `projects` None is all.
+
+    [] for turns of a store that keeps no vectors of them any more.
+    """
     table = vector_table(kind, model_seq)
     found: list[Row] = []
+    if kind in OLD_KINDS and not has_table(rows, kind, model_seq):
+        return found
     for project in [None] if projects is None else projects:
         scope = "" if project is None else "and project_seq = :project"
         values: dict[str, Any] = {} if project is None else {"project": project}
@@ -148,3 +180,19 @@ def vector_hits(
             **values,
         )
     return sorted(found, key=lambda row: (row[3], row[0]))[:limit]
+
+
+def vector_distances(rows: Rows, kind: str, model_seq: int, vector: bytes, row_seqs: Sequence[int]) -> dict[int, float]:
+    """Row key -> squared distance from `vector`, of those of these rows that have a vector; the nearest of several."""
+    if not row_seqs:
+        return {}
+    keys = ", ".join(str(int(seq)) for seq in row_seqs)
+    found = rows.all(
+        "select v.row_seq, min(vec_distance_l2(t.embedding, vec_int8(:vector))) from vectors v "  # noqa: S608
+        f"cross join {vector_table(kind, model_seq)} t on t.rowid = v.seq "
+        f"where v.kind = :kind and v.row_seq in ({keys}) and v.model_seq = :model group by v.row_seq",
+        vector=vector,
+        kind=kind,
+        model=model_seq,
+    )
+    return {int(seq): float(distance) ** 2 for seq, distance in found}

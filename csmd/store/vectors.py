@@ -1,4 +1,4 @@
-"""Which passages of which rows have a vector, by model; the vectors themselves are the backend's.
+"""Which memories and passages have a vector, by model; the vectors themselves are the backend's.
 
 Vectors carry their model: while a new model backfills, both sets are kept and a query uses one.
 """
@@ -11,42 +11,39 @@ from csmd.errors import StoreError
 from csmd.store import cursors, vector_tables
 from csmd.store.sqlite import Rows
 
+#: Kind -> the table of its rows. Of turns there may be vectors in a store of before passages: none are made any more.
+_TABLES = {"memory": "memories", "passage": "passages"}
+_OLD_TABLES = {"turn": "turns"}
+#: The words of the passage `p` of the turn `t`.
+WORDS = "case when p.text <> '' then p.text else csmd_slice(t.text, p.start_at, p.end_at) end"
 #: Kind -> the rows that deserve a vector, past a cursor.
 _BACKLOG = {
     "memory": "select seq, project_seq, text from memories where seq > :after order by seq limit :limit",
-    "turn": "select seq, project_seq, text from turns where seq > :after and searchable = 1 order by seq limit :limit",
+    "passage": (
+        f"select p.seq, p.project_seq, {WORDS} from passages p join turns t on t.seq = p.turn_seq "  # noqa: S608
+        "where p.seq > :after order by p.seq limit :limit"
+    ),
 }
-_LEFT = {
-    "memory": "select count(*) from memories where seq > :after",
-    "turn": "select count(*) from turns where seq > :after and searchable = 1",
-}
+_LEFT = {kind: f"select count(*) from {table} where seq > :after" for kind, table in _TABLES.items()}  # noqa: S608
 #: Kind -> the rows up to a cursor whose words have changed since they were embedded.
 _AGAIN = {
     "memory": (
         "select b.seq, b.project_seq, b.text from embed_again a join memories b on b.seq = a.row_seq "
         "where a.model_seq = :model and a.kind = :kind order by a.row_seq limit :limit"
     ),
-    "turn": (
-        "select b.seq, b.project_seq, b.text from embed_again a join turns b on b.seq = a.row_seq "
-        "where a.model_seq = :model and a.kind = :kind and b.searchable = 1 order by a.row_seq limit :limit"
+    "passage": (
+        f"select p.seq, p.project_seq, {WORDS} from embed_again a join passages p on p.seq = a.row_seq "  # noqa: S608
+        "join turns t on t.seq = p.turn_seq where a.model_seq = :model and a.kind = :kind order by a.row_seq limit :limit"
     ),
 }
-#: Kind -> how many rows up to a cursor have no vector and wait for none.
-_SKIPPED = {
-    "memory": (
-        "select count(*) from memories b where b.seq <= :reached and not exists "
-        "(select 1 from vectors v where v.kind = :kind and v.model_seq = :model and v.row_seq = b.seq) and not exists "
-        "(select 1 from embed_again a where a.kind = :kind and a.model_seq = :model and a.row_seq = b.seq)"
-    ),
-    "turn": (
-        "select count(*) from turns b where b.seq <= :reached and b.searchable = 1 and not exists "
-        "(select 1 from vectors v where v.kind = :kind and v.model_seq = :model and v.row_seq = b.seq) and not exists "
-        "(select 1 from embed_again a where a.kind = :kind and a.model_seq = :model and a.row_seq = b.seq)"
-    ),
-}
+#: How many rows up to a cursor have no vector and wait for none.
+_SKIPPED = (
+    "select count(*) from {} b where b.seq <= :reached and not exists "
+    "(select 1 from vectors v where v.kind = :kind and v.model_seq = :model and v.row_seq = b.seq) and not exists "
+    "(select 1 from embed_again a where a.kind = :kind and a.model_seq = :model and a.row_seq = b.seq)"
+)
+#: In this order they are embedded.
 KINDS = tuple(_BACKLOG)
-#: Kind -> the table of its rows.
-_TABLES = {"memory": "memories", "turn": "turns"}
 
 
 def ensure_model(rows: Rows, name: str, dim: int, *, now: str) -> int:
@@ -90,12 +87,26 @@ def backlog(rows: Rows, kind: str, model: int, *, limit: int) -> list[tuple[int,
 def left(rows: Rows, model: int | None) -> int:
     """How many rows wait for a vector of this model."""
     again = rows.value(
-        "select count(*) from embed_again where kind in ('memory', 'turn') and model_seq = :model", model=model or 0
+        "select count(*) from embed_again where kind in ('memory', 'passage') and model_seq = :model", model=model or 0
     )
-    return int(again) + sum(
-        int(rows.value(_LEFT[kind], after=0 if model is None else cursors.cursor(rows, f"embed-{kind}", str(model))))
-        for kind in KINDS
+    return int(again) + sum(int(rows.value(_LEFT[kind], after=_reached(rows, kind, model))) for kind in KINDS)
+
+
+def is_any_left(rows: Rows, model: int | None) -> bool:
+    """Whether a row waits for a vector of this model: what `left` counts, without counting it."""
+    return any(
+        rows.value(f"select 1 from {table} where seq > :after limit 1", after=_reached(rows, kind, model))  # noqa: S608
+        for kind, table in _TABLES.items()
+    ) or bool(
+        rows.value(
+            "select 1 from embed_again where kind in ('memory', 'passage') and model_seq = :model limit 1",
+            model=model or 0,
+        )
     )
+
+
+def _reached(rows: Rows, kind: str, model: int | None) -> int:
+    return 0 if model is None else cursors.cursor(rows, f"embed-{kind}", str(model))
 
 
 def add(
@@ -113,12 +124,11 @@ def add(
     one that was moved meanwhile has its vector where it is now.
     """
     added = 0
-    table = _TABLES[kind]
-    changed = {
-        seq
-        for seq, words in (said or {}).items()
-        if rows.value(f"select text from {table} where seq = :seq", seq=seq) != words  # noqa: S608
-    }
+    table = {**_TABLES, **_OLD_TABLES}[kind]
+    words_of = f"select {WORDS} from passages p join turns t on t.seq = p.turn_seq where p.seq = :seq"  # noqa: S608
+    if kind != "passage":
+        words_of = f"select text from {table} where seq = :seq"  # noqa: S608
+    changed = {seq for seq, words in (said or {}).items() if rows.value(words_of, seq=seq) != words}
     for seq in (said or {}).keys() - changed:
         rows.run("delete from embed_again where model_seq = :model and kind = :kind and row_seq = :row",
                  model=model, kind=kind, row=seq)  # fmt: skip
@@ -144,9 +154,17 @@ def add(
 
 
 def move_to(rows: Rows, kind: str, row_seq: int, project: int) -> None:
-    """Takes every vector of a row into the partition of the row's new project."""
+    """Takes every vector of a row into the partition of the row's new project; of a turn, those of its passages."""
     for seq, model in _of_row(rows, kind, row_seq):
         vector_tables.move_vector(rows, kind, model, seq, project)
+    if kind == "turn":
+        for (passage,) in rows.all("select seq from passages where turn_seq = :turn", turn=row_seq):
+            move_to(rows, "passage", int(passage), project)
+
+
+def distances(rows: Rows, kind: str, model: int, vector: bytes, row_seqs: Sequence[int]) -> dict[int, float]:
+    """Row key -> squared distance from `vector`, of those of these rows that have a vector of this model."""
+    return vector_tables.vector_distances(rows, kind, model, vector, row_seqs)
 
 
 def of_row(rows: Rows, kind: str, row_seq: int, *, model: int) -> list[bytes]:
@@ -162,7 +180,7 @@ def _of_row(rows: Rows, kind: str, row_seq: int) -> list[tuple[int, int]]:
 
 
 def delete_for(rows: Rows, kind: str, row_seq: int) -> None:
-    """Removes every vector of a row, of every model."""
+    """Removes every vector of a row, of every model. Those of passages go with their passages, by a trigger."""
     for seq, model in _of_row(rows, kind, row_seq):
         vector_tables.delete_vectors(rows, kind, model, [seq])
         rows.run("delete from vectors where seq = :seq", seq=seq)
@@ -170,7 +188,7 @@ def delete_for(rows: Rows, kind: str, row_seq: int) -> None:
 
 
 def again(rows: Rows, kind: str, row_seq: int) -> None:
-    """Removes the vectors of a row whose words have changed; each model makes it a new one."""
+    """Removes the vectors of a memory or passage whose words have changed; each model makes it a new one."""
     delete_for(rows, kind, row_seq)
     for (model,) in rows.all("select seq from vector_models order by seq"):
         if row_seq <= cursors.cursor(rows, f"embed-{kind}", str(model)):
@@ -184,26 +202,28 @@ def again(rows: Rows, kind: str, row_seq: int) -> None:
 
 def begin_anew(rows: Rows) -> None:
     """Removes every vector of every model; what is stored waits to be embedded again."""
-    for model, dim in rows.all("select seq, dim from vector_models order by seq"):
-        vector_tables.drop_vector_tables(rows, int(model))
-        vector_tables.create_vector_tables(rows, int(model), int(dim))
+    models = [(int(model), int(dim)) for model, dim in rows.all("select seq, dim from vector_models order by seq")]
+    for model, _ in models:
+        vector_tables.drop_vector_tables(rows, model)
         for kind in KINDS:
             cursors.move_cursor(rows, f"embed-{kind}", str(model), 0)
     rows.run("delete from vectors")
     rows.run("delete from embed_again")
+    vector_tables.complete_vector_tables(rows)
 
 
 def problems(rows: Rows) -> list[str]:
     """Which vectors have no row or stand with another project, and which rows lack theirs; empty when all is sound."""
     found: list[str] = []
     for (model,) in rows.all("select seq from vector_models order by seq"):
-        for kind in KINDS:
-            found += _problems(rows, kind, int(model))
+        for kind in (*KINDS, *vector_tables.OLD_KINDS):
+            if vector_tables.has_table(rows, kind, int(model)):
+                found += _problems(rows, kind, int(model))
     return found
 
 
 def _problems(rows: Rows, kind: str, model: int) -> list[str]:
-    table = _TABLES[kind]
+    table = {**_TABLES, **_OLD_TABLES}[kind]
     listed = {
         int(seq): None if project is None else int(project)
         for seq, project in rows.all(
@@ -217,8 +237,12 @@ def _problems(rows: Rows, kind: str, model: int) -> list[str]:
     orphans = sum(project is None for project in listed.values())
     coded = vector_tables.stored_signs(rows, kind, model)
     astray = sum(listed[seq] not in (None, stored[seq]) for seq in listed.keys() & stored.keys())
-    skipped = rows.value(
-        _SKIPPED[kind], kind=kind, model=model, reached=cursors.cursor(rows, f"embed-{kind}", str(model))
+    skipped = (
+        0
+        if kind in _OLD_TABLES
+        else rows.value(
+            _SKIPPED.format(table), kind=kind, model=model, reached=cursors.cursor(rows, f"embed-{kind}", str(model))
+        )
     )
     return [
         text

@@ -38,7 +38,7 @@ def say(number: int) -> Callable[[Rows], None]:
         turn = Turn(uuid=f"u{number}", session_id="s", kind="user", text=f"word{number} " + "and more " * 300, at=NOW)
         journal.add_turn(rows, turn, text_hash=str(number), host="claude", project=project, path="")
         seq = int(rows.value("select max(seq) from turns"))
-        vectors.add(rows, "turn", model, [(seq, project, 0, 5, b"abcd")], reached=seq)
+        vectors.add(rows, "passage", model, [(seq, project, 0, 5, b"abcd")], reached=seq)
 
     return write
 

@@ -66,7 +66,7 @@ def say(rows: Rows, number: int, root: str, saying: int) -> str:
         origin="stated", key=b"k",
     )  # fmt: skip
     model = vectors.ensure_model(rows, "m", 4, now="")
-    vectors.add(rows, "turn", model, [(journal_seq(rows, turn.uuid), home.seq, 0, 9, b"abcd")], reached=0)
+    vectors.add(rows, "passage", model, [(journal_seq(rows, turn.uuid), home.seq, 0, 9, b"abcd")], reached=0)
     memory = memories.by_id(rows, ident)
     assert memory is not None
     if new:

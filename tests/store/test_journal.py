@@ -54,7 +54,7 @@ def believe(rows: Rows, given: Given, uuid: str) -> None:
     else:
         memories.add_provenance(rows, known.seq, Provenance(uuid=uuid, session_id="s1", at=given.now, role="confirms"))
     model = vectors.ensure_model(rows, "m", DIM, now=given.now)
-    waiting = vectors.backlog(rows, "turn", model, limit=100)
+    waiting = vectors.backlog(rows, "passage", model, limit=100)
     vectors.add(
         rows,
         "turn",
@@ -448,7 +448,7 @@ def test_a_deleted_turns_row_key_is_never_given_again(store: Store, given: Given
         ) == (1, 0)
         line(rows, given, "l3", "newest", second=101)
         model = vectors.ensure_model(rows, "m", DIM, now="")
-        assert [said for _, _, said in vectors.backlog(rows, "turn", model, limit=9)] == ["newest"]
+        assert [said for _, _, said in vectors.backlog(rows, "passage", model, limit=9)] == ["newest"]
 
     store.write(story)
 

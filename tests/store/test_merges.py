@@ -61,7 +61,7 @@ def say(rows: Rows, number: int, one: Said, *, key: bytes = b"k" * 32) -> None:
         origin="stated", key=key,
     )  # fmt: skip
     model = vectors.ensure_model(rows, "m", 4, now="")
-    vectors.add(rows, "turn", model, [(last.seq, home.seq, 0, 1, b"abcd")], reached=0)
+    vectors.add(rows, "passage", model, [(last.seq, home.seq, 0, 1, b"abcd")], reached=0)
     if new:
         memory = memories.by_id(rows, ident)
         assert memory is not None

@@ -92,7 +92,7 @@ def say(rows: Rows, given: Given, uuid: str, said: str, *, name: str = "shop", *
     memory = replace(memory, provenance=(Provenance(uuid=uuid, session_id=turn.session_id, at=given.now),))
     made = memories.insert(rows, memory, text_hash=text.keyed_hash(said, key_of(rows)))
     model = vectors.ensure_model(rows, "m", 4, now="")
-    vectors.add(rows, "turn", model, [(seq, project, 0, 5, vector(seq))], reached=seq)
+    vectors.add(rows, "passage", model, [(seq, project, 0, 5, vector(seq))], reached=seq)
     vectors.add(rows, "memory", model, [(made, project, 0, 5, vector(made + 100))], reached=made)
     context.add_receipt(rows, receipt_id=f"r-{uuid}", session_id=turn.session_id, event="prompt", project=project, at=given.now,
                         tokens=1, text_hash="h", items=[BriefItem(id=memory.id, score=1.0, reason="x")])  # fmt: skip

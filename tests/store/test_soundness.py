@@ -21,7 +21,7 @@ def story(rows: Rows, given: Any) -> None:
         journal.add_turn(rows, turn, text_hash=given.hash(turn.text), host="claude", project=project, path="/t")
     memories.insert(rows, given.memory("m1", "use tabs", project=project), text_hash="h")
     model = vectors.ensure_model(rows, "m", 4, now="")
-    vectors.add(rows, "turn", model, [(seq, project, 0, 4, b"abcd") for seq in (1, 2)], reached=2)
+    vectors.add(rows, "passage", model, [(seq, project, 0, 4, b"abcd") for seq in (1, 2)], reached=2)
     vectors.add(rows, "memory", model, [(1, project, 0, 4, b"abcd")], reached=1)
     rows.run("insert into counters (name, value) values ('bad lines', 1)")
     cursors.move_cursor(rows, "distill", "1", 1)

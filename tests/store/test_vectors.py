@@ -37,7 +37,7 @@ def test_the_backlog_holds_what_stands_past_the_cursor_and_is_searched_for(store
             turn = given.turn(uuid, "" if uuid == "d" else uuid, kind=kind)
             journal.add_turn(rows, turn, text_hash=uuid, host="claude", project=project, path="")
         seqs = [memory(rows, given, "m1"), memory(rows, given, "m2")]
-        assert [text for _, _, text in vectors.backlog(rows, "turn", model, limit=9)] == ["a", "c"]
+        assert [text for _, _, text in vectors.backlog(rows, "passage", model, limit=9)] == ["a", "c"]
         assert vectors.backlog(rows, "memory", model, limit=1) == [(seqs[0], 0, "text of m1")]
         assert vectors.left(rows, model) == vectors.left(rows, None) == 4
         assert vectors.add(rows, "memory", model, [(seqs[0], 0, 0, 4, b"abcd")], reached=seqs[0]) == 1
