@@ -100,12 +100,16 @@ def _take_in(steward: Steward, job: Job) -> Iterator[None]:
     for _ in steward.stages.settle():
         _go_on(steward)
         yield
+    if job.kind == "sync":
+        yield from _reindex(steward, job)
     degraded = (yield from _embed_all(steward, job)) if job.with_vectors else []
     _go_on(steward)
     steward.store.checkpoint(truncate=True)
     after = _counts(steward)
     mine = {f"transcript {path}" for path in paths}
-    troubled = [what for what in steward.trouble if what in mine or what.startswith(("distilling", "spooled"))]
+    troubled = [
+        what for what in steward.trouble if what in mine or what.startswith(("distilling", "spooled", "passages"))
+    ]
     job.result.update(
         memories_new=after["memories"] - before["memories"],
         vectors=after["vectors"] - before["vectors"],
@@ -181,6 +185,25 @@ def _sessions(steward: Steward, job: Job) -> tuple[list[Past], list[Past]]:
         [past for past in sessions if past.rank < job.recent],
         [past for past in later if past.rank >= job.recent and past.files],
     )
+
+
+def _reindex(steward: Steward, job: Job) -> Iterator[None]:
+    """Gives what was stored before passages its passages; what hinders it is told in `trouble`."""
+    parts = steward.reindex.finish()
+    done, left = 0, True
+
+    def go_on() -> bool:
+        nonlocal done, left
+        left = False  # also where it fails
+        made = next(parts, 0)
+        done, left = done + made, made > 0
+        return left
+
+    while left:
+        _go_on(steward)
+        steward.guard("passages", go_on)
+        job.progress.update(step="indexing", done=done)
+        yield
 
 
 def _embed_all(steward: Steward, job: Job) -> Generator[None, None, list[str]]:

@@ -131,7 +131,7 @@ AFTER_DISTILLING: Mapping[str, Step] = {
     "upkeep": _upkeep,
     "topics": _topics,
 }
-GUARDED = ("distill", *AFTER_DISTILLING, "embed")
+GUARDED = ("distill", *AFTER_DISTILLING, "passages", "embed")
 
 
 class Stages:
@@ -158,6 +158,7 @@ class Stages:
         worked = self._steward.guard("distill", lambda: self.distill() > 0)
         for name in AFTER_DISTILLING:
             worked |= self._steward.guard(name, lambda name=name: self.carry(name) > 0)  # type: ignore[misc]
+        worked |= not at_job and self._steward.guard("passages", lambda: self._steward.reindex.step() > 0)
         # A job embeds by itself, or was asked not to.
         embedded = not at_job and self._steward.guard("embed", lambda: self.embed_some() > 0)
         failed = any(what.startswith(GUARDED) for what in list(self._steward.trouble))
@@ -232,5 +233,5 @@ class Stages:
                 return
 
     def embed_some(self) -> int:
-        """Embeds one small batch: memories before turns; 0 when nothing waits or no model is there."""
+        """Embeds one small batch: memories before passages; 0 when nothing waits or no model is there."""
         return embedding.embed_some(self._steward, rows_at_once=EMBED_TEXTS)

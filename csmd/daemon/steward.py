@@ -33,6 +33,7 @@ from csmd.daemon.jobs import Job
 from csmd.daemon.noted import Noted
 from csmd.daemon.owed import Owed
 from csmd.daemon.rehearsing import Rehearsing
+from csmd.daemon.reindex import Reindex
 from csmd.daemon.stages import Stages
 from csmd.errors import CsmdError, StoreError
 from csmd.store import cursors, files
@@ -101,6 +102,7 @@ class Steward(threading.Thread):
         self._read_until = 0.0
         self.half_read: set[str] = set()
         """Transcripts of which a piece was read and the next is still to be."""
+        self.reindex = Reindex(self)
         self.stages = Stages(self)
         self._hourly = summary.Hourly()
         self.noted = Noted(store)

@@ -236,21 +236,21 @@ def test_counting_rare_words_first_chooses_as_counting_them_all(
 def test_a_word_is_counted_once_in_a_read_and_anew_in_the_next_and_in_a_write(store: Store, given: Any) -> None:
     for number in range(3):
         store.write(lambda rows, number=number: say(rows, given, f"w{number}", "the heron flies"))
-    assert store.write(lambda rows: (fulltext.rows_with(rows, "turn", "heron"), rows.of_this_read)) == (3, None)
+    assert store.write(lambda rows: (fulltext.rows_with(rows, "passage", "heron"), rows.of_this_read)) == (3, None)
 
     def look(rows: Rows) -> list[int]:
         asked: list[str] = []
         own = rows.all
         rows.all = lambda sql, **values: asked.append(sql) or own(sql, **values)  # type: ignore[method-assign, func-returns-value]
-        counted = [fulltext.rows_with(rows, "turn", "heron", most=most) for most in (2, 2, 1, 9, 5, 99)]
+        counted = [fulltext.rows_with(rows, "passage", "heron", most=most) for most in (2, 2, 1, 9, 5, 99)]
         return [len(asked), *counted]
 
     assert store.read(look) == [2, 2, 2, 1, 3, 3, 3]
     store.write(lambda rows: say(rows, given, "w3", "the heron flies"))
-    assert store.read(lambda rows: fulltext.rows_with(rows, "turn", "heron")) == 4
+    assert store.read(lambda rows: fulltext.rows_with(rows, "passage", "heron")) == 4
 
 
-@pytest.mark.parametrize("kind", ["turn", "memory"])
+@pytest.mark.parametrize("kind", ["turn", "passage", "memory"])
 def test_whose_a_words_rows_are_is_read_from_an_index_without_their_texts(store: Store, kind: str) -> None:
     index = fulltext.FULL_TEXT[kind]
 

@@ -57,7 +57,7 @@ def believe(rows: Rows, given: Given, uuid: str) -> None:
     waiting = vectors.backlog(rows, "passage", model, limit=100)
     vectors.add(
         rows,
-        "turn",
+        "passage",
         model,
         [(one, home, 0, 1, b"abcd") for one, home, _ in waiting],
         reached=waiting[-1][0] if waiting else 0,
@@ -366,8 +366,8 @@ def test_a_turn_that_turns_out_to_be_another_projects_takes_its_statements_and_v
         other = projects.seq_of(rows, given.project("other"))
         assert other is not None
         assert [row[5] for row in memories.statements_after(rows, 0, limit=9)] == [other]
-        assert len(search.vector_hits(rows, "turn", 1, b"abcd", projects=[other], limit=5)) == 1
-        assert search.vector_hits(rows, "turn", 1, b"abcd", projects=[1], limit=5) == []
+        assert len(search.vector_hits(rows, "passage", 1, b"abcd", projects=[other], limit=5)) == 1
+        assert search.vector_hits(rows, "passage", 1, b"abcd", projects=[1], limit=5) == []
 
     store.write(story)
     assert store.write(integrity) == []

@@ -348,7 +348,10 @@ HOT: dict[str, Any] = {
     "narrowed": lambda rows, _: (narrow.turns(rows, [1], LIMITED), narrow.memories(rows, [1], LIMITED)),
     "sessions_with": lambda rows, _: spread.sessions_with(rows, "later", projects=[1]),
     "left": lambda rows, _: (vectors.left(rows, None), vectors.left(rows, 1)),
-    "backlog": lambda rows, _: (vectors.backlog(rows, "passage", 1, limit=9), vectors.backlog(rows, "memory", 1, limit=9)),
+    "backlog": lambda rows, _: (
+        vectors.backlog(rows, "passage", 1, limit=9),
+        vectors.backlog(rows, "memory", 1, limit=9),
+    ),
     "delete_for": lambda rows, _: vectors.delete_for(rows, "turn", 1),
     "move_to": lambda rows, _: vectors.move_to(rows, "turn", 1, 0),
     "sessions_behind": lambda rows, _: cursors.sessions_behind(rows, "distill"),

@@ -246,11 +246,17 @@ FORMS = {"as it is": MARK, "shouted": MARK.upper(), "over lines": "zanzibar\n  >
 @pytest.mark.parametrize("form", FORMS)
 def test_no_column_and_no_byte_holds_a_purged_text(filled: Store, given: Given, path: Path, form: str) -> None:
     def plant(rows: Rows) -> None:
-        for number, (table, column) in enumerate(sorted(holds.TEXT_COLUMNS)):
+        # A turn takes its passages along: theirs is planted when it has been.
+        for number, (table, column) in enumerate(
+            sorted(holds.TEXT_COLUMNS, key=lambda one: (one[0] == "passages", one))
+        ):
             key = purge.WAYS[table, column][1]
             row = rows.value(f"select max({key}) from {table}")
             planted = f"before {number}. {FORMS[form]}; after {number}"
             rows.run(f"update {table} set {column} = :said where {key} = :row", said=planted, row=row)
+
+        passage, turn = rows.one("select max(seq), max(turn_seq) from passages") or (0, 0)
+        vectors.add(rows, "passage", 1, [(passage, 0, 0, 5, vector(turn))], reached=0)
 
     filled.write(plant)
     filled.checkpoint(truncate=True)

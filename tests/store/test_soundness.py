@@ -35,15 +35,19 @@ BROKEN: dict[str, str] = {
     "delete from provenance": "rest on no turn",
     "update counters set value = -1": "below zero",
     "update cursors set position = -1 where stage = 'distill'": "below zero",
-    "delete from vectors where kind = 'turn' and row_seq = 1": "one of two turn tables",
+    "delete from vec_passage_1 where rowid = 1": "one of two passage tables",
     "delete from vec_memory_1": "one of two memory tables",
-    "delete from vector_codes where kind = 'turn'": "lack their signs",
+    "delete from vector_codes where kind = 'passage'": "lack their signs",
     "update vector_codes set project_seq = 77": "lack their signs",
     "update vectors set row_seq = 77 where kind = 'memory'": "a memory that is gone",
     "update memories set project_seq = 0": "another project",
     "delete from vectors": "passed by",
     "insert into memories_fts (rowid, text) values (9, 'planted')": "memories_fts",
     "delete from turns_fts_data where id > 9": "turns_fts",
+    "delete from passages_fts_data where id > 9": "passages_fts",
+    "delete from passages_fts where rowid = 1": "not in it",
+    "insert into passages_fts (rowid, text) values (99, 'planted')": "have no passage",
+    "delete from passages": "passages: 2 turns",
 }
 
 
@@ -59,7 +63,7 @@ def test_each_thing_that_must_hold_is_looked_at(store: Store, given: Any, broken
 def test_vectors_begun_anew_wait_to_be_made(store: Store, given: Any) -> None:
     def begin_anew(rows: Rows) -> int:
         story(rows, given)
-        vector_tables.delete_vectors(rows, "turn", 1, [1])
+        vector_tables.delete_vectors(rows, "passage", 1, [1])
         vectors.begin_anew(rows)
         return vectors.left(rows, 1)
 

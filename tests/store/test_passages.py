@@ -1,0 +1,356 @@
+"""Passages stand for what turns say now, on every path; a store of before passages gets them and loses its old index."""
+
+from __future__ import annotations
+
+import itertools
+import shutil
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+from hypothesis import given as given_values
+from hypothesis import settings
+from hypothesis import strategies as st
+
+from csmd import prose
+from csmd.store import journal, merges, migrate, passages, projects, search, spread, vector_tables, vectors
+from csmd.store.core import Store, integrity
+from csmd.store.fulltext import FULL_TEXT, held, rows_with
+from csmd.store.sqlite import Rows, connect, shut
+
+NOW = "2026-01-01T00:00:00.000Z"
+LONG = "\n\n".join(f"The {name} keeps its eggs in nest {number}. It never sings at noon." for number, name in
+                   enumerate(["heron", "osprey", "wren", "plover", "godwit"] * 3))  # fmt: skip
+
+
+def say(rows: Rows, given: Any, uuid: str, said: str, *, name: str = "shop", **more: Any) -> int:
+    project = projects.ensure(rows, given.project(name), now=given.now)
+    turn = given.turn(uuid, said, **more)
+    journal.add_turn(rows, turn, text_hash=given.hash(said), host="claude", project=project, path=f"/{turn.session_id}")
+    return int(rows.value("select seq from turns where uuid = :uuid", uuid=uuid))
+
+
+def embed(rows: Rows, *, name: str = "m") -> int:
+    """Gives every passage that waits a vector; the model."""
+    model = vectors.ensure_model(rows, name, 4, now=NOW)
+    while waiting := vectors.backlog(rows, "passage", model, limit=50):
+        made = [(seq, project, 0, len(said), bytes([seq % 100, 1, 1, 1])) for seq, project, said in waiting]
+        vectors.add(rows, "passage", model, made, reached=waiting[-1][0], said={seq: said for seq, _, said in waiting})
+    return model
+
+
+def expected(rows: Rows) -> list[tuple[int, int, int, int, int]]:
+    """(turn, session, project, start, end) of every passage that should be there of what turns say."""
+    return [
+        (seq, session, project, start, end)
+        for seq, session, project, said in rows.all(
+            "select seq, session_seq, project_seq, text from turns where searchable = 1 order by seq"
+        )
+        for start, end in prose.passages(said)
+    ]
+
+
+def stored(rows: Rows) -> list[tuple[int, int, int, int, int]]:
+    return rows.all(
+        "select turn_seq, session_seq, project_seq, start_at, end_at from passages where text = '' order by turn_seq, start_at"
+    )
+
+
+def test_a_passage_is_read_with_its_turn_session_and_neighbours(store: Store, given: Any) -> None:
+    def story(rows: Rows) -> None:
+        first = say(rows, given, "u1", LONG)
+        say(rows, given, "u2", "Use pnpm.", session="s2", kind="assistant")
+        last = say(rows, given, "u3", "Thanks.", second=5)
+        made = passages.of_turns(rows, [first, last, 99])
+        assert len(made[first]) > 2 and len(made[last]) == 1 and made[99] == []
+        found = passages.by_seqs(rows, [*made[first], *made[last], 999])
+        assert [found[seq].text for seq in made[first]] == [LONG[start:end] for start, end in prose.passages(LONG)]
+        assert {(one.uuid, one.session_id, one.project, one.kind) for one in found.values()} == {
+            ("u1", "s1", "/home/me/shop", "user"), ("u3", "s1", "/home/me/shop", "user")
+        }  # fmt: skip
+        row = [*made[first], *made[last]]
+        neighbours = passages.beside(rows, row)
+        assert [neighbours[seq] for seq in row] == list(zip([0, *row[:-1]], [*row[1:], 0], strict=True))
+        hits = search.text_hits(rows, "passage", ["plover"], projects=None, limit=9)
+        assert hits and all("plover" in found[seq].text for seq, _ in hits)
+
+    store.write(story)
+    assert store.write(integrity) == []
+
+
+def test_a_passage_of_an_agent_names_the_session_it_worked_for(store: Store, given: Any) -> None:
+    def story(rows: Rows) -> str:
+        seq = say(rows, given, "a1", "The heron flies.", agent_id="a9", kind="assistant")
+        (passage,) = passages.of_turns(rows, [seq])[seq]
+        return passages.by_seqs(rows, [passage])[passage].session_id
+
+    assert store.write(story) == "s1"
+
+
+@pytest.mark.parametrize("said", ["", "\n---\n", "a\0b. Heron\0 two.", "好。好", "x" * 5000])
+def test_any_text_has_the_passages_of_its_words(store: Store, given: Any, said: str) -> None:
+    store.write(lambda rows: say(rows, given, "u1", said))
+    assert store.read(stored) == store.read(expected)
+    assert store.write(integrity) == []
+    if "Heron" in said:
+        assert len(store.read(lambda rows: search.text_hits(rows, "passage", ["heron"], projects=None, limit=9))) == 1
+
+
+CHANGES = st.lists(
+    st.tuples(
+        st.sampled_from(["say", "text", "hide", "show", "at", "project", "delete", "drop", "words"]),
+        st.integers(0, 3),
+        st.sampled_from(["One heron.", "## A\nTwo wrens.\n## B\nThree godwits.", "", LONG]),
+    ),
+    max_size=12,
+)
+
+
+@settings(max_examples=60)
+@given_values(CHANGES)
+def test_whatever_becomes_of_turns_passages_their_index_and_vectors_follow(
+    given: Any, changes: list[tuple[str, int, str]]
+) -> None:
+    connection = connect(Path(":memory:"), readonly=False)
+    rows = Rows(connection)
+    try:
+        migrate.migrate(rows, now=NOW)
+        rows.run("insert into meta (key, value) values ('hash_key', :key)", key=b"k" * 32)
+        for number, (change, place, said) in enumerate(changes):
+            uuid = f"u{place}"
+            if change == "say":
+                say(rows, given, uuid, said, second=number)
+            seq = rows.value("select seq from turns where uuid = :uuid", uuid=uuid)
+            if seq is None:
+                continue
+            other = projects.ensure(rows, given.project(f"p{number}"), now=NOW)
+            if change == "text":
+                vectors.delete_for(rows, "turn", seq)
+                rows.run("update turns set text = :said, searchable = 1 where seq = :seq", said=said, seq=seq)
+            elif change in ("hide", "show"):
+                rows.run("update turns set searchable = :to where seq = :seq", to=int(change == "show"), seq=seq)
+            elif change == "at":
+                rows.run("update turns set at = :at where seq = :seq", at=given.at(900 + number), seq=seq)
+            elif change == "project":
+                rows.run("update turns set project_seq = :to where seq = :seq", to=other, seq=seq)
+                vectors.move_to(rows, "turn", seq, other)
+            elif change == "delete":
+                rows.run("delete from turns where seq = :seq", seq=seq)
+            elif change == "words":
+                passages.add_words(rows, seq, "A plan about plovers.")
+            elif change == "drop":
+                rows.run("update turns set text = 'dropped', dropped = 9 where seq = :seq and dropped is null", seq=seq)
+            embed(rows)
+        assert stored(rows) == expected(rows)
+        assert [text for text in integrity(rows) if "passage" in text or "vector" in text] == []
+        for word, in_words in (("heron", "heron"), ("godwit", "godwits"), ("plover", "plover")):
+            hits = {seq for seq, _ in search.text_hits(rows, "passage", [word], projects=None, limit=999)}
+            all_rows = passages.by_seqs(rows, [seq for (seq,) in rows.all("select seq from passages")])
+            assert hits == {seq for seq, one in all_rows.items() if in_words in one.text or word in one.text}
+    finally:
+        shut(connection)
+
+
+def test_no_row_of_the_index_outlives_a_passage_that_a_foreign_key_takes(store: Store, given: Any) -> None:
+    def story(rows: Rows) -> list[int]:
+        seq = say(rows, given, "u1", LONG)
+        model = embed(rows)
+        made = passages.of_turns(rows, [seq])[seq]
+        rows.run("insert into passage_threads values (:older, :newer, 0.5)", older=made[0], newer=made[1])
+        rows.run("delete from turns where seq = :seq", seq=seq)
+        return [
+            int(rows.value(f"select count(*) from {table}"))
+            for table in ("passages", "passages_fts_docsize", "passage_threads", "vectors", "vector_codes", f"vec_passage_{model}")
+        ]  # fmt: skip
+
+    assert store.write(story) == [0] * 6
+    assert store.read(lambda rows: search.text_hits(rows, "passage", ["heron"], projects=None, limit=9)) == []
+
+
+def test_words_of_a_tool_call_are_passages_that_outlive_its_input_but_no_purge(store: Store, given: Any) -> None:
+    def story(rows: Rows) -> None:
+        seq = say(rows, given, "t1", '{"plan": "Nest the herons."}', kind="tool_call", tool_name="ExitPlanMode")
+        assert passages.add_words(rows, seq, "Nest the herons.\n## Then\nCount the wrens.") == 2
+        assert passages.add_words(rows, seq, "Nest the herons.\n## Then\nCount the wrens.") == 2, (
+            "in place of what it had"
+        )
+        found = passages.by_seqs(rows, passages.of_turns(rows, [seq])[seq])
+        assert [(one.kind, one.text, one.uuid) for one in found.values()] == [
+            ("assistant", "Nest the herons.", "t1"), ("assistant", "## Then\nCount the wrens.", "t1")
+        ]  # fmt: skip
+        rows.run("update turns set text = '[dropped]', dropped = 9 where seq = :seq", seq=seq)
+        assert len(search.text_hits(rows, "passage", ["heron", "wren"], projects=None, limit=9)) == 2
+        rows.run("update turns set text = '[purged]' where seq = :seq", seq=seq)
+        assert search.text_hits(rows, "passage", ["heron", "wren"], projects=None, limit=9) == []
+
+    store.write(story)
+
+
+def test_a_merge_of_projects_takes_passages_and_their_vectors_along(store: Store, given: Any) -> None:
+    def story(rows: Rows) -> tuple[int, int]:
+        shop, bank = (projects.ensure(rows, given.project(name), now=NOW) for name in ("shop", "bank"))
+        say(rows, given, "u1", LONG, name="shop")
+        model = embed(rows)
+        merges.merge(rows, shop, bank)
+        near = [
+            len(search.vector_hits(rows, "passage", model, bytes([1, 1, 1, 1]), projects=[one], limit=99))
+            for one in (shop, bank)
+        ]
+        assert near == [0, len(prose.passages(LONG))]
+        return shop, bank
+
+    _, bank = store.write(story)
+    assert {row[2] for row in store.read(stored)} == {bank}
+    assert store.write(integrity) == []
+
+
+def test_distances_are_told_in_one_statement_of_the_rows_that_have_a_vector(store: Store, given: Any) -> None:
+    def story(rows: Rows) -> None:
+        seq = say(rows, given, "u1", LONG)
+        model = embed(rows)
+        made = passages.of_turns(rows, [seq])[seq]
+        asked: list[str] = []
+        own = rows.all
+        rows.all = lambda sql, **values: asked.append(sql) or own(sql, **values)  # type: ignore[method-assign, func-returns-value]
+        found = vectors.distances(rows, "passage", model, bytes([made[0], 1, 1, 1]), [*made, 999])
+        del rows.all
+        assert len(asked) == 1
+        assert found == {one: float((one - made[0]) ** 2) for one in made}
+        assert vectors.distances(rows, "passage", model, b"abcd", []) == {}
+
+    store.write(story)
+
+
+# --- a store of before passages
+
+
+@pytest.fixture
+def old(path: Path, given: Any, monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> Iterator[Path]:
+    """A store with the schema before passages: two projects, vectors of turns."""
+    folder = tmp_path / "migrations"
+    folder.mkdir()
+    for file in sorted(migrate.FOLDER.glob("000[1-4]_*.sql")):
+        shutil.copy(file, folder)
+    monkeypatch.setattr(migrate, "FOLDER", folder)
+    store = Store(path, now=NOW)
+
+    def story(rows: Rows) -> None:
+        model = vectors.ensure_model(rows, "m", 4, now=NOW)
+        vector_tables.create_vector_tables(rows, model, 4, kinds=vector_tables.OLD_KINDS)
+        for number in range(12):
+            name = "shop" if number < 6 else "bank"
+            seq = say(
+                rows, given, f"u{number}", f"{LONG}\n\nNumber {number}.", session=f"s-{name}", name=name, second=number
+            )
+            project = projects.seq_of(rows, given.project(name))
+            vectors.add(rows, "turn", model, [(seq, project, 0, 9, bytes([number, 1, 1, 1]))], reached=seq)
+        say(rows, given, "t1", "ls", kind="tool_call", second=99)
+
+    store.write(story)
+    # What this code makes for a new model, a store of that time had not.
+    store.write(lambda rows: rows.run("drop trigger vec_passage_1_delete"))
+    store.write(lambda rows: rows.run("drop table vec_passage_1"))
+    store.close()
+    monkeypatch.undo()
+    return path
+
+
+def full(rows: Rows, *, model: int | None = None) -> list[bool]:
+    return [passages.is_full(rows, [project], model=model) for project in (1, 2)]
+
+
+def test_an_old_store_is_filled_in_small_writes_and_says_what_is_full(old: Path, given: Any) -> None:
+    store = Store(old, now=NOW)
+    assert store.read(stored) == [] and store.read(full) == [False, False]
+    assert store.read(passages.progress) == (0, 13)
+    assert search_turns(store) == 12
+    store.write(lambda rows: say(rows, given, "new", "A new heron.", session="s-shop", second=100))
+    assert store.write(lambda rows: passages.fill(rows, limit=5)) == 5
+    # One that is not filled yet says something else, one is gone.
+    store.write(lambda rows: rows.run("update turns set text = 'Nine herons.' where uuid = 'u9'"))
+    store.write(lambda rows: rows.run("delete from vectors where kind = 'turn' and row_seq = 11"))
+    store.write(lambda rows: rows.run("delete from turns where uuid = 'u10'"))
+    assert store.read(full) == [False, False]
+    assert store.write(lambda rows: passages.fill(rows, limit=5)) == 5
+    assert store.read(full) == [True, False], "one project's turns all have theirs"
+    assert store.write(lambda rows: passages.fill(rows, limit=5)) > 0
+    assert store.write(passages.fill) == 0
+    assert store.read(full) == [True, True]
+    assert store.read(stored) == store.read(expected)
+    assert store.read(passages.index_problems) == []
+    model = store.read(lambda rows: vectors.model_seq(rows, "m"))
+    assert store.read(lambda rows: full(rows, model=model)) == [False, False]
+    store.write(embed)
+    assert store.read(lambda rows: full(rows, model=model)) == [True, True]
+    store.close()
+
+
+def search_turns(store: Store) -> int:
+    return len(store.read(lambda rows: search.text_hits(rows, "turn", ["heron"], projects=None, limit=99)))
+
+
+def test_a_fill_that_is_killed_goes_on_where_its_last_write_was(old: Path) -> None:
+    for number in itertools.count():
+        store = Store(old, now=NOW)
+
+        def killed(rows: Rows) -> None:
+            passages.fill(rows, limit=3)
+            raise KeyboardInterrupt
+
+        with pytest.raises(KeyboardInterrupt):
+            store.write(killed)
+        done = store.write(lambda rows: passages.fill(rows, limit=3))
+        store.close()
+        if not done:
+            break
+        assert number < 9
+    store = Store(old, now=NOW)
+    assert store.read(stored) == store.read(expected) and len(store.read(stored)) > 12
+    assert store.write(integrity) == []
+    store.close()
+
+
+def test_the_old_index_is_taken_down_in_parts_and_whoever_asks_it_meanwhile_gets_nothing(
+    old: Path, given: Any, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(passages, "DROPPED_ROWS", 5)
+    store = Store(old, now=NOW)
+    while store.write(passages.fill):
+        pass
+    store.write(embed)
+    assert search_turns(store) == 12
+    parts = 0
+    while store.write(passages.drop_turn_index):
+        parts += 1
+        assert search_turns(store) == 0
+        assert store.read(lambda rows: held(rows, "turn", "heron", projects=[1], most=5)) == 0
+        assert store.read(lambda rows: rows_with(rows, "turn", "heron")) == 0
+        assert store.read(lambda rows: spread.sessions_with(rows, "heron", projects=None)) == {}
+        store.write(lambda rows, parts=parts: say(rows, given, f"n{parts}", "A new heron.", second=200 + parts))
+    assert parts > 6
+    gone = "select name from sqlite_schema where name like 'turns_fts%' or name like 'vec_turn%' or name = 'turn_text'"
+    assert store.read(lambda rows: rows.all(gone)) == []
+    for table in ("vectors", "vector_codes", "embed_again"):
+        assert (
+            store.read(lambda rows, table=table: rows.value(f"select count(*) from {table} where kind = 'turn'")) == 0
+        )
+    assert store.read(lambda rows: search.vector_hits(rows, "turn", 1, b"abcd", projects=None, limit=9)) == []
+    assert store.read(full) == [True, True]
+    store.write(embed)
+    assert store.write(integrity) == []
+    assert store.cleanse()
+    store.close()
+    again = Store(old, now=NOW)
+    assert again.write(passages.drop_turn_index) == 0
+    again.close()
+
+
+def test_a_store_that_began_with_passages_has_nothing_to_fill(store: Store, given: Any) -> None:
+    store.write(lambda rows: say(rows, given, "u1", "The heron flies."))
+    assert store.write(passages.fill) == 0
+    assert store.read(lambda rows: passages.is_full(rows, [1]))
+    while store.write(passages.drop_turn_index):
+        pass
+    assert store.write(integrity) == []
+    assert set(FULL_TEXT) >= {"turn", "passage"}
