@@ -17,7 +17,7 @@ from csmd.believe import stage_gotchas, stage_habits, stage_self, stage_topics, 
 from csmd.daemon import easing, embedding
 from csmd.daemon.now import here, iso
 from csmd.distill import stage as distill
-from csmd.distill import stage_digest, stage_packets
+from csmd.distill import stage_digest, stage_packets, stage_tool_words
 from csmd.dream import stage_daily
 from csmd.recall import stage_checkpoint, stage_used
 from csmd.store.cursors import Behind
@@ -78,6 +78,11 @@ def _habits(steward: Steward, force: bool) -> int:
     return stage_habits.step(steward.store, now=iso(now), promoting=settings.stages_promote, quiet_before=quiet)
 
 
+def _tool_words(steward: Steward, force: bool) -> int:
+    now = datetime.now(UTC)
+    return stage_tool_words.step(steward.store, quiet_before=iso(now if force else now - timedelta(seconds=QUIET_S)))
+
+
 def _digests(steward: Steward, _: bool) -> int:
     if not steward.config.settings.stages_distill:
         return 0
@@ -122,6 +127,7 @@ def _topics(steward: Steward, force: bool) -> int:
 AFTER_DISTILLING: Mapping[str, Step] = {
     # First, for it is asked for while a compaction is under way.
     "checkpoints": _checkpoints,
+    "tool words": _tool_words,
     "believe": _believe,
     "gotchas": _gotchas,
     "habits": _habits,

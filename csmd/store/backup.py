@@ -154,6 +154,21 @@ def newest_sound(database: Path) -> Path | None:
     return None
 
 
+def before_migration(database: Path) -> Path:
+    """Where the copy lies that is made before a migration."""
+    return database.with_suffix(".before-migration.db")
+
+
+def newest_fitting(database: Path) -> Path | None:
+    """The newest copy that this version of csmd can use, that from before a migration among them; None where none is."""
+    found = [path for path in (before_migration(database), *listed(database)) if path.is_file()]
+    for path in sorted(found, key=lambda path: path.stat().st_mtime_ns, reverse=True):
+        with contextlib.suppress(StoreError, BadInput):
+            examine(path)
+            return path
+    return None
+
+
 def rotate(database: Path, *, keep: int) -> int:
     """Removes all but the newest copies; how many went."""
     old = listed(database)[max(keep, 1) :]

@@ -24,7 +24,7 @@ from typing import Any, Literal, TypeVar
 
 import apsw
 
-from csmd.errors import Damaged, IndexDamaged, Refused, StoreError
+from csmd.errors import Damaged, IndexDamaged, Refused, SchemaTooNew, StoreError
 from csmd.store import backup, migrate
 from csmd.store.pages import cleanse
 from csmd.store.precedence import Precedence
@@ -105,7 +105,7 @@ class Store:
         if path.stat().st_size:
             # Before anything is written: not into a newer database, nor into another program's.
             with opened(path, readonly=False, vfs=vfs, looking=True) as present:
-                migrate.pending(present)
+                _refuse_newer(present, path)
         with contextlib.ExitStack() as made:
 
             def opening(*, readonly: bool) -> apsw.Connection:
@@ -115,7 +115,7 @@ class Store:
 
             writer = opening(readonly=False)
             rows = Rows(writer)
-            self.migrated = migrate.migrate(rows, now=now, backup=path.with_suffix(".before-migration.db"))
+            self.migrated = migrate.migrate(rows, now=now, backup=backup.before_migration(path))
             self.hash_key = _hash_key(rows, path)
             self._maintenance = opening(readonly=False)
             self._maintenance.set_busy_timeout(CHECKPOINT_PATIENCE_MS)
@@ -287,6 +287,16 @@ class Store:
     def _refuse_when_damaged(self) -> None:
         if self.refuses:
             raise Damaged(self.damage, hint=REPAIR_HINT)
+
+
+def _refuse_newer(rows: Rows, path: Path) -> None:
+    """SchemaTooNew for a database of a newer csmd, with the name of the copy to go back to; Damaged for another's."""
+    try:
+        migrate.pending(rows)
+    except SchemaTooNew as error:
+        copy = backup.newest_fitting(path)
+        back = f"go back with `csmd restore {copy}`" if copy else "no backup beside it is of this version"
+        raise SchemaTooNew(error.what, hint=f"upgrade csmd, or {back}" if copy else f"upgrade csmd; {back}") from error
 
 
 def _hash_key(rows: Rows, path: Path) -> bytes:

@@ -95,8 +95,13 @@ def of_turns(rows: Rows, turn_seqs: Sequence[int]) -> dict[int, list[int]]:
     return made
 
 
-def add_words(rows: Rows, turn_seq: int, said: str) -> int:
-    """Stores the words of a tool call as passages of its turn, in place of those it had; how many."""
+def add_words(rows: Rows, turn_seq: int, said: str, *, given: str) -> int:
+    """Stores the words of a tool call as passages of its turn, in place of those it had; how many.
+
+    None where the turn is gone or its text is not what the words were read from (`given`): it was purged since.
+    """
+    if rows.value("select text from turns where seq = :turn", turn=turn_seq) != given:
+        return 0
     rows.run("delete from passages where turn_seq = :turn and text <> ''", turn=turn_seq)
     spans = prose.passages(said)
     for start, end in spans:

@@ -10,7 +10,7 @@ from typing import Any
 import pytest
 
 from csmd.errors import SchemaTooNew, StoreError
-from csmd.store import counts, memories, migrate, sqlite
+from csmd.store import backup, counts, memories, migrate, sqlite
 from csmd.store.core import Store, integrity
 from csmd.store.sqlite import Rows
 
@@ -74,6 +74,33 @@ def test_the_backup_can_be_put_back_and_used(path: Path, folder: Path, given: An
     assert store.read(counts.counts)["memories"] == 1
     assert store.write(integrity) == []
     store.close()
+
+
+def test_a_downgrade_is_refused_with_the_name_of_the_newest_copy_that_fits(
+    path: Path, folder: Path, given: Any
+) -> None:
+    with_a_memory(path, given)
+    daily = path.parent / "backups" / "csmd-20260101T000000Z.db"
+    (folder / "9001_mood.sql").write_text(ADD_MOOD)
+    Store(path, now="").close()
+    copy = path.with_name("csmd.before-migration.db")
+    newer = path.parent / "backups" / "csmd-20260102T000000Z.db"
+    backup.make(path, newer)
+    (folder / "9001_mood.sql").unlink()
+    before = path.read_bytes()
+    for there, hint in (
+        (copy, f"csmd restore {copy}"),
+        (daily, f"csmd restore {daily}"),
+        (None, "no backup beside it"),
+    ):
+        if there == daily:
+            copy.replace(daily)
+        elif there is None:
+            daily.unlink()
+        with pytest.raises(SchemaTooNew, match="9001_mood") as refused:
+            Store(path, now="")
+        assert hint in refused.value.hint and newer.name not in refused.value.hint
+    assert path.read_bytes() == before
 
 
 def test_an_older_backup_gives_way_to_the_newer(path: Path, folder: Path, given: Any) -> None:

@@ -3,18 +3,17 @@
 from __future__ import annotations
 
 import itertools
-import shutil
-from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
+import outdated
 import pytest
 from hypothesis import given as given_values
 from hypothesis import settings
 from hypothesis import strategies as st
 
 from csmd import prose
-from csmd.store import journal, merges, migrate, passages, projects, search, spread, vector_tables, vectors
+from csmd.store import journal, merges, migrate, passages, projects, search, spread, vectors
 from csmd.store.core import Store, integrity
 from csmd.store.fulltext import FULL_TEXT, held, rows_with
 from csmd.store.sqlite import Rows, connect, shut
@@ -38,6 +37,10 @@ def embed(rows: Rows, *, name: str = "m") -> int:
         made = [(seq, project, 0, len(said), bytes([seq % 100, 1, 1, 1])) for seq, project, said in waiting]
         vectors.add(rows, "passage", model, made, reached=waiting[-1][0], said={seq: said for seq, _, said in waiting})
     return model
+
+
+def turn_text(rows: Rows, seq: int) -> str:
+    return str(rows.value("select text from turns where seq = :seq", seq=seq))
 
 
 def expected(rows: Rows) -> list[tuple[int, int, int, int, int]]:
@@ -138,7 +141,7 @@ def test_whatever_becomes_of_turns_passages_their_index_and_vectors_follow(
             elif change == "delete":
                 rows.run("delete from turns where seq = :seq", seq=seq)
             elif change == "words":
-                passages.add_words(rows, seq, "A plan about plovers.")
+                passages.add_words(rows, seq, "A plan about plovers.", given=turn_text(rows, seq))
             elif change == "drop":
                 rows.run("update turns set text = 'dropped', dropped = 9 where seq = :seq and dropped is null", seq=seq)
             embed(rows)
@@ -171,10 +174,10 @@ def test_no_row_of_the_index_outlives_a_passage_that_a_foreign_key_takes(store: 
 def test_words_of_a_tool_call_are_passages_that_outlive_its_input_but_no_purge(store: Store, given: Any) -> None:
     def story(rows: Rows) -> None:
         seq = say(rows, given, "t1", '{"plan": "Nest the herons."}', kind="tool_call", tool_name="ExitPlanMode")
-        assert passages.add_words(rows, seq, "Nest the herons.\n## Then\nCount the wrens.") == 2
-        assert passages.add_words(rows, seq, "Nest the herons.\n## Then\nCount the wrens.") == 2, (
-            "in place of what it had"
-        )
+        words, given_to = "Nest the herons.\n## Then\nCount the wrens.", turn_text(rows, seq)
+        assert passages.add_words(rows, seq, words, given=given_to) == 2
+        assert passages.add_words(rows, seq, words, given=given_to) == 2, "in place of what it had"
+        assert passages.add_words(rows, seq, words, given="of before a purge") == 0
         found = passages.by_seqs(rows, passages.of_turns(rows, [seq])[seq])
         assert [(one.kind, one.text, one.uuid) for one in found.values()] == [
             ("assistant", "Nest the herons.", "t1"), ("assistant", "## Then\nCount the wrens.", "t1")
@@ -226,34 +229,8 @@ def test_distances_are_told_in_one_statement_of_the_rows_that_have_a_vector(stor
 
 
 @pytest.fixture
-def old(path: Path, given: Any, monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> Iterator[Path]:
-    """A store with the schema before passages: two projects, vectors of turns."""
-    folder = tmp_path / "migrations"
-    folder.mkdir()
-    for file in sorted(migrate.FOLDER.glob("000[1-4]_*.sql")):
-        shutil.copy(file, folder)
-    monkeypatch.setattr(migrate, "FOLDER", folder)
-    store = Store(path, now=NOW)
-
-    def story(rows: Rows) -> None:
-        model = vectors.ensure_model(rows, "m", 4, now=NOW)
-        vector_tables.create_vector_tables(rows, model, 4, kinds=vector_tables.OLD_KINDS)
-        for number in range(12):
-            name = "shop" if number < 6 else "bank"
-            seq = say(
-                rows, given, f"u{number}", f"{LONG}\n\nNumber {number}.", session=f"s-{name}", name=name, second=number
-            )
-            project = projects.seq_of(rows, given.project(name))
-            vectors.add(rows, "turn", model, [(seq, project, 0, 9, bytes([number, 1, 1, 1]))], reached=seq)
-        say(rows, given, "t1", "ls", kind="tool_call", second=99)
-
-    store.write(story)
-    # What this code makes for a new model, a store of that time had not.
-    store.write(lambda rows: rows.run("drop trigger vec_passage_1_delete"))
-    store.write(lambda rows: rows.run("drop table vec_passage_1"))
-    store.close()
-    monkeypatch.undo()
-    return path
+def old(path: Path, tmp_path: Path) -> Path:
+    return outdated.before_passages(path, tmp_path / "migrations", LONG)
 
 
 def full(rows: Rows, *, model: int | None = None) -> list[bool]:

@@ -1,0 +1,54 @@
+"""The hands of what tools were given in words: plans that were taken and commits' messages become passages of their calls."""
+
+from __future__ import annotations
+
+from csmd.capture.hosts import claude_said
+from csmd.distill import sources
+from csmd.distill.stage import is_settled
+from csmd.store import cursors, passages, told
+from csmd.store.core import Store
+from csmd.store.cursors import Behind
+from csmd.store.sqlite import Rows
+
+STAGE = "tool words"
+#: What an agent reported is said in a conversation of its own.
+ROLES = ("plan", "commit")
+TOOLS = tuple(tool for tool, (role, _) in claude_said.CALLS.items() if role in ROLES)
+#: Sessions that one step looks at.
+SESSIONS = 8
+
+
+def step(store: Store, *, quiet_before: str) -> int:
+    """Goes through a part of the sessions with new turns; how many turns were passed, 0 for nothing left.
+
+    A call without a result stops its session until the result is there, or nothing came since `quiet_before`.
+    """
+    passed = sessions = 0
+    for session in store.read(lambda rows: cursors.sessions_behind(rows, STAGE)):
+        turns = _go_through(store, session, settled=is_settled(session, quiet_before=quiet_before))
+        passed, sessions = passed + turns, sessions + (turns > 0)
+        if sessions == SESSIONS:
+            break
+    return passed
+
+
+def _go_through(store: Store, session: Behind, *, settled: bool) -> int:
+    calls = store.read(
+        lambda rows: told.calls(
+            rows, session.session_seq, after=session.position, tools=TOOLS, holding=claude_said.HOLDING
+        )
+    )
+    waiting = [call.turn.ordinal for call in calls if call.result is None]
+    upto = session.turns if settled else min([session.turns, *(ordinal - 1 for ordinal in waiting)])
+    if upto <= session.position:
+        return 0
+
+    def write(rows: Rows) -> int:
+        for call in calls:
+            said = sources.called(call.turn, call.tool, call.result)
+            if said is not None and call.turn.ordinal <= upto:
+                passages.add_words(rows, call.turn.seq, said.turn.text, given=call.turn.text)
+        cursors.move_cursor(rows, STAGE, str(session.session_seq), upto)
+        return upto - session.position
+
+    return store.write(write)

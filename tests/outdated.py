@@ -1,0 +1,54 @@
+"""Stores as earlier versions left them: with their schema, filled by what this version still has in common with them."""
+
+from __future__ import annotations
+
+import shutil
+from pathlib import Path
+
+from csmd import text
+from csmd.model import Project, Turn
+from csmd.store import journal, migrate, projects, vector_tables, vectors
+from csmd.store.core import Store
+from csmd.store.sqlite import Rows
+
+NOW = "2026-01-01T00:00:00.000Z"
+
+
+def before_passages(path: Path, folder: Path, said: str) -> Path:
+    """A database without the migration of passages: six turns in each of two projects, with vectors, and a tool's call."""
+    folder.mkdir()
+    for file in sorted(migrate.FOLDER.glob("000[1-4]_*.sql")):
+        shutil.copy(file, folder)
+    present, migrate.FOLDER = migrate.FOLDER, folder
+    try:
+        store = Store(path, now=NOW)
+        store.write(lambda rows: _fill(rows, said, store.hash_key))
+        store.close()
+    finally:
+        migrate.FOLDER = present
+    return path
+
+
+def _fill(rows: Rows, said: str, key: bytes) -> None:
+    model = vectors.ensure_model(rows, "m", 4, now=NOW)
+    vector_tables.create_vector_tables(rows, model, 4, kinds=vector_tables.OLD_KINDS)
+    for number in range(13):
+        name = "shop" if number < 6 else "bank"
+        project = projects.ensure(
+            rows, Project(key=f"key-{name}", root=f"/home/me/{name}", name=name, kind="path"), now=NOW
+        )
+        turn = Turn(
+            uuid=f"u{number}" if number < 12 else "t1",
+            session_id=f"s-{name}",
+            text=f"{said}\n\nNumber {number}." if number < 12 else "ls",
+            kind="user" if number < 12 else "tool_call",
+            at=f"2026-01-01T00:00:{number:02}.000Z",
+        )
+        text_hash = text.keyed_hash(turn.text, key)
+        journal.add_turn(rows, turn, text_hash=text_hash, host="claude", project=project, path=f"/{turn.session_id}")
+        if number < 12:
+            seq = int(rows.value("select max(seq) from turns"))
+            vectors.add(rows, "turn", model, [(seq, project, 0, 9, bytes([number, 1, 1, 1]))], reached=seq)
+    # What this version makes for a new model, one of that time had not.
+    rows.run("drop trigger vec_passage_1_delete")
+    rows.run("drop table vec_passage_1")
