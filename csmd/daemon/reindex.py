@@ -11,7 +11,7 @@ from collections.abc import Iterator
 from typing import TYPE_CHECKING
 
 from csmd.errors import StoreError
-from csmd.store import passages, vectors
+from csmd.store import passage_index, vectors
 
 if TYPE_CHECKING:
     from csmd.daemon.steward import Steward
@@ -51,23 +51,23 @@ class Reindex:
         if self._through:
             return 0
         store = self._steward.store
-        filled, until = store.read(passages.progress)
+        filled, until = store.read(passage_index.progress)
         if filled < until:
             if not filled:
                 self._look_for_room()
-            return store.write(passages.fill)
+            return store.write(passage_index.fill)
         name = self._steward.model_name()
         if name is not None:
             model = store.read(lambda rows: vectors.model_seq(rows, name))
             if store.read(lambda rows: vectors.is_any_left(rows, model)):
                 return 0
-        done = store.write(passages.drop_turn_index)
+        done = store.write(passage_index.drop_turn_index)
         self._through = not done
         return done
 
     def _look_for_room(self) -> None:
         store = self._steward.store
-        self._needed = self._needed or store.read(passages.room_needed)
+        self._needed = self._needed or store.read(passage_index.room_needed)
         free = shutil.disk_usage(store.path.parent).free
         if free < self._needed + FREE_BYTES:
             raise StoreError(

@@ -61,7 +61,9 @@ FULL_TEXT: dict[str, Index] = {
         key="d.seq",
     ),
 }
-#: The position that says that the index of turns is gone, or goes: passages have taken its place (store/passages.py).
+#: The words of the passage `p` of the turn `t`.
+WORDS = "case when p.text <> '' then p.text else csmd_slice(t.text, p.start_at, p.end_at) end"
+#: The position that says that the index of turns is gone, or goes: passages have taken its place (passage_index.py).
 TURNS_DROPPED = "turns dropped"
 #: Whether the turn `n` is searched: by an index, as behind a long text its row would be read to the end for one flag.
 SEARCHED = "turns t indexed by turns_searchable on t.seq = n.turn_seq and t.searchable = 1"

@@ -7,7 +7,7 @@ from pathlib import Path
 from typing import Any
 
 from csmd.errors import SchemaTooNew, StoreError
-from csmd.store import migrate, passages, salvage, vectors
+from csmd.store import migrate, passage_index, salvage, vectors
 from csmd.store.pages import full_text_tables
 from csmd.store.sqlite import Rows, opened
 
@@ -84,7 +84,7 @@ def indexes(rows: Rows) -> list[str]:
         except UnicodeDecodeError:
             problems.append(f"{table}: a row holds what is no text")
     try:
-        return problems + passages.index_problems(rows) + vectors.problems(rows)
+        return problems + passage_index.index_problems(rows) + vectors.problems(rows)
     except StoreError as error:
         return [*problems, f"vectors: {error.what}"]
 
@@ -146,9 +146,9 @@ def mend_indexes(path: Path) -> bool:
         with opened(path, readonly=False) as rows:
             with rows.transaction(write=True):
                 for table in full_text_tables(rows):
-                    if table != passages.INDEX:
+                    if table != passage_index.INDEX:
                         rows.run(f"insert into {table} ({table}) values ('rebuild')")  # noqa: S608
-                passages.index_anew(rows)
+                passage_index.index_anew(rows)
                 if vectors.problems(rows):
                     vectors.begin_anew(rows)
             sound = not integrity(rows)

@@ -15,7 +15,7 @@ from csmd.store.sqlite import Row, Rows
 #: vec0 allocates a whole chunk for each partition: 64 keeps a hundred projects at 10 MB, not 158 (facts: dependencies).
 VECTOR_CHUNK_ROWS = 64
 VECTOR_KINDS = ("memory", "passage")
-#: Kept in a store of before passages until every passage has a vector (store/passages.py).
+#: Kept in a store of before passages until every passage has a vector (passage_index.py).
 OLD_KINDS = ("turn",)
 #: So many vectors are compared whole: 0.7 s a million. Of more, only those whose signs are the nearest, eight for each
 #: that is asked for: 98 of the true 100 are among them, and the first ten nearly always (docs/benchmarks.md).

@@ -9,13 +9,12 @@ from collections.abc import Mapping, Sequence
 
 from csmd.errors import StoreError
 from csmd.store import cursors, vector_tables
+from csmd.store.fulltext import WORDS
 from csmd.store.sqlite import Rows
 
 #: Kind -> the table of its rows. Of turns there may be vectors in a store of before passages: none are made any more.
 _TABLES = {"memory": "memories", "passage": "passages"}
 _OLD_TABLES = {"turn": "turns"}
-#: The words of the passage `p` of the turn `t`.
-WORDS = "case when p.text <> '' then p.text else csmd_slice(t.text, p.start_at, p.end_at) end"
 #: Kind -> the rows that deserve a vector, past a cursor.
 _BACKLOG = {
     "memory": "select seq, project_seq, text from memories where seq > :after order by seq limit :limit",
@@ -36,12 +35,15 @@ _AGAIN = {
         "join turns t on t.seq = p.turn_seq where a.model_seq = :model and a.kind = :kind order by a.row_seq limit :limit"
     ),
 }
-#: How many rows up to a cursor have no vector and wait for none.
-_SKIPPED = (
-    "select count(*) from {} b where b.seq <= :reached and not exists "
-    "(select 1 from vectors v where v.kind = :kind and v.model_seq = :model and v.row_seq = b.seq) and not exists "
-    "(select 1 from embed_again a where a.kind = :kind and a.model_seq = :model and a.row_seq = b.seq)"
-)
+#: Kind -> how many rows up to a cursor have no vector and wait for none.
+_SKIPPED = {
+    kind: (
+        f"select count(*) from {table} b where b.seq <= :reached and not exists "  # noqa: S608
+        "(select 1 from vectors v where v.kind = :kind and v.model_seq = :model and v.row_seq = b.seq) and not exists "
+        "(select 1 from embed_again a where a.kind = :kind and a.model_seq = :model and a.row_seq = b.seq)"
+    )
+    for kind, table in _TABLES.items()
+}
 #: In this order they are embedded.
 KINDS = tuple(_BACKLOG)
 
@@ -241,7 +243,7 @@ def _problems(rows: Rows, kind: str, model: int) -> list[str]:
         0
         if kind in _OLD_TABLES
         else rows.value(
-            _SKIPPED.format(table), kind=kind, model=model, reached=cursors.cursor(rows, f"embed-{kind}", str(model))
+            _SKIPPED[kind], kind=kind, model=model, reached=cursors.cursor(rows, f"embed-{kind}", str(model))
         )
     )
     return [

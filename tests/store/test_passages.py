@@ -13,7 +13,7 @@ from hypothesis import settings
 from hypothesis import strategies as st
 
 from csmd import prose
-from csmd.store import journal, merges, migrate, passages, projects, search, spread, vectors
+from csmd.store import journal, merges, migrate, passage_index, passages, projects, search, spread, vectors
 from csmd.store.core import Store, integrity
 from csmd.store.fulltext import FULL_TEXT, held, rows_with
 from csmd.store.sqlite import Rows, connect, shut
@@ -240,22 +240,22 @@ def full(rows: Rows, *, model: int | None = None) -> list[bool]:
 def test_an_old_store_is_filled_in_small_writes_and_says_what_is_full(old: Path, given: Any) -> None:
     store = Store(old, now=NOW)
     assert store.read(stored) == [] and store.read(full) == [False, False]
-    assert store.read(passages.progress) == (0, 13)
+    assert store.read(passage_index.progress) == (0, 13)
     assert search_turns(store) == 12
     store.write(lambda rows: say(rows, given, "new", "A new heron.", session="s-shop", second=100))
-    assert store.write(lambda rows: passages.fill(rows, limit=5)) == 5
+    assert store.write(lambda rows: passage_index.fill(rows, limit=5)) == 5
     # One that is not filled yet says something else, one is gone.
     store.write(lambda rows: rows.run("update turns set text = 'Nine herons.' where uuid = 'u9'"))
     store.write(lambda rows: rows.run("delete from vectors where kind = 'turn' and row_seq = 11"))
     store.write(lambda rows: rows.run("delete from turns where uuid = 'u10'"))
     assert store.read(full) == [False, False]
-    assert store.write(lambda rows: passages.fill(rows, limit=5)) == 5
+    assert store.write(lambda rows: passage_index.fill(rows, limit=5)) == 5
     assert store.read(full) == [True, False], "one project's turns all have theirs"
-    assert store.write(lambda rows: passages.fill(rows, limit=5)) > 0
-    assert store.write(passages.fill) == 0
+    assert store.write(lambda rows: passage_index.fill(rows, limit=5)) > 0
+    assert store.write(passage_index.fill) == 0
     assert store.read(full) == [True, True]
     assert store.read(stored) == store.read(expected)
-    assert store.read(passages.index_problems) == []
+    assert store.read(passage_index.index_problems) == []
     model = store.read(lambda rows: vectors.model_seq(rows, "m"))
     assert store.read(lambda rows: full(rows, model=model)) == [False, False]
     store.write(embed)
@@ -272,12 +272,12 @@ def test_a_fill_that_is_killed_goes_on_where_its_last_write_was(old: Path) -> No
         store = Store(old, now=NOW)
 
         def killed(rows: Rows) -> None:
-            passages.fill(rows, limit=3)
+            passage_index.fill(rows, limit=3)
             raise KeyboardInterrupt
 
         with pytest.raises(KeyboardInterrupt):
             store.write(killed)
-        done = store.write(lambda rows: passages.fill(rows, limit=3))
+        done = store.write(lambda rows: passage_index.fill(rows, limit=3))
         store.close()
         if not done:
             break
@@ -291,14 +291,14 @@ def test_a_fill_that_is_killed_goes_on_where_its_last_write_was(old: Path) -> No
 def test_the_old_index_is_taken_down_in_parts_and_whoever_asks_it_meanwhile_gets_nothing(
     old: Path, given: Any, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(passages, "DROPPED_ROWS", 5)
+    monkeypatch.setattr(passage_index, "DROPPED_ROWS", 5)
     store = Store(old, now=NOW)
-    while store.write(passages.fill):
+    while store.write(passage_index.fill):
         pass
     store.write(embed)
     assert search_turns(store) == 12
     parts = 0
-    while store.write(passages.drop_turn_index):
+    while store.write(passage_index.drop_turn_index):
         parts += 1
         assert search_turns(store) == 0
         assert store.read(lambda rows: held(rows, "turn", "heron", projects=[1], most=5)) == 0
@@ -319,15 +319,15 @@ def test_the_old_index_is_taken_down_in_parts_and_whoever_asks_it_meanwhile_gets
     assert store.cleanse()
     store.close()
     again = Store(old, now=NOW)
-    assert again.write(passages.drop_turn_index) == 0
+    assert again.write(passage_index.drop_turn_index) == 0
     again.close()
 
 
 def test_a_store_that_began_with_passages_has_nothing_to_fill(store: Store, given: Any) -> None:
     store.write(lambda rows: say(rows, given, "u1", "The heron flies."))
-    assert store.write(passages.fill) == 0
+    assert store.write(passage_index.fill) == 0
     assert store.read(lambda rows: passages.is_full(rows, [1]))
-    while store.write(passages.drop_turn_index):
+    while store.write(passage_index.drop_turn_index):
         pass
     assert store.write(integrity) == []
     assert set(FULL_TEXT) >= {"turn", "passage"}

@@ -32,6 +32,7 @@ BACKENDS_OWN = {
     "rebuild.py",
     "soundness.py",
     "spread.py",
+    "passage_index.py",
 }
 MODULES = sorted(path for path in STORE.glob("*.py") if path.name not in BACKENDS_OWN)
 DIALECTS = ("sqlite", "postgres")
@@ -65,6 +66,7 @@ PLACEHOLDERS = {
     "_NAMES": "gate, tier",
     "_PAIRS": "gate = :gate, tier = :tier",
     "_READ": "m.gate, m.tier",
+    "WORDS": "substr(t.text, p.start_at + 1, p.end_at - p.start_at)",
     "SEARCHED": "turns t on t.seq = n.turn_seq and t.searchable = 1",
     "apart": "and (cast(:session as text) = '' or t.at < :since)",
     "among": "and t.project_seq in (1, 2)",

@@ -77,5 +77,5 @@ create trigger passages_delete after delete on passages begin
   delete from embed_again where kind = 'passage' and row_seq = old.seq;
 end;
 
--- The turns that were stored before are gone through in the background up to this one (store/passages.py).
+-- The turns that were stored before are gone through in the background up to this one (store/passage_index.py).
 insert into cursors (stage, subject, position) select 'passages', 'until', coalesce(max(seq), 0) from turns;
