@@ -57,8 +57,9 @@ class Leaving:
         self._paused += sum(in_pause)
         titles = {} if self._hushed(pauses) else reading.titles
         titles = {session: title for session, title in titles.items() if not self._goes(session, reading, out, pauses)}
+        told = [] if any(out) or self._hushed(pauses) else reading.worktrees
         turns = transcript.with_times(reading.turns, self.latest)
-        reading = replace(reading, turns=turns, titles=titles)
+        reading = replace(reading, turns=turns, titles=titles, worktrees=told)
         if out:
             self._out, self.latest = out[-1], reading.turns[-1].at
         if not any(out):
