@@ -202,8 +202,8 @@ class SaidTurn:
 class Project:
     """A place that memories belong to; `key` is stable across its worktrees, `root` is for people.
 
-    `place` is the directory it was asked for, `data` where its identity is kept (git's common directory).
-    `remote` and `fingerprint` are "" until they are looked up.
+    `place` is the directory it was asked for, `data` git's common directory; `remote` and `fingerprint` are "" until
+    they are looked up. `gone`: nothing is at its root; `worktree_of`: whose worktree it was, as far as its path shows.
     """
 
     key: str
@@ -214,6 +214,8 @@ class Project:
     data: str = field(default="", compare=False)
     remote: str = field(default="", compare=False)
     fingerprint: str = field(default="", compare=False)
+    gone: bool = field(default=False, compare=False)
+    worktree_of: Project | None = field(default=None, compare=False)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -10,7 +10,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from dataclasses import dataclass, field, replace
 
-from csmd.capture import transcript
+from csmd.capture import project, transcript
 from csmd.capture.exclude import Excludes
 from csmd.capture.fields import EPOCH
 from csmd.capture.hosts.claude import Reading
@@ -57,7 +57,9 @@ class Leaving:
         self._paused += sum(in_pause)
         titles = {} if self._hushed(pauses) else reading.titles
         titles = {session: title for session, title in titles.items() if not self._goes(session, reading, out, pauses)}
-        reading = replace(reading, turns=transcript.with_times(reading.turns, self.latest), titles=titles)
+        told = [] if any(out) or self._hushed(pauses) else reading.worktrees
+        turns = transcript.with_times(reading.turns, self.latest)
+        reading = replace(reading, turns=turns, titles=titles, worktrees=told)
         if out:
             self._out, self.latest = out[-1], reading.turns[-1].at
         if not any(out):
@@ -87,7 +89,8 @@ class Leaving:
             return False
         if cwd not in self._places:
             place = self.place_of(cwd)
-            self._places[cwd] = self.excludes.place(cwd, place.root) or self.excludes.off(cwd, place.place, place.root)
+            roots = project.roots(place)
+            self._places[cwd] = self.excludes.place(cwd, *roots) or self.excludes.off(cwd, place.place, *roots)
         return self._places[cwd]
 
 

@@ -27,6 +27,8 @@ MARKERS = (
 )  # fmt: skip
 #: Where assistants put a repository's worktrees; one that is gone cannot say any more whose it was.
 _WORKTREES = re.compile(r"^(.+?)/(?:\.claude/worktrees|\.worktrees)(?:/|$)")
+#: The folder beside a repository, named after it, in which people and tools put its worktrees: `shop-worktrees/shop-12`.
+_BESIDE = re.compile(r"^(/(?:[^/]+/)*([^/]+))[-._]worktrees/([^/]+)")
 _MODULES = re.compile(r"/\.git/(?:worktrees/[^/]+/)?modules/")
 #: A home that is kept in git (dotfiles) does not own every directory that once was below it.
 _HOMES = re.compile(r"/(?:root|(?:home|Users)(?:/[^/]+)?)?")
@@ -47,6 +49,9 @@ class Disk(Protocol):
 
     def is_link(self, path: str) -> bool:
         """Whether a name is a symbolic link."""
+
+    def is_gone(self, path: str) -> bool:
+        """Whether nothing is at a path; a directory that may not be looked at is not gone."""
 
     def same(self, one: str, other: str) -> bool:
         """Whether both name one existing file or directory (device and inode)."""
@@ -69,7 +74,7 @@ def identify(cwd: str, *, disk: Disk, start: str = "") -> Project:
     """The project of `cwd`; inside no repository, a directory below the session's `start` belongs to `start`."""
     place, there = _place(cwd or start or "/", disk)
     found = _repository(place, disk)
-    if found is not None and not there and _HOMES.fullmatch(found.root):
+    if found is not None and not there and is_home(found.root):
         found = None
     if found is not None:
         return _project(found.kind, "git", found.common, root=found.root, place=place, data=found.common)
@@ -81,7 +86,48 @@ def identify(cwd: str, *, disk: Disk, start: str = "") -> Project:
         main = _repository(owner, disk)
         if main is not None and main.root == owner:
             return _project(main.kind, "git", main.common, root=owner, place=place, data=main.common)
-    return _project("path", "path", owner, root=owner, place=place, data=owner)
+    path = at(owner, place=place)
+    return replace(path, gone=True, worktree_of=_beside(owner, disk)) if disk.is_gone(owner) else path
+
+
+def at(root: str, *, place: str = "") -> Project:
+    """The project of a directory that is told by its path alone."""
+    return _project("path", "path", root, root=root, place=place or root, data=root)
+
+
+def roots(project: Project) -> tuple[str, ...]:
+    """A project's root, and that of the repository whose worktree it was: what is excluded there is excluded here."""
+    return (project.root,) if project.worktree_of is None else (project.root, *roots(project.worktree_of))
+
+
+def was_worktree(path: str) -> bool:
+    """Whether a path is in a directory where assistants put a repository's worktrees."""
+    return _WORKTREES.match(path) is not None
+
+
+def may_have_worktrees(project: Project) -> bool:
+    """Whether a project can be the repository of a worktree: git says so, or nothing is there to be asked."""
+    return project.kind != "path" or project.gone
+
+
+def is_home(root: str) -> bool:
+    """Whether a directory is somebody's home, or holds homes: too much to be one project's worktree."""
+    return _HOMES.fullmatch(root) is not None
+
+
+def _beside(gone: str, disk: Disk) -> Project | None:
+    """The repository beside the folder of worktrees that a directory was in, by their names.
+
+    Where it is gone as well, only a worktree named after it is taken for one: a folder may hold those of several.
+    """
+    found = _BESIDE.match(gone)
+    if found is None or is_home(found[1]):
+        return None
+    main = identify(found[1], disk=disk)
+    if main.kind != "path":
+        return main if main.root == found[1] else None
+    named = re.fullmatch(rf"{re.escape(found[2])}(?:[-._].*)?", found[3], re.DOTALL)
+    return main if main.gone and named else None
 
 
 def with_marks(project: Project, *, disk: Disk) -> Project:

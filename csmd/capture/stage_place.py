@@ -36,6 +36,8 @@ def identify(cwd: str, *, start: str = "") -> Project:
 def marked(place: Project) -> Project:
     """A project with its fingerprint and remote."""
     found = project.with_marks(place, disk=disk)
+    if found.worktree_of is not None:
+        found = replace(found, worktree_of=marked(found.worktree_of))
     return replace(found, remote=redact(found.remote, Counter())) if found.remote else found
 
 

@@ -38,7 +38,13 @@ def permitted_event(rows: Rows, event: Event, place: Project | None, *, key: byt
 
 
 def _purged_since(rows: Rows, places: list[Project], key: bytes) -> dict[str, str]:
-    return tombstones.purged_names(rows, "project", [place.key for place in places], key=key)
+    """Until when each place was purged, by its key; what was a project's worktree is purged with it."""
+    keys = {place.key: [place.key] for place in places}
+    for place in places:
+        if place.worktree_of is not None:
+            keys[place.key].append(place.worktree_of.key)
+    found = tombstones.purged_names(rows, "project", [name for names in keys.values() for name in names], key=key)
+    return {place: max(found.get(name, "") for name in names) for place, names in keys.items()}
 
 
 def permitted(rows: Rows, reading: Reading, places: Places, *, key: bytes) -> Reading:
@@ -90,7 +96,8 @@ def _cleaned_place(place: Project, marks: Marks) -> Project:
     if not marks:
         return place
     root, name, where, remote = (clean(said, marks)[0] for said in (place.root, place.name, place.place, place.remote))
-    return replace(place, root=root, name=name, place=where, remote=remote)
+    main = place.worktree_of and _cleaned_place(place.worktree_of, marks)
+    return replace(place, root=root, name=name, place=where, remote=remote, worktree_of=main)
 
 
 def permitted_words(rows: Rows, said: str, *, key: bytes) -> str:

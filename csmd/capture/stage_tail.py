@@ -11,7 +11,7 @@ from pathlib import Path
 from typing import BinaryIO
 
 from csmd import text, wire
-from csmd.capture import pieces, transcript
+from csmd.capture import pieces, project, transcript
 from csmd.capture import stage_purge as purging
 from csmd.capture.exclude import Excludes, Withheld
 from csmd.capture.fields import moment_of
@@ -77,11 +77,12 @@ def tail(
             return report
         places = Places(claude.started_in(beginning))
         started, home = claude.started_in(beginning), places.of("")
-        report.excluded = excludes.place(started, home.root)
+        roots = project.roots(home)
+        report.excluded = excludes.place(started, *roots)
         if report.excluded:
             return report
         # What is marked is read and left out, so that it stays out when the mark is taken away.
-        report.excluded = excludes.off(started, home.place, home.root)
+        report.excluded = excludes.off(started, home.place, *roots)
         warmup, hosts_own = claude.is_warmup(beginning), read_line is claude.read_line
         source_of = Source(path=name, places=places, room=session_limit, silent=warmup, hosts_own=hosts_own)
         withheld = Withheld(excludes=excludes)

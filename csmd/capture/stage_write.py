@@ -7,6 +7,7 @@ from dataclasses import dataclass
 
 from csmd import text
 from csmd.capture import stage_purge as purging
+from csmd.capture import stage_worktrees
 from csmd.capture.hosts import claude, claude_versions
 from csmd.capture.stage import redaction_counts
 from csmd.capture.stage_place import Places
@@ -67,6 +68,7 @@ def store_piece(
     """
     for turn in reading.turns:
         source.places.of(turn.cwd)  # what is looked up on the disk now does not hold up the writer
+    entered = stage_worktrees.identified(reading.worktrees)
     borders = list(range(0, len(reading.turns), BATCH_TURNS)) or [0]
     for begin in borders:
         batch = reading.turns[begin : begin + BATCH_TURNS]
@@ -112,6 +114,8 @@ def store_piece(
                     journal.set_title(rows, session, title, first=True)
                 for uuid in reading.withdrawn:
                     sessions.withdraw(rows, state.path, uuid)
+                permitted = [purging.permitted_place(rows, one, key=store.hash_key) for pair in entered for one in pair]
+                stage_worktrees.note(rows, zip(permitted[::2], permitted[1::2], strict=True), now=now)
                 counts.count(rows, news)
                 cursors.save_file(rows, state, now=now)
             counts.count(rows, redaction_counts(found))

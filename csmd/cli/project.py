@@ -12,7 +12,7 @@ from csmd.cli.ask import ask, json_option, out, person_is_there
 from csmd.text import amount
 
 dry_run_option = click.option("--dry-run", is_flag=True, help="Show what would be moved and change nothing.")
-_WHY = {"moved": "was", "same place": "was", "named": "also"}
+_WHY = {"moved": "was", "same place": "was", "named": "also", "worktree": "worktree"}
 
 
 def _word(word: str) -> str:

@@ -6,8 +6,8 @@ from collections import Counter
 from collections.abc import Callable
 from pathlib import Path
 
+from csmd.capture import project, stage_place
 from csmd.capture import stage as capture
-from csmd.capture import stage_place
 from csmd.capture.exclude import Excludes
 from csmd.capture.hosts import claude
 from csmd.errors import BadInput
@@ -46,4 +46,5 @@ def _is_excluded(event: Event, excludes: Excludes) -> bool:
         return False
     start = capture.started_in(Path(event.transcript_path)) if event.transcript_path else ""
     place = stage_place.identify(event.cwd, start=start)
-    return excludes.place(event.cwd, start, place.root) or excludes.off(event.cwd, start, place.place, place.root)
+    roots = project.roots(place)
+    return excludes.place(event.cwd, start, *roots) or excludes.off(event.cwd, start, place.place, *roots)

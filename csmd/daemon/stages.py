@@ -14,6 +14,7 @@ from typing import TYPE_CHECKING
 
 from csmd.believe import stage as believe
 from csmd.believe import stage_gotchas, stage_habits, stage_self, stage_topics, stage_upkeep
+from csmd.capture import stage_worktrees
 from csmd.daemon import easing, embedding
 from csmd.daemon.now import here, iso
 from csmd.distill import stage as distill
@@ -45,6 +46,10 @@ def _checkpoints(steward: Steward, _: bool) -> int:
     days = settings.checkpoint_keep_days
     since = iso(datetime.now(UTC) - timedelta(days=days)) if days else ""
     return stage_checkpoint.step(steward.store, since=since, distilling=settings.stages_distill)
+
+
+def _worktrees(steward: Steward, _: bool) -> int:
+    return stage_worktrees.step(steward.store, now=iso(datetime.now(UTC)))
 
 
 def _believe(steward: Steward, _: bool) -> int:
@@ -128,6 +133,8 @@ AFTER_DISTILLING: Mapping[str, Step] = {
     # First, for it is asked for while a compaction is under way.
     "checkpoints": _checkpoints,
     "tool words": _tool_words,
+    # Before memories are made: what is one project's is believed in one.
+    "worktrees": _worktrees,
     "believe": _believe,
     "gotchas": _gotchas,
     "habits": _habits,

@@ -1,25 +1,23 @@
 """Projects: which row a place counts to, and the days on which each was active (ages are counted in these).
 
-A place counts to the project of its key. An alias, a merge or a split sends it on to another, and a
-directory that was moved is recognised by its fingerprint; whoever asks gets the row that holds now.
+A place counts to the project of its key, or to the one that it is recognised as (recognition.py). An alias, a
+merge or a split sends it on to another; whoever asks gets the row that holds now.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from dataclasses import dataclass
 
 from csmd.model import NEVER, Project
 from csmd.store import disk
+from csmd.store.recognition import WORKTREE, current, may_be_made, row_of
+from csmd.store.recognition import everywhere as everywhere
+from csmd.store.recognition import recognised as recognised
+from csmd.store.recognition import wall_around as wall_around
 from csmd.store.sqlite import Rows
 
 #: A day after every other.
 LAST_DAY = "9999-12-31"
-#: `root` is the place or stands around it; an empty root stands around nothing.
-_AROUND = "root <> '' and (root = :place or substr(:place, 1, length(root) + 1) = root || '/')"
-#: Known by a fingerprint; by its remote, where nothing was said in it on this machine.
-_PRINT = "fingerprint = :mark"
-_BROUGHT = "remote = :mark and merged_into = 0 and seq not in (select project_seq from directories)"
 
 
 @dataclass(frozen=True, slots=True)
@@ -32,14 +30,14 @@ class Settled:
 
 def ensure(rows: Rows, project: Project, *, now: str) -> int:
     """The row key of the project that a place counts to, made when it is new."""
-    return _current(rows, _own(rows, project, now), project.place or project.root)
+    return current(rows, _own(rows, project, now), project.place or project.root)
 
 
 def settle(rows: Rows, project: Project, *, now: str) -> Settled:
     """As `ensure`, and notes the directory, so that what is said there can be taken apart again."""
     place = project.place or project.root
     own = _own(rows, project, now)
-    seq = _current(rows, own, place)
+    seq = current(rows, own, place)
     raw = _identified(rows, own, seq)
     directory = rows.value(
         "select seq from directories where path = :path and project_seq = :project", path=place, project=raw
@@ -56,47 +54,27 @@ def _identified(rows: Rows, own: int, current: int) -> int:
 
 def identified(rows: Rows, project: Project) -> int | None:
     """The row that a place was identified as, whatever that was merged into since; None for an unknown one."""
-    own = _by_key(rows, project.key)
-    return None if own is None else _identified(rows, own, _current(rows, own, project.place or project.root))
+    own = row_of(rows, project)
+    return None if own is None else _identified(rows, own, current(rows, own, project.place or project.root))
 
 
 def seq_of(rows: Rows, project: Project) -> int | None:
     """The row key of the project that a place counts to, by its key alone; None for an unknown one."""
-    own = _by_key(rows, project.key)
-    return None if own is None else _current(rows, own, project.place or project.root)
-
-
-def recognised(
-    rows: Rows, project: Project, *, is_gone: Callable[[str], bool] = disk.is_gone
-) -> tuple[int, str] | None:
-    """(row key, why) of the known project that a place with an unknown key is: "same place" or "moved"; else None.
-
-    Moved is a directory with the fingerprint of exactly one known project, whose own directory is gone; or with the
-    remote of one that an import brought, and in which nothing was said here yet.
-    """
-    beside = rows.value(
-        "select seq from projects where root = :root and root <> '' and part_of = 0 and seq > 0 "
-        "and kind <> 'workspace' order by seq limit 1",
-        root=project.root,
-    )
-    if beside is not None:
-        return int(beside), "same place"
-    for marked, mark in ((_PRINT, project.fingerprint), (_BROUGHT, project.remote)):
-        alike = rows.all(f"select seq, root from projects where {marked} and part_of = 0 and seq > 0", mark=mark)  # noqa: S608
-        lost = [int(seq) for seq, root in alike if mark and is_gone(str(root))]
-        if len(alike) == len(lost) == 1:
-            return lost[0], "moved"
-    return None
+    own = row_of(rows, project)
+    return None if own is None else current(rows, own, project.place or project.root)
 
 
 def _own(rows: Rows, project: Project, now: str) -> int:
     """The row of a place's own key, before merges and splits; made, or recognised, when the key is new."""
-    known = _by_key(rows, project.key)
+    known = row_of(rows, project)
     if known is not None:
         if project.fingerprint or project.remote:
             _refresh(rows, known, project)
         return known
     found = recognised(rows, project)
+    main = project.worktree_of
+    if found is None and main is not None and may_be_made(rows, main, project):
+        found = _own(rows, main, now), WORKTREE
     if found is None:
         return int(
             rows.value(
@@ -120,37 +98,6 @@ def _own(rows: Rows, project: Project, now: str) -> int:
     add_alias(rows, project.key, seq, path=project.root, why=why, now=now)
     _refresh(rows, seq, project)
     return seq
-
-
-def _by_key(rows: Rows, key: str) -> int | None:
-    found = rows.value(
-        "select coalesce((select project_seq from aliases where key = :key), "
-        "(select seq from projects where key = :key))",
-        key=key,
-    )
-    return None if found is None else int(found)
-
-
-def _current(rows: Rows, seq: int, place: str) -> int:
-    """Where a project's rows go now: into the part that was split off for this place, or what it was merged into."""
-    seen = {seq}
-    while True:
-        merged, parts = rows.all(
-            "select p.merged_into, (select count(*) from projects x where x.part_of = p.seq) from projects p "
-            "where p.seq = :seq",
-            seq=seq,
-        )[0]
-        step = parts and rows.value(
-            f"select seq from projects where part_of = :seq and {_AROUND} order by length(root) desc limit 1",  # noqa: S608
-            seq=seq,
-            place=place,
-        )
-        if not step or step in seen:
-            step = merged
-        if not step or step in seen:
-            return int(step or seq)
-        seq = int(step)
-        seen.add(seq)
 
 
 def _refresh(rows: Rows, seq: int, project: Project) -> None:
@@ -202,25 +149,6 @@ def key_of(rows: Rows, seq: int) -> str:
 def name_of(rows: Rows, seq: int) -> str:
     """The name of a project; "" for the scope of everything."""
     return str(rows.value("select name from projects where seq = :seq", seq=seq) or "") if seq else ""
-
-
-def everywhere(rows: Rows, project: int) -> int:
-    """The row of what holds everywhere as a project sees it: its workspace's, 0 where there is no wall."""
-    found = rows.value(
-        "select case when kind = 'workspace' then seq else workspace_seq end from projects where seq = :seq",
-        seq=project,
-    )
-    return int(found or 0)
-
-
-def wall_around(rows: Rows, place: str) -> int:
-    """The workspace of the nearest walled project around a place: what is new there is behind that wall; 0 for none."""
-    found = rows.value(
-        f"select workspace_seq from projects where workspace_seq > 0 and {_AROUND} "  # noqa: S608
-        "order by length(root) desc limit 1",
-        place=place,
-    )
-    return int(found or 0)
 
 
 def visible(rows: Rows, *, inside: int) -> list[int] | None:

@@ -9,7 +9,7 @@ from typing import Any, Literal
 
 from csmd import text as texts
 from csmd.errors import BadInput
-from csmd.store import memories, merges, project_list, projects, purge, purge_whole, tombstones
+from csmd.store import lost_worktrees, memories, merges, project_list, projects, purge, purge_whole, tombstones
 from csmd.store.purged import Needle, checked, words
 from csmd.store.sqlite import Rows
 
@@ -160,7 +160,9 @@ def _project(rows: Rows, project_key: str, key: bytes) -> Plan | None:
             f"{root} was merged into {other}, and what was said in it is that project's now",
             hint=f"csmd project split '{other}' '{root}' takes it out again",
         )
-    keys = [projects.key_of(rows, one) for one in sorted(merges.with_merged(rows, seq) - {seq})]
+    tree = sorted(merges.with_merged(rows, seq))
+    keys = [projects.key_of(rows, one) for one in tree if one != seq]
+    keys += [key for one in tree for key in lost_worktrees.worktrees_of(rows, one) if key not in keys]
     sessions = rows.all("select id, path from sessions where project_seq = :seq", seq=seq)
     names = [str(ident) for ident, _ in sessions]
     here = rows.all("select seq, uuid from turns where project_seq = :seq", seq=seq)  # a session may have come by

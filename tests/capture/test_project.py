@@ -64,6 +64,9 @@ class InMemory:
     def real(self, path: str) -> tuple[str, bool]:
         return self.links.get(path, path), self._held(self.links.get(path, path)) is not None
 
+    def is_gone(self, path: str) -> bool:
+        return self._held(self.links.get(path, path)) is None
+
     def same(self, one: str, other: str) -> bool:
         return self._held(one) is not None and self._held(one) == self._held(other)
 
@@ -239,6 +242,38 @@ def test_a_worktree_that_is_gone_belongs_to_the_directory_that_held_it(tree: str
     assert elsewhere == project.identify("/Users/alex/cli", disk=InMemory())
     held = InMemory({"/home/dev/.git/HEAD": "x"})  # and its main directory was no repository here
     assert project.identify(f"/home/dev/cli/{tree}", disk=held).root == "/home/dev/cli"
+
+
+@pytest.mark.parametrize(
+    ("tree", "main"),
+    [
+        ("/w/shop-worktrees/shop-12", "/w/shop"),
+        ("/w/shop-worktrees/shop-12/web", "/w/shop"),
+        ("/w/shop.worktrees/shop_fix", "/w/shop"),
+        ("/w/shop-worktrees/fix", ""),
+        ("/w/shop-worktrees/shopping", ""),
+        ("/w/shop-12", ""),
+        ("/home/dev-worktrees/dev-1", ""),
+    ],
+)
+def test_a_worktree_that_is_gone_is_taken_for_one_of_the_repository_its_folder_is_named_after(
+    tree: str, main: str
+) -> None:
+    found = project.identify(tree, disk=InMemory(), start=tree)
+    assert (found.root, found.gone) == (tree, True)
+    assert (found.worktree_of.root if found.worktree_of else "") == main
+
+
+def test_what_the_disk_says_of_the_folder_beside_counts_more_than_names() -> None:
+    tree = "/w/shop-worktrees/fix"
+    repo = InMemory({"/w/shop/.git/HEAD": "ref"})
+    assert project.identify(tree, disk=repo).worktree_of == project.identify("/w/shop", disk=repo)
+    plain = project.identify("/w/shop-worktrees/shop-2", disk=InMemory({"/w/shop/notes.txt": ""}))
+    assert plain.gone and plain.worktree_of is None, "a directory without git has no worktrees"
+    for held in ("notes.txt", ".git/HEAD"):
+        here = InMemory({f"/w/shop-worktrees/shop-2/{held}": "", "/w/shop/.git/HEAD": "ref"})
+        found = project.identify("/w/shop-worktrees/shop-2", disk=here)
+        assert (found.root, found.gone, found.worktree_of) == ("/w/shop-worktrees/shop-2", False, None)
 
 
 def test_a_directory_of_another_machine_is_no_directory_of_this_one(main: Path) -> None:

@@ -41,6 +41,7 @@ EVENTS: dict[str, EventName] = {
     "StopFailure": "stop_failure",
     "PostToolUseFailure": "tool_failure",
 }
+SPEAKING: frozenset[EventName] = frozenset({"prompt", "stop", "subagent_stop"})
 #: Events whose answer the assistant reads; the others must print nothing (facts: claude-code 1.6).
 INJECTING: dict[EventName, str] = {
     "session_start": "SessionStart",
@@ -61,7 +62,7 @@ _OWN = re.compile(
 )
 _SPEAKS = re.compile(rb'"type":\s?"(?:user|assistant)"')
 #: What is parsed; every other line is bookkeeping, known by its first bytes (facts: claude-code 1.14).
-PARSED_TYPES = frozenset({b"user", b"assistant", b"attachment", b"custom-title", b"ai-title", b"queue-operation"})
+PARSED_TYPES = frozenset(b"user assistant attachment custom-title ai-title queue-operation worktree-state".split())
 PARSED_ATTACHMENTS = frozenset({b"queued_command"})
 #: Types of which most lines are bookkeeping, and what a line holds that is not.
 PARSED_WITH: dict[bytes, re.Pattern[bytes]] = {
@@ -94,7 +95,8 @@ class Left:
 class Reading:
     """What a batch of lines held: turns in order, what left the queue, titles by session, lines skipped.
 
-    `redactions` counts by kind what was taken out of a line, under the uuid of its first turn ("" for none).
+    `redactions` counts by kind what was taken out of a line, under the uuid of its first turn ("" for none). `worktrees`
+    are (worktree, directory it was entered from).
     """
 
     turns: list[Turn] = field(default_factory=list)
@@ -109,6 +111,7 @@ class Reading:
     """What each line says that its message took, in order."""
     withdrawn: list[str] = field(default_factory=list)
     """The uuids of turns that a session file of csmd's own takes back."""
+    worktrees: list[tuple[str, str]] = field(default_factory=list)
 
     def only(self, keep: Callable[[Turn], bool]) -> Reading:
         """The reading without the other turns; what left the queue keeps its place among those that stay."""
@@ -141,10 +144,7 @@ def event(body: bytes, *, name: str, event_id: str, at: str, counts: Counter[str
     if known == "subagent_stop" and not agent and string(value, "agent_id"):
         raise BadInput("a hook's payload has no agent_id")  # what it said is not the session's
     said = string(value, "prompt") if known == "prompt" else string(value, "last_assistant_message")
-    if known in ("prompt", "stop", "subagent_stop"):
-        said = lines.spoken(said, counts, as_typed=known == "prompt")
-    else:
-        said = ""
+    said = lines.spoken(said, counts, as_typed=known == "prompt") if known in SPEAKING else ""
     return Event(
         id=event_id,
         host=HOST,
@@ -173,7 +173,7 @@ def answer(name: EventName, text: str) -> bytes:
 
 def event_turn(event: Event) -> Turn | None:
     """The provisional turn that an event reports, or None: prompts and final messages are turns."""
-    if not event.text or event.name not in ("prompt", "stop", "subagent_stop"):
+    if not event.text or event.name not in SPEAKING:
         return None
     return Turn(
         uuid=f"hook:{event.id}",
@@ -232,10 +232,11 @@ def _read_value(value: Any, into: Reading, tool_limit: int) -> None:
     elif kind == "system":
         turns = lines.blocked_turns(value, counts)
     elif kind in ("custom-title", "ai-title"):
-        title = string(value, "customTitle") or string(value, "aiTitle")
-        if title := redact(texts.squeeze(wire.clean(title)), counts):
+        if title := redact(texts.squeeze(wire.clean(string(value, "customTitle") or string(value, "aiTitle"))), counts):
             session = label(value, "sessionId", 200)
             into.titles[session], into.title_at[session] = title[:200], len(into.turns)
+    elif kind == "worktree-state":
+        into.worktrees += lines.worktrees_entered(value, counts)
     else:
         into.skipped += 1
     if counts:

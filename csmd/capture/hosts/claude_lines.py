@@ -110,6 +110,16 @@ def message_turns(value: dict[str, Any], counts: Counter[str], tool_limit: int, 
     return turns
 
 
+def worktrees_entered(value: dict[str, Any], counts: Counter[str]) -> list[tuple[str, str]]:
+    """(worktree, directory it was entered from) of a line that says in which worktree a session goes on."""
+    entered = value.get("worktreeSession")
+    if not isinstance(entered, dict):
+        return []
+    names = (string(entered, "worktreePath"), string(entered, "originalCwd"))
+    tree, main = (redact(wire.clean(name), counts) for name in names)
+    return [(tree, main)] if tree.startswith("/") and main.startswith("/") else []
+
+
 def queued_turns(value: dict[str, Any], counts: Counter[str]) -> list[Turn]:
     """A prompt that was typed while the assistant worked and was taken up in its turn: it has no `user` line."""
     queued = value.get("attachment")

@@ -1,0 +1,183 @@
+"""Worktrees that are gone count to their repository: by what their paths and transcripts say, never through a wall."""
+
+from __future__ import annotations
+
+import itertools
+import shutil
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from csmd.capture.exclude import Excludes
+from csmd.store import cursors
+from csmd.store.sqlite import Rows
+from tests.daemon.test_projects import done, listed, purged, repository, told, turns
+
+MAIN, TREE, ODD = "/w/shop", "/w/shop-worktrees/shop-12", "/w/trees/fix"
+LIST = f"{MAIN}  1a2b3c4 [main]\n{ODD}  5d6e7f8 [fix]\n"
+
+
+def shell(parts: Any, line: str, printed: str, *, cwd: str, session: str = "m") -> None:
+    """A session in which the assistant runs a shell line that prints this."""
+    call, result = parts.machine.line("assistant", "", cwd=cwd), parts.machine.line("user", "", cwd=cwd)
+    used = {"type": "tool_use", "id": f"t{call['uuid']}", "name": "Bash", "input": {"command": line}}
+    call["message"]["content"] = [used]
+    shown = {"type": "tool_result", "tool_use_id": used["id"], "content": printed}
+    result["message"]["content"] = [shown]
+    parts.machine.transcript(*({**one, "sessionId": session} for one in (call, result)), session=session)
+    done(parts, "csm_sync", vectors=False)
+
+
+def look_again(parts: Any) -> None:
+    """As after an upgrade: the projects and all turns are looked at."""
+
+    def write(rows: Rows) -> None:
+        for subject in ("", "projects"):
+            cursors.move_cursor(rows, "worktrees", subject, 0)
+
+    parts.store.write(write)
+    done(parts, "csm_sync", vectors=False)
+
+
+def roots(parts: Any) -> set[str]:
+    return {row["root"] for row in parts.call("csm_project_list")["projects"]}
+
+
+@pytest.mark.parametrize("order", list(itertools.permutations([MAIN, TREE, f"{TREE}/web"])))
+def test_a_worktree_named_after_its_repository_counts_to_it_whichever_is_read_first(
+    parts: Any, order: tuple[str, ...]
+) -> None:
+    for number, place in enumerate(order):
+        told(parts, (place, f"said in {place}"), session=f"s{number}")
+    assert turns(parts) == {"shop": [f"said in {place}" for place in order]}
+    assert {one["why"] for one in listed(parts)["shop"]["aliases"]} == {"worktree"}
+    done(parts, "csm_sync", vectors=False)
+    assert roots(parts) == {MAIN}
+
+
+def test_a_worktree_counts_to_its_repository_before_anything_was_said_there(parts: Any) -> None:
+    told(parts, (TREE, "We deploy on Fridays, always."))
+    assert roots(parts) == {MAIN}
+    assert parts.call("csm_memory_list", project=MAIN)["memories"]
+
+
+@pytest.mark.parametrize("first", ["worktree", "repository"])
+def test_what_git_printed_in_a_session_tells_whose_a_worktree_was(parts: Any, first: str) -> None:
+    def work() -> None:
+        told(parts, (ODD, "said in the worktree"), (f"{ODD}/web", "below"), session="tree")
+
+    if first == "worktree":
+        work()
+        assert roots(parts) == {ODD}
+    shell(parts, "git worktree list", LIST, cwd=MAIN)
+    if first == "repository":
+        work()
+    told(parts, (ODD, "later"), (f"{ODD}/web", "later below"), session="again")
+    assert turns(parts) == {"shop": ["said in the worktree", "below", "later", "later below"]}
+
+
+def test_the_host_tells_from_where_a_worktree_was_entered(parts: Any) -> None:
+    entered = {
+        "type": "worktree-state", "sessionId": "s1", "worktreeSession": {"originalCwd": MAIN, "worktreePath": ODD},
+    }  # fmt: skip
+    left = {"type": "worktree-state", "sessionId": "s1", "worktreeSession": None}
+    parts.machine.transcript(parts.machine.line("user", "first", cwd=MAIN), entered, left)
+    told(parts, (ODD, "in the worktree"))
+    assert turns(parts) == {"shop": ["first", "in the worktree"]}
+
+
+def test_neighbours_stay_apart(parts: Any, tmp_path: Path) -> None:
+    here = tmp_path / "shop-worktrees" / "shop-2"
+    repository(here)
+    for place in (MAIN, "/w/shop-12", "/w/shopping", "/w/trees/fix", str(here), "/w/x-worktrees/other"):
+        told(parts, (place, "hello"), session=place.replace("/", "-"))
+    shell(parts, "cat notes", LIST, cwd=MAIN)
+    shell(parts, "git worktree list", f"{MAIN}  1a2b3c4 [main]\n{here}  5d6e7f8 [x]\n", cwd=MAIN)
+    assert roots(parts) == {MAIN, "/w/shop-12", "/w/shopping", "/w/trees/fix", str(here), "/w/x-worktrees/other"}
+
+
+def test_a_known_repository_that_is_gone_is_nobodys_worktree(parts: Any, tmp_path: Path) -> None:
+    blog = repository(tmp_path / "blog")
+    told(parts, (blog, "blog"), (MAIN, "main"))
+    shutil.rmtree(blog)
+    shell(parts, "git worktree list", f"{MAIN}  1a2b3c4 [main]\n{blog}  5d6e7f8 [x]\n", cwd=MAIN)
+    told(parts, (blog, "later"), session="s2")
+    assert turns(parts) == {"blog": ["blog", "later"], "shop": ["main"]}
+
+
+def test_two_that_are_listed_as_each_others_worktrees_are_one_project(parts: Any) -> None:
+    told(parts, (MAIN, "main"), (ODD, "odd"))
+    shell(parts, "git worktree list", LIST, cwd=MAIN)
+    shell(parts, "git worktree list", f"{ODD}  5d6e7f8 [fix]\n{MAIN}  1a2b3c4 [main]\n", cwd=MAIN)
+    assert turns(parts) == {"shop": ["main", "odd"]}
+
+
+def test_what_was_a_project_before_is_merged_once_and_a_split_holds(parts: Any, tmp_path: Path) -> None:
+    tree = tmp_path / "shop-worktrees" / "shop-3"
+    tree.mkdir(parents=True)
+    told(parts, (tree, "We deploy on Fridays, always."), session="tree")
+    assert roots(parts) == {str(tree)}, "it is there, and no worktree"
+    shutil.rmtree(tree)
+    look_again(parts)
+    main = str(tmp_path / "shop")
+    assert roots(parts) == {main} and listed(parts)["shop"]["merged"] == [str(tree)]
+    assert parts.call("csm_memory_list", project=main)["memories"]
+    told(parts, (tree, "later"), session="again")
+    assert turns(parts) == {"shop": ["We deploy on Fridays, always.", "later"]}
+    parts.call("csm_project_split", whole="shop", place=str(tree), by_person=True)
+    look_again(parts)
+    shell(parts, "git worktree list", f"{main}  1a2b3c4 [main]\n{tree}  5d6e7f8 [x]\n", cwd=main)
+    told(parts, (tree, "apart"), session="third")
+    assert turns(parts) == {"shop-3": ["We deploy on Fridays, always.", "later", "apart"]}
+
+
+def test_a_worktree_that_never_was_a_project_can_be_split_off_and_stays_so(parts: Any) -> None:
+    told(parts, (MAIN, "main"), (TREE, "tree"))
+    parts.call("csm_project_split", whole="shop", place=TREE, by_person=True)
+    told(parts, (TREE, "later"), session="s2")
+    look_again(parts)
+    assert turns(parts) == {"shop": ["main"], "shop-12": ["tree", "later"]}
+
+
+def test_a_repository_that_is_made_where_a_worktree_was_is_its_own(parts: Any, tmp_path: Path) -> None:
+    merged, alias = (tmp_path / "shop-worktrees" / name for name in ("shop-1", "shop-2"))
+    merged.mkdir(parents=True)
+    told(parts, (merged, "old"), session="a")
+    shutil.rmtree(merged)
+    told(parts, (alias, "other"), session="b")
+    look_again(parts)
+    assert turns(parts) == {"shop": ["old", "other"]}
+    repository(merged)
+    alias.mkdir()
+    told(parts, (merged, "new"), (alias, "newer"), session="c")
+    assert turns(parts) == {"shop": ["old", "other"], "shop-1": ["new"], "shop-2": ["newer"]}
+
+
+def test_nothing_goes_through_a_wall_but_what_is_new_goes_behind_its_repositorys(parts: Any) -> None:
+    told(parts, (TREE, "We deploy on Fridays, always."), (ODD, "odd"), (MAIN, "main"))
+    parts.call("csm_project_workspace", name="acme", places=ODD, by_person=True)
+    shell(parts, "git worktree list", LIST, cwd=MAIN)
+    told(parts, (ODD, "behind the wall"), session="s2")
+    assert turns(parts)["fix"] == ["odd", "behind the wall"]
+    parts.call("csm_project_workspace", name="bolt", places=MAIN, by_person=True)
+    told(parts, ("/w/shop-worktrees/shop-99", "new"), session="s3")
+    assert turns(parts)["shop"][-1] == "new" and listed(parts)["shop"]["workspace"] == "bolt"
+    parts.call("csm_project_workspace", name="acme", places="/w/shop-worktrees", by_person=True)
+    told(parts, ("/w/shop-worktrees/shop-7", "acme's"), session="s4")
+    assert turns(parts)["shop-7"] == ["acme's"] and listed(parts)["shop-7"]["workspace"] == "acme"
+
+
+def test_a_purged_project_does_not_come_back_by_its_worktrees(parts: Any) -> None:
+    told(parts, (MAIN, "main"), (TREE, "tree"))
+    purged(parts, Path(MAIN))
+    told(parts, ("/w/shop-worktrees/shop-50", "another tree"), (TREE, "tree"), session="s2")
+    said = {text for texts in turns(parts).values() for text in texts}
+    assert not said & {"another tree", "tree", "main"}
+
+
+def test_what_is_excluded_in_a_repository_is_excluded_in_its_worktrees(parts: Any) -> None:
+    parts.steward.excludes = Excludes(projects=(MAIN,))
+    told(parts, (TREE, "left out"), session="s1")
+    told(parts, ("/w/other", "kept"), (TREE, "left out"), session="s2")
+    assert turns(parts) == {"other": ["kept"]}
