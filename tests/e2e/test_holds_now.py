@@ -1,0 +1,215 @@
+"""What holds now arrives where it is needed, on the real client: at a task that does not ask for the past.
+
+One session decides something, a session in another project follows, a later one changes the decision in passing. Then
+an afternoon of other work (more than a hundred imported sessions) fills the brief at a session's start with other
+things, so that what a task needs has to come at its prompt: each test makes sure of that first. The sessions follow
+each other within seconds; what is newer is decided by their order.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+import re
+import uuid
+from dataclasses import dataclass
+from datetime import UTC, datetime, timedelta
+from typing import TYPE_CHECKING, Any
+
+import pytest
+from bench import bench_changed
+from e2e import client, scripted_api
+
+if TYPE_CHECKING:
+    from pathlib import Path
+
+    from e2e.conftest import Claude, Csmd, Sandbox
+
+pytestmark = pytest.mark.e2e
+
+#: 2.0 leaves out of a resumed conversation what hooks added to it.
+NEW, FORGETFUL = client.VERSIONS
+#: The client compacts when a message was made from more tokens than this.
+COMPACTING = ("--model", "claude-sonnet-4-5", "--autocompact", "100000")
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Changed:
+    """A decision, what another project does instead, the later change, a task that depends on it, and a second one."""
+
+    name: str
+    decided: str
+    elsewhere: str
+    changed: str
+    task: str
+    goes_on: str
+    old: str
+    """Words that only the decision has, as `foreign` those of the other project and `new` those of the change."""
+    foreign: str
+    new: str
+
+
+POSTAGE = Changed(
+    name="postage",
+    decided="Start on the postage module. We round parcel weights up to the next 500 grams, the carrier bills that way.",
+    elsewhere="In this shop parcel weights are rounded up to full kilograms, please change the cart accordingly.",
+    changed="The footer of the label has a typo, 'Adress'. And parcel weights go up to the next 250 grams, new tariff.",
+    task="Accounting complains: on invoice 4471 the carrier charged less per light parcel than we computed, always by "
+    "one step. Please find the bug in the postage.",
+    goes_on="Express parcels look too expensive as well, the same way. Please check how their weight is computed.",
+    old="500 grams",
+    foreign="full kilograms",
+    new="250 grams",
+)
+LOGIN = Changed(
+    name="login",
+    decided="Write the login page. A login session ends after 40 minutes without a click, the auditor wants that.",
+    elsewhere="The kiosk keeps its login session for a whole shift, please set that up.",
+    changed="Tests of the avatar upload are red, have a look. Login sessions end after 90 minutes, the nurses protested.",
+    task="Ticket 881: a nurse filled in a long form, went on her round for an hour, came back and was thrown out to the "
+    "login. Is that a bug? Please check.",
+    goes_on="And on the tablet it seems to happen to her much earlier, check the login session there.",
+    old="40 minutes",
+    foreign="a whole shift",
+    new="90 minutes",
+)
+CASES = pytest.mark.parametrize("case", [POSTAGE, LOGIN], ids=lambda case: case.name)
+
+#: Said two months ago.
+CONSTRAINT = "the importer reads line by line, what the partners send has up to 6 GB at night"
+ONLY_THERE = "6 GB at night"
+FEATURE = "Write the importer for the stock lists of the new partner, with a command and a first test."
+GOES_ON = "The importer needs a sample file for its tests, write a script that makes one."
+
+
+def live(claude: Claude, csmd: Csmd, case: Changed, *needed: str) -> None:
+    """Sessions one and two in the project, one in another project between them, and all the others of the project.
+
+    What is `needed` does not come at a session's start afterwards.
+    """
+    csmd("install", "--json")
+    if "CSMD_TEST_MODEL" in os.environ:
+        csmd("model", "add", os.environ["CSMD_TEST_MODEL"])
+    in_order(claude.run(case.decided, "Started; the first tests pass."), claude)
+    claude.start_directory = claude.sandbox.path / "elsewhere"
+    claude.start_directory.mkdir()
+    in_order(claude.run(case.elsewhere, "Changed."), claude)
+    claude.start_directory = None
+    in_order(claude.run(case.changed, "Both are done."), claude)
+    csmd("sync", "--json")
+    csmd("import", str(write_others(claude.sandbox)), "--json")
+    brief = csmd("brief", "--project", str(claude.sandbox.project), "--json")["text"]
+    assert brief, "the afternoon left nothing to tell"
+    for words in needed:
+        assert words not in brief, f"a session's start tells {words!r}; the afternoon has to be longer: {brief}"
+
+
+def write_others(sandbox: Sandbox) -> Path:
+    """Transcripts of other work in the project, newer than everything that was said before, and of one old session."""
+    rows = [row for row in bench_changed.read("changed_facts.jsonl") if not row["cwd"].endswith("/parcelhub")]
+    now = datetime.now(UTC)
+    root = sandbox.path / "others" / "projects"
+    folder = root / re.sub(r"\W", "-", str(sandbox.project))
+    folder.mkdir(parents=True)
+    asked = [{"role": "user", "text": CONSTRAINT}, {"role": "assistant", "text": "Understood, a line at a time then."}]
+    write_session(folder, sandbox.project, asked, now - timedelta(days=60))
+    afternoon = [*bench_changed.read("ordinary_sessions.jsonl"), *(one for row in rows for one in row["sessions"])]
+    for number, session in enumerate(afternoon):
+        write_session(folder, sandbox.project, session["turns"], now + timedelta(milliseconds=10 * number))
+    return root
+
+
+def write_session(folder: Path, project: Path, turns: list[dict[str, str]], at: datetime) -> None:
+    """The transcript of one session, a millisecond a turn."""
+    name, parent, lines = str(uuid.uuid4()), None, []
+    for turn in turns:
+        ident = str(uuid.uuid4())
+        line = bench_changed.transcript_line(turn, ident, parent, str(project), name, at)
+        lines.append(json.dumps({**line, "timestamp": f"{at:%Y-%m-%dT%H:%M:%S}.{at.microsecond // 1000:03d}Z"}))
+        parent, at = ident, at + timedelta(milliseconds=1)
+    (folder / f"{name}.jsonl").write_text("\n".join(lines) + "\n")
+
+
+def in_order(run: client.Finished, claude: Claude, requests: int = 1) -> str:
+    """What the model saw in the last request of `run`, after a look at whether it ended well and no hook failed."""
+    assert run.exit_code == 0, run
+    assert len(run.main) == requests, [scripted_api.seen_by_model(body)[-500:] for body in run.main]
+    assert (run.hook_failures(), client.hook_failures(claude.sandbox.home)) == ([], [])
+    return scripted_api.seen_by_model(run.main[-1])
+
+
+def added_to_prompts(seen: str) -> list[str]:
+    """What csmd added to the prompts of a conversation."""
+    return re.findall(r"<csmd-recall\b.*?</csmd-recall>", seen, re.DOTALL)
+
+
+def assert_no_note_twice(seen: str) -> None:
+    """No line that csmd told stands in what the model sees a second time."""
+    fences = re.findall(r"<csmd-[a-z]+ .*?</csmd-[a-z]+>", seen, re.DOTALL)
+    notes = [line for fence in fences for line in fence.splitlines() if line.startswith("- ")]
+    assert notes, seen
+    assert sorted(set(notes)) == sorted(notes), "a note is told twice"
+
+
+def assert_holds_now(case: Changed, seen: str) -> None:
+    """The change is told once and at the prompt, the decision before it at most as that, the other project's never."""
+    told = "\n".join(added_to_prompts(seen))
+    assert case.new in told, f"not told at the prompt: {told!r}"
+    assert seen.count(case.new) == 1, told
+    assert not any(case.old in bench_changed.without_before(note) for note in bench_changed.notes_of(told)), told
+    assert told.find(case.old) < 0 or told.find(case.new) < told.find(case.old), told
+    assert case.foreign not in seen, told
+
+
+@CASES
+def test_a_bug_report_is_told_the_changed_decision_once(
+    claude: Claude, csmd: Csmd, sandbox: Sandbox, case: Changed
+) -> None:
+    live(claude, csmd, case, case.old, case.new)
+    third = claude.run(case.task, "I found it.")
+    seen = in_order(third, claude)
+    assert_holds_now(case, seen)
+    assert ONLY_THERE not in "\n".join(added_to_prompts(seen)), "what was said of the importer does not bear on it"
+    seen = in_order(claude.run(case.goes_on, "Checked.", options=["--resume", third.session_id]), claude)
+    if claude.version != FORGETFUL or case.new in seen:
+        assert_holds_now(case, seen)
+    assert_no_note_twice(seen)
+
+
+def test_an_order_is_told_its_constraint_once_and_consent_nothing(claude: Claude, csmd: Csmd, sandbox: Sandbox) -> None:
+    live(claude, csmd, POSTAGE, ONLY_THERE)
+    third = claude.run(FEATURE, "Shall I begin with the command?")
+    first = in_order(third, claude)
+    told = "\n".join(added_to_prompts(first))
+    assert ONLY_THERE in told, f"not told at the prompt: {told!r}"
+    assert first.count(ONLY_THERE) == 1, added_to_prompts(first)
+    assert POSTAGE.new not in told and POSTAGE.old not in told, "how weights are rounded does not bear on it"
+
+    resumed = ["--resume", third.session_id]
+    consent = in_order(claude.run("yes", "I began.", options=resumed), claude)
+    assert added_to_prompts(consent) == ([] if claude.version == FORGETFUL else added_to_prompts(first))
+    after = in_order(claude.run(GOES_ON, "It is there.", options=resumed), claude)
+    assert after.count(ONLY_THERE) == 1 or (after.count(ONLY_THERE), claude.version) == (0, FORGETFUL)
+    assert_no_note_twice(after)
+
+
+@pytest.mark.parametrize("claude_build", [NEW], indirect=True)
+def test_nothing_is_told_twice_after_a_compaction(claude: Claude, csmd: Csmd, sandbox: Sandbox) -> None:
+    live(claude, csmd, POSTAGE, ONLY_THERE)
+    command: dict[str, Any] = {"tool": "Bash", "input": {"command": "make check", "description": "Check"}}
+    third = claude.run(
+        FEATURE,
+        {"text": "I will run the checks first.", **command},
+        {"text": "Once more.", **command, "context": 195_000},
+        f"<analysis>x</analysis>\n<summary>\nAsked: {FEATURE}\n</summary>",
+        "It goes on.",
+        options=COMPACTING,
+    )
+    after = in_order(third, claude, requests=4)
+    before = scripted_api.seen_by_model(third.main[0])
+    assert before.count(ONLY_THERE) == 1, f"not told at the prompt: {added_to_prompts(before)}"
+    assert after.count(ONLY_THERE) <= 1, after
+    assert_no_note_twice(after)
+    resumed = in_order(claude.run(GOES_ON, "It is there.", options=["--resume", third.session_id]), claude)
+    assert resumed.count(ONLY_THERE) <= 1, resumed
+    assert_no_note_twice(resumed)
