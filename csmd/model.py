@@ -405,8 +405,7 @@ class Quote:
 class Hit:
     """One search result, best first in its list; `factors` add up to its score, and what MULTIPLIES multiplies the sum.
 
-    `newer_than` is the hit that it was put before for being said later, or for replacing it; `answers` how well it does by
-    its words and sense alone, in whichever turn of its exchange, `cosine` that one's with the question.
+    `newer` is the id of a newer hit on the same matter, which stands above it; `answers` how surely it bears on the question.
     """
 
     id: str
@@ -424,9 +423,8 @@ class Hit:
     refuted: bool = False
     edited: bool = False
     scene: str = ""
-    newer_than: str = ""
+    newer: str = ""
     answers: float = 0.0
-    cosine: float | None = None
     factors: dict[str, float] = field(default_factory=dict)
 
 

@@ -16,12 +16,12 @@ from csmd.errors import DeadlineExceeded
 from csmd.model import Brief, Event
 from csmd.recall import (
     bracket,
+    prompt,
     stage_advisory,
     stage_brief,
     stage_checkpoint,
     stage_failure,
     stage_file,
-    stage_prompt,
 )
 from csmd.recall import stage as recall
 from csmd.recall.compose import Note
@@ -105,7 +105,7 @@ def compose(
     model, used = context.filled(rows, event.session_id)
     policy = bracket.POLICY[bracket.of(used, claude_windows.window(model, used))]
     patience, most = min(QUERY_VECTOR_S, left_s / 2), policy.recall_tokens(settings.recall_max_tokens)
-    recalled = stage_prompt.prompt_recall(
+    recalled = prompt.recall(
         rows,
         places=places,
         session_id=event.session_id,

@@ -19,6 +19,7 @@ from csmd.capture import stage_tail
 from csmd.daemon import backfill, backups, bringing, purging, scanning, summary
 from csmd.daemon.backfill import Past
 from csmd.errors import ConfigError, CsmdError, EmbeddingUnavailable, StoreError
+from csmd.recall import threads
 from csmd.store import counts, cursors, models, vectors
 
 if TYPE_CHECKING:
@@ -210,6 +211,7 @@ def _embed_all(steward: Steward, job: Job) -> Generator[None, None, list[str]]:
     """Embeds what waits; what hindered it."""
     name = steward.model_name()
     if name is None:
+        yield from _link_all(steward, job)
         return [NO_MODEL]
     model = steward.store.read(lambda rows: vectors.model_seq(rows, name))
     total = steward.store.read(lambda rows: vectors.left(rows, model))
@@ -221,7 +223,17 @@ def _embed_all(steward: Steward, job: Job) -> Generator[None, None, list[str]]:
             yield
     except EmbeddingUnavailable as error:
         return [f"vectors: {error.what}"]
+    yield from _link_all(steward, job)
     return []
+
+
+def _link_all(steward: Steward, job: Job) -> Generator[None]:
+    """Links what waits into threads."""
+    done, total = 0, steward.store.read(lambda rows: threads.waiting(rows, model=steward.model_name()))
+    while not steward.stopping and (made := steward.stages.link_some()):
+        done += made
+        job.progress.update(step="linking", done=done, total=max(done, total))
+        yield
 
 
 def _use_model(steward: Steward, job: Job) -> None:

@@ -16,7 +16,7 @@ from functools import partial
 from typing import TypeVar
 
 from csmd.errors import DeadlineExceeded
-from csmd.recall import stage_prompt
+from csmd.recall import prompt as prompts
 from csmd.store import nearby, search, sessions
 from csmd.store.core import Store
 from csmd.store.sqlite import Rows
@@ -84,7 +84,7 @@ class Rehearsing:
         return reading
 
     def _look(self, rows: Rows, *, project: int, prompt: str) -> object:
-        return stage_prompt.found(rows, [project, 0], "", prompt, None, [], self._store.hash_key)
+        return prompts.bearing(rows, places=[project, 0], prompt=prompt, embed=None, degraded=[])
 
 
 def _last_asked(rows: Rows, project: int) -> tuple[int, list[str]]:

@@ -20,7 +20,7 @@ from csmd.daemon.now import here, iso
 from csmd.distill import stage as distill
 from csmd.distill import stage_digest, stage_packets, stage_tool_words
 from csmd.dream import stage_daily
-from csmd.recall import stage_checkpoint, stage_used
+from csmd.recall import stage_checkpoint, stage_used, threads
 from csmd.store.cursors import Behind
 
 if TYPE_CHECKING:
@@ -144,7 +144,7 @@ AFTER_DISTILLING: Mapping[str, Step] = {
     "upkeep": _upkeep,
     "topics": _topics,
 }
-GUARDED = ("distill", *AFTER_DISTILLING, "passages", "embed")
+GUARDED = ("distill", *AFTER_DISTILLING, "passages", "embed", "threads")
 
 
 class Stages:
@@ -174,6 +174,7 @@ class Stages:
         worked |= not at_job and self._steward.guard("passages", lambda: self._steward.reindex.step() > 0)
         # A job embeds by itself, or was asked not to.
         embedded = not at_job and self._steward.guard("embed", lambda: self.embed_some() > 0)
+        worked |= not (at_job or embedded) and self._steward.guard("threads", lambda: self.link_some() > 0)
         failed = any(what.startswith(GUARDED) for what in list(self._steward.trouble))
         more = self._steward.backlog or self._steward.stopping
         through = not (at_job or worked or embedded or self._open or more)
@@ -248,3 +249,7 @@ class Stages:
     def embed_some(self) -> int:
         """Embeds one small batch: memories before passages; 0 when nothing waits or no model is there."""
         return embedding.embed_some(self._steward, rows_at_once=EMBED_TEXTS)
+
+    def link_some(self) -> int:
+        """Links the next passages into their threads, after their vectors where a model is there; 0 when none waits."""
+        return threads.step(self._steward.store, model=self._steward.model_name())

@@ -44,7 +44,7 @@ from csmd.daemon.moments import whole
 from csmd.daemon.steward import Steward
 from csmd.daemon.tool import Params, Tool, checked
 from csmd.errors import BadInput
-from csmd.recall import stage_hits
+from csmd.recall import hybrid_search
 from csmd.store import models
 from csmd.store.core import Lane, Store
 from csmd.store.embed import Embedder
@@ -81,7 +81,7 @@ class Tools:
         self.steward.noted.answered(name, given, result, time.monotonic() - began)
         return result
 
-    def query_vector(self, *, deadline_s: float, start: bool) -> stage_hits.Embed | None:
+    def query_vector(self, *, deadline_s: float, start: bool) -> hybrid_search.Embed | None:
         """How a query becomes a vector, or None when no model is installed."""
         name = self.model_name()
         if name is None:

@@ -8,10 +8,11 @@ from dataclasses import replace
 from csmd import text
 from csmd.capture.hosts.claude import ANSWER_LIMIT_UNITS
 from csmd.distill.calls import EDITS, file_of
-from csmd.model import Brief, Quote
-from csmd.recall import compose, file, indicative, prompt, stage, stage_holds, tiers
+from csmd.model import Brief
+from csmd.recall import compose, file, prompt, stage, tiers
 from csmd.recall.compose import Block, Note
-from csmd.store import context, memories, quotes, search, touched
+from csmd.recall.hybrid_search import Found
+from csmd.store import context, fulltext, memories, passages, search, touched
 from csmd.store.sqlite import Rows
 
 TOOLS = EDITS | {"Read"}
@@ -21,8 +22,8 @@ LOOKED_BACK, CALLS = 100, 20
 AT_HAND = 3
 #: Memories that are looked at for a set of files.
 CANDIDATES = 100
-#: Turns that are looked at for passages that name a file.
-TURNS = 40
+#: Passages that are looked at for those that name a file.
+PASSAGES = 40
 
 
 def block(
@@ -54,20 +55,14 @@ def _said(rows: Rows, path: str, places: Sequence[int], notes: Block | None, key
     """The passages of earlier talk that name a file and still hold, the best match first; none says what `notes` say."""
     noted = {note.id for note in notes.notes} if notes else set()
     last = path.rstrip("/").rpartition("/")[2]
-    hits = search.text_hits(rows, "turn", [last], projects=places, limit=TURNS)
-    readable = quotes.quotable(
-        rows, [int(seq) for seq, _ in hits], session_id="", since="", hashed=lambda name: text.keyed_hash(name, key)
-    )
-    naming = [one for seq, _ in hits if (one := readable.get(int(seq))) and file.names(one.text, path)]
-    passages = [
-        replace(one, text=text.passage(text.squeeze(one.text), [last.casefold()], limit=file.PASSAGE_CHARACTERS))
-        for one in naming
+    hits = fulltext.text_hits(rows, "passage", [last], projects=places, limit=PASSAGES)
+    naming = [
+        one for one in passages.by_seqs(rows, [int(seq) for seq, _ in hits]).values() if file.names(one.text, path)
     ]
-    telling = [(one, 1.0) for one in passages if indicative.answers(one.text)]
-    holding = stage_holds.that_hold(
-        rows, telling, lambda memory: memory.project_seq in places and memory.id not in noted, key
-    )
-    return tuple(prompt.quoted(one) for one, _ in holding if isinstance(one, Quote))[: file.MOST_PASSAGES]
+    found = [Found(score=1.0, features={}, passage=one) for one in naming]
+    told = prompt.tellable(rows, found, places=places, session_id="", prompt="", key=key)
+    kept = [one for one in told if one.passage and not (one.memory and one.memory.id in noted)]
+    return tuple(prompt.note_of(one) for one in kept)[: file.MOST_PASSAGES]
 
 
 def together(brief: Brief, block: Block | None, *, max_tokens: int) -> Brief:

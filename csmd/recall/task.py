@@ -10,7 +10,6 @@ from collections.abc import Sequence
 
 from csmd.capture.hosts import claude_work
 from csmd.distill.work import Entry
-from csmd.recall import asking
 from csmd.text import content_words, sentences, squeeze
 
 #: Words that an order has at least which says what is to be done; so much of a prompt is looked at.
@@ -46,6 +45,11 @@ _WANTED = re.compile(
     r"|\b(?:fails?|failing|failed|broken|breaks|crash\w*|bug|hangs?|blank|does(?:n['’]t| not) work|is(?:n['’]t| not) working|too slow|error:)\b",
     re.IGNORECASE,
 )
+_REQUEST = re.compile(
+    r"\b(?:(?:can|could|would|will) (?:you|we)|let['\u2019]?s|please|(?:take|have) a look|i(?:['\u2019]d| would) like"
+    r"|i(?: want| need) (?:you )?to)\b",
+    re.IGNORECASE,
+)
 _PART = re.compile(r"(?<=[.!?;:]) |,? (?:and|then|and then) (?=\w)|, ")
 
 
@@ -58,7 +62,7 @@ def sets_task(said: str) -> bool:
     if words < SUBSTANTIAL or _MENDS.match(body) or (_ADDS.match(body) and words < ADDED_WORDS):
         return False
     parts = [part for part in _PART.split(body) if part.strip() and not _GOES_ON.match(part)]
-    if any(_ORDER.match(part) and not part.rstrip().endswith("?") for part in parts) or asking.form(body)["request"]:
+    if any(_ORDER.match(part) and not part.rstrip().endswith("?") for part in parts) or _REQUEST.search(body):
         return bool(parts)
     only_asks = all(one.rstrip("\"')*_ ").endswith("?") for one in sentences(body))
     return bool(parts) and not only_asks and bool(_WANTED.search(body))

@@ -224,6 +224,29 @@ def by_seqs(rows: Rows, seqs: Sequence[int]) -> dict[int, Memory]:
     return {memory.seq: memory for memory in _with_provenance(rows, found)}
 
 
+def stated_in(rows: Rows, uuids: Sequence[str]) -> dict[str, list[Memory]]:
+    """The memories that each of these turns states or confirms; a turn without any is left out."""
+    bare = {uuid: uuid.partition("/")[0] for uuid in uuids}
+    wanted = sorted({*bare, *bare.values()})
+    if not wanted:
+        return {}
+    names = {f"u{place}": uuid for place, uuid in enumerate(wanted)}
+    found = rows.all(
+        f"select uuid, memory_seq from provenance where uuid in ({', '.join(f':{name}' for name in names)}) order by memory_seq",  # noqa: S608
+        **names,
+    )
+    known = by_seqs(rows, sorted({int(seq) for _, seq in found}))
+    by_uuid: dict[str, list[Memory]] = {}
+    for uuid, seq in found:
+        if int(seq) in known:
+            by_uuid.setdefault(str(uuid), []).append(known[int(seq)])
+    return {
+        uuid: told
+        for uuid, short in bare.items()
+        if (told := list({one.seq: one for one in (*by_uuid.get(uuid, ()), *by_uuid.get(short, ()))}.values()))
+    }
+
+
 def by_id(rows: Rows, memory_id: str) -> Memory | None:
     """One memory, or None."""
     found = rows.all(f"select {_COLUMNS} from memories m where m.id = :id", id=memory_id)  # noqa: S608

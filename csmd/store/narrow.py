@@ -39,6 +39,20 @@ def turns(rows: Rows, seqs: Sequence[int], narrow: Narrow) -> set[int]:
     return {int(seq) for (seq,) in found}
 
 
+def passages(rows: Rows, seqs: Sequence[int], narrow: Narrow) -> set[int]:
+    """Those of these passages that a search so limited may show."""
+    keys = ", ".join(str(int(seq)) for seq in seqs)
+    found = rows.all(
+        "select p.seq from passages p join turns t on t.seq = p.turn_seq join sessions s on s.seq = p.session_seq "  # noqa: S608
+        f"where p.seq in ({keys}) and (:since = '' or t.at >= :since) and (:until = '' or t.at < :until) "
+        "and (:session = '' or s.id = :session or s.parent = :session)",
+        since=narrow.since,
+        until=narrow.until,
+        session=narrow.session,
+    )
+    return {int(seq) for (seq,) in found}
+
+
 def memories(rows: Rows, seqs: Sequence[int], narrow: Narrow) -> set[int]:
     """Those of these memories that a search so limited may show: their time is that of what was last said for them."""
     keys = ", ".join(str(int(seq)) for seq in seqs)

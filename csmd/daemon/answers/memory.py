@@ -21,8 +21,8 @@ from csmd.daemon.tool import ASKING, PLACE, QUERY_VECTOR_S, REQUIRED, Params, To
 from csmd.distill.classify import classify
 from csmd.errors import BadInput, CsmdError
 from csmd.model import Brief, Memory, Provenance, Statement
+from csmd.recall import prompt, stage_advisory, stage_brief, stage_checkpoint, stage_file
 from csmd.recall import stage as recall
-from csmd.recall import stage_advisory, stage_brief, stage_checkpoint, stage_file, stage_prompt
 from csmd.store import counts, forgotten, memories, projects
 from csmd.store.sqlite import Rows
 
@@ -219,7 +219,7 @@ def _brief(tools: Tools, rows: Rows, params: Params) -> dict[str, Any]:
 
 def _recall(tools: Tools, rows: Rows, params: Params) -> dict[str, Any]:
     settings = tools.config.settings
-    made = stage_prompt.prompt_recall(
+    made = prompt.recall(
         rows,
         places=recall.asked(rows, params["project"] or "/", asking=params[ASKING]) or [0],
         session_id="",

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any
 from csmd.daemon.tool import REQUIRED, Params, Tool
 from csmd.errors import BadInput
 from csmd.model import PROBE_SESSION
-from csmd.recall import stage_search
+from csmd.recall import results
 from csmd.store import probes
 from csmd.store.sqlite import Rows
 
@@ -27,7 +27,7 @@ def _take(tools: Tools, rows: Rows, params: Params) -> dict[str, Any]:
     if not probes.is_there(rows, session):
         tools.steward.poke()  # it may wait in the spool
         return {"found": [], "removed": 0}
-    hits, _ = stage_search.find(rows, word, projects=None, kind="turn", limit=MOST_TURNS, embed=None)
+    hits, _ = results.find(rows, word, projects=None, kind="turn", limit=MOST_TURNS, embed=None)
     found = [hit.text for hit in hits if hit.session_id == session]
     removed = tools.store.write(lambda writing: probes.remove(writing, session_id=session))
     return {"found": found, "removed": removed}

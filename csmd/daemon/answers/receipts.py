@@ -161,7 +161,7 @@ def _no_memory(rows: Rows, ident: str, seen: list[int] | None) -> dict[str, Any]
     if error is not None:
         said = f"{error.command}: {error.message}"
         return {"state": "error", "text": said, "times": error.times, "said_at": error.last_at}
-    quote = quotes.quote_of(rows, _turn_of(rows, ident))
+    quote = quotes.quote_of(rows, _turn_of(rows, ident.partition("#")[0]))
     if quote is not None and seen is not None and quote.project_seq not in seen:
         return {"state": "hidden", "text": ""}
     if quote is not None:

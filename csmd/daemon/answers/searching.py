@@ -11,7 +11,7 @@ from csmd.daemon.now import now_here
 from csmd.daemon.tool import PLACE, QUERY_VECTOR_S, REQUIRED, Params, Tool, places
 from csmd.errors import BadInput
 from csmd.model import Category, Gate, Hit, MemoryType
-from csmd.recall import question, stage_ground, stage_search
+from csmd.recall import query, results
 from csmd.store.narrow import Narrow
 from csmd.store.sqlite import Rows
 
@@ -32,9 +32,9 @@ def _search(tools: Tools, rows: Rows, params: Params) -> dict[str, Any]:
         raise BadInput("there is nothing to search for", hint="give words to look for: csmd search retry policy")
     now = now_here()
     kind = _kind(params)
-    within = question.limits(params["since"], params["until"], now=now)
+    within = query.limits(params["since"], params["until"], now=now)
     projects = places(rows, params)
-    hits, degraded = stage_search.find(
+    hits, degraded = results.find(
         rows,
         params["query"],
         projects=projects,
@@ -42,7 +42,7 @@ def _search(tools: Tools, rows: Rows, params: Params) -> dict[str, Any]:
         limit=min(max(params["limit"], 1), 200),
         embed=tools.query_vector(deadline_s=QUERY_VECTOR_S, start=True),
         now=now,
-        narrow=Narrow(
+        within=Narrow(
             since=within.since,
             until=within.until,
             session=of_sessions.one(rows, {**params, "id": params["session"]}).id if params["session"] else "",
@@ -52,7 +52,7 @@ def _search(tools: Tools, rows: Rows, params: Params) -> dict[str, Any]:
     return {
         "query": params["query"],
         "degraded": degraded,
-        "close": stage_ground.is_close(rows, params["query"], hits, projects=projects),
+        "close": results.is_close(hits),
         "hits": [hit_json(hit, explain=params["explain"]) for hit in hits],
     }
 
@@ -71,12 +71,10 @@ def _kind(params: Params) -> str:
 
 def hit_json(hit: Hit, *, explain: bool) -> dict[str, Any]:
     """A hit as `csmd search --json` shows it (design section 8)."""
-    row = {
-        key: value for key, value in asdict(hit).items() if key not in ("factors", "newer_than", "answers", "cosine")
-    }
-    row["score"] = round(hit.score, 4)
+    row = {key: value for key, value in asdict(hit).items() if key not in ("factors", "answers")}
+    row |= {"score": round(hit.score, 4), "newer": hit.newer or None}
     row["source_uuids"] = lines_of(hit.source_uuids)
-    return {**row, "factors": hit.factors, "newer_than": hit.newer_than} if explain else row
+    return {**row, "factors": hit.factors} if explain else row
 
 
 TOOLS: dict[str, Tool] = {

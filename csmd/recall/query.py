@@ -1,7 +1,7 @@
-"""What a question asks for beside its words: a time, a kind of answer, things to be taken as they are written; pure.
+"""What a question or prompt asks for beside its words: a time, names, things to be taken as they are written; pure.
 
-Three tables say it all and code walks them. A reading only prefers: nothing that a question does not name is left out,
-so that a time word or a "why" that was meant otherwise costs a place and no answer.
+A reading only prefers: nothing that a question does not name is left out, so that a time word that was meant otherwise
+costs a place and no answer.
 """
 
 from __future__ import annotations
@@ -10,9 +10,11 @@ import re
 from collections.abc import Callable
 from dataclasses import dataclass
 from datetime import UTC, datetime, timedelta
+from functools import cache
+from importlib import resources
 
+from csmd import text
 from csmd.errors import BadInput
-from csmd.model import Category
 
 #: So much of a question is read: the patterns look from many places at what follows.
 READ = 1000
@@ -34,47 +36,15 @@ class Window:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Question:
-    """A question as it was understood; `wants` are names of WANTS, `categories` of memories that would answer it."""
+    """A question as it was understood: the time that it names, and what it quotes or writes as code."""
 
     window: Window | None = None
-    wants: tuple[str, ...] = ()
-    categories: frozenset[Category] = frozenset()
     literals: tuple[str, ...] = ()
 
 
-#: What a question asks for -> how that is worded, and the categories of memories that answer it.
-WANTS: tuple[tuple[str, re.Pattern[str], tuple[Category, ...]], ...] = (
-    ("why", re.compile(r"\bwhy\b|\bhow come\b|\breasons?\b|\brationale\b"), ("decision", "constraint")),
-    (
-        "how",
-        re.compile(r"\bhow (?:do|does|did|should|can|could|to|would)\b|\bsteps (?:to|for)\b|\bprocedure\b"),
-        ("procedure", "convention"),
-    ),
-    (
-        "error",
-        re.compile(
-            r"\b(?:did|have) (?:we|i|you) (?:ever )?se(?:e|en)\b|\berrors?\b|\bfail(?:s|ed|ing|ures?)?\b|\bcrash\w*"
-            r"|\bexceptions?\b|\bpanics?\b|\bbroken?\b|\bbroke\b|\bbugs?\b|\bflaky\b|\bstuck\b"
-        ),
-        ("gotcha",),
-    ),
-    (
-        "preference",
-        re.compile(
-            r"\bprefer\w*|\bstyle\b|\bconventions?\b|\bshould (?:we|i|it)\b|\b(?:do|did) (?:i|we) (?:want|like)\b"
-        ),
-        ("preference", "convention"),
-    ),
-    ("person", re.compile(r"^\s*who\b|\bwhose\b|\bwhom\b"), ("person",)),
-    (
-        "plan",
-        re.compile(r"\bto-?dos?\b|\bleft to do\b|\bstill open\b|\bnext steps?\b|\bplan(?:s|ned)?\b|\bfollow[- ]ups?\b"),
-        ("plan",),
-    ),
-)
-
 _CODE = re.compile(r"`([^`\n]+)`")
 _QUOTED = re.compile(r"[\"“]([^\"”\n]+)[\"”]|(?<!\w)'([^'\n]+)'(?!\w)")
+_IDENTIFIER = re.compile(r"[\w-]+(?:[._/:][\w-]+)+|\w*[a-z][A-Z]\w*|\w*\d\w*[a-z]\w*")
 _PATH = re.compile(r"(?<![\w/])(?:[\w.@~-]*/)+[\w.@-]+|(?<![\w/])[\w-]+(?:\.[\w-]+)*\.[a-z]{1,5}\b(?!\()")
 
 MONTHS = ("january", "february", "march", "april", "may", "june", "july", "august", "september", "october", "november",
@@ -91,14 +61,25 @@ Span = tuple[datetime, datetime]
 def read(query: str, *, now: datetime | None = None) -> Question:
     """How a question is understood; `now` is the moment it is asked in, with the zone that its days are of."""
     query = query[:READ]
-    said = query.casefold()
-    wants = [(name, categories) for name, pattern, categories in WANTS if pattern.search(said)]
-    return Question(
-        window=_window(said, now) if now else None,
-        wants=tuple(name for name, _ in wants),
-        categories=frozenset(category for _, categories in wants for category in categories),
-        literals=_literals(query),
-    )
+    return Question(window=_window(query.casefold(), now) if now else None, literals=_literals(query))
+
+
+@cache
+def dialogue_words() -> frozenset[str]:
+    """Words of assent, thanks and going on in several languages: whoever says nothing else asks for nothing."""
+    lines = resources.files("csmd.data").joinpath("dialogue_words.txt").read_text(encoding="utf-8").splitlines()
+    return frozenset(word for line in lines if not line.startswith("#") for word in line.split())
+
+
+def names(said: str) -> frozenset[str]:
+    """The identifiers and files that a text names, as words."""
+    found = [*_CODE.findall(said), *_IDENTIFIER.findall(said)]
+    return frozenset(word for one in found for word in text.words(one) if len(word) > 2)
+
+
+def unquoted(said: str) -> str:
+    """What somebody said without the lines that they quote with `>`: these are another's."""
+    return "\n".join(line for line in said.splitlines() if not line.lstrip().startswith(">"))
 
 
 def _literals(query: str) -> tuple[str, ...]:

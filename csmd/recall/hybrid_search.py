@@ -1,0 +1,357 @@
+"""Statements that bear on what is asked, among passages of talk and memories, by words and by meaning.
+
+Each index is asked once: 200 of the best by words, 200 of the nearest by meaning. What these lists tell of a passage, of
+those beside it and of its session thins them out to CANDIDATES, which alone are read and scored (ranking.py).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, field, replace
+
+from csmd import terms as derived
+from csmd import text
+from csmd.believe import stage_supersede, supersede
+from csmd.errors import DeadlineExceeded, EmbeddingUnavailable
+from csmd.model import Memory
+from csmd.recall import ranking
+from csmd.recall.ranking import Asked, Match
+from csmd.store import fulltext, memories, nearby, passage_threads, passages, search, vectors
+from csmd.store import narrow as narrowing
+from csmd.store.narrow import Narrow
+from csmd.store.passages import Passage
+from csmd.store.sqlite import Row, Rows
+
+#: A text to its vector and the model's name; raises EmbeddingUnavailable.
+Embed = Callable[[str], tuple[bytes, str]]
+
+#: How many rows of each list are taken; of a search with limits, how many are looked through for what they let in.
+POOL, WIDE_POOL = 200, 4000
+#: How many passages and memories are read and scored.
+CANDIDATES, MEMORIES = 60, 30
+#: Words that are looked for, and up to how many rows that hold one are counted.
+MOST_TERMS, COUNTED = 40, 1000
+#: How long words may be looked for, and meaning.
+LEXICAL_S = VECTOR_S = 1.5
+#: A memory stands in a passage that holds so many of its words.
+STATES = 0.6
+ALL = Narrow()
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Query:
+    """What is asked as the indexes are asked: its terms, its vector with the model's row key, and what may be seen."""
+
+    terms: Sequence[str]
+    names: frozenset[str] = frozenset()
+    vector: tuple[bytes, int] | None = None
+    places: Sequence[int] | None = None
+    narrow: Narrow = ALL
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Found:
+    """A statement with its score: a passage, the memory that it states, or a memory whose passage is gone."""
+
+    score: float
+    features: Mapping[str, float]
+    passage: Passage | None = None
+    memory: Memory | None = None
+
+    @property
+    def key(self) -> tuple[int, str]:
+        """What tells it from others."""
+        return (self.passage.seq if self.passage else 0, self.memory.id if self.memory else "")
+
+    @property
+    def text(self) -> str:
+        """What it says: a memory's own words where a person gave it these."""
+        if self.memory is not None and (self.passage is None or self.memory.is_edited or self.memory.pinned):
+            return self.memory.text
+        assert self.passage is not None
+        return text.squeeze(self.passage.text)
+
+    @property
+    def at(self) -> str:
+        """When it was said last."""
+        if self.memory is not None:
+            return max(self.memory.confirmed_at, self.passage.at) if self.passage else self.memory.confirmed_at
+        assert self.passage is not None
+        return self.passage.at
+
+    @property
+    def session_id(self) -> str:
+        """The session that said it."""
+        return self.passage.session_id if self.passage else self.memory.session_id if self.memory else ""
+
+
+@dataclass(slots=True)
+class Pool:
+    """What the indexes gave, by row key: bm25 of words, cosine of meaning; what of it was cut short."""
+
+    words: dict[int, float] = field(default_factory=dict)
+    meaning: dict[int, float] = field(default_factory=dict)
+    memory_words: dict[int, float] = field(default_factory=dict)
+    memory_meaning: dict[int, float] = field(default_factory=dict)
+    degraded: list[str] = field(default_factory=list)
+
+
+def terms_of(rows: Rows, said: str, *, places: Sequence[int] | None) -> list[str]:
+    """The terms to look for: a question's own, then the other names, old and new, of what it names."""
+    found = derived.asked(said)
+    renames = stage_supersede.renamed(rows, None if places is None else list(places))
+    for old, new in renames.items():
+        for one, other in ((new, old), (old, new)):
+            if supersede.names(said, one):
+                found += [term for term in text.query_terms(other) if term not in found]
+    return found[:MOST_TERMS]
+
+
+def vector_of(rows: Rows, said: str, embed: Embed | None, degraded: list[str]) -> tuple[bytes, int] | None:
+    """A question's vector and the row key of its model; None, and why, where there is none."""
+    if embed is None:
+        degraded.append("vectors: no embedding model is installed (csmd model fetch)")
+        return None
+    try:
+        vector, name = embed(said)
+    except EmbeddingUnavailable as error:
+        degraded.append(f"vectors: {error.what}")
+        return None
+    model = vectors.model_seq(rows, name)
+    if model is None:
+        degraded.append("vectors: none are stored yet")
+        return None
+    return vector, model
+
+
+def find(rows: Rows, query: Query, degraded: list[str]) -> list[Found]:
+    """What bears on a question, best first: passages with the memories that they state, and memories without a passage."""
+    pool = _pool(rows, query)
+    degraded += pool.degraded
+    stated = _stated(rows, pool, query.places)
+    places = passage_threads.places(rows, sorted({*pool.words, *pool.meaning, *(seq for _, seq in stated)}))
+    near = _around(pool, places)
+    chosen = _thinned(pool, near, {seq for _, seq in stated})
+    read = passages.by_seqs(rows, chosen)
+    cosines = _cosines(rows, query, pool, read)
+    known = memories.by_seqs(
+        rows, sorted({seq for seq, _ in stated} | set(_best(pool.memory_words, pool.memory_meaning, MEMORIES)))
+    )
+    asked = asked_of(rows, query)
+    of_passage = _by_passage(stated, known, read, pool)
+    found = [
+        _scored(
+            asked,
+            passage,
+            of_passage.get(seq),
+            pool,
+            near.get(seq),
+            cosines.get(seq),
+            with_meaning=query.vector is not None,
+        )
+        for seq, passage in read.items()
+    ]
+    shown = {memory.seq for memory in (one.memory for one in found) if memory is not None}
+    found += [
+        _scored(asked, None, memory, pool, None, pool.memory_meaning.get(seq), with_meaning=query.vector is not None)
+        for seq, memory in known.items()
+        if seq not in shown
+    ]
+    return sorted(found, key=lambda one: (-one.score, one.key))
+
+
+def asked_of(rows: Rows, query: Query) -> Asked:
+    """The stems of a question with how rare each is in the home."""
+    of = passage_threads.last(rows)
+    counts = {term: fulltext.rows_with(rows, "passage", term, most=COUNTED) for term in query.terms}
+    return Asked(
+        rarity={text.stem(term): ranking.rarity(count, of) for term, count in counts.items() if " " not in term},
+        names=frozenset(text.stem(name) for name in query.names),
+        sessions=passage_threads.sessions(rows, query.places),
+    )
+
+
+# --- the pool
+
+
+def _pool(rows: Rows, query: Query) -> Pool:
+    pool, most = Pool(), POOL if query.narrow.is_all else WIDE_POOL
+    if query.terms:
+        try:
+            with rows.within(rows.share(LEXICAL_S)):
+                pool.words = _hits(fulltext.text_hits(rows, "passage", query.terms, projects=query.places, limit=most))
+                pool.memory_words = _hits(
+                    fulltext.text_hits(rows, "memory", query.terms, projects=query.places, limit=most)
+                )
+                for seq, score in fulltext.text_hits(rows, "symptom", query.terms, projects=query.places, limit=most):
+                    pool.memory_words[seq] = max(pool.memory_words.get(seq, 0.0), float(score))
+        except DeadlineExceeded:
+            pool.degraded.append("words: search stopped at its deadline")
+    if query.vector is not None:
+        vector, model = query.vector
+        try:
+            with rows.within(rows.share(VECTOR_S)):
+                pool.meaning = _cosine(
+                    search.vector_hits(rows, "passage", model, vector, projects=query.places, limit=most)
+                )
+                pool.memory_meaning = _cosine(
+                    search.vector_hits(rows, "memory", model, vector, projects=query.places, limit=most)
+                )
+        except DeadlineExceeded:
+            pool.degraded.append("vectors: search stopped at its deadline")
+    return pool if query.narrow.is_all else _narrowed(rows, pool, query.narrow)
+
+
+def _hits(found: Sequence[Row]) -> dict[int, float]:
+    return {int(seq): float(score) for seq, score in found}
+
+
+def _cosine(found: Sequence[Row]) -> dict[int, float]:
+    nearest: dict[int, float] = {}
+    for seq, _, _, distance in found:
+        nearest[int(seq)] = max(nearest.get(int(seq), -1.0), ranking.cosine(distance))
+    return nearest
+
+
+def _narrowed(rows: Rows, pool: Pool, narrow: Narrow) -> Pool:
+    told = narrowing.memories(rows, [*{*pool.memory_words, *pool.memory_meaning}], narrow)
+    said: set[int] = set()
+    if not (narrow.gate or narrow.category or narrow.type):
+        said = narrowing.passages(rows, [*{*pool.words, *pool.meaning}], narrow)
+    return Pool(
+        words={seq: score for seq, score in pool.words.items() if seq in said},
+        meaning={seq: score for seq, score in pool.meaning.items() if seq in said},
+        memory_words={seq: score for seq, score in pool.memory_words.items() if seq in told},
+        memory_meaning={seq: score for seq, score in pool.memory_meaning.items() if seq in told},
+        degraded=pool.degraded,
+    )
+
+
+# --- what stands beside what was found
+
+
+def _best(words: Mapping[int, float], meaning: Mapping[int, float], most: int) -> list[int]:
+    by_words, by_meaning = ranking.normalised(words), ranking.normalised(meaning)
+    both = {
+        seq: ranking.WORDS_SHARE * by_words.get(seq, 0.0) + (1 - ranking.WORDS_SHARE) * by_meaning.get(seq, 0.0)
+        for seq in {*words, *meaning}
+    }
+    return sorted(both, key=lambda seq: (-both[seq], seq))[:most]
+
+
+def _stated(rows: Rows, pool: Pool, places: Sequence[int] | None) -> list[tuple[int, int]]:
+    """(memory, passage of a turn that states it) of the best memories."""
+    best = _best(pool.memory_words, pool.memory_meaning, MEMORIES)
+    turns = nearby.statements(rows, best, projects=places) if best else []
+    of = passages.of_turns(rows, sorted({turn for _, turn in turns}))
+    return [(memory, seq) for memory, turn in turns for seq in of.get(turn, ())]
+
+
+@dataclass(frozen=True, slots=True)
+class Around:
+    """The best of the passages beside one, and the mean of the best of its session, by words and by meaning."""
+
+    near_words: float
+    near_meaning: float
+    session_words: float
+    session_meaning: float
+
+
+#: Passages of one session whose row keys differ by no more than this stand beside each other.
+BESIDE = 4
+
+
+def _around(pool: Pool, places: Mapping[int, tuple[int, int]]) -> dict[int, Around]:
+    sessions: dict[int, list[int]] = {}
+    for seq, (_, session) in sorted(places.items()):
+        sessions.setdefault(session, []).append(seq)
+    found: dict[int, Around] = {}
+    for seqs in sessions.values():
+        words = ranking.best_mean([pool.words.get(seq, 0.0) for seq in seqs])
+        meaning = ranking.best_mean([pool.meaning.get(seq, 0.0) for seq in seqs])
+        for place, seq in enumerate(seqs):
+            near = [
+                one
+                for one in seqs[max(0, place - BESIDE) : place + BESIDE + 1]
+                if one != seq and abs(one - seq) <= BESIDE
+            ]
+            found[seq] = Around(
+                max((pool.words.get(one, 0.0) for one in near), default=0.0),
+                max((pool.meaning.get(one, 0.0) for one in near), default=0.0),
+                words,
+                meaning,
+            )
+    return found
+
+
+def _thinned(pool: Pool, near: Mapping[int, Around], stated: set[int]) -> list[int]:
+    """The candidates that are read: the best by what the lists tell."""
+    words, meaning = ranking.normalised(pool.words), ranking.normalised(pool.meaning)
+    beside = ranking.normalised({seq: one.near_words for seq, one in near.items()})
+    sense = ranking.normalised({seq: one.near_meaning for seq, one in near.items()})
+    session = ranking.normalised({seq: one.session_meaning or one.session_words for seq, one in near.items()})
+
+    def worth(seq: int) -> float:
+        own = ranking.WORDS_SHARE * words.get(seq, 0.0) + (1 - ranking.WORDS_SHARE) * meaning.get(seq, 0.0)
+        around = max(beside[seq], sense[seq])
+        return own + ranking.NEAR_SHARE * around + ranking.SESSION_SHARE * session[seq] + 0.3 * (seq in stated)
+
+    return sorted(near, key=lambda seq: (-worth(seq), seq))[:CANDIDATES]
+
+
+def _cosines(rows: Rows, query: Query, pool: Pool, read: Mapping[int, Passage]) -> dict[int, float]:
+    """The cosine of each candidate, of those that came in by words alone as well."""
+    cosines = {seq: pool.meaning[seq] for seq in read if seq in pool.meaning}
+    missing = [seq for seq in read if seq not in cosines]
+    if query.vector is not None and missing:
+        vector, model = query.vector
+        measured = vectors.distances(rows, "passage", model, vector, missing)
+        cosines |= {seq: ranking.cosine(distance) for seq, distance in measured.items()}
+    return cosines
+
+
+def _by_passage(
+    stated: Sequence[tuple[int, int]], known: Mapping[int, Memory], read: Mapping[int, Passage], pool: Pool
+) -> dict[int, Memory]:
+    """Passage -> the memory that it states, the one that matches best."""
+    found: dict[int, Memory] = {}
+    worth = {seq: pool.memory_meaning.get(seq, 0.0) + pool.memory_words.get(seq, 0.0) / 100 for seq in known}
+    for memory_seq, seq in sorted(stated, key=lambda row: -worth.get(row[0], 0.0)):
+        memory, passage = known.get(memory_seq), read.get(seq)
+        if memory is None or passage is None or seq in found:
+            continue
+        wanted = ranking.stems(memory.text)
+        if len(wanted & ranking.stems(passage.text)) >= STATES * len(wanted):
+            found[seq] = memory
+    return found
+
+
+def _scored(
+    asked: Asked,
+    passage: Passage | None,
+    memory: Memory | None,
+    pool: Pool,
+    around: Around | None,
+    cosine: float | None,
+    *,
+    with_meaning: bool,
+) -> Found:
+    one = Found(score=0.0, features={}, passage=passage, memory=memory)
+    near = around or Around(0.0, 0.0, 0.0, 0.0)
+    own = pool.memory_meaning.get(memory.seq) if memory else None
+    match = Match(
+        text=one.text,
+        by_user=(memory.authority == "user") if memory else passage is not None and passage.kind in ("user", "relayed"),
+        words=max(
+            pool.words.get(passage.seq, 0.0) if passage else 0.0,
+            pool.memory_words.get(memory.seq, 0.0) if memory else 0.0,
+        ),
+        meaning=max(cosine or 0.0, own or 0.0) if with_meaning else None,
+        near_words=near.near_words,
+        near_meaning=near.near_meaning,
+        session_words=near.session_words,
+        session_meaning=near.session_meaning,
+        kept=(1.0 if memory else 0.0),
+    )
+    found = ranking.features(match, asked)
+    return replace(one, score=ranking.bearing(found), features=found)

@@ -1,0 +1,151 @@
+"""How well a statement bears on what is asked: a logistic score over few plain features; pure.
+
+The weights are fitted by tests/bench/train_bearing.py (csmd/data/bearing.json; docs/model-card-bearing.md). No feature
+depends on how long a prompt is. Without an embedding model the features of meaning are absent, and other weights hold.
+"""
+
+from __future__ import annotations
+
+import json
+import math
+import re
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from functools import cache, lru_cache
+from importlib import resources
+
+from csmd import text
+
+#: What marks an identifier, a file or a value: code, a dotted or snake name, a hump, a digit.
+_IDENTIFIER = re.compile(r"`[^`\n]+`|\w[_./]\w|[a-z][A-Z]|\d")
+#: Words that say how things have to be, in some languages.
+_BINDING = re.compile(
+    r"\b(?:never|always|only|must|not|no|\w+n['’]?t|instead|everywhere|nowhere|without|because|every|all"
+    r"|nie|nur|immer|keine?[nmrs]?|nicht|ohne|weil|jamais|toujours|sans|pas|nunca|siempre|solo|sin|porque)\b",
+    re.IGNORECASE,
+)
+#: So many words that a passage holds beside those asked for make it tell something.
+TELLING_WORDS = 8
+#: Of a session so many of its best passages say how much of it is about what is asked.
+BEST_OF_SESSION = 3
+#: What a passage's two parts, words and meaning, count when the pool is thinned out.
+WORDS_SHARE, NEAR_SHARE, SESSION_SHARE = 0.4, 0.3, 0.3
+#: A vector of unit length times this, as int8 (store/embed_worker.py).
+VECTOR_SCALE = 127 / 0.25
+#: In so many sessions half as many good matches come by chance as in very many.
+FEW_SESSIONS = 10
+#: Of the best score of a list so much is worth nothing at most.
+ZERO_AT = 0.5
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Asked:
+    """What is looked for: stems of its words, each with its rarity (0 everywhere, 1 once in the home), and of its names.
+
+    `sessions` is how many there are to look through: the more, the likelier is a good match by chance.
+    """
+
+    rarity: Mapping[str, float]
+    names: frozenset[str] = frozenset()
+    sessions: int = 0
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Match:
+    """A statement with what was measured of it: bm25 of its words, cosine of its meaning (None without a model).
+
+    `near_*` are the best of the passages beside it, `session_*` the mean of the best of its session, `kept` the cosine of a
+    memory that it states (0 for none; 1 without a model). `by_user`: a user said it.
+    """
+
+    text: str
+    by_user: bool
+    words: float = 0.0
+    meaning: float | None = None
+    near_words: float = 0.0
+    near_meaning: float = 0.0
+    session_words: float = 0.0
+    session_meaning: float = 0.0
+    kept: float = 0.0
+
+
+def rarity(count: int, of: int) -> float:
+    """How much a word says that `count` of `of` passages hold, 0-1."""
+    return max(0.0, min(1.0, math.log((of + 1) / (count + 0.5)) / math.log(of + 2)))
+
+
+def features(match: Match, asked: Asked) -> dict[str, float]:
+    """The features of a statement, each about 0-1."""
+    said = stems(match.text)
+    shared = [asked.rarity[stem] for stem in asked.rarity.keys() & said]
+    total = sum(asked.rarity.values())
+    new = len(said - asked.rarity.keys())
+    found = {
+        "words": math.log1p(max(0.0, match.words)) / 4,
+        "near words": math.log1p(max(0.0, match.near_words)) / 4,
+        "session words": math.log1p(max(0.0, match.session_words)) / 4,
+        "shared": min(4.0, sum(shared)) / 4,
+        "covered": sum(shared) / total if total else 0.0,
+        "rarest": max(shared, default=0.0),
+        "named": min(2, len(asked.names & said)) / 2,
+        "user": float(match.by_user),
+        "asks": float(match.text.rstrip("\"')*_` ").endswith(("?", "？"))),
+        "binding": min(3, len(_BINDING.findall(match.text))) / 3,
+        "identifiers": float(_IDENTIFIER.search(match.text) is not None),
+        "telling": min(TELLING_WORDS, new) / TELLING_WORDS,
+        "kept": match.kept,
+        "few": 1 / (1 + asked.sessions / FEW_SESSIONS),
+    }
+    if match.meaning is not None:
+        found |= {
+            "meaning": match.meaning,
+            "near meaning": match.near_meaning,
+            "session meaning": match.session_meaning,
+        }
+    return found
+
+
+def bearing(found: Mapping[str, float]) -> float:
+    """How surely a statement with these features bears on what is asked, 0-1; 0.5 is where csmd begins to tell it."""
+    return logistic(weights()["meaning" if "meaning" in found else "words"], found)
+
+
+def logistic(weight: Mapping[str, float], found: Mapping[str, float]) -> float:
+    """The logistic of a weighted sum; `""` is the intercept, a feature without a weight counts nothing."""
+    total = weight[""] + sum(weight.get(name, 0.0) * value for name, value in found.items())
+    return 1.0 / (1.0 + math.exp(-total)) if total > -700 else 0.0
+
+
+@cache
+def weights() -> dict[str, dict[str, float]]:
+    """The fitted weights: of `meaning` (with a model), `words` (without), `thread` and `thread words` (csmd.recall.threads)."""
+    with resources.files("csmd.data").joinpath("bearing.json").open(encoding="utf-8") as file:
+        return dict(json.load(file)["weights"])
+
+
+def cosine(squared_distance: float) -> float:
+    """The cosine of two unit vectors from the squared distance of their int8 forms."""
+    return 1.0 - squared_distance / (2 * VECTOR_SCALE * VECTOR_SCALE)
+
+
+def normalised(scores: Mapping[int, float]) -> dict[int, float]:
+    """Scores moved to 0-1; a single score is 1, and 0 is the least of them or ZERO_AT of the greatest."""
+    if not scores:
+        return {}
+    high = max(scores.values())
+    low = min(*scores.values(), ZERO_AT * high)
+    if high <= low:
+        return dict.fromkeys(scores, 1.0)
+    return {key: (value - low) / (high - low) for key, value in scores.items()}
+
+
+def best_mean(values: Sequence[float]) -> float:
+    """The mean of the best of a session."""
+    best = sorted(values, reverse=True)[:BEST_OF_SESSION]
+    return sum(best) / BEST_OF_SESSION
+
+
+@lru_cache(maxsize=4096)
+def stems(said: str) -> frozenset[str]:
+    """The stems by which a statement is compared with a question."""
+    return frozenset(text.stem(word) for word in text.query_terms(said))

@@ -1,0 +1,364 @@
+"""Search results: the statements that bear on a question as hits, each turn in its exchange, what is newer first.
+
+A turn is shown with what was asked before it and answered after it, so that no two hits show one exchange; a memory
+that its turn states is one answer with it. A hit that a later statement follows stands behind that one and says so.
+"""
+
+from __future__ import annotations
+
+import math
+from collections import Counter
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, replace
+from datetime import datetime
+
+from csmd import text
+from csmd.distill import errors
+from csmd.errors import DeadlineExceeded
+from csmd.model import Hit
+from csmd.recall import exchange, hybrid_search, prompt, query, ranking, threads
+from csmd.recall.hybrid_search import ALL, LEXICAL_S, POOL, WIDE_POOL, Embed, Found, Query
+from csmd.store import failures, fulltext, memories, narrow, nearby, passages, search
+from csmd.store.nearby import Beside
+from csmd.store.search import DigestRow, TurnRow
+from csmd.store.sqlite import Rows
+
+CHARACTERS = 1200
+#: What a hit gains by the better of what stands beside it, by the time that is asked for, and by having mended what is asked.
+BESIDE_WEIGHT, TIME_WEIGHT, MENDED_WEIGHT = 0.15, 0.3, 0.5
+#: What a session's summary counts beside what was said in it.
+SUMMARY_SHARE = 0.3
+#: In front what comes from a session that stands there already counts so much less each time.
+FRONT, AGAIN_SHARE = 5, 0.9
+#: What a memory counts beside its turn, which says it at length, and what is left of the score of what was superseded.
+MEMORY_SHARE, SUPERSEDED_SHARE = 0.7, 0.5
+#: Two hits that share so much of their words are one.
+TWIN_OVERLAP = 0.9
+#: Of a time that is asked for so many prompts come in by that alone.
+OF_A_TIME = 40
+#: From this score of the best hit on what was found is said to be close to what was asked.
+CLOSE = 0.3
+#: As many turns are named as what says a summary.
+SOURCES = 4
+
+
+def find(
+    rows: Rows,
+    said: str,
+    *,
+    projects: Sequence[int] | None,
+    kind: str,
+    limit: int,
+    embed: Embed | None,
+    now: datetime | None = None,
+    within: narrow.Narrow = ALL,
+) -> tuple[list[Hit], list[str]]:
+    """The best hits for a question among memories, turns and session summaries, and what was degraded.
+
+    Without `now` times mean nothing.
+    """
+    degraded: list[str] = []
+    understood = query.read(said, now=now)
+    terms = list(dict.fromkeys([*hybrid_search.terms_of(rows, said, places=projects), *understood.literals]))
+    asked = Query(terms=terms[: hybrid_search.MOST_TERMS], names=query.names(said), places=projects, narrow=within)
+    summaries = _summaries(rows, asked, degraded) if kind in ("all", "session") else []
+    if kind == "session":
+        return summaries[:limit], sorted(set(degraded))
+    asked = replace(asked, vector=hybrid_search.vector_of(rows, said, embed, degraded))
+    found = hybrid_search.find(rows, asked, degraded)
+    levels = _levels(found)
+    raised = _raised(rows, said, understood.window, asked, found)
+    shown: list[Shown] = []
+    if kind != "memory":
+        shown = _turns(rows, asked, found, levels, raised, limit * 3)
+    if kind != "turn":
+        shown += _memories(rows, found, levels, raised)
+    best = _varied(_distinct(sorted(shown, key=lambda one: (-one.hit.score, one.hit.at, one.hit.id)), limit * 3))
+    ordered = _newest_first(rows, best)
+    return _among([one.hit for one in ordered], summaries)[:limit], sorted(set(degraded))
+
+
+@dataclass(frozen=True, slots=True)
+class Shown:
+    """A hit with the passage that it was found by; 0 for a memory whose turn is gone."""
+
+    hit: Hit
+    passage: int
+
+
+def is_close(hits: Sequence[Hit]) -> bool:
+    """Whether the best of some hits bears on what was asked; the nearest are shown all the same."""
+    return max((hit.answers for hit in hits), default=0.0) >= CLOSE
+
+
+def _levels(found: Sequence[Found]) -> dict[tuple[int, str], float]:
+    """Each statement's score moved to 0-1 among those that were found."""
+    odds = [math.log(max(1e-9, one.score) / max(1e-9, 1 - one.score)) for one in found]
+    low, high = min(odds, default=0.0), max(odds, default=0.0)
+    return {one.key: (odd - low) / (high - low) if high > low else 1.0 for one, odd in zip(found, odds, strict=True)}
+
+
+def _raised(
+    rows: Rows, said: str, window: query.Window | None, asked: Query, found: Sequence[Found]
+) -> Mapping[str, Mapping[int, float]]:
+    """What speaks for turns and memories beside their words: the time that is asked for, and what mended a pasted failure."""
+    turns: dict[int, float] = {}
+    told: dict[int, float] = {}
+    if window is not None:
+        of_time = nearby.asked_between(rows, window.since, window.until, projects=asked.places, limit=OF_A_TIME)
+        turns = dict.fromkeys((seq for seq, _ in of_time), TIME_WEIGHT)
+        turns |= {one.passage.turn_seq: TIME_WEIGHT for one in found if one.passage and window.holds(one.passage.at)}
+        told = {one.memory.seq: TIME_WEIGHT for one in found if one.memory and window.holds(one.at)}
+    pasted = errors.pasted(said, at="", uuid="")
+    if pasted is not None:
+        same = failures.same_message(rows, pasted.message, other_than=pasted.fingerprint, projects=asked.places)
+        known = [seen for one in (same, pasted.fingerprint) if one and (seen := failures.seen(rows, one, asked.places))]
+        fixed = search.turns_of_uuids(rows, [one.fixed_uuid for one in known if one.fixed_uuid])
+        turns |= dict.fromkeys(fixed.values(), MENDED_WEIGHT)
+        tells = [memory for one in known if one.memory_id and (memory := memories.by_id(rows, one.memory_id))]
+        told |= {one.seq: MENDED_WEIGHT for one in tells if asked.places is None or one.project_seq in asked.places}
+    if not asked.narrow.is_all:
+        let_in = narrow.turns(rows, sorted(turns), asked.narrow) if turns else set()
+        turns = {seq: value for seq, value in turns.items() if seq in let_in}
+    return {"turn": turns, "memory": told}
+
+
+# --- turns
+
+
+def _turns(
+    rows: Rows,
+    asked: Query,
+    found: Sequence[Found],
+    levels: Mapping[tuple[int, str], float],
+    raised: Mapping[str, Mapping[int, float]],
+    limit: int,
+) -> list[Shown]:
+    """The best exchanges, each by the turn that bears most on the question."""
+    best: dict[int, Found] = {}
+    for one in found:
+        if one.passage is not None:
+            known = best.setdefault(one.passage.turn_seq, one)
+            if levels[one.key] > levels[known.key]:
+                best[one.passage.turn_seq] = one
+    scores = {turn: levels[one.key] for turn, one in best.items()}
+    for turn, value in raised["turn"].items():
+        scores[turn] = scores.get(turn, 0.0) + value
+    where = nearby.beside(rows, sorted(scores))
+    scores = {
+        turn: score
+        + BESIDE_WEIGHT * max((scores.get(one, 0.0) for one in (where[turn].before, where[turn].after)), default=0.0)
+        for turn, score in scores.items()
+        if turn in where
+    }
+    ranked = sorted(scores, key=lambda turn: (-scores[turn], turn))
+    near = {turn: (where[turn].after, where[turn].before) for turn in ranked}
+    midway = {turn for turn in ranked if where[turn].midway}
+    groups = exchange.groups(ranked, near, scores, most=limit, midway=midway)
+    read = search.turns_by_seq(rows, [turn for group in groups for turn in group])
+    return [
+        _exchange(asked, [read[turn] for turn in group if turn in read], where, best, scores[group[0]])
+        for group in groups
+        if group[0] in read
+    ]
+
+
+def _exchange(
+    asked: Query, turns: Sequence[TurnRow], where: Mapping[int, Beside], best: Mapping[int, Found], score: float
+) -> Shown:
+    own, *others = turns
+    found = best.get(own.seq)
+    parts = [_part(asked, own, "", best)]
+    parts += [_part(asked, one, "before" if one.seq == where[own.seq].before else "after", best) for one in others]
+    memory = found.memory if found else None
+    overturned = memory.superseded_by if memory else ""
+    hit = Hit(
+        id=own.uuid,
+        kind="turn",
+        text=exchange.told(parts, limit=CHARACTERS),
+        score=score * (SUPERSEDED_SHARE if overturned else 1.0),
+        project=own.project,
+        session_id=own.session_id,
+        source_uuids=tuple(dict.fromkeys(one.uuid.partition("/")[0] for one in turns)),
+        at=own.at,
+        superseded_by=overturned,
+        answers=max((best[one.seq].score for one in turns if one.seq in best), default=0.0),
+        factors={name: round(value, 4) for name, value in (found.features.items() if found else ())},
+    )
+    return Shown(hit, found.passage.seq if found and found.passage else 0)
+
+
+def _part(asked: Query, turn: TurnRow, place: str, best: Mapping[int, Found]) -> exchange.Part:
+    """A turn of an exchange, cut to where its best passage stands, or else where its words are."""
+    found = best.get(turn.seq)
+    start = found.passage.start if found and found.passage and not place else 0
+
+    def cut(limit: int) -> str:
+        if not start or len(turn.text) <= limit:
+            return text.passage(turn.text, list(asked.terms), limit=limit) if place else text.cut(turn.text, limit)
+        begin = max(0, min(start, len(turn.text) - limit + 1))
+        return "…" + text.cut(turn.text[begin:], limit - 1)
+
+    return exchange.Part(speaker=turn.kind, place=place, text=turn.text, cut=cut)
+
+
+# --- memories
+
+
+def _memories(
+    rows: Rows,
+    found: Sequence[Found],
+    levels: Mapping[tuple[int, str], float],
+    raised: Mapping[str, Mapping[int, float]],
+) -> list[Shown]:
+    roots = search.roots(rows)
+    shown: dict[str, Shown] = {}
+    further = set(raised["memory"]) - {one.memory.seq for one in found if one.memory}
+    extra = [Found(score=0.0, features={}, memory=one) for one in memories.by_seqs(rows, sorted(further)).values()]
+    for one in [*found, *extra]:
+        memory = one.memory
+        if memory is None or memory.id in shown:
+            continue
+        score = (levels.get(one.key, 0.0) + raised["memory"].get(memory.seq, 0.0)) * MEMORY_SHARE
+        score *= SUPERSEDED_SHARE if memory.superseded_by or memory.is_refuted else 1.0
+        hit = Hit(
+            id=memory.id,
+            kind="memory",
+            text=memory.text[:CHARACTERS],
+            score=score,
+            project=roots.get(memory.project_seq, ""),
+            session_id=memory.session_id,
+            source_uuids=tuple(dict.fromkeys(source.uuid for source in memory.provenance))[:4],
+            at=memory.confirmed_at,
+            confidence=memory.confidence,
+            gate=memory.gate,
+            authority=memory.authority,
+            superseded_by=memory.superseded_by,
+            refuted=memory.is_refuted,
+            edited=memory.is_edited,
+            scene=memory.scene,
+            answers=one.score,
+            factors={name: round(value, 4) for name, value in one.features.items()},
+        )
+        shown[memory.id] = Shown(hit, one.passage.seq if one.passage else 0)
+    return list(shown.values())
+
+
+# --- order
+
+
+def _distinct(shown: Sequence[Shown], limit: int) -> list[Shown]:
+    """The best hits, each from a source of its own: a memory and the turn that states it are one answer."""
+    kept: list[Shown] = []
+    said: list[text.Gist] = []
+    sources: set[str] = set()
+    for one in shown:
+        gist = text.gist(one.hit.text)
+        if sources.intersection(one.hit.source_uuids[:1]) or any(
+            text.alike(gist, other, share=TWIN_OVERLAP) for other in said
+        ):
+            continue
+        kept.append(one)
+        said.append(gist)
+        sources.update(one.hit.source_uuids[:1])
+        if len(kept) >= limit:
+            break
+    return kept
+
+
+def _varied(shown: Sequence[Shown]) -> list[Shown]:
+    """The same with no session filling the front alone; behind it their order is kept."""
+    left, front = list(shown), list[Shown]()
+    times: Counter[str] = Counter()
+    while left and len(front) < FRONT:
+        best = max(left, key=lambda one: one.hit.score * AGAIN_SHARE ** times[one.hit.session_id])
+        left.remove(best)
+        front.append(best)
+        times[best.hit.session_id] += 1
+    return [*front, *left]
+
+
+def _newest_first(rows: Rows, shown: Sequence[Shown]) -> list[Shown]:
+    """Each hit behind what its thread leads to, and what was superseded behind what replaced it."""
+    ends = prompt.thread_ends(rows, [one.passage for one in shown if one.passage], least=threads.SURE)
+    newest = passages.by_seqs(rows, sorted({seq for of in ends.values() for seq, _ in of[:1]}))
+    turns = {seq: passage.turn_seq for seq, passage in newest.items()}
+    uuids = {seq: passage.uuid.partition("/")[0] for seq, passage in newest.items()}
+    ordered = list(shown)
+    for one in shown:
+        newer = [
+            seq for seq, _ in ends.get(one.passage, ())[:1] if seq in turns and uuids[seq] not in one.hit.source_uuids
+        ]
+        heir = next(
+            (other for other in ordered if other is not one and (
+                (newer and uuids[newer[0]] in other.hit.source_uuids) or (one.hit.superseded_by and other.hit.id == one.hit.superseded_by)
+            )), None,
+        )  # fmt: skip
+        here = next(at for at, other in enumerate(ordered) if other.hit.id == one.hit.id)
+        if heir is None or heir.hit.newer == one.hit.id:
+            continue
+        there = ordered.index(heir)
+        ordered[here] = replace(ordered[here], hit=replace(ordered[here].hit, newer=heir.hit.id))
+        if there > here:
+            ordered.insert(here, ordered.pop(there))
+    return ordered
+
+
+# --- session summaries
+
+
+def _summaries(rows: Rows, asked: Query, degraded: list[str]) -> list[Hit]:
+    """The sessions whose summary holds any of the terms, best first, each once; none where only memories are let in."""
+    within = asked.narrow
+    if within.gate or within.category or within.type:
+        return []
+    pool = POOL if within.is_all else WIDE_POOL
+    try:
+        with rows.within(rows.share(LEXICAL_S)):
+            found = fulltext.text_hits(rows, "session", asked.terms, projects=asked.places, limit=pool)
+    except DeadlineExceeded:
+        degraded.append("words: session search stopped at its deadline")
+        return []
+    scores = ranking.normalised({int(seq): float(score) for seq, score in found})
+    digests = search.digests_by_seq(rows, list(scores))
+    hits: dict[str, Hit] = {}
+    for seq, score in sorted(scores.items(), key=lambda one: (-one[1], one[0])):
+        digest = digests[seq]
+        if digest.session_id not in hits and _lets_in(within, digest):
+            hits[digest.session_id] = Hit(
+                id=digest.session_id,
+                kind="session",
+                text=text.passage(digest.text, list(asked.terms), limit=CHARACTERS),
+                score=SUMMARY_SHARE * score,
+                project=digest.project,
+                session_id=digest.session_id,
+                source_uuids=_sources(digest, asked.terms),
+                at=digest.at,
+                factors={"words": round(score, 4), "summary": SUMMARY_SHARE},
+            )
+    return list(hits.values())
+
+
+def _lets_in(within: narrow.Narrow, digest: DigestRow) -> bool:
+    """Whether a session ended in the time that a search is limited to, and is the one that it names."""
+    in_time = (not within.since or digest.at >= within.since) and (not within.until or digest.at < within.until)
+    return in_time and within.session in ("", digest.session_id)
+
+
+def _among(hits: Sequence[Hit], sessions: Sequence[Hit]) -> list[Hit]:
+    """Both as one list: each session before the first of `hits`, which keep their order, that scores less."""
+    merged = list(hits)
+    for session in sessions:
+        before = (at for at, hit in enumerate(merged) if hit.kind != "session" and hit.score < session.score)
+        merged.insert(next(before, len(merged)), session)
+    return merged
+
+
+def _sources(digest: DigestRow, terms: Sequence[str]) -> tuple[str, ...]:
+    """The turns of a summary's parts, those that hold most of what was asked first."""
+    asked = {text.stem(term) for term in terms}
+    held = {
+        uuid: max(len(asked & ranking.stems(said)) for said, of in digest.items if of == uuid)
+        for uuid in dict.fromkeys(uuid for _, uuid in digest.items)
+    }
+    return tuple(sorted(held, key=lambda uuid: -held[uuid])[:SOURCES])

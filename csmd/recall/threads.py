@@ -1,0 +1,228 @@
+"""Threads: from each passage to what was said later on the same matter, found when it is stored.
+
+A changed rule is told in the old rule's words: a passage is compared with those that share its words or stand near it in
+meaning, and with what was said right before those, for a decision often follows the question that names its subject. No
+cue words decide and nothing is withheld: a thread says what to tell first, with the older as "before".
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass
+
+from csmd import terms as derived
+from csmd import text
+from csmd.recall import ranking
+from csmd.store import cursors, fulltext, passage_threads, passages, search, vectors
+from csmd.store.core import Store
+from csmd.store.passages import Passage
+from csmd.store.sqlite import Rows
+
+STAGE = "threads"
+#: Passages of one step.
+BATCH = 40
+#: How many of the likest by meaning, and of those that share words, a passage is compared with.
+NEAREST, SHARING = 30, 20
+#: The rarest words of a passage, by which others are found, and up to how many rows that hold one are counted.
+MOST_TERMS, COUNTED = 12, 1000
+#: So many passages before a statement tell what it is about.
+LEAD = 3
+#: A passage of fewer words says nothing by itself.
+LEAST_WORDS = 2
+#: A thread is kept from this probability on, and as many from one passage.
+KEPT, MOST = 0.1, 3
+#: Told as what holds now, in brief, pages and search, from this one on.
+SURE = 0.5
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Pair:
+    """An older passage and a newer one of another time, with what was measured: see `features`."""
+
+    older: Passage
+    newer: Passage
+    meaning: float | None
+    lead_meaning: float
+    lead_shared: float
+
+
+def features(pair: Pair, rarity: Mapping[str, float]) -> dict[str, float]:
+    """The features of two statements that may be of one thread, each about 0-1."""
+    old, new = ranking.stems(pair.older.text), ranking.stems(pair.newer.text)
+    shared = [rarity.get(stem, 0.0) for stem in old & new]
+    found = {
+        "shared": min(4.0, sum(shared)) / 4,
+        "rarest": max(shared, default=0.0),
+        "lead shared": min(4.0, pair.lead_shared) / 4,
+        "user": float(pair.newer.kind in ("user", "relayed")),
+        "telling": min(ranking.TELLING_WORDS, len(new - old)) / ranking.TELLING_WORDS,
+        "same session": float(pair.older.session_seq == pair.newer.session_seq),
+    }
+    if pair.meaning is not None:
+        found |= {"meaning": pair.meaning, "lead meaning": pair.lead_meaning}
+    return found
+
+
+def probability(found: Mapping[str, float]) -> float:
+    """How surely the newer of two says what now holds in the place of the older, 0-1."""
+    return ranking.logistic(ranking.weights()["thread" if "meaning" in found else "thread words"], found)
+
+
+def step(store: Store, *, model: str | None) -> int:
+    """Links the next passages to what is older and newer on the same matter; how many were looked at."""
+    links, reached, looked = store.read(lambda rows: _links(rows, model))
+    if looked:
+        store.write(lambda rows: _save(rows, links, str(_model(rows, model) or 0), reached))
+    return looked
+
+
+def waiting(rows: Rows, *, model: str | None) -> int:
+    """How many passages have not been looked at."""
+    seq = _model(rows, model)
+    return passage_threads.count_after(rows, cursors.cursor(rows, STAGE, str(seq or 0)), until=_until(rows, seq))
+
+
+def _model(rows: Rows, model: str | None) -> int | None:
+    return None if model is None else vectors.model_seq(rows, model)
+
+
+def _until(rows: Rows, model: int | None) -> int:
+    """The last passage that can be looked at: with a model, the last that has its vector."""
+    return passage_threads.last(rows) if model is None else cursors.cursor(rows, "embed-passage", str(model))
+
+
+def _links(rows: Rows, name: str | None) -> tuple[list[tuple[int, int, float]], int, int]:
+    model = _model(rows, name)
+    after = cursors.cursor(rows, STAGE, str(model or 0))
+    seqs = passage_threads.after(rows, after, until=_until(rows, model), limit=BATCH)
+    found: list[tuple[int, int, float]] = []
+    looking = Looking(rows, model)
+    for seq in seqs:
+        for pair, rarity in looking.pairs(seq):
+            sure = probability(features(pair, rarity))
+            if sure >= KEPT:
+                found.append((pair.older.seq, pair.newer.seq, round(sure, 4)))
+    return found, seqs[-1] if seqs else after, len(seqs)
+
+
+def _save(rows: Rows, links: Sequence[tuple[int, int, float]], model: str, reached: int) -> None:
+    for older, newer, sure in links:
+        passage_threads.link(rows, older, newer, sure, most=MOST)
+    if reached > cursors.cursor(rows, STAGE, model):
+        cursors.move_cursor(rows, STAGE, model, reached)
+
+
+class Looking:
+    """Owns what one step has read: neighbours are shared by passages that follow each other."""
+
+    def __init__(self, rows: Rows, model: int | None) -> None:
+        self._rows = rows
+        self._model = model
+        self._near: dict[int, dict[int, float]] = {}
+        self._read: dict[int, Passage] = {}
+        self._lead: dict[int, list[int]] = {}
+        self._rare: dict[str, float] = {}
+        self._of = passage_threads.last(rows)
+
+    def pairs(self, seq: int) -> Iterator[tuple[Pair, Mapping[str, float]]]:
+        """Each pair that this passage makes with an older or newer one of its project, and the rarity of its words."""
+        own = self._passages([seq]).get(seq)
+        if own is None or len(ranking.stems(own.text)) < LEAST_WORDS:
+            return
+        rarity = self._rarity(own.text)
+        lead = self._leads([seq])[seq]
+        near = self._nearest(own)
+        sharing = self._sharing(own, rarity)
+        candidates = dict.fromkeys([*near, *sharing])
+        for one in lead:
+            if leading := self._passages([one]).get(one):
+                candidates |= dict.fromkeys(self._nearest(leading))
+        candidates.pop(seq, None)
+        read = {
+            one: passage
+            for one, passage in self._passages(list(candidates)).items()
+            if passage.turn_seq != own.turn_seq
+        }
+        leads = self._leads(list(read))
+        self._passages(sorted({one for of in leads.values() for one in of} | set(lead)))
+        distances = self._cosines(seq, [*read, *(one for of in leads.values() for one in of)])
+        from_lead = [self._cosines(one, list(read)) for one in lead]
+        for one, other in read.items():
+            if other.at == own.at:
+                continue
+            is_newer = own.at > other.at
+            before = lead if is_newer else leads[one]
+            older = other if is_newer else own
+            meaning = (
+                [each.get(one, 0.0) for each in from_lead]
+                if is_newer
+                else [distances.get(lead_, 0.0) for lead_ in before]
+            )
+            stems = ranking.stems(older.text)
+            shared = max(
+                (
+                    sum(rarity.get(stem, 0.0) for stem in stems & ranking.stems(self._read[lead_].text))
+                    for lead_ in before
+                    if lead_ in self._read
+                ),
+                default=0.0,
+            )
+            yield Pair(
+                older=older, newer=own if is_newer else other,
+                meaning=distances.get(one, 0.0) if self._model is not None else None,
+                lead_meaning=max(meaning, default=0.0), lead_shared=shared,
+            ), rarity  # fmt: skip
+
+    def _passages(self, seqs: Sequence[int]) -> dict[int, Passage]:
+        missing = [seq for seq in seqs if seq not in self._read]
+        if missing:
+            self._read |= passages.by_seqs(self._rows, missing)
+        return {seq: self._read[seq] for seq in seqs if seq in self._read}
+
+    def _leads(self, seqs: Sequence[int]) -> dict[int, list[int]]:
+        """The passages right before each in its session, the nearest first."""
+        missing = [seq for seq in seqs if seq not in self._lead]
+        if missing:
+            self._lead |= passage_threads.before(self._rows, missing, most=LEAD)
+        return {seq: self._lead.get(seq, []) for seq in seqs}
+
+    def _nearest(self, own: Passage) -> dict[int, float]:
+        if self._model is None:
+            return {}
+        if own.seq not in self._near:
+            vector = vectors.of_row(self._rows, "passage", own.seq, model=self._model)
+            found = (
+                search.vector_hits(
+                    self._rows, "passage", self._model, vector[0], projects=[own.project_seq], limit=NEAREST + 1
+                )
+                if vector
+                else []
+            )
+            self._near[own.seq] = {
+                int(seq): ranking.cosine(distance) for seq, _, _, distance in found if seq != own.seq
+            }
+        return self._near[own.seq]
+
+    def _sharing(self, own: Passage, rarity: Mapping[str, float]) -> list[int]:
+        asked = sorted(derived.asked(own.text), key=lambda term: -rarity.get(text.stem(term), 0.0))[:MOST_TERMS]
+        found = fulltext.text_hits(self._rows, "passage", asked, projects=[own.project_seq], limit=SHARING)
+        return [int(seq) for seq, _ in found]
+
+    def _cosines(self, seq: int, others: Sequence[int]) -> dict[int, float]:
+        vector = vectors.of_row(self._rows, "passage", seq, model=self._model) if self._model is not None else []
+        if self._model is None or not vector or not others:
+            return {}
+        found: dict[int, float] = {}
+        each = list(dict.fromkeys(others))
+        for at in range(0, len(each), 200):
+            part = vectors.distances(self._rows, "passage", self._model, vector[0], each[at : at + 200])
+            found |= {one: ranking.cosine(distance) for one, distance in part.items()}
+        return found
+
+    def _rarity(self, said: str) -> dict[str, float]:
+        words = {text.stem(word): word for word in text.query_terms(said)}
+        for stem, word in words.items():
+            if stem not in self._rare:
+                count = fulltext.rows_with(self._rows, "passage", word, most=COUNTED)
+                self._rare[stem] = ranking.rarity(count, self._of)
+        return {stem: self._rare[stem] for stem in words}
