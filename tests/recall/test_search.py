@@ -12,7 +12,7 @@ import pytest
 from csmd import text
 from csmd.believe import stage as believe
 from csmd.model import MULTIPLIES, Category, Hit, Link, Project, Provenance, Statement, Turn
-from csmd.recall import stage, stage_ground, stage_search
+from csmd.recall import results, stage
 from csmd.store import gotchas, journal, memories, projects
 from csmd.store.core import Store
 from csmd.store.narrow import Narrow
@@ -67,9 +67,9 @@ class Shelf:
         self, query: str, *, kind: str = "all", root: str | None = HERE, limit: int = 10, **narrow: str
     ) -> list[Hit]:
         return self.store.read(
-            lambda rows: stage_search.find(
+            lambda rows: results.find(
                 rows, query, projects=stage.scopes(rows, root) if root else None, kind=kind, limit=limit, embed=None,
-                now=NOW, narrow=Narrow(**narrow),
+                now=NOW, within=Narrow(**narrow),
             )
         )[0]  # fmt: skip
 
