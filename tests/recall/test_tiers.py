@@ -10,7 +10,7 @@ import pytest
 from csmd import text
 from csmd.believe import score
 from csmd.model import Decay, Gate, Memory, Project, Provenance, Tier, Turn
-from csmd.recall import stage, stage_brief, prompt, results
+from csmd.recall import prompt, results, stage, stage_brief
 from csmd.store import journal, memories, projects
 from csmd.store.core import Store
 from csmd.store.sqlite import Rows

@@ -14,7 +14,7 @@ from csmd.believe import stage as believe
 from csmd.capture import stage_place
 from csmd.errors import BadInput
 from csmd.model import Provenance, Statement, Turn
-from csmd.recall import stage, stage_brief, prompt, results
+from csmd.recall import prompt, results, stage, stage_brief
 from csmd.store import journal, memories, projects, vectors, workspaces
 from csmd.store.core import Store
 from csmd.store.sqlite import Rows
