@@ -79,6 +79,21 @@ def test_a_recall_repeats_neither_itself_nor_the_prompt() -> None:
     assert composed(other, asked="staging is reachable over VPN only").text == ""
 
 
+@pytest.mark.parametrize("turned", [False, True])
+def test_of_two_that_give_a_thing_another_value_the_newer_is_told_whichever_bears_more(turned: bool) -> None:
+    old, new = (
+        found("the metrics gateway listens on port 8080", 1),
+        found("the metrics gateway listens on port 8443", 9),
+    )
+    made = composed(*((new, old) if turned else (old, new)), asked="which port?")
+    assert "8443" in made.text and "8080" not in made.text
+
+
+def test_what_adds_only_a_value_to_the_words_of_the_question_is_its_answer() -> None:
+    answer = found("the metrics gateway listens on port 8443", 1)
+    assert "8443" in composed(answer, asked="on which port does the metrics gateway listen?").text
+
+
 def test_what_the_assistant_is_told_anyway_is_left_to_that() -> None:
     one, other = found("the queue lives in Redis", 1), found("the queue has a dead letter table", 2)
     made = composed(one, other, known=lambda said: "Redis" in said)
