@@ -448,7 +448,5 @@ def test_four_hundred_dreams_lose_nothing_that_a_user_stated_for_good(store: Sto
 
 def found(store: Store, question: str) -> list[str]:
     """The ids of what a search finds."""
-    hits, _ = store.read(
-        lambda rows: results.find(rows, question, projects=None, kind="memory", limit=10, embed=None)
-    )
+    hits, _ = store.read(lambda rows: results.find(rows, question, projects=None, kind="memory", limit=10, embed=None))
     return [hit.id for hit in hits]

@@ -18,7 +18,7 @@ from csmd.believe import stage as believe
 from csmd.capture.hosts.claude import ANSWER_LIMIT_UNITS
 from csmd.errors import DeadlineExceeded
 from csmd.model import Brief, Provenance, Statement
-from csmd.recall import prompt, stage
+from csmd.recall import prompt, stage, threads
 from csmd.recall.hybrid_search import Embed, Found
 from csmd.recall.prompt import Told
 from csmd.store import (
@@ -304,6 +304,17 @@ def test_what_replaced_a_memory_is_told_though_its_own_words_are_others(store: S
     store.write(lambda rows: rows.run("update memories set superseded_by = :new where id = :old", new=new, old=old))
     made = told(store, "what do we use in the web client for packages?")
     assert new in ids(made) and old not in ids(made) and "Use npm" not in made.text
+
+
+def test_what_an_assistant_said_to_a_decision_is_not_quoted_as_current_when_that_was_overturned(store: Store) -> None:
+    state(store, "Use npm in the web client for packages", 1)
+    say(store, "Okay, I will use npm for packages.", 2)
+    state(store, "Use pnpm in the web client for packages, not npm", 3, session="s2")
+    while threads.step(store, model=None):
+        pass
+    made = told(store, "what do we use for packages?")
+    assert "pnpm" in made.text
+    assert not any("Okay" in line.partition("(before,")[0] for line in made.text.splitlines())
 
 
 @pytest.mark.parametrize(

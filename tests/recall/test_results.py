@@ -278,3 +278,29 @@ def test_of_one_exchange_one_hit_is_shown_with_what_was_asked_and_answered(shelf
     (hit,) = shelf.find("exporter crash")
     assert {asked, answered} < set(hit.source_uuids) or hit.source_uuids == (asked, answered)
     assert looked not in hit.source_uuids[1:]
+
+
+def test_no_session_fills_the_front_where_another_answers_nearly_as_well() -> None:
+    def shown(session: str, number: int, score: float) -> results.Shown:
+        hit = Hit(
+            id=f"{session}{number}",
+            kind="turn",
+            text="",
+            score=score,
+            project="",
+            session_id=session,
+            source_uuids=(),
+            at="",
+        )
+        return results.Shown(hit, number)
+
+    hits = [
+        *(shown("long", number, 1.0 - number / 100) for number in range(6)),
+        shown("short", 7, 0.8),
+        shown("far", 8, 0.2),
+    ]
+    order = results._varied(hits)
+    front = [one.hit.session_id for one in order[: results.FRONT]]
+    assert front.count("short") == 1 and "far" not in front
+    assert sorted(one.hit.id for one in order) == sorted(one.hit.id for one in hits)
+    assert [one.hit.id for one in order if one.hit.session_id == "long"] == [f"long{number}" for number in range(6)]
