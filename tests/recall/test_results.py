@@ -184,6 +184,17 @@ def test_what_replaced_something_is_found_by_what_it_replaced_and_stands_above_i
     assert [(hit.id, hit.superseded_by, hit.newer) for hit in hits] == [(new, "", ""), (old, new, new)]
 
 
+def test_what_replaced_something_in_other_words_comes_with_it(shelf: Shelf) -> None:
+    old = shelf.state("Use npm in the web client for packages", session="s1")
+    new = shelf.state("From now on everything there goes through pnpm", session="s2", on="2026-03-05")
+    there = shelf.state("Elsewhere it is yarn", root=THERE, session="s3")
+    for heir, found in ((new, [new, old]), (there, [old])):
+        shelf.store.write(
+            lambda rows, heir=heir: rows.run("update memories set superseded_by = :n where id = :o", n=heir, o=old)
+        )
+        assert [hit.id for hit in shelf.find("which packages in the web client?", kind="memory")] == found
+
+
 def link(shelf: Shelf, older: str, newer: str, sure: float) -> None:
     of = "select p.seq from passages p join turns t on t.seq = p.turn_seq where t.uuid = :uuid"
     shelf.store.write(
