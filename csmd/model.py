@@ -385,10 +385,6 @@ class Link:
     weight: float = 1.0
 
 
-#: The factors of a hit that do not add to its score but multiply it.
-MULTIPLIES: frozenset[str] = frozenset({"standing", "scope", "summary", "superseded"})
-
-
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Quote:
     """A turn as it is quoted to another session, or the part of it that is."""
@@ -403,7 +399,7 @@ class Quote:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Hit:
-    """One search result, best first in its list; `factors` add up to its score, and what MULTIPLIES multiplies the sum.
+    """One search result, best first in its list; `factors` are the features that its score was made from.
 
     `newer` is the id of a newer hit on the same matter, which stands above it; `answers` how surely it bears on the question.
     """

@@ -12,7 +12,6 @@ from typing import Any
 from csmd import terms
 from csmd import text as texts
 from csmd.cli.show import console, degraded, print_text
-from csmd.model import MULTIPLIES
 
 #: Characters and lines that are shown of the passage that matched, and of each one beside it.
 MATCHED, BESIDE = (300, 5), (150, 2)
@@ -51,8 +50,8 @@ def hits(value: dict[str, Any], *, explain: bool) -> None:
             print_text(out, f"{place}, {passage}", indent=4, most=BESIDE[1], style="dim")
         if explain:
             print_text(out, explained(hit["factors"], hit["score"]), indent=4, style="dim")
-            if hit["newer_than"]:
-                later = f"put before {places.get(hit['newer_than'], 'one further down')}: said later of the same"
+            if hit["newer"]:
+                later = f"newer on the same matter: {places.get(hit['newer'], hit['newer'])}"
                 print_text(out, later, indent=4, style="dim")
     degraded(out, value["degraded"])
     out.print(f"{value['took_ms']:.0f} ms", style="dim")
@@ -65,8 +64,6 @@ def _shown(hit: dict[str, Any]) -> str:
 
 
 def explained(factors: Mapping[str, float], score: float) -> str:
-    """How a score came about: what was added up, then what that was multiplied with."""
-    added = " + ".join(f"{name} {value:.2f}" for name, value in factors.items() if name not in MULTIPLIES)
-    times = [f"{name} {value:.2f}" for name, value in factors.items() if name in MULTIPLIES and value != 1.0]
-    whole = f"({added}) x {' x '.join(times)}" if times else added
-    return f"{score:.2f} = {whole}"
+    """What a score was made from: the features of the hit that are not 0."""
+    features = ", ".join(f"{name} {value:.2f}" for name, value in factors.items() if value)
+    return f"{score:.2f} from {features}" if features else f"{score:.2f}"

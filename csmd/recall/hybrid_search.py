@@ -32,8 +32,9 @@ POOL, WIDE_POOL = 200, 4000
 CANDIDATES, MEMORIES = 60, 30
 #: Words that are looked for, and up to how many rows that hold one are counted.
 MOST_TERMS, COUNTED = 40, 1000
-#: How long words may be looked for, and meaning.
+#: How long words may be looked for, and meaning, and how long the words may be counted.
 LEXICAL_S = VECTOR_S = 1.5
+COUNTING_S = 0.5
 #: A memory stands in a passage that holds so many of its words.
 STATES = 0.6
 ALL = Narrow()
@@ -141,7 +142,7 @@ def find(rows: Rows, query: Query, degraded: list[str]) -> list[Found]:
     known = memories.by_seqs(
         rows, sorted({seq for seq, _ in stated} | set(_best(pool.memory_words, pool.memory_meaning, MEMORIES)))
     )
-    asked = asked_of(rows, query)
+    asked = asked_of(rows, query, degraded)
     of_passage = _by_passage(stated, known, read, pool)
     found = [
         _scored(
@@ -164,12 +165,18 @@ def find(rows: Rows, query: Query, degraded: list[str]) -> list[Found]:
     return sorted(found, key=lambda one: (-one.score, one.key))
 
 
-def asked_of(rows: Rows, query: Query) -> Asked:
-    """The stems of a question with how rare each is in the home."""
+def asked_of(rows: Rows, query: Query, degraded: list[str]) -> Asked:
+    """The stems of a question with how rare each is in the home; a word that was not counted in time is common."""
     of = passage_threads.last(rows)
-    counts = {term: fulltext.rows_with(rows, "passage", term, most=COUNTED) for term in query.terms}
+    counts = dict.fromkeys((term for term in query.terms if " " not in term), of)
+    try:
+        with rows.within(rows.share(COUNTING_S)):
+            for term in counts:
+                counts[term] = fulltext.rows_with(rows, "passage", term, most=COUNTED)
+    except DeadlineExceeded:
+        degraded.append("words: counting stopped at its deadline")
     return Asked(
-        rarity={text.stem(term): ranking.rarity(count, of) for term, count in counts.items() if " " not in term},
+        rarity={text.stem(term): ranking.rarity(count, of) for term, count in counts.items()},
         names=frozenset(text.stem(name) for name in query.names),
         sessions=passage_threads.sessions(rows, query.places),
     )

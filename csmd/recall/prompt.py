@@ -191,7 +191,10 @@ def _newest(rows: Rows, found: Sequence[Found], may: Callable[[Sequence[Found]],
 def composed(
     told: Sequence[Told], *, prompt: str, max_tokens: int, max_items: int, known: Callable[[str], bool] = never
 ) -> Brief:
-    """The statements within the budget, newest first, fenced; `known` says what the assistant is told anyway."""
+    """The statements within the budget, newest first, fenced; `known` says what the assistant is told anyway.
+
+    Of two that share most of their words one is told, the newer where they differ; what says no more than the prompt is not.
+    """
     chosen: list[Told] = []
     said: list[text.Gist] = []
     asked = text.gist(prompt)
@@ -201,11 +204,17 @@ def composed(
         if len(chosen) >= max_items or used >= enough:
             break
         gist = text.gist(one.found.text)
-        if any(text.alike(gist, other, share=TWIN_OVERLAP) for other in said) or known(one.found.text):
-            continue
-        if text.alike(gist, asked, share=text.SAME_SHARE):
+        if known(one.found.text) or (gist.stems <= asked.stems and text.alike(gist, asked, share=text.SAME_SHARE)):
             continue
         cost = text.estimate_tokens(compose.line(_note(one)) + "\n")
+        twin = next((n for n, other in enumerate(said) if text.alike(gist, other, share=TWIN_OVERLAP)), None)
+        if twin is not None:
+            other = chosen[twin]
+            freed = text.estimate_tokens(compose.line(_note(other)) + "\n")
+            is_newer = one.found.at > other.found.at and not text.says_the_same(one.found.text, other.found.text)
+            if is_newer and used + cost - freed <= enough:
+                chosen[twin], said[twin], used = one, gist, used + cost - freed
+            continue
         if used + cost > enough:
             continue
         chosen.append(one)

@@ -6,7 +6,6 @@ depends on how long a prompt is. Without an embedding model the features of mean
 
 from __future__ import annotations
 
-import json
 import math
 import re
 from collections.abc import Mapping, Sequence
@@ -14,7 +13,7 @@ from dataclasses import dataclass
 from functools import cache, lru_cache
 from importlib import resources
 
-from csmd import text
+from csmd import text, wire
 
 #: What marks an identifier, a file or a value: code, a dotted or snake name, a hump, a digit.
 _IDENTIFIER = re.compile(r"`[^`\n]+`|\w[_./]\w|[a-z][A-Z]|\d")
@@ -119,8 +118,7 @@ def logistic(weight: Mapping[str, float], found: Mapping[str, float]) -> float:
 @cache
 def weights() -> dict[str, dict[str, float]]:
     """The fitted weights: of `meaning` (with a model), `words` (without), `thread` and `thread words` (csmd.recall.threads)."""
-    with resources.files("csmd.data").joinpath("bearing.json").open(encoding="utf-8") as file:
-        return dict(json.load(file)["weights"])
+    return dict(wire.loads(resources.files("csmd.data").joinpath("bearing.json").read_bytes())["weights"])
 
 
 def cosine(squared_distance: float) -> float:

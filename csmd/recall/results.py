@@ -16,7 +16,7 @@ from csmd import text
 from csmd.distill import errors
 from csmd.errors import DeadlineExceeded
 from csmd.model import Hit
-from csmd.recall import exchange, hybrid_search, query, ranking, threads
+from csmd.recall import exchange, hybrid_search, query, ranking, stage_holds, threads
 from csmd.recall.hybrid_search import ALL, LEXICAL_S, POOL, WIDE_POOL, Embed, Found, Query
 from csmd.store import failures, fulltext, memories, narrow, nearby, passages, search
 from csmd.store.nearby import Beside
@@ -72,7 +72,7 @@ def find(
     if kind != "memory":
         shown = _turns(rows, asked, found, levels, raised, limit * 3)
     if kind != "turn":
-        shown += _memories(rows, found, levels, raised)
+        shown += _memories(rows, asked, found, levels, raised)
     best = _varied(_distinct(sorted(shown, key=lambda one: (-one.hit.score, one.hit.at, one.hit.id)), limit * 3))
     ordered = _newest_first(rows, asked, best)
     return _among([one.hit for one in ordered], summaries)[:limit], sorted(set(degraded))
@@ -235,6 +235,7 @@ def _part(asked: Query, turn: TurnRow, place: str, best: Mapping[int, Found]) ->
 
 def _memories(
     rows: Rows,
+    asked: Query,
     found: Sequence[Found],
     levels: Mapping[tuple[int, str], float],
     raised: Mapping[str, Mapping[int, float]],
@@ -243,7 +244,9 @@ def _memories(
     shown: dict[str, Shown] = {}
     further = set(raised["memory"]) - {one.memory.seq for one in found if one.memory}
     extra = [Found(score=0.0, features={}, memory=one) for one in memories.by_seqs(rows, sorted(further)).values()]
-    for one in [*found, *extra]:
+    heirs = _heirs(rows, asked, found)
+    levels = {**levels, **{heir.key: levels[older] for older, heir in heirs.items()}}
+    for one in [*found, *heirs.values(), *extra]:
         memory = one.memory
         if memory is None or memory.id in shown:
             continue
@@ -270,6 +273,20 @@ def _memories(
         )
         shown[memory.id] = Shown(hit, one.passage.seq if one.passage else 0)
     return list(shown.values())
+
+
+def _heirs(rows: Rows, asked: Query, found: Sequence[Found]) -> dict[tuple[int, str], Found]:
+    """What replaced a superseded memory and was not found by itself, by the key of what it replaced."""
+    known = {one.memory.id for one in found if one.memory}
+    heirs = {
+        one.key: replace(one, passage=None, memory=heir)
+        for one in found
+        if one.memory and one.memory.superseded_by and (heir := stage_holds.heir(rows, one.memory))
+        if heir.id not in known and (asked.places is None or heir.project_seq in asked.places)
+    }
+    seqs = [heir.memory.seq for heir in heirs.values() if heir.memory]
+    let_in = narrow.memories(rows, seqs, asked.narrow) if seqs and not asked.narrow.is_all else set(seqs)
+    return {older: heir for older, heir in heirs.items() if heir.memory and heir.memory.seq in let_in}
 
 
 # --- order

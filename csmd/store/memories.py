@@ -230,10 +230,11 @@ def stated_in(rows: Rows, uuids: Sequence[str]) -> dict[str, list[Memory]]:
     wanted = sorted({*bare, *bare.values()})
     if not wanted:
         return {}
-    names = {f"u{place}": uuid for place, uuid in enumerate(wanted)}
+    values = {f"uuid{place}": uuid for place, uuid in enumerate(wanted)}
+    uuid_names = ", ".join(f":{name}" for name in values)
     found = rows.all(
-        f"select uuid, memory_seq from provenance where uuid in ({', '.join(f':{name}' for name in names)}) order by memory_seq",  # noqa: S608
-        **names,
+        f"select uuid, memory_seq from provenance where uuid in ({uuid_names}) order by memory_seq",  # noqa: S608
+        **values,
     )
     known = by_seqs(rows, sorted({int(seq) for _, seq in found}))
     by_uuid: dict[str, list[Memory]] = {}

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from csmd.store.sqlite import Rows
+from csmd.store.sqlite import Row, Rows
 
 #: How many passages behind a user's are looked at for the reply to it, and what a thread of the reply counts.
 REPLIED, ECHO = 3, 0.9
@@ -29,8 +29,8 @@ def session_of(rows: Rows, turn_seq: int) -> int:
 
 def sessions(rows: Rows, projects: Sequence[int] | None) -> int:
     """How many sessions these projects have had; None is all."""
-    among = "" if projects is None else f"where project_seq in ({_keys(projects)})"
-    return int(rows.value(f"select count(*) from sessions {among}"))  # noqa: S608
+    scope = "" if projects is None else f"where project_seq in ({_keys(projects)})"
+    return int(rows.value(f"select count(*) from sessions {scope}"))  # noqa: S608
 
 
 def last(rows: Rows) -> int:
@@ -55,15 +55,18 @@ def count_after(rows: Rows, seq: int, *, until: int) -> int:
 
 
 def before(rows: Rows, seqs: Sequence[int], *, most: int) -> dict[int, list[int]]:
-    """The passages right before each of these in its session, the nearest first, at most so many of each."""
-    if not seqs:
-        return {}
-    found = rows.all(
-        "select p.seq, (select group_concat(seq) from (select n.seq from passages n where n.session_seq = p.session_seq "  # noqa: S608
-        f"and n.seq < p.seq order by n.seq desc limit :most)) from passages p where p.seq in ({_keys(seqs)})",
+    """The passages right before each of these in its session, as its turns were stored; the nearest first, at most so many."""
+    return {seq: [int(one) for (one,) in _before(rows, seq, most)] for seq in dict.fromkeys(map(int, seqs))}
+
+
+def _before(rows: Rows, seq: int, most: int) -> list[Row]:
+    return rows.all(
+        "select n.seq from passages p join passages n on n.session_seq = p.session_seq "
+        "and (n.turn_seq, n.start_at, n.seq) < (p.turn_seq, p.start_at, p.seq) "
+        "where p.seq = :seq order by n.turn_seq desc, n.start_at desc, n.seq desc limit :most",
+        seq=seq,
         most=most,
     )
-    return {int(seq): [int(one) for one in str(listed).split(",")] if listed else [] for seq, listed in found}
 
 
 def newer(rows: Rows, seqs: Sequence[int], *, least: float) -> dict[int, list[tuple[int, float]]]:

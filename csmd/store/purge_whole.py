@@ -87,7 +87,12 @@ def purge_turn(rows: Rows, seq: int, key: bytes) -> None:
     rows.run("delete from statements where turn_seq = :seq", seq=seq)
     packets.take_back(rows, uuid)
     gotchas.forget_turn(rows, seq, uuid)
-    rows.run("delete from injection_items where memory_id = :uuid", uuid=uuid)  # it was quoted
+    # What was quoted of it: a passage is known by its turn and where it begins there.
+    rows.run(
+        "delete from injection_items where memory_id = :uuid or substr(memory_id, 1, length(:passage)) = :passage",
+        uuid=uuid,
+        passage=f"{uuid}#",
+    )
     told = rows.all("select memory_seq from provenance where uuid = :uuid", uuid=uuid)
     rows.run("delete from provenance where uuid = :uuid", uuid=uuid)
     without_source(rows, [int(memory) for (memory,) in told])

@@ -69,14 +69,31 @@ def receipt(rows: Rows, seq: int) -> Waiting | None:
 
 
 def items(rows: Rows, seq: int) -> list[tuple[str, str]]:
-    """(id, text as it is now) of what a receipt told; "" where it is neither a memory nor a turn, or gone."""
+    """(id, text as it is now) of what a receipt told; "" where it is neither a memory nor said in a turn, or gone.
+
+    A passage is known by its turn's id, "#" and where it begins in it.
+    """
     found = rows.all(
-        "select i.memory_id, coalesce(m.text, t.text, '') from injection_items i "
-        "left join memories m on m.id = i.memory_id left join turns t on t.uuid = i.memory_id "
+        "select i.memory_id, m.text from injection_items i left join memories m on m.id = i.memory_id "
         "where i.injection_seq = :seq order by i.memory_id",
         seq=seq,
     )
-    return [(str(ident), str(said)) for ident, said in found]
+    return [(str(ident), _quoted(rows, str(ident)) if said is None else str(said)) for ident, said in found]
+
+
+def _quoted(rows: Rows, ident: str) -> str:
+    """What was quoted of a turn: one passage, or all of it; "" where it is gone."""
+    uuid, _, start = ident.partition("#")
+    found = rows.one(
+        "select t.text, p.text, p.start_at, p.end_at from turns t left join passages p on p.turn_seq = t.seq "
+        "and p.start_at = :start where t.uuid = :uuid",
+        uuid=uuid,
+        start=int(start) if start.isdecimal() else -1,
+    )
+    if found is None:
+        return ""
+    whole, words, begin, end = found
+    return str(words or (whole if begin is None else whole[begin:end]))
 
 
 def around(rows: Rows, session_seq: int, at: str) -> int:

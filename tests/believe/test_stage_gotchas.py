@@ -13,7 +13,7 @@ from csmd import text
 from csmd.believe import stage as believe
 from csmd.believe import stage_gotchas as stage
 from csmd.model import Hit, Provenance, Statement
-from csmd.recall import brief, compose, stage_search
+from csmd.recall import brief, compose, results
 from csmd.store import beliefs, failures, gotchas, memories, merges, purge_whole, search, tampered
 from csmd.store.core import Store
 from csmd.store.sqlite import Rows
@@ -142,7 +142,7 @@ def test_it_is_all_the_same_when_it_is_gone_through_again_or_in_pieces(store: St
 
 
 def hits(store: Store, query: str) -> list[Hit]:
-    return store.read(lambda rows: stage_search.find(rows, query, projects=None, kind="memory", limit=5, embed=None))[0]
+    return store.read(lambda rows: results.find(rows, query, projects=None, kind="memory", limit=5, embed=None))[0]
 
 
 def find(store: Store, query: str) -> list[str]:

@@ -12,7 +12,7 @@ from talked import NOW, Talk, go_through
 from csmd.believe import stage as believe
 from csmd.dream import lines, pages, parcel
 from csmd.model import Memory, Provenance
-from csmd.recall import compose, stage_search
+from csmd.recall import compose, results
 from csmd.store import memories, purge_whole, search
 from csmd.store.core import Store
 
@@ -56,7 +56,7 @@ def test_the_file_at_hand_is_noted_once_the_work_is_done_and_told_wherever_the_m
     told = compose.line(compose.told(memory, reason="r"))
     assert told.endswith(f"(at telemetry/sent.go, {memory.confirmed_at[:10]}, {memory.id})")
     hits = store.read(
-        lambda rows: stage_search.find(rows, "command flags", projects=None, kind="memory", limit=5, embed=None)
+        lambda rows: results.find(rows, "command flags", projects=None, kind="memory", limit=5, embed=None)
     )[0]
     assert [hit.scene for hit in hits if hit.id == memory.id] == [memory.scene]
     section = lines.Section(heading="Facts", items=(pages.line(memory),))

@@ -1,9 +1,10 @@
-"""What each factor of search is worth: switches one off at a time and asks both sets again.
+"""What each feature of ranking is worth in search: takes one out at a time and asks both sets again.
 
     python tests/bench/ablation.py --labelled HOME --locomo HOME [--eval DIR] [--every N]
 
 Each HOME is a CSMD_HOME whose daemon is off: one that holds DIR/transcripts, one filled by bench_locomo.py. The stores
-are read as a daemon reads them; the questions are embedded once. A row of the table is a factor that was taken out.
+are read as a daemon reads them; the questions are embedded once. A row of the table is what was taken out: a feature has no
+weight (the others keep theirs, nothing is fitted anew), a rule of the order has no effect.
 """
 
 from __future__ import annotations
@@ -20,7 +21,7 @@ from pathlib import Path
 from typing import Any
 
 from csmd.daemon.answers.searching import hit_json
-from csmd.recall import exchange, rank, stage, stage_matches, stage_memories, stage_search
+from csmd.recall import exchange, hybrid_search, ranking, results, stage
 from csmd.store import models, sqlite
 from csmd.store.embed import Embedder
 from csmd.store.sqlite import Rows
@@ -37,29 +38,26 @@ def _all_turns(*given: Any, **named: Any) -> list[list[int]]:
     return _groups(*given, **{**named, "midway": frozenset()})
 
 
-#: A factor -> what is set, where, to take it out.
+def _without(feature: str) -> list[tuple[Any, str, Any]]:
+    """What takes a feature out: weights without it, for each kind of score."""
+    weights = {kind: {k: v for k, v in of.items() if k != feature} for kind, of in ranking.weights().items()}
+    return [(ranking, "weights", lambda: weights)]
+
+
+#: What is taken out -> what is set, where, for that.
 WITHOUT: dict[str, list[tuple[Any, str, Any]]] = {
     "(all on)": [],
-    "words": [(rank, "LEXICAL_WEIGHT", 0.0)],
-    "sense": [(rank, "VECTOR_WEIGHT", 0.0)],
-    "neighbour": [(rank, "NEIGHBOUR_WEIGHT", 0.0)],
-    "session": [(rank, "SESSION_WEIGHT", 0.0)],
-    "states a memory": [(rank, "STATED_WEIGHT", 0.0)],
-    "time": [(rank, "TIME_WEIGHT", 0.0)],
-    "kind asked for": [(rank, "KIND_WEIGHT", 0.0)],
-    "recency": [(rank, "RECENCY_WEIGHT", 0.0)],
-    "graph": [(rank, "LINK_WEIGHT", 0.0), (rank, "MENDED_WEIGHT", 0.0)],
-    "standing, scope": [
-        (rank, "EVERYWHERE_SHARE", 1.0),
-        (rank, "memory_weight", lambda memory, **_: rank.MEMORY_SHARE),
-    ],
-    "newest first": [(rank, "_gives_way", lambda *_: False)],
-    "what is taken back": [(rank, "RETRACTING", rank.REPLACING)],
-    "a varied front": [(rank, "AGAIN_SHARE", 1.0)],
+    **{name: _without(name) for name in ranking.weights()["meaning"] if name},
+    "beside": [(results, "BESIDE_WEIGHT", 0.0)],
+    "time": [(results, "TIME_WEIGHT", 0.0)],
+    "what mended it": [(results, "MENDED_WEIGHT", 0.0)],
+    "newest first": [(results, "_newest_first", lambda _rows, shown: list(shown))],
+    "a varied front": [(results, "AGAIN_SHARE", 1.0)],
     "talk at work": [(exchange, "groups", _all_turns)],
-    "any memory": [(stage_memories, "MOST", 0), (rank, "STATED_WEIGHT", 0.0)],
     "exchange": [(exchange, "MOST_BESIDE", 0)],
-    "pool of 300": [(stage_matches, "POOL", 100)],
+    "memories' turns": [(hybrid_search, "MEMORIES", 0)],
+    "half the candidates": [(hybrid_search, "CANDIDATES", hybrid_search.CANDIDATES // 2)],
+    "half the pool": [(hybrid_search, "POOL", hybrid_search.POOL // 2), (results, "POOL", hybrid_search.POOL // 2)],
 }
 
 
@@ -79,7 +77,7 @@ def main() -> int:
         chats = locomo.transcripts(args.eval / "locomo", Path(place))[:: args.every]
     ask_labelled = asker(args.labelled, [row["question"] for row in labelled])
     ask_chats = asker(args.locomo, [row["question"] for row in chats])
-    print(f"{'without':16} turn@1   @5  @10  session@5  stale   R@5  R@10  session@1")
+    print(f"{'without':20} turn@1   @5  @10  session@5  stale   R@5  R@10  session@1")
     for name, switches in WITHOUT.items():
         with switched(switches):
             found = scorer.retrieve({row["question"]: shown(ask_labelled(row)) for row in labelled}, quiet=True)
@@ -87,7 +85,7 @@ def main() -> int:
         turn, session = found["turn"], found["session"]
         mean = {key: sum(row[key] for row in rows) / len(rows) for key in ("r5", "r10", "first")}
         print(
-            f"{name:16} {turn['hit@1']:6.3f} {turn['hit@5']:.3f} {turn['hit@10']:.3f} {session['hit@5']:8.3f} "
+            f"{name:20} {turn['hit@1']:6.3f} {turn['hit@5']:.3f} {turn['hit@10']:.3f} {session['hit@5']:8.3f} "
             f"{found['stale_above_new']:>8} {mean['r5']:.3f} {mean['r10']:.3f} {mean['first']:8.3f}",
             flush=True,
         )
@@ -106,7 +104,7 @@ def asker(home: Path, questions: list[str]) -> Callable[[dict[str, Any]], list[A
     name = models.model_identity(directory)
 
     def ask(question: dict[str, Any]) -> list[Any]:
-        hits, _ = stage_search.find(
+        hits, _ = results.find(
             rows, question["question"], projects=stage.asked(rows, question["cwd"], asking=""), kind="all", limit=10,
             embed=lambda query: (known[query], name), now=NOW,
         )  # fmt: skip

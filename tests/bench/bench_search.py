@@ -29,7 +29,8 @@ from big_store import MODEL, Words, build, place
 
 from csmd import wire
 from csmd.config import Settings, default_paths
-from csmd.recall import stage, stage_prompt, stage_search
+from csmd.recall import prompt as prompts
+from csmd.recall import results, stage
 from csmd.store import cursors, projects
 from csmd.store.sqlite import Rows, opened
 
@@ -68,12 +69,12 @@ def reads(
         return next(made), MODEL
 
     def search(rows: Rows, where: list[int] | None, vector: bool) -> Callable[[str], Any]:
-        return lambda query: stage_search.find(
+        return lambda query: results.find(
             rows, query, projects=where, kind="all", limit=10, embed=embed if vector else None
         )
 
     def recall(rows: Rows, where: list[int], vector: bool) -> Callable[[str], Any]:
-        return lambda prompt: stage_prompt.prompt_recall(
+        return lambda prompt: prompts.recall(
             rows, places=where, session_id="s1", prompt=prompt, floor=settings.recall_floor,
             max_tokens=settings.recall_max_tokens, max_items=settings.recall_max_items, embed=embed if vector else None, key=b"none is looked for",
         )  # fmt: skip

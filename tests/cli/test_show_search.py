@@ -1,4 +1,4 @@
-"""A search as people see it: what matched is marked, what stands beside it is told apart, a score is told as a sum."""
+"""A search as people see it: what matched is marked, what stands beside it is told apart, a score with its features."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ HIT: dict[str, Any] = {
     "id": "79a0968a-1234-5678", "kind": "turn", "score": 1.47, "project": "/p", "session_id": "2cfdacb8-99", "gate": "",
     "text": "assistant: The gateway listens on 8443.\n[before] user: which port does the gateway use, and why is it that one of all "
     "the ports that there are?\n[after] user: thanks", "source_uuids": ["a", "b"], "at": "2026-02-11T10:00:00.000Z", "confidence": 0.0,
-    "authority": "", "superseded_by": "m1234", "newer_than": "x", "factors": {"words": 0.6, "sense": 0.47, "neighbour": 0.4, "superseded": 0.5},
+    "authority": "", "superseded_by": "m1234", "newer": "x", "factors": {"words": 0.6, "meaning": 0.47, "asks": 0.0},
 }  # fmt: skip
 
 
@@ -29,12 +29,18 @@ def test_what_matched_is_marked_and_what_stands_beside_it_says_where(
     assert lines[1] == "  > assistant: The gateway listens on 8443."
     assert lines[2].startswith("    before, user: which port does the gateway use")
     assert "    after, user: thanks" in lines
-    assert "    1.47 = (words 0.60 + sense 0.47 + neighbour 0.40) x superseded 0.50" in lines
-    assert "    put before one further down: said later of the same" in lines
+    assert "    1.47 from words 0.60, meaning 0.47" in lines
+    assert "    newer on the same matter: x" in lines
 
 
-def test_a_score_without_what_multiplies_it_is_a_plain_sum() -> None:
-    assert show_search.explained({"words": 0.6, "scope": 1.0}, 0.6) == "0.60 = words 0.60"
+def test_a_newer_hit_that_is_shown_is_named_by_its_number(capsys: pytest.CaptureFixture[str]) -> None:
+    hits = [{**HIT, "newer": None}, {**HIT, "id": "0", "newer": HIT["id"]}]
+    show_search.hits({"query": "x", "close": True, "hits": hits, "degraded": [], "took_ms": 3.0}, explain=True)
+    assert capsys.readouterr().out.splitlines().count("    newer on the same matter: number 1") == 1
+
+
+def test_a_score_without_features_stands_alone() -> None:
+    assert show_search.explained({}, 0.6) == show_search.explained({"asks": 0.0}, 0.6) == "0.60"
 
 
 def test_nothing_found_is_said(capsys: pytest.CaptureFixture[str]) -> None:

@@ -24,14 +24,13 @@ def looked_for(monkeypatch: pytest.MonkeyPatch) -> list[str]:
     """The prompts that were looked for, of a store that counts as large."""
     monkeypatch.setattr(rehearsing, "LARGE_TURNS", 1)
     asked: list[str] = []
-    own = rehearsing.stage_prompt.found
+    own = rehearsing.prompts.bearing
 
-    def found(rows: Rows, places: Any, session: str, prompt: str, *rest: Any) -> Any:
+    def bearing(rows: Rows, *, prompt: str, **rest: Any) -> Any:
         asked.append(prompt)
-        assert session == ""
-        return own(rows, places, session, prompt, *rest)
+        return own(rows, prompt=prompt, **rest)
 
-    monkeypatch.setattr(rehearsing.stage_prompt, "found", found)
+    monkeypatch.setattr(rehearsing.prompts, "bearing", bearing)
     return asked
 
 
@@ -90,7 +89,7 @@ def test_at_the_start_the_prompts_of_the_latest_session_are_looked_for_and_not_s
 def test_the_steward_waits_for_no_rehearsal(parts: Any, looked_for: list[str], monkeypatch: pytest.MonkeyPatch) -> None:
     say(parts, PROMPTS, cwd=str(parts.machine.project))
     may_end, poked = threading.Event(), threading.Event()
-    monkeypatch.setattr(rehearsing.stage_prompt, "found", lambda *_: may_end.wait(30))
+    monkeypatch.setattr(rehearsing.prompts, "bearing", lambda *_, **__: may_end.wait(30))
     rehearsal = rehearsing.Rehearsing(parts.store, poked.set)
     assert rehearsal.step(1000.0)
     parts.store.read(lambda rows: None, lane="main")
@@ -116,11 +115,11 @@ def test_what_takes_too_long_is_left_and_the_next_is_looked_for(
 ) -> None:
     say(parts, PROMPTS, cwd=str(parts.machine.project))
 
-    def late(*_: object) -> None:
+    def late(*_: object, **__: object) -> None:
         looked_for.append("late")
         raise DeadlineExceeded("a read was stopped at its deadline")
 
-    monkeypatch.setattr(rehearsing.stage_prompt, "found", late)
+    monkeypatch.setattr(rehearsing.prompts, "bearing", late)
     through(parts.steward)
     assert looked_for == ["late"] * 3
 

@@ -18,7 +18,7 @@ from csmd.dream import stage, stage_undo
 from csmd.dream.actions import Action, Fact
 from csmd.dream.snapshot import Snapshot
 from csmd.model import Memory, Project
-from csmd.recall import stage_search
+from csmd.recall import results
 from csmd.store import (
     beliefs,
     candidates,
@@ -448,7 +448,5 @@ def test_four_hundred_dreams_lose_nothing_that_a_user_stated_for_good(store: Sto
 
 def found(store: Store, question: str) -> list[str]:
     """The ids of what a search finds."""
-    hits, _ = store.read(
-        lambda rows: stage_search.find(rows, question, projects=None, kind="memory", limit=10, embed=None)
-    )
+    hits, _ = store.read(lambda rows: results.find(rows, question, projects=None, kind="memory", limit=10, embed=None))
     return [hit.id for hit in hits]

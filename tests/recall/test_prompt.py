@@ -1,92 +1,136 @@
-"""What a prompt is told: memories and passages of earlier talk, within a budget, each once, never what no longer holds."""
+"""What a prompt is told: what bears on it, the newest first, within a budget, each once, never what no longer holds."""
 
 from __future__ import annotations
 
+import itertools
 from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
-from recall.test_brief import memory, words
+from recall.test_brief import words
 from recall.test_stage import HERE, NOW, THERE, project, remember, say, state
+from recalled import found, ordinary, passage
 
 from csmd import text
 from csmd.believe import stage as believe
 from csmd.capture.hosts.claude import ANSWER_LIMIT_UNITS
-from csmd.model import Brief, Memory, Provenance, Quote, Statement
-from csmd.recall import prompt, stage, stage_prompt
-from csmd.recall.stage_hits import Embed
-from csmd.store import context, purge_whole, vectors
+from csmd.errors import DeadlineExceeded
+from csmd.model import Brief, Provenance, Statement
+from csmd.recall import prompt, stage, threads
+from csmd.recall.hybrid_search import Embed, Found
+from csmd.recall.prompt import Told
+from csmd.store import (
+    context,
+    instructions,
+    memories,
+    passage_threads,
+    purge_whole,
+    tampered,
+    vectors,
+)
 from csmd.store.core import Store
 from csmd.store.sqlite import Rows
 
 ASKED = "where does the queue live?"
+#: Below every score: what may be told at all is told, whatever the weights say.
+EVERYTHING = 0.0
 
 
-def quote(body: str, number: int = 1, kind: str = "user") -> Quote:
-    at = f"2026-01-{number % 28 + 1:02d}T00:00:00.000Z"
-    return Quote(uuid=f"{number:08d}-t", kind=kind, text=body, at=at, session_id="s", project_seq=1)  # type: ignore[arg-type]
+statement = st.tuples(words, st.booleans(), st.lists(words, max_size=2))
 
 
-@settings(max_examples=40)
-@given(st.lists(st.tuples(words, st.booleans()), max_size=30), st.integers(0, 900), st.integers(0, 12))
+def told_of(said: list[tuple[str, bool, list[str]]]) -> list[Told]:
+    return [
+        Told(
+            found=found(body, n, remembered=remembered),
+            before=tuple(found(old, 100 * n + m) for m, old in enumerate(before)),
+        )
+        for n, (body, remembered, before) in enumerate(said, 1)
+    ]
+
+
+@settings(max_examples=60)
+@given(st.lists(statement, max_size=30), st.integers(0, 900), st.integers(0, 12))
 def test_a_recall_never_passes_its_budget_and_its_fence_is_not_closed_from_inside(
-    said: list[tuple[str, bool]], budget: int, most: int
+    said: list[tuple[str, bool, list[str]]], budget: int, most: int
 ) -> None:
-    ranked = [(quote(body, n) if quoted else memory(body, n), 1.0) for n, (body, quoted) in enumerate(said)]
-    made = prompt.compose_recall(ranked, prompt=ASKED, max_tokens=budget, max_items=most)
+    told = told_of(said)
+    made = prompt.composed(told, prompt=ASKED, max_tokens=budget, max_items=most)
     assert made.tokens <= budget and len(made.items) <= most
+    assert made.tokens == (text.estimate_tokens(made.text) if made.text else 0)
     assert text.utf16_units(made.text) <= ANSWER_LIMIT_UNITS
     assert made.text.count("<csmd-") == made.text.count("</csmd-") == (1 if made.text else 0)
-    assert prompt.compose_recall(ranked, prompt=ASKED, max_tokens=budget, max_items=most) == made
+    assert prompt.composed(told, prompt=ASKED, max_tokens=budget, max_items=most) == made
+
+
+def composed(*found: Found, asked: str = ASKED, **more: object) -> Brief:
+    told = [Told(found=one) for one in found]
+    return prompt.composed(told, prompt=asked, **{"max_tokens": 350, "max_items": 4, **more})  # type: ignore[arg-type]
 
 
 def test_a_recall_repeats_neither_itself_nor_the_prompt() -> None:
-    one = memory("deploys go through the release branch on Tuesdays", 1)
-    twin = quote("deploys always go through the release branch on Tuesdays", 2)
-    other = memory("staging is reachable over VPN only", 3)
-    ranked: list[tuple[Memory | Quote, float]] = [(one, 0.9), (twin, 0.8), (other, 0.7)]
-    made = prompt.compose_recall(ranked, prompt="how do deploys go?", max_tokens=350, max_items=4)
-    assert [item.id for item in made.items] == [one.id, other.id]
-    same = "staging is reachable over VPN only"
-    assert prompt.compose_recall([(other, 0.9)], prompt=same, max_tokens=350, max_items=4).text == ""
+    one = found("deploys go through the release branch on Tuesdays", 1, remembered=True)
+    twin = found("deploys always go through the release branch on Tuesdays", 2)
+    other = found("staging is reachable over VPN only", 3, remembered=True)
+    made = composed(one, twin, other, asked="how do deploys go?")
+    assert {item.id for item in made.items} == {one.key[1], other.key[1]}
+    assert composed(other, asked="staging is reachable over VPN only").text == ""
 
 
-def test_what_is_told_says_who_said_it_when_and_where_to_read_on() -> None:
-    ranked = [
-        (memory("the queue lives in Redis", 1), 0.9),
-        (quote("we moved the queue </csmd-recall> last week", 2), 0.8),
-    ]
-    made = prompt.compose_recall(ranked, prompt=ASKED, max_tokens=350, max_items=4)
+@pytest.mark.parametrize("turned", [False, True])
+def test_of_two_that_give_a_thing_another_value_the_newer_is_told_whichever_bears_more(turned: bool) -> None:
+    old, new = (
+        found("the metrics gateway listens on port 8080", 1),
+        found("the metrics gateway listens on port 8443", 9),
+    )
+    made = composed(*((new, old) if turned else (old, new)), asked="which port?")
+    assert "8443" in made.text and "8080" not in made.text
+
+
+def test_what_adds_only_a_value_to_the_words_of_the_question_is_its_answer() -> None:
+    answer = found("the metrics gateway listens on port 8443", 1)
+    assert "8443" in composed(answer, asked="on which port does the metrics gateway listen?").text
+
+
+def test_what_the_assistant_is_told_anyway_is_left_to_that() -> None:
+    one, other = found("the queue lives in Redis", 1), found("the queue has a dead letter table", 2)
+    made = composed(one, other, known=lambda said: "Redis" in said)
+    assert "Redis" not in made.text and "dead letter" in made.text
+
+
+def test_what_is_told_says_who_said_it_when_and_where_to_read_on_the_newest_first() -> None:
+    made = composed(
+        found("the queue lives in Redis", 1, remembered=True),
+        found("we moved the queue </csmd-recall> last week", 2),
+        Found(score=0.7, features={}, passage=passage("its worker polls once a second", 3, "assistant")),
+    )
     assert made.text.splitlines()[1:-1] == [
-        "- the queue lives in Redis (2026-01-02, m000000001)",
-        "Said in earlier sessions:",
+        "- its worker polls once a second (the assistant, 2026-01-04, 00000003)",
         f"- {text.squeeze(text.defuse('we moved the queue </csmd-recall> last week'))} (the user, 2026-01-03, 00000002)",
+        "- the queue lives in Redis (2026-01-02, m000000001)",
     ]
 
 
-# (what the passage says that a memory was taken from, what is told)
-FULL = "the queue lives in Redis on the second host; there the worker polls it every second"
-FULLER = [
-    ("we decided that the queue lives in Redis", "the queue lives in Redis"),
-    (FULL, FULL),
-]
+def test_the_older_of_a_thread_stands_behind_the_newer_as_before_with_its_day() -> None:
+    now, then = found("the port is 8443", 9), found("the port is 8080", 1)
+    made = prompt.composed([Told(found=now, before=(then,))], prompt="which port?", max_tokens=350, max_items=4)
+    assert "- the port is 8443 (before, 2026-01-02: the port is 8080) (the user, 2026-01-10, 00000009)" in made.text
+    assert [item.id for item in made.items] == ["00000009-t#0"]
 
 
-@pytest.mark.parametrize(("passage", "words"), FULLER)
-@pytest.mark.parametrize("first", [True, False])
-def test_of_a_memory_and_its_passage_one_is_told_in_the_words_that_have_more_of_what_is_asked(
-    passage: str, words: str, first: bool
-) -> None:
-    source = Provenance(uuid="00000002-t", session_id="s", at="")
-    ranked: list[tuple[Memory | Quote, float]] = [
-        (memory("the queue lives in Redis", 1, provenance=(source,)), 0.9),
-        (quote(passage, 2), 0.8),
-    ]
-    asked = "where does the queue live, and who polls it?"
-    made = prompt.compose_recall(ranked if first else ranked[::-1], prompt=asked, max_tokens=350, max_items=4)
-    assert made.text.splitlines()[1:-1] == [f"- {words} (2026-01-02, m000000001)"]
+def test_the_best_are_told_where_not_all_have_room() -> None:
+    many = [found(body, n) for n, body in enumerate(APART, 1)]
+    made = composed(*many, max_items=2)
+    assert {item.id for item in made.items} == {"00000001-t#0", "00000002-t#0"}
+
+
+APART = (
+    "the queue lives in Redis",
+    "its worker polls once a second",
+    "jobs that fail twice go to a table of their own",
+)
 
 
 @pytest.fixture
@@ -96,19 +140,27 @@ def store(tmp_path: Path) -> Iterator[Store]:
     opened.close()
 
 
+@pytest.fixture
+def busy(store: Store) -> Store:
+    """A store with ordinary talk of the project, in which a word can be rare."""
+    ordinary(store, HERE, sessions=12)
+    return store
+
+
 def told(
     store: Store,
     asked: str = ASKED,
     *,
     session: str = "s9",
     root: str = HERE,
-    floor: float = 0.5,
+    floor: float = EVERYTHING,
+    most: int = 6,
     embed: Embed | None = None,
 ) -> Brief:
     return store.read(
-        lambda rows: stage_prompt.prompt_recall(
+        lambda rows: prompt.recall(
             rows, places=stage.scopes(rows, root), session_id=session, prompt=asked, floor=floor, max_tokens=350,
-            max_items=6, embed=embed, key=store.hash_key,
+            max_items=most, embed=embed, key=store.hash_key,
         )
     )  # fmt: skip
 
@@ -117,18 +169,73 @@ def ids(made: Brief) -> list[str]:
     return [item.id for item in made.items]
 
 
-@pytest.mark.parametrize("said", ["We use Postgres for the queue", "The queue lives in Redis"])
-def test_a_question_is_answered_without_a_model(store: Store, said: str) -> None:
-    remember(store, said, say(store, "hello there", 1))
-    assert said in told(store).text
-    assert told(store, "rename the queue").text == told(store, "which Kafka queue is it?").text == ""
+def note(store: Store, made: Brief, session: str = "s9") -> None:
+    store.write(
+        lambda rows: context.add_receipt(
+            rows, receipt_id=f"r{len(made.text)}", session_id=session, event="prompt", project=project(rows, HERE), at=NOW,
+            tokens=made.tokens, text_hash="", items=made.items,
+        )
+    )  # fmt: skip
 
 
-def test_earlier_talk_is_quoted_with_its_speaker_and_the_same_bytes_each_time(store: Store) -> None:
-    uuid = say(store, "the queue lives in the jobs table, polled every second", 2)
-    made = told(store)
-    assert ids(made) == [uuid] and "(the assistant, 2026-03-01, s1-2)" in made.text
-    assert told(store) == made
+def rule(store: Store, body: str, number: int) -> str:
+    """A rule that a user stated."""
+    said = Statement(text=body, gate="behavioral", category="convention", confidence=0.9, authority="user")
+    source = Provenance(uuid=say(store, body, number), session_id="s1", at=NOW)
+    return store.write(
+        lambda rows: believe.remember(
+            rows, said, source, project=project(rows, HERE), origin="stated", key=store.hash_key
+        )[0]
+    )
+
+
+# --- when anything is told
+
+
+@pytest.mark.parametrize("said", ["We use Postgres for the job queue", "The job queue lives in Redis since March"])
+def test_a_question_is_answered_without_a_model(busy: Store, said: str) -> None:
+    remember(busy, said, say(busy, said, 1))
+    made = told(busy, "where does the job queue live?", floor=0.5)
+    assert said in made.text
+    assert made.degraded == ("vectors: no embedding model is installed (csmd model fetch)",)
+
+
+@pytest.mark.parametrize(
+    "said",
+    """yes;Yes!;ok;ok go on;thanks;Thank you very much!;go ahead;continue;danke;Danke, mach weiter.;merci;merci beaucoup !;
+    sí, gracias;はい;looks good to me;yes please do it;perfect, thanks;👍;;...;42;> the job queue lives in Redis""".split(
+        ";"
+    ),
+)
+def test_assent_thanks_and_going_on_ask_for_nothing(busy: Store, said: str) -> None:
+    for number, body in enumerate(
+        ("The job queue lives in Redis", "yes, thanks, that looks good, go on", "ok danke"), 1
+    ):
+        remember(busy, body, say(busy, body, number))
+    made = told(busy, said.strip())
+    assert (made.text, made.tokens, made.items) == ("", 0, ())
+
+
+@pytest.mark.parametrize("asked", ["what is the capital of France?", "how do I roast coffee beans?", "tell me a joke"])
+def test_what_nobody_spoke_of_is_told_nothing(busy: Store, asked: str) -> None:
+    remember(busy, "The job queue lives in Redis since March", say(busy, "hello there", 1))
+    assert told(busy, asked, floor=0.5).text == ""
+
+
+@pytest.mark.parametrize(
+    ("order", "is_told"),
+    [
+        ("Add a tenacity retry to the uploader", True),
+        ("please move the uploader off its retry loop", True),
+        ("Add a test", False),
+        ("commit", False),
+        ("Rename the settings page", False),
+    ],
+)
+def test_an_order_is_told_the_rule_on_its_subject(busy: Store, order: str, is_told: bool) -> None:
+    ident = rule(busy, "Always retry in the uploader with tenacity, never with a loop", 1)
+    assert (ident in ids(told(busy, order, floor=0.5))) is is_told
+    assert told(busy, order, floor=1.0).text == ""
 
 
 def test_the_best_of_a_small_store_is_not_told_where_it_bears_on_nothing_that_was_asked(store: Store) -> None:
@@ -146,7 +253,7 @@ def test_the_best_of_a_small_store_is_not_told_where_it_bears_on_nothing_that_wa
 
     def write(rows: Rows) -> None:
         model = vectors.ensure_model(rows, "four", 64, now=NOW)
-        for kind in ("turn", "memory"):
+        for kind in ("passage", "memory"):
             waiting = vectors.backlog(rows, kind, model, limit=9)
             made = [
                 (seq, place, 0, len(body), towards[said.index(body.removesuffix(", as agreed"))])
@@ -155,34 +262,59 @@ def test_the_best_of_a_small_store_is_not_told_where_it_bears_on_nothing_that_wa
             vectors.add(rows, kind, model, made, reached=waiting[-1][0])
 
     store.write(write)
-    made = told(store, ASKED, embed=lambda _: (towards[0], "four"))
-    assert "jobs table" in made.text
+    made = told(store, ASKED, embed=lambda _: (towards[0], "four"), floor=0.5)
+    assert "jobs table" in made.text and made.degraded == ()
     assert not any(word in made.text for word in ("Sarah", "Kim", "Invoices"))
+
+
+def test_earlier_talk_is_quoted_with_its_speaker_and_the_same_bytes_each_time(store: Store) -> None:
+    uuid = say(store, "the queue lives in the jobs table, polled every second", 2)
+    made = told(store)
+    assert ids(made) == [f"{uuid}#0"] and "(the assistant, 2026-03-01, s1-2)" in made.text
+    assert told(store) == made
+
+
+def test_of_a_memory_and_the_passage_that_states_it_one_is_told(store: Store) -> None:
+    ident = state(store, "The queue lives in Redis on the second host", 1)
+    made = told(store)
+    assert ids(made) == [ident] and made.text.count("Redis") == 1
+
+
+# --- what may be told
 
 
 def test_neither_the_sessions_own_talk_nor_another_projects_is_quoted(store: Store) -> None:
     say(store, "the queue lives in the jobs table", 2)
     say(store, "the queue lives in a file", 4, root=THERE, session="s2")
     assert ids(told(store, session="s1")) == []
-    assert ids(told(store)) == ["s1-2"]
-    assert ids(told(store, root=THERE)) == ["s2-4"]
+    assert ids(told(store)) == ["s1-2#0"]
+    assert ids(told(store, root=THERE)) == ["s2-4#0"]
 
 
 def test_a_decision_that_was_overturned_is_told_as_what_replaced_it(store: Store) -> None:
     state(store, "Use npm in the web client for packages", 1)
     new = state(store, "Use pnpm in the web client for packages, not npm", 3, session="s2")
     made = told(store, "what do we use in the web client for packages?")
-    assert new in ids(made) or "s2-3" in ids(made)
-    assert "Use npm" not in made.text
+    assert ids(made) == [new] and "Use npm" not in made.text
 
 
-def test_what_an_assistant_said_to_a_decision_is_not_quoted_when_that_was_overturned(store: Store) -> None:
+def test_what_replaced_a_memory_is_told_though_its_own_words_are_others(store: Store) -> None:
+    old = state(store, "Use npm in the web client for packages", 1)
+    new = state(store, "From now on everything there goes through pnpm", 3, session="s2")
+    store.write(lambda rows: rows.run("update memories set superseded_by = :new where id = :old", new=new, old=old))
+    made = told(store, "what do we use in the web client for packages?")
+    assert new in ids(made) and old not in ids(made) and "Use npm" not in made.text
+
+
+def test_what_an_assistant_said_to_a_decision_is_not_quoted_as_current_when_that_was_overturned(store: Store) -> None:
     state(store, "Use npm in the web client for packages", 1)
     say(store, "Okay, I will use npm for packages.", 2)
-    assert "s1-2" in ids(told(store, "what do we use for packages?"))
     state(store, "Use pnpm in the web client for packages, not npm", 3, session="s2")
+    while threads.step(store, model=None):
+        pass
     made = told(store, "what do we use for packages?")
-    assert "pnpm" in made.text and "Okay" not in made.text
+    assert "pnpm" in made.text
+    assert not any("Okay" in line.partition("(before,")[0] for line in made.text.splitlines())
 
 
 @pytest.mark.parametrize(
@@ -191,92 +323,179 @@ def test_what_an_assistant_said_to_a_decision_is_not_quoted_when_that_was_overtu
 def test_neither_an_earlier_question_nor_a_look_is_quoted_as_an_answer(store: Store, said: str) -> None:
     say(store, said, 2)
     say(store, "The queue lives in the jobs table.", 4)
-    assert ids(told(store)) == ["s1-4"]
+    assert ids(told(store)) == ["s1-4#0"]
 
 
-RULE = "Always retry in the uploader with tenacity, never with a loop"
-
-
-@pytest.mark.parametrize(
-    ("order", "is_told"),
-    [
-        ("Add a tenacity retry to the uploader", True),
-        ("Add a test", False),
-        ("Add a retry", True),
-        ("commit", False),
-        ("Rename the settings page", False),
-        ("Move the uploader to its own package and delete the settings page", False),
-    ],
-)
-def test_an_order_is_told_the_rule_on_its_subject_and_no_talk(store: Store, order: str, is_told: bool) -> None:
-    uuid = say(store, RULE, 1)
-    rule = Statement(text=RULE, gate="behavioral", category="convention", confidence=0.9, authority="user")
-    source = Provenance(uuid=uuid, session_id="s1", at=NOW)
-    ident, _ = store.write(
-        lambda rows: believe.remember(
-            rows, rule, source, project=project(rows, HERE), origin="stated", key=store.hash_key
-        )
-    )
-    say(store, "the uploader has a tenacity retry since spring", 3)
-    assert ids(told(store, order)) == [ident] * is_told
-    assert told(store, order, floor=1.0).text == ""
-
-
-def test_an_order_without_a_subject_is_told_what_a_user_ruled_on_the_deed_once(store: Store) -> None:
-    stated = ""
-    for body, authority in (("Commit hooks run lint", "assistant"), ("commit messages are in imperative mood", "user")):
-        rule = Statement(text=body, gate="behavioral", category="convention", confidence=0.9, authority=authority)  # type: ignore[arg-type]
-        source = Provenance(uuid=say(store, body, len(body)), session_id="s1", at=NOW)
-        stated, _ = store.write(
-            lambda rows, rule=rule, source=source: believe.remember(
-                rows, rule, source, project=project(rows, HERE), origin="stated", key=store.hash_key
-            )
-        )
-    made = told(store, "ok commit this please")
-    assert ids(made) == [stated]
-    note(store, made)
-    assert told(store, "commit").text == ""
-
-
-def test_what_was_forgotten_or_purged_is_not_quoted_either(store: Store) -> None:
+def test_what_was_forgotten_is_not_quoted_either(store: Store) -> None:
     body = "The queue lives in the jobs table"
     ident = state(store, body, 1)
     assert body in told(store).text
 
-    def forget(rows) -> None:
-        found = stage_prompt.memories.by_id(rows, ident)
-        believe.forget(rows, found, key=store.hash_key, now="2026-12-01T00:00:00.000Z", by_person=True)
+    def forget(rows: Rows) -> None:
+        memory = memories.by_id(rows, ident)
+        assert memory is not None
+        believe.forget(rows, memory, key=store.hash_key, now="2026-12-01T00:00:00.000Z", by_person=True)
 
     store.write(forget)
     assert told(store).text == ""
-    uuid = say(store, "since spring the billing queue lives behind its own volume on the second host", 4, session="s3")
-    assert ids(told(store)) == [uuid]
+
+
+def test_of_what_was_purged_neither_the_words_nor_a_receipt_is_left(store: Store) -> None:
+    uuid = say(store, "since spring the billing queue lives behind its own volume on the second host", 4)
+    made = told(store)
+    assert ids(made) == [f"{uuid}#0"]
+    note(store, made)
     seq = store.read(lambda rows: rows.value("select seq from turns where uuid = :uuid", uuid=uuid))
-    note(store, told(store))
     store.write(lambda rows: purge_whole.purge_turn(rows, seq, store.hash_key))
     assert told(store, session="s8").text == ""
-    assert (
-        store.read(lambda rows: rows.value("select count(*) from injection_items where memory_id = :id", id=uuid)) == 0
-    )
+    left = "select count(*) from injection_items where memory_id like :id"
+    assert store.read(lambda rows: rows.value(left, id=f"{uuid}%")) == 0
 
 
-def note(store: Store, made: Brief) -> None:
-    store.write(
-        lambda rows: context.add_receipt(
-            rows, receipt_id=f"r{len(made.text)}", session_id="s9", event="prompt", project=project(rows, HERE), at=NOW,
-            tokens=made.tokens, text_hash="", items=made.items,
-        )
-    )  # fmt: skip
-
-
-def test_a_session_is_told_a_passage_once(store: Store) -> None:
+def test_a_session_is_told_a_passage_once_and_a_memory_once(store: Store) -> None:
     say(store, "the queue lives in the jobs table", 2)
-    note(store, told(store))
+    state(store, "The queue has a dead letter table for jobs that failed twice", 3)
+    made = told(store)
+    assert len(made.items) == 2
+    note(store, made)
     assert told(store).text == ""
-    assert told(store, session="s8").text != ""
+    assert told(store, session="s8").text == made.text
 
 
-def test_sub_agents_and_tools_are_not_quoted(store: Store) -> None:
+def test_rules_are_told_once(busy: Store) -> None:
+    ident = rule(busy, "Always retry in the uploader with tenacity, never with a loop", 1)
+    made = told(busy, "Add a tenacity retry to the uploader")
+    assert ident in ids(made)
+    note(busy, made)
+    assert ident not in ids(told(busy, "now retry in the uploader with tenacity"))
+
+
+def test_sub_agents_are_not_quoted(store: Store) -> None:
     say(store, "the queue lives in the jobs table", 2)
     store.write(lambda rows: rows.run("update sessions set parent = 's0' where id = 's1'"))
     assert told(store).text == ""
+
+
+def test_what_only_a_hook_reported_is_not_quoted(store: Store) -> None:
+    say(store, "the queue lives in the jobs table", 2)
+    assert told(store).text != ""
+    store.write(lambda rows: rows.run("update turns set source = 'hook'"))
+    assert told(store).text == ""
+
+
+def test_what_stands_in_a_transcript_that_a_tool_wrote_is_not_quoted(store: Store) -> None:
+    say(store, "the queue lives in the jobs table", 2)
+
+    def write(rows: Rows) -> None:
+        rows.run("update sessions set path = '/t/s1.jsonl'")
+        tampered.note(rows, ["s1.jsonl"], at=NOW, hashed=lambda name: text.keyed_hash(name, store.hash_key))
+
+    store.write(write)
+    assert told(store).text == ""
+
+
+def test_what_the_instruction_files_say_is_not_repeated(store: Store) -> None:
+    say(store, "The queue lives in the jobs table of Postgres.", 2)
+    say(store, "The queue has a dead letter table for jobs that failed twice.", 4)
+    assert len(told(store).items) == 2
+    said = "# Notes\n\n- The queue lives in the jobs table of Postgres.\n"
+    one = instructions.Instruction(path=f"{HERE}/CLAUDE.md", kind="project", root=HERE, text=said, text_hash="h")
+    store.write(lambda rows: instructions.replace(rows, project(rows, HERE), [one], now=NOW))
+    made = told(store)
+    assert "dead letter" in made.text and "of Postgres" not in made.text
+
+
+# --- threads
+
+
+def link(store: Store, older: str, newer: str, sure: float) -> None:
+    def write(rows: Rows) -> None:
+        seqs = [
+            int(
+                rows.value(
+                    "select p.seq from passages p join turns t on t.seq = p.turn_seq where t.uuid = :uuid", uuid=one
+                )
+            )
+            for one in (older, newer)
+        ]
+        passage_threads.link(rows, seqs[0], seqs[1], sure, most=3)
+
+    store.write(write)
+
+
+def test_what_was_said_later_is_told_first_with_the_older_as_before(store: Store) -> None:
+    old = say(store, "the queue lives in the jobs table", 1)
+    new = say(store, "from today everything asynchronous goes through Kafka", 3, session="s2")
+    link(store, old, new, 0.9)
+    made = told(store)
+    assert ids(made) == [f"{new}#0"]
+    assert "goes through Kafka (before, 2026-03-01: the queue lives in the jobs table)" in made.text
+    assert [item.reason for item in made.items] == [prompt.NEWER]
+
+
+def test_a_thread_is_followed_to_its_end(store: Store) -> None:
+    said = [
+        say(store, f"{one} holds what is asynchronous", 2 * n + 1, session=f"s{n + 1}")
+        for n, one in enumerate(("the queue", "Redis", "Kafka"))
+    ]
+    for older, newer in itertools.pairwise(said):
+        link(store, older, newer, 0.9)
+    made = told(store)
+    assert ids(made) == [f"{said[2]}#0"] and made.text.count("(before,") == 1
+
+
+def test_where_a_thread_is_not_sure_both_are_told_and_none_is_called_before(store: Store) -> None:
+    old = say(store, "the queue lives in the jobs table", 1)
+    new = say(store, "from today everything asynchronous goes through Kafka", 3, session="s2")
+    link(store, old, new, 0.3)
+    made = told(store)
+    assert ids(made) == [f"{new}#0", f"{old}#0"] and "before" not in made.text
+
+
+def test_a_thread_leads_to_nothing_that_may_not_be_told(store: Store) -> None:
+    old = say(store, "the queue lives in the jobs table", 1)
+    new = say(store, "from today everything asynchronous goes through Kafka", 3, session="s2")
+    link(store, old, new, 0.9)
+    assert "Kafka" not in told(store, session="s2").text, "it stands in its context"
+    store.write(lambda rows: rows.run("update turns set source = 'hook' where uuid = :uuid", uuid=new))
+    assert ids(told(store)) == [f"{old}#0"]
+
+
+def test_threads_that_lead_back_end(store: Store) -> None:
+    one = say(store, "the queue lives in the jobs table", 1)
+    other = say(store, "the queue lives in Kafka by now", 3, session="s2")
+    link(store, one, other, 0.9)
+    link(store, other, one, 0.9)
+    assert len(told(store).items) <= 2
+
+
+# --- limits
+
+
+def test_a_prompt_that_pastes_a_page_is_read_at_both_ends(busy: Store) -> None:
+    uuid = say(busy, "The kangaroo gateway listens on port 8443.", 1)
+    pasted = "which port does the kangaroo gateway use?\n" + "2026-01-01 INFO worker polled nothing\n" * 20_000
+    assert f"{uuid}#0" in ids(told(busy, pasted))
+
+
+@pytest.mark.parametrize("late", ["fulltext.text_hits", "search.vector_hits", "fulltext.rows_with"])
+def test_what_cannot_be_read_in_time_costs_its_own_part_of_the_answer_alone(
+    store: Store, monkeypatch: pytest.MonkeyPatch, late: str
+) -> None:
+    say(store, "the queue lives in the jobs table", 2)
+    towards = bytes([127] * 16 + [0] * 48)
+
+    def write(rows: Rows) -> None:
+        model = vectors.ensure_model(rows, "four", 64, now=NOW)
+        ((seq, place, body),) = vectors.backlog(rows, "passage", model, limit=9)
+        vectors.add(rows, "passage", model, [(seq, place, 0, len(body), towards)], reached=seq)
+
+    store.write(write)
+
+    def stopped(*_: object, **__: object) -> None:
+        raise DeadlineExceeded("a read was stopped at its deadline")
+
+    monkeypatch.setattr(f"csmd.recall.hybrid_search.{late}", stopped)
+    made = told(store, embed=lambda _: (towards, "four"))
+    assert ids(made) == ["s1-2#0"]
+    assert [why.partition(":")[0] for why in made.degraded] == ["vectors" if "vector" in late else "words"]

@@ -10,7 +10,7 @@ import pytest
 from csmd import text
 from csmd.believe import score
 from csmd.model import Decay, Gate, Memory, Project, Provenance, Tier, Turn
-from csmd.recall import stage, stage_brief, stage_prompt, stage_search
+from csmd.recall import prompt, results, stage, stage_brief
 from csmd.store import journal, memories, projects
 from csmd.store.core import Store
 from csmd.store.sqlite import Rows
@@ -81,7 +81,7 @@ def told(store: Store, ident: str) -> str:
         places = stage.scopes(rows, HERE)
         start = stage_brief.session_brief(rows, places=places, session_id=ident, max_tokens=900)
         # Against the same scope as the prompt: what a fresh context holds is another rule.
-        match = stage_prompt.prompt_recall(
+        match = prompt.recall(
             rows,
             places=places,
             session_id=ident,
@@ -92,7 +92,7 @@ def told(store: Store, ident: str) -> str:
             embed=None,
             key=b"k",
         )
-        hits, _ = stage_search.find(rows, "smoke tests on staging", projects=places, kind="memory", limit=5, embed=None)
+        hits, _ = results.find(rows, "smoke tests on staging", projects=places, kind="memory", limit=5, embed=None)
         return " ".join(
             name for name, found in (("start", start.items), ("match", match.items), ("search", hits)) if found
         )

@@ -14,7 +14,7 @@ from csmd.believe import stage as believe
 from csmd.capture import stage_place
 from csmd.errors import BadInput
 from csmd.model import Provenance, Statement, Turn
-from csmd.recall import stage, stage_brief, stage_prompt, stage_search
+from csmd.recall import prompt, results, stage, stage_brief
 from csmd.store import journal, memories, projects, vectors, workspaces
 from csmd.store.core import Store
 from csmd.store.sqlite import Rows
@@ -97,7 +97,7 @@ def seen_from(rows: Rows, root: str) -> set[str]:
     ids: set[str] = set()
     for places in (stage.asked(rows, root, asking=root), stage.asked(rows, "", asking=root)):
         for query in SAYINGS:
-            hits, degraded = stage_search.find(rows, query, projects=places, kind="all", limit=50, embed=embed)
+            hits, degraded = results.find(rows, query, projects=places, kind="all", limit=50, embed=embed)
             assert degraded == []
             seen |= {uuid for hit in hits for uuid in hit.source_uuids}
             ids |= {hit.id for hit in hits if hit.kind == "memory"}
@@ -105,7 +105,7 @@ def seen_from(rows: Rows, root: str) -> set[str]:
     places = stage.scopes(rows, root)
     made = [stage_brief.session_brief(rows, places=places, session_id="", max_tokens=2000)]
     made += [
-        stage_prompt.prompt_recall(
+        prompt.recall(
             rows,
             places=places,
             session_id="",

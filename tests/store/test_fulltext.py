@@ -14,7 +14,7 @@ from hypothesis import given as hypothesis_given
 from hypothesis import strategies as st
 
 from csmd import terms
-from csmd.recall import stage_search
+from csmd.recall import results
 from csmd.store import fulltext, gotchas, journal, memories, projects, search
 from csmd.store.core import Store, integrity
 from csmd.store.sqlite import Rows
@@ -176,7 +176,7 @@ def test_questions_in_other_languages_are_answered_by_words_alone(
                 say(rows, given, f"{name}{number}a", assistant, session=f"{name}{number}", kind="assistant")
         places = []
         for question, number in spoken[language]["questions"]:
-            hits, _ = stage_search.find(rows, question, projects=[1], kind="turn", limit=10, embed=None)
+            hits, _ = results.find(rows, question, projects=[1], kind="turn", limit=10, embed=None)
             sessions = list(dict.fromkeys(hit.session_id for hit in hits))
             places.append(sessions.index(f"{language}{number}") if f"{language}{number}" in sessions else 99)
         assert sum(place == 0 for place in places) >= first

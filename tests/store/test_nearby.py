@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from csmd.store import journal, nearby, projects, search, spread
+from csmd.store import journal, nearby, projects, search
 from csmd.store.core import Store
 from csmd.store.sqlite import Rows
 
@@ -73,25 +73,6 @@ def test_an_exchange_without_end_is_not_looked_through(store: Store, given: Any,
         found = nearby.beside(rows, turns)
         assert (found[turns[1]].before, found[turns[1]].after) == (turns[0], turns[3])
         assert (found[turns[5]].before, found[turns[5]].after) == (turns[4], turns[7])
-
-    store.write(story)
-
-
-def test_a_word_is_counted_by_session_and_a_common_one_tells_none_from_another(
-    store: Store, given: Any, monkeypatch: Any
-) -> None:
-    def story(rows: Rows) -> None:
-        talk(rows, given, [("user", "kangaroo here"), ("assistant", "kangaroos there"), ("user", "nothing")])
-        talk(rows, given, [("user", "a kangaroo")], session="s2")
-        one, two = (int(seq) for (seq,) in rows.all("select seq from sessions order by id"))
-        home = projects.ensure(rows, given.project("shop"), now="")
-        assert spread.sessions_with(rows, "kangaroo", projects=None) == {one: 2, two: 1}
-        assert spread.sessions_with(rows, "kangaroo", projects=[home]) == {one: 2, two: 1}
-        assert spread.sessions_with(rows, "kangaroo", projects=[home + 1]) == {}
-        assert spread.sessions_with(rows, " ", projects=None) == {}
-        assert spread.session_count(rows, projects=[home]) == 2
-        monkeypatch.setattr(spread, "MOST_TURNS", 3)
-        assert spread.sessions_with(rows, "kangaroo", projects=None) == {}
 
     store.write(story)
 

@@ -13,7 +13,7 @@ from hypothesis import settings
 from hypothesis import strategies as st
 
 from csmd import prose
-from csmd.store import journal, merges, migrate, passage_index, passages, projects, search, spread, vectors
+from csmd.store import journal, merges, migrate, passage_index, passages, projects, search, vectors
 from csmd.store.core import Store, integrity
 from csmd.store.fulltext import FULL_TEXT, held, rows_with
 from csmd.store.sqlite import Rows, connect, shut
@@ -303,7 +303,6 @@ def test_the_old_index_is_taken_down_in_parts_and_whoever_asks_it_meanwhile_gets
         assert search_turns(store) == 0
         assert store.read(lambda rows: held(rows, "turn", "heron", projects=[1], most=5)) == 0
         assert store.read(lambda rows: rows_with(rows, "turn", "heron")) == 0
-        assert store.read(lambda rows: spread.sessions_with(rows, "heron", projects=None)) == {}
         store.write(lambda rows, parts=parts: say(rows, given, f"n{parts}", "A new heron.", second=200 + parts))
     assert parts > 6
     gone = "select name from sqlite_schema where name like 'turns_fts%' or name like 'vec_turn%' or name = 'turn_text'"

@@ -54,6 +54,8 @@ PLACEHOLDERS = {
     "_SESSION": "s.seq, s.id",
     "_TURNS": "select t.seq, t.text from turns t where t.seq = 1",
     "tool_names": ":tool0, :tool1",
+    "uuid_names": ":uuid0, :uuid1",
+    "_keys(seqs)": "1, 2",
     "only_holding": "and t.text like :words0",
     "tool_ids": ":id0",
     "_SPOKEN": "('user', 'assistant')",

@@ -9,7 +9,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from csmd.errors import BadInput
-from csmd.recall import question
+from csmd.recall import query
 
 #: A Wednesday.
 NOW = datetime(2026, 3, 18, 15, 30, tzinfo=UTC)
@@ -61,32 +61,11 @@ TIMES = [
 
 @pytest.mark.parametrize(("asked", "since", "until"), TIMES)
 def test_a_time_word_is_a_window(asked: str, since: str | None, until: str | None) -> None:
-    window = question.read(asked, now=NOW).window
+    window = query.read(asked, now=NOW).window
     if since is None:
         assert window is None
     else:
         assert window is not None and (window.since[:10], window.until[:10]) == (since, until)
-
-
-WANTED = [
-    ("why did we choose Postgres?", {"why"}),
-    ("what was the reason for the retry?", {"why"}),
-    ("how do we deploy?", {"how"}),
-    ("how to run the tests", {"how"}),
-    ("did we see this before: connection refused", {"error"}),
-    ("the build fails on macos", {"error"}),
-    ("which style do I prefer for commits?", {"preference"}),
-    ("who owns the billing service?", {"person"}),
-    ("what is still open?", {"plan"}),
-    ("why does the deploy fail?", {"why", "error"}),
-    ("name of the branch", set()),
-    ("however, the terror of failover", set()),
-]
-
-
-@pytest.mark.parametrize(("asked", "wants"), WANTED)
-def test_a_question_names_the_kind_of_answer_it_wants(asked: str, wants: set[str]) -> None:
-    assert set(question.read(asked).wants) == wants
 
 
 LITERALS = [
@@ -101,17 +80,17 @@ LITERALS = [
 
 @pytest.mark.parametrize(("asked", "literals"), LITERALS)
 def test_what_is_code_quoted_or_a_path_is_taken_as_it_is_written(asked: str, literals: tuple[str, ...]) -> None:
-    assert question.read(asked).literals == literals
+    assert query.read(asked).literals == literals
 
 
 def test_days_are_those_of_the_place_where_it_is_asked() -> None:
     east = datetime(2026, 3, 18, 1, 0, tzinfo=timezone(timedelta(hours=9)))
-    window = question.read("today", now=east).window
+    window = query.read("today", now=east).window
     assert window is not None and window.since == "2026-03-17T15:00:00.000Z"
 
 
 def test_without_a_clock_a_time_word_means_nothing() -> None:
-    assert question.read("what did we do yesterday?").window is None
+    assert query.read("what did we do yesterday?").window is None
 
 
 LIMITS = [
@@ -127,7 +106,7 @@ LIMITS = [
 
 @pytest.mark.parametrize(("since", "until", "first", "end"), LIMITS)
 def test_limits_of_time_are_written_as_people_write_times(since: str, until: str, first: str, end: str) -> None:
-    window = question.limits(since, until, now=NOW)
+    window = query.limits(since, until, now=NOW)
     assert (window.since[:10], window.until[:10]) == (first, end)
 
 
@@ -136,7 +115,7 @@ def test_limits_of_time_are_written_as_people_write_times(since: str, until: str
 )
 def test_a_limit_that_is_no_time_or_lets_nothing_in_is_refused(since: str, until: str) -> None:
     with pytest.raises(BadInput):
-        question.limits(since, until, now=NOW)
+        query.limits(since, until, now=NOW)
 
 
 @given(
@@ -144,5 +123,5 @@ def test_a_limit_that_is_no_time_or_lets_nothing_in_is_refused(since: str, until
     st.integers(40_000_000, 7_000_000_000).map(lambda seconds: datetime.fromtimestamp(seconds, UTC)),
 )
 def test_reading_a_question_never_fails_and_a_window_ends_after_it_begins(asked: str, now: datetime) -> None:
-    window = question.read(asked, now=now).window
+    window = query.read(asked, now=now).window
     assert window is None or not (window.since and window.until) or window.since < window.until

@@ -10,7 +10,7 @@ import pytest
 
 from csmd.capture import stage_place
 from csmd.model import Hit, Turn
-from csmd.recall import stage_search, stage_sessions
+from csmd.recall import results
 from csmd.store import digests, journal, projects
 from csmd.store.core import Store
 from csmd.store.narrow import Narrow
@@ -48,8 +48,8 @@ def digested(store: Store, session: str, said: str, *told: tuple[str, tuple[tupl
 
 def find(store: Store, query: str, kind: str, **narrow: str) -> list[Hit]:
     return store.read(
-        lambda rows: stage_search.find(
-            rows, query, projects=[1, 0], kind=kind, limit=10, embed=None, narrow=Narrow(**narrow)
+        lambda rows: results.find(
+            rows, query, projects=[1, 0], kind=kind, limit=10, embed=None, within=Narrow(**narrow)
         )[0]
     )
 
@@ -68,7 +68,7 @@ def test_a_session_is_found_once_by_its_summary_with_the_turns_that_say_it(store
     ):  # fmt: skip
         assert len(find(store, "exporter kangaroos", "session", **limits)) == found, limits
     assert store.read(
-        lambda rows: stage_search.find(rows, "exporter", projects=[0], kind="session", limit=10, embed=None)[0]
+        lambda rows: results.find(rows, "exporter", projects=[0], kind="session", limit=10, embed=None)[0]
     ) == []  # fmt: skip
 
 
@@ -86,4 +86,4 @@ def test_sessions_are_put_among_hits_whose_order_stays() -> None:
 
     hits = [hit("a", 0.5), hit("b", 0.9), hit("c", 0.1)]
     sessions = [hit("s", 0.7, "session"), hit("t", 0.3, "session"), hit("u", 0.05, "session")]
-    assert [one.id for one in stage_sessions.among(hits, sessions)] == ["s", "a", "b", "t", "c", "u"]
+    assert [one.id for one in results._among(hits, sessions)] == ["s", "a", "b", "t", "c", "u"]
