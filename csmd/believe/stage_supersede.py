@@ -11,7 +11,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 
 from csmd import text
-from csmd.believe import clauses, score, supersede, upkeep
+from csmd.believe import clauses, score, signals, supersede, upkeep
 from csmd.errors import BadInput
 from csmd.model import AUTHORITY_RANK, Candidate, Evidence, Link, Memory
 from csmd.store import beliefs, candidates, memories, projects, search
@@ -68,7 +68,7 @@ def _one_subject(one: text.Gist, other: text.Gist) -> bool:
     """Whether two texts share half of the shorter; one word in common is enough only where it is half of both."""
     shared = len(one.stems & other.stems)
     sizes = sorted((len(one.stems), len(other.stems)))
-    return shared > 0 and shared >= supersede.SAME_SUBJECT * sizes[shared < 2]
+    return shared > 0 and shared >= signals.SAME_SUBJECT * sizes[shared < 2]
 
 
 def settle(rows: Rows, memory_id: str) -> None:

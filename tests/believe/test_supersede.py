@@ -94,6 +94,65 @@ def test_what_a_later_statement_is_to_an_earlier_one(older: str, newer: str, kin
     assert supersede.relation(older, newer).kind == kind
 
 
+#: (older, newer, whether it is replaced): "certain", "doubtful" (a person decides) or "" (both hold).
+REPLACED = [
+    # Two statements that share only their reason are of two things.
+    (
+        "Keep IBANs as text because leading zeros got lost",
+        "Keep postcodes as numbers because leading zeros got lost",
+        "",
+    ),
+    ("Run auth behind the gateway since sessions leaked", "Run billing behind the mesh since auth leaked sessions", ""),
+    (
+        "Thumbnails are cached for 5 minutes, so the CDN is cheap",
+        "Avatars are cached for 9 hours, so the CDN is cheap",
+        "",
+    ),
+    (
+        "The timeout is 30 seconds because the bank is slow",
+        "The timeout is 45 seconds because the tills are slow",
+        "certain",
+    ),
+    # Nor do those that name two ends, components or environments.
+    ("The server listens on port 8080", "The client listens on port 9090", ""),
+    ("Staging runs two replicas", "Production runs six replicas", ""),
+    ("The reader retries 3 times", "The writer retries 5 times", ""),
+    ("Retries are off in tests", "Retries are on in production", ""),
+    ("The jobs run in staging", "The jobs run in production", ""),
+    ("The admin UI uses Redux for its state", "The shop UI uses Zustand instead of Redux for its state", ""),
+    ("The VPN is needed for staging", "The VPN is not needed for production", ""),
+    # What names more of the subject may be an exception.
+    ("The cache listens on port 6379", "The cache listens on port 6380 in production", "doubtful"),
+    ("Deploys happen on Fridays", "Deploys of the docs happen on Mondays", "doubtful"),
+    ("The cache listens on port 6379 in production", "The cache listens on port 6380 in production", "certain"),
+    # A denial replaces just what it denies, and not where it says of which or when.
+    ("Add a comment to each test", "Don't add a comment to each test that is trivial", ""),
+    ("The VPN is needed for staging", "The VPN is not needed for staging any more", "certain"),
+    # What is gone ends what says little besides it; of one use among others a person decides.
+    ("we use pnpm", "we use bun, pnpm is gone", "certain"),
+    ("pnpm is our package manager", "we use bun, pnpm is gone", "certain"),
+    ("We use pnpm in the web client", "we use bun, pnpm is gone", "doubtful"),
+    ("We use pnpm", "the pnpm lockfile is gone", ""),
+    ("We use pnpm", "when pnpm is gone we can use bun", ""),
+    # A filler hides nothing, nor does another sentence.
+    ("The API listens on port 8080.", "btw the API listens on port 9191", "certain"),
+    ("Tests run with jest.", "oh and tests run with vitest now btw", "certain"),
+    ("We release on Tuesdays", "we release on Thursdays. the changelog is written by hand", "certain"),
+    # Questions neither replace nor are replaced.
+    ("Can the API listen on port 8080?", "The API listens on port 9191", ""),
+]
+
+
+def check_replaced(older: str, newer: str, *, wanted: str) -> None:
+    amends, asks = supersede.amendment(older, newer), supersede.doubt(older, newer)
+    assert ("certain" if amends else "doubtful" if asks else "") == wanted
+
+
+@pytest.mark.parametrize(("older", "newer", "wanted"), REPLACED)
+def test_only_the_same_subject_is_replaced_and_only_what_is_certain(older: str, newer: str, wanted: str) -> None:
+    check_replaced(older, newer, wanted=wanted)
+
+
 def test_what_may_be_amended_is_told_from_what_is() -> None:
     """Decided against altogether, or for a use of which nothing was said: a person knows."""
     older, newer = "We use Postgres for the job queue", "We decided against Postgres"
