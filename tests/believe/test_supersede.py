@@ -12,7 +12,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from csmd.believe import stage, stage_supersede, supersede
+from csmd.believe import stage, stage_rest, stage_supersede, supersede
 from csmd.errors import BadInput
 from csmd.model import Memory, Project, Provenance, Statement
 from csmd.store import beliefs, candidates, memories, projects
@@ -381,3 +381,121 @@ def test_what_was_said_under_an_old_name_is_overturned_under_the_new_one(store: 
         name = "".join(map(str, order))
         ids = {index: say(store, *said[index], name=name) for index in order}
         assert known(store, ids[0]).superseded_by == ids[2]
+
+
+# --- what says several things
+
+BOTH, BUN = "We use pnpm. Tests run with vitest.", "we use bun, pnpm is gone"
+
+
+def rest(store: Store, ident: str) -> Memory | None:
+    return store.read(lambda rows: stage_rest.of(rows, ident))
+
+
+def holding(store: Store) -> set[str]:
+    found = store.read(lambda rows: memories.listing(rows, projects=None))
+    return {one.text for one in found if not one.superseded_by}
+
+
+def test_a_part_is_ended_and_the_rest_holds_in_its_own_words_from_the_same_turns(store: Store) -> None:
+    old, new = say(store, BOTH, 1), say(store, BUN, 2)
+    assert holding(store) == {"Tests run with vitest.", BUN}
+    whole, left = known(store, old), rest(store, old)
+    assert left is not None and whole.superseded_by == new
+    assert (left.provenance, left.created_at, left.authority) == (whole.provenance, whole.created_at, "user")
+    assert left.confidence == pytest.approx(0.85)
+
+
+@pytest.mark.parametrize("order", [*itertools.permutations(range(3))])
+def test_a_part_is_ended_in_whatever_order_a_past_is_heard(store: Store, order: tuple[int, ...]) -> None:
+    past = [(BOTH, 1), (BUN, 2), ("Tests run with jest.", 3)]
+    for index in order:
+        say(store, *past[index])
+    assert holding(store) == {BUN, "Tests run with jest."}
+
+
+def test_an_ended_part_that_a_person_restores_leaves_nothing_behind(store: Store) -> None:
+    old = say(store, BOTH, 1)
+    before = known(store, old)
+    say(store, BUN, 2)
+    assert replace(undo(store, old), version=before.version) == before
+    assert holding(store) == {BOTH, BUN}
+    assert links(store, old) == []
+
+
+def test_who_says_all_of_it_again_has_the_whole_back(store: Store) -> None:
+    old = say(store, BOTH, 1)
+    say(store, BUN, 2)
+    assert say(store, BOTH, 3) == old
+    assert known(store, old).superseded_by == "" and rest(store, old) is None
+
+
+def test_a_rest_that_was_said_by_itself_stays_a_memory_of_its_own(store: Store) -> None:
+    old = say(store, BOTH, 1)
+    say(store, BUN, 2)
+    own = say(store, "tests run with vitest", 3)
+    undo(store, old)
+    assert known(store, own).text == "Tests run with vitest." and rest(store, old) is None
+
+
+def test_a_rest_that_the_user_made_csmd_forget_does_not_come_back(store: Store) -> None:
+    old = say(store, BOTH, 1)
+    say(store, BUN, 2)
+    left = rest(store, old)
+    assert left is not None
+    store.write(lambda rows: stage.forget(rows, left, key=store.hash_key, now=NOW, by_person=True))
+    say(store, "we use bun, pnpm is gone!", 4)
+    assert holding(store) == {BUN}
+
+
+def test_what_ended_a_part_goes_and_the_whole_holds_again(store: Store) -> None:
+    old, new = say(store, BOTH, 1), say(store, BUN, 2)
+    store.write(lambda rows: memories.delete(rows, memories.by_id(rows, new)))  # type: ignore[arg-type]
+    assert holding(store) == {BOTH} and rest(store, old) is None
+
+
+def test_a_person_who_replaces_a_memory_ends_what_the_newer_speaks_of(store: Store) -> None:
+    old, new = say(store, BOTH, 1), say(store, "pnpm stays for the docs only", 2)
+
+    def by_hand(rows: Rows) -> Memory:
+        one, other = (memories.by_id(rows, ident) for ident in (old, new))
+        return stage_supersede.by_hand(rows, one, other, by="person", now=NOW, key=store.hash_key)  # type: ignore[arg-type]
+
+    assert store.write(by_hand).superseded_by == new
+    assert "Tests run with vitest." in holding(store)
+
+
+# --- doubt
+
+
+NARROW = ("The cache listens on port 6379", "The cache listens on port 6380 in production")
+
+
+def test_what_is_doubtful_ends_nothing_and_is_put_before_a_person(store: Store) -> None:
+    old, new = (say(store, text, day) for day, text in enumerate(NARROW, 1))
+    assert known(store, old).superseded_by == ""
+    assert waiting(store) == [(old, new)]
+
+
+@pytest.mark.parametrize("origin", ["stated", "model_saved"])
+def test_an_assistants_word_ends_nothing_of_the_users(store: Store, origin: str) -> None:
+    old = say(store, NPM, 1)
+
+    def save(rows: Rows) -> str:
+        said = Statement(
+            text=PNPM,
+            gate="epistemic",
+            category="decision",
+            confidence=0.8,
+            authority="assistant",
+            reasons=("remember",),
+        )
+        home, source = (
+            known(store, old).project_seq,
+            Provenance(uuid="u9", session_id="s9", at="2026-03-09T10:00:00.000Z"),
+        )
+        return stage.remember(rows, said, source, project=home, origin=origin, key=store.hash_key)[0]
+
+    new = store.write(save)
+    assert known(store, old).superseded_by == ""
+    assert waiting(store) == [(old, new)]
