@@ -10,7 +10,7 @@ from csmd.store.sqlite import Rows
 SOURCE = review.CHANGE
 
 
-def say_what_stands(rows: Rows, old: Memory, new: Memory, found: supersede.Relation, *, at: str) -> None:
+def say_what_stands(rows: Rows, old: Memory, new: Memory, found: supersede.Replacement, *, at: str) -> None:
     """Asks a person about a memory that certainly is spoken against, by who may not replace it."""
     reason = (
         f"speaks against {old.id} ({', '.join(found.reasons)}), which stands: {supersede.stands(pinned=old.pinned)}"

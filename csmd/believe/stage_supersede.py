@@ -69,7 +69,7 @@ def beside(rows: Rows, memory: Memory) -> Beside:
     own, found = text.gist(memory.text), Near.of(rows, memory.text, memory.project_seq)
     near = [one for one in found.memories if one.id != memory.id]
     holding = [one for one in near if not one.superseded_by]
-    doubtful = [one for one in holding if _replacement(one, memory, found.renames)]
+    doubtful = [one for one in holding if _ending(one, memory, found.renames)]
     related = [one for one in holding if one not in doubtful and _one_subject(own, text.gist(one.text))]
     return Beside([one for one in near if one.superseded_by == memory.id], doubtful, related)
 
@@ -101,11 +101,7 @@ def _settle_among(rows: Rows, memory: Memory, found: Near, *, key: bytes) -> Non
     touched = {name for pair in (*changed, *renames.items()) for name in pair} if changed else set()
     for other in near:
         said = other.text.casefold()
-        if (
-            any(name in said for name in touched)
-            or other.superseded_by == memory.id
-            or _replacement(other, memory, renames)
-        ):
+        if any(name in said for name in touched) or other.superseded_by == memory.id or _ending(other, memory, renames):
             beside = _sharing(rows, other.text, _reach(rows, other.project_seq), renames)
             _settle_one(rows, other, _others(other, beside), renames, key=key)
     _settle_one(rows, memory, near, renames, key=key)
@@ -168,10 +164,10 @@ def _settle_one(rows: Rows, memory: Memory, near: Sequence[Memory], renames: Map
         return
     refused = beliefs.refused(rows, memory.id)
     own = (beliefs.stated_at(rows, memory), memory.id)
-    best: tuple[tuple[str, str], Memory, Replacement] | None = None
+    best: tuple[tuple[str, str], Memory, Ending] | None = None
     replaced: set[str] = set()
     for other in near:
-        found = None if other.id in refused else _replacement(memory, other, renames)
+        found = None if other.id in refused else _ending(memory, other, renames)
         if found is None:
             continue
         then = (beliefs.stated_at(rows, other), other.id)
@@ -179,11 +175,9 @@ def _settle_one(rows: Rows, memory: Memory, near: Sequence[Memory], renames: Map
             continue
         if not found.is_certain:
             if _may(memory, other) and other.authority == "user":
-                stage_doubts.ask(
-                    rows, memory, other, reason=supersede.UNSURE, sure=found.relation.confidence, at=then[0]
-                )
+                stage_doubts.ask(rows, memory, other, reason=supersede.UNSURE, sure=found.how.confidence, at=then[0])
         elif not _may(memory, other):
-            stage_doubts.say_what_stands(rows, memory, other, found.relation, at=then[0])
+            stage_doubts.say_what_stands(rows, memory, other, found.how, at=then[0])
         else:
             replaced |= {*found.parts}
             if best is None or then > best[0]:
@@ -196,10 +190,10 @@ def _settle_one(rows: Rows, memory: Memory, near: Sequence[Memory], renames: Map
     memory = lifted(rows, memory)
     if best is not None:
         (at, _), other, found = best
-        reason = " ".join(found.relation.reasons)
+        reason = " ".join(found.how.reasons)
         stage_rest.keep(rows, memory, left, key=key, by=RULE, at=at)
         lower(
-            rows, memory, other, lowers=found.relation.lowers, sure=found.relation.confidence, reason=reason, by=RULE,
+            rows, memory, other, lowers=found.how.lowers, sure=found.how.confidence, reason=reason, by=RULE,
             at=at,
         )  # fmt: skip
 
@@ -225,10 +219,10 @@ def _may(old: Memory, new: Memory) -> bool:
 
 
 @dataclass(frozen=True, slots=True)
-class Replacement:
+class Ending:
     """How one memory replaces another, and which of its parts: all of them, or some; none where a person must tell."""
 
-    relation: supersede.Relation
+    how: supersede.Replacement
     parts: tuple[str, ...]
 
     @property
@@ -237,16 +231,16 @@ class Replacement:
         return bool(self.parts)
 
 
-def _replacement(old: Memory, new: Memory, renames: Mapping[str, str]) -> Replacement | None:
+def _ending(old: Memory, new: Memory, renames: Mapping[str, str]) -> Ending | None:
     """What a memory that is said later does to an older one; external words do nothing."""
     if new.authority == "external":
         return None
     found = supersede.replacement(old.text, new.text, renames)
     if found is not None and found.confidence >= supersede.SURE:
-        return Replacement(found, several.parts(old.text) or (old.text,))
+        return Ending(found, several.parts(old.text) or (old.text,))
     if some := supersede.ended_parts(old.text, new.text, renames):
-        return Replacement(*some)
-    return Replacement(found, ()) if found else None
+        return Ending(*some)
+    return Ending(found, ()) if found else None
 
 
 def lower(rows: Rows, old: Memory, new: Memory, *, lowers: float, sure: float, reason: str, by: str, at: str) -> None:

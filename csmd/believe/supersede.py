@@ -1,4 +1,4 @@
-"""Whether a later statement replaces an earlier one, adds to it, repeats it or speaks of something else; pure.
+"""Whether a later statement replaces an earlier one, certainly or perhaps; pure.
 
 A certain replacement gives the same slot of the same subject another value, or denies just what the older statement
 affirms. Reasons are left out first: two statements with one reason are not of one subject. Where one of them names more
@@ -13,14 +13,10 @@ import re
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import lru_cache
-from typing import Literal
 
-from csmd import text
 from csmd.believe import changed, several, signals
 from csmd.believe.clauses import assertion, read, renames
 from csmd.believe.phrases import CUE, ENVIRONMENTS
-
-Kind = Literal["amends", "elaborates", "repeats", "unrelated"]
 
 #: What an amendment takes from the older statement's confidence: at least, and at most (design section 4).
 LEAST, MOST = 0.20, 0.50
@@ -49,44 +45,26 @@ CUE_ADDS = 0.1
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Relation:
-    """What a later statement is to an earlier one; `reasons` name the signals, the surest first."""
+class Replacement:
+    """How a later statement replaces an earlier one: certainly (SURE and more) or perhaps; `reasons` name the signals, the surest first."""
 
-    kind: Kind
-    confidence: float = 0.0
-    reasons: tuple[str, ...] = ()
+    confidence: float
+    reasons: tuple[str, ...]
 
     @property
     def lowers(self) -> float:
         """By how much the older one's confidence falls, by clarity."""
         clarity = (self.confidence - SURE) / (1.0 - SURE)
-        return round(LEAST + (MOST - LEAST) * min(1.0, max(0.0, clarity)), 4) if self.kind == "amends" else 0.0
+        return round(LEAST + (MOST - LEAST) * min(1.0, max(0.0, clarity)), 4)
 
 
-def relation(older: str, newer: str, renames: Mapping[str, str] | None = None) -> Relation:
-    """What `newer` is to `older`; `renames` are names that changed, old -> new, case folded."""
-    found = amendment(older, newer, renames)
-    if found is not None:
-        return found
-    before, after = read(followed(older, renames or {})), read(newer)
-    shared = before.stems & after.stems
-    if shared and text.says_the_same(older, newer):
-        return Relation(kind="repeats", confidence=1.0)
-    near = shared and len(shared) >= max(1, min(len(before.stems), len(after.stems)) // 4)
-    return (
-        Relation(kind="elaborates", confidence=0.5)
-        if near
-        else Relation(kind="unrelated", confidence=0.5 * bool(shared))
-    )
-
-
-def amendment(older: str, newer: str, renames: Mapping[str, str] | None = None) -> Relation | None:
+def amendment(older: str, newer: str, renames: Mapping[str, str] | None = None) -> Replacement | None:
     """How `newer` amends `older`, None where it does not: the one relation that is asked for of every memory that is near."""
     found = replacement(older, newer, renames)
     return found if found is not None and found.confidence >= SURE else None
 
 
-def doubt(older: str, newer: str, renames: Mapping[str, str] | None = None) -> Relation | None:
+def doubt(older: str, newer: str, renames: Mapping[str, str] | None = None) -> Replacement | None:
     """How `newer` may amend `older`, where only a person can tell whether it does; None where it does or does not."""
     found = replacement(older, newer, renames)
     return found if found is not None and found.confidence < SURE else None
@@ -94,14 +72,14 @@ def doubt(older: str, newer: str, renames: Mapping[str, str] | None = None) -> R
 
 def ended_parts(
     older: str, newer: str, renames: Mapping[str, str] | None = None
-) -> tuple[Relation, tuple[str, ...]] | None:
+) -> tuple[Replacement, tuple[str, ...]] | None:
     """Which of the several parts of `older` are certainly replaced, and how; None where it is one thing, or none is."""
     said = several.parts(older)
     found = {part: replaced for part in said if (replaced := amendment(part, newer, renames))} if len(said) > 1 else {}
     return (next(iter(found.values())), tuple(found)) if found else None
 
 
-def replacement(older: str, newer: str, renames: Mapping[str, str] | None = None) -> Relation | None:
+def replacement(older: str, newer: str, renames: Mapping[str, str] | None = None) -> Replacement | None:
     """How `newer`, or the surest of its parts, replaces `older`: certainly (SURE and more) or doubtfully; None where it does not."""
     of_parts = (_of_one(older, part, renames) for part in dict.fromkeys((newer, *several.parts(newer))))
     found = [one for one in of_parts if one is not None]
@@ -110,7 +88,7 @@ def replacement(older: str, newer: str, renames: Mapping[str, str] | None = None
     return max(found, key=lambda one: one.confidence, default=None)
 
 
-def _of_one(older: str, newer: str, renames: Mapping[str, str] | None) -> Relation | None:
+def _of_one(older: str, newer: str, renames: Mapping[str, str] | None) -> Replacement | None:
     older, newer = assertion(older), assertion(newer)
     before, after = read(followed(older, renames or {})), read(newer)
     shared = before.stems & after.stems
@@ -125,9 +103,9 @@ def _of_one(older: str, newer: str, renames: Mapping[str, str] | None) -> Relati
         return None
     certain = sorted((name for name, is_certain in found.items() if is_certain), key=lambda name: -SIGNALS[name])
     if not certain:
-        return Relation(kind="amends", confidence=DOUBTFUL, reasons=tuple(found))
+        return Replacement(confidence=DOUBTFUL, reasons=tuple(found))
     confidence = min(1.0, SIGNALS[certain[0]] + CUE_ADDS * bool(CUE.search(newer)))
-    return Relation(kind="amends", confidence=round(confidence, 2), reasons=tuple(certain))
+    return Replacement(confidence=round(confidence, 2), reasons=tuple(certain))
 
 
 def stands(*, pinned: bool) -> str:
