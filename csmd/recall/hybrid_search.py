@@ -53,12 +53,16 @@ class Query:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Found:
-    """A statement with its score: a passage, the memory that it states, or a memory whose passage is gone."""
+    """A statement with its score: a passage, the memory that it states, or a memory whose passage is gone.
+
+    `words` is its bm25, 0 where its words did not find it.
+    """
 
     score: float
     features: Mapping[str, float]
     passage: Passage | None = None
     memory: Memory | None = None
+    words: float = 0.0
 
     @property
     def key(self) -> tuple[int, str]:
@@ -134,7 +138,7 @@ def find(rows: Rows, query: Query, degraded: list[str]) -> list[Found]:
     stated = _stated(rows, pool, query.places)
     places = passage_threads.places(rows, sorted({*pool.words, *pool.meaning, *(seq for _, seq in stated)}))
     places |= {seq: (passage.turn_seq, passage.session_seq) for seq, passage in unfilled.items()}
-    near = _around(pool, places)
+    near = _around(pool.words, pool.meaning, places)
     chosen = _thinned(pool, near, {seq for _, seq in stated})
     read = passages.by_seqs(rows, [seq for seq in chosen if seq > 0])
     read |= {seq: unfilled[seq] for seq in chosen if seq in unfilled}
@@ -144,25 +148,26 @@ def find(rows: Rows, query: Query, degraded: list[str]) -> list[Found]:
     )
     asked = asked_of(rows, query, degraded)
     of_passage = _by_passage(stated, known, read, pool)
-    found = [
-        _scored(
-            asked,
-            passage,
-            of_passage.get(seq),
-            pool,
-            near.get(seq),
-            cosines.get(seq),
-            with_meaning=query.vector is not None,
-        )
-        for seq, passage in read.items()
-    ]
-    shown = {memory.seq for memory in (one.memory for one in found) if memory is not None}
-    found += [
-        _scored(asked, None, memory, pool, None, pool.memory_meaning.get(seq), with_meaning=query.vector is not None)
-        for seq, memory in known.items()
-        if seq not in shown
-    ]
+    shared = {seq: ranking.shared(passage.text, asked) for seq, passage in read.items()}
+    around = _around(shared, pool.meaning, places)
+    with_meaning = query.vector is not None
+    found = []
+    for seq, passage in read.items():
+        memory = of_passage.get(seq)
+        cosine = max(cosines.get(seq, 0.0), pool.memory_meaning.get(memory.seq, 0.0) if memory else 0.0)
+        found.append(_scored(asked, passage, memory, around[seq], cosine if with_meaning else None))
+    shown = {one.memory.seq for one in found if one.memory is not None}
+    for seq, memory in known.items():
+        if seq not in shown:
+            cosine = pool.memory_meaning.get(seq, 0.0)
+            found.append(_scored(asked, None, memory, NOWHERE, cosine if with_meaning else None))
+    found = [replace(one, words=_bm25(one, pool)) for one in found]
     return sorted(found, key=lambda one: (-one.score, one.key))
+
+
+def _bm25(one: Found, pool: Pool) -> float:
+    said = pool.words.get(one.passage.seq, 0.0) if one.passage else 0.0
+    return max(said, pool.memory_words.get(one.memory.seq, 0.0) if one.memory else 0.0)
 
 
 def asked_of(rows: Rows, query: Query, degraded: list[str]) -> Asked:
@@ -314,35 +319,36 @@ def _stated(rows: Rows, pool: Pool, places: Sequence[int] | None) -> list[tuple[
 class Around:
     """The best of the passages beside one, and the mean of the best of its session, by words and by meaning."""
 
-    near_words: float
-    near_meaning: float
-    session_words: float
-    session_meaning: float
+    near_words: float = 0.0
+    near_meaning: float = 0.0
+    session_words: float = 0.0
+    session_meaning: float = 0.0
 
 
+NOWHERE = Around()
 #: Passages of one session whose row keys differ by no more than this stand beside each other.
 BESIDE = 4
 
 
-def _around(pool: Pool, places: Mapping[int, tuple[int, int]]) -> dict[int, Around]:
+def _around(
+    words: Mapping[int, float], meaning: Mapping[int, float], places: Mapping[int, tuple[int, int]]
+) -> dict[int, Around]:
+    """What stands beside each of these passages, whose (turn, session) is given, among them."""
     sessions: dict[int, list[int]] = {}
     for seq, (_, session) in sorted(places.items()):
         sessions.setdefault(session, []).append(seq)
     found: dict[int, Around] = {}
     for seqs in sessions.values():
-        words = ranking.best_mean([pool.words.get(seq, 0.0) for seq in seqs])
-        meaning = ranking.best_mean([pool.meaning.get(seq, 0.0) for seq in seqs])
+        of_words = ranking.best_mean([words.get(seq, 0.0) for seq in seqs])
+        of_meaning = ranking.best_mean([meaning.get(seq, 0.0) for seq in seqs])
         for place, seq in enumerate(seqs):
-            near = [
-                one
-                for one in seqs[max(0, place - BESIDE) : place + BESIDE + 1]
-                if one != seq and abs(one - seq) <= BESIDE
-            ]
+            near = seqs[max(0, place - BESIDE) : place] + seqs[place + 1 : place + BESIDE + 1]
+            near = [one for one in near if abs(one - seq) <= BESIDE]
             found[seq] = Around(
-                max((pool.words.get(one, 0.0) for one in near), default=0.0),
-                max((pool.meaning.get(one, 0.0) for one in near), default=0.0),
-                words,
-                meaning,
+                near_words=max((words.get(one, 0.0) for one in near), default=0.0),
+                near_meaning=max((meaning.get(one, 0.0) for one in near), default=0.0),
+                session_words=of_words,
+                session_meaning=of_meaning,
             )
     return found
 
@@ -395,31 +401,18 @@ def states(said: str, memory: Memory) -> bool:
 
 
 def _scored(
-    asked: Asked,
-    passage: Passage | None,
-    memory: Memory | None,
-    pool: Pool,
-    around: Around | None,
-    cosine: float | None,
-    *,
-    with_meaning: bool,
+    asked: Asked, passage: Passage | None, memory: Memory | None, around: Around, cosine: float | None
 ) -> Found:
     one = Found(score=0.0, features={}, passage=passage, memory=memory)
-    near = around or Around(0.0, 0.0, 0.0, 0.0)
-    own = pool.memory_meaning.get(memory.seq) if memory else None
     match = Match(
         text=one.text,
         by_user=(memory.authority == "user") if memory else passage is not None and passage.kind in ("user", "relayed"),
-        words=max(
-            pool.words.get(passage.seq, 0.0) if passage else 0.0,
-            pool.memory_words.get(memory.seq, 0.0) if memory else 0.0,
-        ),
-        meaning=max(cosine or 0.0, own or 0.0) if with_meaning else None,
-        near_words=near.near_words,
-        near_meaning=near.near_meaning,
-        session_words=near.session_words,
-        session_meaning=near.session_meaning,
-        kept=(1.0 if memory else 0.0),
+        meaning=cosine,
+        near_shared=around.near_words,
+        near_meaning=around.near_meaning,
+        session_shared=around.session_words,
+        session_meaning=around.session_meaning,
+        kept=memory is not None,
     )
     found = ranking.features(match, asked)
     return replace(one, score=ranking.bearing(found), features=found)
