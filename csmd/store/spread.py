@@ -19,17 +19,21 @@ def sessions_with(rows: Rows, term: str, *, projects: Sequence[int] | None) -> d
 
     A turn that went into another project counts there: what is not asked about says nothing of a session.
     """
+    kind = "passage" if is_turn_index_dropped(rows) else "turn"
     expression = match_expression([term])
-    if not expression or is_turn_index_dropped(rows) or rows_with(rows, "turn", term, most=MOST_TURNS) >= MOST_TURNS:
+    if not expression or rows_with(rows, kind, term, most=MOST_TURNS) >= MOST_TURNS:
         return {}
-    whose, scope = "", ""
+    table, whose, scope = FULL_TEXT[kind].table, "", ""
     if projects is not None:
         keys = ", ".join(str(int(project)) for project in projects)
-        whose = f"cross join {FULL_TEXT['turn'].whose} and b.project_seq in ({keys})"
+        whose = f"cross join {FULL_TEXT[kind].whose} and b.project_seq in ({keys})"
         scope = f"and s.project_seq in ({keys})"
+    turn = f"{table}.rowid"
+    if kind == "passage":
+        whose, turn = f"{whose} cross join passages p on p.seq = {table}.rowid", "p.turn_seq"
     found = rows.all(
-        f"select st.session_seq, count(*) from turns_fts {whose} cross join session_turn st on st.turn_seq = turns_fts.rowid "  # noqa: S608
-        f"cross join sessions s on s.seq = st.session_seq where turns_fts match :expression {scope} group by st.session_seq",
+        f"select st.session_seq, count(distinct {turn}) from {table} {whose} cross join session_turn st on st.turn_seq = {turn} "  # noqa: S608
+        f"cross join sessions s on s.seq = st.session_seq where {table} match :expression {scope} group by st.session_seq",
         expression=expression,
     )
     return {int(session): int(amount) for session, amount in found}

@@ -303,7 +303,8 @@ def test_the_old_index_is_taken_down_in_parts_and_whoever_asks_it_meanwhile_gets
         assert search_turns(store) == 0
         assert store.read(lambda rows: held(rows, "turn", "heron", projects=[1], most=5)) == 0
         assert store.read(lambda rows: rows_with(rows, "turn", "heron")) == 0
-        assert store.read(lambda rows: spread.sessions_with(rows, "heron", projects=None)) == {}
+        assert store.read(lambda rows: len(spread.sessions_with(rows, "osprey", projects=[1, 2]))) == 2
+        assert store.read(lambda rows: len(search.turns_holding(rows, ["osprey"], projects=[1], limit=4))) == 4
         store.write(lambda rows, parts=parts: say(rows, given, f"n{parts}", "A new heron.", second=200 + parts))
     assert parts > 6
     gone = "select name from sqlite_schema where name like 'turns_fts%' or name like 'vec_turn%' or name = 'turn_text'"
