@@ -263,7 +263,9 @@ CASES: dict[str, Case] = {
         damage=sql("delete from memories_fts_data where id > 9"), state="indexes", short=False
     ),
     "a vector of nothing": Case(
-        damage=sql("insert into vectors (model_seq, kind, row_seq, start_at, end_at) values (1, 'passage', 99999, 0, 1)"),
+        damage=sql(
+            "insert into vectors (model_seq, kind, row_seq, start_at, end_at) values (1, 'passage', 99999, 0, 1)"
+        ),
         state="indexes",
     ),
     "vectors gone": Case(damage=sql("delete from vectors where seq % 2"), state="indexes"),

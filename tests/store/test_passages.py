@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import itertools
+import subprocess
+import sys
 from pathlib import Path
 from typing import Any
 
@@ -332,3 +334,32 @@ def test_a_store_that_began_with_passages_has_nothing_to_fill(store: Store, give
         pass
     assert store.write(integrity) == []
     assert set(FULL_TEXT) >= {"turn", "passage"}
+
+
+FILLING = """
+import sys, time
+from pathlib import Path
+from csmd.store import passage_index
+from csmd.store.core import Store
+store = Store(Path(sys.argv[1]), now="2026")
+while store.write(lambda rows: passage_index.fill(rows, limit=1)):
+    print("turn", flush=True)
+    time.sleep(0.01)
+"""
+
+
+def test_a_process_that_is_killed_while_it_fills_leaves_a_store_that_goes_on(old: Path) -> None:
+    for turns in (2, 3):
+        with subprocess.Popen([sys.executable, "-c", FILLING, str(old)], stdout=subprocess.PIPE) as process:
+            assert process.stdout is not None
+            for _ in range(turns):
+                assert process.stdout.readline()
+            process.kill()
+    store = Store(old, now=NOW)
+    assert 5 <= store.read(passage_index.progress)[0] < 12
+    assert store.read(passage_index.index_problems) == []
+    while store.write(passage_index.fill):
+        pass
+    assert store.read(stored) == store.read(expected)
+    assert store.write(integrity) == []
+    store.close()
