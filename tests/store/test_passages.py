@@ -178,7 +178,11 @@ def test_words_of_a_tool_call_are_passages_that_outlive_its_input_but_no_purge(s
         seq = say(rows, given, "t1", '{"plan": "Nest the herons."}', kind="tool_call", tool_name="ExitPlanMode")
         words, given_to = "Nest the herons.\n## Then\nCount the wrens.", turn_text(rows, seq)
         assert passages.add_words(rows, seq, words, given=given_to) == 2
-        assert passages.add_words(rows, seq, words, given=given_to) == 2, "in place of what it had"
+        made = passages.of_turns(rows, [seq])[seq]
+        assert passages.add_words(rows, seq, words, given=given_to) == 2
+        assert passages.of_turns(rows, [seq])[seq] == made, "a fork brings them again"
+        assert passages.add_words(rows, seq, "Other words.", given=given_to) == 1, "in place of what it had"
+        assert passages.add_words(rows, seq, words, given=given_to) == 2
         assert passages.add_words(rows, seq, words, given="of before a purge") == 0
         found = passages.by_seqs(rows, passages.of_turns(rows, [seq])[seq])
         assert [(one.kind, one.text, one.uuid) for one in found.values()] == [
