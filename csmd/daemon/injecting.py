@@ -83,8 +83,7 @@ def compose(
         def brief(room: int, goals: Sequence[Note], before: str) -> Brief:
             return stage_brief.session_brief(
                 rows, places=places, session_id=session, max_tokens=room, goals=goals, blocks=blocks, before=before,
-                today=event.at[:10],
-                besides=besides,
+                today=event.at[:10], besides=besides, key=tools.store.hash_key,
             )  # fmt: skip
 
         opened = stage_checkpoint.opening(rows, event, places, key=tools.store.hash_key, max_tokens=most, brief=brief)

@@ -7,8 +7,9 @@ orders. Which memories is choose.py's, in which words indicative.py's, as what t
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
+from types import MappingProxyType
 
 from csmd import text
 from csmd.capture.hosts.claude import ANSWER_LIMIT_UNITS
@@ -21,6 +22,8 @@ from csmd.recall.compose import Block, Note
 LIMIT_UNITS = ANSWER_LIMIT_UNITS
 #: Characters of a memory at a start, where many stand beside each other.
 START_CHARACTERS = 240
+#: And of what is told as "before".
+BEFORE_CHARACTERS = 120
 TWIN_OVERLAP = choose.TWIN_OVERLAP
 RECENCY_MOST = 0.10
 
@@ -103,6 +106,20 @@ class Beside:
     blocks: tuple[Block, ...] = ()
 
 
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Newer:
+    """What was said later on a memory's matter: its words, when, an id to read on; `memory` is the one that states it, or "".
+
+    Where it is not `likely` that it stands in the memory's place, it is only told before it.
+    """
+
+    text: str
+    at: str
+    tail: str
+    memory: str = ""
+    likely: bool = True
+
+
 def section_of(memory: Memory) -> int:
     """The index of the section a memory belongs under."""
     for index, section in enumerate(SECTIONS):
@@ -146,6 +163,19 @@ def note(memory: Memory, said: str, *, score: float = 1.0, reason: str = "") -> 
     return composing.told(memory, text=body, score=score, reason=reason or SECTIONS[section_of(memory)].heading)
 
 
+def _in_thread(memory: Memory, said: str, later: Newer | None, earlier: Memory | None) -> Note:
+    """A memory as a start is told it, behind what was said later or before what was said earlier on the same matter."""
+    if later is not None:
+        old = f"(before, {memory.confirmed_at[:10]}: {indicative.shortened(said, BEFORE_CHARACTERS)})"
+        told = f"{indicative.shortened(later.text, START_CHARACTERS)} {old}"
+        return replace(note(memory, said), text=told, tail=f"{later.tail}, {memory.id}")
+    one = note(memory, said)
+    if earlier is None:
+        return one
+    old = indicative.shortened(text.squeeze(earlier.text), BEFORE_CHARACTERS)
+    return replace(one, text=f"{one.text} (before, {earlier.confirmed_at[:10]}: {old})")
+
+
 def compose(
     candidates: Sequence[tuple[Memory, Attention]],
     *,
@@ -153,10 +183,12 @@ def compose(
     known: Callable[[str], bool] = never,
     beside: Beside = Beside(),
     fading: Sequence[Memory] = (),
+    newer: Mapping[str, Newer] = MappingProxyType({}),
 ) -> Brief:
     """The brief for a session's start from the memories of its scopes; "" when nothing is worth telling.
 
-    `known` says whether the assistant is told a statement anyway; `fading` are promises to ask about this once.
+    `known` says whether the assistant is told a statement anyway; `fading` are promises to ask about this once; `newer` says
+    of memories (by id) what was said later on the same matter, which is told with the memory as "before".
     """
     asked = [
         note(one, said, reason=FADING[0]) for one in fading if (said := indicative.stated(one)) and not known(said)
@@ -172,7 +204,7 @@ def compose(
     left = whole - fence - min(taken, round((1 - MEMORIES_LEAST) * whole))
     passed = {one.id for one in fading}
     told = [row for row in candidates if injectable(row[0]) and row[0].id not in passed]
-    blocks = [*_memories(told, tokens=left, known=known), *extra]
+    blocks = [*_memories(told, tokens=left, known=known, newer=newer), *extra]
     ordered = [block for heading in ORDER for block in blocks if block.heading == heading and block.notes]
     shown = {one.id for block in ordered for one in block.notes}
     last = [replace(block, notes=tuple(one for one in block.notes if one.id not in shown)) for block in beside.blocks]
@@ -183,22 +215,47 @@ def _block(kind: tuple[str, float], notes: Sequence[Note]) -> Block:
     return Block(heading=kind[0], notes=tuple(notes), weight=kind[1])
 
 
-def _memories(told: Sequence[tuple[Memory, Attention]], *, tokens: int, known: Callable[[str], bool]) -> list[Block]:
+def _memories(
+    told: Sequence[tuple[Memory, Attention]],
+    *,
+    tokens: int,
+    known: Callable[[str], bool],
+    newer: Mapping[str, Newer],
+) -> list[Block]:
     """The memories that are worth the tokens, by section, in each the newest first."""
     place = {at: rank for rank, at in enumerate(sorted({memory.confirmed_at for memory, _ in told}))}
     newest = max(1, len(place) - 1)
     found: list[choose.Candidate] = []
     notes: dict[str, Note] = {}
     memories = {memory.id: memory for memory, _ in told}
-    worths = [(value(one, attention, recency=place[one.confirmed_at] / newest), one) for one, attention in told]
+    likely = {old: later for old, later in newer.items() if later.likely and old in memories}
+    before = {later.memory: memories[old] for old, later in likely.items() if later.memory in memories}
+    overtaken = {one.id for one in before.values()}
+    # What several memories lead to is told once, with the one that was said last.
+    ends: dict[str, Memory] = {}
+    for old, later in likely.items():
+        if old not in overtaken:
+            last = ends.setdefault(later.text, memories[old])
+            ends[later.text] = max(last, memories[old], key=lambda one: (one.confirmed_at, one.id))
+    overtaken |= {old for old, later in likely.items() if ends.get(later.text) is not memories[old]}
+    # One that may be followed by another stands right behind it, in the section that comes first.
+    together = {old: later.memory for old, later in newer.items() if old in memories and later.memory in memories}
+    under = {memory.id: section_of(memory) for memory in memories.values()}
+    for old, new in together.items():
+        under[old] = under[new] = min(under[old], under[new], key=lambda at: ORDER.index(SECTIONS[at].heading))
+    worths = [
+        (value(one, attention, recency=place[one.confirmed_at] / newest), one)
+        for one, attention in told
+        if one.id not in overtaken
+    ]
     for worth, memory in sorted(worths, key=lambda row: (-row[0], row[1].id)):
         if worth <= 0 or len(found) >= choose.CONSIDERED:
             break
         if said := indicative.stated(memory):
-            notes[memory.id] = one = note(memory, said)
+            notes[memory.id] = one = _in_thread(memory, said, likely.get(memory.id), before.get(memory.id))
             found.append(
                 choose.Candidate(
-                    id=memory.id, text=one.text, worth=worth, section=section_of(memory),
+                    id=memory.id, text=one.text, worth=worth, section=under[memory.id],
                     tokens=text.estimate_tokens(composing.line(one) + "\n") + 1, stems=choose.stems(one.text),
                 )
             )  # fmt: skip

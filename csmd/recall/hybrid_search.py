@@ -9,17 +9,18 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 
+from csmd import prose, text
 from csmd import terms as derived
-from csmd import text
 from csmd.believe import stage_supersede, supersede
 from csmd.errors import DeadlineExceeded, EmbeddingUnavailable
 from csmd.model import Memory
 from csmd.recall import ranking
 from csmd.recall.ranking import Asked, Match
-from csmd.store import fulltext, memories, nearby, passage_threads, passages, search, vectors
+from csmd.store import fulltext, memories, nearby, passage_index, passage_threads, passages, search, vectors
 from csmd.store import narrow as narrowing
 from csmd.store.narrow import Narrow
 from csmd.store.passages import Passage
+from csmd.store.search import TurnRow
 from csmd.store.sqlite import Row, Rows
 
 #: A text to its vector and the model's name; raises EmbeddingUnavailable.
@@ -128,12 +129,15 @@ def vector_of(rows: Rows, said: str, embed: Embed | None, degraded: list[str]) -
 def find(rows: Rows, query: Query, degraded: list[str]) -> list[Found]:
     """What bears on a question, best first: passages with the memories that they state, and memories without a passage."""
     pool = _pool(rows, query)
+    unfilled = {} if _is_full(rows, query) else _unfilled(rows, query, pool)
     degraded += pool.degraded
     stated = _stated(rows, pool, query.places)
     places = passage_threads.places(rows, sorted({*pool.words, *pool.meaning, *(seq for _, seq in stated)}))
+    places |= {seq: (passage.turn_seq, passage.session_seq) for seq, passage in unfilled.items()}
     near = _around(pool, places)
     chosen = _thinned(pool, near, {seq for _, seq in stated})
-    read = passages.by_seqs(rows, chosen)
+    read = passages.by_seqs(rows, [seq for seq in chosen if seq > 0])
+    read |= {seq: unfilled[seq] for seq in chosen if seq in unfilled}
     cosines = _cosines(rows, query, pool, read)
     known = memories.by_seqs(
         rows, sorted({seq for seq, _ in stated} | set(_best(pool.memory_words, pool.memory_meaning, MEMORIES)))
@@ -234,6 +238,58 @@ def _narrowed(rows: Rows, pool: Pool, narrow: Narrow) -> Pool:
     )
 
 
+# --- a home whose passages are still being indexed
+
+
+def _is_full(rows: Rows, query: Query) -> bool:
+    if fulltext.is_turn_index_dropped(rows):
+        return True
+    model = query.vector[1] if query.vector else None
+    return query.places is not None and passage_index.is_full(rows, query.places, model=model)
+
+
+def _unfilled(rows: Rows, query: Query, pool: Pool) -> dict[int, Passage]:
+    """The best turns by the index of turns: those with passages raise these, of the others one is cut at once.
+
+    Its key is below 0. Turns go with what they say about the question until their passages have been indexed.
+    """
+    most = POOL if query.narrow.is_all else WIDE_POOL
+    words = _hits(fulltext.text_hits(rows, "turn", query.terms, projects=query.places, limit=most))
+    meaning: dict[int, float] = {}
+    if query.vector is not None:
+        vector, model = query.vector
+        meaning = _cosine(search.vector_hits(rows, "turn", model, vector, projects=query.places, limit=most))
+    best = _best(words, meaning, CANDIDATES)
+    if not query.narrow.is_all and best:
+        let_in = narrowing.turns(rows, best, query.narrow)
+        best = [turn for turn in best if turn in let_in]
+    of_turn = passages.of_turns(rows, best)
+    read = search.turns_by_seq(rows, [turn for turn in best if not of_turn[turn]])
+    asked = frozenset(text.stem(term) for term in query.terms)
+    made: dict[int, Passage] = {}
+    for turn in best:
+        for seq in of_turn[turn]:
+            if turn in meaning:
+                pool.meaning.setdefault(seq, meaning[turn])
+        if turn in read:
+            made[-turn] = _cut(read[turn], asked, session=passage_threads.session_of(rows, turn))
+            pool.words[-turn] = words.get(turn, 0.0)
+            if turn in meaning:
+                pool.meaning[-turn] = meaning[turn]
+    return made
+
+
+def _cut(turn: TurnRow, asked: frozenset[str], *, session: int) -> Passage:
+    """The passage of a turn that holds most of what is asked."""
+    spans = prose.passages(turn.text) or [prose.Span(0, len(turn.text))]
+    start, end = max(spans, key=lambda span: len(asked & ranking.stems(turn.text[span.start : span.end])))
+    return Passage(
+        seq=-turn.seq, turn_seq=turn.seq, session_seq=session, project_seq=turn.project_seq, uuid=turn.uuid,
+        kind=turn.kind, start=start, end=end, text=turn.text[start:end], at=turn.at, session_id=turn.session_id,
+        project=turn.project,
+    )  # fmt: skip
+
+
 # --- what stands beside what was found
 
 
@@ -309,7 +365,7 @@ def _thinned(pool: Pool, near: Mapping[int, Around], stated: set[int]) -> list[i
 def _cosines(rows: Rows, query: Query, pool: Pool, read: Mapping[int, Passage]) -> dict[int, float]:
     """The cosine of each candidate, of those that came in by words alone as well."""
     cosines = {seq: pool.meaning[seq] for seq in read if seq in pool.meaning}
-    missing = [seq for seq in read if seq not in cosines]
+    missing = [seq for seq in read if seq > 0 and seq not in cosines]
     if query.vector is not None and missing:
         vector, model = query.vector
         measured = vectors.distances(rows, "passage", model, vector, missing)
@@ -327,10 +383,15 @@ def _by_passage(
         memory, passage = known.get(memory_seq), read.get(seq)
         if memory is None or passage is None or seq in found:
             continue
-        wanted = ranking.stems(memory.text)
-        if len(wanted & ranking.stems(passage.text)) >= STATES * len(wanted):
+        if states(passage.text, memory):
             found[seq] = memory
     return found
+
+
+def states(said: str, memory: Memory) -> bool:
+    """Whether a passage holds what a memory says."""
+    wanted = ranking.stems(memory.text)
+    return bool(wanted) and len(wanted & ranking.stems(said)) >= STATES * len(wanted)
 
 
 def _scored(

@@ -17,7 +17,7 @@ from csmd.recall import compose, hybrid_search, indicative, query, stage, stage_
 from csmd.recall.brief import never
 from csmd.recall.compose import Block, Note
 from csmd.recall.hybrid_search import Embed, Found, Query
-from csmd.store import context, memories, passage_threads, passages, quotes, tombstones
+from csmd.store import context, memories, passages, quotes, tombstones
 from csmd.store.passages import Passage
 from csmd.store.sqlite import Rows
 
@@ -36,8 +36,6 @@ TWIN_OVERLAP = 0.6
 STATEMENT_CHARACTERS, BEFORE_CHARACTERS = 400, 120
 #: Characters of a turn's id that are shown; `csmd show` takes them.
 SHOWN_ID = 8
-#: A thread is followed for so many steps.
-STEPS = 4
 _SPEAKER = {"user": "the user", "assistant": "the assistant"}
 
 
@@ -133,7 +131,8 @@ def _telling(
         for one in found:
             if one.passage is not None and (ident_of(one.passage) in told or one.passage.turn_seq not in quotable):
                 continue
-            own = [one.memory] if one.memory else _stated(one, stated.get(one.passage.uuid, ()) if one.passage else ())
+            of_turn = stated.get(one.passage.uuid, []) if one.passage else []
+            own = [one.memory] if one.memory else [each for each in of_turn if hybrid_search.states(one.text, each)]
             heirs = [heir for memory in own if memory.superseded_by and (heir := stage_holds.heir(rows, memory))]
             if any(memory.superseded_by for memory in own):
                 kept += [replace(one, memory=heir, passage=None) for heir in heirs if reaches(heir)]
@@ -142,20 +141,6 @@ def _telling(
         return kept
 
     return may
-
-
-def _stated(one: Found, of_turn: Sequence[Memory]) -> list[Memory]:
-    """The memories of a turn that one of its passages states."""
-    said = _stems(one.text)
-    return [
-        memory
-        for memory in of_turn
-        if (own := _stems(memory.text)) and len(own & said) >= hybrid_search.STATES * len(own)
-    ]
-
-
-def _stems(said: str) -> frozenset[str]:
-    return text.gist(said).stems
 
 
 def _tells(one: Found, asked: str) -> bool:
@@ -170,7 +155,7 @@ def _tells(one: Found, asked: str) -> bool:
 
 def _newest(rows: Rows, found: Sequence[Found], may: Callable[[Sequence[Found]], list[Found]]) -> list[Told]:
     """Each statement, or what its thread leads to, with the older as before; best first."""
-    links = thread_ends(rows, [one.passage.seq for one in found if one.passage])
+    links = threads.ends(rows, [one.passage.seq for one in found if one.passage])
     newest = passages.by_seqs(rows, sorted({newer for of in links.values() for newer, _ in of}))
     by_seq = {one.passage.seq: one for one in found if one.passage}
     fresh = [Found(score=0.0, features={}, passage=one) for seq, one in newest.items() if seq not in by_seq]
@@ -198,27 +183,6 @@ def _newest(rows: Rows, found: Sequence[Found], may: Callable[[Sequence[Found]],
     return sorted(
         (one for key, one in told.items() if key not in overtaken), key=lambda one: (-one.found.score, one.found.key)
     )
-
-
-def thread_ends(rows: Rows, seqs: Sequence[int], *, least: float = threads.KEPT) -> dict[int, list[tuple[int, float]]]:
-    """Passage -> (the newest that its thread leads to, how surely), the surest first; passages without a thread are left out."""
-    ends: dict[int, list[tuple[int, float]]] = {}
-    at: dict[int, list[tuple[int, float]]] = {seq: [(seq, 1.0)] for seq in seqs}
-    for step in range(STEPS):
-        links = passage_threads.newer(
-            rows, sorted({seq for of in at.values() for seq, _ in of}), least=least if step == 0 else threads.SURE
-        )
-        if not links:
-            break
-        for start, of in at.items():
-            onwards = [(newer, min(sure, link)) for seq, sure in of for newer, link in links.get(seq, ())]
-            if onwards:
-                ends[start] = at[start] = sorted(
-                    dict(sorted(onwards, key=lambda row: row[1])).items(), key=lambda row: -row[1]
-                )
-            else:
-                at[start] = []
-    return ends
 
 
 # --- the text

@@ -32,7 +32,7 @@ WORDS_SHARE, NEAR_SHARE, SESSION_SHARE = 0.4, 0.3, 0.3
 #: A vector of unit length times this, as int8 (store/embed_worker.py).
 VECTOR_SCALE = 127 / 0.25
 #: In so many sessions half as many good matches come by chance as in very many.
-FEW_SESSIONS = 10
+FEW_SESSIONS = 4
 #: Of the best score of a list so much is worth nothing at most.
 ZERO_AT = 0.5
 

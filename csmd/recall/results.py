@@ -16,7 +16,7 @@ from csmd import text
 from csmd.distill import errors
 from csmd.errors import DeadlineExceeded
 from csmd.model import Hit
-from csmd.recall import exchange, hybrid_search, prompt, query, ranking, stage_holds, threads
+from csmd.recall import exchange, hybrid_search, query, ranking, stage_holds, threads
 from csmd.recall.hybrid_search import ALL, LEXICAL_S, POOL, WIDE_POOL, Embed, Found, Query
 from csmd.store import failures, fulltext, memories, narrow, nearby, passages, search
 from csmd.store.nearby import Beside
@@ -29,9 +29,9 @@ BESIDE_WEIGHT, TIME_WEIGHT, MENDED_WEIGHT = 0.15, 0.3, 0.5
 #: What a session's summary counts beside what was said in it.
 SUMMARY_SHARE = 0.3
 #: In front what comes from a session that stands there already counts so much less each time.
-FRONT, AGAIN_SHARE = 5, 0.9
+FRONT, AGAIN_SHARE = 5, 0.85
 #: What a memory counts beside its turn, which says it at length, and what is left of the score of what was superseded.
-MEMORY_SHARE, SUPERSEDED_SHARE = 0.7, 0.5
+MEMORY_SHARE, SUPERSEDED_SHARE = 0.9, 0.5
 #: Two hits that share so much of their words are one.
 TWIN_OVERLAP = 0.9
 #: Of a time that is asked for so many prompts come in by that alone.
@@ -74,8 +74,26 @@ def find(
     if kind != "turn":
         shown += _memories(rows, asked, found, levels, raised)
     best = _varied(_distinct(sorted(shown, key=lambda one: (-one.hit.score, one.hit.at, one.hit.id)), limit * 3))
-    ordered = _newest_first(rows, best)
+    ordered = _newest_first(rows, asked, best)
     return _among([one.hit for one in ordered], summaries)[:limit], sorted(set(degraded))
+
+
+#: A later hit moves over so many earlier ones at most, unless a thread leads to it.
+WITHIN = 4
+
+
+@dataclass(frozen=True, slots=True)
+class Alike:
+    """When a later hit comes before an earlier one: the least shares of its score, its asked words, and common words."""
+
+    as_good: float
+    as_much_asked: float
+    one_subject: float
+
+
+#: A session stays with its subject, so that few common words tell that both speak of the same.
+IN_A_SESSION = Alike(as_good=0.6, as_much_asked=0.6, one_subject=0.2)
+ELSEWHERE = Alike(as_good=0.6, as_much_asked=0.6, one_subject=0.3)
 
 
 @dataclass(frozen=True, slots=True)
@@ -92,10 +110,20 @@ def is_close(hits: Sequence[Hit]) -> bool:
 
 
 def _levels(found: Sequence[Found]) -> dict[tuple[int, str], float]:
-    """Each statement's score moved to 0-1 among those that were found."""
-    odds = [math.log(max(1e-9, one.score) / max(1e-9, 1 - one.score)) for one in found]
-    low, high = min(odds, default=0.0), max(odds, default=0.0)
-    return {one.key: (odd - low) / (high - low) if high > low else 1.0 for one, odd in zip(found, odds, strict=True)}
+    """Each statement's worth to a question, 0-1 among those that were found: how it bears, and its words and meaning alone.
+
+    The score is fitted on tasks, whose words are seldom in the answer; who asks for the past uses its words.
+    """
+    odds = {at: math.log(max(1e-9, one.score) / max(1e-9, 1 - one.score)) for at, one in enumerate(found)}
+    low, high = min(odds.values(), default=0.0), max(odds.values(), default=0.0)
+    words = ranking.normalised({at: math.expm1(4 * one.features.get("words", 0.0)) for at, one in enumerate(found)})
+    meaning = ranking.normalised({at: one.features.get("meaning", 0.0) for at, one in enumerate(found)})
+    worth = {
+        one.key: ((odds[at] - low) / (high - low) if high > low else 1.0) + (words[at] + meaning[at]) / 2
+        for at, one in enumerate(found)
+    }
+    most = max(worth.values(), default=0.0) or 1.0
+    return {key: value / most for key, value in worth.items()}
 
 
 def _raised(
@@ -295,30 +323,60 @@ def _varied(shown: Sequence[Shown]) -> list[Shown]:
     return [*front, *left]
 
 
-def _newest_first(rows: Rows, shown: Sequence[Shown]) -> list[Shown]:
-    """Each hit behind what its thread leads to, and what was superseded behind what replaced it."""
-    ends = prompt.thread_ends(rows, [one.passage for one in shown if one.passage], least=threads.SURE)
-    newest = passages.by_seqs(rows, sorted({seq for of in ends.values() for seq, _ in of[:1]}))
-    turns = {seq: passage.turn_seq for seq, passage in newest.items()}
-    uuids = {seq: passage.uuid.partition("/")[0] for seq, passage in newest.items()}
-    ordered = list(shown)
+def _newest_first(rows: Rows, asked: Query, shown: Sequence[Shown]) -> list[Shown]:
+    """The hits with what is newer on the same matter right before what is older; nothing else moves."""
+    follows = _follows(rows, shown)
+    wanted = frozenset(text.stem(term) for term in asked.terms)
+    about = {one.hit.id: ranking.stems(one.hit.text) for one in shown}
+    ordered: list[Shown] = []
+    newer: dict[str, str] = {}
     for one in shown:
-        newer = [
-            seq for seq, _ in ends.get(one.passage, ())[:1] if seq in turns and uuids[seq] not in one.hit.source_uuids
-        ]
-        heir = next(
-            (other for other in ordered if other is not one and (
-                (newer and uuids[newer[0]] in other.hit.source_uuids) or (one.hit.superseded_by and other.hit.id == one.hit.superseded_by)
-            )), None,
-        )  # fmt: skip
-        here = next(at for at, other in enumerate(ordered) if other.hit.id == one.hit.id)
-        if heir is None or heir.hit.newer == one.hit.id:
-            continue
-        there = ordered.index(heir)
-        ordered[here] = replace(ordered[here], hit=replace(ordered[here].hit, newer=heir.hit.id))
-        if there > here:
-            ordered.insert(here, ordered.pop(there))
-    return ordered
+        first = next(
+            (
+                at
+                for at, other in enumerate(ordered)
+                if one.hit.id in follows.get(other.hit.id, ())
+                or (at >= len(ordered) - WITHIN and _gives_way(other.hit, one.hit, about, wanted))
+            ),
+            len(ordered),
+        )
+        if first < len(ordered) and one.hit.id in follows.get(ordered[first].hit.id, ()):
+            newer[ordered[first].hit.id] = one.hit.id
+        ordered.insert(first, one)
+    for one in ordered:
+        above = [other.hit.id for other in ordered[: ordered.index(one)]]
+        newer.update((one.hit.id, heir) for heir in follows.get(one.hit.id, ()) if heir in above)
+    return [replace(one, hit=replace(one.hit, newer=newer.get(one.hit.id, ""))) for one in ordered]
+
+
+def _follows(rows: Rows, shown: Sequence[Shown]) -> dict[str, set[str]]:
+    """Hit -> the hits that its thread leads to, or that replaced it."""
+    ends = threads.ends(rows, [one.passage for one in shown if one.passage], least=threads.SURE)
+    newest = passages.by_seqs(rows, sorted({seq for of in ends.values() for seq, _ in of}))
+    found: dict[str, set[str]] = {}
+    for one in shown:
+        lines = {newest[seq].uuid.partition("/")[0] for seq, _ in ends.get(one.passage, ()) if seq in newest}
+        lines -= set(one.hit.source_uuids)
+        found[one.hit.id] = {
+            other.hit.id
+            for other in shown
+            if other is not one
+            and (lines.intersection(other.hit.source_uuids[:1]) or other.hit.id == one.hit.superseded_by)
+        }
+    return found
+
+
+def _gives_way(earlier: Hit, later: Hit, about: Mapping[str, frozenset[str]], wanted: frozenset[str]) -> bool:
+    """Whether a later hit comes before an earlier one: on the same subject, and bearing on the question about as well."""
+    if not (earlier.at < later.at and earlier.project and earlier.project == later.project):
+        return False
+    least = IN_A_SESSION if earlier.session_id == later.session_id else ELSEWHERE
+    old, new = about[earlier.id], about[later.id]
+    return (
+        later.score >= least.as_good * earlier.score
+        and len(old & new & wanted) >= least.as_much_asked * len(old & wanted)
+        and len(old & new) >= least.one_subject * min(len(old), len(new))
+    )
 
 
 # --- session summaries

@@ -5,16 +5,18 @@ Beside them stands what the last sessions came to, and once, of a promise that i
 
 from __future__ import annotations
 
-from collections.abc import Collection, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from dataclasses import replace
 
 from csmd import text
 from csmd.model import Brief, Memory
 from csmd.recall import brief as briefs
-from csmd.recall import echo, known, outcome, stage, stage_holds, tiers
+from csmd.recall import echo, hybrid_search, known, outcome, prompt, stage, stage_holds, threads, tiers
 from csmd.recall.compose import Block, Note
+from csmd.recall.hybrid_search import Found
 from csmd.recall.outcome import Ended
-from csmd.store import context, digests, memories, page_rows, projects, sessions
+from csmd.store import context, digests, memories, nearby, page_rows, passages, projects, sessions
+from csmd.store.passages import Passage
 from csmd.store.sqlite import Rows
 
 #: How many of a scope's surest memories a brief is chosen from.
@@ -39,6 +41,7 @@ def session_brief(
     before: str = "",
     today: str = "",
     besides: Collection[str] = (),
+    key: bytes = b"",
 ) -> Brief:
     """The brief for a session that starts where `places` are seen; nothing that its context holds already, nor `besides` (ids).
 
@@ -77,7 +80,56 @@ def session_brief(
         known=lambda statement: said.says(statement) or anyway(statement),
         beside=beside,
         fading=fading,
+        newer=_followed(rows, [one for one, _ in candidates], places=places, key=key),
     )
+
+
+def _followed(rows: Rows, told: Sequence[Memory], *, places: Sequence[int], key: bytes) -> dict[str, briefs.Newer]:
+    """Memory -> what was said later on the same matter, of those whose thread goes on."""
+    of = {memory.seq: memory for memory in told if not memory.pinned}
+    stating = nearby.statements(rows, sorted(of), projects=places) if of else []
+    in_turns = passages.of_turns(rows, sorted({turn for _, turn in stating}))
+    ends = threads.ends(rows, sorted({seq for seqs in in_turns.values() for seq in seqs}), least=threads.KEPT)
+    wanted = sorted({*(seq for seqs in in_turns.values() for seq in seqs), *(of_one[0][0] for of_one in ends.values())})
+    read = passages.by_seqs(rows, wanted)
+    found = [
+        Found(score=1.0, features={}, passage=read[of_one[0][0]]) for of_one in ends.values() if of_one[0][0] in read
+    ]
+    may = {
+        one.passage.seq: one
+        for one in prompt.tellable(rows, found, places=places, session_id="", prompt="", key=key)
+        if one.passage is not None
+    }
+    stated = {
+        seq: of[memory]
+        for memory, turn in stating
+        for seq in in_turns.get(turn, ())
+        if seq in read and hybrid_search.states(read[seq].text, of[memory])
+    }
+    followed: dict[str, briefs.Newer] = {}
+    for seq, memory in stated.items():
+        end, sure = ends.get(seq, [(0, 0.0)])[0]
+        later = may.get(end)
+        if later is None or later.passage is None or memory.confirmed_at >= later.passage.at:
+            continue
+        new = later.memory or _beside(later.passage, stated, read)
+        if (new is None and sure < threads.LIKELY) or (new and new.id == memory.id):
+            continue
+        followed[memory.id] = briefs.Newer(
+            text=later.text, at=later.at, tail=prompt.tail_of(later.passage), memory=new.id if new else "",
+            likely=sure >= threads.LIKELY,
+        )  # fmt: skip
+    return followed
+
+
+def _beside(passage: Passage, stated: Mapping[int, Memory], read: Mapping[int, Passage]) -> Memory | None:
+    """The memory that was stated nearest to a passage in its session: of an exchange each half says what was decided."""
+    near = [
+        (abs(seq - passage.seq), seq)
+        for seq in stated
+        if read[seq].session_seq == passage.session_seq and abs(seq - passage.seq) <= threads.LEAD
+    ]
+    return stated[min(near)[1]] if near else None
 
 
 def _removed(rows: Rows, places: Sequence[int], told: Collection[str]) -> list[Block]:

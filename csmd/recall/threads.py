@@ -31,8 +31,12 @@ LEAD = 3
 LEAST_WORDS = 2
 #: A thread is kept from this probability on, and as many from one passage.
 KEPT, MOST = 0.1, 3
+#: A thread is followed for so many steps.
+STEPS = 4
 #: Told as what holds now, in brief, pages and search, from this one on.
 SURE = 0.5
+#: Where a session begins, where nobody has asked, what may be over is told with what was said later, from this one on.
+LIKELY = 0.25
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -110,6 +114,27 @@ def _save(rows: Rows, links: Sequence[tuple[int, int, float]], model: str, reach
         passage_threads.link(rows, older, newer, sure, most=MOST)
     if reached > cursors.cursor(rows, STAGE, model):
         cursors.move_cursor(rows, STAGE, model, reached)
+
+
+def ends(rows: Rows, seqs: Sequence[int], *, least: float = KEPT) -> dict[int, list[tuple[int, float]]]:
+    """Passage -> (the newest that its thread leads to, how surely), the surest first; passages without a thread are left out."""
+    ends: dict[int, list[tuple[int, float]]] = {}
+    at: dict[int, list[tuple[int, float]]] = {seq: [(seq, 1.0)] for seq in seqs}
+    for step in range(STEPS):
+        links = passage_threads.newer(
+            rows, sorted({seq for of in at.values() for seq, _ in of}), least=least if step == 0 else SURE
+        )
+        if not links:
+            break
+        for start, of in at.items():
+            onwards = [(newer, min(sure, link)) for seq, sure in of for newer, link in links.get(seq, ())]
+            if onwards:
+                ends[start] = at[start] = sorted(
+                    dict(sorted(onwards, key=lambda row: row[1])).items(), key=lambda row: -row[1]
+                )
+            else:
+                at[start] = []
+    return ends
 
 
 class Looking:

@@ -6,6 +6,9 @@ from collections.abc import Sequence
 
 from csmd.store.sqlite import Row, Rows
 
+#: How many passages behind a user's are looked at for the reply to it, and what a thread of the reply counts.
+REPLIED, ECHO = 3, 0.9
+
 
 def _keys(seqs: Sequence[int]) -> str:
     return ", ".join(str(int(seq)) for seq in seqs)
@@ -17,6 +20,11 @@ def places(rows: Rows, seqs: Sequence[int]) -> dict[int, tuple[int, int]]:
         return {}
     found = rows.all(f"select seq, turn_seq, session_seq from passages where seq in ({_keys(seqs)})")  # noqa: S608
     return {int(seq): (int(turn), int(session)) for seq, turn, session in found}
+
+
+def session_of(rows: Rows, turn_seq: int) -> int:
+    """The row key of the session that a turn was said in."""
+    return int(rows.value("select session_seq from turns where seq = :seq", seq=turn_seq) or 0)
 
 
 def sessions(rows: Rows, projects: Sequence[int] | None) -> int:
@@ -62,17 +70,28 @@ def _before(rows: Rows, seq: int, most: int) -> list[Row]:
 
 
 def newer(rows: Rows, seqs: Sequence[int], *, least: float) -> dict[int, list[tuple[int, float]]]:
-    """Passage -> what follows it on the same matter with at least such a weight, the surest first."""
+    """Passage -> what follows it on the same matter with at least such a weight, the surest first.
+
+    What a user decides in a word or two the reply says in full: the threads of the reply's first passages are its, too, with
+    ECHO of their weight.
+    """
     if not seqs:
         return {}
-    links: dict[int, list[tuple[int, float]]] = {}
+    links: dict[int, dict[int, float]] = {}
     for older, other, weight in rows.all(
-        f"select older_seq, newer_seq, weight from passage_threads where older_seq in ({_keys(seqs)}) "  # noqa: S608
-        "and weight >= :least order by older_seq, weight desc, newer_seq",
+        f"with own as (select seq, session_seq, turn_seq from passages where seq in ({_keys(seqs)})) "  # noqa: S608
+        "select o.seq, h.newer_seq, h.weight from own o join passage_threads h on h.older_seq = o.seq "
+        "where h.weight >= :least union all "
+        "select o.seq, h.newer_seq, h.weight * :echo from own o join turns t on t.seq = o.turn_seq and t.kind = 'user' "
+        "join passages r on r.session_seq = o.session_seq and r.seq > o.seq and r.seq <= o.seq + :replied "
+        "and r.turn_seq <> o.turn_seq join passage_threads h on h.older_seq = r.seq where h.weight * :echo >= :least",
         least=least,
+        echo=ECHO,
+        replied=REPLIED,
     ):
-        links.setdefault(int(older), []).append((int(other), float(weight)))
-    return links
+        known = links.setdefault(int(older), {})
+        known[int(other)] = max(known.get(int(other), 0.0), float(weight))
+    return {seq: sorted(of.items(), key=lambda row: (-row[1], row[0])) for seq, of in links.items()}
 
 
 def link(rows: Rows, older: int, newer: int, weight: float, *, most: int) -> None:

@@ -211,6 +211,7 @@ def _brief(tools: Tools, rows: Rows, params: Params) -> dict[str, Any]:
         session_id="",
         today=now_iso()[:10],
         max_tokens=settings.brief_max_tokens,
+        key=tools.store.hash_key,
         goals=goals.notes if goals else (),
         blocks=stage_advisory.blocks(rows, places=seen) if settings.stages_advisory else (),
     )
