@@ -18,6 +18,8 @@ class Against:
 
     what: frozenset[str]
     beside: frozenset[str]
+    is_qualified: bool = False
+    """Whether a clause behind it says of which, or when."""
 
 
 def phrased(pattern: re.Pattern[str], said: str) -> list[Against]:
@@ -52,7 +54,7 @@ def negated(tokens: list[tuple[str, str]], *, asides: bool = False) -> list[Agai
         if not asides and not beside and _points_out(tokens, at):
             continue
         if what and (asides or not _is_aside(tokens, at)):
-            found.append(Against(what=what, beside=beside))
+            found.append(Against(what=what, beside=beside, is_qualified=_is_qualified(tokens, at + 1)))
     return found
 
 
@@ -66,6 +68,13 @@ def ordered(tokens: list[tuple[str, str]]) -> list[Against]:
             if what:
                 found.append(Against(what=what, beside=frozenset()))
     return found
+
+
+def _is_qualified(tokens: list[tuple[str, str]], at: int) -> bool:
+    """Whether a clause goes on with one that restricts it: "comments that repeat the code", "when it is empty"."""
+    words = [word for word, _ in tokens[at:]]
+    end = next((place for place, word in enumerate(words) if word in phrases.STOPS), len(words))
+    return any(word.casefold() in phrases.RESTRICTS for word in words[:end])
 
 
 def _behind_owner(tokens: list[tuple[str, str]], at: int) -> int:

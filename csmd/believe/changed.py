@@ -73,8 +73,6 @@ HOLDING = frozenset(
     phrases.stem(word)
     for word in "use run keep store live host go deploy do serve manage track work sit stay handle ship report render hold listen".split()
 ) | {""}
-#: Says of which kind a number is, or that it is meant here, and nothing of its own.
-_VERSION = frozenset(phrases.stem(word) for word in "version project repo repository codebase here".split())
 _MONTHS = frozenset(
     phrases.stem(word)
     for word in "january february march april may june july august september october november december jan feb mar apr jun "
@@ -145,7 +143,7 @@ def _is_other(change: Change, slot: Slot, before: Said) -> bool:
     if slot.value & change.gone:
         return True
     # The thing is all that the older one speaks of: a part of it, or one of several, stays where it is.
-    subject = before.positive - (slot.value - change.thing) - {slot.verb} - _VERSION
+    subject = before.positive - (slot.value - change.thing) - {slot.verb} - phrases.HERE
     return len(change.thing) >= 0.6 * len(subject)
 
 

@@ -41,19 +41,19 @@ class Said:
     denied: tuple[Against, ...]
     instead: tuple[Against, ...]
     removed: tuple[Against, ...]
-    given_up: tuple[frozenset[str], ...]
+    gone: tuple[frozenset[str], ...]
+    """What it says is removed, or used no more, whatever for."""
     prefers: tuple[tuple[frozenset[str], frozenset[str]], ...]
     """(what is liked, what it is liked better than)."""
-    only: tuple[frozenset[str], ...]
     slots: tuple[Slot, ...]
     renames: tuple[tuple[str, str], ...]
     named: frozenset[str]
     """What it says that something is called."""
+    topic: frozenset[str]
+    """What it says that it is, or has been: what stands before its first copula."""
     turns: frozenset[str]
     """The small words in it that have an opposite: on, off, before, after."""
     adds: bool
-    widens: bool
-    keeps: bool
     asks: bool
 
     def has_near(self, what: frozenset[str]) -> bool:
@@ -61,6 +61,13 @@ class Said:
         at = [place for place, stem in enumerate(self.order) if stem in what]
         size = len(what & self.stems)
         return any(what & self.stems <= set(self.order[start : start + 2 * size + 2]) for start in at)
+
+
+@lru_cache(maxsize=2048)
+def assertion(said: str) -> str:
+    """What a statement asserts, without fillers and the reasons that it gives: who shares a reason shares no subject."""
+    bare = phrases.FILLER.sub(" ", phrases.REASON.sub("", said)).strip()
+    return bare if len(text.gist(bare).stems) >= 2 else said
 
 
 @lru_cache(maxsize=2048)
@@ -82,12 +89,12 @@ def read(said: str) -> Said:
     return Said(
         order=tuple(stem for word, stem in tokens if phrases.counts(word, stem)),
         stems=stems, parts=stems | _parts(said), names=names, main=_main(tokens) or stems, positive=stems - spoken, denied=tuple(denied),
-        instead=(*instead, *moved), removed=tuple(against.ordered(tokens)),
-        given_up=() if said.rstrip().endswith("?") else _groups(phrases.GIVEN_UP, said), prefers=_prefers(said), only=_groups(phrases.ONLY, said),
+        instead=(*instead, *moved), removed=tuple(against.ordered(tokens)), gone=_gone(tokens, said),
+        prefers=_prefers(said),
         slots=tuple(_slots(tokens)), renames=renames(said),
         named=frozenset(found.casefold() for found in phrases.CALLED.findall(said)),
         turns=frozenset(word.casefold() for word, _ in tokens) & phrases.TURNED.keys(),
-        adds=bool(phrases.ADDS.search(said)), widens=bool(phrases.WIDENS.search(said)), keeps=bool(phrases.KEEPS.search(said)),
+        topic=_topic(tokens), adds=bool(phrases.ADDS.search(said)),
         asks=said.rstrip().endswith("?"),
     )  # fmt: skip
 
@@ -100,11 +107,16 @@ def _parts(said: str) -> frozenset[str]:
     return frozenset(phrases.stem(part) for part in text.query_terms(" ".join(re.split(r"[-/._\s]", said))))
 
 
-def _groups(pattern: re.Pattern[str], said: str) -> tuple[frozenset[str], ...]:
-    found = (
-        frozenset(phrases.stems_of(next(group for group in match.groups() if group)))
-        for match in pattern.finditer(said)
-    )
+def _gone(tokens: list[tuple[str, str]], said: str) -> tuple[frozenset[str], ...]:
+    """What a statement says is removed, or used no more, without asking and without a condition."""
+    if said.rstrip().endswith("?"):
+        return ()
+    found = [one.what for one in against.ordered(tokens)]
+    for match in phrases.GONE.finditer(said):
+        start = max(said.rfind(end, 0, match.start()) for end in ".;\n") + 1
+        opening = phrases.TOKEN.findall(said[start : match.end()])
+        if not any(word.casefold() in phrases.RESTRICTS for word in opening):
+            found.append(frozenset(phrases.stems_of(match[1] or match[2])))
     return tuple(stems for stems in found if stems)
 
 
@@ -118,14 +130,20 @@ def _prefers(said: str) -> tuple[tuple[frozenset[str], frozenset[str]], ...]:
 
 
 def _main(tokens: list[tuple[str, str]]) -> frozenset[str]:
-    """The stems of a statement up to what depends on it: a reason, a condition, an example."""
+    """The stems of a statement's first sentence up to what depends on it: a reason, a condition, an example."""
     found: set[str] = set()
     for at, (word, stem) in enumerate(tokens):
-        if at and (word in (";", "(", ":") or word.casefold() in phrases.DEPENDS) and len(found) >= 2:
+        if at and (word in (";", "(", ":", ".", "!") or word.casefold() in phrases.DEPENDS) and len(found) >= 2:
             break
         if phrases.counts(word, stem):
             found.add(stem)
     return frozenset(found)
+
+
+def _topic(tokens: list[tuple[str, str]]) -> frozenset[str]:
+    words = [word.casefold() for word, _ in tokens]
+    at = next((place for place, word in enumerate(words) if word in phrases.COPULA), 0)
+    return frozenset(stem for word, stem in tokens[:at] if phrases.counts(word, stem))
 
 
 def _slots(tokens: list[tuple[str, str]]) -> list[Slot]:
@@ -178,7 +196,9 @@ def _verb(tokens: list[tuple[str, str]], at: int) -> str:
     for word, stem in reversed(tokens[:at]):
         if word in phrases.STOPS:
             return ""
-        if word.casefold() in ("out", "up", "down", "off", "back"):
+        if word.casefold() in ("on", "off"):
+            return word.casefold()  # "is off in": a state, which another place has for itself
+        if word.casefold() in ("out", "up", "down", "back"):
             continue
         return stem if phrases.counts(word, stem) else ""
     return ""

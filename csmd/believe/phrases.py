@@ -45,12 +45,13 @@ BREAKS = frozenset("and or but because so which that when where if while then th
 DEPENDS = frozenset(
     "if when whenever because since which who that where while until unless so as may might could".split()
 )
+#: Of those, what says of which things a statement holds, or when.
+RESTRICTS = frozenset("if when whenever which who that where while until unless".split())
 #: What opens a clause of which the next says what would be: "without this, the reference was not made".
 COUNTERFACTUAL = frozenset(("without", "otherwise"))
 #: Subjects that stand elsewhere.
 POINTS_OUT = frozenset("it this that they these those he she".split())
 ADDS = at_first_use(r"\b(?:also|too|as well|additionally|besides|in addition|both|each|another)\b", re.IGNORECASE)
-KEEPS = at_first_use(r"\b(?:add|keep|restore|bring|re-?add|put back|use|support|allow|show|include)\b", re.IGNORECASE)
 #: What stands as one token: code, flags, paths, dotted names and versions, words.
 TOKEN = at_first_use(
     r"`[^`\n]{1,80}`|--?[a-z][\w-]*|[~.]?[\w-]*(?:[/.][\w-]+)+|[^\W_]+(?:[_'\u2019-][^\W_]+)*|[,;:.!?()\u2014]"
@@ -104,6 +105,12 @@ ANTONYMS = _opposites()
 WEAK_STEMS = frozenset(stem(word) for word in WEAK)
 #: What replaces is no part of what is told beside it.
 REPLACING = frozenset(stem(word) for word in "replaced switched switching moved migrated".split())
+#: What says only that it holds where it is said, or of which kind a number is.
+HERE = frozenset(stem(word) for word in "version project repo repository codebase here".split())
+#: Where the same thing runs side by side: what is said of one of them says nothing of the others.
+ENVIRONMENTS = frozenset(
+    stem(word) for word in "production prod staging development dev test testing preview sandbox local locally".split()
+)
 #: Who decides against something denies it.
 DECIDING = frozenset(stem(word) for word in "decide decided decision voted ruled".split())
 #: How a rule says that it is one.
@@ -144,16 +151,28 @@ PREFERS = tuple(
     )
 )
 #: What is not used, or not any more, whatever for.
-GIVEN_UP = at_first_use(
+GONE = at_first_use(
     r"\b(?:decided against(?: using)?|(?:decided|agreed) not to use|(?:moved|moving|switched|migrated) away from|gave up(?: on)?|got rid of"
     r"|abandon(?:ed|ing)|(?:will not|won['’]t|are not going to|aren['’]t going to) use)\s+([^.;:,()\n]{1,60}?)"
-    r"(?=\s+(?:because|since|after|in favou?r|for now|and|so)\b|[.;:,()\n!]|$)",
+    r"(?=\s+(?:after|in favou?r|for now|and|so)\b|[.;:,()\n!]|$)"
+    r"|(?:^|[.;:,()\n]|\b(?:and|but))\s*((?:[\w`'./-]+ ){1,3}?)(?:is|are|was|were|has been|have been) (?:now |all |finally |completely )?"
+    r"(?:gone|removed|dropped|retired|abandoned|history|dead)\b(?! from\b)",
+    re.IGNORECASE,
+)
+#: What people say besides: it names nothing and changes nothing.
+FILLER = at_first_use(
+    r"(?:\b(?:btw|by the way|fyi|ok|okay|oh|hey|well|hmm*|(?:it )?turns out(?: that)?|it turned out(?: that)?|thx|thanks|pls|plz|please)\b[,:]?\s*)+",
+    re.IGNORECASE,
+)
+#: A clause that gives the reason for what the sentence says, to the sentence's end.
+REASON = at_first_use(
+    r"(?:,?\s+(?:because|since|so that|so as to|due to|given that|otherwise|in order to)|,\s+(?:so|as))\b(?:[^.;!?\n]|\.(?=\S))*",
     re.IGNORECASE,
 )
 #: Without one of these nothing is spoken against in such a way.
 SPEAKS_AGAINST = at_first_use(
     rf"\b(?:{'|'.join(sorted(REMOVES))}|instead|rather|in place|opposed|not?|but|replac|from|prefer|over|more than|against|away|gave|rid"
-    r"|abandon|won['\u2019]t|aren['\u2019]t)",
+    r"|abandon|won['\u2019]t|aren['\u2019]t|gone|history|dead)",
     re.IGNORECASE,
 )
 CLAUSE_END = at_first_use(r"[.;:,!?()]\s|[()\n]")
@@ -161,8 +180,6 @@ MOVED = at_first_use(
     r"\b(?:mov|migrat|switch|chang|convert|port)(?:e|es|ed|ing|ed over)?\b[^.;:\n]{0,60}?\bfrom\s+((?:[^.;:,\n]|\.(?=\w)){1,60}?)\s+(?:over\s+)?to\b",
     re.IGNORECASE,
 )
-ONLY = at_first_use(r"\b(?:only|just)\s+(?:the\s+|a\s+)?((?:[\w`./-]+\s*){1,3})", re.IGNORECASE)
-WIDENS = at_first_use(r"\b(?:not\s+(?:only|just)|no longer (?:only|just))\b", re.IGNORECASE)
 A_NAME = r"[`\"']?((?<!\w)(?:--?)?[\w~][\w./~-]{0,80}(?:\(\))?)[`\"']?"
 RENAMES = (
     at_first_use(rf"\brenam(?:e|ed|ing)\s+(?:the\s+)?(?:\w+\s+)?{A_NAME}\s+(?:\w+\s+)?(?:to|into|as)\s+{A_NAME}", re.IGNORECASE),

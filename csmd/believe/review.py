@@ -12,7 +12,7 @@ from typing import Literal
 from csmd.model import AUTHORITY_RANK, Candidate, CandidateKind, Memory
 
 Verb = Literal["keep", "edit", "drop", "supersede"]
-About = Literal["memory", "belief", "pair", "warning"]
+About = Literal["memory", "belief", "pair", "change", "warning"]
 
 #: A memory that nobody stated and that is less sure than this is shown to a person while it is new.
 LOW = 0.7
@@ -22,6 +22,8 @@ KEPT_CONFIDENCE = 0.9
 #: Verb -> why a memory gave way to another, as its audit says it.
 WHY: Mapping[Verb, str] = {"edit": "worded anew", "supersede": "told"}
 
+#: The source of candidates that ask whether a newer memory replaces an older one.
+CHANGE = "supersede"
 ABOUT: Mapping[CandidateKind, About] = {
     "belief": "belief", "preference": "belief", "worldview": "belief", "opinion": "belief", "drift_warning": "warning",
     "duplicate": "pair", "near_duplicate": "pair", "stale": "memory", "missing_embedding": "memory", "orphan": "memory",
@@ -46,6 +48,12 @@ DOES: Mapping[About, Mapping[Verb, str]] = {
         "drop": "the second goes, and does not come back",
         "supersede": "the first takes the second's place",
     },
+    "change": {
+        "keep": "both hold, and you are not asked again",
+        "edit": "your wording takes the place of both",
+        "drop": "the older holds; the newer goes, and does not come back",
+        "supersede": "the newer replaces the older, or the part that it speaks of",
+    },
     "warning": {
         "keep": "seen: it leaves the list",
         "edit": "your wording becomes a memory",
@@ -63,7 +71,7 @@ TITLES: Mapping[CandidateKind, str] = {
 #: The same of what the pages that people edit have brought, and of what speaks against a memory; by source and kind.
 TITLES_OF: Mapping[tuple[str, CandidateKind], str] = {
     ("page", "stale"): "removed from a page", ("page", "belief"): "written on a page by a tool",
-    ("supersede", "stale"): "spoken against",
+    (CHANGE, "stale"): "replaced?",
 }  # fmt: skip
 
 
@@ -74,6 +82,8 @@ def title(candidate: Candidate) -> str:
 
 def about(candidate: Candidate, alive: int) -> About:
     """What a candidate asks about, with so many of its memories still there."""
+    if candidate.source == CHANGE:
+        return "change" if alive > 1 else "warning"
     found = ABOUT[candidate.kind]
     if found == "pair" and alive < 2:
         return "memory" if alive else "warning"

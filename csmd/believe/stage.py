@@ -6,7 +6,7 @@ from collections.abc import Sequence
 from dataclasses import replace
 
 from csmd import text
-from csmd.believe import identity, personal, score, stage_supersede, supersede, types
+from csmd.believe import personal, score, stage_rest, stage_supersede, supersede, types
 from csmd.model import AUTHORITY_RANK, CATEGORIES, Authority, Decay, Memory, Provenance, Scope, Statement
 from csmd.store import context, cursors, forgotten, memories, precedence, projects, scenes, search, tombstones, upkeep
 from csmd.store.core import Store
@@ -88,7 +88,7 @@ def remember(
         if origin != MODEL_SAVED:
             confirm(rows, known, statement, source, pinned=pinned)
             _note_beside(rows, known.seq, statement, source)
-            stage_supersede.settle(rows, known.id)
+            stage_supersede.settle(rows, known.id, key=key)
         return known.id, False
     explicit = EXPLICIT in statement.reasons or pinned
     decay: Decay = "permanent" if pinned else CATEGORIES[statement.category].decay
@@ -105,7 +105,7 @@ def remember(
         promised=score.days_to(score.due(statement.text, gate=statement.gate, at=source.at), on=source.at),
     )
     memory = Memory(
-        id=free_identity(rows, home, statement.text),
+        id=stage_rest.free_identity(rows, home, statement.text),
         text=statement.text,
         gate=statement.gate,
         category=statement.category,
@@ -128,7 +128,7 @@ def remember(
     )
     seq = memories.insert(rows, memory, text_hash=text_hash)
     _note_beside(rows, seq, statement, source)
-    stage_supersede.settle_new(rows, replace(memory, seq=seq), near)
+    stage_supersede.settle_new(rows, replace(memory, seq=seq), near, key=key)
     return memory.id, True
 
 
@@ -292,11 +292,3 @@ def use(rows: Rows, memory: Memory, *, at: str) -> None:
     """Notes that a session made use of a memory: its age begins again, it gets no surer, and what is archived stays so."""
     if at > memory.fresh_at and not memory.superseded_by:
         memories.update_belief(rows, aged(rows, replace(memory, used_at=at)))
-
-
-def free_identity(rows: Rows, project: int, body: str) -> str:
-    """As `identity.of`; another one when a memory has it that was merged into another scope since."""
-    ident, number = identity.of(project, body), 1
-    while memories.by_id(rows, ident) is not None:
-        ident, number = identity.of(project, f"{body} ({number})"), number + 1
-    return ident

@@ -114,6 +114,19 @@ def _about_pair(rows: Rows, candidate: Candidate, alive: Sequence[Memory], asked
     return _give_way(rows, second, first, asked), "done"
 
 
+def _about_change(rows: Rows, candidate: Candidate, alive: Sequence[Memory], asked: Asked) -> Settled:
+    older, newer = (next(one for one in alive if one.id == ident) for ident in candidate.memory_ids[:2])
+    if asked.verb == "keep":
+        for one, other in ((older, newer), (newer, older)):
+            beliefs.note(rows, one.id, beliefs.REFUSED, other.id, "", "both hold", PERSON, asked.at)
+        return "", "dropped"
+    if asked.verb == "edit":
+        return _instead(rows, [older, newer], asked), "done"
+    if asked.verb == "drop":
+        return _drop(rows, newer, asked, beside=older), "done"
+    return _give_way(rows, older, newer, asked), "done"
+
+
 def _about_belief(rows: Rows, candidate: Candidate, alive: Sequence[Memory], asked: Asked) -> Settled:
     if asked.verb == "drop":
         return "", "dropped"
@@ -144,6 +157,7 @@ def _about_warning(rows: Rows, candidate: Candidate, alive: Sequence[Memory], as
 _ABOUT: dict[review.About, Callable[[Rows, Candidate, Sequence[Memory], Asked], Settled]] = {
     "memory": _about_memory,
     "pair": _about_pair,
+    "change": _about_change,
     "belief": _about_belief,
     "warning": _about_warning,
 }
@@ -193,7 +207,8 @@ def _drop(rows: Rows, memory: Memory, asked: Asked, *, beside: Memory | None) ->
 
 def _give_way(rows: Rows, old: Memory, new: Memory, asked: Asked) -> str:
     """Puts one memory in another's place: the older is lowered and linked, and stays to be found."""
-    by_hand(rows, _must(rows, old.id), new, by=PERSON, now=asked.at, reason=review.WHY.get(asked.verb, "told"))
+    reason, key = review.WHY.get(asked.verb, "told"), asked.key if asked.verb == "supersede" else b""
+    by_hand(rows, _must(rows, old.id), new, by=PERSON, now=asked.at, reason=reason, key=key)
     return new.id
 
 

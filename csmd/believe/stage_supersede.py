@@ -11,16 +11,15 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 
 from csmd import text
-from csmd.believe import clauses, score, supersede, upkeep
+from csmd.believe import clauses, score, several, signals, stage_doubts, stage_rest, supersede
 from csmd.errors import BadInput
-from csmd.model import AUTHORITY_RANK, Candidate, Evidence, Link, Memory
-from csmd.store import beliefs, candidates, memories, projects, search
+from csmd.model import AUTHORITY_RANK, Link, Memory
+from csmd.store import beliefs, memories, projects, search
 from csmd.store.sqlite import Rows
 
 RULE, PERSON, ASSISTANT = "rule", "person", "assistant"
 #: Whose supersession is looked at again when something is said anew.
 UNASKED = (RULE, beliefs.DREAM)
-SOURCE = "supersede"
 #: How many memories that share words one is compared with.
 NEAR = 20
 #: Statements of new names that are looked at in one scope.
@@ -32,7 +31,7 @@ def lifted(rows: Rows, memory: Memory) -> Memory:
     change = beliefs.standing(rows, memory.id)
     if change is None or change.by not in UNASKED:
         return memory
-    beliefs.lift(rows, change, at=memory.confirmed_at)
+    stage_rest.lift(rows, change, at=memory.confirmed_at)
     return memories.by_seqs(rows, [memory.seq])[memory.seq]
 
 
@@ -56,49 +55,56 @@ class Near:
         return [memory for memory in self.memories if memory.project_seq == self.home]
 
 
-def beside(rows: Rows, memory: Memory) -> list[Memory]:
-    """What a memory has superseded, then what holds in its reach and speaks of the same, the likest first."""
-    own = text.gist(memory.text)
-    near = [one for one in Near.of(rows, memory.text, memory.project_seq).memories if one.id != memory.id]
-    found = [one for one in near if not one.superseded_by and _one_subject(own, text.gist(one.text))]
-    return [one for one in near if one.superseded_by == memory.id] + found
+@dataclass(frozen=True, slots=True)
+class Beside:
+    """What a new memory found of the same matter; `doubtful` are those of which a person can tell whether it replaces them."""
+
+    replaced: Sequence[Memory]
+    doubtful: Sequence[Memory]
+    related: Sequence[Memory]
+
+
+def beside(rows: Rows, memory: Memory) -> Beside:
+    """What a memory has superseded, and what holds in its reach and speaks of the same: the likest first."""
+    own, found = text.gist(memory.text), Near.of(rows, memory.text, memory.project_seq)
+    near = [one for one in found.memories if one.id != memory.id]
+    holding = [one for one in near if not one.superseded_by]
+    doubtful = [one for one in holding if _ending(one, memory, found.renames)]
+    related = [one for one in holding if one not in doubtful and _one_subject(own, text.gist(one.text))]
+    return Beside([one for one in near if one.superseded_by == memory.id], doubtful, related)
 
 
 def _one_subject(one: text.Gist, other: text.Gist) -> bool:
     """Whether two texts share half of the shorter; one word in common is enough only where it is half of both."""
     shared = len(one.stems & other.stems)
     sizes = sorted((len(one.stems), len(other.stems)))
-    return shared > 0 and shared >= supersede.SAME_SUBJECT * sizes[shared < 2]
+    return shared > 0 and shared >= signals.SAME_SUBJECT * sizes[shared < 2]
 
 
-def settle(rows: Rows, memory_id: str) -> None:
+def settle(rows: Rows, memory_id: str, *, key: bytes) -> None:
     """Looks at what a newly confirmed memory amends, and at what amends it."""
     memory = memories.by_id(rows, memory_id)
     if memory is not None:
-        _settle_among(rows, memory, Near.of(rows, memory.text, memory.project_seq))
+        _settle_among(rows, memory, Near.of(rows, memory.text, memory.project_seq), key=key)
 
 
-def settle_new(rows: Rows, memory: Memory, found: Near) -> None:
+def settle_new(rows: Rows, memory: Memory, found: Near, *, key: bytes) -> None:
     """As `settle`, of a memory that was not there when those near it were looked up; a new name is looked up again."""
     if clauses.renames(memory.text):
         found = Near.of(rows, memory.text, memory.project_seq)
-    _settle_among(rows, memory, found)
+    _settle_among(rows, memory, found, key=key)
 
 
-def _settle_among(rows: Rows, memory: Memory, found: Near) -> None:
+def _settle_among(rows: Rows, memory: Memory, found: Near, *, key: bytes) -> None:
     renames, near = found.renames, _others(memory, found.memories)
     changed = clauses.renames(memory.text)
     touched = {name for pair in (*changed, *renames.items()) for name in pair} if changed else set()
     for other in near:
         said = other.text.casefold()
-        if (
-            any(name in said for name in touched)
-            or other.superseded_by == memory.id
-            or _amendment(other, memory, renames)
-        ):
+        if any(name in said for name in touched) or other.superseded_by == memory.id or _ending(other, memory, renames):
             beside = _sharing(rows, other.text, _reach(rows, other.project_seq), renames)
-            _settle_one(rows, other, _others(other, beside), renames)
-    _settle_one(rows, memory, near, renames)
+            _settle_one(rows, other, _others(other, beside), renames, key=key)
+    _settle_one(rows, memory, near, renames, key=key)
 
 
 def renamed(rows: Rows, scopes: list[int] | None) -> dict[str, str]:
@@ -107,8 +113,13 @@ def renamed(rows: Rows, scopes: list[int] | None) -> dict[str, str]:
     return supersede.table(search.memories_told(rows, [int(seq) for seq, _ in found]))
 
 
-def by_hand(rows: Rows, old: Memory, new: Memory, *, by: str, now: str, reason: str = "told") -> Memory:
-    """Has one memory supersede another because somebody says so; the older one as it is then."""
+def by_hand(
+    rows: Rows, old: Memory, new: Memory, *, by: str, now: str, reason: str = "told", key: bytes = b""
+) -> Memory:
+    """Has one memory supersede another because somebody says so; the older one as it is then.
+
+    With the store's `key` those parts of the older one go on of which the newer says nothing.
+    """
     after: Memory | None = new
     passed: set[str] = set()
     while after is not None and after.id not in passed:
@@ -123,8 +134,12 @@ def by_hand(rows: Rows, old: Memory, new: Memory, *, by: str, now: str, reason: 
     if change is not None:
         if old.superseded_by != new.id:
             reason = f"{reason}; until then {old.superseded_by} did"
-        beliefs.lift(rows, change, at=now)
+        stage_rest.lift(rows, change, at=now)
         old = memories.by_seqs(rows, [old.seq])[old.seq]
+    spoken_of = several.spoken_of(old.text, new.text)
+    if key and spoken_of:
+        left = several.without(old.text, spoken_of)
+        stage_rest.keep(rows, old, stage_rest.wanted(rows, old, left, key=key), key=key, by=by, at=now)
     lower(rows, old, new, lowers=supersede.MOST, sure=1.0, reason=reason, by=by, at=now)
     return memories.by_seqs(rows, [old.seq])[old.seq]
 
@@ -134,37 +149,53 @@ def undo(rows: Rows, old: Memory, *, by: str, now: str) -> Memory:
     change = beliefs.standing(rows, old.id)
     if change is None:
         raise BadInput(f"nothing supersedes {old.id}", hint=f"`csmd show {old.id}`")
-    beliefs.lift(rows, change, at=now)
+    stage_rest.lift(rows, change, at=now)
     beliefs.note(rows, old.id, beliefs.REFUSED, old.superseded_by, "", "told", by, now)
     return memories.by_seqs(rows, [old.seq])[old.seq]
 
 
-def _settle_one(rows: Rows, memory: Memory, near: Sequence[Memory], renames: Mapping[str, str]) -> None:
-    """Makes the newest memory of those `near` that amends this one its successor, or nothing."""
+def _settle_one(rows: Rows, memory: Memory, near: Sequence[Memory], renames: Mapping[str, str], *, key: bytes) -> None:
+    """Makes the newest memory of those `near` that replaces this one, or parts of it, its successor, or nothing.
+
+    What says several things goes on as what nobody replaced of it.
+    """
     change = beliefs.standing(rows, memory.id)
     if (change is not None and change.by not in UNASKED) or (memory.superseded_by and change is None):
         return
     refused = beliefs.refused(rows, memory.id)
     own = (beliefs.stated_at(rows, memory), memory.id)
-    best: tuple[tuple[str, str], Memory, supersede.Relation] | None = None
+    best: tuple[tuple[str, str], Memory, Ending] | None = None
+    replaced: set[str] = set()
     for other in near:
-        found = None if other.id in refused else _amendment(memory, other, renames)
+        found = None if other.id in refused else _ending(memory, other, renames)
         if found is None:
             continue
         then = (beliefs.stated_at(rows, other), other.id)
         if since(memory, other, then[0]) <= own[0]:  # said in one breath neither overturns the other
             continue
-        if not _may(memory, other):
-            _put_before_a_person(rows, memory, other, found, at=then[0])
-        elif best is None or then > best[0]:
-            best = then, other, found
-    if (best[1].id if best else "") == memory.superseded_by:
+        if not found.is_certain:
+            if _may(memory, other) and other.authority == "user":
+                stage_doubts.ask(rows, memory, other, reason=supersede.UNSURE, sure=found.how.confidence, at=then[0])
+        elif not _may(memory, other):
+            stage_doubts.say_what_stands(rows, memory, other, found.how, at=then[0])
+        else:
+            replaced |= {*found.parts}
+            if best is None or then > best[0]:
+                best = then, other, found
+    left = several.without(memory.text, tuple(replaced)) if best else ""
+    left = stage_rest.wanted(rows, memory, left, key=key)
+    rest = stage_rest.of(rows, memory.id)
+    if (best[1].id if best else "", left) == (memory.superseded_by, rest.text if rest else ""):
         return
     memory = lifted(rows, memory)
     if best is not None:
         (at, _), other, found = best
-        reason = " ".join(found.reasons)
-        lower(rows, memory, other, lowers=found.lowers, sure=found.confidence, reason=reason, by=RULE, at=at)
+        reason = " ".join(found.how.reasons)
+        stage_rest.keep(rows, memory, left, key=key, by=RULE, at=at)
+        lower(
+            rows, memory, other, lowers=found.how.lowers, sure=found.how.confidence, reason=reason, by=RULE,
+            at=at,
+        )  # fmt: skip
 
 
 def since(old: Memory, new: Memory, stated_at: str) -> str:
@@ -187,8 +218,29 @@ def _may(old: Memory, new: Memory) -> bool:
     return AUTHORITY_RANK[new.authority] >= AUTHORITY_RANK[old.authority]
 
 
-def _amendment(old: Memory, new: Memory, renames: Mapping[str, str]) -> supersede.Relation | None:
-    return None if new.authority == "external" else supersede.amendment(old.text, new.text, renames)
+@dataclass(frozen=True, slots=True)
+class Ending:
+    """How one memory replaces another, and which of its parts: all of them, or some; none where a person must tell."""
+
+    how: supersede.Replacement
+    parts: tuple[str, ...]
+
+    @property
+    def is_certain(self) -> bool:
+        """Whether no person needs to be asked."""
+        return bool(self.parts)
+
+
+def _ending(old: Memory, new: Memory, renames: Mapping[str, str]) -> Ending | None:
+    """What a memory that is said later does to an older one; external words do nothing."""
+    if new.authority == "external":
+        return None
+    found = supersede.replacement(old.text, new.text, renames)
+    if found is not None and found.confidence >= supersede.SURE:
+        return Ending(found, several.parts(old.text) or (old.text,))
+    if some := supersede.ended_parts(old.text, new.text, renames):
+        return Ending(*some)
+    return Ending(found, ()) if found else None
 
 
 def lower(rows: Rows, old: Memory, new: Memory, *, lowers: float, sure: float, reason: str, by: str, at: str) -> None:
@@ -211,39 +263,6 @@ def lower(rows: Rows, old: Memory, new: Memory, *, lowers: float, sure: float, r
     beliefs.note(rows, old.id, beliefs.SUPERSEDED, beliefs.state(old), beliefs.state(lowered), reason, by, at)
     memories.update_belief(rows, lowered)
     memories.add_link(rows, Link(from_id=old.id, to_id=new.id, relationship="superseded_by", weight=sure), now=at)
-
-
-def _put_before_a_person(rows: Rows, old: Memory, new: Memory, found: supersede.Relation, *, at: str) -> None:
-    reason = (
-        f"speaks against {old.id} ({', '.join(found.reasons)}), which stands: {supersede.stands(pinned=old.pinned)}"
-    )
-    ask(rows, old, new, reason=reason, sure=found.confidence, at=at)
-
-
-def ask(rows: Rows, old: Memory, new: Memory, *, reason: str, sure: float, at: str) -> str:
-    """Asks a person which of two memories holds; the candidate's id, "" where that was answered."""
-    fingerprint = f"{old.id}:{new.id}"
-    source = new.provenance[0]
-    return candidates.put(
-        rows,
-        Candidate(
-            id=candidates.identity("stale", old.project_seq, fingerprint, at),
-            kind="stale",
-            source=SOURCE,
-            project_seq=old.project_seq,
-            fingerprint=fingerprint,
-            text=f"{upkeep.quote(old)} or {upkeep.quote(new)}",
-            reason=reason,
-            confidence=sure,
-            gate=old.gate,
-            category=old.category,
-            created_at=at,
-            updated_at=at,
-            status="needs_review",
-            memory_ids=(old.id, new.id),
-            evidence=(Evidence(uuid=source.uuid, session_id=source.session_id, at=source.at, against=True),),
-        ),
-    )
 
 
 def _reach(rows: Rows, home: int) -> list[int] | None:

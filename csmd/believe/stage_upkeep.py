@@ -10,7 +10,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 
 from csmd import text
-from csmd.believe import alike, stage_supersede, upkeep
+from csmd.believe import alike, stage_doubts, upkeep
 from csmd.believe.stage import aged
 from csmd.believe.upkeep import Action, Finding
 from csmd.errors import BadInput
@@ -128,7 +128,7 @@ def _holds(rows: Rows, one: Candidate) -> bool:
     found = [memory for ident in one.memory_ids if (memory := memories.by_id(rows, ident)) is not None]
     if len(found) != len(one.memory_ids) or not all(upkeep.is_alive(memory) for memory in found):
         return False
-    if one.source == stage_supersede.SOURCE:
+    if one.source == stage_doubts.SOURCE:
         return True  # which of the two holds only a person tells
     if one.kind in PAIRS:
         return _alike(found[0], found[1]) is not None

@@ -13,10 +13,10 @@ from csmd.cli.show import console, print_text
 @click.command()
 @click.argument("old", metavar="OLD")
 @click.argument("new", metavar="NEW", required=False, default="")
-@click.option("--undo", is_flag=True, help="OLD holds again; csmd does not do it again by itself.")
+@click.option("--undo", is_flag=True, help="Restore OLD; csmd does not replace it with the same memory again.")
 @json_option
 def supersede(old: str, new: str, undo: bool, as_json: bool) -> None:
-    """Have memory NEW supersede OLD, or have OLD hold again."""
+    """Replace memory OLD with NEW (--undo restores OLD)."""
     if not new and not undo:
         raise click.UsageError("name the memory that holds now, or give --undo")
     found = ask("csm_memory_supersede", old=old, new=new, undo=undo, asking=here(None), by_person=person_is_there())
@@ -29,8 +29,10 @@ def _settled(value: dict[str, Any]) -> None:
         print_text(screen, f"{value['id']} holds again: {value['text']}")
         print_text(screen, f"{value['confidence'] * 100:.0f} % sure; {value['was_superseded_by']} stays", style="dim")
         return
-    print_text(screen, f"{value['id']} is superseded by {value['superseded_by']}: {value['text']}")
-    print_text(screen, f"`csmd supersede {value['id']} --undo` takes it back", style="dim")
+    print_text(screen, f"Replaced {value['id']} with {value['superseded_by']}: {value['text']}")
+    if value["rest"]:
+        print_text(screen, f"Still active from it: {value['rest']['id']}: {value['rest']['text']}", most=4)
+    print_text(screen, f"Undo: csmd supersede {value['id']} --undo", style="dim")
 
 
 #: In the order that `csmd --help` lists them.

@@ -162,13 +162,13 @@ class Asking:
 
 def _wording(item: dict[str, Any]) -> str:
     """What somebody words anew: the memory that it is about where there is one."""
-    memories = item["memories"] if item["about"] in ("memory", "pair") else []
+    memories = item["memories"] if item["about"] in ("memory", "pair", "change") else []
     return str(memories[0]["text"] if memories else item["text"])
 
 
 def _is_known(item: dict[str, Any]) -> bool:
     """Whether it is clear without asking which memory takes which one's place."""
-    return item["about"] == "pair" or (item["about"] == "belief" and bool(item["memories"]))
+    return item["about"] in ("pair", "change") or (item["about"] == "belief" and bool(item["memories"]))
 
 
 def _which(item: dict[str, Any]) -> str:

@@ -70,6 +70,14 @@ def shorten(path: str, width: int) -> str:
     return path if len(path) <= width else "…" + path[-(width - 1) :]
 
 
+#: What is told of a memory beside a new one: the words before its id, before the command, and what ends the command.
+BESIDE = {
+    "replaced": ("Replaced", "Undo", "--undo"),
+    "doubtful": ("May be replaced:", "Replace it", ""),
+    "related": ("Related memory still active:", "Replace it", ""),
+}
+
+
 def remembered(value: dict[str, Any], *, by_person: bool) -> None:
     """What was remembered, and where it holds."""
     known = "confirmed" if by_person else "known already"
@@ -85,10 +93,12 @@ def remembered(value: dict[str, Any], *, by_person: bool) -> None:
     if value["paused"] and by_person:
         print_text(out, "kept, though csmd is paused: you said it yourself", style="yellow")
     for one in value["beside"]:
-        what = "holds no longer" if one["superseded"] else "speaks of the same, and holds"
-        undo = f"csmd supersede {one['id']} " + ("--undo" if one["superseded"] else value["id"])
-        print_text(out, f"{one['id']} {what}: {one['text']}", most=4)
-        print_text(out, f"{'if it does' if one['superseded'] else 'if that is over'}: {undo}", indent=2, style="dim")
+        told, does, answer = BESIDE[one["is"]]
+        print_text(out, f"{told} {one['id']}: {one['text']}", most=4)
+        if one["rest"]:
+            print_text(out, f"Still active from it: {one['rest']['id']}: {one['rest']['text']}", indent=2, most=4)
+        command = f"csmd supersede {one['id']} " + (answer or value["id"])
+        print_text(out, f"{does}: {command}", indent=2, style="dim")
 
 
 def injection(value: dict[str, Any], *, nothing: str) -> None:

@@ -18,6 +18,7 @@ if TYPE_CHECKING:
 #: Relationship -> what it is from the memory it begins at, and from the one it leads to.
 RELATIONS: dict[str, tuple[str, str]] = {
     "superseded_by": ("superseded by", "takes the place of"),
+    "goes_on_as": ("still active from it:", "the rest of"),
     "contradicts": ("contradicts", "contradicted by"),
     "elaborates": ("adds to", "more on it"),
     "symptom_of": ("a symptom of", "shows itself as"),

@@ -117,8 +117,8 @@ def _against(every: list[Memory]) -> Iterator[list[tuple[str, str]]]:
             yield found  # taking a text apart is dear
             continue
         said = clauses.read(memory.text)
-        ended = [against.what for against in (*said.removed, *said.instead)]
-        for what in (*ended, *said.given_up, *(liked_less for _, liked_less in said.prefers)):
+        ended = [against.what for against in said.instead]
+        for what in (*ended, *said.gone, *(liked_less for _, liked_less in said.prefers)):
             stem = max(what, key=lambda one: (len(one), one))
             naming = (one for one, plain in folded if stem in plain and one.id != memory.id)
             beside = (one for one in naming if stem in clauses.read(one.text).stems)

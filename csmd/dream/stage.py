@@ -15,7 +15,7 @@ from itertools import chain
 from typing import Any, TypeVar
 
 from csmd import text
-from csmd.believe import identity, stage_habits, stage_supersede, stage_upkeep
+from csmd.believe import identity, stage_doubts, stage_habits, stage_supersede, stage_upkeep
 from csmd.believe import stage as believe
 from csmd.believe.supersede import SURE
 from csmd.dream import lift, raised
@@ -81,7 +81,7 @@ def looked(read: Read, place: Place, *, now: str, facts: Facts) -> Steps[Snapsho
     days = read(lambda rows: {one: tuple(projects.days(rows, one)) for one in (place.seq, place.everywhere)})
     dropped = read(upkept.dropped)
     known = read(lambda rows: candidates.of_source(rows, raised.SOURCE, project=place.seq))
-    asked = read(partial(stored.asked, place=place, source=stage_supersede.SOURCE))
+    asked = read(partial(stored.asked, place=place, source=stage_doubts.SOURCE))
     yield
     abroad = yield from _abroad(read, place)
     decided = [one.decided for one in parts]
@@ -272,7 +272,7 @@ def _do(rows: Rows, action: Action, *, now: str, key: bytes, promoting: bool) ->
         return [made.id]
     if action.kind == "ask" and other is not None:
         at = beliefs.stated_at(rows, other)
-        asked = stage_supersede.ask(rows, memory, other, reason=action.reason, sure=action.sure, at=at)
+        asked = stage_doubts.ask(rows, memory, other, reason=action.reason, sure=action.sure, at=at)
         return [asked] if asked else []
     changed = after(action, partial(believe.aged, rows))
     if action.kind == "merge":

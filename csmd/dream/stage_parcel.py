@@ -18,6 +18,7 @@ from typing import Any, BinaryIO
 
 from csmd import text
 from csmd.believe import stage as believe
+from csmd.believe import stage_rest
 from csmd.capture.project import normal_remote
 from csmd.capture.redact import redact
 from csmd.dream import parcel
@@ -178,7 +179,9 @@ def _put(
                 fresh.append(number)
             continue
         ident = (
-            one["id"] if memories.by_id(rows, one["id"]) is None else believe.free_identity(rows, project, one["text"])
+            one["id"]
+            if memories.by_id(rows, one["id"]) is None
+            else stage_rest.free_identity(rows, project, one["text"])
         )
         parcels.put(rows, ident, one, project=project, text_hash=text_hash)
         parcels.note_brought(rows, ident, reason="it was imported", now=now, state=parcels.IN_PART)

@@ -159,10 +159,9 @@ def _remember(asker: Asker, ask: Ask, given: Arguments) -> str:
     saved = ask("csm_memory_save", {"text": given["text"], **asker.place, "session": asker.session})
     if not saved["new"]:
         return f"csmd knew that already, as {saved['id']}; nothing was changed."
-    return (
-        f"Kept as {saved['id']}. Search finds it from now on. It counts as yours: no session is told it unasked "
-        "until the user says it themselves."
-    )
+    kept = f"Kept as {saved['id']}. Search finds it from now on. It counts as yours: no session is told it unasked until the user says it themselves."
+    against = [f"- memory {one['id']}: {plain(one['text'])}" for one in saved["beside"] if one["is"] == "doubtful"]
+    return f"{kept} It may replace these, which still hold:\n{_fenced(against)}" if against else kept
 
 
 def _forget(asker: Asker, ask: Ask, given: Arguments) -> str:

@@ -171,16 +171,19 @@ def _keys(changes: Sequence[Mapping[str, object]]) -> str:
     return ", ".join(str(int(str(one["seq"]))) for one in changes) or "0"
 
 
-def inherit(rows: Rows, gone: str, heir: str) -> None:
-    """What a memory superseded that is no more is superseded by its heir; without one it holds again."""
+def inherit(rows: Rows, gone: str, heir: str) -> list[str]:
+    """What a memory superseded that is no more is superseded by its heir; without one it holds again: the ids of those."""
+    lifted: list[str] = []
     for (ident,) in rows.all("select id from memories where superseded_by = :id and superseded_by <> ''", id=gone):
         change = standing(rows, str(ident))
         if heir in ("", ident, gone):
             if change is not None:
                 lift(rows, change, at=change.at)
+                lifted.append(str(ident))
                 continue
             heir = ""
         rows.run("update memories set superseded_by = :heir, version = version + 1 where id = :id", heir=heir, id=ident)
+    return lifted
 
 
 def unlink(rows: Rows, one: str, other: str, relationship: str) -> None:

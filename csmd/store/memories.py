@@ -10,7 +10,7 @@ from typing import Any
 
 from csmd.errors import StoreError
 from csmd.model import Link, Memory, Provenance, Statement, StoredTurn
-from csmd.store import beliefs, candidates, vectors
+from csmd.store import beliefs, candidates, rests, vectors
 from csmd.store.sqlite import Rows
 
 #: Why a memory that is not refuted has something against it all the same: it claims something of code that was changed.
@@ -287,20 +287,22 @@ def said_in(rows: Rows, memory: Memory) -> frozenset[int]:
 
 
 def delete(rows: Rows, memory: Memory) -> None:
-    """Removes a memory with its vectors, its links and its place in receipts.
+    """Removes a memory with its vectors, its links and its place in receipts, and what is only its rest.
 
     What it superseded is superseded by what superseded it, or holds again. With it goes what a merge put
     aside because it says the same, and what the queue and the audit quote of it.
     """
     aside = rows.all("select seq from memories where twin_of = :seq and twin_of > 0", seq=memory.seq)
     aside += rows.all("select from_seq from links where to_seq = :seq and relationship = 'merged_into'", seq=memory.seq)
-    for (twin,) in aside:
-        delete(rows, by_seqs(rows, [int(twin)])[int(twin)])
+    for seq in [*(int(twin) for (twin,) in aside), *rests.release(rows, memory.id)]:
+        delete(rows, by_seqs(rows, [seq])[seq])
     candidates.forget(rows, memory.id)
     vectors.delete_for(rows, "memory", memory.seq)
     rows.run("delete from injection_items where memory_id = :id", id=memory.id)
     rows.run("delete from memories where seq = :seq", seq=memory.seq)
-    beliefs.inherit(rows, memory.id, memory.superseded_by)
+    for lifted in beliefs.inherit(rows, memory.id, memory.superseded_by):
+        for seq in rests.release(rows, lifted):
+            delete(rows, by_seqs(rows, [seq])[seq])
 
 
 def move_provenance(rows: Rows, old: str, new: str) -> None:

@@ -48,5 +48,19 @@ def test_one_thing_is_over_with_what_was_said_about_it(older: str, newer: str) -
     ("said", "number"),
     [(RULES, 3), (PROSE, 3), (ROWS, 3), ("Use uv, e.g. in CI.", 1), ("Ports: 8080. It was 80.", 1), ("", 0)],
 )
-def test_how_many_things_a_statement_says(said: str, number: int) -> None:
-    assert len(several.things(said)) == number
+def test_how_many_parts_a_statement_has(said: str, number: int) -> None:
+    assert len(several.parts(said)) == number
+
+
+@pytest.mark.parametrize(
+    ("said", "ended", "left"),
+    [
+        (RULES, 0, "Three rules: tests run with pytest -q; branches are named feat/ticket"),
+        (PROSE, 1, "We deploy with Ansible. Tests live next to the code."),
+        (ROWS, 2, "use 2-space indentation; never commit to main"),
+        ("we use pnpm and tests run with vitest", 0, "tests run with vitest"),
+        ("We use pnpm", 0, ""),
+    ],
+)
+def test_what_is_left_of_a_statement_is_told_in_its_own_words(said: str, ended: int, left: str) -> None:
+    assert several.without(said, several.parts(said)[ended : ended + 1]) == left

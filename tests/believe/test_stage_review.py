@@ -424,3 +424,38 @@ def test_no_memory_is_put_in_the_place_of_one_that_took_its_own(store: Store) ->
 def test_every_column_of_a_memory_comes_back(store: Store) -> None:
     columns = {row[1] for row in store.read(lambda rows: rows.all("pragma table_info(memories)"))}
     assert columns - set(columns_of.COLUMNS) == {"seq", "id", "text", "twin_of"}
+
+
+NARROW = ("The cache listens on port 6379", "The cache listens on port 6380 in production")
+
+
+@pytest.mark.parametrize(
+    ("verb", "holding"),
+    [
+        ("keep", {*NARROW}),
+        ("supersede", {NARROW[1]}),
+        ("drop", {NARROW[0]}),
+        ("edit", {"The cache listens on port 6380 everywhere"}),
+    ],
+)
+def test_whether_the_newer_replaces_the_older_is_asked_once_answered_and_taken_back(
+    store: Store, verb: review.Verb, holding: set[str]
+) -> None:
+    def held() -> set[str]:
+        found = store.read(lambda rows: memories.listing(rows, projects=None))
+        return {one.text for one in found if not one.superseded_by}
+
+    old, new = (
+        remembered(store, said, f"u{at[:10]}", at=at, authority="user")
+        for said, at in zip(NARROW, (EARLIER, NOW), strict=True)
+    )
+    (asked,) = store.read(lambda rows: candidates.waiting(rows, projects=None))
+    assert asked.memory_ids == (old, new)
+    before = state(store)
+    done = answer(store, asked.id, verb, said="The cache listens on port 6380 everywhere" if verb == "edit" else "")
+    assert held() == holding
+    remembered(store, f"{NARROW[0]}!", "u8", at=LATER, authority="user") if verb == "keep" else None
+    assert store.read(lambda rows: candidates.waiting(rows, projects=None)) == []
+    if verb != "keep":
+        undo(store, done)
+        assert state(store) == before

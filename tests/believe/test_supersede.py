@@ -12,7 +12,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from csmd.believe import stage, stage_supersede, supersede
+from csmd.believe import stage, stage_rest, stage_supersede, supersede
 from csmd.errors import BadInput
 from csmd.model import Memory, Project, Provenance, Statement
 from csmd.store import beliefs, candidates, memories, projects
@@ -28,10 +28,7 @@ NPM = "Use npm in the web client"
 def check(name: str) -> float:
     """The share of written pairs that are told apart rightly: what amends, and what does not."""
     pairs = json.loads((PAIRS / f"{name}.json").read_text())
-    right = [
-        (supersede.relation(pair["older"], pair["newer"]).kind == "amends") == (pair["kind"] == "amends")
-        for pair in pairs
-    ]
+    right = [bool(supersede.amendment(pair["older"], pair["newer"])) == (pair["kind"] == "amends") for pair in pairs]
     return sum(right) / len(right)
 
 
@@ -41,57 +38,116 @@ def test_of_the_written_pairs_amendments_and_elaborations_are_told_apart() -> No
     assert check("changed") >= 0.85
 
 
-#: (older, newer, what the newer is to it): one row for each way to tell, and for each that must not.
+def check_replaced(older: str, newer: str, *, wanted: str) -> None:
+    amends, asks = supersede.amendment(older, newer), supersede.doubt(older, newer)
+    assert ("certain" if amends else "doubtful" if asks else "") == wanted
+
+
+#: (older, newer, whether it is replaced): "certain", "doubtful" (a person decides) or "" (both hold).
 RELATIONS = [
-    ("Use tabs in the Go files", "use tabs in the go files.", "repeats"),
-    ("Use tabs in the Go files", "The staging host is behind a VPN", "unrelated"),
-    ("telemetry is on by default in nightly builds", "telemetry is off by default in nightly builds", "amends"),
-    ("run the migrations before deploying billing", "run the migrations after deploying billing", "amends"),
-    ("the job queue runs on Postgres everywhere", "the job queue runs on Redis everywhere", "amends"),
-    ("We use tabs in the Go files here", "We do not use tabs in the Go files here", "amends"),
-    ("Remove the `--fast` flag from build", "Add the `--fast` flag to build again", "amends"),
-    ("Hide the start command", "why not remove the start command?", "elaborates"),
-    ("Hooks retry on failure", "If hooks do not retry on failure, look at the log", "elaborates"),
-    ("We use Postgres for the queue", "We moved the queue to Redis", "amends"),
-    ("We use Postgres for the queue", "We should have moved the queue to Redis", "elaborates"),
-    ("We use Redis for the job queue", "We no longer use Redis; the queue is now RabbitMQ", "amends"),
-    ("We use Redis for the job queue", "The job queue is now RabbitMQ", "amends"),
-    ("We use Redis for caching", "We no longer use Redis; the queue is now RabbitMQ", "elaborates"),
-    ("We use mypy for the tests", "The tests are now green", "elaborates"),
-    ("We deploy to Fly.io.", "We moved from Fly.io to Hetzner.", "amends"),
-    ("We host on Heroku", "We migrated from Heroku to Render", "amends"),
-    ("The status page is hosted on Fly.io.", "We moved from Fly.io to Hetzner.", "elaborates"),
-    ("We deploy to Fly.io.", "We moved the docs from Fly.io to Hetzner.", "elaborates"),
-    ("always use ruff, never black", "use black again, not ruff", "amends"),
-    ("always use ruff, never black", "use black for the notebooks, not ruff", "elaborates"),
-    ("my timezone is Europe/Berlin", "My timezone is Europe/Lisbon again", "amends"),
-    ("We use Python 3.11 for the build", "The build is now in CI", "elaborates"),
-    ("The queue runs on Postgres", "We moved the queue to a host of its own", "elaborates"),
-    ("Validate the branch before the commit", "Do not commit but validate the branch", "elaborates"),
-    ("The report covers session 2 of the shop", "The report covers both instead of just session 2", "elaborates"),
-    ("The token has write access to the repository", "It runs, but it doesn't have write access", "elaborates"),
-    ("The tracking ref is created on push", "Without this, the tracking ref wasn't created on push", "elaborates"),
+    ("Use tabs in the Go files", "use tabs in the go files.", ""),
+    ("Use tabs in the Go files", "The staging host is behind a VPN", ""),
+    ("telemetry is on by default in nightly builds", "telemetry is off by default in nightly builds", "certain"),
+    ("run the migrations before deploying billing", "run the migrations after deploying billing", "certain"),
+    ("the job queue runs on Postgres everywhere", "the job queue runs on Redis everywhere", "certain"),
+    ("We use tabs in the Go files here", "We do not use tabs in the Go files here", "certain"),
+    ("Remove the `--fast` flag from build", "Add the `--fast` flag to build again", "certain"),
+    ("Hide the start command", "why not remove the start command?", ""),
+    ("Hooks retry on failure", "If hooks do not retry on failure, look at the log", ""),
+    ("We use Postgres for the queue", "We moved the queue to Redis", "certain"),
+    ("We use Postgres for the queue", "We should have moved the queue to Redis", ""),
+    ("We use Redis for the job queue", "We no longer use Redis; the queue is now RabbitMQ", "certain"),
+    ("We use Redis for the job queue", "The job queue is now RabbitMQ", "certain"),
+    ("We use Redis for caching", "We no longer use Redis; the queue is now RabbitMQ", ""),
+    ("We use mypy for the tests", "The tests are now green", ""),
+    ("We deploy to Fly.io.", "We moved from Fly.io to Hetzner.", "certain"),
+    ("We host on Heroku", "We migrated from Heroku to Render", "certain"),
+    ("The status page is hosted on Fly.io.", "We moved from Fly.io to Hetzner.", ""),
+    ("We deploy to Fly.io.", "We moved the docs from Fly.io to Hetzner.", ""),
+    ("always use ruff, never black", "use black again, not ruff", "certain"),
+    ("always use ruff, never black", "use black for the notebooks, not ruff", ""),
+    ("my timezone is Europe/Berlin", "My timezone is Europe/Lisbon again", "certain"),
+    ("We use Python 3.11 for the build", "The build is now in CI", ""),
+    ("The queue runs on Postgres", "We moved the queue to a host of its own", ""),
+    ("Validate the branch before the commit", "Do not commit but validate the branch", ""),
+    ("The report covers session 2 of the shop", "The report covers both instead of just session 2", ""),
+    ("The token has write access to the repository", "It runs, but it doesn't have write access", ""),
+    ("The tracking ref is created on push", "Without this, the tracking ref wasn't created on push", ""),
     (
         "The wrapper checks `DEV` and runs the script",
         "AreHooksInstalled() doesn't check the wrapper script",
-        "elaborates",
+        "",
     ),
-    ("The staging network is made by Terraform", "We dropped the staging network's VPN", "elaborates"),
-    ("Deploy on Fridays", "Don't forget to deploy on Fridays", "elaborates"),
-    ("I prefer tabs", "I prefer spaces over tabs now", "amends"),
-    ("Use tabs for indentation", "I prefer spaces over tabs now", "amends"),
-    ("Use tabs in the Makefiles", "I prefer spaces over tabs now", "elaborates"),
-    ("I prefer spaces over tabs", "I prefer spaces over tabs now", "repeats"),
-    ("We use Postgres", "We decided against Postgres", "amends"),
-    ("The cache is Redis", "We moved away from Redis", "amends"),
-    ("We use Postgres for billing", "We decided against Postgres for the queue", "elaborates"),
-    ("We use Postgres", "Should we have decided against Postgres?", "elaborates"),
+    ("The staging network is made by Terraform", "We dropped the staging network's VPN", ""),
+    ("Deploy on Fridays", "Don't forget to deploy on Fridays", ""),
+    ("I prefer tabs", "I prefer spaces over tabs now", "certain"),
+    ("Use tabs for indentation", "I prefer spaces over tabs now", "certain"),
+    ("Use tabs in the Makefiles", "I prefer spaces over tabs now", ""),
+    ("I prefer spaces over tabs", "I prefer spaces over tabs now", ""),
+    ("We use Postgres", "We decided against Postgres", "certain"),
+    ("The cache is Redis", "We moved away from Redis", "certain"),
+    ("We use Postgres for billing", "We decided against Postgres for the queue", ""),
+    ("We use Postgres", "Should we have decided against Postgres?", ""),
 ]
 
 
-@pytest.mark.parametrize(("older", "newer", "kind"), RELATIONS)
-def test_what_a_later_statement_is_to_an_earlier_one(older: str, newer: str, kind: str) -> None:
-    assert supersede.relation(older, newer).kind == kind
+@pytest.mark.parametrize(("older", "newer", "wanted"), RELATIONS)
+def test_what_a_later_statement_is_to_an_earlier_one(older: str, newer: str, wanted: str) -> None:
+    check_replaced(older, newer, wanted=wanted)
+
+
+#: As above, by rule.
+REPLACED = [
+    # Two statements that share only their reason are of two things.
+    (
+        "Keep IBANs as text because leading zeros got lost",
+        "Keep postcodes as numbers because leading zeros got lost",
+        "",
+    ),
+    ("Run auth behind the gateway since sessions leaked", "Run billing behind the mesh since auth leaked sessions", ""),
+    (
+        "Thumbnails are cached for 5 minutes, so the CDN is cheap",
+        "Avatars are cached for 9 hours, so the CDN is cheap",
+        "",
+    ),
+    (
+        "The timeout is 30 seconds because the bank is slow",
+        "The timeout is 45 seconds because the tills are slow",
+        "certain",
+    ),
+    # Nor do those that name two ends, components or environments.
+    ("The server listens on port 8080", "The client listens on port 9090", ""),
+    ("Staging runs two replicas", "Production runs six replicas", ""),
+    ("The reader retries 3 times", "The writer retries 5 times", ""),
+    ("Retries are off in tests", "Retries are on in production", ""),
+    ("The jobs run in staging", "The jobs run in production", ""),
+    ("The admin UI uses Redux for its state", "The shop UI uses Zustand instead of Redux for its state", ""),
+    ("The VPN is needed for staging", "The VPN is not needed for production", ""),
+    # What names more of the subject may be an exception.
+    ("The cache listens on port 6379", "The cache listens on port 6380 in production", "doubtful"),
+    ("Deploys happen on Fridays", "Deploys of the docs happen on Mondays", "doubtful"),
+    ("The cache listens on port 6379 in production", "The cache listens on port 6380 in production", "certain"),
+    # A denial replaces just what it denies, and not where it says of which or when.
+    ("Add a comment to each test", "Don't add a comment to each test that is trivial", ""),
+    ("The VPN is needed for staging", "The VPN is not needed for staging any more", "certain"),
+    # What is gone ends what says little besides it; of one use among others a person decides.
+    ("we use pnpm", "we use bun, pnpm is gone", "certain"),
+    ("pnpm is our package manager", "we use bun, pnpm is gone", "certain"),
+    ("We use pnpm in the web client", "we use bun, pnpm is gone", "doubtful"),
+    ("We use pnpm", "the pnpm lockfile is gone", ""),
+    ("We use pnpm", "when pnpm is gone we can use bun", ""),
+    # A filler hides nothing, nor does another sentence.
+    ("The API listens on port 8080.", "btw the API listens on port 9191", "certain"),
+    ("Tests run with jest.", "oh and tests run with vitest now btw", "certain"),
+    ("We release on Tuesdays", "we release on Thursdays. the changelog is written by hand", "certain"),
+    # Questions neither replace nor are replaced.
+    ("Can the API listen on port 8080?", "The API listens on port 9191", ""),
+]
+
+
+@pytest.mark.parametrize(("older", "newer", "wanted"), REPLACED)
+def test_only_the_same_subject_is_replaced_and_only_what_is_certain(older: str, newer: str, wanted: str) -> None:
+    check_replaced(older, newer, wanted=wanted)
 
 
 def test_what_may_be_amended_is_told_from_what_is() -> None:
@@ -105,10 +161,9 @@ def test_what_may_be_amended_is_told_from_what_is() -> None:
 @settings(max_examples=40)
 @given(st.text(max_size=120), st.text(max_size=120))
 def test_every_relation_has_a_bounded_sureness_and_lowers_within_the_plan(older: str, newer: str) -> None:
-    found = supersede.relation(older, newer)
-    assert 0.0 <= found.confidence <= 1.0
-    assert (supersede.LEAST <= found.lowers <= supersede.MOST) if found.kind == "amends" else found.lowers == 0.0
-    assert supersede.relation(older, older).kind != "amends"
+    found = supersede.amendment(older, newer)
+    assert found is None or (found.confidence <= 1.0 and supersede.LEAST <= found.lowers <= supersede.MOST)
+    assert supersede.amendment(older, older) is None
 
 
 def test_a_chain_of_names_leads_to_the_one_of_now() -> None:
@@ -322,3 +377,121 @@ def test_what_was_said_under_an_old_name_is_overturned_under_the_new_one(store: 
         name = "".join(map(str, order))
         ids = {index: say(store, *said[index], name=name) for index in order}
         assert known(store, ids[0]).superseded_by == ids[2]
+
+
+# --- what says several things
+
+BOTH, BUN = "We use pnpm. Tests run with vitest.", "we use bun, pnpm is gone"
+
+
+def rest(store: Store, ident: str) -> Memory | None:
+    return store.read(lambda rows: stage_rest.of(rows, ident))
+
+
+def holding(store: Store) -> set[str]:
+    found = store.read(lambda rows: memories.listing(rows, projects=None))
+    return {one.text for one in found if not one.superseded_by}
+
+
+def test_a_part_is_ended_and_the_rest_holds_in_its_own_words_from_the_same_turns(store: Store) -> None:
+    old, new = say(store, BOTH, 1), say(store, BUN, 2)
+    assert holding(store) == {"Tests run with vitest.", BUN}
+    whole, left = known(store, old), rest(store, old)
+    assert left is not None and whole.superseded_by == new
+    assert (left.provenance, left.created_at, left.authority) == (whole.provenance, whole.created_at, "user")
+    assert left.confidence == pytest.approx(0.85)
+
+
+@pytest.mark.parametrize("order", [*itertools.permutations(range(3))])
+def test_a_part_is_ended_in_whatever_order_a_past_is_heard(store: Store, order: tuple[int, ...]) -> None:
+    past = [(BOTH, 1), (BUN, 2), ("Tests run with jest.", 3)]
+    for index in order:
+        say(store, *past[index])
+    assert holding(store) == {BUN, "Tests run with jest."}
+
+
+def test_an_ended_part_that_a_person_restores_leaves_nothing_behind(store: Store) -> None:
+    old = say(store, BOTH, 1)
+    before = known(store, old)
+    say(store, BUN, 2)
+    assert replace(undo(store, old), version=before.version) == before
+    assert holding(store) == {BOTH, BUN}
+    assert links(store, old) == []
+
+
+def test_who_says_all_of_it_again_has_the_whole_back(store: Store) -> None:
+    old = say(store, BOTH, 1)
+    say(store, BUN, 2)
+    assert say(store, BOTH, 3) == old
+    assert known(store, old).superseded_by == "" and rest(store, old) is None
+
+
+def test_a_rest_that_was_said_by_itself_stays_a_memory_of_its_own(store: Store) -> None:
+    old = say(store, BOTH, 1)
+    say(store, BUN, 2)
+    own = say(store, "tests run with vitest", 3)
+    undo(store, old)
+    assert known(store, own).text == "Tests run with vitest." and rest(store, old) is None
+
+
+def test_a_rest_that_the_user_made_csmd_forget_does_not_come_back(store: Store) -> None:
+    old = say(store, BOTH, 1)
+    say(store, BUN, 2)
+    left = rest(store, old)
+    assert left is not None
+    store.write(lambda rows: stage.forget(rows, left, key=store.hash_key, now=NOW, by_person=True))
+    say(store, "we use bun, pnpm is gone!", 4)
+    assert holding(store) == {BUN}
+
+
+def test_what_ended_a_part_goes_and_the_whole_holds_again(store: Store) -> None:
+    old, new = say(store, BOTH, 1), say(store, BUN, 2)
+    store.write(lambda rows: memories.delete(rows, memories.by_id(rows, new)))  # type: ignore[arg-type]
+    assert holding(store) == {BOTH} and rest(store, old) is None
+
+
+def test_a_person_who_replaces_a_memory_ends_what_the_newer_speaks_of(store: Store) -> None:
+    old, new = say(store, BOTH, 1), say(store, "pnpm stays for the docs only", 2)
+
+    def by_hand(rows: Rows) -> Memory:
+        one, other = (memories.by_id(rows, ident) for ident in (old, new))
+        return stage_supersede.by_hand(rows, one, other, by="person", now=NOW, key=store.hash_key)  # type: ignore[arg-type]
+
+    assert store.write(by_hand).superseded_by == new
+    assert "Tests run with vitest." in holding(store)
+
+
+# --- doubt
+
+
+NARROW = ("The cache listens on port 6379", "The cache listens on port 6380 in production")
+
+
+def test_what_is_doubtful_ends_nothing_and_is_put_before_a_person(store: Store) -> None:
+    old, new = (say(store, text, day) for day, text in enumerate(NARROW, 1))
+    assert known(store, old).superseded_by == ""
+    assert waiting(store) == [(old, new)]
+
+
+@pytest.mark.parametrize("origin", ["stated", "model_saved"])
+def test_an_assistants_word_ends_nothing_of_the_users(store: Store, origin: str) -> None:
+    old = say(store, NPM, 1)
+
+    def save(rows: Rows) -> str:
+        said = Statement(
+            text=PNPM,
+            gate="epistemic",
+            category="decision",
+            confidence=0.8,
+            authority="assistant",
+            reasons=("remember",),
+        )
+        home, source = (
+            known(store, old).project_seq,
+            Provenance(uuid="u9", session_id="s9", at="2026-03-09T10:00:00.000Z"),
+        )
+        return stage.remember(rows, said, source, project=home, origin=origin, key=store.hash_key)[0]
+
+    new = store.write(save)
+    assert known(store, old).superseded_by == ""
+    assert waiting(store) == [(old, new)]

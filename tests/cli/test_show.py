@@ -116,16 +116,23 @@ def test_a_brief_is_shown_with_all_its_words(real: Machine) -> None:
     assert all(word in squeezed for word in words)
 
 
-def test_what_is_remembered_says_what_it_may_stand_against(capsys: pytest.CaptureFixture[str]) -> None:
+@pytest.mark.parametrize(
+    ("found", "told", "command"),
+    [
+        ("related", "Related memory still active: m1: The queue runs on Redis", "Replace it: csmd supersede m1 m2"),
+        ("doubtful", "May be replaced: m1: The queue runs on Redis", "Replace it: csmd supersede m1 m2"),
+        ("replaced", "Replaced m1: The queue runs on Redis", "Undo: csmd supersede m1 --undo"),
+    ],
+)
+def test_what_is_remembered_says_what_it_replaced_and_what_it_may_replace(
+    found: str, told: str, command: str, capsys: pytest.CaptureFixture[str]
+) -> None:
     value = {"new": True, "id": "m2", "text": "The queue is kept in Postgres", "project": "/p", "workspace": ""}
     value |= {"redacted": [], "paused": False}
-    near = {"id": "m1", "text": "The queue runs on Redis"}
-    show.remembered({**value, "beside": [{**near, "superseded": False}]}, by_person=True)
+    near = {"id": "m1", "text": "The queue runs on Redis", "is": found, "rest": {"id": "m3", "text": "Tests use jest."}}
+    show.remembered({**value, "beside": [near]}, by_person=True)
     said = capsys.readouterr().out
-    assert "m1 speaks of the same, and holds: The queue runs on Redis" in said and "csmd supersede m1 m2" in said
-    show.remembered({**value, "beside": [{**near, "superseded": True}]}, by_person=True)
-    said = capsys.readouterr().out
-    assert "m1 holds no longer: The queue runs on Redis" in said and "csmd supersede m1 --undo" in said
+    assert told in said and command in said and "Still active from it: m3: Tests use jest." in said
 
 
 @pytest.mark.parametrize(("amount", "left"), [(3, 0), (4, 0), (5, 2)])

@@ -78,3 +78,28 @@ def test_what_was_dropped_is_found_by_no_way_until_it_is_taken_back(parts: Any, 
     parts.call("csm_review_undo", by_person=True)
     (hit,) = parts.call("csm_memory_search", query="linter tests", kind="memory")["hits"]
     assert hit["id"] == saved
+
+
+def test_what_a_person_remembers_replaces_what_it_says_is_gone(parts: Any) -> None:
+    place = str(parts.machine.project)
+
+    def save(text: str, *, by_person: bool = True) -> Any:
+        return parts.call("csm_memory_save", text=text, project=place, by_person=by_person)
+
+    one, both = save("we use pnpm")["id"], save("pnpm is our package manager and the docs are on port 3000")["id"]
+    narrow = save("we use pnpm in the web client")["id"]
+    assert {row["is"] for row in save("use bun, not pnpm", by_person=False)["beside"]} <= {"doubtful", "related"}
+    assert shown(parts, one)["superseded_by"] == ""
+    made = save("we use bun, pnpm is gone")
+    told = {row["id"]: (row["is"], row["rest"] and row["rest"]["text"]) for row in made["beside"]}
+    assert told[one] == ("replaced", None)
+    assert told[both] == ("replaced", "the docs are on port 3000")
+    assert told[narrow] == ("doubtful", None)
+    settled = parts.call("csm_memory_supersede", old=narrow, new=made["id"], by_person=True)
+    assert (settled["superseded_by"], settled["rest"]) == (made["id"], None)
+    pairs = [
+        {memory["id"] for memory in item["memories"]} for item in parts.call("csm_review_list", asking=place)["items"]
+    ]
+    assert {narrow, made["id"]} not in pairs
+    parts.call("csm_memory_supersede", old=both, undo=True, by_person=True)
+    assert shown(parts, both)["superseded_by"] == ""

@@ -310,8 +310,9 @@ def outlive(store: Store) -> None:
 
 
 def test_what_only_a_person_can_tell_waits_in_the_review_until_it_is_answered(store: Store, tmp_path: Path) -> None:
-    old = say(store, "We use Postgres for the job queue", day=1)
-    new = say(store, "We decided against Postgres", day=5)
+    # What a user says is asked about when it is said; what assistants say, by a dream.
+    old = say(store, "We use Postgres for the job queue", day=1, authority="assistant")
+    new = say(store, "We decided against Postgres", day=5, authority="assistant")
     near = frozenset({tuple(sorted((old, new)))})
 
     def ask(rows: Rows) -> int:

@@ -10,7 +10,7 @@ from dataclasses import asdict
 from typing import TYPE_CHECKING, Any
 
 from csmd import text
-from csmd.believe import score, stage_supersede
+from csmd.believe import score, stage_rest, stage_supersede
 from csmd.believe import stage as believe
 from csmd.capture import stage_place
 from csmd.capture import stage_purge as purging
@@ -29,8 +29,8 @@ from csmd.store.sqlite import Rows
 if TYPE_CHECKING:
     from csmd.daemon.tools import Tools
 
-#: Memories that are named beside a new one: it has superseded them, or may stand against them.
-BESIDE = 2
+#: Memories that are named beside a new one: those that it may replace, and those that only speak of the same.
+DOUBTFUL, RELATED = 5, 2
 #: A memory's id or the beginning of it.
 _ID = re.compile(r"(?:m[0-9a-f]*)?")
 
@@ -137,7 +137,7 @@ def _remember(tools: Tools, rows: Rows, params: Params) -> dict[str, Any]:
     place = stage_place.entering(rows, stage_place.identify(directory)) if directory else None
     behind = 0 if place else stage_place.wall(rows, params[ASKING])
 
-    def write(writing: Rows) -> tuple[Memory | None, bool, list[Memory], int]:
+    def write(writing: Rows) -> tuple[Memory | None, bool, list[dict[str, Any]], int]:
         key = tools.store.hash_key
         if place:
             home = projects.settle(writing, purging.permitted_place(writing, place, key=key), now=now).seq
@@ -156,7 +156,7 @@ def _remember(tools: Tools, rows: Rows, params: Params) -> dict[str, Any]:
             pinned=params["pin"] and by_person,
         )
         made = memories.by_id(writing, ident)
-        return made, new, stage_supersede.beside(writing, made)[:BESIDE] if made and new else [], home
+        return made, new, _beside(writing, made) if made and new else [], home
 
     made, new, beside, home = tools.store.write(write)
     tools.steward.poke()
@@ -169,8 +169,22 @@ def _remember(tools: Tools, rows: Rows, params: Params) -> dict[str, Any]:
         "project": place.root if place and made.project_seq == home else "",
         "workspace": projects.name_of(rows, made.project_seq) if made.project_seq != home or not place else "",
         "redacted": sorted(taken), "paused": bool(tools.steward.pauses().current(now)),
-        "beside": [{"id": one.id, "text": one.text, "superseded": bool(one.superseded_by)} for one in beside],
+        "beside": beside,
     }  # fmt: skip
+
+
+def _beside(rows: Rows, made: Memory) -> list[dict[str, Any]]:
+    """What a new memory has replaced, may replace, or stands beside; with what is left where only a part was replaced."""
+    found = stage_supersede.beside(rows, made)
+    told = [("replaced", one) for one in found.replaced]
+    told += [("doubtful", one) for one in found.doubtful[:DOUBTFUL]]
+    told += [("related", one) for one in found.related[: max(0, RELATED - len(told))]]
+    rests = {one.id: stage_rest.of(rows, one.id) for one in found.replaced}
+    return [
+        {"id": one.id, "text": one.text, "is": word, "superseded": bool(one.superseded_by),
+         "rest": {"id": rest.id, "text": rest.text} if (rest := rests.get(one.id)) else None}
+        for word, one in told
+    ]  # fmt: skip
 
 
 def _forget(tools: Tools, rows: Rows, params: Params) -> Generator[None, None, dict[str, Any]]:

@@ -39,7 +39,7 @@ def _list(tools: Tools, rows: Rows, params: Params) -> dict[str, Any]:
     unsure = answers.unreviewed(
         rows, projects=wanted, below=review.LOW, since=iso_before(review.NEW_DAYS * 86_400), limit=MOST
     )
-    waiting = [found for found in waiting if found.id.startswith(params["id"])]
+    waiting = [found for found in waiting if found.id.startswith(params["id"]) and not _is_over(rows, found)]
     if params["id"]:
         unsure = [seq for seq, memory in memories.by_seqs(rows, unsure).items() if memory.id.startswith(params["id"])]
     limit = min(max(params["limit"], 1), MOST)
@@ -47,6 +47,14 @@ def _list(tools: Tools, rows: Rows, params: Params) -> dict[str, Any]:
     known = memories.by_seqs(rows, unsure[: limit - len(items)])
     items += [_memory(rows, known[seq], asking) for seq in unsure if seq in known]
     return {"total": len(waiting) + len(unsure), "items": items}
+
+
+def _is_over(rows: Rows, found: Candidate) -> bool:
+    """Whether it asks about a memory that is replaced or gone by now."""
+    if found.source != review.CHANGE:
+        return False
+    known = (memories.by_id(rows, ident) for ident in found.memory_ids)
+    return any(one is None or bool(one.superseded_by) for one in known)
 
 
 def _candidate(rows: Rows, found: Candidate, asking: str) -> dict[str, Any]:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
+from csmd.believe import stage_rest
 from csmd.believe import stage_supersede as superseding
 from csmd.daemon.answers.memory import one
 from csmd.daemon.now import now_iso
@@ -36,11 +37,14 @@ def _supersede(tools: Tools, rows: Rows, params: Params) -> dict[str, Any]:
             memory = superseding.undo(writing, memory, by=by, now=now_iso())
         elif new is not None:
             memory = superseding.by_hand(
-                writing, memory, one(writing, new.id, asking=params[ASKING]), by=by, now=now_iso()
-            )
+                writing, memory, one(writing, new.id, asking=params[ASKING]), by=by, now=now_iso(),
+                key=tools.store.hash_key,
+            )  # fmt: skip
+        rest = stage_rest.of(writing, memory.id)
         return {
             "id": memory.id, "text": memory.text, "confidence": memory.confidence, "undone": params["undo"],
             "superseded_by": memory.superseded_by, "was_superseded_by": was,
+            "rest": {"id": rest.id, "text": rest.text} if rest else None,
         }  # fmt: skip
 
     return tools.store.write(write)
