@@ -45,7 +45,6 @@ class Query:
     """What is asked as the indexes are asked: its terms, its vector with the model's row key, and what may be seen."""
 
     terms: Sequence[str]
-    names: frozenset[str] = frozenset()
     vector: tuple[bytes, int] | None = None
     places: Sequence[int] | None = None
     narrow: Narrow = ALL
@@ -182,7 +181,6 @@ def asked_of(rows: Rows, query: Query, degraded: list[str]) -> Asked:
         degraded.append("words: counting stopped at its deadline")
     return Asked(
         rarity={text.stem(term): ranking.rarity(count, of) for term, count in counts.items()},
-        names=frozenset(text.stem(name) for name in query.names),
         sessions=passage_threads.sessions(rows, query.places),
     )
 

@@ -89,7 +89,7 @@ def bearing(rows: Rows, *, places: Sequence[int], prompt: str, embed: Embed | No
     if not terms:
         return []
     vector = hybrid_search.vector_of(rows, said, embed, degraded)
-    asked = Query(terms=terms, names=query.names(said), vector=vector, places=places)
+    asked = Query(terms=terms, vector=vector, places=places)
     return hybrid_search.find(rows, asked, degraded)
 
 

@@ -13,7 +13,6 @@ from datetime import UTC, datetime, timedelta
 from functools import cache
 from importlib import resources
 
-from csmd import text
 from csmd.errors import BadInput
 
 #: So much of a question is read: the patterns look from many places at what follows.
@@ -44,7 +43,6 @@ class Question:
 
 _CODE = re.compile(r"`([^`\n]+)`")
 _QUOTED = re.compile(r"[\"“]([^\"”\n]+)[\"”]|(?<!\w)'([^'\n]+)'(?!\w)")
-_IDENTIFIER = re.compile(r"[\w-]+(?:[._/:][\w-]+)+|\w*[a-z][A-Z]\w*|\w*\d\w*[a-z]\w*")
 _PATH = re.compile(r"(?<![\w/])(?:[\w.@~-]*/)+[\w.@-]+|(?<![\w/])[\w-]+(?:\.[\w-]+)*\.[a-z]{1,5}\b(?!\()")
 
 MONTHS = ("january", "february", "march", "april", "may", "june", "july", "august", "september", "october", "november",
@@ -69,12 +67,6 @@ def dialogue_words() -> frozenset[str]:
     """Words of assent, thanks and going on in several languages: whoever says nothing else asks for nothing."""
     lines = resources.files("csmd.data").joinpath("dialogue_words.txt").read_text(encoding="utf-8").splitlines()
     return frozenset(word for line in lines if not line.startswith("#") for word in line.split())
-
-
-def names(said: str) -> frozenset[str]:
-    """The identifiers and files that a text names, as words."""
-    found = [*_CODE.findall(said), *_IDENTIFIER.findall(said)]
-    return frozenset(word for one in found for word in text.words(one) if len(word) > 2)
 
 
 def unquoted(said: str) -> str:

@@ -43,13 +43,12 @@ ZERO_AT = 0.5
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Asked:
-    """What is looked for: stems of its words, each with its rarity (0 everywhere, 1 once in the home), and of its names.
+    """What is looked for: stems of its words, each with its rarity (0 everywhere, 1 once in the home).
 
     `sessions` is how many there are to look through: the more, the likelier is a good match by chance.
     """
 
     rarity: Mapping[str, float]
-    names: frozenset[str] = frozenset()
     sessions: int = 0
 
 
@@ -89,15 +88,12 @@ def features(match: Match, asked: Asked) -> dict[str, float]:
     """The features of a statement, each about 0-1."""
     said = stems(match.text)
     held = [asked.rarity[stem] for stem in asked.rarity.keys() & said]
-    total = sum(asked.rarity.values())
     new = len(said - asked.rarity.keys())
     found = {
         "shared": min(MOST_SHARED, sum(held)) / MOST_SHARED,
         "near shared": min(MOST_SHARED, match.near_shared) / MOST_SHARED,
         "session shared": min(MOST_SHARED, match.session_shared) / MOST_SHARED,
-        "covered": sum(held) / total if total else 0.0,
         "rarest": max(held, default=0.0),
-        "named": min(2, len(asked.names & said)) / 2,
         "user": float(match.by_user),
         "asks": float(match.text.rstrip("\"')*_` ").endswith(("?", "？"))),
         "binding": min(3, len(_BINDING.findall(match.text))) / 3,

@@ -60,7 +60,7 @@ def find(
     degraded: list[str] = []
     understood = query.read(said, now=now)
     terms = list(dict.fromkeys([*hybrid_search.terms_of(rows, said, places=projects), *understood.literals]))
-    asked = Query(terms=terms[: hybrid_search.MOST_TERMS], names=query.names(said), places=projects, narrow=within)
+    asked = Query(terms=terms[: hybrid_search.MOST_TERMS], places=projects, narrow=within)
     summaries = _summaries(rows, asked, degraded) if kind in ("all", "session") else []
     if kind == "session":
         return summaries[:limit], sorted(set(degraded))
