@@ -29,7 +29,7 @@ REASON, NEWER = "bears on the prompt", "newer on the same matter"
 #: So much of a prompt is looked at, of its beginning and its end: one that pastes a page has thousands of words.
 LOOKED_AT = 4_000
 #: How many of the best are looked at more closely, and what share of the best score each has at least.
-CLOSE, AS_GOOD = 30, 0.12
+CLOSE, AS_GOOD = 30, 0.3
 #: Tokens that are told where that many bear on the prompt; more only for what belongs to what is told.
 ENOUGH_TOKENS = 400
 #: Two statements that share so much of their words say the same.
