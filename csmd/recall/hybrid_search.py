@@ -68,10 +68,7 @@ class Found:
     @property
     def text(self) -> str:
         """What it says: a memory's own words where a person gave it these."""
-        if self.memory is not None and (self.passage is None or self.memory.is_edited or self.memory.pinned):
-            return self.memory.text
-        assert self.passage is not None
-        return text.squeeze(self.passage.text)
+        return _text(self.passage, self.memory)
 
     @property
     def at(self) -> str:
@@ -85,6 +82,13 @@ class Found:
     def session_id(self) -> str:
         """The session that said it."""
         return self.passage.session_id if self.passage else self.memory.session_id if self.memory else ""
+
+
+def _text(passage: Passage | None, memory: Memory | None) -> str:
+    if memory is not None and (passage is None or memory.is_edited or memory.pinned):
+        return memory.text
+    assert passage is not None
+    return text.squeeze(passage.text)
 
 
 @dataclass(slots=True)
@@ -330,19 +334,20 @@ def _around(pool: Pool, places: Mapping[int, tuple[int, int]]) -> dict[int, Arou
         sessions.setdefault(session, []).append(seq)
     found: dict[int, Around] = {}
     for seqs in sessions.values():
-        words = ranking.best_mean([pool.words.get(seq, 0.0) for seq in seqs])
-        meaning = ranking.best_mean([pool.meaning.get(seq, 0.0) for seq in seqs])
-        for place, seq in enumerate(seqs):
-            near = [
-                one
-                for one in seqs[max(0, place - BESIDE) : place + BESIDE + 1]
-                if one != seq and abs(one - seq) <= BESIDE
-            ]
+        words = [pool.words.get(seq, 0.0) for seq in seqs]
+        meaning = [pool.meaning.get(seq, 0.0) for seq in seqs]
+        best_words, best_meaning = ranking.best_mean(words), ranking.best_mean(meaning)
+        for at, seq in enumerate(seqs):
+            first, last = at, at + 1
+            while first > 0 and seq - seqs[first - 1] <= BESIDE:
+                first -= 1
+            while last < len(seqs) and seqs[last] - seq <= BESIDE:
+                last += 1
             found[seq] = Around(
-                max((pool.words.get(one, 0.0) for one in near), default=0.0),
-                max((pool.meaning.get(one, 0.0) for one in near), default=0.0),
-                words,
-                meaning,
+                max(words[first:at] + words[at + 1 : last], default=0.0),
+                max(meaning[first:at] + meaning[at + 1 : last], default=0.0),
+                best_words,
+                best_meaning,
             )
     return found
 
@@ -404,11 +409,10 @@ def _scored(
     *,
     with_meaning: bool,
 ) -> Found:
-    one = Found(score=0.0, features={}, passage=passage, memory=memory)
     near = around or Around(0.0, 0.0, 0.0, 0.0)
     own = pool.memory_meaning.get(memory.seq) if memory else None
     match = Match(
-        text=one.text,
+        text=_text(passage, memory),
         by_user=(memory.authority == "user") if memory else passage is not None and passage.kind in ("user", "relayed"),
         words=max(
             pool.words.get(passage.seq, 0.0) if passage else 0.0,
@@ -422,4 +426,4 @@ def _scored(
         kept=(1.0 if memory else 0.0),
     )
     found = ranking.features(match, asked)
-    return replace(one, score=ranking.bearing(found), features=found)
+    return Found(score=ranking.bearing(found), features=found, passage=passage, memory=memory)
