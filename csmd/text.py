@@ -9,6 +9,7 @@ import unicodedata
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from functools import lru_cache
+from itertools import chain
 from typing import NamedTuple
 
 from csmd import languages
@@ -81,26 +82,34 @@ def content_of(every: Iterable[str]) -> list[str]:
 
 def query_terms(text: str) -> list[str]:
     """The distinct terms to search for: content words, parts of identifiers, pairs of Chinese letters; at most 40."""
-    terms: dict[str, None] = {}
-    for word in _WORD.findall(text):
-        folded = word.lower()  # as the full-text index has it: ß stays ß
-        if parts := languages.in_pairs(folded):
-            terms.update((part, None) for part in parts)
-            continue
-        if len(folded) > 1 and folded not in STOP_WORDS:
-            terms[folded] = None
-        parts = [part.casefold() for part in _CAMEL.findall(word)]
-        if len(parts) > 1:
-            terms.update((part, None) for part in parts if len(part) > 2 and part not in STOP_WORDS)
-    return list(terms)[:40]
+    return list(dict.fromkeys(chain.from_iterable(map(_terms_of, _WORD.findall(text)))))[:40]
+
+
+@lru_cache(maxsize=8192)
+def _terms_of(word: str) -> tuple[str, ...]:
+    """The terms of one word; most words come again and again."""
+    folded = word.lower()  # as the full-text index has it: ß stays ß
+    if pairs := languages.in_pairs(folded):
+        return tuple(pairs)
+    found = [folded] if len(folded) > 1 and folded not in STOP_WORDS else []
+    if word.isalpha() and word.isascii() and (word[1:] or word).islower():
+        return tuple(found)  # it has no parts
+    parts = [part.casefold() for part in _CAMEL.findall(word)]
+    if len(parts) > 1:
+        found += [part for part in parts if len(part) > 2 and part not in STOP_WORDS]
+    return tuple(found)
+
+
+_ENDINGS = ("ations", "ation", "ingly", "ings", "ing", "edly", "ies", "es", "ed", "s", "e")
 
 
 @lru_cache(maxsize=8192)
 def stem(word: str) -> str:
     """A word without its commonest English endings, for comparing; at least three letters stay."""
-    for ending in ("ations", "ation", "ingly", "ings", "ing", "edly", "ies", "es", "ed", "s", "e"):
-        if word.endswith(ending) and len(word) - len(ending) >= 3:
-            return word[: -len(ending)]
+    if word.endswith(_ENDINGS):
+        for ending in _ENDINGS:
+            if word.endswith(ending) and len(word) - len(ending) >= 3:
+                return word[: -len(ending)]
     return word
 
 

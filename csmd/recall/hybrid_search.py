@@ -7,7 +7,7 @@ those beside it and of its session thins them out to CANDIDATES, which alone are
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field
 
 from csmd import prose, text
 from csmd import terms as derived
@@ -71,10 +71,7 @@ class Found:
     @property
     def text(self) -> str:
         """What it says: a memory's own words where a person gave it these."""
-        if self.memory is not None and (self.passage is None or self.memory.is_edited or self.memory.pinned):
-            return self.memory.text
-        assert self.passage is not None
-        return text.squeeze(self.passage.text)
+        return _text(self.passage, self.memory)
 
     @property
     def at(self) -> str:
@@ -88,6 +85,13 @@ class Found:
     def session_id(self) -> str:
         """The session that said it."""
         return self.passage.session_id if self.passage else self.memory.session_id if self.memory else ""
+
+
+def _text(passage: Passage | None, memory: Memory | None) -> str:
+    if memory is not None and (passage is None or memory.is_edited or memory.pinned):
+        return memory.text
+    assert passage is not None
+    return text.squeeze(passage.text)
 
 
 @dataclass(slots=True)
@@ -154,19 +158,21 @@ def find(rows: Rows, query: Query, degraded: list[str]) -> list[Found]:
     for seq, passage in read.items():
         memory = of_passage.get(seq)
         cosine = max(cosines.get(seq, 0.0), pool.memory_meaning.get(memory.seq, 0.0) if memory else 0.0)
-        found.append(_scored(asked, passage, memory, around[seq], cosine if with_meaning else None))
+        found.append(
+            _scored(asked, passage, memory, around[seq], cosine if with_meaning else None, _bm25(pool, seq, memory))
+        )
     shown = {one.memory.seq for one in found if one.memory is not None}
     for seq, memory in known.items():
         if seq not in shown:
             cosine = pool.memory_meaning.get(seq, 0.0)
-            found.append(_scored(asked, None, memory, NOWHERE, cosine if with_meaning else None))
-    found = [replace(one, words=_bm25(one, pool)) for one in found]
+            found.append(
+                _scored(asked, None, memory, NOWHERE, cosine if with_meaning else None, _bm25(pool, 0, memory))
+            )
     return sorted(found, key=lambda one: (-one.score, one.key))
 
 
-def _bm25(one: Found, pool: Pool) -> float:
-    said = pool.words.get(one.passage.seq, 0.0) if one.passage else 0.0
-    return max(said, pool.memory_words.get(one.memory.seq, 0.0) if one.memory else 0.0)
+def _bm25(pool: Pool, seq: int, memory: Memory | None) -> float:
+    return max(pool.words.get(seq, 0.0), pool.memory_words.get(memory.seq, 0.0) if memory else 0.0)
 
 
 def asked_of(rows: Rows, query: Query, degraded: list[str]) -> Asked:
@@ -337,16 +343,20 @@ def _around(
         sessions.setdefault(session, []).append(seq)
     found: dict[int, Around] = {}
     for seqs in sessions.values():
-        of_words = ranking.best_mean([words.get(seq, 0.0) for seq in seqs])
-        of_meaning = ranking.best_mean([meaning.get(seq, 0.0) for seq in seqs])
-        for place, seq in enumerate(seqs):
-            near = seqs[max(0, place - BESIDE) : place] + seqs[place + 1 : place + BESIDE + 1]
-            near = [one for one in near if abs(one - seq) <= BESIDE]
+        of_words = [words.get(seq, 0.0) for seq in seqs]
+        of_meaning = [meaning.get(seq, 0.0) for seq in seqs]
+        best_words, best_meaning = ranking.best_mean(of_words), ranking.best_mean(of_meaning)
+        for at, seq in enumerate(seqs):
+            first, last = at, at + 1
+            while first > 0 and seq - seqs[first - 1] <= BESIDE:
+                first -= 1
+            while last < len(seqs) and seqs[last] - seq <= BESIDE:
+                last += 1
             found[seq] = Around(
-                near_words=max((words.get(one, 0.0) for one in near), default=0.0),
-                near_meaning=max((meaning.get(one, 0.0) for one in near), default=0.0),
-                session_words=of_words,
-                session_meaning=of_meaning,
+                near_words=max(of_words[first:at] + of_words[at + 1 : last], default=0.0),
+                near_meaning=max(of_meaning[first:at] + of_meaning[at + 1 : last], default=0.0),
+                session_words=best_words,
+                session_meaning=best_meaning,
             )
     return found
 
@@ -399,11 +409,10 @@ def states(said: str, memory: Memory) -> bool:
 
 
 def _scored(
-    asked: Asked, passage: Passage | None, memory: Memory | None, around: Around, cosine: float | None
+    asked: Asked, passage: Passage | None, memory: Memory | None, around: Around, cosine: float | None, words: float
 ) -> Found:
-    one = Found(score=0.0, features={}, passage=passage, memory=memory)
     match = Match(
-        text=one.text,
+        text=_text(passage, memory),
         by_user=(memory.authority == "user") if memory else passage is not None and passage.kind in ("user", "relayed"),
         meaning=cosine,
         near_shared=around.near_words,
@@ -413,4 +422,4 @@ def _scored(
         kept=memory is not None,
     )
     found = ranking.features(match, asked)
-    return replace(one, score=ranking.bearing(found), features=found)
+    return Found(score=ranking.bearing(found), features=found, passage=passage, memory=memory, words=words)

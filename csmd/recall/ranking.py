@@ -18,11 +18,14 @@ from csmd import text, wire
 #: What marks an identifier, a file or a value: code, a dotted or snake name, a hump, a digit.
 _IDENTIFIER = re.compile(r"`[^`\n]+`|\w[_./]\w|[a-z][A-Z]|\d")
 #: Words that say how things have to be, in some languages.
-_BINDING = re.compile(
-    r"\b(?:never|always|only|must|not|no|\w+n['’]?t|instead|everywhere|nowhere|without|because|every|all"
-    r"|nie|nur|immer|keine?[nmrs]?|nicht|ohne|weil|jamais|toujours|sans|pas|nunca|siempre|solo|sin|porque)\b",
-    re.IGNORECASE,
+_BINDING = frozenset(
+    """never always only must not no instead everywhere nowhere without because every all
+    nie nur immer kein keine keinn keinm keinr keins keinen keinem keiner keines nicht ohne weil
+    jamais toujours sans pas nunca siempre solo sin porque""".split()
 )
+_RUN = re.compile(r"\w+")
+#: The end of `don't`, and of any word that ends as it does without its mark.
+_NEGATED = re.compile(r"n['’]?t\b")
 #: So many words that a passage holds beside those asked for make it tell something.
 TELLING_WORDS = 8
 #: Of a session so many of its best passages say how much of it is about what is asked.
@@ -96,7 +99,7 @@ def features(match: Match, asked: Asked) -> dict[str, float]:
         "rarest": max(held, default=0.0),
         "user": float(match.by_user),
         "asks": float(match.text.rstrip("\"')*_` ").endswith(("?", "？"))),
-        "binding": min(3, len(_BINDING.findall(match.text))) / 3,
+        "binding": min(3, _binding(match.text)) / 3,
         "identifiers": float(_IDENTIFIER.search(match.text) is not None),
         "telling": min(TELLING_WORDS, new) / TELLING_WORDS,
         "kept": float(match.kept),
@@ -109,6 +112,13 @@ def features(match: Match, asked: Asked) -> dict[str, float]:
             "session meaning": match.session_meaning,
         }
     return found
+
+
+def _binding(said: str) -> int:
+    """How many words say how things have to be."""
+    lower = said.lower()
+    negated = sum(at.start() > 0 and _RUN.match(lower, at.start() - 1) is not None for at in _NEGATED.finditer(lower))
+    return sum(map(_BINDING.__contains__, _RUN.findall(lower))) + negated
 
 
 def bearing(found: Mapping[str, float]) -> float:

@@ -343,9 +343,9 @@ def _newest_first(rows: Rows, asked: Query, shown: Sequence[Shown]) -> list[Show
         if first < len(ordered) and one.hit.id in follows.get(ordered[first].hit.id, ()):
             newer[ordered[first].hit.id] = one.hit.id
         ordered.insert(first, one)
-    for one in ordered:
-        above = [other.hit.id for other in ordered[: ordered.index(one)]]
-        newer.update((one.hit.id, heir) for heir in follows.get(one.hit.id, ()) if heir in above)
+    for at, one in enumerate(ordered):
+        heirs = [other.hit.id for other in ordered[:at] if other.hit.id in follows.get(one.hit.id, ())]
+        newer.update((one.hit.id, heir) for heir in heirs[:1])
     return [replace(one, hit=replace(one.hit, newer=newer.get(one.hit.id, ""))) for one in ordered]
 
 

@@ -83,7 +83,8 @@ def newer(rows: Rows, seqs: Sequence[int], *, least: float) -> dict[int, list[tu
         "select o.seq, h.newer_seq, h.weight from own o join passage_threads h on h.older_seq = o.seq "
         "where h.weight >= :least union all "
         "select o.seq, h.newer_seq, h.weight * :echo from own o join turns t on t.seq = o.turn_seq and t.kind = 'user' "
-        "join passages r on r.session_seq = o.session_seq and r.seq > o.seq and r.seq <= o.seq + :replied "
+        # By key: led by its index of sessions the planner would walk the whole session.
+        "join passages r on r.seq > o.seq and r.seq <= o.seq + :replied and +r.session_seq = o.session_seq "
         "and r.turn_seq <> o.turn_seq join passage_threads h on h.older_seq = r.seq where h.weight * :echo >= :least",
         least=least,
         echo=ECHO,

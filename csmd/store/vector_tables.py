@@ -17,9 +17,9 @@ VECTOR_CHUNK_ROWS = 64
 VECTOR_KINDS = ("memory", "passage")
 #: Kept in a store of before passages until every passage has a vector (passage_index.py).
 OLD_KINDS = ("turn",)
-#: So many vectors are compared whole: 0.7 s a million. Of more, only those whose signs are the nearest, eight for each
-#: that is asked for: 98 of the true 100 are among them, and the first ten nearly always (docs/benchmarks.md).
-WHOLE, NEAREST_SIGNS = 50_000, 8
+#: So many vectors are compared whole: 0.5 ms a thousand. Of more only those of the nearest signs, at least so many: a comparison
+#: of signs takes a quarter of that. Of real vectors the true first ten are among them by .99 in 50,000 (docs/benchmarks.md).
+WHOLE, NEAREST_SIGNS = 20_000, 1600
 
 
 def vector_table(kind: str, model_seq: int) -> str:
@@ -160,18 +160,17 @@ def vector_hits(
         of = {"model": model_seq, "kind": kind, **values}
         if rows.one(f"select 1 {among} limit 1 offset :whole", whole=WHOLE, **of):
             signed = rows.all(
-                f"select seq {among} order by vec_distance_hamming(vec_bit(code), vec_bit(:code)), seq limit :most",
+                f"select seq {among} order by vec_distance_hamming(vec_bit(code), vec_bit(:code)) limit :most",
                 code=signs(vector),
-                most=NEAREST_SIGNS * limit,
+                most=max(NEAREST_SIGNS, 2 * limit),
                 **of,
             )
-            # Row by row: vec0 reads everything to find several.
-            listed = ", ".join(f"({seq})" for (seq,) in signed)
+            # Row by row, as they are stored: vec0 reads everything to find several.
             near = (
-                f"with listed (seq) as (values {listed}) select v.rowid, vec_distance_l2(v.embedding, vec_int8(:vector)) "  # noqa: S608
-                f"as distance from listed cross join {table} v on v.rowid = listed.seq order by distance limit :limit"
+                "select v.rowid, vec_distance_l2(v.embedding, vec_int8(:vector)) as distance from json_each(:listed) listed "  # noqa: S608
+                f"cross join {table} v on v.rowid = listed.value order by distance limit :limit"
             )
-            values = {}
+            values = {"listed": str(sorted(seq for (seq,) in signed))}
         found += rows.all(
             f"select v.row_seq, v.start_at, v.end_at, near.distance * near.distance from ({near}) near "  # noqa: S608
             "join vectors v on v.seq = near.rowid",

@@ -1,9 +1,11 @@
-"""Fills a store with made-up memories and turns of real shape, straight by SQL: words as rare as Zipf has them.
+"""Fills a store with made-up memories, turns and passages of real shape, straight by SQL: words as rare as Zipf has them.
 
     python tests/bench/big_store.py HOME [--turns 1000000] [--memories 100000] [--seed 1]
 
-Every turn is one that is searched (in real sessions about one in four is). Sessions have 200 turns; projects are 60, the
-largest with a fifth of everything. Vectors are random directions: what is measured of them is how long they take.
+Every turn is one that is searched (in real sessions about one in four is) and has 1.3 passages of about 25 words. Sessions
+have 200 turns; projects are 20, the largest with a third of everything. A session stays with a few of the home's subjects:
+its words and its vectors come from these. Vectors have a subject, a part of their own and a falling spectrum, as those of
+sentences have. What triggers do is done for many rows at once: a million turns take about ten minutes and 3 GB.
 """
 
 from __future__ import annotations
@@ -12,22 +14,32 @@ import argparse
 import itertools
 import time
 from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
+from dataclasses import dataclass
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 
+from csmd import terms
 from csmd.capture import stage_place
-from csmd.store import projects, vector_tables, vectors
+from csmd.recall.ranking import VECTOR_SCALE
+from csmd.store import cursors, passage_index, projects, vector_tables, vectors
 from csmd.store.core import Store
 from csmd.store.sqlite import Rows, opened
 from csmd.text import STOP_WORDS
 
 DIM, MODEL = 384, "bench@0"
-SESSION_TURNS, PROJECTS, KINDS_OF_WORDS = 200, 60, 400_000
-#: Words of a turn and of a memory: the median, and how widely the logarithm strays (measured on real sessions).
-TURN_WORDS, MEMORY_WORDS = (30, 1.0), (24, 0.4)
+SESSION_TURNS, PROJECTS, LARGEST, KINDS_OF_WORDS = 200, 20, 1 / 3, 400_000
+#: Words of a passage and of a memory: the median, and how widely the logarithm strays (measured on real sessions).
+PASSAGE_WORDS, MEMORY_WORDS, SENTENCE_WORDS = (22, 0.5), (24, 0.4), 12
+#: One turn in so many has a second passage; so many passages in a hundred are followed by a newer one.
+SECOND, FOLLOWED = 3, 40
+#: Subjects of a home, of a session, and words of a subject; one word in so many is of the subject.
+SUBJECTS, OF_SESSION, SUBJECT_WORDS, SUBJECT_SHARE = 4000, 4, 60, 4
+#: What a vector has of its subject; the rest is its own.
+SUBJECT_PART = 0.6
 BATCH = 5000
 FIRST_DAY = datetime(2025, 1, 1, tzinfo=UTC)
 #: Words that many sessions are about: those that come after the stop words.
@@ -57,49 +69,106 @@ def vocabulary() -> list[str]:
 
 
 class Words:
-    """A source of texts: owns the random generator and the words with how often each comes."""
+    """A source of texts and vectors: owns the random generator, the words with how often each comes, and the subjects."""
 
     def __init__(self, seed: int) -> None:
         self.random = np.random.default_rng(seed)
         self.words = np.array(vocabulary(), dtype=object)
         weights = 1.0 / np.power(np.arange(len(self.words)) + 2.7, 1.07)
         self.reach = np.cumsum(weights / weights.sum())
+        subjects = np.random.default_rng(0)  # the same in every home, whatever is drawn from them
+        self.of_subject = subjects.integers(300, 60_000, (SUBJECTS, SUBJECT_WORDS))
+        self.spectrum = (1.0 / np.sqrt(np.arange(DIM) + 8.0)).astype(np.float32)
+        self.turned = np.linalg.qr(subjects.standard_normal((DIM, DIM)))[0].astype(np.float32)
+        self.centres = self._unit(subjects.standard_normal((SUBJECTS, DIM)).astype(np.float32) * self.spectrum)
 
-    def texts(self, count: int, shape: tuple[int, float]) -> list[str]:
-        lengths = np.clip(self.random.lognormal(np.log(shape[0]), shape[1], count).astype(int), 4, 1500)
-        picked = self.words[
-            np.searchsorted(self.reach, self.random.random(int(lengths.sum()))).clip(max=len(self.words) - 1)
-        ]
+    @staticmethod
+    def _unit(raw: Any) -> Any:
+        return raw / np.linalg.norm(raw, axis=1, keepdims=True)
+
+    def texts(self, subjects: Any, shape: tuple[float, float]) -> list[str]:
+        """Sentences on each of these subjects; a third of their words stand for themselves."""
+        count = len(subjects)
+        lengths = np.clip(self.random.lognormal(np.log(shape[0]), shape[1], count).astype(int), 4, 90)
+        many = int(lengths.sum())
+        drawn = np.searchsorted(self.reach, self.random.random(many)).clip(max=len(self.words) - 1)
+        own = self.of_subject[np.repeat(subjects, lengths), self.random.integers(0, SUBJECT_WORDS, many)]
+        picked = self.words[np.where(self.random.random(many) < 1 / SUBJECT_SHARE, own, drawn)]
         ends = np.cumsum(lengths)
-        return [" ".join(picked[end - size : end]) for end, size in zip(ends, lengths, strict=True)]
+        return [_sentences(picked[end - size : end]) for end, size in zip(ends, lengths, strict=True)]
 
-    def vectors(self, count: int) -> list[bytes]:
-        raw = self.random.standard_normal((count, DIM)).astype(np.float32)
-        raw /= np.linalg.norm(raw, axis=1, keepdims=True)
-        return [row.tobytes() for row in np.clip(raw * (127 / 0.25), -128, 127).astype(np.int8)]
+    def vectors(self, subjects: Any) -> list[bytes]:
+        """A vector near the centre of each of these subjects, as it is stored."""
+        own = self._unit(self.random.standard_normal((len(subjects), DIM)).astype(np.float32) * self.spectrum)
+        raw = self._unit(SUBJECT_PART * self.centres[subjects] + (1 - SUBJECT_PART) * own) @ self.turned
+        return [row.tobytes() for row in np.clip(np.rint(raw * VECTOR_SCALE), -127, 127).astype(np.int8)]
+
+    def subjects(self, turns: Sequence[int]) -> Any:
+        """The subject of each of these turns: a session goes through a few, one after the other."""
+        of: dict[int, Any] = {}
+        for session in {_session(turn) for turn in turns}:
+            of[session] = np.random.default_rng(session).integers(0, SUBJECTS, OF_SESSION)
+        return np.array(
+            [of[_session(turn)][(turn - 1) % SESSION_TURNS * OF_SESSION // SESSION_TURNS] for turn in turns]
+        )
 
     def project(self, number: int) -> int:
-        """The project of the n-th session or memory: the first has a fifth, each next one less."""
-        share = np.cumsum(1 / (np.arange(PROJECTS) + 1)) / np.sum(1 / (np.arange(PROJECTS) + 1))
-        return 1 + int(np.searchsorted(share, ((number * 0.6180339887) % 1.0)))
+        """The project of the n-th session: the first has a third, each next one less."""
+        rest = 1 / np.arange(2, PROJECTS + 1)
+        share = np.cumsum([LARGEST, *((1 - LARGEST) * rest / rest.sum())])
+        return 1 + int(np.searchsorted(share, ((number * 0.6180339887) % 1.0)).clip(max=PROJECTS - 1))
+
+
+def _sentences(words: Any) -> str:
+    parts = [" ".join(words[at : at + SENTENCE_WORDS]) for at in range(0, len(words), SENTENCE_WORDS)]
+    return " ".join(f"{part[:1].upper()}{part[1:]}." for part in parts)
+
+
+@contextmanager
+def _without_trigger(rows: Rows, name: str) -> Iterator[None]:
+    """A trigger is gone while the block runs, which does its work itself."""
+    sql = rows.value("select sql from sqlite_schema where type = 'trigger' and name = :name", name=name)
+    rows.run(f"drop trigger {name}")
+    yield
+    rows.run(sql)
+
+
+@dataclass
+class Filling:
+    """What is filled, by whom, and the last row keys that were given."""
+
+    rows: Rows
+    words: Words
+    model: int
+    passage: int = 0
+    vector: int = 0
 
 
 def fill(rows: Rows, words: Words, *, turns: int, memories: int) -> None:
     """Puts everything in; the caller has the schema ready."""
     now = FIRST_DAY.isoformat(timespec="milliseconds").replace("+00:00", "Z")
     with rows.transaction(write=True):
+        while passage_index.drop_turn_index(rows):  # as in a home that has long had passages
+            pass
         model = vectors.ensure_model(rows, MODEL, DIM, now=now)
         for number in range(1, PROJECTS + 1):
             projects.ensure(rows, stage_place.identify(place(number)), now=now)
-    for first in range(0, turns, BATCH):
-        with rows.transaction(write=True):
-            _turns(rows, words, model, range(first + 1, min(turns, first + BATCH) + 1))
+    filling = Filling(rows, words, model)
+    with _without_trigger(rows, "turns_passages_insert"):
+        for first in range(0, turns, BATCH):
+            with rows.transaction(write=True):
+                _turns(filling, range(first + 1, min(turns, first + BATCH) + 1))
     for first in range(0, memories, BATCH):
         with rows.transaction(write=True):
-            _memories(rows, words, model, range(first + 1, min(memories, first + BATCH) + 1), turns)
-    rows.run(
-        "insert into activity (project_seq, day) select distinct project_seq, substr(at, 1, 10) from turns where true on conflict do nothing"
-    )
+            _memories(filling, range(first + 1, min(memories, first + BATCH) + 1), turns)
+    with rows.transaction(write=True):
+        rows.run(
+            "insert into activity (project_seq, day) select distinct project_seq, substr(at, 1, 10) from turns "
+            "where true on conflict do nothing"
+        )
+        cursors.move_cursor(rows, "embed-passage", str(model), filling.passage)
+        cursors.move_cursor(rows, "embed-memory", str(model), memories)
+        cursors.move_cursor(rows, "threads", str(model), filling.passage)
 
 
 def place(number: int) -> str:
@@ -111,9 +180,13 @@ def _at(number: int) -> str:
     return (FIRST_DAY + timedelta(seconds=40 * number)).strftime("%Y-%m-%dT%H:%M:%S.000Z")
 
 
-def _turns(rows: Rows, words: Words, model: int, numbers: Sequence[int]) -> None:
-    said, made = words.texts(len(numbers), TURN_WORDS), words.vectors(len(numbers))
-    sessions = sorted({(number - 1) // SESSION_TURNS + 1 for number in numbers})
+def _session(number: int) -> int:
+    return (number - 1) // SESSION_TURNS + 1
+
+
+def _turns(filling: Filling, numbers: Sequence[int]) -> None:
+    rows, words = filling.rows, filling.words
+    sessions = sorted({_session(number) for number in numbers})
     where = {session: words.project(session) for session in sessions}
     rows.many(
         "insert into sessions (seq, id, host, project_seq, started_at, last_at, turns) values "
@@ -123,27 +196,72 @@ def _turns(rows: Rows, words: Words, model: int, numbers: Sequence[int]) -> None
             for s in sessions
         ],
     )
-    table = [
-        {"seq": number, "uuid": f"u{number:08d}", "s": (session := (number - 1) // SESSION_TURNS + 1), "p": where[session],
-         "kind": ("user", "assistant")[number % 2], "text": text, "hash": f"{number:032x}", "at": _at(number),
-         "o": (number - 1) % SESSION_TURNS + 1}
-        for number, text in zip(numbers, said, strict=True)
-    ]  # fmt: skip
+    of = [number for number in numbers for _ in range(2 if number % SECOND == 0 else 1)]
+    subjects = words.subjects(of)
+    said, made = words.texts(subjects, PASSAGE_WORDS), words.vectors(subjects)
+    texts: dict[int, str] = {}
+    spans: list[dict[str, Any]] = []
+    for seq, (number, passage) in enumerate(zip(of, said, strict=True), filling.passage + 1):
+        before = f"{texts[number]}\n\n" if number in texts else ""
+        texts[number] = before + passage
+        session = _session(number)
+        spans.append({"seq": seq, "turn": number, "s": session, "p": where[session], "start": len(before), "end": len(texts[number])})  # fmt: skip
     rows.many(
         "insert into turns (seq, uuid, session_seq, project_seq, kind, text, text_hash, at, source, searchable) values "
         "(:seq, :uuid, :s, :p, :kind, :text, :hash, :at, 'transcript', 1)",
-        [{key: row[key] for key in row if key != "o"} for row in table],
+        [
+            {"seq": number, "uuid": f"u{number:08d}", "s": _session(number), "p": where[_session(number)],
+             "kind": ("user", "assistant")[number % 2], "text": text, "hash": f"{number:032x}", "at": _at(number)}
+            for number, text in texts.items()
+        ],
+    )  # fmt: skip
+    rows.many(
+        "insert into session_turn (session_seq, ordinal, turn_seq) values (:s, :o, :seq)",
+        [{"s": _session(number), "o": (number - 1) % SESSION_TURNS + 1, "seq": number} for number in texts],
     )
-    rows.many("insert into session_turn (session_seq, ordinal, turn_seq) values (:s, :o, :seq)",
-              [{key: row[key] for key in ("s", "o", "seq")} for row in table])  # fmt: skip
-    _vectors(rows, model, "turn", [(row["seq"], row["p"], len(row["text"])) for row in table], made)
+    rows.many(
+        "insert into passages (seq, turn_seq, session_seq, project_seq, start_at, end_at) values "
+        "(:seq, :turn, :s, :p, :start, :end)",
+        spans,
+    )
+    rows.many(
+        "insert into passages_fts (rowid, text) values (:seq, :text)",
+        [
+            {"seq": one["seq"], "text": terms.indexed(text, _at(one["turn"]))}
+            for one, text in zip(spans, said, strict=True)
+        ],
+    )
+    _vectors(filling, "passage", [(one["seq"], one["p"], one["end"] - one["start"]) for one in spans], made)
+    _threads(filling, spans)
+    filling.passage += len(spans)
 
 
-def _memories(rows: Rows, words: Words, model: int, numbers: Sequence[int], turns: int) -> None:
-    said, made = words.texts(len(numbers), MEMORY_WORDS), words.vectors(len(numbers))
+def _threads(filling: Filling, spans: Sequence[dict[str, Any]]) -> None:
+    """Some passages are followed by one of the same project, a little later."""
+    by_project: dict[int, list[int]] = {}
+    for one in spans:
+        by_project.setdefault(one["p"], []).append(one["seq"])
+    links = [
+        {"older": seqs[at], "newer": newer, "weight": round(float(weight), 4)}
+        for seqs in by_project.values()
+        for at, weight in enumerate(filling.words.random.random(len(seqs)))
+        if (at * 37) % 100 < FOLLOWED
+        for newer in {seqs[min(len(seqs) - 1, at + 60)], seqs[min(len(seqs) - 1, at + 700)]} - {seqs[at]}
+    ]
+    filling.rows.many(
+        "insert into passage_threads (older_seq, newer_seq, weight) values (:older, :newer, :weight)", links
+    )
+
+
+def _memories(filling: Filling, numbers: Sequence[int], turns: int) -> None:
+    """A memory is stated in a turn of its project, on that turn's subject."""
+    rows, words = filling.rows, filling.words
+    turn_of = {n: n * 9 % turns + 1 for n in numbers}
+    subjects = words.subjects(list(turn_of.values()))
+    said, made = words.texts(subjects, MEMORY_WORDS), words.vectors(subjects)
     table: list[dict[str, Any]] = [
-        {"seq": n, "id": f"m{n:010x}", "text": text, "hash": f"{n:032x}", "p": words.project(n), "at": _at(n),
-         "gate": ("epistemic", "behavioral", "correction", "relational", "promissory")[n % 5], "uuid": f"u{n * 9 % turns + 1:08d}", "session": f"s{n * 9 % turns // SESSION_TURNS + 1}"}
+        {"seq": n, "id": f"m{n:010x}", "text": text, "hash": f"{n:032x}", "p": words.project(_session(turn_of[n])), "at": _at(turn_of[n]),
+         "gate": ("epistemic", "behavioral", "correction", "relational", "promissory")[n % 5], "uuid": f"u{turn_of[n]:08d}", "session": f"s{_session(turn_of[n])}"}
         for n, text in zip(numbers, said, strict=True)
     ]  # fmt: skip
     rows.many(
@@ -157,34 +275,46 @@ def _memories(rows: Rows, words: Words, model: int, numbers: Sequence[int], turn
         "insert into provenance (memory_seq, uuid, session_id, at, role) values (:seq, :uuid, :session, :at, 'states')",
         [{key: row[key] for key in ("seq", "uuid", "at", "session")} for row in table],
     )
-    _vectors(rows, model, "memory", [(row["seq"], row["p"], len(row["text"])) for row in table], made)
+    _vectors(filling, "memory", [(row["seq"], row["p"], len(row["text"])) for row in table], made)
 
 
-def _vectors(rows: Rows, model: int, kind: str, table: list[tuple[int, int, int]], made: list[bytes]) -> None:
-    last = rows.value("select coalesce(max(seq), 0) from vectors")
+def _vectors(filling: Filling, kind: str, table: Sequence[tuple[int, int, int]], made: Sequence[bytes]) -> None:
+    rows, model = filling.rows, filling.model
+    numbered = list(enumerate(zip(table, made, strict=True), filling.vector + 1))
+    filling.vector += len(numbered)
     rows.many(
         "insert into vectors (seq, model_seq, kind, row_seq, start_at, end_at) values (:v, :model, :kind, :row, 0, :end)",
+        [{"v": n, "model": model, "kind": kind, "row": seq, "end": size} for n, ((seq, _, size), _) in numbered],
+    )
+    rows.many(
+        f"insert into {vector_tables.vector_table(kind, model)} (rowid, project_seq, embedding) "
+        "values (:v, :p, vec_int8(:vector))",
+        [{"v": n, "p": project, "vector": vector} for n, ((_, project, _), vector) in numbered],
+    )
+    signs = np.packbits(np.frombuffer(b"".join(made), dtype=np.int8).reshape(-1, DIM) > 0, axis=1, bitorder="little")
+    rows.many(
+        "insert into vector_codes (model_seq, kind, project_seq, seq, code) values (:model, :kind, :p, :v, :code)",
         [
-            {"v": last + n, "model": model, "kind": kind, "row": seq, "end": size}
-            for n, (seq, _, size) in enumerate(table, 1)
+            {"model": model, "kind": kind, "p": project, "v": n, "code": code.tobytes()}
+            for (n, ((_, project, _), _)), code in zip(numbered, signs, strict=True)
         ],
     )
-    for number, ((_, project, _), vector) in enumerate(zip(table, made, strict=True), 1):
-        vector_tables.insert_vector(rows, kind, model, last + number, project, vector)
 
 
 def build(home: Path, *, turns: int, memories: int, seed: int = 1) -> Path:
     """The database of a home that holds so much; one that is there already is left as it is."""
     home.mkdir(mode=0o700, parents=True, exist_ok=True)
-    database = home / "csmd.db"
+    database, unfinished = home / "csmd.db", home / "csmd.db.part"
     if database.exists():
         return database
-    Store(database, now=_at(0)).close()
-    with opened(database, readonly=False) as rows:
+    unfinished.unlink(missing_ok=True)
+    Store(unfinished, now=_at(0)).close()
+    with opened(unfinished, readonly=False) as rows:
         for pragma in ("synchronous = off", "cache_size = -400000"):
             rows.run(f"pragma {pragma}")
         fill(rows, Words(seed), turns=turns, memories=memories)
         rows.run("pragma wal_checkpoint(truncate)")
+    unfinished.rename(database)
     return database
 
 
