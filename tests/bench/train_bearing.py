@@ -275,7 +275,7 @@ def judge_carry_over(sets: Sets, homes: Path, name: str, asker: Asker, *, floor:
     silent = [score < floor for score in foreign_scores(sets, homes, name, asker)]
     print(
         f"carry-over, {name}: told {mean(told['tune'] + told['check']):.3f}, check {mean(told['check']):.3f}; "
-        f"old in its place {sum(old)} of {len(old)}; foreign silent {mean(silent):.3f}, idle {sum(idle)} of {len(idle)}; "
+        f"old in its place {sum(old)} of {len(old)}; foreign silent {sum(silent)} of {len(silent)}, idle {sum(idle)} of {len(idle)}; "
         f"tokens median {statistics.median(tokens or [0]):.0f}, most {max(tokens, default=0)}"
     )
 
@@ -299,7 +299,7 @@ def judge_labelled(sets: Sets, homes: Path, name: str, asker: Asker, *, floor: f
                 f"unanswerable silent {sum(unanswerable)} of {len(unanswerable)}"
             )
         if name == "eval":
-            cwd, ordinary = questions[0]["cwd"], sets.ordinary()
+            cwd, ordinary = questions[0]["cwd"], list({one["text"]: one for one in sets.ordinary()}.values())
             silent = [asker.recall(rows, one.get("cwd", cwd), one["text"])[1] < floor for one in ordinary]
             print(f"ordinary turns silent {sum(silent)} of {len(silent)}")
 
