@@ -320,7 +320,7 @@ def search(rows: Rows, question: Mapping[str, Any], asker: Asker) -> list[Hit]:
     ]
 
 
-def retrieval(scorer: ModuleType, found: Mapping[str, list[Hit]], questions: list[dict[str, Any]]) -> str:
+def retrieval(scorer: Any, found: Mapping[str, list[Hit]], questions: list[dict[str, Any]]) -> str:
     """The figures of search by a set's own scorer, of some of its questions."""
     if hasattr(scorer, "retrieve"):
         scorer.rd = lambda _: questions
