@@ -7,7 +7,7 @@ those beside it and of its session thins them out to CANDIDATES, which alone are
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field
 
 from csmd import prose, text
 from csmd import terms as derived
