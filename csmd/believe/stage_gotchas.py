@@ -294,8 +294,8 @@ def _across(
             cause.text, category=cause.category, authority=cause.authority
         ):
             continue
-        hits = search.text_hits(rows, "turn", named, projects=places, limit=LOOKED_UP)
-        for other in search.turns_by_seq(rows, [int(seq) for seq, _ in hits]).values():
+        saying = search.turns_holding(rows, named, projects=places, limit=LOOKED_UP)
+        for other in search.turns_by_seq(rows, saying).values():
             symptom = halves.symptom_in(other.text) if other.kind == "user" else ""
             if (
                 symptom

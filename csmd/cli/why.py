@@ -76,8 +76,8 @@ def shown(value: dict[str, Any]) -> None:
     console.print()
     show.print_text(
         console,
-        "A prompt is told something when it asks for what was said and something near enough was, an order the rules "
-        f"that you stated on its subject (at least {value['floor']:g}, recall.floor); scores say what was nearest. At a start a memory is worth its confidence, more "
+        "A prompt is told the statements that bear on it, newest first, when the score of the best reaches "
+        f"{value['floor']:g} (recall.floor). At a start a memory is worth its confidence, more "
         "where it was said again or lately or is a correction, less when an assistant said it or it fades. What was left "
         "out is not kept. `csmd show ID` tells more of a memory.",
         style="dim",

@@ -35,6 +35,8 @@ DREAMT_S = 5.0
 #: A session with no turn for this long is not in the middle of one.
 QUIET_S = 30.0
 EMBED_TEXTS = 8
+#: So often all stages go through what waits for who waits for them: one may find what a later one has written.
+MOST_PASSES = 3
 
 
 #: A part of what a stage has left, with whether what is still going on is to be looked at, too; how much was looked at.
@@ -236,13 +238,20 @@ class Stages:
         return total
 
     def settle(self) -> Iterator[int]:
-        """Has all of them go through what waits until none finds anything; a step at a time, how much was looked at."""
-        while True:
+        """Has all of them go through what waits until none finds anything; a step at a time, how much was looked at.
+
+        While a session is at work there is always more: what was there at first is gone through, the rest follows in
+        the background.
+        """
+        for passed in range(MOST_PASSES):
             found = 0
-            for step in AFTER_DISTILLING.values():
+            for name, step in AFTER_DISTILLING.items():
                 while looked := step(self._steward, True):
                     found += looked
                     yield looked
+                    # A day's file is written anew for each line of a session at work.
+                    if (passed or name == "daily") and self._steward.somebody_waits():
+                        break
             if not found:
                 return
 

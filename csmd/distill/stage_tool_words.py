@@ -5,7 +5,7 @@ from __future__ import annotations
 from csmd.capture.hosts import claude_said
 from csmd.distill import sources
 from csmd.distill.stage import is_settled
-from csmd.store import cursors, passages, told
+from csmd.store import cursors, packets, passages, told
 from csmd.store.core import Store
 from csmd.store.cursors import Behind
 from csmd.store.sqlite import Rows
@@ -33,13 +33,15 @@ def step(store: Store, *, quiet_before: str) -> int:
 
 
 def _go_through(store: Store, session: Behind, *, settled: bool) -> int:
-    calls = store.read(
-        lambda rows: told.calls(
-            rows, session.session_seq, after=session.position, tools=TOOLS, holding=claude_said.HOLDING
-        )
-    )
-    waiting = [call.turn.ordinal for call in calls if call.result is None]
-    upto = session.turns if settled else min([session.turns, *(ordinal - 1 for ordinal in waiting)])
+    def look(rows: Rows) -> tuple[list[told.Call], int]:
+        calls = told.calls(rows, session.session_seq, after=session.position, tools=TOOLS, holding=claude_said.HOLDING)
+        # What hooks report comes without end while somebody works; calls stand in transcripts alone.
+        provisional = packets.first_provisional(rows, session.session_seq, after=session.position)
+        return calls, session.turns if provisional is None else min(session.turns, provisional - 1)
+
+    calls, upto = store.read(look)
+    waiting = [] if settled else [call.turn.ordinal for call in calls if call.result is None]
+    upto = min([upto, *(ordinal - 1 for ordinal in waiting)])
     if upto <= session.position:
         return 0
 

@@ -44,7 +44,6 @@ class Query:
     """What is asked as the indexes are asked: its terms, its vector with the model's row key, and what may be seen."""
 
     terms: Sequence[str]
-    names: frozenset[str] = frozenset()
     vector: tuple[bytes, int] | None = None
     places: Sequence[int] | None = None
     narrow: Narrow = ALL
@@ -52,12 +51,16 @@ class Query:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Found:
-    """A statement with its score: a passage, the memory that it states, or a memory whose passage is gone."""
+    """A statement with its score: a passage, the memory that it states, or a memory whose passage is gone.
+
+    `words` is its bm25, 0 where its words did not find it.
+    """
 
     score: float
     features: Mapping[str, float]
     passage: Passage | None = None
     memory: Memory | None = None
+    words: float = 0.0
 
     @property
     def key(self) -> tuple[int, str]:
@@ -138,7 +141,7 @@ def find(rows: Rows, query: Query, degraded: list[str]) -> list[Found]:
     stated = _stated(rows, best, query.places)
     places = passage_threads.places(rows, sorted({*pool.words, *pool.meaning, *(seq for _, seq in stated)}))
     places |= {seq: (passage.turn_seq, passage.session_seq) for seq, passage in unfilled.items()}
-    near = _around(pool, places)
+    near = _around(pool.words, pool.meaning, places)
     chosen = _thinned(pool, near, {seq for _, seq in stated})
     among = set(chosen)
     in_passage = {memory for memory, seq in stated if seq in among}
@@ -150,26 +153,26 @@ def find(rows: Rows, query: Query, degraded: list[str]) -> list[Found]:
     known = memories.by_seqs(rows, sorted({*alone, *(memory for memory, seq in stated if seq in read)}))
     asked = asked_of(rows, query, degraded)
     of_passage = _by_passage(stated, known, read, pool)
-    found = [
-        _scored(
-            asked,
-            passage,
-            of_passage.get(seq),
-            pool,
-            near.get(seq),
-            cosines.get(seq),
-            with_meaning=query.vector is not None,
+    shared = {seq: ranking.shared(passage.text, asked) for seq, passage in read.items()}
+    around = _around(shared, pool.meaning, places)
+    with_meaning = query.vector is not None
+    found = []
+    for seq, passage in read.items():
+        memory = of_passage.get(seq)
+        cosine = max(cosines.get(seq, 0.0), pool.memory_meaning.get(memory.seq, 0.0) if memory else 0.0)
+        found.append(
+            _scored(asked, passage, memory, around[seq], cosine if with_meaning else None, _bm25(pool, seq, memory))
         )
-        for seq, passage in read.items()
-    ]
-    shown = {memory.seq for memory in (one.memory for one in found) if memory is not None}
-    found += [
-        _scored(
-            asked, None, memory, pool, None, pool.memory_meaning.get(memory.seq), with_meaning=query.vector is not None
-        )
-        for memory in [known[seq] for seq in best if seq in known and seq not in shown][: CANDIDATES - len(read)]
-    ]
+    shown = {one.memory.seq for one in found if one.memory is not None}
+    for memory in [known[seq] for seq in best if seq in known and seq not in shown][: CANDIDATES - len(read)]:
+        cosine = pool.memory_meaning.get(memory.seq, 0.0)
+        beside = Around(near_words=ranking.shared(memory.text, asked), near_meaning=cosine)
+        found.append(_scored(asked, None, memory, beside, cosine if with_meaning else None, _bm25(pool, 0, memory)))
     return sorted(found, key=lambda one: (-one.score, one.key))
+
+
+def _bm25(pool: Pool, seq: int, memory: Memory | None) -> float:
+    return max(pool.words.get(seq, 0.0), pool.memory_words.get(memory.seq, 0.0) if memory else 0.0)
 
 
 def asked_of(rows: Rows, query: Query, degraded: list[str]) -> Asked:
@@ -183,7 +186,6 @@ def asked_of(rows: Rows, query: Query, degraded: list[str]) -> Asked:
         degraded.append("words: counting stopped at the deadline of the read")
     return Asked(
         rarity={text.stem(term): ranking.rarity(count, of) for term, count in counts.items()},
-        names=frozenset(text.stem(name) for name in query.names),
         sessions=passage_threads.sessions(rows, query.places),
     )
 
@@ -317,27 +319,33 @@ def _stated(rows: Rows, best: Sequence[int], places: Sequence[int] | None) -> li
 
 @dataclass(frozen=True, slots=True)
 class Around:
-    """The best of the passages beside one, and the mean of the best of its session, by words and by meaning."""
+    """The best of the passages beside one, and the mean of the best of its session, by words and by meaning.
 
-    near_words: float
-    near_meaning: float
-    session_words: float
-    session_meaning: float
+    What stands alone stands for what would be beside it.
+    """
+
+    near_words: float = 0.0
+    near_meaning: float = 0.0
+    session_words: float = 0.0
+    session_meaning: float = 0.0
 
 
 #: Passages of one session whose row keys differ by no more than this stand beside each other.
 BESIDE = 4
 
 
-def _around(pool: Pool, places: Mapping[int, tuple[int, int]]) -> dict[int, Around]:
+def _around(
+    words: Mapping[int, float], meaning: Mapping[int, float], places: Mapping[int, tuple[int, int]]
+) -> dict[int, Around]:
+    """What stands beside each of these passages, whose (turn, session) is given, among them."""
     sessions: dict[int, list[int]] = {}
     for seq, (_, session) in sorted(places.items()):
         sessions.setdefault(session, []).append(seq)
     found: dict[int, Around] = {}
     for seqs in sessions.values():
-        words = [pool.words.get(seq, 0.0) for seq in seqs]
-        meaning = [pool.meaning.get(seq, 0.0) for seq in seqs]
-        best_words, best_meaning = ranking.best_mean(words), ranking.best_mean(meaning)
+        of_words = [words.get(seq, 0.0) for seq in seqs]
+        of_meaning = [meaning.get(seq, 0.0) for seq in seqs]
+        best_words, best_meaning = ranking.best_mean(of_words), ranking.best_mean(of_meaning)
         for at, seq in enumerate(seqs):
             first, last = at, at + 1
             while first > 0 and seq - seqs[first - 1] <= BESIDE:
@@ -345,10 +353,10 @@ def _around(pool: Pool, places: Mapping[int, tuple[int, int]]) -> dict[int, Arou
             while last < len(seqs) and seqs[last] - seq <= BESIDE:
                 last += 1
             found[seq] = Around(
-                max(words[first:at] + words[at + 1 : last], default=0.0),
-                max(meaning[first:at] + meaning[at + 1 : last], default=0.0),
-                best_words,
-                best_meaning,
+                near_words=max(of_words[first:at] + of_words[at + 1 : last], default=of_words[at]),
+                near_meaning=max(of_meaning[first:at] + of_meaning[at + 1 : last], default=of_meaning[at]),
+                session_words=best_words,
+                session_meaning=best_meaning,
             )
     return found
 
@@ -401,30 +409,17 @@ def states(said: str, memory: Memory) -> bool:
 
 
 def _scored(
-    asked: Asked,
-    passage: Passage | None,
-    memory: Memory | None,
-    pool: Pool,
-    around: Around | None,
-    cosine: float | None,
-    *,
-    with_meaning: bool,
+    asked: Asked, passage: Passage | None, memory: Memory | None, around: Around, cosine: float | None, words: float
 ) -> Found:
-    near = around or Around(0.0, 0.0, 0.0, 0.0)
-    own = pool.memory_meaning.get(memory.seq) if memory else None
     match = Match(
         text=_text(passage, memory),
         by_user=(memory.authority == "user") if memory else passage is not None and passage.kind in ("user", "relayed"),
-        words=max(
-            pool.words.get(passage.seq, 0.0) if passage else 0.0,
-            pool.memory_words.get(memory.seq, 0.0) if memory else 0.0,
-        ),
-        meaning=max(cosine or 0.0, own or 0.0) if with_meaning else None,
-        near_words=near.near_words,
-        near_meaning=near.near_meaning,
-        session_words=near.session_words,
-        session_meaning=near.session_meaning,
-        kept=(1.0 if memory else 0.0),
+        meaning=cosine,
+        near_shared=around.near_words,
+        near_meaning=around.near_meaning,
+        session_shared=around.session_words,
+        session_meaning=around.session_meaning,
+        kept=memory is not None,
     )
     found = ranking.features(match, asked)
-    return Found(score=ranking.bearing(found), features=found, passage=passage, memory=memory)
+    return Found(score=ranking.bearing(found), features=found, passage=passage, memory=memory, words=words)

@@ -7,13 +7,26 @@ told that the session has in its context, that was forgotten or superseded, or t
 
 from __future__ import annotations
 
+import itertools
+import re
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 
 from csmd import text
 from csmd.model import Authority, Brief, Memory
 from csmd.recall import brief as briefs
-from csmd.recall import compose, hybrid_search, indicative, query, stage, stage_holds, threads, tiers
+from csmd.recall import (
+    compose,
+    echo,
+    hybrid_search,
+    indicative,
+    last_sessions,
+    query,
+    stage,
+    stage_holds,
+    threads,
+    tiers,
+)
 from csmd.recall.brief import never
 from csmd.recall.compose import Block, Note
 from csmd.recall.hybrid_search import Embed, Found, Query
@@ -27,13 +40,16 @@ REASON, NEWER = "bears on the prompt", "newer on the same matter"
 #: So much of a prompt is looked at, of its beginning and its end: one that pastes a page has thousands of words.
 LOOKED_AT = 4_000
 #: How many of the best are looked at more closely, and what share of the best score each has at least.
-CLOSE, AS_GOOD = 30, 0.12
+CLOSE, AS_GOOD = 30, 0.3
 #: Tokens that are told where that many bear on the prompt; more only for what belongs to what is told.
 ENOUGH_TOKENS = 400
 #: Two statements that share so much of their words say the same.
 TWIN_OVERLAP = 0.6
 #: Characters of one statement, and of what is told as "before".
 STATEMENT_CHARACTERS, BEFORE_CHARACTERS = 400, 120
+#: Where a part of a sentence begins, and how many of these are looked at.
+_BREAK = re.compile(r"[:;,]\s+|\s[-\u2013\u2014]+\s")
+MOST_BREAKS = 6
 #: Characters of a turn's id that are shown; `csmd show` takes them.
 SHOWN_ID = 8
 _SPEAKER = {"user": "the user", "assistant": "the assistant"}
@@ -72,7 +88,10 @@ def recall(
         if holding and holding[0].score >= floor:
             told = _newest(rows, holding, may)
     known = stage.told_anyway(rows, places) if told else never
-    made = composed(told, prompt=prompt, max_tokens=max_tokens, max_items=max_items, known=known)
+    beside = (
+        last_sessions.blocks(rows, places=places, session_id=session_id) if query.asks_for_last_session(prompt) else []
+    )
+    made = composed(told, prompt=prompt, max_tokens=max_tokens, max_items=max_items, known=known, beside=beside)
     return replace(made, degraded=tuple(sorted(set(degraded))))
 
 
@@ -84,7 +103,7 @@ def bearing(rows: Rows, *, places: Sequence[int], prompt: str, embed: Embed | No
     if not terms:
         return []
     vector = hybrid_search.vector_of(rows, said, embed, degraded)
-    asked = Query(terms=terms, names=query.names(said), vector=vector, places=places)
+    asked = Query(terms=terms, vector=vector, places=places)
     return hybrid_search.find(rows, asked, degraded)
 
 
@@ -104,21 +123,22 @@ def _telling(
     """What leaves out of some statements those that may not be told to a session."""
     told = context.told(rows, session_id) if session_id else frozenset[str]()
     since = context.fresh_since(rows, session_id) if session_id else ""
-    attention, near = stage.attention(rows, places), context.near(rows, places, session_id)
+    attention, beside = stage.attention(rows, places), context.near(rows, places, session_id)
     asked = text.normalise(prompt)
     forgets = tombstones.has(rows, "memory")
 
     def reaches(memory: Memory) -> bool:
         if memory.project_seq not in places or memory.id in told or not briefs.injectable(memory):
             return False
-        return tiers.reaches(memory, attention(memory), at="match", near=near)
+        return tiers.reaches(memory, attention(memory), at="match", near=beside)
 
     def forgotten(one: Found) -> bool:
         authority: Authority = "user" if one.passage and one.passage.kind == "user" else "assistant"
         project = one.passage.project_seq if one.passage else 0
         return any(
-            tombstones.is_out(rows, sentence, authority=authority, project=project, at=one.at, key=key)
+            tombstones.is_out(rows, said, authority=authority, project=project, at=one.at, key=key)
             for sentence in text.sentences(one.text)
+            for said in _wordings(sentence)
         )
 
     def may(found: Sequence[Found]) -> list[Found]:
@@ -127,6 +147,8 @@ def _telling(
             rows, of_turns, session_id=session_id, since=since, hashed=lambda name: text.keyed_hash(name, key)
         )
         stated = memories.stated_in(rows, [one.passage.uuid for one in found if one.passage])
+        near = [one for of in stated.values() for one in of] + [one.memory for one in found if one.memory]
+        replaced = stage_holds.of_memories(rows, {one.id: one for one in near if one.superseded_by}.values())
         kept: list[Found] = []
         for one in found:
             if one.passage is not None and (ident_of(one.passage) in told or one.passage.turn_seq not in quotable):
@@ -136,11 +158,19 @@ def _telling(
             heirs = [heir for memory in own if memory.superseded_by and (heir := stage_holds.heir(rows, memory))]
             if any(memory.superseded_by for memory in own):
                 kept += [replace(one, memory=heir, passage=None) for heir in heirs if reaches(heir)]
+            elif not own and echo.of(one.text, at=one.at, session=one.session_id, replaced=replaced) is not None:
+                continue
             elif all(map(reaches, own)) and _tells(one, asked) and not (forgets and forgotten(one)):
                 kept.append(one if one.memory or not own else replace(one, memory=own[0]))
         return kept
 
     return may
+
+
+def _wordings(sentence: str) -> list[str]:
+    """A sentence, and what it says behind each break: a memory is often only that part ("no, wrong: the port is 8443")."""
+    breaks = [found.end() for found in itertools.islice(_BREAK.finditer(sentence), MOST_BREAKS)]
+    return [sentence, *(sentence[at:] for at in breaks)]
 
 
 def _tells(one: Found, asked: str) -> bool:
@@ -189,7 +219,13 @@ def _newest(rows: Rows, found: Sequence[Found], may: Callable[[Sequence[Found]],
 
 
 def composed(
-    told: Sequence[Told], *, prompt: str, max_tokens: int, max_items: int, known: Callable[[str], bool] = never
+    told: Sequence[Told],
+    *,
+    prompt: str,
+    max_tokens: int,
+    max_items: int,
+    known: Callable[[str], bool] = never,
+    beside: Sequence[Block] = (),
 ) -> Brief:
     """The statements within the budget, newest first, fenced; `known` says what the assistant is told anyway.
 
@@ -221,7 +257,8 @@ def composed(
         said.append(gist)
         used += cost
     chosen.sort(key=lambda one: (one.found.at, one.found.key), reverse=True)
-    return compose.fenced(TAG, ABOUT, [Block(heading="", notes=tuple(map(_note, chosen)))], max_tokens=max_tokens)
+    statements = Block(heading="", notes=tuple(map(_note, chosen)))
+    return compose.fenced(TAG, ABOUT, [*beside, statements], max_tokens=max_tokens)
 
 
 def _note(one: Told) -> Note:

@@ -13,7 +13,6 @@ from datetime import UTC, datetime, timedelta
 from functools import cache
 from importlib import resources
 
-from csmd import text
 from csmd.errors import BadInput
 
 #: So much of a question is read: the patterns look from many places at what follows.
@@ -42,9 +41,16 @@ class Question:
     literals: tuple[str, ...] = ()
 
 
+#: How somebody asks for the last session, by language: a time that no calendar has.
+_LAST_SESSION = re.compile(
+    r"\b(?:last|previous) (?:session|time)\b|\bwhere (?:did|were) (?:we|i|you) (?:stop|leave|left|at)\b"
+    r"|\bletzte[nrs]? (?:sitzung|mal)\b|\bwo (?:waren wir|haben wir aufgehört)\b"
+    r"|\b(?:dernière|dernier) (?:session|fois)\b|\boù en (?:étions|était)|\b(?:última|ultima) (?:sesión|vez|sessão)\b"
+    r"|\bd[óo]nde (?:quedamos|lo dejamos)\b",
+    re.IGNORECASE,
+)
 _CODE = re.compile(r"`([^`\n]+)`")
 _QUOTED = re.compile(r"[\"“]([^\"”\n]+)[\"”]|(?<!\w)'([^'\n]+)'(?!\w)")
-_IDENTIFIER = re.compile(r"[\w-]+(?:[._/:][\w-]+)+|\w*[a-z][A-Z]\w*|\w*\d\w*[a-z]\w*")
 _PATH = re.compile(r"(?<![\w/])(?:[\w.@~-]*/)+[\w.@-]+|(?<![\w/])[\w-]+(?:\.[\w-]+)*\.[a-z]{1,5}\b(?!\()")
 
 MONTHS = ("january", "february", "march", "april", "may", "june", "july", "august", "september", "october", "november",
@@ -64,17 +70,16 @@ def read(query: str, *, now: datetime | None = None) -> Question:
     return Question(window=_window(query.casefold(), now) if now else None, literals=_literals(query))
 
 
+def asks_for_last_session(said: str) -> bool:
+    """Whether a prompt asks what the last session did or where it stopped."""
+    return _LAST_SESSION.search(said[:READ]) is not None
+
+
 @cache
 def dialogue_words() -> frozenset[str]:
     """Words of assent, thanks and going on in several languages: whoever says nothing else asks for nothing."""
     lines = resources.files("csmd.data").joinpath("dialogue_words.txt").read_text(encoding="utf-8").splitlines()
     return frozenset(word for line in lines if not line.startswith("#") for word in line.split())
-
-
-def names(said: str) -> frozenset[str]:
-    """The identifiers and files that a text names, as words."""
-    found = [*_CODE.findall(said), *_IDENTIFIER.findall(said)]
-    return frozenset(word for one in found for word in text.words(one) if len(word) > 2)
 
 
 def unquoted(said: str) -> str:

@@ -34,6 +34,10 @@ BEST_OF_SESSION = 3
 WORDS_SHARE, NEAR_SHARE, SESSION_SHARE = 0.4, 0.3, 0.3
 #: A vector of unit length times this, as int8 (store/embed_worker.py).
 VECTOR_SCALE = 127 / 0.25
+#: Words that are as rare as can be beyond which more of them say nothing further.
+MOST_SHARED = 4.0
+#: So many passages a home is taken to have at least.
+LEAST_PASSAGES = 2000
 #: In so many sessions half as many good matches come by chance as in very many.
 FEW_SESSIONS = 4
 #: Of the best score of a list so much is worth nothing at most.
@@ -42,60 +46,63 @@ ZERO_AT = 0.5
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Asked:
-    """What is looked for: stems of its words, each with its rarity (0 everywhere, 1 once in the home), and of its names.
+    """What is looked for: stems of its words, each with its rarity (0 everywhere, 1 once in the home).
 
     `sessions` is how many there are to look through: the more, the likelier is a good match by chance.
     """
 
     rarity: Mapping[str, float]
-    names: frozenset[str] = frozenset()
     sessions: int = 0
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Match:
-    """A statement with what was measured of it: bm25 of its words, cosine of its meaning (None without a model).
+    """A statement with what was measured of it: cosine of its meaning (None without a model), rare words that it shares.
 
-    `near_*` are the best of the passages beside it, `session_*` the mean of the best of its session, `kept` the cosine of a
-    memory that it states (0 for none; 1 without a model). `by_user`: a user said it.
+    `near_*` are the best of the passages beside it, `session_*` the mean of the best of its session; `kept`: a memory states
+    it; `by_user`: a user said it.
     """
 
     text: str
     by_user: bool
-    words: float = 0.0
     meaning: float | None = None
-    near_words: float = 0.0
+    near_shared: float = 0.0
     near_meaning: float = 0.0
-    session_words: float = 0.0
+    session_shared: float = 0.0
     session_meaning: float = 0.0
-    kept: float = 0.0
+    kept: bool = False
 
 
 def rarity(count: int, of: int) -> float:
-    """How much a word says that `count` of `of` passages hold, 0-1."""
+    """How much a word says that `count` of `of` passages hold, 0-1.
+
+    A young home is taken for one of LEAST_PASSAGES: what was said in it once is no common word.
+    """
+    of = max(of, LEAST_PASSAGES)
     return max(0.0, min(1.0, math.log((of + 1) / (count + 0.5)) / math.log(of + 2)))
+
+
+def shared(said: str, asked: Asked) -> float:
+    """How much of what is asked a statement holds: the sum of the rarity of its words."""
+    return sum(asked.rarity[stem] for stem in asked.rarity.keys() & stems(said))
 
 
 def features(match: Match, asked: Asked) -> dict[str, float]:
     """The features of a statement, each about 0-1."""
     said = stems(match.text)
-    shared = [asked.rarity[stem] for stem in asked.rarity.keys() & said]
-    total = sum(asked.rarity.values())
+    held = [asked.rarity[stem] for stem in asked.rarity.keys() & said]
     new = len(said - asked.rarity.keys())
     found = {
-        "words": math.log1p(max(0.0, match.words)) / 4,
-        "near words": math.log1p(max(0.0, match.near_words)) / 4,
-        "session words": math.log1p(max(0.0, match.session_words)) / 4,
-        "shared": min(4.0, sum(shared)) / 4,
-        "covered": sum(shared) / total if total else 0.0,
-        "rarest": max(shared, default=0.0),
-        "named": min(2, len(asked.names & said)) / 2,
+        "shared": min(MOST_SHARED, sum(held)) / MOST_SHARED,
+        "near shared": min(MOST_SHARED, match.near_shared) / MOST_SHARED,
+        "session shared": min(MOST_SHARED, match.session_shared) / MOST_SHARED,
+        "rarest": max(held, default=0.0),
         "user": float(match.by_user),
         "asks": float(match.text.rstrip("\"')*_` ").endswith(("?", "？"))),
         "binding": min(3, _binding(match.text)) / 3,
         "identifiers": float(_IDENTIFIER.search(match.text) is not None),
         "telling": min(TELLING_WORDS, new) / TELLING_WORDS,
-        "kept": match.kept,
+        "kept": float(match.kept),
         "few": 1 / (1 + asked.sessions / FEW_SESSIONS),
     }
     if match.meaning is not None:

@@ -60,7 +60,7 @@ def find(
     degraded: list[str] = []
     understood = query.read(said, now=now)
     terms = list(dict.fromkeys([*hybrid_search.terms_of(rows, said, places=projects), *understood.literals]))
-    asked = Query(terms=terms[: hybrid_search.MOST_TERMS], names=query.names(said), places=projects, narrow=within)
+    asked = Query(terms=terms[: hybrid_search.MOST_TERMS], places=projects, narrow=within)
     summaries = _summaries(rows, asked, degraded) if kind in ("all", "session") else []
     if kind == "session":
         return summaries[:limit], sorted(set(degraded))
@@ -116,7 +116,7 @@ def _levels(found: Sequence[Found]) -> dict[tuple[int, str], float]:
     """
     odds = {at: math.log(max(1e-9, one.score) / max(1e-9, 1 - one.score)) for at, one in enumerate(found)}
     low, high = min(odds.values(), default=0.0), max(odds.values(), default=0.0)
-    words = ranking.normalised({at: math.expm1(4 * one.features.get("words", 0.0)) for at, one in enumerate(found)})
+    words = ranking.normalised({at: one.words for at, one in enumerate(found)})
     meaning = ranking.normalised({at: one.features.get("meaning", 0.0) for at, one in enumerate(found)})
     worth = {
         one.key: ((odds[at] - low) / (high - low) if high > low else 1.0) + (words[at] + meaning[at]) / 2

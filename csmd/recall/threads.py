@@ -34,7 +34,7 @@ KEPT, MOST = 0.1, 3
 #: A thread is followed for so many steps.
 STEPS = 4
 #: Told as what holds now, in brief, pages and search, from this one on.
-SURE = 0.5
+SURE = 0.6
 #: Where a session begins, where nobody has asked, what may be over is told with what was said later, from this one on.
 LIKELY = 0.25
 
@@ -55,9 +55,9 @@ def features(pair: Pair, rarity: Mapping[str, float]) -> dict[str, float]:
     old, new = ranking.stems(pair.older.text), ranking.stems(pair.newer.text)
     shared = [rarity.get(stem, 0.0) for stem in old & new]
     found = {
-        "shared": min(4.0, sum(shared)) / 4,
+        "shared": min(ranking.MOST_SHARED, sum(shared)) / ranking.MOST_SHARED,
         "rarest": max(shared, default=0.0),
-        "lead shared": min(4.0, pair.lead_shared) / 4,
+        "lead shared": min(ranking.MOST_SHARED, pair.lead_shared) / ranking.MOST_SHARED,
         "user": float(pair.newer.kind in ("user", "relayed")),
         "telling": min(ranking.TELLING_WORDS, len(new - old)) / ranking.TELLING_WORDS,
         "same session": float(pair.older.session_seq == pair.newer.session_seq),

@@ -16,7 +16,7 @@ from csmd.store.sqlite import Rows
 STAGE = "passages"
 INDEX = "passages_fts"
 #: Of one write: turns, and characters after which no further one is gone through.
-FILLED_TURNS, FILLED_CHARACTERS = 100, 30_000
+FILLED_TURNS, FILLED_CHARACTERS = 50, 15_000
 #: Rows that one write deletes of what is kept of turns.
 DROPPED_ROWS = 1000
 

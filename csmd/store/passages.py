@@ -94,14 +94,18 @@ def of_turns(rows: Rows, turn_seqs: Sequence[int]) -> dict[int, list[int]]:
 
 
 def add_words(rows: Rows, turn_seq: int, said: str, *, given: str) -> int:
-    """Stores the words of a tool call as passages of its turn, in place of those it had; how many.
+    """Stores the words of a tool call as passages of its turn, in place of other words that it had; how many there are.
 
     None where the turn is gone or its text is not what the words were read from (`given`): it was purged since.
+    A fork lists a call again: what is stored already keeps its row keys.
     """
     if rows.value("select text from turns where seq = :turn", turn=turn_seq) != given:
         return 0
-    rows.run("delete from passages where turn_seq = :turn and text <> ''", turn=turn_seq)
     spans = prose.passages(said)
+    known = rows.all("select text from passages where turn_seq = :turn and text <> '' order by start_at", turn=turn_seq)
+    if [words for (words,) in known] == [said[start:end] for start, end in spans]:
+        return len(spans)
+    rows.run("delete from passages where turn_seq = :turn and text <> ''", turn=turn_seq)
     for start, end in spans:
         rows.run(
             "insert into passages (turn_seq, session_seq, project_seq, start_at, end_at, text) "

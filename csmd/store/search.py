@@ -6,7 +6,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 
 from csmd.model import TurnKind
-from csmd.store.fulltext import rows_with, text_hits
+from csmd.store.fulltext import is_turn_index_dropped, rows_with, text_hits
 from csmd.store.sqlite import Rows
 from csmd.store.vector_tables import vector_hits
 
@@ -25,10 +25,15 @@ __all__ = [
     "rows_with",
     "text_hits",
     "turns_by_seq",
+    "turns_holding",
     "turns_like",
     "turns_of_uuids",
     "vector_hits",
 ]
+
+
+#: So many passages are looked for to find one turn each.
+PASSAGES_EACH = 3
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -69,6 +74,19 @@ def turns_by_seq(rows: Rows, seqs: Sequence[int]) -> dict[int, TurnRow]:
             f"join sessions s on s.seq = t.session_seq join projects p on p.seq = t.project_seq where t.seq in ({keys})"
         )
     }
+
+
+def turns_holding(rows: Rows, terms: Sequence[str], *, projects: Sequence[int] | None, limit: int) -> list[int]:
+    """The turns that say any of `terms`, the best first: by their passages, in an older store by its index of turns."""
+    if not is_turn_index_dropped(rows):
+        return [int(seq) for seq, _ in text_hits(rows, "turn", terms, projects=projects, limit=limit)]
+    hits = [int(seq) for seq, _ in text_hits(rows, "passage", terms, projects=projects, limit=PASSAGES_EACH * limit)]
+    if not hits:
+        return []
+    keys = ", ".join(map(str, hits))
+    found = rows.all(f"select seq, turn_seq from passages where seq in ({keys}) and text = ''")  # noqa: S608
+    turns = {int(seq): int(turn) for seq, turn in found}
+    return list(dict.fromkeys(turns[seq] for seq in hits if seq in turns))[:limit]
 
 
 def digests_by_seq(rows: Rows, seqs: Sequence[int]) -> dict[int, DigestRow]:

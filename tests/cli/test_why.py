@@ -33,10 +33,10 @@ def test_the_last_session_here_is_told_with_its_prompt_and_what_matched(told: Ma
     (injection,) = value["injections"]
     assert (value["session_id"], injection["event"], injection["prompt"]) == ("second-2", "prompt", ASKED)
     item = injection["items"][0]
-    assert item["text"].endswith("database_url, not db_url") and item["reason"] == "matches the prompt"
+    assert item["text"].endswith("database_url, not db_url") and item["reason"] == "bears on the prompt"
     assert (item["authority"], item["said_in"], item["state"]) == ("user", "s1", "there")
     shown = told.csmd("why")
-    assert "you asked: which config key" in shown and "matches the prompt" in shown
+    assert "you asked: which config key" in shown and "bears on the prompt" in shown
     assert all(len(line) <= 80 for line in shown.splitlines())
 
 

@@ -22,6 +22,7 @@ from csmd.daemon.jobs import Job
 from csmd.daemon.now import iso
 from csmd.daemon.steward import FULL_SWEEP_S, LIVE_SWEEP_S
 from csmd.errors import StoreError
+from csmd.recall import threads
 from csmd.store import counts, models, reports
 
 #: A monotonic time of the test's own: nothing here waits for a clock.
@@ -323,7 +324,8 @@ def test_an_import_tells_what_it_brought_and_a_second_brings_nothing(parts: Any,
         "files": 2, "turns_new": 0, "turns_known": 0, "bad_lines": 0, "redactions": 0, "memories_new": 0, "vectors": 0,
         "degraded": [],
     }  # fmt: skip
-    assert first.progress["step"] == "embedding"
+    assert first.progress["step"] == "linking"
+    assert parts.store.read(lambda rows: threads.waiting(rows, model=parts.steward.model_name())) == 0
 
 
 def test_the_same_turns_under_another_path_are_known(parts: Any) -> None:

@@ -255,15 +255,17 @@ CASES: dict[str, Case] = {
     ),
     "a turn that no session lists": Case(damage=sql("delete from session_turn where ordinal = 7"), says="order"),
     "a memory that rests on nothing": Case(damage=sql("delete from provenance"), says="rest on no turn"),
-    "full text emptied": Case(damage=sql("delete from turns_fts_data where id > 9"), state="indexes"),
+    "full text emptied": Case(damage=sql("delete from passages_fts_data where id > 9"), state="indexes"),
     "full text of other words": Case(
-        damage=sql("update turns_fts_data set block = randomblob(200) where id > 9"), state="indexes"
+        damage=sql("update passages_fts_data set block = randomblob(200) where id > 9"), state="indexes"
     ),
     "full text of memories emptied": Case(
         damage=sql("delete from memories_fts_data where id > 9"), state="indexes", short=False
     ),
     "a vector of nothing": Case(
-        damage=sql("insert into vectors (model_seq, kind, row_seq, start_at, end_at) values (1, 'turn', 99999, 0, 1)"),
+        damage=sql(
+            "insert into vectors (model_seq, kind, row_seq, start_at, end_at) values (1, 'passage', 99999, 0, 1)"
+        ),
         state="indexes",
     ),
     "vectors gone": Case(damage=sql("delete from vectors where seq % 2"), state="indexes"),
@@ -311,7 +313,7 @@ def check(case: Case, used: Used, config: Config, seed: int) -> None:
 
 
 def search_words(rows: Rows, word: str) -> list[Any]:
-    return fulltext.text_hits(rows, "turn", [word], projects=None, limit=9)
+    return fulltext.text_hits(rows, "passage", [word], projects=None, limit=9)
 
 
 @pytest.mark.parametrize(

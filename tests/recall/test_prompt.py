@@ -340,6 +340,23 @@ def test_what_was_forgotten_is_not_quoted_either(store: Store) -> None:
     assert told(store).text == ""
 
 
+@pytest.mark.parametrize("said", ["no, that's wrong: {}", "Good, and as I said, {}", "as agreed - {}", "{}"])
+def test_what_was_forgotten_is_not_quoted_from_within_a_longer_sentence(store: Store, said: str) -> None:
+    body = "the config key is database_url, not db_url"
+    ident = remember(store, body, say(store, said.format(body), 1))
+    asked = "which config key is the database url?"
+    assert "database_url" in told(store, asked).text
+
+    def forget(rows: Rows) -> None:
+        memory = memories.by_id(rows, ident)
+        assert memory is not None
+        believe.forget(rows, memory, key=store.hash_key, now="2026-12-01T00:00:00.000Z", by_person=True)
+
+    store.write(forget)
+    say(store, said.format(body), 3, session="s2")
+    assert told(store, asked).text == ""
+
+
 def test_of_what_was_purged_neither_the_words_nor_a_receipt_is_left(store: Store) -> None:
     uuid = say(store, "since spring the billing queue lives behind its own volume on the second host", 4)
     made = told(store)

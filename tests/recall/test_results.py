@@ -158,7 +158,8 @@ def test_what_explains_a_report_is_found_by_the_reports_words(shelf: Shelf) -> N
         gotchas.add_symptom(rows, memory.seq, uuid=reported, at="", text="the dashboard is empty", fingerprint="")
 
     shelf.store.write(report)
-    assert cause in [hit.id for hit in shelf.find("dashboard empty") if hit.kind == "memory"]
+    assert cause in [hit.id for hit in shelf.find("dashboard empty", kind="memory")]
+    assert any("cron truncates" in hit.text for hit in shelf.find("dashboard empty"))
 
 
 def test_a_pasted_failure_brings_what_mended_it(shelf: Shelf) -> None:

@@ -26,8 +26,6 @@ from csmd.store.sqlite import Rows
 NOW = "2026-03-01T10:00:00.000Z"
 HERE, THERE = "/p/alpha", "/p/beta"
 Said = tuple[TurnKind, str]
-#: A thread that is as sure is told where nobody asked.
-LIKELY = 0.25
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -170,7 +168,7 @@ def test_what_another_session_changes_becomes_a_thread_and_is_told_first(home: H
     home.say("old", 3, case.first)
     home.say("new", 20, case.then)
     assert home.link() > 0
-    assert is_linked(home, case, least=LIKELY if home.name else threads.KEPT) or (kind, home.name) == BY_WORDS
+    assert is_linked(home, case, least=threads.LIKELY if home.name else threads.KEPT) or (kind, home.name) == BY_WORDS
     made = home.recall(case.asked)
     lines = made.text.splitlines()[1:-1]
     current = [line.partition("(before,")[0] for line in lines]
@@ -186,7 +184,7 @@ def test_the_order_in_which_sessions_are_imported_does_not_matter(home: Home, ki
     home.link()
     home.say("old", 3, case.first)
     home.link()
-    assert is_linked(home, case, least=LIKELY if home.name else threads.KEPT) or (kind, home.name) == BY_WORDS
+    assert is_linked(home, case, least=threads.LIKELY if home.name else threads.KEPT) or (kind, home.name) == BY_WORDS
     assert not {(a, b) for a, b in home.links(least=threads.KEPT) if a.startswith("new") and b.startswith("old")}
 
 
@@ -267,12 +265,12 @@ def test_a_thread_is_followed_on_where_it_is_sure(
     store: Store, links: list[tuple[int, int, float]], ends: dict[int, list[tuple[int, float]]]
 ) -> None:
     chain(store, links)
-    assert store.read(lambda rows: prompt.thread_ends(rows, [1])) == ends
+    assert store.read(lambda rows: threads.ends(rows, [1])) == ends
 
 
 def test_a_circle_has_an_end(store: Store) -> None:
     chain(store, [(1, 2, 0.9), (2, 1, 0.9)])
-    assert set(store.read(lambda rows: prompt.thread_ends(rows, [1, 2]))) == {1, 2}
+    assert set(store.read(lambda rows: threads.ends(rows, [1, 2]))) == {1, 2}
 
 
 # --- pairs

@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import itertools
+import subprocess
+import sys
 from pathlib import Path
 from typing import Any
 
@@ -176,7 +178,11 @@ def test_words_of_a_tool_call_are_passages_that_outlive_its_input_but_no_purge(s
         seq = say(rows, given, "t1", '{"plan": "Nest the herons."}', kind="tool_call", tool_name="ExitPlanMode")
         words, given_to = "Nest the herons.\n## Then\nCount the wrens.", turn_text(rows, seq)
         assert passages.add_words(rows, seq, words, given=given_to) == 2
-        assert passages.add_words(rows, seq, words, given=given_to) == 2, "in place of what it had"
+        made = passages.of_turns(rows, [seq])[seq]
+        assert passages.add_words(rows, seq, words, given=given_to) == 2
+        assert passages.of_turns(rows, [seq])[seq] == made, "a fork brings them again"
+        assert passages.add_words(rows, seq, "Other words.", given=given_to) == 1, "in place of what it had"
+        assert passages.add_words(rows, seq, words, given=given_to) == 2
         assert passages.add_words(rows, seq, words, given="of before a purge") == 0
         found = passages.by_seqs(rows, passages.of_turns(rows, [seq])[seq])
         assert [(one.kind, one.text, one.uuid) for one in found.values()] == [
@@ -303,6 +309,7 @@ def test_the_old_index_is_taken_down_in_parts_and_whoever_asks_it_meanwhile_gets
         assert search_turns(store) == 0
         assert store.read(lambda rows: held(rows, "turn", "heron", projects=[1], most=5)) == 0
         assert store.read(lambda rows: rows_with(rows, "turn", "heron")) == 0
+        assert store.read(lambda rows: len(search.turns_holding(rows, ["osprey"], projects=[1], limit=4))) == 4
         store.write(lambda rows, parts=parts: say(rows, given, f"n{parts}", "A new heron.", second=200 + parts))
     assert parts > 6
     gone = "select name from sqlite_schema where name like 'turns_fts%' or name like 'vec_turn%' or name = 'turn_text'"
@@ -330,3 +337,32 @@ def test_a_store_that_began_with_passages_has_nothing_to_fill(store: Store, give
         pass
     assert store.write(integrity) == []
     assert set(FULL_TEXT) >= {"turn", "passage"}
+
+
+FILLING = """
+import sys, time
+from pathlib import Path
+from csmd.store import passage_index
+from csmd.store.core import Store
+store = Store(Path(sys.argv[1]), now="2026")
+while store.write(lambda rows: passage_index.fill(rows, limit=1)):
+    print("turn", flush=True)
+    time.sleep(0.01)
+"""
+
+
+def test_a_process_that_is_killed_while_it_fills_leaves_a_store_that_goes_on(old: Path) -> None:
+    for turns in (2, 3):
+        with subprocess.Popen([sys.executable, "-c", FILLING, str(old)], stdout=subprocess.PIPE) as process:
+            assert process.stdout is not None
+            for _ in range(turns):
+                assert process.stdout.readline()
+            process.kill()
+    store = Store(old, now=NOW)
+    assert 5 <= store.read(passage_index.progress)[0] < 12
+    assert store.read(passage_index.index_problems) == []
+    while store.write(passage_index.fill):
+        pass
+    assert store.read(stored) == store.read(expected)
+    assert store.write(integrity) == []
+    store.close()

@@ -279,6 +279,29 @@ def test_no_column_and_no_byte_holds_a_purged_text(filled: Store, given: Given, 
     assert filled.read(lambda rows: len(rows.all("select 1 from files where path like 'purged:%'"))) == 1
 
 
+def test_no_byte_of_the_index_of_passages_holds_a_purged_turns_words(filled: Store, given: Given, path: Path) -> None:
+    """It keeps no texts, so it is told of a deletion by key alone: the words leave it with the next merge, at the latest here."""
+    filled.write(lambda rows: say(rows, given, "u99", "first. The zanzibarian okapi sleeps.", name="shop"))
+    filled.write(lambda rows: say(rows, given, "u98", "second. An okapi eats.", name="shop"))
+
+    def holding(word: str) -> int:
+        return sum(
+            word.encode() in block
+            for (block,) in filled.read(lambda rows: rows.all("select block from passages_fts_data"))
+        )
+
+    def hits(word: str) -> int:
+        return len(filled.read(lambda rows: search.text_hits(rows, "passage", [word], projects=None, limit=9)))
+
+    assert holding("zanzibarian") and hits("okapi") == 2
+    carry_out(filled, plan_of(filled, "u99"))
+    assert not holding("anzibarian") and hits("okapi") == 1
+    assert not any(b"anzibarian" in file.read_bytes().lower() for file in path.parent.glob("csmd.db*"))
+    carry_out(filled, plan_of(filled, "An okapi eats"))
+    assert not holding("kapi") and hits("okapi") == 0
+    assert filled.write(integrity) == []
+
+
 def test_several_places_below_one_purged_name_are_all_hidden(filled: Store, given: Given, path: Path) -> None:
     """Directories and instruction files are told apart by their paths: what takes their place must tell them apart, too."""
     folder = "/home/me/zanzibar-quokka"

@@ -1,0 +1,325 @@
+"""The homes and labelled prompts that train_bearing.py learns from: carry-over scenarios, and questions of three projects.
+
+A home is a directory made by `prepare`: the carry-over scenarios each alone, ten to a project and all in one project, and
+the transcripts of both labelled sets. Prompts are asked in process, so that features are those of csmd.recall.prompt.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import importlib.util
+import json
+import os
+import subprocess
+import time
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import dataclass, field
+from pathlib import Path
+from types import ModuleType
+from typing import Any
+
+from csmd.recall import prompt, stage, threads
+from csmd.recall.hybrid_search import Embed, Found
+from csmd.store import embed_worker, passages, sqlite
+from csmd.store.sqlite import Rows
+
+#: The homes of carry-over with how many scenarios share a project, and the folder of each labelled set.
+CARRY_OVER = {"alone": 1, "ten": 10, "all": 1000}
+LABELLED = {"eval": ".", "projects": "projects"}
+#: Of an evidence turn a passage is right that covers so much of the quote; a quote of fewer words is always covered.
+COVERED, LEAST_WORDS = 0.3, 3
+#: Seconds that a daemon is waited for.
+PATIENCE = 20.0
+
+
+@dataclass(frozen=True, kw_only=True)
+class Candidate:
+    """A statement that was scored for a prompt, and whether it is what the prompt needs."""
+
+    features: dict[str, float]
+    right: bool
+
+
+@dataclass(frozen=True, kw_only=True)
+class Case:
+    """A prompt with its candidates.
+
+    `kind`: task, foreign (the task in a project that knows nothing of it), silent (work for which nothing is known), idle (no work),
+    question, unanswerable or ordinary. `part`: tune or check of carry-over, else the project.
+    """
+
+    home: str
+    kind: str
+    part: str
+    candidates: list[Candidate]
+
+
+@dataclass(frozen=True, kw_only=True)
+class LabelledPair:
+    """The features of an older and a newer passage, and whether the newer one changes what the older one decided."""
+
+    home: str
+    part: str
+    features: dict[str, float]
+    right: bool
+
+
+@dataclass
+class Sets:
+    """The carry-over scenarios and the labelled sets with their scorers, read from one directory."""
+
+    root: Path
+    carry: ModuleType = field(init=False)
+    scenarios: list[dict[str, Any]] = field(init=False)
+
+    def __post_init__(self) -> None:
+        self.carry = load_module(self.root / "carryover" / "carry.py")
+        self.scenarios = rows_of(self.root / "carryover" / "scenarios.jsonl")
+
+    @property
+    def tune(self) -> set[str]:
+        """The scenarios of the half that weights are fitted on: every other one by its directory."""
+        return {one["id"] for one in sorted(self.scenarios, key=lambda one: one["cwd"])[::2]}
+
+    def scorer(self, name: str) -> ModuleType:
+        """The scorer of a labelled set."""
+        return load_module(self.root / LABELLED[name] / "score.py")
+
+    def questions(self, name: str) -> list[dict[str, Any]]:
+        """The questions of a labelled set, those without an answer included."""
+        return rows_of(self.root / LABELLED[name] / "questions.jsonl")
+
+    def ordinary(self) -> list[dict[str, Any]]:
+        """Ordinary turns of the first labelled set, which need nothing."""
+        return rows_of(self.root / "negatives.jsonl")
+
+
+class Asker:
+    """Asks prompts of homes as csmd does; owns the embedding model and what it has embedded. Without a model, words alone."""
+
+    def __init__(self, model: Path | None) -> None:
+        self._encode = embed_worker.load_encoder(model) if model else None
+        self._vectors: dict[str, bytes] = {}
+
+    def embed(self, rows: Rows) -> Embed | None:
+        """The embedding of a home's prompts."""
+        if self._encode is None:
+            return None
+        encode = self._encode
+        name = str(rows.value("SELECT name FROM vector_models ORDER BY seq DESC LIMIT 1"))
+
+        def embedded(said: str) -> tuple[bytes, str]:
+            if said not in self._vectors:
+                self._vectors[said] = encode([said])[0]
+            return self._vectors[said], name
+
+        return embedded
+
+    def bearing(self, rows: Rows, cwd: str, said: str) -> list[Found]:
+        """The candidates of a prompt in a directory, best first."""
+        rows.of_this_read = {}
+        places = stage.scopes(rows, cwd)
+        return prompt.bearing(rows, places=places, prompt=said, embed=self.embed(rows), degraded=[])
+
+    def recall(self, rows: Rows, cwd: str, said: str) -> tuple[str, float]:
+        """What a prompt would be told if nothing were too weak, and the best score in it (-1 for nothing)."""
+        rows.of_this_read = {}
+        made = prompt.recall(
+            rows, places=stage.scopes(rows, cwd), session_id="", prompt=said, floor=0.0, max_tokens=500, max_items=14,
+            embed=self.embed(rows), key=b"x" * 32,
+        )  # fmt: skip
+        return made.text, max((one.score for one in made.items), default=-1.0)
+
+
+def rows_of(path: Path) -> list[dict[str, Any]]:
+    """The rows of a file of JSON lines."""
+    return [json.loads(line) for line in path.read_text(encoding="utf-8").splitlines() if line.strip()]
+
+
+def load_module(path: Path) -> ModuleType:
+    """A scorer that lies beside a labelled set."""
+    spec = importlib.util.spec_from_file_location(f"{path.parent.name}_{path.stem}", path)
+    assert spec and spec.loader
+    module = importlib.util.module_from_spec(spec)
+    spec.loader.exec_module(module)
+    return module
+
+
+def project_of(question: dict[str, Any], home: str) -> str:
+    """The project that a question is of: by this a set is left out."""
+    return "eval" if home == "eval" else str(question["repo"]).rpartition("/")[2]
+
+
+@contextlib.contextmanager
+def opened(home: Path) -> Iterator[Rows]:
+    """A home's database, read-only."""
+    with sqlite.opened(home / "csmd" / "csmd.db", readonly=True) as rows:
+        yield rows
+
+
+# --- making the homes
+
+
+def prepare(sets: Sets, homes: Path, *, csmd: str, model: Path | None) -> None:
+    """Imports every set into a home of its own; a home that exists is left as it is."""
+    for name, together in CARRY_OVER.items():
+        home = homes / name
+        if home.exists():
+            continue
+        scenarios = [dict(one) for one in sets.scenarios]
+        if together > 1:
+            for place, one in enumerate(scenarios):
+                one["cwd"] = f"/home/dev/shared{place // together}"
+        uuids = sets.carry.write(scenarios, home / "tree" / "projects")
+        (home / "uuids.json").write_text(json.dumps({"|".join(key): value for key, value in uuids.items()}))
+        (home / "cwds.json").write_text(json.dumps({one["id"]: one["cwd"] for one in scenarios}))
+        _import(home, home / "tree" / "projects", csmd=csmd, model=model)
+    for name, folder in LABELLED.items():
+        if not (homes / name).exists():
+            _import(homes / name, sets.root / folder / "transcripts", csmd=csmd, model=model)
+
+
+def _import(home: Path, tree: Path, *, csmd: str, model: Path | None) -> None:
+    (home / "claude").mkdir(parents=True)
+    places = {"HOME": str(home), "CSMD_HOME": str(home / "csmd"), "CLAUDE_CONFIG_DIR": str(home / "claude")}
+    env = {**os.environ, **places}
+
+    def call(*words: str) -> None:
+        subprocess.run([csmd, *words], env=env, check=True, stdout=subprocess.DEVNULL)
+
+    daemon = subprocess.Popen([csmd, "daemon"], env=env, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL)
+    try:
+        until = time.monotonic() + PATIENCE
+        while subprocess.run([csmd, "status", "--json"], env=env, capture_output=True).returncode:
+            if time.monotonic() > until:
+                raise TimeoutError(f"no daemon in {home}")
+            time.sleep(0.2)
+        if model is not None:
+            call("model", "add", str(model))
+        without = [] if model else ["--no-vectors"]
+        call("import", str(tree), *without)
+        call("sync", *without)
+    finally:
+        daemon.terminate()
+        daemon.wait(PATIENCE)
+
+
+# --- reading them
+
+
+def carry_over_cases(sets: Sets, homes: Path, name: str, asker: Asker) -> Iterator[Case]:
+    """The prompts of the carry-over scenarios in one of their homes, each task also in a foreign project."""
+    uuids, directories = _named(homes / name)
+    with opened(homes / name) as rows:
+        for one in sets.scenarios:
+            part, own = _part(sets, one), directories[one["id"]]
+            foreign = foreign_directory(directories, own)
+            for task in one["prompts"]:
+                needed = {uuids[f"{one['id']}|{ref}"] for ref in task["needs"]}
+                found = asker.bearing(rows, own, task["text"])
+                yield _case(name, "task", part, found, lambda each: _decisive(sets, each, task, needed))  # noqa: B023
+                if foreign:
+                    yield _case(name, "foreign", part, asker.bearing(rows, foreign, task["text"]))
+            for each in one["silent"]:
+                kind = "silent" if each.get("work", True) else "idle"
+                yield _case(name, kind, part, asker.bearing(rows, own, each["text"]))
+
+
+def labelled_cases(sets: Sets, homes: Path, name: str, asker: Asker) -> Iterator[Case]:
+    """The questions of a labelled set, and of the first its ordinary turns."""
+    words = sets.scorer(name).words
+    questions = sets.questions(name)
+    with opened(homes / name) as rows:
+        for one in questions:
+            quotes: dict[str, list[set[str]]] = {}
+            for each in one["evidence"]:
+                said = set(each["quote_words"]) if "quote_words" in each else words(each.get("quote"))
+                quotes.setdefault(each["uuid"], []).append(said)
+            kind = "question" if one["evidence"] else "unanswerable"
+            found = asker.bearing(rows, one["cwd"], one["question"])
+            yield _case(name, kind, project_of(one, name), found, lambda each: covers(each, quotes, words))  # noqa: B023
+        if name == "eval":
+            for one in sets.ordinary():
+                found = asker.bearing(rows, one.get("cwd", questions[0]["cwd"]), one["text"])
+                yield _case(name, "ordinary", "eval", found)
+
+
+def labelled_pairs(sets: Sets, homes: Path, name: str) -> Iterator[LabelledPair]:
+    """Every pair that a thread could join whose older passage is decisive for a carry-over prompt, each once."""
+    uuids, _ = _named(homes / name)
+    with opened(homes / name) as rows:
+        parts, right = _changed(sets, rows, uuids)
+        model = rows.value("SELECT seq FROM vector_models ORDER BY seq DESC LIMIT 1")
+        seen: set[tuple[int, int]] = set()
+        every = [seq for (seq,) in rows.all("SELECT seq FROM passages ORDER BY seq")]
+        for at in range(0, len(every), threads.BATCH):
+            rows.of_this_read = {}
+            looking = threads.Looking(rows, int(model) if model is not None else None)
+            for seq in every[at : at + threads.BATCH]:
+                for pair, rarity in looking.pairs(seq):
+                    key = (pair.older.seq, pair.newer.seq)
+                    if pair.older.seq in parts and key not in seen:
+                        seen.add(key)
+                        found = threads.features(pair, rarity)
+                        yield LabelledPair(home=name, part=parts[key[0]], features=found, right=key in right)
+
+
+def _changed(sets: Sets, rows: Rows, uuids: dict[str, str]) -> tuple[dict[int, str], set[tuple[int, int]]]:
+    """The part of each decisive passage, and which pairs of them are an old rule and the one that changed it."""
+    by_uuid: dict[str, list[int]] = {}
+    for seq, name in rows.all("SELECT p.seq, t.uuid FROM passages p JOIN turns t ON t.seq = p.turn_seq"):
+        by_uuid.setdefault(name, []).append(seq)
+
+    def holding(one: dict[str, Any], refs: Sequence[str], groups: Sequence[Sequence[str]]) -> list[int]:
+        seqs = [seq for ref in refs for seq in by_uuid.get(uuids[f"{one['id']}|{ref}"], [])]
+        read = passages.by_seqs(rows, seqs)
+        return [seq for seq in seqs if any(sets.carry.first(read[seq].text, group) >= 0 for group in groups)]
+
+    parts: dict[int, str] = {}
+    right: set[tuple[int, int]] = set()
+    for one in sets.scenarios:
+        for task in one["prompts"]:
+            new = holding(one, task["needs"], task["says"])
+            old = holding(one, task["stale"], [task["stale_says"]]) if task.get("stale") else []
+            parts |= dict.fromkeys(old or new, _part(sets, one))
+            right |= {(older, newer) for older in old for newer in new}
+    return parts, right
+
+
+def foreign_directory(directories: dict[str, str], own: str) -> str:
+    """The next project in order, which knows nothing of this one; "" where there is one project only."""
+    places = sorted(set(directories.values()))
+    return places[(places.index(own) + 1) % len(places)] if len(places) > 1 else ""
+
+
+def directories_of(home: Path) -> dict[str, str]:
+    """The directory of each carry-over scenario in a home."""
+    return _named(home)[1]
+
+
+def _named(home: Path) -> tuple[dict[str, str], dict[str, str]]:
+    return json.loads((home / "uuids.json").read_text()), json.loads((home / "cwds.json").read_text())
+
+
+def _part(sets: Sets, scenario: dict[str, Any]) -> str:
+    return "tune" if scenario["id"] in sets.tune else "check"
+
+
+def _case(
+    home: str, kind: str, part: str, found: Sequence[Found], is_right: Callable[[Found], bool] | None = None
+) -> Case:
+    candidates = [Candidate(features=dict(one.features), right=bool(is_right and is_right(one))) for one in found]
+    return Case(home=home, kind=kind, part=part, candidates=candidates)
+
+
+def _decisive(sets: Sets, one: Found, task: dict[str, Any], needed: set[str]) -> bool:
+    if one.passage is None or one.passage.uuid not in needed:
+        return False
+    return any(sets.carry.first(one.text, group) >= 0 for group in task["says"])
+
+
+def covers(one: Found, quotes: dict[str, list[set[str]]], words: Callable[[str], set[str]]) -> bool:
+    """Whether a statement is of an evidence turn and shows enough of what is quoted from it."""
+    said = words(one.text)
+    turn = one.passage.uuid.split("/")[0] if one.passage else ""
+    return any(len(quote) < LEAST_WORDS or len(quote & said) >= COVERED * len(quote) for quote in quotes.get(turn, ()))
