@@ -32,9 +32,8 @@ POOL, WIDE_POOL = 200, 4000
 CANDIDATES, MEMORIES, ALONE = 60, 30, 20
 #: Words that are looked for, and up to how many rows that hold one are counted.
 MOST_TERMS, COUNTED = 40, 1000
-#: How long words may be looked for, and meaning, and how long the words may be counted.
+#: How long words may be looked for, and meaning.
 LEXICAL_S = VECTOR_S = 1.5
-COUNTING_S = 0.5
 #: A memory stands in a passage that holds so many of its words.
 STATES = 0.6
 ALL = Narrow()
@@ -167,8 +166,8 @@ def find(rows: Rows, query: Query, degraded: list[str]) -> list[Found]:
     shown = {one.memory.seq for one in found if one.memory is not None}
     for memory in [known[seq] for seq in best if seq in known and seq not in shown][: CANDIDATES - len(read)]:
         cosine = pool.memory_meaning.get(memory.seq, 0.0)
-        lone = Around(near_words=ranking.shared(memory.text, asked), near_meaning=cosine)
-        found.append(_scored(asked, None, memory, lone, cosine if with_meaning else None, _bm25(pool, 0, memory)))
+        beside = Around(near_words=ranking.shared(memory.text, asked), near_meaning=cosine)
+        found.append(_scored(asked, None, memory, beside, cosine if with_meaning else None, _bm25(pool, 0, memory)))
     return sorted(found, key=lambda one: (-one.score, one.key))
 
 
@@ -181,11 +180,10 @@ def asked_of(rows: Rows, query: Query, degraded: list[str]) -> Asked:
     of = passage_threads.last(rows)
     counts = dict.fromkeys((term for term in query.terms if " " not in term), of)
     try:
-        with rows.within(rows.share(COUNTING_S)):
-            for term in counts:
-                counts[term] = fulltext.rows_with(rows, "passage", term, most=COUNTED)
+        for term in counts:  # at most COUNTED rows each: they need no deadline of their own, which is a thread
+            counts[term] = fulltext.rows_with(rows, "passage", term, most=COUNTED)
     except DeadlineExceeded:
-        degraded.append("words: counting stopped at its deadline")
+        degraded.append("words: counting stopped at the deadline of the read")
     return Asked(
         rarity={text.stem(term): ranking.rarity(count, of) for term, count in counts.items()},
         sessions=passage_threads.sessions(rows, query.places),
