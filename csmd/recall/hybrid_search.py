@@ -165,9 +165,8 @@ def find(rows: Rows, query: Query, degraded: list[str]) -> list[Found]:
     for seq, memory in known.items():
         if seq not in shown:
             cosine = pool.memory_meaning.get(seq, 0.0)
-            found.append(
-                _scored(asked, None, memory, NOWHERE, cosine if with_meaning else None, _bm25(pool, 0, memory))
-            )
+            alone = Around(near_words=ranking.shared(memory.text, asked), near_meaning=cosine)
+            found.append(_scored(asked, None, memory, alone, cosine if with_meaning else None, _bm25(pool, 0, memory)))
     return sorted(found, key=lambda one: (-one.score, one.key))
 
 
@@ -321,7 +320,10 @@ def _stated(rows: Rows, pool: Pool, places: Sequence[int] | None) -> list[tuple[
 
 @dataclass(frozen=True, slots=True)
 class Around:
-    """The best of the passages beside one, and the mean of the best of its session, by words and by meaning."""
+    """The best of the passages beside one, and the mean of the best of its session, by words and by meaning.
+
+    What stands alone stands for what would be beside it.
+    """
 
     near_words: float = 0.0
     near_meaning: float = 0.0
@@ -329,7 +331,6 @@ class Around:
     session_meaning: float = 0.0
 
 
-NOWHERE = Around()
 #: Passages of one session whose row keys differ by no more than this stand beside each other.
 BESIDE = 4
 
@@ -353,8 +354,8 @@ def _around(
             while last < len(seqs) and seqs[last] - seq <= BESIDE:
                 last += 1
             found[seq] = Around(
-                near_words=max(of_words[first:at] + of_words[at + 1 : last], default=0.0),
-                near_meaning=max(of_meaning[first:at] + of_meaning[at + 1 : last], default=0.0),
+                near_words=max(of_words[first:at] + of_words[at + 1 : last], default=of_words[at]),
+                near_meaning=max(of_meaning[first:at] + of_meaning[at + 1 : last], default=of_meaning[at]),
                 session_words=best_words,
                 session_meaning=best_meaning,
             )

@@ -15,7 +15,18 @@ from dataclasses import dataclass, replace
 from csmd import text
 from csmd.model import Authority, Brief, Memory
 from csmd.recall import brief as briefs
-from csmd.recall import compose, echo, hybrid_search, indicative, query, stage, stage_holds, threads, tiers
+from csmd.recall import (
+    compose,
+    echo,
+    hybrid_search,
+    indicative,
+    last_sessions,
+    query,
+    stage,
+    stage_holds,
+    threads,
+    tiers,
+)
 from csmd.recall.brief import never
 from csmd.recall.compose import Block, Note
 from csmd.recall.hybrid_search import Embed, Found, Query
@@ -77,7 +88,10 @@ def recall(
         if holding and holding[0].score >= floor:
             told = _newest(rows, holding, may)
     known = stage.told_anyway(rows, places) if told else never
-    made = composed(told, prompt=prompt, max_tokens=max_tokens, max_items=max_items, known=known)
+    beside = (
+        last_sessions.blocks(rows, places=places, session_id=session_id) if query.asks_for_last_session(prompt) else []
+    )
+    made = composed(told, prompt=prompt, max_tokens=max_tokens, max_items=max_items, known=known, beside=beside)
     return replace(made, degraded=tuple(sorted(set(degraded))))
 
 
@@ -205,7 +219,13 @@ def _newest(rows: Rows, found: Sequence[Found], may: Callable[[Sequence[Found]],
 
 
 def composed(
-    told: Sequence[Told], *, prompt: str, max_tokens: int, max_items: int, known: Callable[[str], bool] = never
+    told: Sequence[Told],
+    *,
+    prompt: str,
+    max_tokens: int,
+    max_items: int,
+    known: Callable[[str], bool] = never,
+    beside: Sequence[Block] = (),
 ) -> Brief:
     """The statements within the budget, newest first, fenced; `known` says what the assistant is told anyway.
 
@@ -237,7 +257,8 @@ def composed(
         said.append(gist)
         used += cost
     chosen.sort(key=lambda one: (one.found.at, one.found.key), reverse=True)
-    return compose.fenced(TAG, ABOUT, [Block(heading="", notes=tuple(map(_note, chosen)))], max_tokens=max_tokens)
+    statements = Block(heading="", notes=tuple(map(_note, chosen)))
+    return compose.fenced(TAG, ABOUT, [*beside, statements], max_tokens=max_tokens)
 
 
 def _note(one: Told) -> Note:

@@ -41,6 +41,14 @@ class Question:
     literals: tuple[str, ...] = ()
 
 
+#: How somebody asks for the last session, by language: a time that no calendar has.
+_LAST_SESSION = re.compile(
+    r"\b(?:last|previous) (?:session|time)\b|\bwhere (?:did|were) (?:we|i|you) (?:stop|leave|left|at)\b"
+    r"|\bletzte[nrs]? (?:sitzung|mal)\b|\bwo (?:waren wir|haben wir aufgehört)\b"
+    r"|\b(?:dernière|dernier) (?:session|fois)\b|\boù en (?:étions|était)|\b(?:última|ultima) (?:sesión|vez|sessão)\b"
+    r"|\bd[óo]nde (?:quedamos|lo dejamos)\b",
+    re.IGNORECASE,
+)
 _CODE = re.compile(r"`([^`\n]+)`")
 _QUOTED = re.compile(r"[\"“]([^\"”\n]+)[\"”]|(?<!\w)'([^'\n]+)'(?!\w)")
 _PATH = re.compile(r"(?<![\w/])(?:[\w.@~-]*/)+[\w.@-]+|(?<![\w/])[\w-]+(?:\.[\w-]+)*\.[a-z]{1,5}\b(?!\()")
@@ -60,6 +68,11 @@ def read(query: str, *, now: datetime | None = None) -> Question:
     """How a question is understood; `now` is the moment it is asked in, with the zone that its days are of."""
     query = query[:READ]
     return Question(window=_window(query.casefold(), now) if now else None, literals=_literals(query))
+
+
+def asks_for_last_session(said: str) -> bool:
+    """Whether a prompt asks what the last session did or where it stopped."""
+    return _LAST_SESSION.search(said[:READ]) is not None
 
 
 @cache

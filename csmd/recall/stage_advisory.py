@@ -6,7 +6,7 @@ from collections.abc import Sequence
 
 from csmd.believe import knowledge, selfmodel
 from csmd.believe.selfmodel import Counted
-from csmd.recall import advisory, stage_brief
+from csmd.recall import advisory, last_sessions
 from csmd.recall.advisory import MAX_TOKENS, Line
 from csmd.recall.compose import Block
 from csmd.store import candidates, context, memories, packets, self_model
@@ -19,7 +19,7 @@ PACKETS, CANDIDATES, MEMORIES = 200, 50, 200
 def lines(rows: Rows, *, places: Sequence[int], session_id: str = "", max_tokens: int = MAX_TOKENS) -> list[Line]:
     """Every line that the living state of these places has, with why it is told or not."""
     waiting = candidates.waiting(rows, projects=places, limit=CANDIDATES)
-    ended = {one.session_id: one.outcome for one in stage_brief.ended(rows, places=places, session_id=session_id)}
+    ended = {one.session_id: one.outcome for one in last_sessions.ended(rows, places=places, session_id=session_id)}
     seen = [one for one in packets.latest(rows, projects=places, limit=PACKETS) if one.session_id != session_id]
     counted = [Counted(*row) for row in self_model.counted(rows, projects=places)]
     held = knowledge.beliefs(memories.listing(rows, projects=places, limit=MEMORIES))

@@ -11,11 +11,10 @@ from dataclasses import replace
 from csmd import text
 from csmd.model import Brief, Memory
 from csmd.recall import brief as briefs
-from csmd.recall import echo, hybrid_search, known, outcome, prompt, stage, stage_holds, threads, tiers
+from csmd.recall import hybrid_search, known, last_sessions, outcome, prompt, stage, threads, tiers
 from csmd.recall.compose import Block, Note
 from csmd.recall.hybrid_search import Found
-from csmd.recall.outcome import Ended
-from csmd.store import context, digests, memories, nearby, page_rows, passages, projects, sessions
+from csmd.store import context, memories, nearby, page_rows, passages, projects
 from csmd.store.passages import Passage
 from csmd.store.sqlite import Rows
 
@@ -23,8 +22,6 @@ from csmd.store.sqlite import Rows
 PRELOADED = 1000
 #: A promise that is WARM for no more than so many active days is about to fade; so many are asked about in one brief.
 FADES_WITHIN, ASKED_AT_ONCE = 2, 1
-#: Of what a session came to somebody said these.
-_SAID = ("goal", "open")
 
 #: By what the line on removed lines is known in a receipt.
 REMOVED = "pages"
@@ -62,7 +59,9 @@ def session_brief(
         if memory.id not in over
         and (memory.id in promised or tiers.reaches(memory, attention(memory), at="start", near=near))
     ]
-    found = [one for one in ended(rows, places=places, session_id=session_id) if one.session_id not in told]
+    found = [
+        one for one in last_sessions.ended(rows, places=places, session_id=session_id) if one.session_id not in told
+    ]
     anyway, said = stage.told_anyway(rows, places), known.known([before] if before else [])
     found = [
         replace(one, items=tuple(item for item in one.items if item[0] != "goal" or not said.says(item[1])))
@@ -142,33 +141,6 @@ def _removed(rows: Rows, places: Sequence[int], told: Collection[str]) -> list[B
     lines = f"{text.amount(len(pages), 'line')} that {'was' if len(pages) == 1 else 'were'}"
     said = f"csmd review asks about {lines} removed from {among[0]}{others}"
     return [Block(heading="", notes=(Note(id=REMOVED, text=said, reason="lines of a page were removed"),))]
-
-
-def ended(rows: Rows, *, places: Sequence[int], session_id: str) -> list[Ended]:
-    """The latest sessions of these places but this one, as their digests tell them, the latest first."""
-    own = [place for place in places if place]
-    replaced = stage_holds.replaced_in(rows, own)
-
-    def overturned(kind: str, said: str, at: str, session: str) -> bool:
-        return kind in _SAID and echo.of(said, at=at, session=session, replaced=replaced) is not None
-
-    latest = digests.latest(rows, projects=own, limit=outcome.LOOKED_AT + 1) if own else []
-    named = sessions.named(rows, [row.session_seq for row in latest])
-    return [
-        Ended(
-            session_id=named[row.session_seq],
-            at=row.at,
-            outcome=row.outcome,
-            items=tuple(
-                (kind, said)
-                for kind, said, by, at in digests.headlines(rows, row.seq)
-                # What was put in the user's place is nobody's word: a session is not called by it.
-                if (kind != "goal" or by == "user") and not overturned(kind, said, at, named[row.session_seq])
-            ),
-        )
-        for row in latest
-        if named[row.session_seq] != session_id
-    ]
 
 
 def _fading(

@@ -125,3 +125,14 @@ def test_a_limit_that_is_no_time_or_lets_nothing_in_is_refused(since: str, until
 def test_reading_a_question_never_fails_and_a_window_ends_after_it_begins(asked: str, now: datetime) -> None:
     window = query.read(asked, now=now).window
     assert window is None or not (window.since and window.until) or window.since < window.until
+
+
+@pytest.mark.parametrize(
+    ("asked", "does"),
+    [
+        ("what did we do last session?", True), ("Where did we stop", True), ("wo waren wir stehen geblieben", True),
+        ("où en étions-nous ?", True), ("the last test fails", False), ("stop the session worker", False), ("", False),
+    ],
+)  # fmt: skip
+def test_who_asks_where_they_stopped_asks_for_the_last_session(asked: str, does: bool) -> None:
+    assert query.asks_for_last_session(asked) is does

@@ -1,0 +1,32 @@
+"""What a session is told that asks where the last one stopped."""
+
+from __future__ import annotations
+
+from recall.test_stage_brief import HERE, store, told_on
+
+from csmd.recall import prompt, stage
+from csmd.store.core import Store
+
+__all__ = ["store"]
+
+
+def told(store: Store, asked: str, session: str = "") -> str:
+    return store.read(
+        lambda rows: prompt.recall(
+            rows, places=stage.scopes(rows, HERE), session_id=session, prompt=asked, floor=0.5, max_tokens=500,
+            max_items=12, embed=None, key=store.hash_key,
+        )
+    ).text  # fmt: skip
+
+
+def test_who_asks_for_the_last_session_is_told_what_it_came_to(store: Store) -> None:
+    told_on(store, 0)
+    said = told(store, "where did we stop?")
+    assert "The last sessions:" in said
+    assert "settings.py" in said
+
+
+def test_a_session_is_not_told_of_itself_and_other_prompts_are_told_of_none(store: Store) -> None:
+    told_on(store, 0)
+    assert "The last sessions:" not in told(store, "where did we stop?", session="s0")
+    assert "The last sessions:" not in told(store, "stop the settings service")
