@@ -28,8 +28,8 @@ Embed = Callable[[str], tuple[bytes, str]]
 
 #: How many rows of each list are taken; of a search with limits, how many are looked through for what they let in.
 POOL, WIDE_POOL = 200, 4000
-#: How many passages and memories are read and scored.
-CANDIDATES, MEMORIES = 60, 30
+#: How many statements are read and scored; of the best memories those that no passage among these states are ALONE at most.
+CANDIDATES, MEMORIES, ALONE = 60, 30, 20
 #: Words that are looked for, and up to how many rows that hold one are counted.
 MOST_TERMS, COUNTED = 40, 1000
 #: How long words may be looked for, and meaning, and how long the words may be counted.
@@ -138,17 +138,20 @@ def find(rows: Rows, query: Query, degraded: list[str]) -> list[Found]:
     pool = _pool(rows, query)
     unfilled = {} if _is_full(rows, query) else _unfilled(rows, query, pool)
     degraded += pool.degraded
-    stated = _stated(rows, pool, query.places)
+    best = _best(pool.memory_words, pool.memory_meaning, MEMORIES)
+    stated = _stated(rows, best, query.places)
     places = passage_threads.places(rows, sorted({*pool.words, *pool.meaning, *(seq for _, seq in stated)}))
     places |= {seq: (passage.turn_seq, passage.session_seq) for seq, passage in unfilled.items()}
     near = _around(pool.words, pool.meaning, places)
     chosen = _thinned(pool, near, {seq for _, seq in stated})
+    among = set(chosen)
+    in_passage = {memory for memory, seq in stated if seq in among}
+    alone = [one for one in best if one not in in_passage][: max(ALONE, CANDIDATES - len(chosen))]
+    chosen = chosen[: CANDIDATES - len(alone)]
     read = passages.by_seqs(rows, [seq for seq in chosen if seq > 0])
     read |= {seq: unfilled[seq] for seq in chosen if seq in unfilled}
     cosines = _cosines(rows, query, pool, read)
-    known = memories.by_seqs(
-        rows, sorted({seq for seq, _ in stated} | set(_best(pool.memory_words, pool.memory_meaning, MEMORIES)))
-    )
+    known = memories.by_seqs(rows, sorted({*alone, *(memory for memory, seq in stated if seq in read)}))
     asked = asked_of(rows, query, degraded)
     of_passage = _by_passage(stated, known, read, pool)
     shared = {seq: ranking.shared(passage.text, asked) for seq, passage in read.items()}
@@ -162,11 +165,10 @@ def find(rows: Rows, query: Query, degraded: list[str]) -> list[Found]:
             _scored(asked, passage, memory, around[seq], cosine if with_meaning else None, _bm25(pool, seq, memory))
         )
     shown = {one.memory.seq for one in found if one.memory is not None}
-    for seq, memory in known.items():
-        if seq not in shown:
-            cosine = pool.memory_meaning.get(seq, 0.0)
-            alone = Around(near_words=ranking.shared(memory.text, asked), near_meaning=cosine)
-            found.append(_scored(asked, None, memory, alone, cosine if with_meaning else None, _bm25(pool, 0, memory)))
+    for memory in [known[seq] for seq in best if seq in known and seq not in shown][: CANDIDATES - len(read)]:
+        cosine = pool.memory_meaning.get(memory.seq, 0.0)
+        lone = Around(near_words=ranking.shared(memory.text, asked), near_meaning=cosine)
+        found.append(_scored(asked, None, memory, lone, cosine if with_meaning else None, _bm25(pool, 0, memory)))
     return sorted(found, key=lambda one: (-one.score, one.key))
 
 
@@ -310,9 +312,8 @@ def _best(words: Mapping[int, float], meaning: Mapping[int, float], most: int) -
     return sorted(both, key=lambda seq: (-both[seq], seq))[:most]
 
 
-def _stated(rows: Rows, pool: Pool, places: Sequence[int] | None) -> list[tuple[int, int]]:
+def _stated(rows: Rows, best: Sequence[int], places: Sequence[int] | None) -> list[tuple[int, int]]:
     """(memory, passage of a turn that states it) of the best memories."""
-    best = _best(pool.memory_words, pool.memory_meaning, MEMORIES)
     turns = nearby.statements(rows, best, projects=places) if best else []
     of = passages.of_turns(rows, sorted({turn for _, turn in turns}))
     return [(memory, seq) for memory, turn in turns for seq in of.get(turn, ())]

@@ -158,7 +158,10 @@ def vector_hits(
         near = f"select rowid, distance from {table} where embedding match vec_int8(:vector) and k = :limit {scope}"  # noqa: S608
         among = f"from vector_codes where model_seq = :model and kind = :kind {scope}"
         of = {"model": model_seq, "kind": kind, **values}
-        if rows.one(f"select 1 {among} limit 1 offset :whole", whole=WHOLE, **of):
+        many = int(rows.value(f"select count(*) from (select 1 {among} limit :most)", most=WHOLE + 1, **of))  # noqa: S608
+        if not many:  # vec0 would read the list of all chunks
+            continue
+        if many > WHOLE:
             signed = rows.all(
                 f"select seq {among} order by vec_distance_hamming(vec_bit(code), vec_bit(:code)) limit :most",
                 code=signs(vector),
