@@ -41,7 +41,7 @@ REASON, NEWER = "bears on the prompt", "newer on the same matter"
 LOOKED_AT = 4_000
 #: How many of the best are looked at more closely, and what share of the best score each has at least.
 CLOSE, AS_GOOD = 30, 0.3
-#: Tokens that are told where that many bear on the prompt; more only for what belongs to what is told.
+#: Tokens of statements that are told at most; what the last sessions came to may stand beside them.
 ENOUGH_TOKENS = 400
 #: Two statements that share so much of their words say the same.
 TWIN_OVERLAP = 0.6

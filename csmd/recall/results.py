@@ -117,9 +117,11 @@ def _levels(found: Sequence[Found]) -> dict[tuple[int, str], float]:
     odds = {at: math.log(max(1e-9, one.score) / max(1e-9, 1 - one.score)) for at, one in enumerate(found)}
     low, high = min(odds.values(), default=0.0), max(odds.values(), default=0.0)
     words = ranking.normalised({at: one.words for at, one in enumerate(found)})
-    meaning = ranking.normalised({at: one.features.get("meaning", 0.0) for at, one in enumerate(found)})
+    meaning = ranking.normalised(
+        {at: one.features["meaning"] for at, one in enumerate(found) if "meaning" in one.features}
+    )
     worth = {
-        one.key: ((odds[at] - low) / (high - low) if high > low else 1.0) + (words[at] + meaning[at]) / 2
+        one.key: ((odds[at] - low) / (high - low) if high > low else 1.0) + (words[at] + meaning.get(at, words[at])) / 2
         for at, one in enumerate(found)
     }
     most = max(worth.values(), default=0.0) or 1.0

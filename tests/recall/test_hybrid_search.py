@@ -13,7 +13,7 @@ from recalled import ordinary
 
 from csmd import terms, text
 from csmd.errors import DeadlineExceeded, EmbeddingUnavailable
-from csmd.recall import hybrid_search, query, stage
+from csmd.recall import hybrid_search, stage
 from csmd.recall.hybrid_search import Found, Query
 from csmd.store import gotchas, memories, vectors
 from csmd.store.core import Store
@@ -34,7 +34,7 @@ def find(
     def look(rows: Rows) -> list[Found]:
         places = stage.scopes(rows, root) if root else None
         found = hybrid_search.terms_of(rows, asked, places=places)
-        values: dict[str, object] = {"terms": found, "names": query.names(asked), "places": places, **more}
+        values: dict[str, object] = {"terms": found, "places": places, **more}
         return hybrid_search.find(rows, Query(**values), degraded if degraded is not None else [])  # type: ignore[arg-type]
 
     return store.read(look)
@@ -91,8 +91,8 @@ def test_found_by_words_alone_and_by_meaning_alone(store: Store) -> None:
     found = find(store, "queue", vector=(towards(0), model))
     assert {one.passage.uuid for one in found if one.passage} == {worded, meant}
     by_uuid = {one.passage.uuid: one.features for one in found if one.passage}
-    assert by_uuid[meant]["meaning"] == pytest.approx(1.0, abs=0.01) and by_uuid[meant]["words"] == 0.0
-    assert by_uuid[worded]["meaning"] == pytest.approx(0.0, abs=0.01) and by_uuid[worded]["words"] > 0.0
+    assert by_uuid[meant]["meaning"] == pytest.approx(1.0, abs=0.01) and by_uuid[meant]["shared"] == 0.0
+    assert by_uuid[worded]["meaning"] == pytest.approx(0.0, abs=0.01) and by_uuid[worded]["shared"] > 0.0
     assert all(set(one.features) >= {"meaning", "near meaning"} for one in found)
 
 

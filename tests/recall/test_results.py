@@ -88,9 +88,9 @@ def test_an_answer_is_found_with_its_question_and_shown_once(shelf: Shelf) -> No
     shelf.say("ls", kind="tool_call")
     answer = shelf.say("The kangaroo gateway listens on 8443.", kind="assistant")
     (hit,) = shelf.find("kangaroo gateway port", kind="turn")
-    assert hit.source_uuids == (asked, answer)
+    assert set(hit.source_uuids) == {asked, answer}
     assert hit.text.splitlines() == [
-        "user: which port does the kangaroo gateway use?", "[after] assistant: The kangaroo gateway listens on 8443."
+        "assistant: The kangaroo gateway listens on 8443.", "[before] user: which port does the kangaroo gateway use?"
     ]  # fmt: skip
 
 
@@ -114,7 +114,7 @@ def test_a_hit_is_told_with_the_features_that_its_score_was_made_from(shelf: She
     assert {hit.kind for hit in hits} == {"memory", "turn"}
     for hit in hits:
         assert hit.answers == pytest.approx(ranking.bearing(hit.factors), abs=2e-3)
-        assert set(hit.factors) >= {"words", "shared", "rarest"} and "meaning" not in hit.factors
+        assert set(hit.factors) >= {"shared", "rarest"} and "meaning" not in hit.factors
 
 
 def test_a_named_time_prefers_and_does_not_leave_out(shelf: Shelf) -> None:
