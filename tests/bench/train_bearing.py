@@ -43,6 +43,8 @@ MEANING = ["meaning", "near meaning", "session meaning", "near shared", *SHARED]
 WORDS = ["shared", "near shared", "session shared", *SHARED]
 THREAD_WORDS = ["shared", "rarest", "lead shared", "user", "telling", "same session"]
 THREAD = ["meaning", "lead meaning", *THREAD_WORDS]
+#: The homes of whose pairs the threads are fitted: with all scenarios in one project nearly all pairs are of two scenarios.
+THREAD_HOMES = ("alone", "ten")
 #: What a candidate counts by the kind of its prompt: prompts of carry-over fully, few of the many ordinary turns.
 COUNTS = {"question": 0.3, "unanswerable": 0.7, "ordinary": 0.1}
 RIDGE, SCALE_RIDGE, ROUNDS, UNTIL = 1.0, 0.1, 100, 1e-9
@@ -64,16 +66,15 @@ def main() -> int:
         args.out.write_text(json.dumps({"weights": fitted}, indent=1) + "\n")
         print(f"wrote {args.out}")
         return 0
-    weights = ranking.weights()
+    weights, asker = ranking.weights(), Asker(args.model)
     if args.leave_out:
-        asker = Asker(args.model)
         cases = list(cases_of(sets, args.homes, asker, LABELLED))
         if not any(case.part == args.leave_out for case in cases):
             known = ", ".join(sorted({case.part for case in cases} - {"tune", "check"}))
             print(f"--leave-out {args.leave_out}: no such project; known: {known}", file=sys.stderr)
             return 2
         weights = weights | {"meaning": item_weights(cases, sets, args.homes, asker, leave_out=args.leave_out)}
-    judge(sets, args.homes, args.model, weights)
+    judge(sets, args.homes, asker, weights)
     return 0
 
 
@@ -92,7 +93,10 @@ def arguments() -> argparse.Namespace:
         verb.add_argument(
             "--model", type=Path, help="a directory for `csmd model add`; without it prompts are asked by words"
         )
-    return parser.parse_args()
+    args = parser.parse_args()
+    if args.do == "judge" and args.leave_out and args.model is None:
+        judged.error("--leave-out needs --model: the weights of words are fitted on carry-over alone")
+    return args
 
 
 # --- fitting
@@ -101,7 +105,7 @@ def arguments() -> argparse.Namespace:
 def trained(sets: Sets, homes: Path, model: Path | None) -> dict[str, Weights]:
     """All four sets of weights, rounded as they are stored; without a model the two of meaning are the package's own."""
     fitted = dict(ranking.weights())
-    pairs = [pair for name in CARRY_OVER for pair in bearing_data.labelled_pairs(sets, homes, name)]
+    pairs = [pair for name in THREAD_HOMES for pair in bearing_data.labelled_pairs(sets, homes, name)]
     fitted["thread words"] = thread_weights(pairs, THREAD_WORDS)
     if model is not None:
         fitted["thread"] = thread_weights(pairs, THREAD)
@@ -244,9 +248,8 @@ def using(weights: dict[str, Weights]) -> Iterator[None]:
 # --- judging
 
 
-def judge(sets: Sets, homes: Path, model: Path | None, weights: dict[str, Weights]) -> None:
+def judge(sets: Sets, homes: Path, asker: Asker, weights: dict[str, Weights]) -> None:
     """Prints the figures of docs/benchmarks.md: carry-over in its three homes, then search and prompts of the labelled sets."""
-    asker = Asker(model)
     with using(weights):
         for name in CARRY_OVER:
             judge_carry_over(sets, homes, name, asker)

@@ -247,7 +247,7 @@ def test_the_best_of_a_small_store_is_not_told_where_it_bears_on_nothing_that_wa
         "Invoices are sent on the first",
     ]
     for number, body in enumerate(said):
-        remember(store, body, say(store, body + ", as agreed", 2 * number + 1))
+        remember(store, body, say(store, body + ", as agreed", 2 * number + 1, session=f"s{number}"))
     # As long as a vector is that a model made: a quarter is 127.
     towards = [bytes(127 if place // 16 == number else 0 for place in range(64)) for number in range(4)]
 
