@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
+from typing import NamedTuple
 
 from csmd import prose, text
 from csmd import terms as derived
@@ -154,7 +155,8 @@ def find(rows: Rows, query: Query, degraded: list[str]) -> list[Found]:
     asked = asked_of(rows, query, degraded)
     of_passage = _by_passage(stated, known, read, pool)
     shared = {seq: ranking.shared(passage.text, asked) for seq, passage in read.items()}
-    around = _around(shared, pool.meaning, places)
+    sessions = {places[seq][1] for seq in read}
+    around = _around(shared, pool.meaning, {seq: at for seq, at in places.items() if at[1] in sessions})
     with_meaning = query.vector is not None
     found = []
     for seq, passage in read.items():
@@ -317,8 +319,7 @@ def _stated(rows: Rows, best: Sequence[int], places: Sequence[int] | None) -> li
     return [(memory, seq) for memory, turn in turns for seq in of.get(turn, ())]
 
 
-@dataclass(frozen=True, slots=True)
-class Around:
+class Around(NamedTuple):
     """The best of the passages beside one, and the mean of the best of its session, by words and by meaning.
 
     What stands alone stands for what would be beside it.
@@ -352,12 +353,11 @@ def _around(
                 first -= 1
             while last < len(seqs) and seqs[last] - seq <= BESIDE:
                 last += 1
-            found[seq] = Around(
-                near_words=max(of_words[first:at] + of_words[at + 1 : last], default=of_words[at]),
-                near_meaning=max(of_meaning[first:at] + of_meaning[at + 1 : last], default=of_meaning[at]),
-                session_words=best_words,
-                session_meaning=best_meaning,
-            )
+            near_words, near_meaning = of_words[at], of_meaning[at]
+            if last - first > 1:
+                near_words = max(of_words[first:at] + of_words[at + 1 : last])
+                near_meaning = max(of_meaning[first:at] + of_meaning[at + 1 : last])
+            found[seq] = Around(near_words, near_meaning, best_words, best_meaning)
     return found
 
 
