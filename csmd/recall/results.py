@@ -26,6 +26,8 @@ from csmd.store.sqlite import Rows
 CHARACTERS = 1200
 #: What a hit gains by the better of what stands beside it, by the time that is asked for, and by having mended what is asked.
 BESIDE_WEIGHT, TIME_WEIGHT, MENDED_WEIGHT = 0.15, 0.3, 0.5
+#: What a question's words count again where no meaning is measured.
+WORDS_ALONE = 4.0
 #: What a session's summary counts beside what was said in it.
 SUMMARY_SHARE = 0.3
 #: In front what comes from a session that stands there already counts so much less each time.
@@ -121,7 +123,8 @@ def _levels(found: Sequence[Found]) -> dict[tuple[int, str], float]:
         {at: one.features["meaning"] for at, one in enumerate(found) if "meaning" in one.features}
     )
     worth = {
-        one.key: ((odds[at] - low) / (high - low) if high > low else 1.0) + (words[at] + meaning.get(at, words[at])) / 2
+        one.key: ((odds[at] - low) / (high - low) if high > low else 1.0)
+        + (words[at] + meaning.get(at, WORDS_ALONE * words[at])) / 2
         for at, one in enumerate(found)
     }
     most = max(worth.values(), default=0.0) or 1.0

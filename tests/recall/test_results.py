@@ -88,9 +88,9 @@ def test_an_answer_is_found_with_its_question_and_shown_once(shelf: Shelf) -> No
     shelf.say("ls", kind="tool_call")
     answer = shelf.say("The kangaroo gateway listens on 8443.", kind="assistant")
     (hit,) = shelf.find("kangaroo gateway port", kind="turn")
-    assert set(hit.source_uuids) == {asked, answer}
+    assert hit.source_uuids == (asked, answer)
     assert hit.text.splitlines() == [
-        "assistant: The kangaroo gateway listens on 8443.", "[before] user: which port does the kangaroo gateway use?"
+        "user: which port does the kangaroo gateway use?", "[after] assistant: The kangaroo gateway listens on 8443."
     ]  # fmt: skip
 
 
