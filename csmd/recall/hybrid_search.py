@@ -16,6 +16,7 @@ from csmd.believe import stage_supersede, supersede
 from csmd.errors import DeadlineExceeded, EmbeddingUnavailable
 from csmd.model import Memory
 from csmd.recall import ranking
+from csmd.recall.query import unquoted
 from csmd.recall.ranking import Asked, Match
 from csmd.store import fulltext, memories, nearby, passage_index, passage_threads, passages, search, vectors
 from csmd.store import narrow as narrowing
@@ -91,7 +92,8 @@ def _text(passage: Passage | None, memory: Memory | None) -> str:
     if memory is not None and (passage is None or memory.is_edited or memory.pinned):
         return memory.text
     assert passage is not None
-    return text.squeeze(passage.text)
+    # The lines that a user quotes with `>` are another's.
+    return text.squeeze(unquoted(passage.text) if passage.kind == "user" else passage.text)
 
 
 @dataclass(slots=True)

@@ -45,6 +45,8 @@ CLOSE, AS_GOOD = 30, 0.3
 ENOUGH_TOKENS = 400
 #: Two statements that share so much of their words say the same.
 TWIN_OVERLAP = 0.6
+#: From a statement so many of the ends of its thread are told, those behind the first where they are sure.
+HOPS = 2
 #: Characters of one statement, and of what is told as "before".
 STATEMENT_CHARACTERS, BEFORE_CHARACTERS = 400, 120
 #: Where a part of a sentence begins, and how many of these are looked at.
@@ -186,6 +188,7 @@ def _tells(one: Found, asked: str) -> bool:
 def _newest(rows: Rows, found: Sequence[Found], may: Callable[[Sequence[Found]], list[Found]]) -> list[Told]:
     """Each statement, or what its thread leads to, with the older as before; best first."""
     links = threads.ends(rows, [one.passage.seq for one in found if one.passage])
+    links = {seq: [*of[:1], *(one for one in of[1:HOPS] if one[1] >= threads.SURE)] for seq, of in links.items()}
     newest = passages.by_seqs(rows, sorted({newer for of in links.values() for newer, _ in of}))
     by_seq = {one.passage.seq: one for one in found if one.passage}
     fresh = [Found(score=0.0, features={}, passage=one) for seq, one in newest.items() if seq not in by_seq]

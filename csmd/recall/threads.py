@@ -118,23 +118,20 @@ def _save(rows: Rows, links: Sequence[tuple[int, int, float]], model: str, reach
 
 def ends(rows: Rows, seqs: Sequence[int], *, least: float = KEPT) -> dict[int, list[tuple[int, float]]]:
     """Passage -> (the newest that its thread leads to, how surely), the surest first; passages without a thread are left out."""
-    ends: dict[int, list[tuple[int, float]]] = {}
-    at: dict[int, list[tuple[int, float]]] = {seq: [(seq, 1.0)] for seq in seqs}
+    ends: dict[int, list[tuple[int, float]]] = {seq: [(seq, 1.0)] for seq in seqs}
     for step in range(STEPS):
-        links = passage_threads.newer(
-            rows, sorted({seq for of in at.values() for seq, _ in of}), least=least if step == 0 else SURE
-        )
+        reached = sorted({seq for of in ends.values() for seq, _ in of})
+        links = passage_threads.newer(rows, reached, least=SURE if step else least)
         if not links:
             break
-        for start, of in at.items():
-            onwards = [(newer, min(sure, link)) for seq, sure in of for newer, link in links.get(seq, ())]
-            if onwards:
-                ends[start] = at[start] = sorted(
-                    dict(sorted(onwards, key=lambda row: row[1])).items(), key=lambda row: -row[1]
-                )
-            else:
-                at[start] = []
-    return ends
+        for start, of in ends.items():
+            onwards: dict[int, float] = {}
+            for seq, sure in of:  # what nothing follows is an end
+                further = [one for one in links.get(seq, ()) if one[0] != start]
+                for newer, link in further or [(seq, 1.0)]:
+                    onwards[newer] = max(onwards.get(newer, 0.0), min(sure, link))
+            ends[start] = sorted(onwards.items(), key=lambda row: (-row[1], row[0]))
+    return {start: found for start, of in ends.items() if (found := [one for one in of if one[0] != start])}
 
 
 class Looking:

@@ -41,7 +41,6 @@ from csmd.store import (
     search,
     sessions,
     sizes,
-    spread,
     stream,
     told,
     told_days,
@@ -357,7 +356,6 @@ HOT: dict[str, Any] = {
     "asked_between": lambda rows, given: nearby.asked_between(rows, given.at(0), given.at(400), projects=[1], limit=9),
     "asked_between of all": lambda rows, given: nearby.asked_between(rows, given.at(0), "", projects=None, limit=9),
     "narrowed": lambda rows, _: (narrow.turns(rows, [1], LIMITED), narrow.memories(rows, [1], LIMITED)),
-    "sessions_with": lambda rows, _: spread.sessions_with(rows, "later", projects=[1]),
     "left": lambda rows, _: (vectors.left(rows, None), vectors.left(rows, 1)),
     "backlog": lambda rows, _: (
         vectors.backlog(rows, "passage", 1, limit=9),
