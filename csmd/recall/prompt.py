@@ -88,7 +88,8 @@ def recall(
         may = _telling(rows, places=places, session_id=session_id, prompt=prompt, key=key)
         holding = list({one.key: one for one in reversed(may(near))}.values())[::-1]
         if holding and holding[0].score >= floor:
-            told = _newest(rows, holding, may)
+            in_context = context.told(rows, session_id) if session_id else frozenset[str]()
+            told = _newest(rows, holding, may, in_context)
     known = stage.told_anyway(rows, places) if told else never
     beside = (
         last_sessions.blocks(rows, places=places, session_id=session_id) if query.asks_for_last_session(prompt) else []
@@ -185,21 +186,32 @@ def _tells(one: Found, asked: str) -> bool:
 # --- the second hop
 
 
-def _newest(rows: Rows, found: Sequence[Found], may: Callable[[Sequence[Found]], list[Found]]) -> list[Told]:
-    """Each statement, or what its thread leads to, with the older as before; best first."""
+def _newest(
+    rows: Rows, found: Sequence[Found], may: Callable[[Sequence[Found]], list[Found]], in_context: frozenset[str]
+) -> list[Told]:
+    """Each statement, or what its thread leads to, with the older as before; best first.
+
+    An older one whose newer the session has `in_context` (ids) is not told again as if it held.
+    """
     links = threads.ends(rows, [one.passage.seq for one in found if one.passage])
     links = {seq: [*of[:1], *(one for one in of[1:HOPS] if one[1] >= threads.SURE)] for seq, of in links.items()}
     newest = passages.by_seqs(rows, sorted({newer for of in links.values() for newer, _ in of}))
     by_seq = {one.passage.seq: one for one in found if one.passage}
     fresh = [Found(score=0.0, features={}, passage=one) for seq, one in newest.items() if seq not in by_seq]
     tellable = {one.passage.seq: one for one in [*found, *may(fresh)] if one.passage}
+    stated = memories.stated_in(rows, sorted({one.uuid for one in newest.values()}))
+    known_already = {
+        seq
+        for seq, one in newest.items()
+        if ident_of(one) in in_context
+        or any(each.id in in_context and hybrid_search.states(one.text, each) for each in stated.get(one.uuid, ()))
+    }
     told: dict[tuple[int, str], Told] = {}
     for one in found:
-        newer = [
-            (tellable[seq], sure)
-            for seq, sure in (links.get(one.passage.seq, ()) if one.passage else ())
-            if seq in tellable
-        ]
+        ends = links.get(one.passage.seq, ()) if one.passage else ()
+        if any(seq in known_already and sure >= threads.SURE for seq, sure in ends):
+            continue
+        newer = [(tellable[seq], sure) for seq, sure in ends if seq in tellable]
         if not newer:
             told.setdefault(one.key, Told(found=one))
             continue
