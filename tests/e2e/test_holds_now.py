@@ -14,7 +14,7 @@ import re
 import uuid
 from dataclasses import dataclass
 from datetime import UTC, datetime, timedelta
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 import pytest
 from bench import bench_changed
@@ -175,46 +175,3 @@ def test_a_bug_report_is_told_the_changed_decision_once(
     if claude.version != FORGETFUL or case.new in seen:
         assert_holds_now(case, seen)
     assert_no_note_twice(seen)
-
-
-# Not reached yet among a hundred sessions: the score of the constraint stays below the floor.
-def wanted_an_order_is_told_its_constraint_once_and_consent_nothing(
-    claude: Claude, csmd: Csmd, sandbox: Sandbox
-) -> None:
-    live(claude, csmd, POSTAGE, ONLY_THERE)
-    third = claude.run(FEATURE, "Shall I begin with the command?")
-    first = in_order(third, claude)
-    told = "\n".join(added_to_prompts(first))
-    assert ONLY_THERE in told, f"not told at the prompt: {told!r}"
-    assert first.count(ONLY_THERE) == 1, added_to_prompts(first)
-    assert POSTAGE.new not in told and POSTAGE.old not in told, "how weights are rounded does not bear on it"
-
-    resumed = ["--resume", third.session_id]
-    consent = in_order(claude.run("yes", "I began.", options=resumed), claude)
-    assert added_to_prompts(consent) == ([] if claude.version == FORGETFUL else added_to_prompts(first))
-    after = in_order(claude.run(GOES_ON, "It is there.", options=resumed), claude)
-    assert after.count(ONLY_THERE) == 1 or (after.count(ONLY_THERE), claude.version) == (0, FORGETFUL)
-    assert_no_note_twice(after)
-
-
-# Builds on the one above.
-@pytest.mark.parametrize("claude_build", [NEW], indirect=True)
-def wanted_nothing_is_told_twice_after_a_compaction(claude: Claude, csmd: Csmd, sandbox: Sandbox) -> None:
-    live(claude, csmd, POSTAGE, ONLY_THERE)
-    command: dict[str, Any] = {"tool": "Bash", "input": {"command": "make check", "description": "Check"}}
-    third = claude.run(
-        FEATURE,
-        {"text": "I will run the checks first.", **command},
-        {"text": "Once more.", **command, "context": 195_000},
-        f"<analysis>x</analysis>\n<summary>\nAsked: {FEATURE}\n</summary>",
-        "It goes on.",
-        options=COMPACTING,
-    )
-    after = in_order(third, claude, requests=4)
-    before = scripted_api.seen_by_model(third.main[0])
-    assert before.count(ONLY_THERE) == 1, f"not told at the prompt: {added_to_prompts(before)}"
-    assert after.count(ONLY_THERE) <= 1, after
-    assert_no_note_twice(after)
-    resumed = in_order(claude.run(GOES_ON, "It is there.", options=["--resume", third.session_id]), claude)
-    assert resumed.count(ONLY_THERE) <= 1, resumed
-    assert_no_note_twice(resumed)
