@@ -240,7 +240,7 @@ def recall(project: str | None, prompt: str | None, path: str | None, as_json: b
         found, nothing = ask("csm_memory_file_recall", **looking(project), file=path), f"nothing is known of {path}"
     else:
         found = ask("csm_memory_recall", **looking(project), prompt=prompt)
-        nothing = "nothing: it does not ask for what was said, or nothing said is near enough"
+        nothing = "Nothing would be added: nothing said before bears on it."
     out(found, as_json, lambda value: show.injection(value, nothing=nothing))
 
 
