@@ -30,8 +30,6 @@ def hits(value: dict[str, Any], *, explain: bool) -> None:
     places = {hit["id"]: f"number {number}" for number, hit in enumerate(value["hits"], 1)}
     for number, hit in enumerate(value["hits"], 1):
         session = f"session {hit['session_id'][:8]}" if hit["kind"] == "turn" else ""
-        gone = f"superseded by {hit['superseded_by']}" if hit["superseded_by"] else "refuted" if hit["refuted"] else ""
-        gone = gone or "its code edited since" * hit["edited"]
         about = [
             hit["kind"],
             hit["gate"],
@@ -40,7 +38,7 @@ def hits(value: dict[str, Any], *, explain: bool) -> None:
             _shown(hit),
             session,
             f"{hit['score']:.2f}",
-            gone,
+            _overtaken(hit, places),
         ]
         print_text(out, "  ".join(part for part in about if part), head=f"{number:>2}  ", style="bold")
         matched, *beside = _BESIDE.split(hit["text"])
@@ -50,11 +48,19 @@ def hits(value: dict[str, Any], *, explain: bool) -> None:
             print_text(out, f"{place}, {passage}", indent=4, most=BESIDE[1], style="dim")
         if explain:
             print_text(out, explained(hit["factors"], hit["score"]), indent=4, style="dim")
-            if hit["newer"]:
-                later = f"newer on the same matter: {places.get(hit['newer'], hit['newer'])}"
-                print_text(out, later, indent=4, style="dim")
     degraded(out, value["degraded"])
     out.print(f"{value['took_ms']:.0f} ms", style="dim")
+
+
+def _overtaken(hit: dict[str, Any], places: Mapping[str, str]) -> str:
+    """Why a hit may no longer hold; "" for one of which nothing is known."""
+    if hit["superseded_by"]:
+        return f"superseded by {hit['superseded_by']}"
+    if hit["refuted"]:
+        return "refuted"
+    if hit["newer"]:
+        return f"replaced by {places.get(hit['newer'], hit['newer'])}"
+    return "its code edited since" if hit["edited"] else ""
 
 
 def _shown(hit: dict[str, Any]) -> str:

@@ -69,20 +69,33 @@ def _search(asker: Asker, ask: Ask, given: Arguments) -> str:
     if not hits:
         wider = [] if given["everywhere"] else ["everywhere=true looks in other projects, too."]
         return " ".join(["Nothing found.", *wider, *by_words])
-    return _fenced([*(_hit(number, hit, here=place["project"]) for number, hit in enumerate(hits, 1)), *by_words])
+    numbers = {hit["id"]: number for number, hit in enumerate(hits, 1)}
+    return _fenced([*(_hit(hit, numbers, here=place["project"]) for hit in hits), *by_words])
 
 
 def _merged(memories: Sequence[Hit], turns: Sequence[Hit]) -> list[Hit]:
-    """Both, best first; of a memory and the turn that states it the memory: it has an id and says who said it."""
-    stated = {uuid for hit in memories for uuid in hit["source_uuids"]}
+    """Both, best first, what is newer on the same matter before what is older.
+
+    Of a memory and the turn that states it the memory stays: it has an id and says who said it.
+    """
+    stated: dict[str, str] = {uuid: hit["id"] for hit in reversed(memories) for uuid in hit["source_uuids"]}
     score = {hit["source_uuids"][0]: hit["score"] for hit in turns if hit["source_uuids"]}
     ranked = [(max(hit["score"], *(score.get(uuid, 0) for uuid in hit["source_uuids"]), 0), hit) for hit in memories]
-    ranked += [(hit["score"], hit) for hit in turns if not stated.intersection(hit["source_uuids"])]
-    return [hit for _, hit in sorted(ranked, key=lambda row: -row[0])]
+    ranked += [(hit["score"], hit) for hit in turns if stated.keys().isdisjoint(hit["source_uuids"])]
+
+    def shown(ident: str) -> str:
+        return stated.get(ident.partition("/")[0], ident)
+
+    newer = {shown(hit["id"]): shown(hit["newer"]) for hit in (*turns, *memories) if hit["newer"]}
+    ordered: list[Hit] = []
+    for _, hit in sorted(ranked, key=lambda row: -row[0]):
+        older = (at for at, one in enumerate(ordered) if newer.get(one["id"]) == hit["id"])
+        ordered.insert(next(older, len(ordered)), {**hit, "newer": newer.get(hit["id"])})
+    return ordered
 
 
-def _hit(number: int, hit: Hit, *, here: str) -> str:
-    said = text.cut(plain(hit["text"]), HIT_CHARACTERS)
+def _hit(hit: Hit, numbers: Mapping[str, int], *, here: str) -> str:
+    number, said = numbers[hit["id"]], text.cut(plain(hit["text"]), HIT_CHARACTERS)
     about = [hit["at"][:10]]
     if hit["kind"] == "memory":
         about = [hit["id"], hit["gate"], f"by {_whom(hit['authority'])}", *about]
@@ -90,7 +103,11 @@ def _hit(number: int, hit: Hit, *, here: str) -> str:
         about = ["conversation", *about, f"session {hit['session_id']}"]
     if hit["project"] and hit["project"] != here:
         about.append(f"in {plain(hit['project'])}")
-    about += [f"SUPERSEDED by {hit['superseded_by']}"] * bool(hit["superseded_by"]) + ["REFUTED"] * hit["refuted"]
+    if hit["superseded_by"]:
+        about.append(f"SUPERSEDED by {hit['superseded_by']}")
+    elif numbers.get(hit["newer"], number) < number:
+        about.append(f"REPLACED by {numbers[hit['newer']]}")
+    about += ["REFUTED"] * hit["refuted"]
     about += ["its code was edited since"] * hit["edited"] + [f"said {plain(hit['scene'])}"] * bool(hit["scene"])
     return f"{number}. {said} ({', '.join(about)})"
 

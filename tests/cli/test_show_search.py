@@ -30,13 +30,13 @@ def test_what_matched_is_marked_and_what_stands_beside_it_says_where(
     assert lines[2].startswith("    before, user: which port does the gateway use")
     assert "    after, user: thanks" in lines
     assert "    1.47 from words 0.60, meaning 0.47" in lines
-    assert "    newer on the same matter: x" in lines
 
 
-def test_a_newer_hit_that_is_shown_is_named_by_its_number(capsys: pytest.CaptureFixture[str]) -> None:
-    hits = [{**HIT, "newer": None}, {**HIT, "id": "0", "newer": HIT["id"]}]
-    show_search.hits({"query": "x", "close": True, "hits": hits, "degraded": [], "took_ms": 3.0}, explain=True)
-    assert capsys.readouterr().out.splitlines().count("    newer on the same matter: number 1") == 1
+def test_what_a_newer_hit_replaces_names_it_by_its_number(capsys: pytest.CaptureFixture[str]) -> None:
+    hits = [{**HIT, "newer": None}, {**HIT, "id": "0", "superseded_by": "", "refuted": False, "newer": HIT["id"]}]
+    show_search.hits({"query": "x", "close": True, "hits": hits, "degraded": [], "took_ms": 3.0}, explain=False)
+    heads = [line for line in capsys.readouterr().out.splitlines() if line[:2].strip()]
+    assert [head.rpartition("  ")[2] for head in heads[:2]] == ["superseded by m1234", "replaced by number 1"]
 
 
 def test_a_score_without_features_stands_alone() -> None:
