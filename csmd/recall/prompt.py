@@ -193,10 +193,13 @@ def _newest(
 
     An older one whose newer the session has `in_context` (ids) is not told again as if it held.
     """
-    links = threads.ends(rows, [one.passage.seq for one in found if one.passage])
-    links = {seq: [*of[:1], *(one for one in of[1:HOPS] if one[1] >= threads.SURE)] for seq, of in links.items()}
-    newest = passages.by_seqs(rows, sorted({newer for of in links.values() for newer, _ in of}))
     by_seq = {one.passage.seq: one for one in found if one.passage}
+    links = threads.ends(rows, list(by_seq))
+    links = {
+        seq: [end for at, end in enumerate(of) if not at or (at < HOPS and end[1] >= threads.SURE) or end[0] in by_seq]
+        for seq, of in links.items()
+    }
+    newest = passages.by_seqs(rows, sorted({newer for of in links.values() for newer, _ in of}))
     fresh = [Found(score=0.0, features={}, passage=one) for seq, one in newest.items() if seq not in by_seq]
     tellable = {one.passage.seq: one for one in [*found, *may(fresh)] if one.passage}
     stated = memories.stated_in(rows, sorted({one.uuid for one in newest.values()}))
@@ -206,23 +209,29 @@ def _newest(
         if ident_of(one) in in_context
         or any(each.id in in_context and hybrid_search.states(one.text, each) for each in stated.get(one.uuid, ()))
     }
+
+    def replaces(newer: int, sure: float) -> bool:
+        return sure >= (threads.LIKELY if newer in by_seq or newer in known_already else threads.SURE)
+
     told: dict[tuple[int, str], Told] = {}
     for one in found:
         ends = links.get(one.passage.seq, ()) if one.passage else ()
-        if any(seq in known_already and sure >= threads.SURE for seq, sure in ends):
+        if any(seq in known_already and replaces(seq, sure) for seq, sure in ends):
             continue
-        newer = [(tellable[seq], sure) for seq, sure in ends if seq in tellable]
-        if not newer:
-            told.setdefault(one.key, Told(found=one))
-            continue
-        for other, sure in newer:
-            before = (one,) if sure >= threads.SURE else ()
+        newer = [(seq, sure) for seq, sure in ends if seq in tellable]
+        newer.sort(key=lambda end: -tellable[end[0]].score)
+        replacing = next((seq for seq, sure in newer if replaces(seq, sure)), None)
+        for seq, _ in newer:
+            other = tellable[seq]
             known = told.get(other.key)
             score = max(one.score, other.score, known.found.score if known else 0.0)
-            reason = REASON if other.passage and other.passage.seq in by_seq else NEWER
-            olds = tuple({each.key: each for each in (*(known.before if known else ()), *before)}.values())
-            told[other.key] = Told(found=replace(other, score=score), reason=reason, before=olds)
-        if all(sure < threads.SURE for _, sure in newer):
+            before = (*(known.before if known else ()), *([one] if seq == replacing else []))
+            told[other.key] = Told(
+                found=replace(other, score=score),
+                reason=REASON if seq in by_seq else NEWER,
+                before=tuple({each.key: each for each in before}.values()),
+            )
+        if replacing is None:
             told.setdefault(one.key, Told(found=one))
     overtaken = {each.key for one in told.values() for each in one.before}
     return sorted(

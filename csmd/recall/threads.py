@@ -9,6 +9,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
+from functools import lru_cache
 
 from csmd import terms as derived
 from csmd import text
@@ -29,6 +30,8 @@ MOST_TERMS, COUNTED = 12, 1000
 LEAD = 3
 #: A passage of fewer words says nothing by itself.
 LEAST_WORDS = 2
+#: Of two sentences the shorter is taken to have so many words at least.
+LEAST_OVERLAP = 3
 #: A thread is kept from this probability on, and as many from one passage.
 KEPT, MOST = 0.1, 3
 #: A thread is followed for so many steps.
@@ -57,6 +60,7 @@ def features(pair: Pair, rarity: Mapping[str, float]) -> dict[str, float]:
     found = {
         "shared": min(ranking.MOST_SHARED, sum(shared)) / ranking.MOST_SHARED,
         "rarest": max(shared, default=0.0),
+        "overlap": _overlap(pair.older.text, pair.newer.text),
         "lead shared": min(ranking.MOST_SHARED, pair.lead_shared) / ranking.MOST_SHARED,
         "user": float(pair.newer.kind in ("user", "relayed")),
         "telling": min(ranking.TELLING_WORDS, len(new - old)) / ranking.TELLING_WORDS,
@@ -65,6 +69,29 @@ def features(pair: Pair, rarity: Mapping[str, float]) -> dict[str, float]:
     if pair.meaning is not None:
         found |= {"meaning": pair.meaning, "lead meaning": pair.lead_meaning}
     return found
+
+
+def _overlap(older: str, newer: str) -> float:
+    """How much of the shorter of two sentences the other holds, of the pair that agrees most.
+
+    What is changed in passing stands beside other matters, but the sentence that changes it repeats words of the old one.
+    One that is repeated as it was changes nothing.
+    """
+    return max(
+        (
+            len(one & other) / max(LEAST_OVERLAP, min(len(one), len(other)))
+            for one in _sentences(older)
+            for other in _sentences(newer)
+            if one != other
+        ),
+        default=0.0,
+    )
+
+
+@lru_cache(maxsize=4096)
+def _sentences(said: str) -> tuple[frozenset[str], ...]:
+    """The stems of each sentence."""
+    return tuple(map(ranking.stems, text.sentences(said) or [said]))
 
 
 def probability(found: Mapping[str, float]) -> float:

@@ -41,7 +41,7 @@ SHARED = ["rarest", "user", "asks", "binding", "identifiers", "telling", "kept"]
 #: The features of an item with a model and without, of a thread with a model and without.
 MEANING = ["meaning", "near meaning", "session meaning", "near shared", *SHARED]
 WORDS = ["shared", "near shared", "session shared", *SHARED]
-THREAD_WORDS = ["shared", "rarest", "lead shared", "user", "telling", "same session"]
+THREAD_WORDS = ["shared", "rarest", "overlap", "lead shared", "user", "telling", "same session"]
 THREAD = ["meaning", "lead meaning", *THREAD_WORDS]
 #: The homes of whose pairs the threads are fitted: with all scenarios in one project nearly all pairs are of two scenarios.
 THREAD_HOMES = ("alone", "ten")

@@ -469,6 +469,22 @@ def test_where_a_thread_is_not_sure_both_are_told_and_none_is_called_before(stor
     assert ids(made) == [f"{new}#0", f"{old}#0"] and "before" not in made.text
 
 
+def test_of_two_that_both_bear_on_the_prompt_the_older_is_before_where_a_thread_is_likely(store: Store) -> None:
+    old = say(store, "the queue lives in the jobs table", 1)
+    new = say(store, "the queue lives in Kafka, it outgrew Postgres", 3, session="s2")
+    link(store, old, new, 0.3)
+    made = told(store)
+    assert ids(made) == [f"{new}#0"] and "(before, 2026-03-01: the queue lives in the jobs table)" in made.text
+
+
+def test_an_older_statement_stands_behind_one_newer_alone(store: Store) -> None:
+    old = say(store, "the queue lives in the jobs table", 1)
+    for day, body in ((3, "from today everything asynchronous goes through Kafka"), (5, "the tables were emptied")):
+        link(store, old, say(store, body, day, session=f"s{day}"), 0.9)
+    made = told(store)
+    assert len(made.items) == 2 and made.text.count("the queue lives in the jobs table") == 1
+
+
 def test_a_thread_leads_to_nothing_that_may_not_be_told(store: Store) -> None:
     old = say(store, "the queue lives in the jobs table", 1)
     new = say(store, "from today everything asynchronous goes through Kafka", 3, session="s2")

@@ -307,3 +307,15 @@ def test_the_same_words_in_one_session_are_hardly_a_thread_and_a_users_count_mor
         assert sure(changed, session=1, meaning=meaning) < other
         assert sure(changed, kind="assistant", meaning=meaning) < other
         assert sure("thanks, and the logo is blue", meaning=None if meaning is None else 0.1) < threads.KEPT < other
+
+
+def test_a_sentence_that_changes_a_rule_in_passing_counts_and_one_that_is_repeated_does_not() -> None:
+    rule = "Write the feed reader. Feeds are fetched again after 20 minutes."
+
+    def overlap(new: str) -> float:
+        pair = Pair(older=passage(rule, 1), newer=passage(new, 2), meaning=None, lead_meaning=0.0, lead_shared=0.0)
+        return threads.features(pair, {})["overlap"]
+
+    alone = overlap("Feeds are fetched again after 45 minutes.")
+    assert overlap("The menu hides the logo, look at it. Feeds are fetched again after 45 minutes.") == alone > 0.5
+    assert overlap("The menu hides the logo. Feeds are fetched again after 20 minutes.") < alone
