@@ -11,7 +11,7 @@ from dataclasses import replace
 from csmd import text
 from csmd.model import Brief, Memory
 from csmd.recall import brief as briefs
-from csmd.recall import hybrid_search, known, last_sessions, outcome, prompt, stage, threads, tiers
+from csmd.recall import hybrid_search, known, last_sessions, outcome, prompt, ranking, stage, threads, tiers
 from csmd.recall.compose import Block, Note
 from csmd.recall.hybrid_search import Found
 from csmd.store import context, memories, nearby, page_rows, passages, projects
@@ -23,6 +23,8 @@ PRELOADED = 1000
 #: A promise that is WARM for no more than so many active days is about to fade; so many are asked about in one brief.
 FADES_WITHIN, ASKED_AT_ONCE = 2, 1
 
+#: What a memory states takes the place of an older one from this weight of the thread on; below it is only told before that.
+REPLACES = 0.5
 #: By what the line on removed lines is known in a receipt.
 REMOVED = "pages"
 
@@ -88,12 +90,11 @@ def _followed(rows: Rows, told: Sequence[Memory], *, places: Sequence[int], key:
     of = {memory.seq: memory for memory in told if not memory.pinned}
     stating = nearby.statements(rows, sorted(of), projects=places) if of else []
     in_turns = passages.of_turns(rows, sorted({turn for _, turn in stating}))
-    ends = threads.ends(rows, sorted({seq for seqs in in_turns.values() for seq in seqs}), least=threads.KEPT)
-    wanted = sorted({*(seq for seqs in in_turns.values() for seq in seqs), *(of_one[0][0] for of_one in ends.values())})
-    read = passages.by_seqs(rows, wanted)
-    found = [
-        Found(score=1.0, features={}, passage=read[of_one[0][0]]) for of_one in ends.values() if of_one[0][0] in read
-    ]
+    stating_seqs = sorted({seq for seqs in in_turns.values() for seq in seqs})
+    ends = threads.ends(rows, stating_seqs, least=threads.KEPT)
+    read = passages.by_seqs(rows, sorted({*stating_seqs, *(seq for of_one in ends.values() for seq, _ in of_one)}))
+    last = {seq: _newest(of_one, read) for seq, of_one in ends.items()}
+    found = [Found(score=1.0, features={}, passage=read[seq]) for seq, _ in last.values() if seq in read]
     may = {
         one.passage.seq: one
         for one in prompt.tellable(rows, found, places=places, session_id="", prompt="", key=key)
@@ -107,28 +108,35 @@ def _followed(rows: Rows, told: Sequence[Memory], *, places: Sequence[int], key:
     }
     followed: dict[str, briefs.Newer] = {}
     for seq, memory in stated.items():
-        end, sure = ends.get(seq, [(0, 0.0)])[0]
+        end, sure = last.get(seq, (0, 0.0))
         later = may.get(end)
         if later is None or later.passage is None or memory.confirmed_at >= later.passage.at:
             continue
         new = later.memory or _beside(later.passage, stated, read)
-        if (new is None and sure < threads.LIKELY) or (new and new.id == memory.id):
+        if new is None or new.id == memory.id:
             continue
         followed[memory.id] = briefs.Newer(
-            text=later.text, at=later.at, tail=prompt.tail_of(later.passage), memory=new.id if new else "",
-            likely=sure >= threads.LIKELY,
+            text=later.text, at=later.at, tail=prompt.tail_of(later.passage), memory=new.id,
+            likely=sure >= REPLACES and later.memory is not None,
         )  # fmt: skip
     return followed
 
 
+def _newest(ends: Sequence[tuple[int, float]], read: Mapping[int, Passage]) -> tuple[int, float]:
+    """Of the ends of a thread the one that was said last among those that are sure, or else the surest."""
+    sure = [one for one in ends if one[1] >= threads.SURE and one[0] in read]
+    return max(sure, key=lambda one: (read[one[0]].at, one[0])) if sure else ends[0]
+
+
 def _beside(passage: Passage, stated: Mapping[int, Memory], read: Mapping[int, Passage]) -> Memory | None:
-    """The memory that was stated nearest to a passage in its session: of an exchange each half says what was decided."""
+    """The memory of an exchange that shares most words with one of its passages: each half says what was decided."""
+    words = ranking.stems(passage.text)
     near = [
-        (abs(seq - passage.seq), seq)
-        for seq in stated
+        (-len(words & ranking.stems(memory.text)), abs(seq - passage.seq), seq)
+        for seq, memory in stated.items()
         if read[seq].session_seq == passage.session_seq and abs(seq - passage.seq) <= threads.LEAD
     ]
-    return stated[min(near)[1]] if near else None
+    return stated[min(near)[2]] if near else None
 
 
 def _removed(rows: Rows, places: Sequence[int], told: Collection[str]) -> list[Block]:

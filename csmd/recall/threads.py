@@ -38,7 +38,7 @@ KEPT, MOST = 0.1, 3
 STEPS = 4
 #: Told as what holds now, in brief, pages and search, from this one on.
 SURE = 0.6
-#: Where a session begins, where nobody has asked, what may be over is told with what was said later, from this one on.
+#: At a prompt on which both of two bear, the newer takes the place of the older from this one on.
 LIKELY = 0.25
 
 

@@ -15,7 +15,7 @@ from csmd.distill.digest import Digest
 from csmd.distill.harvest import Item
 from csmd.model import Brief, Category, Event, Gate, Project, Provenance, Statement, Turn, TurnKind
 from csmd.recall import bracket, brief, stage, stage_advisory, stage_brief
-from csmd.store import context, digests, events, journal, projects
+from csmd.store import context, digests, events, journal, passage_threads, projects
 from csmd.store.core import Store
 from csmd.store.sqlite import Rows
 
@@ -254,3 +254,44 @@ def test_a_promise_that_names_a_past_day_fades_as_any_other(store: Store) -> Non
     for number in range(1, 4):
         session(store, f"s{number}", number)
     assert "fixtures" not in brief_of(store, "new", today=day(3)[:10]).text
+
+
+def follows(store: Store, older: str, newer: str, sure: float) -> None:
+    """A thread from the one passage of a turn to that of another."""
+    of = "select p.seq from passages p join turns t on t.seq = p.turn_seq where t.uuid = :uuid"
+    store.write(
+        lambda rows: passage_threads.link(
+            rows, int(rows.value(of, uuid=older)), int(rows.value(of, uuid=newer)), sure, most=3
+        )
+    )
+
+
+OLD, NEW = "The kangaroo gateway listens on port 8080", "From today the kangaroo gateway takes 8443"
+
+
+def test_what_a_later_memory_replaces_is_told_with_it_as_before(store: Store) -> None:
+    first, second = session(store, "s1", 1, OLD), session(store, "s2", 2, NEW)
+    remember(store, OLD, "epistemic", "fact", first, "s1", 1)
+    remember(store, NEW, "epistemic", "decision", second, "s2", 2)
+    follows(store, first, second, 0.9)
+    lines = [line for line in brief_of(store).text.splitlines() if "kangaroo" in line]
+    assert len(lines) == 1 and f"{NEW} (before, {day(1)[:10]}: {OLD})" in lines[0]
+
+
+def test_what_may_be_over_is_told_whole_behind_what_was_said_later(store: Store) -> None:
+    first, second = session(store, "s1", 1, OLD), session(store, "s2", 2, NEW)
+    remember(store, OLD, "correction", "fact", first, "s1", 1)
+    remember(store, NEW, "epistemic", "fact", second, "s2", 2)
+    lines = [line for line in brief_of(store).text.splitlines() if "kangaroo" in line]
+    assert [OLD in line for line in lines] == [True, False], "corrections come first"
+    follows(store, first, second, stage_brief.REPLACES - 0.1)
+    lines = [line for line in brief_of(store).text.splitlines() if "kangaroo" in line]
+    assert [OLD in line for line in lines] == [False, True] and not any("(before" in line for line in lines)
+
+
+def test_no_memory_gives_way_to_talk_that_none_states(store: Store) -> None:
+    first, second = session(store, "s1", 1, OLD), session(store, "s2", 2, NEW)
+    remember(store, OLD, "epistemic", "fact", first, "s1", 1)
+    before = brief_of(store).text
+    follows(store, first, second, 0.9)
+    assert brief_of(store).text == before and OLD in before
