@@ -89,11 +89,11 @@ def query_terms(text: str) -> list[str]:
 def _terms_of(word: str) -> tuple[str, ...]:
     """The terms of one word; most words come again and again."""
     folded = word.lower()  # as the full-text index has it: ß stays ß
+    if word.isalpha() and word.isascii() and (word[1:] or word).islower():  # it has no parts
+        return (folded,) if len(folded) > 1 and folded not in STOP_WORDS else ()
     if pairs := languages.in_pairs(folded):
         return tuple(pairs)
     found = [folded] if len(folded) > 1 and folded not in STOP_WORDS else []
-    if word.isalpha() and word.isascii() and (word[1:] or word).islower():
-        return tuple(found)  # it has no parts
     parts = [part.casefold() for part in _CAMEL.findall(word)]
     if len(parts) > 1:
         found += [part for part in parts if len(part) > 2 and part not in STOP_WORDS]
@@ -127,11 +127,14 @@ def gist(text: str) -> Gist:
 
 
 def _gist(text: str) -> Gist:
-    plain = text.replace("\u2019", "'")
-    turns = sorted(
-        "not" if word.endswith("n't") or word == "cannot" else word for word in words(plain) if turns_round(word)
-    )
-    return Gist(frozenset(stem(word) for word in content_words(plain) if not turns_round(word)), tuple(turns))
+    turns: list[str] = []
+    others: list[str] = []
+    for word in words(text.replace("\u2019", "'")):
+        if not turns_round(word):
+            others.append(word)
+        else:
+            turns.append("not" if word.endswith("n't") or word == "cannot" else word)
+    return Gist(frozenset(map(stem, content_of(others))), tuple(sorted(turns)))
 
 
 _gist_of_short = lru_cache(maxsize=2048)(_gist)
@@ -166,7 +169,7 @@ def estimate_tokens(text: str) -> int:
 
 def utf16_units(text: str) -> int:
     """The length of `text` as the assistant counts its limit of 10,000 (facts: claude-code section 1.7)."""
-    return len(text) + sum(1 for char in text if ord(char) > 0xFFFF)
+    return len(text) if text.isascii() else len(text.encode("utf-16-le", "surrogatepass")) // 2
 
 
 def amount(number: int, one: str) -> str:

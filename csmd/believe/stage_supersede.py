@@ -107,10 +107,18 @@ def _settle_among(rows: Rows, memory: Memory, found: Near, *, key: bytes) -> Non
     _settle_one(rows, memory, near, renames, key=key)
 
 
-def renamed(rows: Rows, scopes: list[int] | None) -> dict[str, str]:
-    """Old name -> the name it has now, as the memories of some scopes say."""
-    found = search.text_hits(rows, "memory", ["renamed", "called", "named"], projects=scopes, limit=RENAMES)
-    return supersede.table(search.memories_told(rows, [int(seq) for seq, _ in found]))
+def renamed(rows: Rows, scopes: list[int] | None, *, of: Sequence[str] = ()) -> dict[str, str]:
+    """Old name -> the name it has now, as the memories of some scopes say; only `of` some names and what these lead to."""
+    names = list(of)
+    while True:
+        found = search.text_hits(
+            rows, "memory", ["renamed", "called", "named"], beside=names, projects=scopes, limit=RENAMES
+        )
+        renames = supersede.table(search.memories_told(rows, [int(seq) for seq, _ in found]))
+        further = [name for pair in renames.items() for name in pair if name not in names] if of else []
+        if not further:
+            return renames
+        names += further
 
 
 def by_hand(

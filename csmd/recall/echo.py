@@ -13,8 +13,6 @@ from dataclasses import dataclass
 from csmd import text
 from csmd.believe import clauses
 
-#: A text states something when it holds so many of its words.
-HOLDS = 0.8
 #: Of the words that only the old has so many are an echo of it, in its own session; elsewhere so many of all its words, too.
 OWN_SHARE, WHOLE_SHARE = 0.5, 0.5
 
@@ -35,12 +33,6 @@ class Replaced:
 def stems(said: str) -> Stems:
     """The stems of what a text says."""
     return frozenset(text.stem(word) for word in text.content_words(said))
-
-
-def states(said: Stems, statement: str) -> bool:
-    """Whether a text (by its stems) states something."""
-    wanted = stems(statement)
-    return bool(wanted) and len(wanted & said) >= HOLDS * len(wanted)
 
 
 def of(said: str, *, at: str, session: str, replaced: Sequence[Replaced]) -> Replaced | None:

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
+from functools import cached_property
 from typing import NamedTuple
 
 from csmd import prose, text
@@ -51,7 +52,7 @@ class Query:
     narrow: Narrow = ALL
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@dataclass(frozen=True, kw_only=True)
 class Found:
     """A statement with its score: a passage, the memory that it states, or a memory whose passage is gone.
 
@@ -69,7 +70,7 @@ class Found:
         """What tells it from others."""
         return (self.passage.seq if self.passage else 0, self.memory.id if self.memory else "")
 
-    @property
+    @cached_property
     def text(self) -> str:
         """What it says: a memory's own words where a person gave it these."""
         return _text(self.passage, self.memory)
@@ -110,7 +111,8 @@ class Pool:
 def terms_of(rows: Rows, said: str, *, places: Sequence[int] | None) -> list[str]:
     """The terms to look for: a question's own, then the other names, old and new, of what it names."""
     found = derived.asked(said)
-    renames = stage_supersede.renamed(rows, None if places is None else list(places))
+    named = [word for word in said.split() if ranking.names_something(word)][:MOST_TERMS]
+    renames = stage_supersede.renamed(rows, None if places is None else list(places), of=named) if named else {}
     for old, new in renames.items():
         for one, other in ((new, old), (old, new)):
             if supersede.names(said, one):
@@ -342,17 +344,22 @@ def _around(
 ) -> dict[int, Around]:
     """What stands beside each of these passages, whose (turn, session) is given, among them."""
     sessions: dict[int, list[int]] = {}
-    for seq, (_, session) in sorted(places.items()):
-        sessions.setdefault(session, []).append(seq)
+    for seq in sorted(places):
+        sessions.setdefault(places[seq][1], []).append(seq)
     found: dict[int, Around] = {}
     for seqs in sessions.values():
+        if len(seqs) == 1:
+            own_words, own_meaning = words.get(seqs[0], 0.0), meaning.get(seqs[0], 0.0)
+            alone = own_words / ranking.BEST_OF_SESSION, own_meaning / ranking.BEST_OF_SESSION
+            found[seqs[0]] = Around(own_words, own_meaning, *alone)
+            continue
         of_words = [words.get(seq, 0.0) for seq in seqs]
         of_meaning = [meaning.get(seq, 0.0) for seq in seqs]
         best_words, best_meaning = ranking.best_mean(of_words), ranking.best_mean(of_meaning)
+        first, last = 0, 1
         for at, seq in enumerate(seqs):
-            first, last = at, at + 1
-            while first > 0 and seq - seqs[first - 1] <= BESIDE:
-                first -= 1
+            while seq - seqs[first] > BESIDE:
+                first += 1
             while last < len(seqs) and seqs[last] - seq <= BESIDE:
                 last += 1
             near_words, near_meaning = of_words[at], of_meaning[at]

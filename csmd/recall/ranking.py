@@ -100,7 +100,7 @@ def features(match: Match, asked: Asked) -> dict[str, float]:
         "user": float(match.by_user),
         "asks": float(match.text.rstrip("\"')*_` ").endswith(("?", "？"))),
         "binding": min(3, _binding(match.text)) / 3,
-        "identifiers": float(_IDENTIFIER.search(match.text) is not None),
+        "identifiers": float(names_something(match.text)),
         "telling": min(TELLING_WORDS, new) / TELLING_WORDS,
         "kept": float(match.kept),
         "few": 1 / (1 + asked.sessions / FEW_SESSIONS),
@@ -112,6 +112,11 @@ def features(match: Match, asked: Asked) -> dict[str, float]:
             "session meaning": match.session_meaning,
         }
     return found
+
+
+def names_something(said: str) -> bool:
+    """Whether a text has code, a file, an identifier or a value in it."""
+    return _IDENTIFIER.search(said) is not None
 
 
 def _binding(said: str) -> int:
@@ -163,4 +168,4 @@ def best_mean(values: Sequence[float]) -> float:
 @lru_cache(maxsize=4096)
 def stems(said: str) -> frozenset[str]:
     """The stems by which a statement is compared with a question."""
-    return frozenset(text.stem(word) for word in text.query_terms(said))
+    return frozenset(map(text.stem, text.query_terms(said)))

@@ -146,18 +146,21 @@ def _save(rows: Rows, links: Sequence[tuple[int, int, float]], model: str, reach
 def ends(rows: Rows, seqs: Sequence[int], *, least: float = KEPT) -> dict[int, list[tuple[int, float]]]:
     """Passage -> (the newest that its thread leads to, how surely), the surest first; passages without a thread are left out."""
     ends: dict[int, list[tuple[int, float]]] = {seq: [(seq, 1.0)] for seq in seqs}
+    links: dict[int, list[tuple[int, float]]] = {}
     for step in range(STEPS):
-        reached = sorted({seq for of in ends.values() for seq, _ in of})
-        links = passage_threads.newer(rows, reached, least=SURE if step else least)
-        if not links:
-            break
+        if unread := sorted({seq for of in ends.values() for seq, _ in of} - links.keys()):
+            links |= {seq: [] for seq in unread} | passage_threads.newer(rows, unread, least=SURE if step else least)
+        further: dict[int, list[tuple[int, float]]] = {}
         for start, of in ends.items():
             onwards: dict[int, float] = {}
             for seq, sure in of:  # what nothing follows is an end
-                further = [one for one in links.get(seq, ()) if one[0] != start]
-                for newer, link in further or [(seq, 1.0)]:
+                after = [one for one in links[seq] if one[0] != start and (not step or one[1] >= SURE)]
+                for newer, link in after or [(seq, 1.0)]:
                     onwards[newer] = max(onwards.get(newer, 0.0), min(sure, link))
-            ends[start] = sorted(onwards.items(), key=lambda row: (-row[1], row[0]))
+            further[start] = sorted(onwards.items(), key=lambda row: (-row[1], row[0]))
+        if further == ends:
+            break
+        ends = further
     return {start: found for start, of in ends.items() if (found := [one for one in of if one[0] != start])}
 
 

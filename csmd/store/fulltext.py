@@ -95,9 +95,18 @@ def _phrase(term: str) -> str:
     return '"' + term.removesuffix("*" if begins else "").replace('"', '""') + '"' + ("*" if begins else "")
 
 
-def text_hits(rows: Rows, kind: str, terms: Sequence[str], *, projects: Sequence[int] | None, limit: int) -> list[Row]:
+def text_hits(
+    rows: Rows,
+    kind: str,
+    terms: Sequence[str],
+    *,
+    projects: Sequence[int] | None,
+    limit: int,
+    beside: Sequence[str] = (),
+) -> list[Row]:
     """(row seq, bm25 score with higher better) of the rows that hold any of `terms`; `projects` None is all.
 
+    With `beside` only of those that hold any of these as well.
     Where even the rarest term is in more than MOST_ROWS, of the newest of them. Of turns none when their index is gone.
     """
     if _is_gone(rows, kind):
@@ -111,7 +120,7 @@ def text_hits(rows: Rows, kind: str, terms: Sequence[str], *, projects: Sequence
     return rows.all(
         f"select {key}, -bm25({index.table}) as score from {index.table} {whose} "  # noqa: S608
         f"where {index.table} match :expression {newest} {_among(projects)} order by score desc, {key} limit :limit",
-        expression=match_expression(chosen),
+        expression=" AND ".join(f"({match_expression(some)})" for some in (chosen, beside) if match_expression(some)),
         limit=limit,
     )
 

@@ -168,6 +168,13 @@ def test_what_was_renamed_is_asked_for_by_all_its_names(store: Store) -> None:
     assert elsewhere == terms.asked("app.toml")
 
 
+def test_a_name_that_changed_twice_leads_to_the_one_it_has_now(store: Store) -> None:
+    state(store, "`app.toml` was renamed to `settings.yaml`", 3)
+    state(store, "`settings.yaml` was renamed to `limits.json`", 4)
+    found = store.read(lambda rows: hybrid_search.terms_of(rows, "read app.toml", places=stage.scopes(rows, HERE)))
+    assert set(text.query_terms("limits.json")) <= set(found)
+
+
 @pytest.mark.parametrize(
     ("late", "part"),
     [("fulltext.text_hits", "words"), ("search.vector_hits", "vectors"), ("fulltext.rows_with", "words")],
