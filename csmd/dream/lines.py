@@ -33,12 +33,13 @@ _OTHER = re.compile(r"\s*(?:\||>|<!--|<[a-zA-Z/]|!\[|(?:-\s*){3,}$|(?:\*\s*){3,}
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Item:
     """One line of a list; `id` is the memory's, "" for none; `scene` where it was said, `shows` how a gotcha shows itself,
-    `waits` what it may become."""
+    `before` (date, text, id) what it replaced, `waits` what it may become."""
 
     text: str
     id: str = ""
     scene: str = ""
     shows: tuple[str, ...] = ()
+    before: tuple[tuple[str, str, str], ...] = ()
     waits: tuple[str, ...] = ()
 
 
@@ -139,7 +140,9 @@ def _left_out(section: Section) -> str:
 
 def _lines(item: Item) -> list[str]:
     first = f"- {plain(item.text)}" + (f" <!-- m:{item.id} -->" if item.id else "")
-    own = [*([plain(item.scene)] if item.scene else []), *(f"{WAITS}{plain(one)}" for one in item.waits)]
+    own = [plain(item.scene)] if item.scene else []
+    own += [f"(before, {day}: {plain(said)}) <!-- m:{ident} -->" for day, said, ident in item.before]
+    own += [f"{WAITS}{plain(one)}" for one in item.waits]
     below = (*(f"{SHOWS}{plain(one)}" for one in item.shows), *(f"{one} {_SELF}" for one in own))
     return [first, *(f"  - {one}" for one in below)]
 

@@ -38,6 +38,8 @@ PAGE_LINES, SECTION_LINES = 100, 16
 OPEN_DAYS = 14
 #: So many times as many memories, the surest, are looked at for a page.
 CONSIDERED = 2.5
+#: Of what a line replaced so many are told below it, the latest first.
+BEFORE = 2
 #: An assistant's word on a page: as sure as what no person is asked about.
 LEAST_SURE = review.LOW
 #: A line is said by another one, whatever else that says, where of so many words this share is its own, and no number.
@@ -160,7 +162,8 @@ def _days(since: str, until: str) -> int:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Beside:
-    """What stands beside memories, by their ids: how a gotcha shows itself, and wordings that wait for a person's answer.
+    """What stands beside memories, by their ids: how a gotcha shows itself, the memories that one replaced, and wordings
+    that wait for a person's answer.
 
     `new` are lines (heading, text) that wait and would be memories of their own; `edits`: no heading tells what was
     edited since, the lines do.
@@ -168,6 +171,7 @@ class Beside:
 
     shows: Mapping[str, Sequence[str]] = field(default_factory=dict)
     waits: Mapping[str, Sequence[str]] = field(default_factory=dict)
+    before: Mapping[str, Sequence[Memory]] = field(default_factory=dict)
     new: Sequence[tuple[str, str]] = ()
     edits: bool = False
 
@@ -186,6 +190,9 @@ def line(memory: Memory, beside: Beside = NOTHING) -> Item:
         id=memory.id,
         scene=", ".join((*said, *since)),
         shows=tuple(shown[:1]),
+        before=tuple(
+            (one.confirmed_at[:10], _as_note(one.text), one.id) for one in beside.before.get(memory.id, ())[:BEFORE]
+        ),
         waits=waits,
     )
 
@@ -212,6 +219,21 @@ def _is_said(one: Memory, there: Memory) -> bool:
     numbers = any(map(str.isdigit, "".join(said.stems ^ more.stems)))
     together = one.session_id == there.session_id != "" and "correction" not in (one.gate, there.gate)
     return retold and together and said.turns == more.turns and not numbers
+
+
+def before(memories: Iterable[Memory], replaced: Mapping[str, str], was: Read) -> dict[str, tuple[Memory, ...]]:
+    """Memory (id) -> those whose place it took, the latest first, where it has a line; what a person pinned or moved stays."""
+    known = {one.id: one for one in memories}
+    moved = {item.id for section in was.sections if not is_ours(section.heading) for item in section.items}
+    stays = {one.id for one in known.values() if one.pinned or one.id in moved}
+    found: dict[str, list[Memory]] = {}
+    for old in sorted(replaced.keys() & known.keys() - stays, key=lambda ident: (known[ident].confirmed_at, ident)):
+        new = replaced[old]
+        while new in replaced and new not in stays:
+            new = replaced[new]
+        if new in known and indicative.stated(known[new]) and not lasting.passing(known[new]):
+            found.setdefault(new, []).insert(0, known[old])
+    return {new: tuple(olds) for new, olds in found.items()}
 
 
 def sureness(memory: Memory) -> tuple[object, ...]:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import heapq
 from collections import Counter
 from collections.abc import Collection, Generator, Iterable, Mapping, Sequence
 from dataclasses import replace
@@ -13,6 +14,7 @@ from csmd.dream.actions import Fact
 from csmd.dream.lines import Page, Read
 from csmd.dream.pages import Beside, Place
 from csmd.model import Memory
+from csmd.recall import threads
 from csmd.store import gotchas, page_rows, topics
 from csmd.store.page_rows import PageRow
 from csmd.store.sqlite import Rows
@@ -62,15 +64,19 @@ def standing(
         of.setdefault(memory.project_seq, []).append(memory)
     made: list[Page] = []
     for seq, place in where.items():
+        before = _before(rows, of.get(seq, ()), was(known.get(place.path)))
+        beside = replace(beside, before={**beside.before, **before})
+        over = {one.id for olds in before.values() for one in olds}
+        of[seq] = [one for one in of.get(seq, ()) if one.id not in over]
         if not seq:
             around = replace(beside, new=new.get(0, ()))
-            made.append(pages.user(of.get(0, ()), around, was(known.get(place.path))))
+            made.append(pages.user(of[0], around, was(known.get(place.path))))
             continue
         row = known.get(place.path)
         out = frozenset(row.left_out) if row else frozenset[str]()
         page = pages.project(
-            place, of.get(seq, ()), facts=[one for one in facts if one.project_seq == seq],
-            themes=_most_common(tags[one.seq][0].name for one in of.get(seq, ()) if tags.get(one.seq)),
+            place, of[seq], facts=[one for one in facts if one.project_seq == seq],
+            themes=_most_common(tags[one.seq][0].name for one in of[seq] if tags.get(one.seq)),
             left_out=lambda said, out=out: edits.counted_hash(said, key) in out,  # type: ignore[misc]
             beside=replace(beside, new=new.get(seq, ())), was=was(row),
         )  # fmt: skip
@@ -87,6 +93,12 @@ def standing(
     common = [page for page in made if page.path in latest]
     common.sort(key=lambda page: (page.path == pages.USER, latest[page.path], page.path), reverse=True)
     return [*made, *themed, index.index([*common, *themed], was(known.get(INDEX)))]
+
+
+def _before(rows: Rows, told: Sequence[Memory], was: Read) -> dict[str, tuple[Memory, ...]]:
+    """Memory (id) -> those of a place whose place it took, among as many as are looked at for a page."""
+    surest = heapq.nlargest(round(pages.CONSIDERED * pages.PAGE_LINES), told, key=pages.sureness)
+    return pages.before(surest, threads.replaced(rows, surest), was)
 
 
 def _beside(rows: Rows, told: Sequence[Memory]) -> tuple[Beside, dict[int, list[tuple[str, str]]]]:

@@ -36,7 +36,7 @@ def topic(
     """What is known of a theme, project by project; of a single project what its own page does not list (`listed`)."""
     named = {seq: link(place) for seq, place in places.items()}
     order = [named[seq] for seq in sorted(places, key=lambda seq: (places[seq].name, places[seq].key))]
-    waits = Beside(waits=beside.waits, edits=True)
+    waits = Beside(waits=beside.waits, before=beside.before, edits=True)
     theirs = placed(memories, waits, was)
     told_there = [one for one in memories if len(places) == 1 and one.id in listed and one.id not in theirs]
     mine = [one for one in memories if one.id not in theirs and one not in told_there]

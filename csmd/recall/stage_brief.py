@@ -11,10 +11,10 @@ from dataclasses import replace
 from csmd import text
 from csmd.model import Brief, Memory
 from csmd.recall import brief as briefs
-from csmd.recall import hybrid_search, known, last_sessions, outcome, prompt, ranking, stage, threads, tiers
+from csmd.recall import known, last_sessions, outcome, prompt, ranking, stage, threads, tiers
 from csmd.recall.compose import Block, Note
 from csmd.recall.hybrid_search import Found
-from csmd.store import context, memories, nearby, page_rows, passages, projects
+from csmd.store import context, memories, page_rows, passages, projects
 from csmd.store.passages import Passage
 from csmd.store.sqlite import Rows
 
@@ -87,24 +87,15 @@ def session_brief(
 
 def _followed(rows: Rows, told: Sequence[Memory], *, places: Sequence[int], key: bytes) -> dict[str, briefs.Newer]:
     """Memory -> what was said later on the same matter, of those whose thread goes on."""
-    of = {memory.seq: memory for memory in told if not memory.pinned}
-    stating = nearby.statements(rows, sorted(of), projects=places) if of else []
-    in_turns = passages.of_turns(rows, sorted({turn for _, turn in stating}))
-    stating_seqs = sorted({seq for seqs in in_turns.values() for seq in seqs})
-    ends = threads.ends(rows, stating_seqs, least=threads.KEPT)
-    read = passages.by_seqs(rows, sorted({*stating_seqs, *(seq for of_one in ends.values() for seq, _ in of_one)}))
+    stated, read = threads.stated(rows, [one for one in told if not one.pinned], projects=places)
+    ends = threads.ends(rows, sorted(stated))
+    read |= passages.by_seqs(rows, sorted({seq for of_one in ends.values() for seq, _ in of_one} - read.keys()))
     last = {seq: _newest(of_one, read) for seq, of_one in ends.items()}
     found = [Found(score=1.0, features={}, passage=read[seq]) for seq, _ in last.values() if seq in read]
     may = {
         one.passage.seq: one
         for one in prompt.tellable(rows, found, places=places, session_id="", prompt="", key=key)
         if one.passage is not None
-    }
-    stated = {
-        seq: of[memory]
-        for memory, turn in stating
-        for seq in in_turns.get(turn, ())
-        if seq in read and hybrid_search.states(read[seq].text, of[memory])
     }
     followed: dict[str, briefs.Newer] = {}
     for seq, memory in stated.items():

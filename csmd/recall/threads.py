@@ -13,8 +13,9 @@ from functools import lru_cache
 
 from csmd import terms as derived
 from csmd import text
-from csmd.recall import ranking
-from csmd.store import cursors, fulltext, passage_threads, passages, search, vectors
+from csmd.model import Memory
+from csmd.recall import hybrid_search, ranking
+from csmd.store import cursors, fulltext, nearby, passage_threads, passages, search, vectors
 from csmd.store.core import Store
 from csmd.store.passages import Passage
 from csmd.store.sqlite import Rows
@@ -162,6 +163,36 @@ def ends(rows: Rows, seqs: Sequence[int], *, least: float = KEPT) -> dict[int, l
             break
         ends = further
     return {start: found for start, of in ends.items() if (found := [one for one in of if one[0] != start])}
+
+
+def stated(
+    rows: Rows, among: Sequence[Memory], *, projects: Sequence[int] | None
+) -> tuple[dict[int, Memory], dict[int, Passage]]:
+    """The passages of these projects (None: all) that state some memories, by row keys: which memory, and the passage."""
+    of = {memory.seq: memory for memory in among}
+    turns = nearby.statements(rows, sorted(of), projects=projects) if of else []
+    in_turns = passages.of_turns(rows, sorted({turn for _, turn in turns}))
+    read = passages.by_seqs(rows, sorted({seq for seqs in in_turns.values() for seq in seqs}))
+    found = {
+        seq: of[memory]
+        for memory, turn in turns
+        for seq in in_turns.get(turn, ())
+        if seq in read and hybrid_search.states(read[seq].text, of[memory])
+    }
+    return found, {seq: read[seq] for seq in found}
+
+
+def replaced(rows: Rows, among: Sequence[Memory]) -> dict[str, str]:
+    """Memory -> the one of these, by ids, that surely says what holds now in its place, the last that was said."""
+    stating, read = stated(rows, among, projects=None)
+    found: dict[str, Memory] = {}
+    for seq, of in ends(rows, sorted(stating), least=SURE).items():
+        later = [stating[end] for end, sure in of if sure >= SURE and end in stating and read[end].at > read[seq].at]
+        known = found.get(stating[seq].id)
+        last = max([*later, *([known] if known else [])], key=lambda one: (one.confirmed_at, one.id), default=None)
+        if last is not None and last.confirmed_at > stating[seq].confirmed_at:
+            found[stating[seq].id] = last
+    return {older: newer.id for older, newer in found.items()}
 
 
 class Looking:
