@@ -40,7 +40,13 @@ RIM = {"cli", "client", "mcp", "__main__"}
 STAGES = {"capture", "distill", "believe", "recall", "dream"}
 #: Modules of a stage folder in which each function says by its first parameter whether it reads or writes the store
 #: (house.md 1.1). In the others only stage_* modules know the store.
-BY_SIGNATURE = {"recall.hybrid_search", "recall.last_sessions", "recall.prompt", "recall.results", "recall.threads"}
+BY_SIGNATURE = {
+    f"recall.{name}"
+    for name in (
+        *("graph", "hybrid_search", "last_sessions", "living_state", "prompt"),
+        *("results", "superseded", "threads", "usage"),
+    )
+}
 OWNERS = {"rows", "store", "context"}
 FORBIDDEN_NAMES = {"utils", "util", "helpers", "helper", "common", "manager", "base"}
 

@@ -16,8 +16,8 @@ from csmd.errors import DeadlineExceeded
 from csmd.model import Brief, Event
 from csmd.recall import (
     bracket,
+    living_state,
     prompt,
-    stage_advisory,
     stage_brief,
     stage_checkpoint,
     stage_failure,
@@ -78,7 +78,7 @@ def compose(
             model, used = context.before(rows, session)
             most = bracket.at_compaction(used, claude_windows.window(model, used)).restored_tokens(most)
         living = settings.stages_advisory
-        blocks = stage_advisory.blocks(rows, places=places, session_id=session) if living else ()
+        blocks = living_state.blocks(living_state.lines(rows, places=places, session_id=session)) if living else ()
 
         def brief(room: int, goals: Sequence[Note], before: str) -> Brief:
             return stage_brief.session_brief(

@@ -20,7 +20,7 @@ from csmd.daemon.now import here, iso
 from csmd.distill import stage as distill
 from csmd.distill import stage_digest, stage_packets, stage_tool_words
 from csmd.dream import stage_daily
-from csmd.recall import stage_checkpoint, stage_used, threads
+from csmd.recall import stage_checkpoint, threads, usage
 from csmd.store.cursors import Behind
 
 if TYPE_CHECKING:
@@ -114,10 +114,8 @@ def _daily(steward: Steward, _: bool) -> int:
 def _uses(steward: Steward, _: bool) -> int:
     """Never sooner than the time of a receipt is over: what is not used yet may be."""
     now = datetime.now(UTC)
-    answered, still, over = (
-        iso(now - timedelta(seconds=ago)) for ago in (stage_used.LAG_S, stage_used.STILL_S, stage_used.OVER_S)
-    )
-    return stage_used.step(steward.store, answered=answered, still=still, over=over)
+    answered, still, over = (iso(now - timedelta(seconds=ago)) for ago in (usage.LAG_S, usage.STILL_S, usage.OVER_S))
+    return usage.step(steward.store, answered=answered, still=still, over=over)
 
 
 def _upkeep(steward: Steward, _: bool) -> int:

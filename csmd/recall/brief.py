@@ -12,14 +12,11 @@ from dataclasses import dataclass, replace
 from types import MappingProxyType
 
 from csmd import text
-from csmd.capture.hosts.claude import ANSWER_LIMIT_UNITS
 from csmd.model import Attention, Brief, Category, Gate, Memory
 from csmd.recall import choose, indicative
 from csmd.recall import compose as composing
 from csmd.recall.compose import Block, Note
 
-#: What the host lets through whole.
-LIMIT_UNITS = ANSWER_LIMIT_UNITS
 #: Characters of a memory at a start, where many stand beside each other.
 START_CHARACTERS = 240
 #: And of what is told as "before".

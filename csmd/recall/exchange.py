@@ -14,16 +14,6 @@ MATCHED_SHARE = 0.5
 #: How many turns stand beside the one that matched: the one before and the one after.
 MOST_BESIDE = 2
 _BESIDE = re.compile(r"\n\[(?:before|after)\] ")
-#: How a user begins who thinks otherwise by now, and an assistant who was told that it is otherwise.
-_RETRACTS = re.compile(
-    r"(?:user: )?\W*(?:(?:hm+|oh|ah|ok|okay|sorry|so|but|well|hey)\b\W*){0,3}"
-    r"(?:(?:thinking (?:again|about it|it over)|on second thoughts?|actually|wait|never ?mind|scratch that"
-    r"|i(?:['’]ve| have)? changed my mind|(?:that|this|it)(?:['’]s| is| was) (?:not (?:correct|right|true)|wrong|incorrect))\b"
-    r"|no[,.!])"
-    r"|(?:assistant: )?\W*(?:(?:ah|oh|yes|good catch|sorry)\b\W*){0,2}"
-    r"(?:you(?:['’]| a)re (?:absolutely |completely |totally )?(?:right|correct)|i was wrong|i stand corrected)\b",
-    re.IGNORECASE,
-)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -49,17 +39,6 @@ def told(parts: Sequence[Part], *, limit: int) -> str:
 def matched(told: str) -> str:
     """Of a text that `told` gave what stands in it of the turn that matched."""
     return _BESIDE.split(told, maxsplit=1)[0]
-
-
-def asked_in(told: str) -> list[str]:
-    """Of a text that `told` gave what the user said; of a turn that stands alone nobody can tell who spoke: nothing."""
-    spoken = (part.partition(": ") for part in _BESIDE.split(told))
-    return [said for speaker, _, said in spoken if speaker == "user"]
-
-
-def retracts(told: str) -> bool:
-    """Whether the turn that matched begins by taking back what was said before it."""
-    return bool(_RETRACTS.match(told))
 
 
 def _shares(sizes: Sequence[int], room: int) -> list[int]:

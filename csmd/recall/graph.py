@@ -1,9 +1,15 @@
-"""What an edge of the graph is worth to somebody who looks for what lies beside a memory; pure: a table and a sum."""
+"""What lies beside some memories, one hop over the graph: links, supersession, shared topics, shared sessions.
+
+What an edge is worth is a table and a sum; two statements read them, however many memories there are.
+"""
 
 from __future__ import annotations
 
 import math
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
+
+from csmd.store import graph as stored
+from csmd.store.sqlite import Rows
 
 #: Relationship -> what it is worth from the memory it begins at, and from the one it leads to. What replaced a memory
 #: is nearly always wanted, what it replaced seldom; a merged memory says nothing that the other does not say.
@@ -55,3 +61,30 @@ def nearest(edges: Iterable[Near]) -> list[Near]:
             best[seq] = first, so_far + (1 - so_far) * worth
     found = sorted(best.items(), key=lambda row: (-row[1][1], row[0]))[:MOST]
     return [(seq, relation, round(worth, 4)) for seq, (relation, worth) in found]
+
+
+# --- over the store
+
+
+def near(rows: Rows, memory_seqs: Sequence[int], *, projects: Sequence[int] | None = None) -> dict[int, list[Near]]:
+    """Memory -> its neighbours as (memory, relation, worth 0-1), the nearest first and at most `MOST` of each.
+
+    Only of `projects`, None for all: a link may lead to another scope. Two statements, however many memories.
+    """
+    edges: dict[int, list[Near]] = {seq: [] for seq in memory_seqs}
+    for one, other, relationship, weight, outwards in stored.links(rows, memory_seqs, projects=projects):
+        edges[one].append((other, relationship, of_link(relationship, weight, outwards=outwards)))
+    for one, other, kind, members in _shared(rows, memory_seqs, projects):
+        tie = (TAGGED, of_topic(members)) if kind == "topic" else (PRODUCED, SESSION)
+        edges[one].append((other, *tie))
+    return {seq: found for seq, some in edges.items() if (found := nearest(some))}
+
+
+def about_the_same(rows: Rows, memory_seq: int, *, projects: Sequence[int] | None) -> list[int]:
+    """The memories that share topics with one, those that share most and rarest first."""
+    found = [one for one in _shared(rows, [memory_seq], projects) if one[2] == "topic"]
+    return [seq for seq, *_ in nearest((other, TAGGED, of_topic(n)) for _, other, _, n in found)]
+
+
+def _shared(rows: Rows, memory_seqs: Sequence[int], projects: Sequence[int] | None) -> list[tuple[int, int, str, int]]:
+    return stored.shared(rows, memory_seqs, projects=projects, widest_topic=WIDEST_TOPIC, widest_session=WIDEST_SESSION)

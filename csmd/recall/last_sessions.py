@@ -1,26 +1,129 @@
-"""What the last sessions of a place came to, for a session's start and for who asks where they stopped."""
+"""What the last sessions of a project came to, one line each, and what they left open.
+
+Of a digest's parts are told what the session was on, what it changed and committed, and how that ended: what a
+colleague says who was there. A session that changed nothing is none to tell of: what was decided in it, its memories tell.
+"""
 
 from __future__ import annotations
 
+import re
 from collections.abc import Sequence
+from dataclasses import dataclass
+from pathlib import PurePosixPath
 
-from csmd.recall import echo, outcome, stage_holds
-from csmd.recall.compose import Block
-from csmd.recall.outcome import Ended
+from csmd import text
+from csmd.distill.digest import SAID
+from csmd.recall import superseded
+from csmd.recall.compose import Block, Note
 from csmd.store import digests, sessions
 from csmd.store.sqlite import Rows
 
+#: How many sessions are told of at a start, among how many of the latest they are looked for.
+TOLD, LOOKED_AT = 2, 6
+#: How many files and commits of each, how many open ends of all, and characters of each part.
+FILES, COMMITS, OPEN = 3, 2, 3
+#: Why they are told, as their receipts say.
+ENDED, LEFT = "what the last sessions came to", "what they left open"
+ABOUT, PART = 110, 90
+SHORT_ID = 8
+#: What a reader need not be told: it says that nothing is known to be wrong, or nothing at all.
+_UNTOLD = frozenset({"answered", "unanswered", "committed"})
+#: How a request begins; what follows says what the session was on.
+_POLITE = re.compile(
+    r"^\W*(?:(?:ok|okay|hi|hello|hey|so|now|please|yes|next|alright|also|plan(?=:))\b[\s,.!:]*){0,4}"
+    r"(?:(?:(?:can|could|would|will) (?:you|we)(?: please| also| maybe| just)?|please|let['’]?s|i (?:want|need|would like)(?: you)? to"
+    r"|i['’]d like (?:you )?to|we (?:need|want|have) to|help me(?: to)?)\s+){0,2}",
+    re.IGNORECASE,
+)
+_FIRST = re.compile(r"^(.*?[.?!:])(?:\s|$)")
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Ended:
+    """A session as its digest's last version tells it; `items` are (kind, text)."""
+
+    session_id: str
+    at: str
+    outcome: str
+    items: tuple[tuple[str, str], ...]
+
+    def of(self, kind: str) -> list[str]:
+        """The texts of one kind of item, in order."""
+        return [said for found, said in self.items if found == kind and said]
+
+    @property
+    def tail(self) -> str:
+        """When it was, and the session's short id."""
+        return f"{self.at[:10]}, session {self.session_id[:SHORT_ID]}"
+
+
+def notes(ended: Sequence[Ended]) -> tuple[Note, ...]:
+    """The last sessions that came to something, the latest first."""
+    told = [note for one in ended[:LOOKED_AT] if (note := _note(one)) is not None]
+    return tuple(told[:TOLD])
+
+
+def open_ends(ended: Sequence[Ended]) -> tuple[Note, ...]:
+    """What those sessions left to do, as they said it; what was only asked is no end."""
+    found: list[Note] = []
+    for one in [one for one in ended[:LOOKED_AT] if _note(one) is not None][:TOLD]:
+        left = [said for said in one.of("open") if not said.rstrip("\"')*_").endswith("?")]
+        found += [
+            Note(id=one.session_id, text=text.cut(text.squeeze(said), PART * 2), tail=one.tail, reason=LEFT)
+            for said in left
+            if not said.startswith("asked and not answered")
+        ]
+    return tuple(found[:OPEN])
+
+
+def _note(one: Ended) -> Note | None:
+    about, files, commits = topic(one.of("goal")), one.of("file"), one.of("commit")
+    if not (files or commits):
+        return None
+    parts: list[str] = []
+    if commits:
+        subjects = ['"' + text.cut(commit.partition(" ")[2], PART) + '"' for commit in commits[::-1][:COMMITS]]
+        parts.append("committed " + _listed(subjects, len(commits)))
+    elif files:
+        names = [PurePosixPath(path).name for path in files[:FILES]]
+        parts.append("changed " + _listed(names, len(files)))
+    if one.outcome not in _UNTOLD:
+        parts.append(SAID.get(one.outcome, one.outcome))  # type: ignore[call-overload]
+    ended = "; ".join(parts)
+    return Note(id=one.session_id, text=f"{about}: {ended}" if about else ended, tail=one.tail, reason=ENDED)
+
+
+def topic(goals: Sequence[str]) -> str:
+    """What a session was on, without the courtesy it was asked with; a question is quoted."""
+    whole = text.squeeze(goals[0]) if goals else ""
+    first = _FIRST.match(whole)
+    said = first[1] if first and len(text.content_words(first[1])) >= 3 else whole
+    bare = _POLITE.sub("", said, count=1).strip().rstrip(".:,; ")
+    if bare == said.rstrip(".:,; ") and bare.endswith("?"):
+        return f'asked "{text.cut(bare, ABOUT)}"'
+    return text.cut(bare.rstrip("?"), ABOUT)
+
+
+def _listed(names: Sequence[str], of: int) -> str:
+    """The names, each once, and how many more there are."""
+    more = f" and {of - len(names)} more" if of > len(names) else ""
+    return ", ".join(dict.fromkeys(names)) + more
+
+
+# --- over the store
+
+
 #: Of what a session came to somebody said these.
 _SAID = ("goal", "open")
-HEADING, LEFT = "The last sessions", "Left open"
+HEADINGS = ("The last sessions", "Left open")
 
 
 def blocks(rows: Rows, *, places: Sequence[int], session_id: str) -> list[Block]:
     """What the last sessions of these places came to and left open, as far as there is anything to tell."""
     found = ended(rows, places=places, session_id=session_id)
     told = [
-        Block(heading=HEADING, notes=outcome.notes(found), weight=2.0),
-        Block(heading=LEFT, notes=outcome.open_ends(found), weight=1.5),
+        Block(heading=HEADINGS[0], notes=notes(found), weight=2.0),
+        Block(heading=HEADINGS[1], notes=open_ends(found), weight=1.5),
     ]
     return [block for block in told if block.notes]
 
@@ -28,12 +131,12 @@ def blocks(rows: Rows, *, places: Sequence[int], session_id: str) -> list[Block]
 def ended(rows: Rows, *, places: Sequence[int], session_id: str) -> list[Ended]:
     """The latest sessions of these places but this one, as their digests tell them, the latest first."""
     own = [place for place in places if place]
-    replaced = stage_holds.replaced_in(rows, own)
+    replaced = superseded.replaced_in(rows, own)
 
     def overturned(kind: str, said: str, at: str, session: str) -> bool:
-        return kind in _SAID and echo.of(said, at=at, session=session, replaced=replaced) is not None
+        return kind in _SAID and superseded.echoed(said, at=at, session=session, replaced=replaced) is not None
 
-    latest = digests.latest(rows, projects=own, limit=outcome.LOOKED_AT + 1) if own else []
+    latest = digests.latest(rows, projects=own, limit=LOOKED_AT + 1) if own else []
     named = sessions.named(rows, [row.session_seq for row in latest])
     return [
         Ended(

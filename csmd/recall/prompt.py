@@ -17,13 +17,12 @@ from csmd.model import Authority, Brief, Memory
 from csmd.recall import brief as briefs
 from csmd.recall import (
     compose,
-    echo,
     hybrid_search,
     indicative,
     last_sessions,
     query,
     stage,
-    stage_holds,
+    superseded,
     threads,
     tiers,
 )
@@ -151,17 +150,20 @@ def _telling(
         )
         stated = memories.stated_in(rows, [one.passage.uuid for one in found if one.passage])
         near = [one for of in stated.values() for one in of] + [one.memory for one in found if one.memory]
-        replaced = stage_holds.of_memories(rows, {one.id: one for one in near if one.superseded_by}.values())
+        replaced = superseded.of_memories(rows, {one.id: one for one in near if one.superseded_by}.values())
         kept: list[Found] = []
         for one in found:
             if one.passage is not None and (ident_of(one.passage) in told or one.passage.turn_seq not in quotable):
                 continue
             of_turn = stated.get(one.passage.uuid, []) if one.passage else []
             own = [one.memory] if one.memory else [each for each in of_turn if hybrid_search.states(one.text, each)]
-            heirs = [heir for memory in own if memory.superseded_by and (heir := stage_holds.heir(rows, memory))]
+            heirs = [heir for memory in own if memory.superseded_by and (heir := superseded.heir(rows, memory))]
             if any(memory.superseded_by for memory in own):
                 kept += [replace(one, memory=heir, passage=None) for heir in heirs if reaches(heir)]
-            elif not own and echo.of(one.text, at=one.at, session=one.session_id, replaced=replaced) is not None:
+            elif (
+                not own
+                and superseded.echoed(one.text, at=one.at, session=one.session_id, replaced=replaced) is not None
+            ):
                 continue
             elif all(map(reaches, own)) and _tells(one, asked) and not (forgets and forgotten(one)):
                 kept.append(one if one.memory or not own else replace(one, memory=own[0]))

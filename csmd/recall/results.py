@@ -16,7 +16,7 @@ from csmd import text
 from csmd.distill import errors
 from csmd.errors import DeadlineExceeded
 from csmd.model import Hit
-from csmd.recall import exchange, hybrid_search, query, ranking, stage_holds, threads
+from csmd.recall import exchange, hybrid_search, query, ranking, superseded, threads
 from csmd.recall.hybrid_search import ALL, LEXICAL_S, POOL, WIDE_POOL, Embed, Found, Query
 from csmd.store import failures, fulltext, memories, narrow, nearby, passages, search
 from csmd.store.nearby import Beside
@@ -286,7 +286,7 @@ def _heirs(rows: Rows, asked: Query, found: Sequence[Found]) -> dict[tuple[int, 
     heirs = {
         one.key: replace(one, passage=None, memory=heir)
         for one in found
-        if one.memory and one.memory.superseded_by and (heir := stage_holds.heir(rows, one.memory))
+        if one.memory and one.memory.superseded_by and (heir := superseded.heir(rows, one.memory))
         if heir.id not in known and (asked.places is None or heir.project_seq in asked.places)
     }
     seqs = [heir.memory.seq for heir in heirs.values() if heir.memory]

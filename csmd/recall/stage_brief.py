@@ -11,7 +11,7 @@ from dataclasses import replace
 from csmd import text
 from csmd.model import Brief, Memory
 from csmd.recall import brief as briefs
-from csmd.recall import known, last_sessions, outcome, prompt, ranking, stage, threads, tiers
+from csmd.recall import known, last_sessions, prompt, ranking, stage, threads, tiers
 from csmd.recall.compose import Block, Note
 from csmd.recall.hybrid_search import Found
 from csmd.store import context, memories, page_rows, passages, projects
@@ -71,8 +71,8 @@ def session_brief(
     ]
     beside = briefs.Beside(
         goals=tuple(one for one in goals if one.id not in told),
-        ended=outcome.notes(found),
-        left=outcome.open_ends(found),
+        ended=last_sessions.notes(found),
+        left=last_sessions.open_ends(found),
         blocks=(*blocks, *_removed(rows, places, told)),
     )
     return briefs.compose(

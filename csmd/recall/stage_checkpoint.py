@@ -18,7 +18,7 @@ from csmd.capture.hosts.claude import ANSWER_LIMIT_UNITS
 from csmd.distill.harvest import Stated
 from csmd.distill.work import Entry
 from csmd.model import Brief, Event
-from csmd.recall import checkpoint, known, stage_holds
+from csmd.recall import checkpoint, known, superseded
 from csmd.recall.checkpoint import MOST_TOKENS, Captured, Checkpoint, Piece
 from csmd.recall.compose import Block, Note
 from csmd.store import checkpoint_due as due
@@ -273,7 +273,7 @@ def pieces(rows: Rows, row: Row, key: bytes) -> list[Piece]:
 
 
 def _allowed(rows: Rows, pieces: Sequence[Piece], project: int, session_id: str, at: str, key: bytes) -> list[Piece]:
-    found = stage_holds.pieces_that_hold(rows, project, session_id, pieces)
+    found = superseded.pieces_that_hold(rows, project, session_id, pieces)
 
     def is_forgotten(piece: Piece) -> bool:
         return tombstones.is_out(rows, piece.text, authority="assistant", project=project, at=at, key=key)

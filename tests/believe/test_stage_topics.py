@@ -10,7 +10,7 @@ import pytest
 
 from csmd.believe import stage_topics
 from csmd.model import Link, Memory, Project, Provenance
-from csmd.recall import graph, stage_related
+from csmd.recall import graph
 from csmd.store import before, given_back, memories, merges, projects, purge, tombstones, topics
 from csmd.store.core import Store
 from csmd.store.sqlite import Rows
@@ -174,7 +174,7 @@ def test_no_write_puts_more_than_a_few_tags_and_no_reader_waits_while_they_are_l
 def near(store: Store, *idents: str, projects: list[int] | None = None) -> dict[str, dict[str, str]]:
     """Memory -> neighbour -> relation."""
     seqs = [read(store, ident).seq for ident in idents]
-    found = store.read(lambda rows: stage_related.near(rows, seqs, projects=projects))
+    found = store.read(lambda rows: graph.near(rows, seqs, projects=projects))
     named = {one.seq: one.id for one in store.read(lambda rows: memories.listing(rows, projects=None))}
     return {named[seq]: {named[other]: relation for other, relation, _ in some} for seq, some in found.items()}
 

@@ -9,6 +9,7 @@ from hypothesis import strategies as st
 from recalled import memory
 
 from csmd import text
+from csmd.capture.hosts.claude import ANSWER_LIMIT_UNITS
 from csmd.model import CATEGORIES
 from csmd.recall import brief
 from csmd.recall.compose import Block, Note
@@ -27,7 +28,7 @@ def test_a_brief_never_passes_its_budget_nor_the_hosts_limit(
     ]
     made = brief.compose(told, max_tokens=budget)
     assert made.text == "" or text.estimate_tokens(made.text) <= budget
-    assert text.utf16_units(made.text) <= brief.LIMIT_UNITS
+    assert text.utf16_units(made.text) <= ANSWER_LIMIT_UNITS
     assert made.text.count("<csmd-") == made.text.count("</csmd-") == (1 if made.text else 0)
     assert len(made.items) == sum(line.startswith("- ") for line in made.text.splitlines())
 

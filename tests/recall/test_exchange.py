@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
@@ -65,26 +64,3 @@ def test_what_was_said_at_work_is_no_hit_beside_the_exchange_that_it_is_of() -> 
     assert exchange.groups([2, 3, 6], near, {}, most=9, midway={2, 3}) == [[2, 4, 1], [6, 7, 5]]
     assert exchange.groups([4, 3], near, {}, most=9, midway={3}) == [[4, 1]]
     assert exchange.groups([2, 3], near, {}, most=9) == [[2, 4, 1], [3]]
-
-
-@pytest.mark.parametrize(
-    ("told", "retracts"),
-    [
-        ("user: thinking again: let's remove the command", True),
-        ("hmm, no, that is the old one", True),
-        ("user: On second thought keep it", True),
-        ("assistant: You're right - they are plain numbers.", True),
-        ("user: you are right", False),
-        ("assistant: Actually, let me look.", False),
-        ("user: no idea, can you look?", False),
-        ("user: keep it\n[after] assistant: You're right", False),
-    ],
-)
-def test_what_takes_back_what_was_said_begins_so(told: str, retracts: bool) -> None:
-    assert exchange.retracts(told) is retracts
-
-
-def test_of_an_exchange_it_is_known_what_the_user_said_and_of_a_turn_alone_it_is_not() -> None:
-    shown = "assistant: done\n[before] user: it is 8443 now\nfor all\n[after] user: thanks"
-    assert exchange.asked_in(shown) == ["it is 8443 now\nfor all", "thanks"]
-    assert exchange.asked_in("it is 8443 now") == []

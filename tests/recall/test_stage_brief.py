@@ -14,7 +14,7 @@ from csmd.believe import stage as believe
 from csmd.distill.digest import Digest
 from csmd.distill.harvest import Item
 from csmd.model import Brief, Category, Event, Gate, Project, Provenance, Statement, Turn, TurnKind
-from csmd.recall import bracket, brief, stage, stage_advisory, stage_brief
+from csmd.recall import bracket, brief, living_state, stage, stage_brief
 from csmd.store import context, digests, events, journal, passage_threads, projects
 from csmd.store.core import Store
 from csmd.store.sqlite import Rows
@@ -209,7 +209,7 @@ def test_a_session_is_not_called_by_words_that_nobody_knows_to_be_the_users(stor
 def test_goals_stand_first_and_the_living_state_last_as_a_preview(store: Store) -> None:
     told_on(store, 0)
     goal = brief.Note(id="g1", text="ship the export")
-    blocks = store.read(lambda rows: stage_advisory.blocks(rows, places=stage.scopes(rows, HERE)))
+    blocks = store.read(lambda rows: living_state.blocks(living_state.lines(rows, places=stage.scopes(rows, HERE))))
     assert blocks == (), "nothing was observed yet"
     lines = brief_of(store, "x", goals=(goal,)).text.splitlines()
     assert lines[1:3] == ["Goals:", "- ship the export"]

@@ -19,7 +19,7 @@ from csmd.daemon.now import now_iso
 from csmd.daemon.tool import ASKING, PLACE, REQUIRED, Params, Tool, places
 from csmd.errors import BadInput, CsmdError
 from csmd.model import Link, Memory, MemoryType
-from csmd.recall import graph, stage_related
+from csmd.recall import graph
 from csmd.recall import stage as recall
 from csmd.store import graph as stored
 from csmd.store import memories, projects, tombstones, topics
@@ -175,7 +175,7 @@ def _related(tools: Tools, rows: Rows, params: Params) -> dict[str, Any]:
     drawn: dict[int, list[tuple[str, float, bool]]] = {}
     for _, other, relationship, weight, outwards in stored.links(rows, [memory.seq], projects=seen):
         drawn.setdefault(other, []).append((relationship, weight, outwards))
-    near = stage_related.near(rows, [memory.seq], projects=seen).get(memory.seq, [])
+    near = graph.near(rows, [memory.seq], projects=seen).get(memory.seq, [])
     others = memories.by_seqs(rows, [seq for seq, *_ in near])
     tagged = topics.of_memories(rows, [memory.seq, *others])
     own = {tag.name for tag in tagged.get(memory.seq, ())}

@@ -6,9 +6,9 @@ from typing import TYPE_CHECKING, Any
 
 from csmd.daemon.answers.memory import brief_json
 from csmd.daemon.tool import ASKING, REQUIRED, Params, Tool
-from csmd.recall import advisory, stage_advisory
+from csmd.recall import living_state
 from csmd.recall import stage as recall
-from csmd.recall.advisory import Line
+from csmd.recall.living_state import Line
 from csmd.store.sqlite import Rows
 
 if TYPE_CHECKING:
@@ -17,15 +17,15 @@ if TYPE_CHECKING:
 
 def _lines(rows: Rows, params: Params) -> list[Line]:
     places = recall.asked(rows, params["project"] or "/", asking=params[ASKING]) or [0]
-    return stage_advisory.lines(rows, places=places)
+    return living_state.lines(rows, places=places)
 
 
 def _told(tools: Tools, lines: list[Line]) -> dict[str, Any]:
-    made = advisory.fenced(advisory.blocks(lines), max_tokens=advisory.MAX_TOKENS)
+    made = living_state.fenced(living_state.blocks(lines), max_tokens=living_state.MAX_TOKENS)
     return {
-        "note": advisory.LABEL,
+        "note": living_state.LABEL,
         "enabled": tools.config.settings.stages_advisory,
-        "max_tokens": advisory.MAX_TOKENS,
+        "max_tokens": living_state.MAX_TOKENS,
         **brief_json(tools, made),
     }
 
@@ -38,7 +38,7 @@ def _debug(tools: Tools, rows: Rows, params: Params) -> dict[str, Any]:
     lines = _lines(rows, params)
     return {
         **_told(tools, lines),
-        "trimmed": [part for part, _ in sorted(advisory.PARTS.items(), key=lambda row: row[1].stays)],
+        "trimmed": [part for part, _ in sorted(living_state.PARTS.items(), key=lambda row: row[1].stays)],
         "lines": [
             {
                 "part": one.part,

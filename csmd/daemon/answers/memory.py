@@ -21,7 +21,7 @@ from csmd.daemon.tool import ASKING, PLACE, QUERY_VECTOR_S, REQUIRED, Params, To
 from csmd.distill.classify import classify
 from csmd.errors import BadInput, CsmdError
 from csmd.model import Brief, Memory, Provenance, Statement
-from csmd.recall import prompt, stage_advisory, stage_brief, stage_checkpoint, stage_file
+from csmd.recall import living_state, prompt, stage_brief, stage_checkpoint, stage_file
 from csmd.recall import stage as recall
 from csmd.store import counts, forgotten, memories, projects
 from csmd.store.sqlite import Rows
@@ -227,7 +227,7 @@ def _brief(tools: Tools, rows: Rows, params: Params) -> dict[str, Any]:
         max_tokens=settings.brief_max_tokens,
         key=tools.store.hash_key,
         goals=goals.notes if goals else (),
-        blocks=stage_advisory.blocks(rows, places=seen) if settings.stages_advisory else (),
+        blocks=living_state.blocks(living_state.lines(rows, places=seen)) if settings.stages_advisory else (),
     )
     return brief_json(tools, made)
 

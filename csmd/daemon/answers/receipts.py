@@ -8,7 +8,7 @@ from csmd import text
 from csmd.daemon.now import iso_before
 from csmd.daemon.tool import ASKING, PLACE, REQUIRED, Params, Tool, places
 from csmd.errors import BadInput
-from csmd.recall import advisory, outcome, prompt, stage_used
+from csmd.recall import last_sessions, living_state, prompt, usage
 from csmd.recall import stage as recall
 from csmd.store import failures, memories, quotes, receipts, search, uses
 from csmd.store.receipts import Item, Receipt
@@ -20,7 +20,7 @@ if TYPE_CHECKING:
 #: What is told besides memories, by how its id begins; one of "" is of a checkpoint that was not stored yet.
 BESIDE_MEMORIES = {"": "checkpoint", "k": "checkpoint", "g": "goal"}
 #: Reasons of what a start is told that is no memory, but what a session came to.
-OF_NO_MEMORY = frozenset({outcome.ENDED, outcome.LEFT})
+OF_NO_MEMORY = frozenset({last_sessions.ENDED, last_sessions.LEFT})
 #: What is shown of a turn of which a passage was told.
 QUOTED_CHARACTERS = 300
 MOST, MOST_LISTED = 100, 1000
@@ -96,8 +96,8 @@ def _only(found: list[Any], typed: str, ident: Any) -> list[Any]:
 def _marks(rows: Rows, receipt: Receipt) -> dict[str, tuple[str, ...]]:
     """By which words use was told, found anew: they are not kept."""
     judged = uses.receipt(rows, receipt.seq)
-    told = stage_used.judged(rows, [judged]) if judged else []
-    return {ident: verdict.marks for one in told for ident, verdict in stage_used.said_of(one).items()}
+    told = usage.judged(rows, [judged]) if judged else []
+    return {ident: verdict.marks for one in told for ident, verdict in usage.said_of(one).items()}
 
 
 def _shown(
@@ -134,7 +134,7 @@ def thing(rows: Rows, ident: str, seen: list[int] | None, *, reason: str = "") -
     memory = memories.by_id(rows, ident)
     if memory is None and reason in OF_NO_MEMORY:
         return {"state": "session", "text": ""}
-    if memory is None and reason.startswith(advisory.REASON):
+    if memory is None and reason.startswith(living_state.REASON):
         return {"state": "preview", "text": ""}
     if memory is None:
         return _no_memory(rows, ident, seen)

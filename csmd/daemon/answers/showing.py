@@ -15,8 +15,8 @@ from csmd.daemon.answers.memory import memory_json, one, roots
 from csmd.daemon.tool import ASKING, REQUIRED, Params, Tool, meant
 from csmd.errors import BadInput
 from csmd.model import NEVER, Candidate, Link, Memory
+from csmd.recall import graph
 from csmd.recall import stage as recall
-from csmd.recall import stage_related
 from csmd.store import beliefs, candidates, memories, projects, receipts, search, topics
 from csmd.store.search import TurnRow
 from csmd.store.sqlite import Rows
@@ -79,7 +79,7 @@ def _memory(tools: Tools, rows: Rows, params: Params) -> dict[str, Any]:
 
 def _beside(rows: Rows, memory: Memory, *, asking: str) -> list[dict[str, Any]]:
     """The memories nearest by their topics that hold and may be seen; what is linked is told with its link."""
-    seqs = stage_related.about_the_same(rows, memory.seq, projects=recall.seen(rows, asking=asking))
+    seqs = graph.about_the_same(rows, memory.seq, projects=recall.seen(rows, asking=asking))
     others = memories.by_seqs(rows, seqs)
     return [brief(others[seq]) for seq in seqs if not others[seq].superseded_by][:BESIDE]
 

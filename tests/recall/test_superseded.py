@@ -6,8 +6,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from csmd.recall import echo
-from csmd.recall.echo import Replaced
+from csmd.recall import superseded
+from csmd.recall.superseded import Replaced
 
 OLD = Replaced(
     text="Let's use Redis for the job queue", heir="m2", heir_text="We use Postgres for the job queue since June",
@@ -31,10 +31,10 @@ SAID = [
 def test_an_echo_says_what_only_the_old_said_before_the_new_was_said(
     said: str, at: str, session: str, repeats: bool
 ) -> None:
-    assert (echo.of(said, at=at, session=session, replaced=[OLD]) is not None) is repeats
+    assert (superseded.echoed(said, at=at, session=session, replaced=[OLD]) is not None) is repeats
 
 
 @given(st.text(max_size=60), st.sampled_from(["s1", "s2"]))
 def test_with_nothing_superseded_nothing_is_an_echo_and_the_new_itself_never_is(said: str, session: str) -> None:
-    assert echo.of(said, at="2026-06-01", session=session, replaced=[]) is None
-    assert echo.of(f"{OLD.heir_text} {said}", at="2026-06-01", session=session, replaced=[OLD]) is None
+    assert superseded.echoed(said, at="2026-06-01", session=session, replaced=[]) is None
+    assert superseded.echoed(f"{OLD.heir_text} {said}", at="2026-06-01", session=session, replaced=[OLD]) is None

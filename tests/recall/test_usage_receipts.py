@@ -10,7 +10,7 @@ import pytest
 from csmd import text
 from csmd.believe import stage as believe
 from csmd.model import BriefItem, Event, EventName, Project, Provenance, Statement, Turn, TurnKind
-from csmd.recall import stage_used
+from csmd.recall import usage
 from csmd.store import context, events, journal, memories, projects, uses
 from csmd.store.core import Store
 from csmd.store.sqlite import Rows
@@ -75,7 +75,7 @@ def tell(store: Store, minute: float, items: Sequence[str], *, event: str = "pro
 
 
 def judge(store: Store, *, answered: str = LATE, still: str = EARLY, over: str = EARLY) -> int:
-    return stage_used.step(store, answered=answered, still=still, over=over)
+    return usage.step(store, answered=answered, still=still, over=over)
 
 
 def verdicts(store: Store) -> dict[str, tuple[int | None, str]]:

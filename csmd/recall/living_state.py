@@ -1,7 +1,8 @@
-"""The living state: what csmd makes of recent sessions, before any of it is sure; a preview, never durable truth; pure.
+"""The living state: what csmd makes of recent sessions, before any of it is sure; a preview, never durable truth.
 
-A line says what was seen, with figures and where from. One that orders, asks or holds without exception is left out: what
-is not sure must not sound as if it were. Its own budget is trimmed in a fixed order, beliefs first, warnings last.
+A line says what was seen in packets, candidates and outcomes, with figures and where from. One that orders, asks or holds
+without exception is left out: what is not sure must not sound as if it were. Its own budget is trimmed in a fixed order,
+beliefs first, warnings last.
 """
 
 from __future__ import annotations
@@ -12,12 +13,15 @@ from dataclasses import dataclass, replace
 from typing import Literal
 
 from csmd import text
+from csmd.believe import knowledge, selfmodel
 from csmd.believe.knowledge import Belief
-from csmd.believe.selfmodel import Capability
+from csmd.believe.selfmodel import Capability, Counted
 from csmd.distill.digest import SAID
 from csmd.model import Brief, Candidate, Packet
-from csmd.recall import compose, indicative
+from csmd.recall import compose, indicative, last_sessions
 from csmd.recall.compose import Block, Note
+from csmd.store import candidates, context, memories, packets, self_model
+from csmd.store.sqlite import Rows
 
 Part = Literal["warning", "experience", "signal", "capability", "belief"]
 Why = Literal["told", "orders or asks", "without exception", "one of too many", "over the budget", "told already"]
@@ -93,10 +97,10 @@ def signals(waiting: Sequence[Candidate]) -> list[Line]:
     return found
 
 
-def experience(packets: Sequence[Packet], outcomes: Mapping[str, str]) -> list[Line]:
+def experience(latest: Sequence[Packet], outcomes: Mapping[str, str]) -> list[Line]:
     """How the latest sessions went, by their packets (the newest first) and how they ended (an outcome by session)."""
     by: dict[str, list[Packet]] = {}
-    for packet in packets:
+    for packet in latest:
         by.setdefault(packet.session_id, []).append(packet)
     found = []
     for ident, some in by.items():
@@ -192,3 +196,28 @@ def fenced(made: Sequence[Block], *, max_tokens: int) -> Brief:
 
 def _short(said: str) -> str:
     return indicative.shortened(text.squeeze(said), CHARACTERS)
+
+
+# --- over the store
+
+
+#: Of each so many are looked at: a hook may wait for it.
+PACKETS, CANDIDATES, MEMORIES = 200, 50, 200
+
+
+def lines(rows: Rows, *, places: Sequence[int], session_id: str = "", max_tokens: int = MAX_TOKENS) -> list[Line]:
+    """Every line that the living state of these places has, with why it is told or not."""
+    waiting = candidates.waiting(rows, projects=places, limit=CANDIDATES)
+    ended = {one.session_id: one.outcome for one in last_sessions.ended(rows, places=places, session_id=session_id)}
+    seen = [one for one in packets.latest(rows, projects=places, limit=PACKETS) if one.session_id != session_id]
+    counted = [Counted(*row) for row in self_model.counted(rows, projects=places)]
+    held = knowledge.beliefs(memories.listing(rows, projects=places, limit=MEMORIES))
+    found = [
+        *warnings(waiting),
+        *experience(seen, ended),
+        *signals(waiting),
+        *capabilities(selfmodel.capabilities(counted)),
+        *beliefs(held),
+    ]
+    told = context.told(rows, session_id) if session_id else frozenset[str]()
+    return assembled(found, max_tokens=max_tokens, told=told)

@@ -7,15 +7,15 @@ from typing import NamedTuple
 
 import pytest
 
-from csmd.recall import used
+from csmd.recall import usage
 
 
 class Case(NamedTuple):
     """A told text, what was said around it as (who, what), and by which kind of mark use is to be told."""
 
     told: str
-    turns: list[tuple[used.Voice, str]]
-    by: used.By
+    turns: list[tuple[usage.Voice, str]]
+    by: usage.By
 
 
 def call(**given: object) -> str:
@@ -89,8 +89,8 @@ COMMON = {"tests", "run", "commit", "every"}
 @pytest.mark.parametrize("name", CASES)
 def test_use_is_told_by_what_the_assistant_brings_first(name: str) -> None:
     case = CASES[name]
-    told = used.followed(case.told)
+    told = usage.followed(case.told)
     for voice, said in case.turns:
-        used.follow([told], used.piece(said, voice), COMMON.__contains__)
+        usage.follow([told], usage.piece(said, voice), COMMON.__contains__)
     assert told.verdict.by == case.by
     assert told.verdict.used == bool(case.by) == bool(told.verdict.marks)
