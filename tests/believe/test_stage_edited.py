@@ -13,8 +13,8 @@ from csmd.store.core import Store
 
 #: A reviewer's, handed on; kept of it is what somebody else can use.
 HANDED_ON = (
-    "git fetch is run in `refreshRefs` with context.Background() and no timeout. Since this is a network operation, it "
-    "can hang indefinitely in CI. Consider using context.WithTimeout so that the command is guaranteed to terminate."
+    "git fetch is run in `refreshRefs` with context.TODO() and no timeout. Since this is a network operation, it "
+    "can hang indefinitely in CI. Consider using context.WithTimeout so that the call surely ends."
 )
 
 
@@ -57,11 +57,11 @@ def test_what_is_said_of_a_document_is_told_once_the_document_was_written_anew(s
     talk.say("user", "why does docs/dates.md not fit the code?")
     talk.say(
         "assistant",
-        "The root cause: the document `docs/dates.md` was written from an early design, and describes modules that were never "
+        "The root cause: the document `docs/dates.md` was written from an old draft, and describes modules that were never "
         "built because the plan was dropped.",
     )
     go_through(store)
-    before = marked(store, "early design")
+    before = marked(store, "old draft")
     # As it is stored of a long document: its middle is left out.
     talk.say(
         "tool_call",
@@ -71,7 +71,7 @@ def test_what_is_said_of_a_document_is_told_once_the_document_was_written_anew(s
     )
     talk.say("assistant", "Done.")
     go_through(store)
-    assert (before, marked(store, "early design")) == ({False}, {True})
+    assert (before, marked(store, "old draft")) == ({False}, {True})
 
 
 def test_a_remark_that_an_assistant_finds_mended_already_is_told_with_that(store: Store) -> None:

@@ -60,8 +60,8 @@ def test_numbers_of_a_list_that_does_not_ask_are_no_questions() -> None:
         ("it must also look at the archives", "Done.\n\n`Sweeper` reads all archives.\n\n- the archives of a year\n",
          "`Sweeper`: it must also look at the archives"),
         # What the one sentence that says the same word is about.
-        ("not as a comment, but as a document of the issue", "`Sweeper` is done. The working documentation is at the wiki.",
-         "The working documentation: not as a comment, but as a document of the issue"),
+        ("not as a mail, but as a document of the folder", "`Sweeper` is done. The working documentation is at the wiki.",
+         "The working documentation: not as a mail, but as a document of the folder"),
         ("add another option to leave it alone", ("All is green.\n\n1. Updated the warning in `hooks.py` to the new options\n"
          "2. Removed `Old`"), "the warning in `hooks.py`: add another option to leave it alone"),
         # Nothing in common, two names, a message of many things, a part of the text.
@@ -88,11 +88,11 @@ def test_what_is_said_of_a_paragraph_of_the_same_prompt_is_told_with_its_subject
 @pytest.mark.parametrize(
     ("said", "wanted"),
     [
-        ("But we should keep in mind that users stash", ("We could compare the files at the start. But we should keep in mind"
-         " that users stash")),
+        ("But we must keep in mind that users rename", ("We could compare the files at the start. But we must keep in mind"
+         " that users rename")),
         ("But the engine must be LuaLaTeX", ""),
-        ("we should keep in mind that users stash", ""),
-        ("Could we compare the files at the start, ultrathink? But we should keep in mind that users stash", ""),
+        ("we must keep in mind that users rename", ""),
+        ("Could we compare the files at the start, ultrathink? But we must keep in mind that users rename", ""),
     ],
 )  # fmt: skip
 def test_a_caution_is_told_with_what_it_restricts(said: str, wanted: str) -> None:

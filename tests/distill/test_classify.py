@@ -76,7 +76,7 @@ ORDERS = [
 ]
 TOLD_BY_THE_ASSISTANT = [
     ("The root cause was that `FileModificationTools` was missing the `replace` tool.", "epistemic", "gotcha"),
-    ("GoReleaser doesn't support a `retry` field in the notarize configuration.", "epistemic", "constraint"),
+    ("Packer doesn't support a `mirror` field in the upload configuration.", "epistemic", "constraint"),
     (
         "The hooks now use `paths.RepoRoot()` instead of the current directory, so subfolders work.",
         "epistemic",

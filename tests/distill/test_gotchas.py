@@ -26,10 +26,10 @@ def symptoms(found: gotchas.Relations) -> list[tuple[int, str]]:
 
 
 def test_what_was_reported_belongs_to_the_cause_that_answers_it() -> None:
-    said = turns(("user", "I just lost my push setting after running enable."), ("assistant", CAUSE))
+    said = turns(("user", "I just lost my theme setting after running setup."), ("assistant", CAUSE))
     found = gotchas.relate(said, [told(CAUSE, 2)], [])
     assert symptoms(found) == [(2, "u1")]
-    assert found.symptoms[0].text == "I just lost my push setting after running enable."
+    assert found.symptoms[0].text == "I just lost my theme setting after running setup."
 
 
 REPORTS = [

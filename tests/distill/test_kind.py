@@ -27,7 +27,7 @@ SAID_BY_USERS = [
     ("that's not how we do it: handlers never touch the database directly", "correction", "fact"),
     ("it's called tenant_id not customer_id", "correction", "fact"),
     ("you put the check into the wrong handler", "correction", "fact"),
-    ("I prefer early returns over nested ifs", "behavioral", "preference"),
+    ("I prefer flat loops over nested ones", "behavioral", "preference"),
     ("from now on run the linter on every file you touch", "behavioral", "convention"),
     ("don't forget to update the changelog before you push", "behavioral", "procedure"),
     ("error strings start lower case in this codebase, please keep that", "behavioral", "convention"),

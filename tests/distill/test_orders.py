@@ -39,7 +39,7 @@ ORDERS = [
     ("Create a helper for it. " + ADVICE, ""),
     (ADVICE * 7, ""),
     (PLAN, ""),
-    ("let's completely remove the start command", "remove completely"),
+    ("let's completely remove the legacy importer", "remove completely"),
     ("update the changelog as well", "update the changelog"),
     ("do the same for the other client", "keep alike"),
     ("check they are not duplicated please, that they don't duplicate each other", "no duplication"),

@@ -59,7 +59,7 @@ def test_what_points_at_something_it_does_not_name_is_no_statement(speaker: Spea
 
 
 def test_what_holds_may_say_this_of_the_work_at_hand_and_of_nothing_else() -> None:
-    for said in ("our accountant is the main user of this report", "I'm a student and this is my thesis"):
+    for said in ("our dentist is the main user of this calendar", "I'm a student and this is my thesis"):
         assert unnamed(said, "user", holds=True) == "" and unnamed(said, "user") == "unseen"
     for said in ("use the debug key for this one", "let's do the last one and then finish this"):
         assert unnamed(said, "user", holds=True) == "unseen"

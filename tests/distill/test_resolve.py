@@ -17,7 +17,7 @@ TOLD = [
     ("ok so the importer needs two passes", "the importer needs two passes"),
     ("No, the limit is per user and not per team", "the limit is per user and not per team"),
     ("also, the docs live beside the code", "the docs live beside the code"),
-    ("yeah let's make both a constant", "let's make both a constant"),
+    ("yeah let's make both a fixture", "let's make both a fixture"),
     ("What about the retries? We should keep them in the client, not in the callers.",
      "the retries: We should keep them in the client, not in the callers."),
     ("How about sqlite? We need a file that several processes can read.", "We need a file that several processes can read."),

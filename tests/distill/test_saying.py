@@ -23,12 +23,12 @@ STATES: list[tuple[str, list[tuple[str, str]]]] = [
     ("call me Bea, not Beatrice", [("call me Bea, not Beatrice", "relational")]),
     ("my name is Jonas", [("my name is Jonas", "relational")]),
     (
-        "Dr. Lindqvist runs the lab and approves compute budgets",
-        [("Dr. Lindqvist runs the lab and approves compute budgets", "relational")],
+        "Dr. Aldana runs the clinic and approves travel budgets",
+        [("Dr. Aldana runs the clinic and approves travel budgets", "relational")],
     ),
     (
-        "version 3.2 of the driver leaks connections, so we stay on 3.1",
-        [("version 3.2 of the driver leaks connections, so we stay on 3.1", "epistemic")],
+        "version 7.4 of that parser drops comments, so we stay on 7.3",
+        [("version 7.4 of that parser drops comments, so we stay on 7.3", "epistemic")],
     ),
     ("The API port is 9191 now", [("The API port is 9191 now", "epistemic")]),
     ("Backups run at 3 am", [("Backups run at 3 am", "epistemic")]),

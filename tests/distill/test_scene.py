@@ -102,7 +102,7 @@ def test_a_sentence_is_not_told_as_after_itself() -> None:
 
 
 TRACKED = "We track the changed files of a checkpoint, can we use that to decide if the shadow branch is reset?"
-KEPT = "we should keep in mind that people stash"
+KEPT = "we must keep in mind that people rename"
 
 
 @pytest.mark.parametrize(
@@ -196,7 +196,8 @@ def test_a_scene_is_always_shown_by_a_turn_of_the_session(
     changes: list[tuple[int, str]], prompts: list[tuple[int, str]], at: int, by_user: bool
 ) -> None:
     work = [Change(f"e{ordinal}.{number}", ordinal, path) for number, (ordinal, path) in enumerate(sorted(changes))]
-    typed = [Prompt(f"p{ordinal}", ordinal, said) for ordinal, said in sorted(dict(prompts).items())]
+    taken = {one.ordinal for one in work}  # an ordinal is of one turn
+    typed = [Prompt(f"p{at_}", at_, said) for at_, said in sorted(dict(prompts).items()) if at_ not in taken]
     found = scene.scenes([Said(1, ANSWER, "said", at, by_user, ANSWER)], work, typed)
     if not found:
         return

@@ -86,7 +86,7 @@ def test_when_a_conversation_was_looked_at_does_not_matter(tmp_path: Path) -> No
         ("assistant", FINAL), ("user", "we decided to drop support for Python 3.9 because of the new syntax"),
         ("assistant", "All is done. The working documentation is in the project."), ("user", "can it be moved?"),
         ("user", "today, if possible"), ("user", "to the wiki, or so"),
-        ("user", "not as a comment, but as a document of the issue. always keep our documents there, in Linear"),
+        ("user", "not as a mail, but as a document of the folder. always keep our documents there, in Linear"),
     ]  # fmt: skip
     found = []
     for name, at_once in (("a", False), ("b", True)):
@@ -99,7 +99,7 @@ def test_when_a_conversation_was_looked_at_does_not_matter(tmp_path: Path) -> No
         found.append(cited(opened))
         opened.close()
     assert found[0] == found[1]
-    assert any(one.startswith("The working documentation: not as a comment") for one in found[0])
+    assert any(one.startswith("The working documentation: not as a mail") for one in found[0])
 
 
 def test_a_message_that_was_not_the_last_is_not_distilled(store: Store) -> None:

@@ -106,7 +106,7 @@ TITLES = {
         "The till rounds every price to cents and keeps for its ledger a…"
     ),
     "1" * 200: "1" * 99 + "…",
-    "I just got this during a rebase: ❯ git rebase main Link this commit to the session?": "I just got this during a rebase",
+    "I just saw this in a merge: ❯ git merge main Keep this file of the branch?": "I just saw this in a merge",
     "When running: ❯ till open ✓ Opened (by hand)": "When running: ❯ till open ✓ Opened (by hand)",
 }
 
@@ -134,7 +134,7 @@ def test_what_has_no_room_is_told_up_to_the_end_of_a_clause(said: str, told: str
 
 
 def test_what_says_mostly_the_same_is_told_once_and_what_says_the_opposite_twice() -> None:
-    fetch = "git fetch is run with context.Background() and no timeout"
+    fetch = "git fetch is run with context.TODO() and no timeout"
     said = (fetch, f"FetchBranch: {fetch}, too", "The ledger keeps fractions", "The ledger does not keep fractions")
     assert entries.distinct(said) == (fetch, *said[2:])
     assert entries.distinct(said[1:], but=(fetch,)) == said[2:]

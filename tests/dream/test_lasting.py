@@ -18,7 +18,7 @@ CASES = {
         "user",
         "about to change",
     ),
-    "a doubt": ("we can drop the wrapper. But I'm not sold this works", "user", "doubted"),
+    "a doubt": ("we can drop the wrapper. But I'm not convinced it helps", "user", "doubted"),
     "a doubt in other words": ("I might be wrong, but read-only sessions make no commit", "user", "doubted"),
     "an assistant's report": ("I've set up a script that lets you switch between both", "assistant", "a report"),
     "an assistant's report with a word before it": ("Perfect! I have added the settings", "assistant", "a report"),
@@ -41,7 +41,7 @@ CASES = {
     "a rule": ("Tests live beside the code they try", "user", ""),
     "what is so now": ("the exporter currently writes one file a day", "user", ""),
     "an assistant's finding": ("Right now the cache is never emptied, because nobody calls flush", "assistant", ""),
-    "a decision of several": ("let's completely remove the start command", "user", ""),
+    "a decision of several": ("let's completely remove the legacy importer", "user", ""),
 }
 
 

@@ -198,12 +198,12 @@ def test_what_was_to_be_done_stands_as_long_as_anybody_may_still_mean_it() -> No
 @pytest.mark.parametrize(
     ("said", "beside", "stands"),
     [
-        ("FetchGulls runs git fetch with context.Background() and no timeout",
-         "git fetch is run with context.Background() and no timeout, so a dead network makes the gull exporter hang", 1),
-        ("FetchGulls runs git fetch with context.Background() and 30 seconds",
-         "git fetch is run with context.Background() and 60 seconds, so a dead network makes the gull exporter hang", 2),
-        ("FetchGulls runs git fetch with context.Background() and a timeout",
-         "git fetch is not run with context.Background() and a timeout, so a dead network makes the gull exporter hang", 2),
+        ("FetchGulls runs git fetch with context.TODO() and no timeout",
+         "git fetch is run with context.TODO() and no timeout, so a dead network makes the gull exporter hang", 1),
+        ("FetchGulls runs git fetch with context.TODO() and 30 seconds",
+         "git fetch is run with context.TODO() and 60 seconds, so a dead network makes the gull exporter hang", 2),
+        ("FetchGulls runs git fetch with context.TODO() and a timeout",
+         "git fetch is not run with context.TODO() and a timeout, so a dead network makes the gull exporter hang", 2),
     ],
 )  # fmt: skip
 def test_what_a_surer_line_says_with_more_does_not_stand_beside_it(said: str, beside: str, stands: int) -> None:
@@ -217,7 +217,7 @@ BIRDS = "heron stork crane gull tern swan teal wren robin finch eagle kite falco
 
 
 def test_what_points_at_something_gives_way_to_what_anybody_can_follow() -> None:
-    points = [memory(1, "the regex here should be more restrictive about herons", "decision"), memory(2, "This is done by the stork exporter at night", "decision")]  # fmt: skip
+    points = [memory(1, "the pattern here should be narrower about herons", "decision"), memory(2, "This is done by the stork exporter at night", "decision")]  # fmt: skip
     others = [memory(10 + at, f"{bird} {word} needs {bird}{at} beside {word}house", "decision") for at, (bird, word) in enumerate(zip(BIRDS, WORDS, strict=False))]  # fmt: skip
     made = page([*points, *others])
     assert made is not None

@@ -20,27 +20,27 @@ CASES: dict[str, tuple[str, str, str]] = {
     ),
     "a polite request": ("Can you look at the failing build on the main branch?", "user", ""),
     "a request without its mark": ("could you please rename the settings file to app.toml", "user", ""),
-    "a request in the middle": ("based on scripts/run.sh can you do another script that starts two sessions", "user", ""),
+    "a request in the middle": ("based on scripts/run.sh can you do one more script that starts two workers", "user", ""),
     "a question": ("why couldn't we set the agent in session b?", "user", ""),
     "a question, then what is so": (
         "Why is that slow? The index on orders.created_at is missing in staging.", "user",
         "The index on orders.created_at is missing in staging.",
     ),
-    "what leans on a question": ("Can't we just keep the commits? Like move each of the commits with its message.", "user", ""),
-    "an errand": ("add a tests so we don't break this in the future again", "user", ""),
+    "what leans on a question": ("Can't we just leave the labels? Like move each of the labels with its colour.", "user", ""),
+    "an errand": ("add a tests so nobody breaks the parser next year again", "user", ""),
     "an errand that always holds": (
         "Add a changelog line before every release of the client.", "user",
         "Add a changelog line before every release of the client.",
     ),
     "a rule in the imperative": (
-        "Use true/false and not on/off for the switches.", "user", "Use true/false and not on/off for the switches.",
+        "Use open/closed and not up/down for the valves.", "user", "Use open/closed and not up/down for the valves.",
     ),
     "a decision of several": (
-        "let's completely remove the start command", "user", "let's completely remove the start command",
+        "let's completely remove the legacy importer", "user", "let's completely remove the legacy importer",
     ),
     "a reviewer's advice behind a fact": (
-        "FetchBranch runs git fetch with context.Background() and no timeout. Consider using a timeout for it.", "user",
-        "FetchBranch runs git fetch with context.Background() and no timeout.",
+        "FetchBranch runs git fetch with context.TODO() and no timeout. Consider using a timeout for it.", "user",
+        "FetchBranch runs git fetch with context.TODO() and no timeout.",
     ),
     "an assistant's advice behind a fact": (
         "The token has no write access. Check the settings of the repository: read and write.", "assistant",
@@ -52,7 +52,7 @@ CASES: dict[str, tuple[str, str, str]] = {
     ),
     "an errand with a setting in it": ('Add a reader; then set "remote": "upstream" in the settings file of the fork', "user", ""),
     "an errand at one line of a file": (
-        "Handle single lines exceeding MaxChunkSize in chunking.go:84 - a single line passes through", "user", "",
+        "Handle empty rows exceeding MaxRowCount in rows.go:31 - an empty row passes through", "user", "",
     ),
     "an assistant's question behind a fact": (
         "The token of the workflow has no write access. Would you like me to change that?", "assistant",

@@ -12,9 +12,9 @@ SESSION = "0b1c2d3e-4f50-6172-8394-a5b6c7d8e9f0"
 #: (parts of a digest, its outcome, the line; "" for none)
 CASES: dict[str, tuple[Items, str, str]] = {
     "a request": (
-        (("goal", "can you please update go in all the right places to 1.25.6"), ("file", "mise.toml"), ("file", "go.mod")),
+        (("goal", "can you please update go in each of the files to 1.24.3"), ("file", "mise.toml"), ("file", "go.mod")),
         "unchecked",
-        "update go in all the right places to 1.25.6: changed mise.toml, go.mod; changed, not checked",
+        "update go in each of the files to 1.24.3: changed mise.toml, go.mod; changed, not checked",
     ),
     "commits before files": (
         (("goal", "Let's move the settings to YAML."), ("file", "a.py"), ("commit", "1a2b3c4 Settings are YAML"),
