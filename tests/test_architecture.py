@@ -43,7 +43,7 @@ STAGES = {"capture", "distill", "believe", "recall", "dream"}
 BY_SIGNATURE = {
     f"recall.{name}"
     for name in (
-        *("graph", "hybrid_search", "last_sessions", "living_state", "prompt"),
+        *("failure", "file", "graph", "hybrid_search", "last_sessions", "living_state", "prompt"),
         *("results", "superseded", "threads", "usage"),
     )
 }

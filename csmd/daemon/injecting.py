@@ -14,15 +14,7 @@ from csmd.capture.hosts import claude, claude_windows
 from csmd.config import Config
 from csmd.errors import DeadlineExceeded
 from csmd.model import Brief, Event
-from csmd.recall import (
-    bracket,
-    living_state,
-    prompt,
-    stage_brief,
-    stage_checkpoint,
-    stage_failure,
-    stage_file,
-)
+from csmd.recall import bracket, failure, file, living_state, prompt, stage_brief, stage_checkpoint
 from csmd.recall import stage as recall
 from csmd.recall.compose import Note
 from csmd.store import context
@@ -88,12 +80,12 @@ def compose(
 
         opened = stage_checkpoint.opening(rows, event, places, key=tools.store.hash_key, max_tokens=most, brief=brief)
         # After a compaction, and on resume: what is known of the files that it was at.
-        files = stage_file.block(rows, places=places, session_id=session, named="", besides=besides)
-        return stage_file.together(opened, files, max_tokens=most), places[0]
+        files = file.block(rows, places=places, session_id=session, named="", besides=besides)
+        return file.together(opened, files, max_tokens=most), places[0]
     if event.name == "pre_compact":
         return stage_checkpoint.instructions(rows, event, places), places[0]
     if event.failure is not None:
-        failed = stage_failure.failure_recall(
+        failed = failure.failure_recall(
             rows,
             places=places,
             session_id=event.session_id,
@@ -115,8 +107,8 @@ def compose(
         embed=tools.query_vector(deadline_s=patience, start=False),
         key=tools.store.hash_key,
     )
-    files = stage_file.block(rows, places=places, session_id=event.session_id, named=event.text)
-    return stage_file.together(recalled, files, max_tokens=most), places[0]
+    files = file.block(rows, places=places, session_id=event.session_id, named=event.text)
+    return file.together(recalled, files, max_tokens=most), places[0]
 
 
 def composed(rows: Rows, config: Config, tools: Tools, event: Event, left_s: float) -> Made:

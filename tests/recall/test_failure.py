@@ -13,7 +13,7 @@ from talked import NOW, Talk, go_through
 
 from csmd import text
 from csmd.model import BriefItem, Event, Failure
-from csmd.recall import compose, failure, stage_failure
+from csmd.recall import compose, failure
 from csmd.store import context, events, failures
 from csmd.store.core import Store
 
@@ -57,7 +57,7 @@ def told(
 
     def read(rows: object) -> str:
         place = rows.value("select seq from projects where key = :key", key=project) or 0  # type: ignore[attr-defined]
-        return stage_failure.failure_recall(
+        return failure.failure_recall(
             rows, places=[int(place), 0], session_id=session, failed=failed, kept_bytes=8192  # type: ignore[arg-type]
         ).text  # fmt: skip
 
@@ -73,7 +73,7 @@ def test_a_failure_that_was_solved_is_answered_with_how_often_when_and_what_solv
     solved(store)
     answer = told(store, FAILS.replace("42:24", "7:1").replace("till/tree.go", "/srv/till/tree.go"))
     assert answer.startswith(f"{OPEN}- this failure {SOLVED}x") and answer.endswith(")\n</csmd-failure>")
-    assert text.estimate_tokens(answer) <= stage_failure.MOST_TOKENS
+    assert text.estimate_tokens(answer) <= failure.MOST_TOKENS
     unsolved(store, "s2", day=4)
     assert "was seen 2 times before in 2 earlier sessions, last on 2026-03-04; last fixed on 2026-03-01" in told(store)
 
@@ -216,7 +216,7 @@ def test_whatever_is_known_it_is_one_line_within_the_budget(
         id="x0123456789", command=command, exit_code=1, message="undefined: load_settings", times=times, sessions=sessions, last_at=NOW, fixed_at=fixed,
         fixed_files=files, fixed_by=said, same=same,
     )  # fmt: skip
-    made = compose.fenced(failure.TAG, failure.ABOUT, [failure.block(known)], max_tokens=stage_failure.MOST_TOKENS)
-    assert made.tokens <= stage_failure.MOST_TOKENS
+    made = compose.fenced(failure.TAG, failure.ABOUT, [failure.block(known)], max_tokens=failure.MOST_TOKENS)
+    assert made.tokens <= failure.MOST_TOKENS
     assert len(made.text.split("\n")) in (1, 3) and len(made.items) == bool(made.text)
     assert not made.text or failure.kind_of(known)

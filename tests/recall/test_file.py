@@ -14,7 +14,7 @@ from hypothesis import strategies as st
 from talked import NOW, Talk, go_through
 
 from csmd.model import Brief, BriefItem
-from csmd.recall import brief, file, stage_file
+from csmd.recall import brief, file
 from csmd.recall.compose import Block, Note
 from csmd.store import context
 from csmd.store.core import Store
@@ -90,28 +90,28 @@ def test_what_is_told_of_files_is_what_to_heed_there_the_first_files_newest_firs
     told = [one for one in rows if file.is_told(one)]
     assert [one.id for one in told] == ["m1", "m2", "m3", "m6"]
     found = file.chosen(told, ["/srv/counter/coin.go", "/srv/till/tree.go"])
-    made = file.block(found, known=brief.never)
+    made = file.noted(found, known=brief.never)
     assert made is not None and [note.id for note in made.notes] == ["m3", "m2", "m6"]
     assert [note.reason for note in made.notes] == ["names coin.go", "names tree.go", "names tree.go"]
     assert made.notes[0].tail == "2026-03-01, m3"
-    assert file.block(found, known=lambda said: True) is None and file.block([], known=brief.never) is None
+    assert file.noted(found, known=lambda said: True) is None and file.noted([], known=brief.never) is None
 
 
 def test_what_is_told_of_files_stands_behind_the_rest_within_the_same_budget_and_nothing_twice() -> None:
     made = Brief(text="<csmd-recall>", tokens=40, items=(BriefItem(id="m1", score=1.0, reason="matches"),))
     notes = (Note(id="m1", text="one", tail="m1"), Note(id="m2", text="two", tail="m2"), Note(id="m3", text="3 " * 180))
-    together = stage_file.together(made, Block(heading="H", notes=notes), max_tokens=100)
+    together = file.together(made, Block(heading="H", notes=notes), max_tokens=100)
     assert together.text == f'<csmd-recall>\n<csmd-file note="{file.ABOUT}">\nH:\n- two (m2)\n</csmd-file>'
     assert [item.id for item in together.items] == ["m1", "m2"] and together.tokens <= 100
-    assert stage_file.together(made, None, max_tokens=100) == made
-    assert stage_file.together(made, Block(heading="H", notes=notes[:1]), max_tokens=100) == made
-    assert stage_file.together(made, Block(heading="H", notes=notes), max_tokens=50) == replace(made, cut=2)
+    assert file.together(made, None, max_tokens=100) == made
+    assert file.together(made, Block(heading="H", notes=notes[:1]), max_tokens=100) == made
+    assert file.together(made, Block(heading="H", notes=notes), max_tokens=50) == replace(made, cut=2)
 
 
 def told(store: Store, named: str = "", *, session: str = "now", project: str = "alpha") -> list[str]:
     """What a session is told of files, with this prompt, in a project."""
     places = store.read(lambda rows: [rows.value("select seq from projects where key = :key", key=project) or 99, 0])
-    made = store.read(lambda rows: stage_file.block(rows, places=places, session_id=session, named=named))
+    made = store.read(lambda rows: file.block(rows, places=places, session_id=session, named=named))
     return [note.text for note in made.notes] if made else []
 
 
@@ -128,7 +128,7 @@ def test_a_file_that_is_named_or_was_edited_or_read_last_brings_what_is_known_of
         other.say("user", "go on")
         other.call(tool, "done", file_path="/p/alpha/till/tree.go")
         assert told(store, session=session) == [CAUSE]
-        for number in range(stage_file.AT_HAND):
+        for number in range(file.AT_HAND):
             other.call("Write", "done", file_path=f"/p/alpha/other{number}.go", content="x")
         assert told(store, session=session) == [], "it is not at hand any more"
     ident = store.read(lambda rows: str(rows.value("select id from memories")))
@@ -151,9 +151,7 @@ def test_who_asks_about_a_file_is_told_earlier_talk_of_it_too_and_no_passage_of_
 
     def asked(path: str) -> list[str]:
         places = store.read(lambda rows: [rows.value("select seq from projects where key = 'alpha'"), 0])
-        made = store.read(
-            lambda rows: stage_file.file_recall(rows, path, places=places, max_tokens=500, key=store.hash_key)
-        )
+        made = store.read(lambda rows: file.file_recall(rows, path, places=places, max_tokens=500, key=store.hash_key))
         return [line.partition(" (")[0] for line in made.text.splitlines()[1:-1]]
 
     assert asked("till/tree.go") == [file.HEADING + ":", f"- {CAUSE}".partition(" (")[0]]

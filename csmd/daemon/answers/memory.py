@@ -21,7 +21,7 @@ from csmd.daemon.tool import ASKING, PLACE, QUERY_VECTOR_S, REQUIRED, Params, To
 from csmd.distill.classify import classify
 from csmd.errors import BadInput, CsmdError
 from csmd.model import Brief, Memory, Provenance, Statement
-from csmd.recall import living_state, prompt, stage_brief, stage_checkpoint, stage_file
+from csmd.recall import file, living_state, prompt, stage_brief, stage_checkpoint
 from csmd.recall import stage as recall
 from csmd.store import counts, forgotten, memories, projects
 from csmd.store.sqlite import Rows
@@ -249,7 +249,7 @@ def _recall(tools: Tools, rows: Rows, params: Params) -> dict[str, Any]:
 
 
 def _file_recall(tools: Tools, rows: Rows, params: Params) -> dict[str, Any]:
-    made = stage_file.file_recall(
+    made = file.file_recall(
         rows,
         params["file"],
         places=recall.asked(rows, params["project"] or "/", asking=params[ASKING]) or [0],
