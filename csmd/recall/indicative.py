@@ -156,6 +156,11 @@ def answers(passage: str) -> bool:
     )
 
 
+def without_announcements(passage: str) -> str:
+    """An assistant's passage without the sentences that say what it is about to look at; whole where nothing else is left."""
+    return " ".join(piece for piece in _PIECES.split(passage) if not _ANNOUNCES.match(piece)) or passage
+
+
 def shortened(said: str, limit: int) -> str:
     """`said` within `limit` characters: as many whole sentences as fit, where they are at least half of that."""
     if len(said) <= limit:

@@ -289,7 +289,9 @@ def composed(
 
 def _note(one: Told) -> Note:
     found = one.found
-    said = text.cut(found.text, STATEMENT_CHARACTERS)
+    by_assistant = found.memory is None and found.passage is not None and found.passage.kind == "assistant"
+    said = indicative.without_announcements(found.text) if by_assistant else found.text
+    said = text.cut(said, STATEMENT_CHARACTERS)
     for older in one.before[:1]:
         said += f" (before, {older.at[:10]}: {text.cut(older.text, BEFORE_CHARACTERS)})"
     if found.memory is not None:

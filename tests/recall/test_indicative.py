@@ -146,3 +146,10 @@ def test_what_is_shortened_fits_and_ends_with_a_sentence_or_an_ellipsis(said: st
     short = indicative.shortened(said, limit)
     assert len(short) <= limit
     assert short == said or said.startswith(short.rstrip("…").rstrip())
+
+
+def test_an_assistants_announcement_is_left_out_of_what_is_told() -> None:
+    looking = "Let me run the checks first."
+    found = "The importer parses each row twice."
+    assert indicative.without_announcements(f"{looking} {found}") == found
+    assert indicative.without_announcements(looking) == looking
