@@ -160,7 +160,10 @@ def find(rows: Rows, query: Query, degraded: list[str]) -> list[Found]:
     of_passage = _by_passage(stated, known, read, pool)
     shared = {seq: ranking.shared(passage.text, asked) for seq, passage in read.items()}
     sessions = {places[seq][1] for seq in read}
-    around = _around(shared, pool.meaning, {seq: at for seq, at in places.items() if at[1] in sessions})
+    around = _around(
+        shared, pool.meaning | cosines, {seq: at for seq, at in places.items() if at[1] in sessions},
+        passage_threads.lengths(rows, sessions, most=ranking.BEST_OF_SESSION),
+    )  # fmt: skip
     with_meaning = query.vector is not None
     found = []
     for seq, passage in read.items():
@@ -324,10 +327,7 @@ def _stated(rows: Rows, best: Sequence[int], places: Sequence[int] | None) -> li
 
 
 class Around(NamedTuple):
-    """The best of the passages beside one, and the mean of the best of its session, by words and by meaning.
-
-    What stands alone stands for what would be beside it.
-    """
+    """The best of a passage and those beside it, and the mean of the best of its session, by words and by meaning."""
 
     near_words: float = 0.0
     near_meaning: float = 0.0
@@ -335,38 +335,38 @@ class Around(NamedTuple):
     session_meaning: float = 0.0
 
 
+NO_LENGTHS: Mapping[int, int] = {}
 #: Passages of one session whose row keys differ by no more than this stand beside each other.
 BESIDE = 4
 
 
 def _around(
-    words: Mapping[int, float], meaning: Mapping[int, float], places: Mapping[int, tuple[int, int]]
+    words: Mapping[int, float],
+    meaning: Mapping[int, float],
+    places: Mapping[int, tuple[int, int]],
+    lengths: Mapping[int, int] = NO_LENGTHS,
 ) -> dict[int, Around]:
-    """What stands beside each of these passages, whose (turn, session) is given, among them."""
+    """What stands around each of these passages, whose (turn, session) is given, among them; `lengths` of short sessions."""
     sessions: dict[int, list[int]] = {}
     for seq in sorted(places):
         sessions.setdefault(places[seq][1], []).append(seq)
     found: dict[int, Around] = {}
-    for seqs in sessions.values():
+    for session, seqs in sessions.items():
+        length = lengths.get(session, ranking.BEST_OF_SESSION)
         if len(seqs) == 1:
             own_words, own_meaning = words.get(seqs[0], 0.0), meaning.get(seqs[0], 0.0)
-            alone = own_words / ranking.BEST_OF_SESSION, own_meaning / ranking.BEST_OF_SESSION
-            found[seqs[0]] = Around(own_words, own_meaning, *alone)
+            found[seqs[0]] = Around(own_words, own_meaning, own_words / max(1, length), own_meaning / max(1, length))
             continue
         of_words = [words.get(seq, 0.0) for seq in seqs]
         of_meaning = [meaning.get(seq, 0.0) for seq in seqs]
-        best_words, best_meaning = ranking.best_mean(of_words), ranking.best_mean(of_meaning)
+        best_words, best_meaning = (ranking.best_mean(of, of=length) for of in (of_words, of_meaning))
         first, last = 0, 1
-        for at, seq in enumerate(seqs):
+        for seq in seqs:
             while seq - seqs[first] > BESIDE:
                 first += 1
             while last < len(seqs) and seqs[last] - seq <= BESIDE:
                 last += 1
-            near_words, near_meaning = of_words[at], of_meaning[at]
-            if last - first > 1:
-                near_words = max(of_words[first:at] + of_words[at + 1 : last])
-                near_meaning = max(of_meaning[first:at] + of_meaning[at + 1 : last])
-            found[seq] = Around(near_words, near_meaning, best_words, best_meaning)
+            found[seq] = Around(max(of_words[first:last]), max(of_meaning[first:last]), best_words, best_meaning)
     return found
 
 

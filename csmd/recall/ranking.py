@@ -27,7 +27,7 @@ _RUN = re.compile(r"\w+")
 #: The end of `don't`, and of any word that ends as it does without its mark.
 _NEGATED = re.compile(r"n['’]?t\b")
 #: So many words that a passage holds beside those asked for make it tell something.
-TELLING_WORDS = 8
+TELLING_WORDS = 4
 #: Of a session so many of its best passages say how much of it is about what is asked.
 BEST_OF_SESSION = 3
 #: What a passage's two parts, words and meaning, count when the pool is thinned out.
@@ -35,7 +35,7 @@ WORDS_SHARE, NEAR_SHARE, SESSION_SHARE = 0.4, 0.3, 0.3
 #: A vector of unit length times this, as int8 (store/embed_worker.py).
 VECTOR_SCALE = 127 / 0.25
 #: Words that are as rare as can be beyond which more of them say nothing further.
-MOST_SHARED = 4.0
+MOST_SHARED = 3.0
 #: So many passages a home is taken to have at least.
 LEAST_PASSAGES = 2000
 #: In so many sessions half as many good matches come by chance as in very many.
@@ -59,7 +59,7 @@ class Asked:
 class Match:
     """A statement with what was measured of it: cosine of its meaning (None without a model), rare words that it shares.
 
-    `near_*` are the best of the passages beside it, `session_*` the mean of the best of its session; `kept`: a memory states
+    `near_*` are the best of itself and the passages beside it, `session_*` the mean of the best of its session; `kept`: a memory states
     it; `by_user`: a user said it.
     """
 
@@ -159,10 +159,10 @@ def normalised(scores: Mapping[int, float]) -> dict[int, float]:
     return {key: (value - low) / (high - low) for key, value in scores.items()}
 
 
-def best_mean(values: Sequence[float]) -> float:
-    """The mean of the best of a session."""
+def best_mean(values: Sequence[float], *, of: int = BEST_OF_SESSION) -> float:
+    """The mean of the best of a session that has `of` passages; those that were not found count 0."""
     best = sorted(values, reverse=True)[:BEST_OF_SESSION]
-    return sum(best) / BEST_OF_SESSION
+    return sum(best) / max(1, min(BEST_OF_SESSION, of))
 
 
 @lru_cache(maxsize=4096)

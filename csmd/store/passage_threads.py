@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Collection, Sequence
 
 from csmd.store.sqlite import Row, Rows
 
@@ -31,6 +31,18 @@ def sessions(rows: Rows, projects: Sequence[int] | None) -> int:
     """How many sessions these projects have had; None is all."""
     scope = "" if projects is None else f"where project_seq in ({_keys(projects)})"
     return int(rows.value(f"select count(*) from sessions {scope}"))  # noqa: S608
+
+
+def lengths(rows: Rows, sessions: Collection[int], *, most: int) -> dict[int, int]:
+    """How many passages each session has, counted up to `most`."""
+    if not sessions:
+        return {}
+    found = rows.all(
+        "select s.seq, (select count(*) from (select 1 from passages p where p.session_seq = s.seq limit :most) t) "  # noqa: S608
+        f"from sessions s where s.seq in ({_keys(sorted(sessions))})",
+        most=most,
+    )
+    return {int(session): int(count) for session, count in found}
 
 
 def last(rows: Rows) -> int:

@@ -264,6 +264,17 @@ def hook_failures(home: Path) -> list[dict[str, Any]]:
     return found
 
 
+def in_order(run: Finished, replies: int, home: Path) -> Finished:
+    """`run`, after a look at whether the hooks left it alone: the script was followed and nobody complains."""
+    from e2e import scripted_api  # this file runs as a script as well
+
+    assert run.exit_code == 0, run
+    assert len(run.main) == replies, [scripted_api.seen_by_model(body)[-500:] for body in run.main]
+    assert (run.hook_failures(), hook_failures(home)) == ([], [])
+    assert not any("Stop hook feedback" in scripted_api.seen_by_model(body) for body in run.main)
+    return run
+
+
 def main(arguments: list[str]) -> int:
     """The command line: see the module's docstring."""
     match arguments:

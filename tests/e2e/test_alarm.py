@@ -18,7 +18,8 @@ from typing import TYPE_CHECKING, Any
 
 import pytest
 from e2e import client, scripted_api
-from e2e.test_main_job import in_order, kill_daemon
+from e2e.client import in_order
+from e2e.test_main_job import kill_daemon
 
 from csmd.daemon.alarm import ALARMS
 
@@ -62,9 +63,9 @@ def test_a_daemon_that_was_killed_is_told_once_a_day_and_to_no_model(
     claude.servers = True
     csmd("install", "--json")
     kill_daemon(csmd)
-    first = in_order(claude.run("Say something.", "Something."), 1, sandbox)
+    first = in_order(claude.run("Say something.", "Something."), 1, sandbox.home)
     assert told(first) == [AWAY]
-    again = in_order(claude.run("And more.", "More.", options=["--resume", first.session_id]), 1, sandbox)
+    again = in_order(claude.run("And more.", "More.", options=["--resume", first.session_id]), 1, sandbox.home)
     assert told(again) == []
     assert not read_by_a_model(first) and not read_by_a_model(again)
     assert {path.name[:12] for path in (sandbox.csmd_home / "run").glob("told-*")} == {"told-script-"}
@@ -116,7 +117,7 @@ def words(written: str) -> str:
 def test_a_store_that_refuses_is_told(sandbox: Sandbox, csmd: Csmd, claude: Claude) -> None:
     claude.servers = True
     csmd("install", "--json")
-    in_order(claude.run("Say something.", "Something."), 1, sandbox)
+    in_order(claude.run("Say something.", "Something."), 1, sandbox.home)
     csmd("sync", "--json")
     csmd("stop")
     database = sandbox.csmd_home / "csmd.db"
@@ -128,7 +129,7 @@ def test_a_store_that_refuses_is_told(sandbox: Sandbox, csmd: Csmd, claude: Clau
     csmd.run("tool", "csm_store_check")
     (alarm, *_) = alarms(csmd, until=True)
     assert (alarm["what"], alarm["do"]) == (WORDS["damaged"], "csmd repair")
-    run = in_order(claude.run("Say something else.", "Something else."), 1, sandbox)
+    run = in_order(claude.run("Say something else.", "Something else."), 1, sandbox.home)
     assert told(run) == [REFUSED] and not read_by_a_model(run)
 
 
@@ -141,7 +142,7 @@ def test_hooks_that_were_removed_by_hand_are_an_alarm_until_they_are_back(
     csmd("install", "--json")
     assert csmd("status", "--json")["alarms"] == []
     sandbox.write_settings({})
-    in_order(claude.run("Say something.", "Something."), 1, sandbox)
+    in_order(claude.run("Say something.", "Something."), 1, sandbox.home)
     (alarm,) = alarms(csmd, until=True)
     assert (alarm["what"], alarm["do"]) == (WORDS["gone"], "csmd install")
     shown = csmd("status").split("\n")

@@ -2,8 +2,8 @@
 
 One session decides something, a session in another project follows, a later one changes the decision in passing. Then
 an afternoon of other work (more than a hundred imported sessions) fills the brief at a session's start with other
-things, so that what a task needs has to come at its prompt: each test makes sure of that first. The sessions follow
-each other within seconds; what is newer is decided by their order.
+things; where something has to come at the prompt, the test makes sure first that the brief does not tell it. The
+sessions follow each other within seconds; what is newer is decided by their order.
 """
 
 from __future__ import annotations
@@ -14,7 +14,7 @@ import re
 import uuid
 from dataclasses import dataclass
 from datetime import UTC, datetime, timedelta
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import pytest
 from bench import bench_changed
@@ -73,8 +73,20 @@ LOGIN = Changed(
     foreign="a whole shift",
     new="90 minutes",
 )
-#: Of LOGIN the new rule is told first and the old one below it, without "before": its thread is not sure enough.
-CASES = pytest.mark.parametrize("case", [POSTAGE], ids=lambda case: case.name)
+BOOKING = Changed(
+    name="booking",
+    decided="Build the cancellation of bookings. Guests may cancel free of charge until two days before they arrive.",
+    elsewhere="Calling off a rental car is free until the hour of its pickup, say so on the page.",
+    changed="The map on the start page jumps while it loads, can you fix that? Oh, and guests cancel for free until "
+    "five days before arrival now, the hotels insisted.",
+    task="A guest wrote to support: she called off her stay three days ahead and had to pay the first night. She says "
+    "that we promised otherwise. Please look into it.",
+    goes_on="Another guest was charged for a stay that she called off a week ahead. Is that the same mistake?",
+    old="two days before",
+    foreign="hour of its pickup",
+    new="five days before",
+)
+CASES = pytest.mark.parametrize("case", [POSTAGE, LOGIN, BOOKING], ids=lambda case: case.name)
 
 #: Said two months ago.
 CONSTRAINT = "the importer reads line by line, what the partners send has up to 6 GB at night"
@@ -91,12 +103,12 @@ def live(claude: Claude, csmd: Csmd, case: Changed, *needed: str) -> None:
     csmd("install", "--json")
     if "CSMD_TEST_MODEL" in os.environ:
         csmd("model", "add", os.environ["CSMD_TEST_MODEL"])
-    in_order(claude.run(case.decided, "Started; the first tests pass."), claude)
+    seen_at_the_end(claude.run(case.decided, "Started; the first tests pass."), claude)
     claude.start_directory = claude.sandbox.path / "elsewhere"
     claude.start_directory.mkdir()
-    in_order(claude.run(case.elsewhere, "Changed."), claude)
+    seen_at_the_end(claude.run(case.elsewhere, "Changed."), claude)
     claude.start_directory = None
-    in_order(claude.run(case.changed, "Both are done."), claude)
+    seen_at_the_end(claude.run(case.changed, "Both are done."), claude)
     csmd("sync", "--json")
     csmd("import", str(write_others(claude.sandbox)), "--json")
     brief = csmd("brief", "--project", str(claude.sandbox.project), "--json")["text"]
@@ -131,12 +143,9 @@ def write_session(folder: Path, project: Path, turns: list[dict[str, str]], at: 
     (folder / f"{name}.jsonl").write_text("\n".join(lines) + "\n")
 
 
-def in_order(run: client.Finished, claude: Claude, requests: int = 1) -> str:
-    """What the model saw in the last request of `run`, after a look at whether it ended well and no hook failed."""
-    assert run.exit_code == 0, run
-    assert len(run.main) == requests, [scripted_api.seen_by_model(body)[-500:] for body in run.main]
-    assert (run.hook_failures(), client.hook_failures(claude.sandbox.home)) == ([], [])
-    return scripted_api.seen_by_model(run.main[-1])
+def seen_at_the_end(run: client.Finished, claude: Claude, requests: int = 1) -> str:
+    """What the model saw in the last request of a run that went well."""
+    return scripted_api.seen_by_model(client.in_order(run, requests, claude.sandbox.home).main[-1])
 
 
 def added_to_prompts(seen: str) -> list[str]:
@@ -144,34 +153,75 @@ def added_to_prompts(seen: str) -> list[str]:
     return re.findall(r"<csmd-recall\b.*?</csmd-recall>", seen, re.DOTALL)
 
 
+def fences(seen: str) -> list[str]:
+    """Everything that csmd added to a conversation."""
+    return re.findall(r"<csmd-[a-z]+ .*?</csmd-[a-z]+>", seen, re.DOTALL)
+
+
 def assert_no_note_twice(seen: str) -> None:
     """No line that csmd told stands in what the model sees a second time."""
-    fences = re.findall(r"<csmd-[a-z]+ .*?</csmd-[a-z]+>", seen, re.DOTALL)
-    notes = [line for fence in fences for line in fence.splitlines() if line.startswith("- ")]
+    notes = [line for fence in fences(seen) for line in fence.splitlines() if line.startswith("- ")]
     assert notes, seen
     assert sorted(set(notes)) == sorted(notes), "a note is told twice"
 
 
 def assert_holds_now(case: Changed, seen: str) -> None:
-    """The change is told once and at the prompt, the decision before it at most as that, the other project's never."""
-    told = "\n".join(added_to_prompts(seen))
-    assert case.new in told, f"not told at the prompt: {told!r}"
-    assert seen.count(case.new) == 1, told
-    assert not any(case.old in bench_changed.without_before(note) for note in bench_changed.notes_of(told)), told
-    assert told.find(case.old) < 0 or told.find(case.new) < told.find(case.old), told
-    assert case.foreign not in seen, told
+    """The change is told once, the decision before it at most as that, the other project's never."""
+    notes = [note for fence in fences(seen) for note in bench_changed.notes_of(fence)]
+    assert sum(case.new in note for note in notes) == 1, f"not told once: {notes!r}"
+    assert not any(case.old in bench_changed.without_before(note) for note in notes), notes
+    assert case.foreign not in seen, notes
 
 
 @CASES
 def test_a_bug_report_is_told_the_changed_decision_once(
     claude: Claude, csmd: Csmd, sandbox: Sandbox, case: Changed
 ) -> None:
-    live(claude, csmd, case, case.old, case.new)
+    live(claude, csmd, case)
     third = claude.run(case.task, "I found it.")
-    seen = in_order(third, claude)
+    seen = seen_at_the_end(third, claude)
     assert_holds_now(case, seen)
     assert ONLY_THERE not in "\n".join(added_to_prompts(seen)), "what was said of the importer does not bear on it"
-    seen = in_order(claude.run(case.goes_on, "Checked.", options=["--resume", third.session_id]), claude)
+    seen = seen_at_the_end(claude.run(case.goes_on, "Checked.", options=["--resume", third.session_id]), claude)
     if claude.version != FORGETFUL or case.new in seen:
         assert_holds_now(case, seen)
     assert_no_note_twice(seen)
+
+
+def test_an_order_is_told_its_constraint_once_and_consent_nothing(claude: Claude, csmd: Csmd, sandbox: Sandbox) -> None:
+    live(claude, csmd, POSTAGE, ONLY_THERE)
+    third = claude.run(FEATURE, "Shall I begin with the command?")
+    first = seen_at_the_end(third, claude)
+    told = "\n".join(added_to_prompts(first))
+    assert ONLY_THERE in told, f"not told at the prompt: {told!r}"
+    assert first.count(ONLY_THERE) == 1, added_to_prompts(first)
+    assert POSTAGE.new not in told and POSTAGE.old not in told, "how weights are rounded does not bear on it"
+
+    resumed = ["--resume", third.session_id]
+    consent = seen_at_the_end(claude.run("yes", "I began.", options=resumed), claude)
+    assert added_to_prompts(consent) == ([] if claude.version == FORGETFUL else added_to_prompts(first))
+    after = seen_at_the_end(claude.run(GOES_ON, "It is there.", options=resumed), claude)
+    assert after.count(ONLY_THERE) == 1 or (after.count(ONLY_THERE), claude.version) == (0, FORGETFUL)
+    assert_no_note_twice(after)
+
+
+@pytest.mark.parametrize("claude_build", [NEW], indirect=True)
+def test_nothing_is_told_twice_after_a_compaction(claude: Claude, csmd: Csmd, sandbox: Sandbox) -> None:
+    live(claude, csmd, POSTAGE, ONLY_THERE)
+    command: dict[str, Any] = {"tool": "Bash", "input": {"command": "make check", "description": "Check"}}
+    third = claude.run(
+        FEATURE,
+        {"text": "I will run the checks first.", **command},
+        {"text": "Once more.", **command, "context": 195_000},
+        f"<analysis>x</analysis>\n<summary>\nAsked: {FEATURE}\n</summary>",
+        "It goes on.",
+        options=COMPACTING,
+    )
+    after = seen_at_the_end(third, claude, requests=4)
+    before = scripted_api.seen_by_model(third.main[0])
+    assert before.count(ONLY_THERE) == 1, f"not told at the prompt: {added_to_prompts(before)}"
+    assert after.count(ONLY_THERE) <= 1, after
+    assert_no_note_twice(after)
+    resumed = seen_at_the_end(claude.run(GOES_ON, "It is there.", options=["--resume", third.session_id]), claude)
+    assert resumed.count(ONLY_THERE) <= 1, resumed
+    assert_no_note_twice(resumed)

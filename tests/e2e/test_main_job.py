@@ -14,6 +14,7 @@ from typing import TYPE_CHECKING, Any
 import psutil
 import pytest
 from e2e import client, scripted_api
+from e2e.client import in_order
 
 if TYPE_CHECKING:
     from e2e.conftest import Claude, Csmd, Recorder, Sandbox
@@ -77,15 +78,6 @@ def kill_daemon(csmd: Csmd) -> None:
     os.kill(pid, signal.SIGKILL)
     psutil.wait_procs([process], timeout=10)
     assert not process.is_running() or process.status() == psutil.STATUS_ZOMBIE
-
-
-def in_order(run: client.Finished, replies: int, sandbox: Sandbox) -> client.Finished:
-    """`run`, after a look at whether the hooks left it alone: the script was followed and nobody complains."""
-    assert run.exit_code == 0, run
-    assert len(run.main) == replies, [scripted_api.seen_by_model(body)[-500:] for body in run.main]
-    assert (run.hook_failures(), client.hook_failures(sandbox.home)) == ([], [])
-    assert not any("Stop hook feedback" in scripted_api.seen_by_model(body) for body in run.main)
-    return run
 
 
 def turns_on_disk(sandbox: Sandbox) -> dict[str, dict[str, Any]]:
@@ -157,7 +149,7 @@ def assert_the_next_session_knows(sandbox: Sandbox, csmd: Csmd, claude: Claude) 
     """
     brief = csmd("brief", "--project", str(sandbox.project), "--json")["text"]
     for _ in range(BUSY):
-        run = in_order(claude.run("Please start on the worker of the job queue.", "Started."), 1, sandbox)
+        run = in_order(claude.run("Please start on the worker of the job queue.", "Started."), 1, sandbox.home)
         seen = scripted_api.seen_by_model(run.main[0])
         if "<csmd-memory" in seen:
             break
@@ -184,15 +176,15 @@ def test_what_is_said_in_one_session_is_known_in_the_next(
     set_up(sandbox, csmd, recorder)
     if "CSMD_TEST_MODEL" in os.environ:
         csmd("model", "add", os.environ["CSMD_TEST_MODEL"])
-    first = in_order(claude.run(PREFERENCE.prompt, *work(PREFERENCE)), 2, sandbox)
+    first = in_order(claude.run(PREFERENCE.prompt, *work(PREFERENCE)), 2, sandbox.home)
     assert "hook additional context" not in scripted_api.seen_by_model(first.main[0]), "nothing was known yet"
     for said in (CORRECTION, DECISION):
-        in_order(claude.run(said.prompt, *work(said), options=["--resume", first.session_id]), 2, sandbox)
+        in_order(claude.run(said.prompt, *work(said), options=["--resume", first.session_id]), 2, sandbox.home)
 
     csmd("sync", "--json")
     assert_everything_is_stored_once(sandbox, csmd, recorder)
     assert_the_next_session_knows(sandbox, csmd, claude)
-    unrelated = in_order(claude.run("What is the capital of France?", "Paris."), 1, sandbox)
+    unrelated = in_order(claude.run("What is the capital of France?", "Paris."), 1, sandbox.home)
     assert not any(mark in scripted_api.seen_by_model(unrelated.main[0]) for mark in ADDED_TO_PROMPT)
 
     csmd("sync", "--json")
@@ -207,17 +199,17 @@ def test_a_daemon_killed_between_and_during_turns_loses_nothing(
     sandbox: Sandbox, csmd: Csmd, claude: Claude, recorder: Recorder
 ) -> None:
     set_up(sandbox, csmd, recorder)
-    first = in_order(claude.run(PREFERENCE.prompt, *work(PREFERENCE)), 2, sandbox)
+    first = in_order(claude.run(PREFERENCE.prompt, *work(PREFERENCE)), 2, sandbox.home)
     resumed = ["--resume", first.session_id]
     kill_daemon(csmd)
-    in_order(claude.run(CORRECTION.prompt, *work(CORRECTION), options=resumed), 2, sandbox)
+    in_order(claude.run(CORRECTION.prompt, *work(CORRECTION), options=resumed), 2, sandbox.home)
     csmd("start")
     gate = sandbox.path / "gate"
     running = claude.start(DECISION.prompt, *work(DECISION, hold=str(gate)), options=resumed)
     running.wait_for_request(2)
     kill_daemon(csmd)
     gate.touch()
-    in_order(running.finish(), 2, sandbox)
+    in_order(running.finish(), 2, sandbox.home)
 
     csmd("start")
     csmd("sync", "--json")
@@ -235,7 +227,7 @@ def test_a_daemon_that_is_down_for_a_whole_session_loses_nothing(
     csmd("stop")
     options: list[str] = []
     for said in SAID:
-        run = in_order(claude.run(said.prompt, *work(said), options=options), 2, sandbox)
+        run = in_order(claude.run(said.prompt, *work(said), options=options), 2, sandbox.home)
         assert "hook additional context" not in scripted_api.seen_by_model(run.main[0])
         options = ["--resume", run.session_id]
     waiting = [path for path in (sandbox.csmd_home / "spool").iterdir() if path.is_file()]

@@ -162,16 +162,16 @@ ANSWERS = [
 def test_an_answer_stands_above_what_shares_nothing_with_the_question(
     body: str, rarity: dict[str, float], meaning: float | None
 ) -> None:
-    """Beside it in a session of two, as in a young home: what stands beside the answer shares little."""
+    """Both stand beside each other in a session of two, as in a young home."""
     of = Asked(rarity={text.stem(word): value for word, value in rarity.items()}, sessions=1)
-    answer = Match(
-        text=body, by_user=True, meaning=meaning, near_shared=0.3, near_meaning=0.05, session_shared=0.4,
-        session_meaning=0.25,
-    )  # fmt: skip
-    other = Match(
-        text="The logo is drawn by Kim, in blue", by_user=True, meaning=None if meaning is None else 0.05,
-        near_shared=1.2, near_meaning=0.75, session_shared=0.4, session_meaning=0.25,
-    )  # fmt: skip
+
+    def match(said: str, own: float) -> Match:
+        return Match(
+            text=said, by_user=True, meaning=None if meaning is None else own, near_shared=1.2, near_meaning=0.75,
+            session_shared=0.6, session_meaning=0.4,
+        )  # fmt: skip
+
+    answer, other = match(body, 0.75), match("The logo is drawn by Kim, in blue", 0.05)
     assert ranking.bearing(ranking.features(answer, of)) > ranking.bearing(ranking.features(other, of))
 
 
