@@ -196,7 +196,7 @@ def _newest(
     An older one whose newer the session has `in_context` (ids) is not told again as if it held.
     """
     by_seq = {one.passage.seq: one for one in found if one.passage}
-    links = threads.ends(rows, list(by_seq))
+    links = threads.ends(rows, list(by_seq), rivals=True)
     links = {
         seq: [end for at, end in enumerate(of) if not at or (at < HOPS and end[1] >= threads.SURE) or end[0] in by_seq]
         for seq, of in links.items()

@@ -26,7 +26,9 @@ from csmd.store.sqlite import Rows
 CHARACTERS = 1200
 #: What a hit gains by the better of what stands beside it, by the time that is asked for, and by having mended what is asked.
 BESIDE_WEIGHT, TIME_WEIGHT, MENDED_WEIGHT = 0.15, 0.3, 0.5
-#: What a question's words count again where no meaning is measured.
+#: What a question's words and its meaning count beside how surely a statement bears on it.
+WORDS_WEIGHT, MEANING_WEIGHT = 0.8, 0.5
+#: What its words count in the place of meaning where none is measured.
 WORDS_ALONE = 4.0
 #: What a session's summary counts beside what was said in it.
 SUMMARY_SHARE = 0.3
@@ -80,8 +82,8 @@ def find(
     return _among([one.hit for one in ordered], summaries)[:limit], sorted(set(degraded))
 
 
-#: A later hit moves over so many earlier ones at most, unless a thread leads to it.
-WITHIN = 4
+#: A later hit moves over so many earlier ones at most, unless a thread leads to it that is as sure as LEADS among its rivals.
+WITHIN, LEADS = 4, 0.5
 
 
 @dataclass(frozen=True, slots=True)
@@ -94,8 +96,8 @@ class Alike:
 
 
 #: A session stays with its subject, so that few common words tell that both speak of the same.
-IN_A_SESSION = Alike(as_good=0.6, as_much_asked=0.6, one_subject=0.2)
-ELSEWHERE = Alike(as_good=0.6, as_much_asked=0.6, one_subject=0.3)
+IN_A_SESSION = Alike(as_good=0.85, as_much_asked=0.6, one_subject=0.2)
+ELSEWHERE = Alike(as_good=0.85, as_much_asked=0.6, one_subject=0.3)
 
 
 @dataclass(frozen=True, slots=True)
@@ -124,7 +126,8 @@ def _levels(found: Sequence[Found]) -> dict[tuple[int, str], float]:
     )
     worth = {
         one.key: ((odds[at] - low) / (high - low) if high > low else 1.0)
-        + (words[at] + meaning.get(at, WORDS_ALONE * words[at])) / 2
+        + WORDS_WEIGHT * words[at]
+        + MEANING_WEIGHT * meaning.get(at, WORDS_ALONE * words[at])
         for at, one in enumerate(found)
     }
     most = max(worth.values(), default=0.0) or 1.0
@@ -356,7 +359,7 @@ def _newest_first(rows: Rows, asked: Query, shown: Sequence[Shown]) -> list[Show
 
 def _follows(rows: Rows, shown: Sequence[Shown]) -> dict[str, set[str]]:
     """Hit -> the hits that its thread leads to, or that replaced it."""
-    ends = threads.ends(rows, [one.passage for one in shown if one.passage], least=threads.SURE)
+    ends = threads.ends(rows, [one.passage for one in shown if one.passage], least=LEADS, rivals=True)
     newest = passages.by_seqs(rows, sorted({seq for of in ends.values() for seq, _ in of}))
     found: dict[str, set[str]] = {}
     for one in shown:

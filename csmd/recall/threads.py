@@ -144,18 +144,24 @@ def _save(rows: Rows, links: Sequence[tuple[int, int, float]], model: str, reach
         cursors.move_cursor(rows, STAGE, model, reached)
 
 
-def ends(rows: Rows, seqs: Sequence[int], *, least: float = KEPT) -> dict[int, list[tuple[int, float]]]:
-    """Passage -> (the newest that its thread leads to, how surely), the surest first; passages without a thread are left out."""
+def ends(
+    rows: Rows, seqs: Sequence[int], *, least: float = KEPT, rivals: bool = False
+) -> dict[int, list[tuple[int, float]]]:
+    """Passage -> (the newest that its thread leads to, how surely), the surest first; passages without a thread are left out.
+
+    As `rivals` the links of a passage say which of them follows it; else whether any does.
+    """
     ends: dict[int, list[tuple[int, float]]] = {seq: [(seq, 1.0)] for seq in seqs}
     links: dict[int, list[tuple[int, float]]] = {}
     for step in range(STEPS):
         if unread := sorted({seq for of in ends.values() for seq, _ in of} - links.keys()):
-            links |= {seq: [] for seq in unread} | passage_threads.newer(rows, unread, least=SURE if step else least)
+            links |= {seq: [] for seq in unread}
+            links |= {seq: _competing(of) if rivals else of for seq, of in passage_threads.newer(rows, unread, least=KEPT).items()}
         further: dict[int, list[tuple[int, float]]] = {}
         for start, of in ends.items():
             onwards: dict[int, float] = {}
             for seq, sure in of:  # what nothing follows is an end
-                after = [one for one in links[seq] if one[0] != start and (not step or one[1] >= SURE)]
+                after = [one for one in links[seq] if one[0] != start and one[1] >= (SURE if step else least)]
                 for newer, link in after or [(seq, 1.0)]:
                     onwards[newer] = max(onwards.get(newer, 0.0), min(sure, link))
             further[start] = sorted(onwards.items(), key=lambda row: (-row[1], row[0]))
@@ -163,6 +169,13 @@ def ends(rows: Rows, seqs: Sequence[int], *, least: float = KEPT) -> dict[int, l
             break
         ends = further
     return {start: found for start, of in ends.items() if (found := [one for one in of if one[0] != start])}
+
+
+def _competing(links: Sequence[tuple[int, float]]) -> list[tuple[int, float]]:
+    """The links of one passage when at most one of them follows it: where much is equally near, none is sure."""
+    odds = [(seq, sure / max(1e-6, 1.0 - sure)) for seq, sure in links]
+    whole = 1.0 + sum(each for _, each in odds)
+    return [(seq, each / whole) for seq, each in odds]
 
 
 def stated(
