@@ -156,7 +156,10 @@ def ends(
     for step in range(STEPS):
         if unread := sorted({seq for of in ends.values() for seq, _ in of} - links.keys()):
             links |= {seq: [] for seq in unread}
-            links |= {seq: _competing(of) if rivals else of for seq, of in passage_threads.newer(rows, unread, least=KEPT).items()}
+            links |= {
+                seq: _competing(of) if rivals else of
+                for seq, of in passage_threads.newer(rows, unread, least=KEPT).items()
+            }
         further: dict[int, list[tuple[int, float]]] = {}
         for start, of in ends.items():
             onwards: dict[int, float] = {}

@@ -230,7 +230,9 @@ def test_a_thread_that_is_not_sure_moves_nothing(shelf: Shelf) -> None:
 
 def test_of_many_threads_that_are_as_sure_none_moves_a_hit(shelf: Shelf) -> None:
     old = shelf.say("the kangaroo gateway listens on port 8080, behind the old proxy", session="s1")
-    newer = [shelf.say(f"the gateway of stage {n} takes 844{n}", session=f"s{n}", on=f"2026-03-0{n}") for n in (3, 4, 5)]
+    newer = [
+        shelf.say(f"the gateway of stage {n} takes 844{n}", session=f"s{n}", on=f"2026-03-0{n}") for n in (3, 4, 5)
+    ]
     asked = "which port does the kangaroo gateway listen on behind the proxy?"
     before = shelf.find(asked)
     for one in newer:
