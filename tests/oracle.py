@@ -6,6 +6,7 @@ prompts by its operations, none of which csmd does; so where the two agree, both
 
 from __future__ import annotations
 
+import contextlib
 import json
 import re
 from collections.abc import Iterable
@@ -79,14 +80,14 @@ def of_lines(lines: Iterable[bytes], holdings: Holdings) -> None:
             told = {"sessionId": session, **_told(value), "isSidechain": True, "agentId": value["data"].get("agentId")}
         if not session or not told.get("uuid"):
             continue
-        stream = f"{session}/{told['agentId']}" if told.get("isSidechain") and told.get("agentId") else session
+        stream = f"{session}/{told.get('agentId') or 'sidechain'}" if told.get("isSidechain") else session
         for place, (what, text) in enumerate(_said(told, tools)):
             entry = Entry(f"{told['uuid']}/{place}" if place else told["uuid"], what, text)
             listed = holdings.streams.setdefault(stream, [])
             if (stream, entry.key) in seen:
                 continue
             seen.add((stream, entry.key))
-            if place == 0 and what in ("user", "command", "notification"):
+            if place == 0 and what in ("user", "relayed", "command", "notification"):
                 queue.said(stream, text, absorbed=kind == "attachment", holdings=holdings)
             listed.append(entry)
 
@@ -137,6 +138,9 @@ def prompt_kind(text: str) -> str:
     """Whose words a prompt is: the user's, a command for the host, or the host's own notice."""
     if re.match(r"<(task|agent)-notification\b", text):
         return "notification"
+    with contextlib.suppress(ValueError):
+        if {"task_id", "tool_use_id"} <= set(dict(json.loads(text) if text.startswith("{") else {})):
+            return "notification"  # a task in the background
     if re.match(r"<(local-command-(stdout|caveat)|bash-(input|stdout|stderr)|command-(name|message|args))>", text):
         return "command"
     return "command" if re.match(r"/[A-Za-z][\w:.-]*(\s|$)", text) else "user"
@@ -151,12 +155,12 @@ def _said(value: dict[str, Any], tools: dict[str, str]) -> list[tuple[str, str]]
         if queued.get("type") != "queued_command" or queued.get("commandMode") != "prompt" or not human:
             return []
         text = prompt(_text(queued.get("prompt")))
-        return [(prompt_kind(text), text)] if text else []
+        return [(_by_whom(value, text), text)] if text else []
     if kind == "system":
         content = value.get("content") or ""
         if value.get("subtype") == "informational" and content.startswith("UserPromptSubmit operation blocked by hook"):
             text = prompt(content.split("Original prompt: ", 1)[1])
-            return [(prompt_kind(text), text)]
+            return [(_by_whom(value, text), text)]
         return []
     if kind not in ("user", "assistant") or (value.get("isMeta") and not value.get("isCompactSummary")):
         return []
@@ -172,8 +176,14 @@ def _said(value: dict[str, Any], tools: dict[str, str]) -> list[tuple[str, str]]
         elif block.get("type") == "tool_result":
             found.append(("tool_result", _text(block.get("content"))))
     if answer := _answer(value, blocks, tools):
-        found.append(("user", answer))
+        found.append(("relayed" if str(value.get("entrypoint")).startswith("sdk-") else "user", answer))
     return found
+
+
+def _by_whom(value: dict[str, Any], text: str) -> str:
+    """As `prompt_kind`; what a program handed in is relayed."""
+    kind, program = prompt_kind(text), str(value.get("entrypoint")).startswith("sdk-") and not value.get("isSidechain")
+    return "relayed" if kind == "user" and program and value.get("promptSource") != "typed" else kind
 
 
 def _speaker(value: dict[str, Any], text: str) -> str:
@@ -183,7 +193,7 @@ def _speaker(value: dict[str, Any], text: str) -> str:
     if value.get("isCompactSummary"):
         return "summary"
     origin = value.get("origin")
-    return prompt_kind(text) if not origin or origin.get("kind") == "human" else "notification"
+    return _by_whom(value, text) if not origin or origin.get("kind") == "human" else "notification"
 
 
 def _answer(value: dict[str, Any], blocks: list[dict[str, Any]], tools: dict[str, str]) -> str:

@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import shutil
+from collections.abc import Iterator
+from contextlib import contextmanager
 from pathlib import Path
 
 from csmd import text
@@ -14,18 +16,25 @@ from csmd.store.sqlite import Rows
 NOW = "2026-01-01T00:00:00.000Z"
 
 
-def before_passages(path: Path, folder: Path, said: str) -> Path:
-    """A database without the migration of passages: six turns in each of two projects, with vectors, and a tool's call."""
+@contextmanager
+def store_of(path: Path, folder: Path, migrations: int) -> Iterator[Store]:
+    """A store with only the first migrations, which are copied to `folder`."""
     folder.mkdir()
-    for file in sorted(migrate.FOLDER.glob("000[1-4]_*.sql")):
+    for file in sorted(migrate.FOLDER.glob("*.sql"))[:migrations]:
         shutil.copy(file, folder)
     present, migrate.FOLDER = migrate.FOLDER, folder
     try:
         store = Store(path, now=NOW)
-        store.write(lambda rows: _fill(rows, said, store.hash_key))
+        yield store
         store.close()
     finally:
         migrate.FOLDER = present
+
+
+def before_passages(path: Path, folder: Path, said: str) -> Path:
+    """A database without the migration of passages: six turns in each of two projects, with vectors, and a tool's call."""
+    with store_of(path, folder, 4) as store:
+        store.write(lambda rows: _fill(rows, said, store.hash_key))
     return path
 
 

@@ -26,6 +26,7 @@ VOCABULARY = {
     "config",
     "text",
     "prose",
+    "quotations",
     "terms",
     "languages",
     "wire",

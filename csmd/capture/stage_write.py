@@ -169,6 +169,7 @@ def _store_turn(rows: Rows, turn: Turn, source: Source, marks: Marks, key: bytes
         directory=home.directory,
         path=listed,
         room=source.room,
+        file=source.path,
     )
 
 

@@ -191,6 +191,9 @@ def _knowing(value: dict[str, Any], home: str) -> Iterator[Row]:
     kinds = {name.removeprefix("redacted "): n for name, n in value["counters"].items() if name.startswith("redacted ")}
     if sum(kinds.values()):
         yield "privacy", f"{many(sum(kinds.values()), 'secret')} kept out ({_commonest(kinds)})", ""
+    looked_again = value.get("corrected") or {}
+    if any(looked_again.values()):
+        yield "corrected", corrected(looked_again), ""
     bad = [
         many(n, name[4:].removesuffix("s")) for name, n in value["counters"].items() if name.startswith("bad ") and n
     ]
@@ -199,6 +202,14 @@ def _knowing(value: dict[str, Any], home: str) -> Iterator[Row]:
     left_out = [many(n, name.removesuffix("s")) for name, n in value["excluded"].items() if n]
     if left_out:
         yield "excluded", f"{', '.join(left_out)} of projects that you left out", ""
+
+
+def corrected(found: dict[str, int]) -> str:
+    """What looking again at who spoke in older sessions has changed."""
+    said = f"{many(found['prompts'], 'prompt')} of older sessions were not the user's"
+    if found["lowered"] or found["archived"]:
+        said += f"; {found['lowered']} memories are the assistant's since, {found['archived']} archived"
+    return said + (f"; {many(found['left'], 'prompt')} still to be looked at" if found["left"] else "")
 
 
 def _memories(total: int, by_gate: dict[str, int], by_tier: dict[str, int]) -> Iterator[Row]:

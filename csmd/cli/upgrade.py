@@ -12,7 +12,7 @@ import click
 
 import csmd
 from csmd.cli import ask as asking
-from csmd.cli import changes, placing, record, service, show
+from csmd.cli import changes, placing, record, service, show, show_status
 from csmd.cli import install as installing
 from csmd.cli.ask import json_option
 from csmd.errors import CsmdError
@@ -74,9 +74,12 @@ def _daemon(paths: Paths, unit: placing.Plan) -> dict[str, Any]:
     """Which daemon runs now and which one ended for it; one that was stopped on purpose stays stopped."""
     if paths.stopped_mark.exists() and service.running(paths) is None:
         placing.place(paths, unit, enable=False)
-        return {"pid": None, "replaced": "", "started": False}
+        return {"pid": None, "replaced": "", "started": False, "corrected": None}
     status = placing.bring_up(paths, unit)
-    return {"pid": status["daemon"]["pid"], "replaced": status["replaced"], "started": status["started"]}
+    return {
+        "pid": status["daemon"]["pid"], "replaced": status["replaced"], "started": status["started"],
+        "corrected": status["corrected"],
+    }  # fmt: skip
 
 
 def _shown(value: dict[str, Any]) -> None:
@@ -94,6 +97,7 @@ def _shown(value: dict[str, Any]) -> None:
         ("settings", ", ".join(value["settings"]) or "as they were"),
         ("service", f"written anew: {value['service']}" if value["service"] else "as it was"),
         ("daemon", ended + now),
+        *([("corrected", show_status.corrected(daemon["corrected"]))] if any((daemon["corrected"] or {}).values()) else []),
     ])  # fmt: skip
 
 

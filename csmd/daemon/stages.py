@@ -13,7 +13,7 @@ from datetime import UTC, datetime, timedelta
 from typing import TYPE_CHECKING
 
 from csmd.believe import stage as believe
-from csmd.believe import stage_gotchas, stage_habits, stage_self, stage_topics, stage_upkeep
+from csmd.believe import stage_gotchas, stage_habits, stage_self, stage_speakers, stage_topics, stage_upkeep
 from csmd.capture import stage_worktrees
 from csmd.daemon import easing, embedding
 from csmd.daemon.now import here, iso
@@ -52,6 +52,10 @@ def _checkpoints(steward: Steward, _: bool) -> int:
 
 def _worktrees(steward: Steward, _: bool) -> int:
     return stage_worktrees.step(steward.store, now=iso(datetime.now(UTC)))
+
+
+def _speakers(steward: Steward, _: bool) -> int:
+    return stage_speakers.step(steward.store, now=iso(datetime.now(UTC)))
 
 
 def _believe(steward: Steward, _: bool) -> int:
@@ -135,6 +139,7 @@ AFTER_DISTILLING: Mapping[str, Step] = {
     "tool words": _tool_words,
     # Before memories are made: what is one project's is believed in one.
     "worktrees": _worktrees,
+    "speakers": _speakers,
     "believe": _believe,
     "gotchas": _gotchas,
     "habits": _habits,

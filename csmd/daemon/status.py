@@ -75,6 +75,7 @@ def status(
         "counts": known["counts"],
         "memories": known["memories"],
         "counters": known["counters"],
+        "corrected": known["corrected"],
         "excluded": {"events": known["counters"].get(hosts.EXCLUDED, 0), "transcripts": len(steward.excluded)},
         "paused": paused(steward.excludes.pauses(), now_iso()),
         "last_event": known["last_event"],

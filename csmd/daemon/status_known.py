@@ -13,7 +13,7 @@ from csmd.daemon import clients, growth, kept, retention
 from csmd.daemon.now import iso
 from csmd.dream import stage_edits
 from csmd.recall import bracket
-from csmd.store import counts, sessions, sizes, uses, vectors
+from csmd.store import counts, sessions, sizes, speakers, uses, vectors
 from csmd.store.sqlite import Rows
 
 #: A session without a turn for this long is nobody's any more.
@@ -31,6 +31,7 @@ def known(rows: Rows, config: Config, model: str | None, *, now: datetime, key: 
         "counts": counts.known(rows),
         "memories": _memories(counts.memories_by(rows)),
         "counters": counters,
+        "corrected": speakers.corrected(rows, counters),
         "last_event": counts.last_event(rows),
         "last_read": counts.last_read(rows),
         "live": live(rows, now=now, limit=MOST_LIVE),
@@ -57,6 +58,7 @@ def nothing() -> dict[str, Any]:
         "counts": dict.fromkeys(dict(counts.COUNTED), 0),
         "memories": _memories([]),
         "counters": {},
+        "corrected": None,
         "last_event": {},
         "last_read": "",
         "live": [],

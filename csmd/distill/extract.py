@@ -100,16 +100,20 @@ def from_prompt(
     model = model or worth.shipped()
     authority: Authority = "user" if turn.kind == "user" else "assistant"
     options = of_prompt(turn) if options is None else options
-    rules = _rules(turn, before) if turn.kind == "user" else []
-    return _choose(turn, options, model, first=model.bars.prompt, authority=authority, before=before, rules=rules)
+    rules = _rules(turn, before, authority)
+    return _choose(
+        turn, options, model, first=model.bars.prompt, speaker="user", authority=authority, before=before, rules=rules
+    )
 
 
-def _rules(turn: StoredTurn, before: str) -> list[Chosen]:
+def _rules(turn: StoredTurn, before: str, authority: Authority) -> list[Chosen]:
     """What a user's text lists to be kept, said by nobody before."""
     if refused.NOT_SAID.match(turn.text):
         return []
     found = [unit for unit in ruled.rules(turn.text) if not before or not _quotes(unit.text, _bare(before))]
-    return [Chosen(turn, unit, _statement(unit, unit.text, unit.text, "user", None, before)) for unit in found]
+    return [
+        Chosen(turn, unit, _statement(unit, unit.text, unit.text, "user", authority, None, before)) for unit in found
+    ]
 
 
 def from_reply(
@@ -134,6 +138,7 @@ def from_reply(
         options,
         model,
         first=first,
+        speaker="assistant",
         authority="assistant",
         given=given,
         prompt=prompt,
@@ -175,7 +180,7 @@ def of_prompt(turn: StoredTurn) -> list[Option]:
     """What could be chosen from a prompt."""
     if refused.NOT_SAID.match(turn.text):
         return []
-    speaker: Speaker = "user" if turn.kind == "user" else "assistant"
+    speaker: Speaker = "user"  # a program's prompt is worded like one
     found = units.pieces(turn.text, speaker)
     document = bool(found) and found[-1].row >= DOCUMENT_ROWS
     return _options(found, speaker, "prompt", document=document, prompt_words=_length(turn))
@@ -264,6 +269,7 @@ def _choose(
     model: Worth,
     *,
     first: float,
+    speaker: Speaker,
     authority: Authority,
     given: Sequence[Chosen] = (),
     prompt: StoredTurn | None = None,
@@ -276,7 +282,6 @@ def _choose(
     What stands in for a better one that leans is worth as much as a further one.
     """
     found = list(rules)
-    speaker: Speaker = "user" if authority == "user" else "assistant"
     bar, further = first, max(first, model.bars.further)
     quoted = _bare(before) if speaker == "user" else ""
     weighed = [(model.of(one.features), one) for one in options]
@@ -305,7 +310,7 @@ def _choose(
             if placed == alone and placed.endswith(told) and not option.plain:
                 lead = placed.removesuffix(told)
                 unit, placed = listed.completed(option.pieces, unit, speaker, lead=lead, told=told, apart=option.apart)
-            found.append(Chosen(turn, unit, _statement(unit, told, placed, authority, prompt, before)))
+            found.append(Chosen(turn, unit, _statement(unit, told, placed, speaker, authority, prompt, before)))
         bar = further
     return found
 
@@ -369,10 +374,11 @@ def _with(one: Chosen, reply: StoredTurn) -> Chosen:
 
 
 def _statement(
-    unit: Unit, told: str, placed: str, authority: Authority, prompt: StoredTurn | None, before: str
+    unit: Unit, told: str, placed: str, speaker: Speaker, authority: Authority, prompt: StoredTurn | None, before: str
 ) -> Statement:
-    speaker: Speaker = "user" if authority == "user" else "assistant"
     what = kind.kind(unit.text, speaker=speaker, before=before)
+    if what.gate == "correction" and authority != "user":  # nobody but the user corrects
+        what = kind.kind(unit.text, speaker="assistant", before=before)
     return Statement(
         text=placed,
         gate=what.gate,

@@ -11,6 +11,7 @@ import re
 from collections.abc import Sequence
 from datetime import datetime
 
+from csmd import quotations
 from csmd.distill import commands
 from csmd.distill.orders import orders, own_words
 from csmd.distill.state import Moment, state
@@ -37,9 +38,10 @@ def _observed(before: Sequence[Heard], turn: Heard) -> list[Packet]:
     if turn.kind == "user" and not turn.agent:
         first = not any(earlier.kind in PROMPTS for earlier in before) and turn.ordinal <= WINDOW
         seen: list[tuple[PacketKind, str, str]] = [("session", "begin", "")] if first else []
-        asked = orders(turn.text)
+        said = quotations.own_words(turn.text)
+        asked = orders(said)
         seen += [(order.kind, order.subject, "against" if against else "asked") for order, against in asked]
-        if not asked and (words := own_words(turn.text)):
+        if not asked and (words := own_words(said)):
             seen.append(("order", words, "asked"))
         return [_packet(turn, before, turn, *one) for one in seen]
     if turn.kind == "tool_result" and turn.tool_id:

@@ -10,6 +10,7 @@ import re
 from collections.abc import Sequence
 from typing import NamedTuple
 
+from csmd import quotations
 from csmd.distill import refused, standing
 from csmd.distill.refused import Speaker
 from csmd.text import content_of, rows_of_prose, sentences, squeeze, without_code, words
@@ -172,16 +173,11 @@ def _joined(text: str, piece: Piece, *, new_row: bool) -> str:
     return f"{text}{'; ' if new_row and not _ENDS.search(text) else ' '}{piece.text}"
 
 
-def _own_words(text: str) -> str:
-    """What a user says, without what they quote: a question of the assistant's, a page, a mail."""
-    return "\n".join(line for line in text.splitlines() if not line.lstrip().startswith(">"))
-
-
 def _bounded(text: str, *, own_words: bool) -> str:
     """The head and tail of `text`, lines cut, without fenced insertions."""
+    text = quotations.own_words(text) if own_words else text
     if len(text) > HEAD + TAIL:
         text = f"{text[:HEAD]}\n\n{text[-TAIL:]}"
-    text = _own_words(text) if own_words else text
     text = "\n".join(line[:MAX_LINE] for line in text.splitlines())
     kept: list[str] = []
     at = depth = 0

@@ -15,7 +15,7 @@ from csmd import prose, text
 from csmd import terms as derived
 from csmd.believe import stage_supersede, supersede
 from csmd.errors import DeadlineExceeded, EmbeddingUnavailable
-from csmd.model import Memory
+from csmd.model import PROMPTS, Memory
 from csmd.recall import ranking
 from csmd.recall.query import unquoted
 from csmd.recall.ranking import Asked, Match
@@ -94,7 +94,7 @@ def _text(passage: Passage | None, memory: Memory | None) -> str:
         return memory.text
     assert passage is not None
     # The lines that a user quotes with `>` are another's.
-    return text.squeeze(unquoted(passage.text) if passage.kind == "user" else passage.text)
+    return text.squeeze(unquoted(passage.text) if passage.kind in PROMPTS else passage.text)
 
 
 @dataclass(slots=True)

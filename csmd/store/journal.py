@@ -11,13 +11,13 @@ from collections.abc import Sequence
 from typing import NamedTuple
 
 from csmd.model import SEARCHABLE, StoredTurn, Turn, TurnKind
-from csmd.store import checkpoints, digests, memories, packets, projects, queue, vectors
+from csmd.store import checkpoints, digests, memories, packets, projects, queue, speakers, vectors
 from csmd.store import room as room_of
 from csmd.store.purged import PURGED
 from csmd.store.sqlite import Rows
 
 #: What the transcript may call what was submitted as a prompt.
-SUBMITTED: tuple[TurnKind, ...] = ("user", "command", "notification")
+SUBMITTED: tuple[TurnKind, ...] = ("user", "relayed", "command", "notification")
 
 
 class Session(NamedTuple):
@@ -99,20 +99,24 @@ def add_turn(
     path: str,
     directory: int = 0,
     room: int = room_of.EVERYTHING,
+    file: str = "",
 ) -> bool:
     """Stores a transcript's turn once and lists it in its session; True when the transcript had not brought it yet.
 
     What reported it before becomes it: the queue's turn of the same session and text, else the hook's, the oldest
     that still waits, else the oldest that was given up waiting for. `room` is how many bytes of text a session keeps,
-    `directory` the row of the place it was said in, 0 for an unknown one.
+    `directory` the row of the place it was said in, 0 for an unknown one; `file` the transcript that is read, also where it
+    is a sub-agent's turn, whose session names no `path`.
     """
     session = ensure_session(rows, turn, host=host, project=project, path=path, directory=directory)
     if turn.form == "queued" and queue.is_known(rows, turn.uuid):
         return False
-    known = rows.one("select seq, text_hash, session_seq, text from turns where uuid = :uuid", uuid=turn.uuid)
+    known = rows.one("select seq, text_hash, session_seq, text, kind from turns where uuid = :uuid", uuid=turn.uuid)
     if known is not None:
-        seq, hash_then, home, text_then = known
+        seq, hash_then, home, text_then, kind_then = known
         listed = list_turn(rows, session.seq, seq, turn)
+        if home != session.seq or kind_then != turn.kind:
+            _correct_speaker(rows, int(seq), turn, session, home=int(home), kind_then=kind_then, file=file)
         reported = _reported_turn(rows, turn, session.seq, text_hash) if listed else None
         if reported is not None:
             # A fork's file was read before this one: the turn is stored already, and the hook's is its double.
@@ -143,6 +147,20 @@ def add_turn(
     return reported is None or not queue.is_known(rows, reported[1])
 
 
+def _correct_speaker(
+    rows: Rows, seq: int, turn: Turn, session: Session, *, home: int, kind_then: TurnKind, file: str
+) -> None:
+    """Stores who speaks in a line that was taken for the user's in its own session's file; no other file can tell."""
+    of = rows.one("select id, path from sessions where seq = :home", home=home)
+    if of != (turn.session_id, file):
+        return
+    if home != session.seq:
+        searchable = _is_searchable(turn)
+        speakers.move_to_agent(rows, seq, turn.kind, searchable=searchable, session=home, agent=session.seq)
+    elif kind_then == "user":
+        speakers.correct(rows, seq, turn.kind)
+
+
 def _rewrite(rows: Rows, seq: int, turn: Turn, session: Session, *, text_hash: str, then: str, room: int) -> None:
     """Stores what a line says since its own file was rewritten; a fork's or a foreign file cannot do that."""
     turn, size = room_of.fitting(rows, turn, session.bytes - room_of.bytes_of(then), room)
@@ -170,20 +188,21 @@ def _reported_turn(rows: Rows, turn: Turn, session: int, text_hash: str) -> tupl
         found = queue.waiting(rows, session=session, text_hash=text_hash, absorbed=turn.form == "absorbed")
         if found is not None:
             return found
-    # What no person wrote is a notification in the transcript only: a hook's prompt does not say who did.
+    # Only the transcript says that no person wrote a prompt: a hook's does not say who did.
     report = rows.one(
         "select seq, uuid from turns where session_seq = :session and text_hash = :hash "
         "and (kind = :kind or :kind = 'notification') and source = 'hook' order by provisional desc, seq limit 1",
         session=session,
         hash=text_hash,
-        kind=turn.kind,
+        kind="user" if turn.kind == "relayed" else turn.kind,
     )
     return None if report is None else (int(report[0]), str(report[1]))
 
 
 def _become(rows: Rows, seq: int, turn: Turn, *, project: int, directory: int) -> None:
     """Makes a hook's turn the transcript's, and what was made of it its project's."""
-    moved = rows.value("select project_seq from turns where seq = :seq", seq=seq) != project
+    place, kind = rows.all("select project_seq, kind from turns where seq = :seq", seq=seq)[0]
+    moved = place != project
     rows.run(
         "update turns set uuid = :uuid, kind = :kind, text = :text, at = :at, parent_uuid = :parent, "
         "message_id = :message, tokens = :tokens, project_seq = :project, directory_seq = :directory, "
@@ -200,6 +219,8 @@ def _become(rows: Rows, seq: int, turn: Turn, *, project: int, directory: int) -
         searchable=_is_searchable(turn),
         seq=seq,
     )
+    if kind == "user" != turn.kind:  # the queue does not say who typed; something may have been chosen already
+        speakers.look_again(rows, seq)
     if moved:
         rows.run("update statements set project_seq = :project where turn_seq = :seq", project=project, seq=seq)
         vectors.move_to(rows, "turn", seq, project)

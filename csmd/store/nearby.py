@@ -119,7 +119,7 @@ def asked_between(
         "select t.seq, t.at from (select s.seq from sessions s where s.parent = '' and s.last_at >= :since "  # noqa: S608
         f"and (:until = '' or s.started_at < :until) {among} order by s.last_at desc limit :limit) own "
         "cross join session_turn st cross join turns t where st.session_seq = own.seq and t.seq = st.turn_seq "
-        "and t.kind = 'user' and t.searchable = 1 and t.at >= :since and (:until = '' or t.at < :until) "
+        "and t.kind in ('user', 'relayed') and t.searchable = 1 and t.at >= :since and (:until = '' or t.at < :until) "
         "order by t.at desc, t.seq desc limit :limit",
         since=since,
         until=until,

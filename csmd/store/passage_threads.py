@@ -37,9 +37,10 @@ def lengths(rows: Rows, sessions: Collection[int], *, most: int) -> dict[int, in
     """How many passages each session has, counted up to `most`."""
     if not sessions:
         return {}
+    keys = _keys(sorted(sessions))
     found = rows.all(
         "select s.seq, (select count(*) from (select 1 from passages p where p.session_seq = s.seq limit :most) t) "  # noqa: S608
-        f"from sessions s where s.seq in ({_keys(sorted(sessions))})",
+        f"from sessions s where s.seq in ({keys})",
         most=most,
     )
     return {int(session): int(count) for session, count in found}
@@ -94,7 +95,7 @@ def newer(rows: Rows, seqs: Sequence[int], *, least: float) -> dict[int, list[tu
         f"with own as (select seq, session_seq, turn_seq from passages where seq in ({_keys(seqs)})) "  # noqa: S608
         "select o.seq, h.newer_seq, h.weight from own o join passage_threads h on h.older_seq = o.seq "
         "where h.weight >= :least union all "
-        "select o.seq, h.newer_seq, h.weight * :echo from own o join turns t on t.seq = o.turn_seq and t.kind = 'user' "
+        "select o.seq, h.newer_seq, h.weight * :echo from own o join turns t on t.seq = o.turn_seq and t.kind in ('user', 'relayed') "
         # By key: led by its index of sessions the planner would walk the whole session.
         "join passages r on r.seq > o.seq and r.seq <= o.seq + :replied and +r.session_seq = o.session_seq "
         "and r.turn_seq <> o.turn_seq join passage_threads h on h.older_seq = r.seq where h.weight * :echo >= :least",

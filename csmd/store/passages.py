@@ -8,7 +8,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass
 
-from csmd import prose
+from csmd import prose, quotations
 from csmd.model import TurnKind
 from csmd.store.fulltext import WORDS
 from csmd.store.passage_index import is_full
@@ -21,7 +21,8 @@ __all__ = ["Passage", "add_words", "beside", "by_seqs", "is_full", "of_turns"]
 class Passage:
     """A passage as search shows it; `start` and `end` are its place in its turn's text, in characters.
 
-    Of a tool call's words they are the place in these words, and `kind` is that of who wrote them, the assistant.
+    Of a tool call's words they are the place in these words, and `kind` is that of who wrote them, the assistant. What a
+    user quotes is relayed.
     `session_id` is the parent's for a sub-agent's turn.
     """
 
@@ -50,11 +51,12 @@ def by_seqs(rows: Rows, seqs: Sequence[int]) -> dict[int, Passage]:
     keys = _keys(seqs)
     return {
         int(a): Passage(
-            seq=a, turn_seq=b, session_seq=c, project_seq=d, uuid=e, kind=f, start=g, end=h, text=i, at=j,
+            seq=a, turn_seq=b, session_seq=c, project_seq=d, uuid=e, kind="relayed" if quotations.is_quoted(whole, g, h) else f, start=g, end=h, text=i, at=j,
             session_id=parent or ident, project=root,
         )
-        for a, b, c, d, e, f, g, h, i, j, ident, parent, root in rows.all(
+        for a, b, c, d, e, whole, f, g, h, i, j, ident, parent, root in rows.all(
             "select p.seq, p.turn_seq, p.session_seq, p.project_seq, t.uuid, "  # noqa: S608
+            "case when p.text <> '' then '' when t.kind = 'user' then t.text else '' end, "
             f"case when p.text <> '' then 'assistant' else t.kind end, p.start_at, p.end_at, {WORDS}, t.at, s.id, s.parent, "
             "r.root from passages p join turns t on t.seq = p.turn_seq join sessions s on s.seq = p.session_seq "
             f"join projects r on r.seq = p.project_seq where p.seq in ({keys})"

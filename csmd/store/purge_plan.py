@@ -180,7 +180,7 @@ def _probes(rows: Rows, seqs: Sequence[int]) -> list[str]:
         found += [
             str(said)
             for (said,) in rows.all(
-                f"select t.text from turns t where t.seq in ({keys}) and t.kind in ('user', 'assistant') "  # noqa: S608
+                f"select t.text from turns t where t.seq in ({keys}) and t.kind in ('user', 'relayed', 'assistant') "  # noqa: S608
                 "and not exists (select 1 from turns o where o.text_hash = t.text_hash and o.seq <> t.seq)"
             )
         ]

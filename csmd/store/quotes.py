@@ -23,7 +23,7 @@ def quotable(rows: Rows, seqs: Sequence[int], *, session_id: str, since: str, ha
     found = rows.all(
         "select t.seq, s.path from turns t "  # noqa: S608
         f"join sessions s on s.seq = t.session_seq where t.seq in ({keys}) and t.searchable = 1 "
-        "and t.kind in ('user', 'assistant') and t.source = 'transcript' and s.parent = '' and not exists (select 1 from session_turn o "
+        "and t.kind in ('user', 'relayed', 'assistant') and t.source = 'transcript' and s.parent = '' and not exists (select 1 from session_turn o "
         "join sessions own on own.seq = o.session_seq where o.turn_seq = t.seq and own.id = :session and t.at >= :since)",
         session=session_id,
         since=since,

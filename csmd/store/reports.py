@@ -44,7 +44,7 @@ def add_provisional(
     stored = rows.value(
         # In this order: few turns say the same, a session has thousands.
         "select count(*) from turns t cross join session_turn st "
-        "where t.text_hash = :hash and t.kind = :kind and st.turn_seq = t.seq and st.session_seq = :session",
+        "where t.text_hash = :hash and (t.kind = :kind or (:kind = 'user' and t.kind = 'relayed')) and st.turn_seq = t.seq and st.session_seq = :session",
         session=session.seq,
         hash=text_hash,
         kind=turn.kind,

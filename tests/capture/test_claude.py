@@ -122,11 +122,21 @@ def operation(kind: str, content: str | None = None, *, second: int = 5) -> byte
     return bytes_of(value if content is None else {**value, "content": content})
 
 
+#: What some versions put into their queue of prompts when a task goes on in the background.
+TASK = '{"task_id":"b8ce1eb","tool_use_id":"toolu_01","description":"Push to \\"main\\"","task_type":"local_bash"}'
 NOTHING: tuple[()] = ()
 CASES: dict[str, tuple[bytes, tuple[tuple[str, str], ...]]] = {
     "a prompt as a string": (user("fix it"), (("user", "fix it"),)),
     "a prompt as blocks": (user([text("fix it"), {"type": "image", "source": {"data": "aaaa"}}]), (("user", "fix it"),)),
     "a person's origin": (user("fix it", origin={"kind": "human"}), (("user", "fix it"),)),
+    "a prompt that a program hands in": (user("fix it", entrypoint="sdk-cli"), (("relayed", "fix it"),)),
+    "a prompt that a fork for a program has copied": (
+        user("fix it", entrypoint="sdk-cli", origin={"kind": "human"}), (("user", "fix it"),),
+    ),
+    "a prompt in a terminal": (user("fix it", entrypoint="cli"), (("user", "fix it"),)),
+    "a command that a program hands in": (user("/compact", entrypoint="sdk-cli"), (("command", "/compact"),)),
+    "a task's object where a prompt stands": (user(TASK), (("notification", TASK),)),
+    "words about a task's object": (user(f"why this? {TASK}"), (("user", f"why this? {TASK}"),)),
     "an origin of another kind": (user("fix it", origin={"kind": "channel"}), (("notification", "fix it"),)),
     "finished background work by origin": (user("done", origin={"kind": "task-notification"}), (("notification", "done"),)),
     "finished background work by its words": (user("<task-notification>\nx"), (("notification", "<task-notification>\nx"),)),
@@ -210,6 +220,8 @@ CASES: dict[str, tuple[bytes, tuple[tuple[str, str], ...]]] = {
     "another agent's notice": (user("<agent-notification>\nx"), (("notification", "<agent-notification>\nx"),)),
     "an agent's progress": (progress("user", [text("look for it")]), (("user", "look for it"),)),
     "an agent's call": (progress("assistant", [use({"a": 1})]), (("tool_call", '{"a":1}'),)),
+    "an agent's line in the session's file": (user("look for it", isSidechain=True), (("user", "look for it"),)),
+    "a prompt queued for a program": (queued("also do this", entrypoint="sdk-py"), (("relayed", "also do this"),)),
     "progress of nobody": (progress("user", [text("x")], agentId=""), NOTHING),
     "progress of something else": (progress("user", [text("agent_progress")], type="bash_progress"), NOTHING),
     "a prompt queued": (queued("also do this"), (("user", "also do this"),)),
@@ -249,11 +261,13 @@ def test_a_line_brings_what_was_said_in_it(name: str) -> None:
 
 def test_a_prompt_put_into_the_queue_is_a_turn_known_by_its_session_and_time() -> None:
     reading = read(
-        operation("enqueue", "also this"), operation("enqueue", "/model x", second=6), operation("enqueue", "")
-    )
+        operation("enqueue", "also this"), operation("enqueue", "/model x", second=6), operation("enqueue", ""),
+        operation("enqueue", TASK, second=7),
+    )  # fmt: skip
     assert [(turn.uuid, turn.kind, turn.text, turn.form) for turn in reading.turns] == [
         ("queue:s1:2026-01-02T03:04:05.000Z", "user", "also this", "queued"),
         ("queue:s1:2026-01-02T03:04:06.000Z", "command", "/model x", "queued"),
+        ("queue:s1:2026-01-02T03:04:07.000Z", "notification", TASK, "queued"),
     ]
 
 
@@ -314,6 +328,8 @@ def test_a_sub_agent_is_a_stream_of_its_own() -> None:
     lines = [user("task", agentId="a1", isSidechain=True), queued("more", agentId="a1", isSidechain=True)]
     assert [turn.stream for turn in read(*lines).turns] == ["s1/a1", "s1/a1"]
     assert read(user("x", agentId="a1")).turns[0].stream == "s1"  # not aside: the session's own
+    unnamed = [user("task", isSidechain=True), assistant([text("done")], isSidechain=True), assistant([text("so")])]
+    assert [turn.stream for turn in read(*unnamed).turns] == ["s1/sidechain", "s1/sidechain", "s1"]
 
 
 @pytest.mark.parametrize(
@@ -569,7 +585,7 @@ GOLDEN: dict[str, list[tuple[str, str]]] = {
         ("notification", "API Error: 400 scripted error"),
     ],
     "2.1.329/background": [
-        ("user", "use subagents"), ("assistant", "Delegating."), ("tool_call", '{"description":"fg task"'),
+        ("relayed", "use subagents"), ("assistant", "Delegating."), ("tool_call", '{"description":"fg task"'),
         ("tool_result", "  <tools-used-before-summary>"), ("tool_call", '{"description":"bg task"'),
         ("tool_result", "Async agent launched"), ("assistant", "MAIN-WAITING"), ("notification", "<task-notification>"),
         ("assistant", "MAIN-AFTER-BG"),
@@ -582,7 +598,7 @@ GOLDEN: dict[str, list[tuple[str, str]]] = {
         ("command", "<local-command-stdout>"), ("user", "please do gamma"), ("assistant", "GAMMA-DONE"),
     ],
 }  # fmt: skip
-GOLDEN["2.1.100/session"] = GOLDEN["2.0.77/session"]
+GOLDEN["2.1.100/session"] = [("relayed", "Say something MARKER1"), *GOLDEN["2.0.77/session"][1:]]
 GOLDEN["2.1.329/agent"] = GOLDEN["2.1.197/agent"]
 
 

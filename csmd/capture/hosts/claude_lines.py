@@ -16,7 +16,7 @@ from csmd import wire
 from csmd.capture.exclude import Withheld
 from csmd.capture.fields import label, moment, string
 from csmd.capture.hosts.claude_tools import transcripts_written
-from csmd.capture.hosts.claude_usage import tokens
+from csmd.capture.hosts.claude_usage import agent_of, tokens
 from csmd.capture.redact import redact, redact_tree
 from csmd.model import TOOL_KINDS, Turn, TurnKind
 
@@ -45,6 +45,10 @@ _SLASH = re.compile(r"^/[a-zA-Z][\w:.-]*(?:\s|$)")
 _NOTIFICATION = re.compile(
     r"^\s*<(?:(?:task|agent)-notification|(?:agent|teammate|cross-session)-message|channel|fork-boilerplate)[\s>]"
 )
+#: What the host notes of a task in the background, as an object in the place of words.
+_TASK = re.compile(r'^\s*\{(?=.*"task_id"\s*:)(?=.*"(?:tool_use_id|task_type)"\s*:).*\}\s*$', re.DOTALL)
+#: How a session was begun by a program that hands in its prompts (`claude -p`, an SDK).
+_BY_PROGRAM = "sdk-"
 _INTERRUPTED = re.compile(r"^\[Request interrupted by user(?: for tool use)?\]\s*$")
 _REMINDER = ("<system-reminder>", "</system-reminder>")
 
@@ -106,7 +110,8 @@ def message_turns(value: dict[str, Any], counts: Counter[str], tool_limit: int, 
     ]
     if answer:
         call = label(value, "sourceToolAssistantUUID", 200) or bare.parent_uuid
-        turns.append(replace(bare, uuid=_numbered(bare.uuid, len(turns)), text=answer, answers=call or "?"))
+        kind: TurnKind = "relayed" if _is_by_program(value) else "user"
+        turns.append(replace(bare, uuid=_numbered(bare.uuid, len(turns)), kind=kind, text=answer, answers=call or "?"))
     return turns
 
 
@@ -129,7 +134,7 @@ def queued_turns(value: dict[str, Any], counts: Counter[str]) -> list[Turn]:
         return []
     said = spoken(flat(queued.get("prompt")), counts, as_typed=True)
     bare = bare_turn(value, counts)
-    return [replace(bare, kind=prompt_kind(said), text=said, form="absorbed")] if bare is not None and said else []
+    return [replace(bare, kind=_prompted(value, said), text=said, form="absorbed")] if bare is not None and said else []
 
 
 def enqueued_turns(value: dict[str, Any], counts: Counter[str]) -> list[Turn]:
@@ -160,7 +165,7 @@ def blocked_turns(value: dict[str, Any], counts: Counter[str]) -> list[Turn]:
         return []
     said = spoken(content.partition(PROMPT_WAS)[2], counts, as_typed=True)
     bare = bare_turn(value, counts)
-    return [replace(bare, kind=prompt_kind(said), text=said)] if bare is not None and said else []
+    return [replace(bare, kind=_prompted(value, said), text=said)] if bare is not None and said else []
 
 
 def is_warmup(value: dict[str, Any]) -> bool:
@@ -172,8 +177,8 @@ def is_warmup(value: dict[str, Any]) -> bool:
 def bare_turn(value: dict[str, Any], counts: Counter[str]) -> Turn | None:
     """What a line says about itself whatever was said in it; None for one that cannot be told from others."""
     uuid, session = label(value, "uuid", 200), label(value, "sessionId", 200)
-    agent = label(value, "agentId", 200) if value.get("isSidechain") else ""
-    if not uuid or not session or (value.get("isSidechain") and string(value, "agentId") and not agent):
+    agent = agent_of(value)
+    if not uuid or not session or agent is None:
         return None
     return Turn(
         uuid=uuid,
@@ -190,7 +195,7 @@ def bare_turn(value: dict[str, Any], counts: Counter[str]) -> Turn | None:
 
 def prompt_kind(said: str) -> TurnKind:
     """Whether a prompt is the user's own words, a command of the host or finished background work."""
-    if _NOTIFICATION.match(said):
+    if _NOTIFICATION.match(said) or _TASK.match(said):
         return "notification"
     return "command" if _MARKUP.match(said) or _SLASH.match(said) else "user"
 
@@ -230,7 +235,19 @@ def _kind(value: dict[str, Any], message: dict[str, Any], said: str) -> TurnKind
     if value.get("isCompactSummary"):
         return "summary"
     # Whatever else the host hands in as a prompt, only a person's words may carry a person's authority.
-    return prompt_kind(said) if _is_human(value.get("origin")) else "notification"
+    return _prompted(value, said) if _is_human(value.get("origin")) else "notification"
+
+
+def _prompted(value: dict[str, Any], said: str) -> TurnKind:
+    """As `prompt_kind`, of a line that says how its session was begun: a program's prompt nobody is known to have typed."""
+    kind = prompt_kind(said)
+    return "relayed" if kind == "user" and _is_by_program(value) else kind
+
+
+def _is_by_program(value: dict[str, Any]) -> bool:
+    """Whether a program runs the client and nothing says that a person typed this; a fork's lines keep who typed them."""
+    typed = isinstance(value.get("origin"), dict)  # any other than a person's is asked for before
+    return string(value, "entrypoint").startswith(_BY_PROGRAM) and not typed and not value.get("isSidechain")
 
 
 def _is_human(origin: Any) -> bool:

@@ -84,11 +84,11 @@ def summary(said: str) -> str:
 
 
 #: Tools that say something, what it is, where it stands, and how it is read from a call's input and result.
+AGENTS = ("Task", "Agent")
 CALLS: dict[str, tuple[Said, Callable[[str, str], str]]] = {
     "ExitPlanMode": ("plan", plan),
     "Bash": ("commit", commit),
-    "Task": ("report", report),
-    "Agent": ("report", report),
+    **dict.fromkeys(AGENTS, ("report", report)),
 }
 #: Of a tool whose calls mostly say nothing, what those hold that may.
 HOLDING: dict[str, str] = {"Bash": "git%commit"}

@@ -5,8 +5,10 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import Any
 
-from csmd.capture.fields import label
+from csmd.capture.fields import label, string
 
+#: The name of the agents that have none in the session's own file.
+UNNAMED = "sidechain"
 #: The host's names of what the store calls `input`, `output`, `cache_read` and `cache_write`.
 NAMES = ("input_tokens", "output_tokens", "cache_read_input_tokens", "cache_creation_input_tokens")
 
@@ -34,11 +36,21 @@ def spent(value: dict[str, Any]) -> Took | None:
     if value.get("type") != "assistant" or not isinstance(message, dict) or not isinstance(usage, dict):
         return None
     session, ident = label(value, "sessionId", 200), label(message, "id", 200)
-    agent = label(value, "agentId", 200) if value.get("isSidechain") else ""
+    agent = agent_of(value)
     given, made, read, written = (tokens(usage, name) for name in NAMES)
-    if not session or not ident or not any((given, made, read, written)):
+    if not session or not ident or agent is None or not any((given, made, read, written)):
         return None
     return Took(f"{session}/{agent}" if agent else session, ident, (given, made, read, written))
+
+
+def agent_of(value: dict[str, Any]) -> str | None:
+    """The sub-agent that a line is of, "" for the session's own, None for a name that cannot be one.
+
+    Early versions wrote what their agents said into the session's file, all under no name.
+    """
+    if not value.get("isSidechain"):
+        return ""
+    return (label(value, "agentId", 200) or None) if string(value, "agentId") else UNNAMED
 
 
 def tokens(usage: Any, name: str) -> int:
