@@ -198,7 +198,11 @@ def _newest(
     by_seq = {one.passage.seq: one for one in found if one.passage}
     links = threads.ends(rows, list(by_seq), rivals=True)
     links = {
-        seq: [end for at, end in enumerate(of) if not at or (at < HOPS and end[1] >= threads.SURE) or end[0] in by_seq]
+        seq: [
+            end
+            for at, end in enumerate(of)
+            if not at or (at < HOPS and end[1] >= threads.SURE_AMONG) or end[0] in by_seq
+        ]
         for seq, of in links.items()
     }
     newest = passages.by_seqs(rows, sorted({newer for of in links.values() for newer, _ in of}))
@@ -213,7 +217,7 @@ def _newest(
     }
 
     def replaces(newer: int, sure: float) -> bool:
-        return sure >= (threads.LIKELY if newer in by_seq or newer in known_already else threads.SURE)
+        return sure >= (threads.LIKELY if newer in by_seq or newer in known_already else threads.SURE_AMONG)
 
     told: dict[tuple[int, str], Told] = {}
     for one in found:

@@ -37,8 +37,8 @@ LEAST_OVERLAP = 3
 KEPT, MOST = 0.1, 3
 #: A thread is followed for so many steps.
 STEPS = 4
-#: Told as what holds now, in brief, pages and search, from this one on.
-SURE = 0.6
+#: Told as what holds now, in brief, pages and search, from this one on; among rivals, from that.
+SURE, SURE_AMONG = 0.6, 0.4
 #: At a prompt on which both of two bear, the newer takes the place of the older from this one on.
 LIKELY = 0.25
 
@@ -153,6 +153,7 @@ def ends(
     """
     ends: dict[int, list[tuple[int, float]]] = {seq: [(seq, 1.0)] for seq in seqs}
     links: dict[int, list[tuple[int, float]]] = {}
+    onwards_from = SURE_AMONG if rivals else SURE
     for step in range(STEPS):
         if unread := sorted({seq for of in ends.values() for seq, _ in of} - links.keys()):
             links |= {seq: [] for seq in unread}
@@ -163,10 +164,10 @@ def ends(
         further: dict[int, list[tuple[int, float]]] = {}
         for start, of in ends.items():
             onwards: dict[int, float] = {}
-            for seq, sure in of:  # what nothing follows is an end
-                after = [one for one in links[seq] if one[0] != start and one[1] >= (SURE if step else least)]
+            for seq, known in of:  # what nothing follows is an end
+                after = [one for one in links[seq] if one[0] != start and one[1] >= (onwards_from if step else least)]
                 for newer, link in after or [(seq, 1.0)]:
-                    onwards[newer] = max(onwards.get(newer, 0.0), min(sure, link))
+                    onwards[newer] = max(onwards.get(newer, 0.0), min(known, link))
             further[start] = sorted(onwards.items(), key=lambda row: (-row[1], row[0]))
         if further == ends:
             break
