@@ -135,11 +135,18 @@ FACTS = (
 def remember(
     rows: Rows, said: str, *, key: bytes, day: int, number: int, project: str = "alpha", **changes: object
 ) -> str:
-    """Has a user state something on a day in a project; the memory's id."""
+    """Has a user ask to remember something on a day in a project; the memory's id."""
     now = at(day, number % 60)
     home = projects.ensure(rows, Project(key=project, root=f"/p/{project}", name=project, kind="path"), now=now)
     projects.touch(rows, home, now)
-    statement = {"gate": "epistemic", "category": "decision", "confidence": 0.8, "authority": "user", **changes}
+    statement = {
+        "gate": "epistemic",
+        "category": "decision",
+        "confidence": 0.8,
+        "authority": "user",
+        "reasons": ("remember",),
+        **changes,
+    }
     source = Provenance(uuid=f"cli:{project}-{day}-{number}", session_id=f"s{day}", at=now)
     return believe.remember(
         rows, Statement(text=said, **statement), source, project=home, origin="stated", key=key  # type: ignore[arg-type]

@@ -30,14 +30,6 @@ _SPECIFIC = re.compile(
     r"`[^`]+`|(?:^|\s)[~.]?/[\w.-]+|\w-*+/[\w./-]|\w-*+\.(?:py|go|ts|tsx|js|rs|md|ya?ml|json|toml|sh|sql|java|rb|c|h|cpp)\b"
     r"|\b[a-z]++_[a-z_]++\b|\b[a-z]++[A-Z]\w|\b[A-Z][a-z]++[A-Z]|(?:^|\s)--?[a-z][\w-]+"
 )
-#: Words that claim to hold everywhere; "always" alone does not: it is said of this project's tests as well.
-_GENERAL = re.compile(
-    r"\bI (?:(?:always|never|now|usually|generally|really|strongly|personally) )?(?:prefer|like|love|hate|dislike|don['’]t like|avoid)\b"
-    r"|\bI['’]?d (?:rather|prefer)\b|\bmy (?:personal )?(?:preference|style|habit)\b"
-    r"|\bI (?:always|never|usually|generally) (?!said|meant|told|wrote|thought|did|got|saw|\w+ed\b)\w+"
-    r"|\b(?:everywhere|globally|in general|wherever I work)\b",
-    re.IGNORECASE,
-)
 #: "now" beside what somebody likes says that it was otherwise before, and points at nothing.
 _NOW = re.compile(r"(?<=\bI )now (?=prefer\b|like\b)|(?<=\w),? now(?=[.!]?$)", re.IGNORECASE)
 _ALL_OVER = re.compile(
@@ -149,20 +141,20 @@ def thresholds(
     superseded: bool = False,
     promised: int = 0,
 ) -> Thresholds:
-    """When a memory confirmed or used on the active day `today` cools; what is daily is put forward 30 days at most.
+    """When a memory confirmed or used on the active day `today` cools; what is daily is HOT 30 days at most.
 
     What lasts stays WARM, while nothing has superseded it, and what is `promised` for a date until then: so many days
     are left, and no more active ones.
     """
 
-    def day(floor: float) -> int:
-        days = min(days_until(confidence, floor, decay), DAILY_DAYS if tier == "daily" else math.inf)
+    def day(floor: float, most: float = math.inf) -> int:
+        days = min(days_until(confidence, floor, decay), most)
         return NEVER if math.isinf(days) else today + math.floor(days)
 
     lasting = not superseded and is_lasting(gate, category, stated=stated)
     promise = 0 if superseded else today + promised
     return Thresholds(
-        hot_until=day(HOT_ABOVE) if confidence > HOT_ABOVE else today - 1,
+        hot_until=day(HOT_ABOVE, DAILY_DAYS if tier == "daily" else math.inf) if confidence > HOT_ABOVE else today - 1,
         warm_until=NEVER if lasting else max(promise, day(WARM_ABOVE)),
         archive_at=NEVER if lasting else max(promise, day(ARCHIVE_BELOW)),
     )
@@ -175,23 +167,22 @@ def attention(*, today: int, hot_until: int, warm_until: int) -> Attention:
     return "WARM" if today <= warm_until else "COLD"
 
 
-def scope(text: str, *, gate: Gate, project_name: str) -> Scope:
+def scope(said: str, *, gate: Gate, about_speaker: bool, project_name: str) -> Scope:
     """Where a memory holds: in the project it was said in, unless it speaks of everything.
 
-    Only how somebody works (behavioral) and what they corrected can hold elsewhere, and only when
-    the words say so ("I prefer", "everywhere") and nothing in them points at a place: no path,
-    identifier, name of the project or of a part of it ("in the gull module", "in gull"), "this" or
+    Only how somebody works (behavioral) and what they corrected can hold elsewhere, and only when the words say so:
+    they tell of the speaker (classifier), or of all projects; and nothing in them points at a place: no path, identifier, name of the project or of a part of it ("in the gull module", "in gull"), "this" or
     "we"; and nothing that may be a name and is none that everybody shares. What leaks into other projects does more
     harm than what is said twice.
     """
-    said, all_over = _ALL_OVER.subn(" ", text)
-    said = _NOW.sub("", said)
-    if gate not in ("behavioral", "correction") or not (all_over or _GENERAL.search(said)):
+    plain, all_over = _ALL_OVER.subn(" ", said)
+    plain = _NOW.sub("", plain)
+    if gate not in ("behavioral", "correction") or not (all_over or about_speaker):
         return "project"
-    named = _WHERE.findall(said) + _NAMED.findall(said)
-    if is_of_a_place(said, project_name=project_name) or any(name.lower() not in EVERYWHERE for name in named):
+    named = _WHERE.findall(plain) + _NAMED.findall(plain)
+    if is_of_a_place(plain, project_name=project_name) or any(name.lower() not in EVERYWHERE for name in named):
         return "project"
-    return "user" if gate == "behavioral" else "global"
+    return "global" if gate == "correction" else "user"
 
 
 def is_of_a_place(said: str, *, project_name: str) -> bool:
@@ -204,12 +195,12 @@ def is_of_a_place(said: str, *, project_name: str) -> bool:
     return whole or "".join(parts) in {word for word in words if len(word) > 2}
 
 
-def tier(*, decay: Decay, explicit: bool, sessions: int, confidence: float) -> Tier:
-    """How long a memory is put forward: by its decay class; longest what is explicit, pinned, or sure and said in two sessions."""
+def tier(*, decay: Decay, for_good: bool, sessions: int, confidence: float) -> Tier:
+    """How long a memory is put forward: durable is what was pinned or stated for good, or is sure and said in two sessions."""
+    if decay == "ephemeral":
+        return "session"
     sure = confidence > DURABLE_ABOVE and sessions >= DURABLE_SESSIONS
-    if explicit or decay == "permanent" or sure:
-        return "durable"
-    return "session" if decay == "ephemeral" else "daily" if decay == "session" else "durable"
+    return "durable" if for_good or sure or decay == "permanent" else "daily"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

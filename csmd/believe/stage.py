@@ -7,6 +7,8 @@ from dataclasses import replace
 
 from csmd import text
 from csmd.believe import personal, score, stage_rest, stage_supersede, supersede, types
+from csmd.distill import classifier
+from csmd.distill.classifier import Classification
 from csmd.model import AUTHORITY_RANK, CATEGORIES, Authority, Decay, Memory, Provenance, Scope, Statement
 from csmd.store import context, cursors, forgotten, memories, precedence, projects, scenes, search, tombstones, upkeep
 from csmd.store.core import Store
@@ -72,6 +74,7 @@ def remember(
     when that is not to be told by its words.
     """
     at = source.at if origin in (STATED, MODEL_SAVED) else ""  # what is counted is said at no time
+    told = _told(statement)
     scope, home = _place(rows, statement, project, scope)
     if statement.authority == "external" or is_forgotten(rows, statement, project=project, home=home, at=at, key=key):
         return "", False
@@ -90,10 +93,11 @@ def remember(
             _note_beside(rows, known.seq, statement, source)
             stage_supersede.settle(rows, known.id, key=key)
         return known.id, False
-    explicit = EXPLICIT in statement.reasons or pinned
-    decay: Decay = "permanent" if pinned else CATEGORIES[statement.category].decay
+    # What is counted is told in csmd's own words: they say nothing of how long it holds.
+    decay: Decay = "permanent" if pinned else told.decay if at else CATEGORIES[statement.category].decay
     confidence = score.clamp(statement.confidence, statement.category, statement.gate)
-    tier = score.tier(decay=decay, explicit=explicit, sessions=1, confidence=confidence)
+    for_good = bool(at) and _is_for_good(statement, decay)
+    tier = score.tier(decay=decay, for_good=for_good, sessions=1, confidence=confidence)
     limits = score.thresholds(
         confidence,
         decay=decay,
@@ -142,12 +146,29 @@ def _is_worded_anew(memory: Memory, besides: str) -> bool:
     return bool(besides) and (memory.id == besides or bool(memory.superseded_by))
 
 
+def _told(statement: Statement) -> Classification:
+    """What the words of a statement are by themselves."""
+    return classifier.classify(statement.text, speaker="assistant" if statement.authority == "assistant" else "user")
+
+
+def _is_for_good(statement: Statement, decay: Decay) -> bool:
+    """Whether a user states something for good: asks to remember it, corrects, prefers, or says that it always holds."""
+    lasts = decay == "durable" and score.is_lasting(statement.gate, statement.category, stated=True)
+    return statement.authority == "user" and (lasts or EXPLICIT in statement.reasons or _told(statement).for_good)
+
+
 def _place(rows: Rows, statement: Statement, project: int, scope: Scope | None = None) -> tuple[Scope, int]:
     """Where a statement said in a project holds: (scope, row of the project or of everywhere)."""
     if scope is None:
         name = projects.name_of(rows, project)
-        is_personal = statement.authority == "user" and personal.is_of_the_user(statement.text, project_name=name)
-        scope = "user" if is_personal else score.scope(statement.text, gate=statement.gate, project_name=name)
+        by_user = statement.authority == "user"
+        is_personal = by_user and personal.is_of_the_user(statement.text, project_name=name)
+        of_speaker = by_user and _told(statement).about_speaker
+        scope = (
+            "user"
+            if is_personal
+            else score.scope(statement.text, gate=statement.gate, about_speaker=of_speaker, project_name=name)
+        )
     return scope, project if scope == "project" else projects.everywhere(rows, project)
 
 
@@ -258,7 +279,8 @@ def confirm(rows: Rows, known: Memory, statement: Statement, source: Provenance,
     authority = statement.authority if raised else known.authority
     confirmed_at = max(known.confirmed_at, source.at)
     sessions = {source.session_id, *(one.session_id for one in known.provenance if one.role != "beside")}
-    tier = score.tier(decay=decay, explicit=pinned, sessions=len(sessions), confidence=confidence)
+    for_good = pinned or _is_for_good(statement, decay)
+    tier = score.tier(decay=decay, for_good=for_good, sessions=len(sessions), confidence=confidence)
     confirmed = replace(
         known,
         confidence=confidence,

@@ -224,7 +224,7 @@ def absorbed(keeper: Memory, other: Memory, *, confirmations: int) -> Memory:
         confidence = score.confirm(confidence, pinned=keeper.pinned)
     provenance = {source.uuid: source for source in (*keeper.provenance, *other.provenance)}
     sessions = {source.session_id for source in provenance.values() if source.role != "beside"}
-    tier = score.tier(decay=keeper.decay, explicit=False, sessions=len(sessions), confidence=confidence)
+    tier = score.tier(decay=keeper.decay, for_good=False, sessions=len(sessions), confidence=confidence)
     return replace(
         keeper,
         confidence=confidence,
@@ -242,7 +242,7 @@ def released(
     confidence = keeper.confidence if keeper.pinned else round(max(0.0, keeper.confidence - raised), 4)
     confirmed = max((source.at for source in left), default=keeper.confirmed_at)
     sessions = {source.session_id for source in left if source.role != "beside"}
-    own = score.tier(decay=keeper.decay, explicit=False, sessions=len(sessions), confidence=confidence)
+    own = score.tier(decay=keeper.decay, for_good=False, sessions=len(sessions), confidence=confidence)
     return replace(
         keeper,
         confidence=confidence,

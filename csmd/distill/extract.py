@@ -15,8 +15,8 @@ from typing import NamedTuple
 
 from csmd.distill import (
     answering,
+    classifier,
     features,
-    kind,
     listed,
     pointing,
     refused,
@@ -111,9 +111,7 @@ def _rules(turn: StoredTurn, before: str, authority: Authority) -> list[Chosen]:
     if refused.NOT_SAID.match(turn.text):
         return []
     found = [unit for unit in ruled.rules(turn.text) if not before or not _quotes(unit.text, _bare(before))]
-    return [
-        Chosen(turn, unit, _statement(unit, unit.text, unit.text, "user", authority, None, before)) for unit in found
-    ]
+    return [Chosen(turn, unit, _statement(unit, unit.text, "user", authority, None)) for unit in found]
 
 
 def from_reply(
@@ -310,7 +308,7 @@ def _choose(
             if placed == alone and placed.endswith(told) and not option.plain:
                 lead = placed.removesuffix(told)
                 unit, placed = listed.completed(option.pieces, unit, speaker, lead=lead, told=told, apart=option.apart)
-            found.append(Chosen(turn, unit, _statement(unit, told, placed, speaker, authority, prompt, before)))
+            found.append(Chosen(turn, unit, _statement(unit, placed, speaker, authority, prompt)))
         bar = further
     return found
 
@@ -373,18 +371,16 @@ def _with(one: Chosen, reply: StoredTurn) -> Chosen:
     return one._replace(statement=replace(one.statement, also=also)) if also else one
 
 
-def _statement(
-    unit: Unit, told: str, placed: str, speaker: Speaker, authority: Authority, prompt: StoredTurn | None, before: str
-) -> Statement:
-    what = kind.kind(unit.text, speaker=speaker, before=before)
+def _statement(unit: Unit, placed: str, speaker: Speaker, authority: Authority, prompt: StoredTurn | None) -> Statement:
+    what = classifier.classify(unit.text, speaker=speaker)
     if what.gate == "correction" and authority != "user":  # nobody but the user corrects
-        what = kind.kind(unit.text, speaker="assistant", before=before)
+        what = classifier.classify(unit.text, speaker="assistant")
     return Statement(
         text=placed,
         gate=what.gate,
         category=what.category,
         confidence=what.confidence,
         authority=authority,
-        reasons=tuple(dict.fromkeys((*weigh(told, kind=speaker).reasons, *what.reasons))) or ("worth",),
+        reasons=what.reasons,
         also=cites(unit, prompt, "reply"),
     )

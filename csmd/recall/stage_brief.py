@@ -61,6 +61,10 @@ def session_brief(
         if memory.id not in over
         and (memory.id in promised or tiers.reaches(memory, attention(memory), at="start", near=near))
     ]
+    followed = _followed(rows, [one for one, _ in candidates], places=places, key=key)
+    # What was said later on what is told comes with it, whatever its own tier.
+    missing = {newer.memory for newer in followed.values()} - {one.id for one, _ in candidates}
+    candidates += [(one, attention(one)) for one in listed if one.id in missing and one.tier != "archive"]
     found = [
         one for one in last_sessions.ended(rows, places=places, session_id=session_id) if one.session_id not in told
     ]
@@ -81,7 +85,7 @@ def session_brief(
         known=lambda statement: said.says(statement) or anyway(statement),
         beside=beside,
         fading=fading,
-        newer=_followed(rows, [one for one, _ in candidates], places=places, key=key),
+        newer=followed,
     )
 
 

@@ -11,6 +11,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from csmd.believe import score
+from csmd.distill.classifier import classify
 from csmd.model import CATEGORIES, DECAY_HORIZON_DAYS
 
 EVALUATION = Path(os.environ.get("CSMD_EVAL") or Path(__file__).resolve().parents[3] / "shared" / "eval")
@@ -18,6 +19,11 @@ confidences = st.floats(0.0, 1.0)
 categories = st.sampled_from(sorted(CATEGORIES))
 decays = st.sampled_from(sorted(DECAY_HORIZON_DAYS))
 gates = st.sampled_from(["behavioral", "relational", "epistemic", "promissory", "correction"])
+
+
+def where_it_holds(said: str, *, gate: score.Gate, project_name: str) -> score.Scope:
+    told = classify(said, speaker="user")
+    return score.scope(said, gate=gate, about_speaker=told.about_speaker, project_name=project_name)
 
 
 @pytest.mark.parametrize(
@@ -79,7 +85,7 @@ def test_days_are_counted_to_the_day_and_none_to_what_is_past() -> None:
     ],
 )
 def test_a_memory_leaves_its_project_only_when_its_words_say_so(said: str, gate: score.Gate, where: str) -> None:
-    assert score.scope(said, gate=gate, project_name="payments") == where
+    assert where_it_holds(said, gate=gate, project_name="payments") == where
 
 
 GENERAL = ["I prefer small functions", "in all my projects keep commits small", "I usually squash before merging"]
@@ -94,8 +100,8 @@ GENERAL = ["I prefer small functions", "in all my projects keep commits small", 
     st.sampled_from(["behavioral", "correction"]),
 )
 def test_what_names_a_place_never_leaves_its_project(said: str, where: str, name: str, gate: score.Gate) -> None:
-    assert score.scope(said, gate=gate, project_name="heron") != "project"
-    assert score.scope(f"{said} {where.format(name)}", gate=gate, project_name="heron") == "project"
+    assert where_it_holds(said, gate=gate, project_name="heron") != "project"
+    assert where_it_holds(f"{said} {where.format(name)}", gate=gate, project_name="heron") == "project"
 
 
 @given(
@@ -103,12 +109,12 @@ def test_what_names_a_place_never_leaves_its_project(said: str, where: str, name
 )
 def test_what_names_its_project_stays_in_it_however_it_is_written(said: str, name: str) -> None:
     for project in ("gull-api", "gull_api", "GULL-API"):
-        assert score.scope(f"{said} unlike {name}", gate="behavioral", project_name=project) == "project"
+        assert where_it_holds(f"{said} unlike {name}", gate="behavioral", project_name=project) == "project"
 
 
 @given(st.text(max_size=200), st.sampled_from(["epistemic", "relational", "promissory"]))
 def test_only_how_to_work_and_corrections_leave_a_project(said: str, gate: score.Gate) -> None:
-    assert score.scope(f"I prefer {said} everywhere", gate=gate, project_name="heron") == "project"
+    assert where_it_holds(f"I prefer {said} everywhere", gate=gate, project_name="heron") == "project"
 
 
 @pytest.mark.skipif(
@@ -119,7 +125,7 @@ def test_of_the_labelled_corrections_none_leaves_its_project_as_said_or_as_label
     rows = [json.loads(line) for line in (EVALUATION / "memories.jsonl").read_text().splitlines()]
     said = [text for row in rows if row["gate"] == "correction" for text in (row["quote"], row["memory"])]
     assert len(said) == 66
-    assert {score.scope(text, gate="correction", project_name="cli") for text in said} == {"project"}
+    assert {where_it_holds(text, gate="correction", project_name="cli") for text in said} == {"project"}
 
 
 @given(confidences, categories, gates)
@@ -156,17 +162,19 @@ def test_decay_counts_active_days_as_the_plan_has_it() -> None:
 
 
 @pytest.mark.parametrize(
-    ("decay", "explicit", "sessions", "confidence", "tier"),
+    ("decay", "for_good", "sessions", "confidence", "tier"),
     [
-        ("durable", False, 1, 0.8, "durable"),
+        ("durable", False, 1, 0.95, "daily"),
+        ("durable", False, 2, 0.9, "daily"),
+        ("durable", False, 2, 0.95, "durable"),
+        ("durable", True, 1, 0.6, "durable"),
         ("session", False, 1, 0.8, "daily"),
         ("session", False, 2, 0.95, "durable"),
-        ("session", True, 1, 0.6, "durable"),
-        ("ephemeral", False, 1, 0.9, "session"),
+        ("ephemeral", True, 2, 0.95, "session"),
         ("permanent", False, 1, 0.5, "durable"),
     ],
 )
-def test_a_tier_follows_from_decay_and_from_how_many_sessions_it_was_said_in(
-    decay: score.Decay, explicit: bool, sessions: int, confidence: float, tier: str
+def test_durable_is_earned_stated_for_good_or_pinned(
+    decay: score.Decay, for_good: bool, sessions: int, confidence: float, tier: str
 ) -> None:
-    assert score.tier(decay=decay, explicit=explicit, sessions=sessions, confidence=confidence) == tier
+    assert score.tier(decay=decay, for_good=for_good, sessions=sessions, confidence=confidence) == tier

@@ -213,7 +213,7 @@ def test_what_has_moved_since_the_plan_is_looked_at_again(store: Store) -> None:
         lambda rows: tombstones.forget(rows, CACHED, correction=False, by="user", key=store.hash_key, now=LATER)
     )
     assert store.write(apply).done == (), "what the user made csmd forget is not taken in"
-    assert read(store, third).tier == "durable"
+    assert read(store, third).tier == "daily"
 
 
 @pytest.mark.parametrize(
@@ -291,7 +291,7 @@ def test_what_was_archived_can_be_taken_back(store: Store) -> None:
     ident = say(store, CACHE, "u1")
     store.write(lambda rows: stored.archive(rows, read(store, ident), reason="old", by="user", now=LATER))
     store.write(lambda rows: stage_upkeep.undo(rows, read(store, ident), now=LATER, by_person=True))
-    assert read(store, ident).tier == "durable"
+    assert read(store, ident).tier == "daily"
 
 
 def test_a_use_begins_the_age_anew_and_makes_nothing_surer(store: Store) -> None:

@@ -25,7 +25,7 @@ from logistic import newton
 from sayings import sayings
 
 from csmd.distill import extract, saying, units
-from csmd.distill.kind import GATES
+from csmd.distill.classifier import GATES
 from csmd.distill.saying import Model
 from csmd.distill.shape import shape
 from csmd.model import StoredTurn

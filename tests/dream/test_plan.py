@@ -303,7 +303,8 @@ PRUNED = (
     (told("m1", CACHE, 1), 100, False),
     (told("m1", CACHE, 1, tier="daily", decay="session"), 40, True),
     (told("m1", CACHE, 27, tier="daily", decay="session", confidence=0.3), 29, False),
-    (told("m1", CACHE, 1, tier="daily", decay="durable"), 40, True),
+    (told("m1", CACHE, 1, tier="daily", decay="durable"), 100, False),
+    (told("m1", CACHE, 1, tier="daily", decay="durable"), 300, True),
     (told("m1", CACHE, 1, tier="daily", decay="durable", used_at="2027-01-20T10:00:00.000Z"), 40, False),
     (told("m1", CACHE, 1, pinned=True, decay="permanent"), 300, False),
     (told("m1", CACHE, 1, category="preference", gate="behavioral"), 300, False),
@@ -349,7 +350,9 @@ def test_a_fact_that_no_habit_tells_is_raised_once_and_again_when_it_has_grown()
 
 def test_orienting_counts_tiers_doubles_and_how_stale_they_are() -> None:
     half = DAYS + LATER[:60]
-    snapshot = seen(told("m1", CACHE, 1), told("m2", AGAIN, 1), told("m3", SAID[9], 1, tier="daily"), days=half)
+    snapshot = seen(
+        told("m1", CACHE, 1), told("m2", AGAIN, 1), told("m3", SAID[9], 1, tier="daily", decay="session"), days=half
+    )
     (tally,) = plan(snapshot)[0].tallies
     assert (tally.tiers, tally.duplicates) == ({"daily": 1, "durable": 2}, 1)
     assert 0 < tally.staleness["durable"] < 1 == tally.staleness["daily"]

@@ -195,7 +195,7 @@ def test_what_somebody_took_back_is_not_done_again(store: Store) -> None:
 
 
 def test_a_dream_that_was_undone_left_nothing_and_is_not_dreamt_again(store: Store, tmp_path: Path) -> None:
-    talk(store, 7)
+    talk(store, 3)
     act(store, [f"2026-02-{day:02}" for day in range(1, 29)])
     doubled(store)
     facts = counted(store)
@@ -359,13 +359,13 @@ def test_what_is_near_in_meaning_is_compared_and_what_was_overturned_gives_way(s
 
 def test_what_superseded_a_memory_and_goes_brings_it_back_out_of_the_archive(store: Store) -> None:
     old = say(store, SAID[13], day=1, authority="assistant")
-    new = say(store, SAID[14], day=5, authority="assistant")
+    new = say(store, SAID[14], day=5)
     assert read(store, old).superseded_by == new
     act(store, [f"2026-{month:02}-{day:02}" for month in (2, 3) for day in range(1, 29)])
     assert dream(store, now=NOW) == 1
     assert read(store, old).tier == "archive"
     store.write(lambda rows: stage_supersede.undo(rows, _of(rows, old), by="person", now=LATER))
-    assert (read(store, old).tier, read(store, old).superseded_by) == ("durable", "")
+    assert (read(store, old).tier, read(store, old).superseded_by) == ("daily", "")
     assert dream(store, now=LATER) == 0
 
 

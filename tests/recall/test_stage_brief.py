@@ -62,7 +62,8 @@ def session(
 
 
 def remember(store: Store, said: str, gate: Gate, category: Category, uuid: str, ident: str, number: int) -> None:
-    statement = Statement(text=said, gate=gate, category=category, confidence=0.85, authority="user")
+    asked = () if gate == "promissory" else ("remember",)
+    statement = Statement(text=said, gate=gate, category=category, confidence=0.85, authority="user", reasons=asked)
     source = Provenance(uuid=uuid, session_id=ident, at=day(number))
     store.write(
         lambda rows: believe.remember(

@@ -105,7 +105,7 @@ GOLDEN = {
     ("session", "ephemeral"): ("start match search", "search", "search", "search", "search", "search"),
     ("session", "durable"): ("start match search", "search", "search", "search", "search", "search"),
     ("daily", "session"): ("start match search", "match search", "search", "search", "search", "search"),
-    ("daily", "durable"): ("start match search", "match search", "match search", "search", "search", "search"),
+    ("daily", "durable"): ("start match search", *["match search"] * 4, "search"),
     ("durable", "durable"): (*["start match search"] * 5, "search"),
     ("durable", "permanent"): ("start match search",) * 6,
     ("archive", "durable"): ("search",) * 6,

@@ -18,7 +18,7 @@ from csmd.capture.redact import redact
 from csmd.daemon.answers.wording import worded
 from csmd.daemon.now import now_iso
 from csmd.daemon.tool import ASKING, PLACE, QUERY_VECTOR_S, REQUIRED, Params, Tool, meant, places
-from csmd.distill.classify import classify
+from csmd.distill.classifier import classify
 from csmd.errors import BadInput, CsmdError
 from csmd.model import Brief, Memory, Provenance, Statement
 from csmd.recall import file, living_state, prompt, stage_brief, stage_checkpoint
@@ -121,12 +121,12 @@ def _remember(tools: Tools, rows: Rows, params: Params) -> dict[str, Any]:
     if not params["by_person"]:
         refuse_where_left_out(tools, params)
     by_person = params["by_person"]
-    found = classify(body, kind="user")
+    found = classify(body, speaker="user")
     statement = Statement(
         text=body,
-        gate=found.gate if found else "epistemic",
-        category=found.category if found else "fact",
-        confidence=max(found.confidence if found else 0.0, 0.95 if by_person else 0.8),
+        gate=found.gate,
+        category=found.category,
+        confidence=max(found.confidence, 0.95 if by_person else 0.8),
         authority="user" if by_person else "assistant",
         reasons=("remember",),
     )

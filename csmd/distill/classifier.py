@@ -1,0 +1,254 @@
+"""What a sentence is as a memory: gate, category, confidence, decay and whether it is about its speaker; pure.
+
+One linear model for every way in (transcripts, `csmd remember`, the memory server, edited pages, imports). Its features
+are the words of a sentence, pairs of neighbouring words, and the same with words replaced by their class ("when",
+"role", "taste": csmd/data/word_classes.txt). Weights are fitted by tests/bench/train_classifier.py and described in
+docs/model-card-classifier.md. What a model cannot know stands here as policy: an assistant corrects nobody, a plan
+does not last, and a sentence is told for good only when it says so.
+"""
+
+from __future__ import annotations
+
+import base64
+import math
+import re
+import zlib
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass, replace
+from functools import cache, lru_cache
+from importlib import resources
+from itertools import pairwise
+from typing import Any, Literal, get_args
+
+from csmd import text, wire
+from csmd.model import CATEGORIES, Category, Decay, Gate
+
+Speaker = Literal["user", "assistant"]
+
+GATES: tuple[Gate, ...] = get_args(Gate)
+#: What a sentence that is no statement at all counts as in the model.
+NONE = "none"
+#: The heads of the model and what each tells apart.
+HEADS: dict[str, tuple[str, ...]] = {
+    "gate": (*GATES, NONE),
+    "category": get_args(Category),
+    "decay": ("ephemeral", "session", "durable"),
+    "scope": ("user", "project"),
+}
+#: The categories that a gate may have.
+CATEGORIES_OF: dict[Gate, tuple[Category, ...]] = {
+    "behavioral": ("preference", "convention", "procedure"),
+    "relational": ("person",),
+    "epistemic": ("fact", "decision", "gotcha", "constraint", "pattern"),
+    "promissory": ("plan",),
+    "correction": ("fact", "preference", "decision", "constraint"),
+}
+#: An assistant gives an account of how things are: it corrects nobody.
+GATES_OF: dict[Speaker, tuple[Gate, ...]] = {
+    "user": GATES,
+    "assistant": ("behavioral", "relational", "epistemic", "promissory"),
+}
+#: Confidence at no clarity, by gate; what full clarity adds, and what an assistant's word is worth beside a user's.
+CONFIDENCE_BASE: dict[Gate, float] = {
+    "epistemic": 0.60, "behavioral": 0.62, "correction": 0.65, "relational": 0.60, "promissory": 0.60,
+}  # fmt: skip
+CONFIDENCE_SPAN, CONFIDENCE_MOST = 0.30, 0.95
+CONFIDENCE_OF_SPEAKER: dict[Speaker, float] = {"user": 0.0, "assistant": -0.05}
+#: How likely, 0-1, a sentence must be about its speaker to hold beyond its project: what leaks does harm.
+OF_THE_SPEAKER = 0.6
+#: How likely a sentence must be short-lived to fade with the day or the week.
+SHORT_LIVED: tuple[Decay, ...] = ("ephemeral", "session")
+SHORT = 0.6
+#: A sentence longer than this is read so far; lengths in tokens that the model tells apart.
+MAX_SENTENCE, LENGTHS = 600, (4, 8, 14, 25)
+#: The sum of a sentence's weights is divided by the root of how many features it has, times this.
+SCALE = 4.0
+MAX_REASONS = 3
+#: The reason of what the user asked to remember.
+ASKED = "remember"
+
+_TOKEN = re.compile(
+    r"(?P<code>`[^`\n]*`)|(?P<place>https?://\S+|(?:[~.]?/|\w[\w.-]{0,60}/)[\w./*-]+)"
+    r"|(?P<name>\b\w+\.[a-z]{1,4}\b(?=\W|$)|\w*[a-z]_\w+|\b[A-Z]+_[A-Z_]+\b|\b[a-z]+[A-Z]\w*|\b[A-Z][a-z]+[A-Z]\w*)"
+    r"|(?P<number>\d[\w.,:/-]*)|(?P<word>[^\W\d_]+(?:['’][^\W\d_]+)?)|(?P<mark>[?!:;()])"
+)
+#: What may begin with somebody's name: a capital, and a verb of the third person behind it.
+_NAME_FIRST = re.compile(r"[A-Z][a-z]+(?:['’]s\b| and [A-Z][a-z]+\b| [a-z]+[a-rt-z]s\b)")
+#: What a sentence says to hold for good, in so many words.
+_FOR_GOOD = re.compile(
+    r"\b(?:always|never|from now on|going forward|in (?:all|every|any) \w+|every time|whenever|as a rule|by default|at all times"
+    r"|for good|permanently|without exception|must(?: not|n['’]t)?|do not|don['’]t|I (?:\w+ly )?(?:prefer|like|hate|dislike))\b",
+    re.IGNORECASE,
+)
+_REMEMBER = re.compile(
+    r"^\W{0,3}(?:please |pls )?(?:always )?(?:remember(?! (?:when|how|what|why|if)\b)|keep in mind|bear in mind|note(?= that\b)"
+    r"|do(?: not|n['’]t) forget(?= that\b))[,: ]+(?:that )?",
+    re.IGNORECASE,
+)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Classification:
+    """What a sentence is; `confidence` and `worth` (how likely it is a statement at all) are 0-1.
+
+    `reasons` are the words and word classes that speak most for its gate. `about_speaker`: it tells who the speaker is
+    or how they like to work, wherever they work. `for_good`: it says that it lasts.
+    """
+
+    gate: Gate
+    category: Category
+    confidence: float
+    worth: float
+    decay: Decay
+    about_speaker: bool
+    for_good: bool
+    reasons: tuple[str, ...]
+
+
+class Model:
+    """The fitted weights: a row of one byte for each class of each head in each of `buckets` hashed features."""
+
+    __slots__ = ("_buckets", "_rows", "_width", "bias", "scale")
+
+    def __init__(self, held: Mapping[str, Any]) -> None:
+        told = {head: tuple(names) for head, names in held["heads"].items()}
+        if told != HEADS:
+            raise ValueError(f"weights of other classes: {told}")
+        raw = zlib.decompress(base64.b85decode(held["weights"]))
+        self._width = sum(map(len, HEADS.values()))
+        self._buckets = len(raw) // self._width
+        self._rows = memoryview(raw).cast("b")
+        self.bias = tuple(map(float, held["bias"]))
+        self.scale = float(held["scale"])
+
+    def row(self, feature: str) -> tuple[int, ...]:
+        """The weights of a feature for every class, in the order of HEADS."""
+        at = bucket(feature, self._buckets) * self._width
+        return tuple(self._rows[at : at + self._width])
+
+    def chances(self, found: frozenset[str]) -> dict[str, dict[str, float]]:
+        """How likely each class of each head is, 0-1, of a sentence with these features."""
+        # Integers are added: the order of a set is another one in every process.
+        totals = [sum(column) for column in zip(*map(self.row, found), strict=True)] or [0] * self._width
+        factor = self.scale * SCALE / math.sqrt(max(1, len(found)))
+        sums = [bias + factor * total for bias, total in zip(self.bias, totals, strict=True)]
+        told, at = {}, 0
+        for head, names in HEADS.items():
+            most = max(sums[at : at + len(names)])
+            powers = [math.exp(value - most) for value in sums[at : at + len(names)]]
+            told[head] = {name: power / sum(powers) for name, power in zip(names, powers, strict=True)}
+            at += len(names)
+        return told
+
+
+@cache
+def shipped() -> Model:
+    """The model that csmd brings along."""
+    return Model(wire.loads(resources.files("csmd.data").joinpath("classifier.json").read_bytes()))
+
+
+@cache
+def word_classes() -> dict[str, str]:
+    """Each word that belongs to a class -> the class."""
+    found: dict[str, str] = {}
+    for line in resources.files("csmd.data").joinpath("word_classes.txt").read_text(encoding="utf-8").splitlines():
+        name, _, listed = line.partition(":")
+        if not line.startswith("#"):
+            found = dict.fromkeys(listed.split(), name) | found
+    return found
+
+
+def bucket(feature: str, buckets: int) -> int:
+    """The row that a feature's weights stand in."""
+    return zlib.crc32(feature.encode()) % buckets
+
+
+def classify(said: str, *, speaker: Speaker) -> Classification:
+    """What `said` is as a memory when a user or an assistant says it; who asks to remember it says that it lasts."""
+    told = without_request(said) if speaker == "user" else said
+    found = _classify(told, speaker)
+    return found if told == said else replace(found, for_good=True, reasons=(ASKED, *found.reasons))
+
+
+@lru_cache(maxsize=512)
+def _classify(said: str, speaker: Speaker) -> Classification:
+    model = shipped()
+    found = features(said, speaker=speaker)
+    chances = model.chances(found)
+    gates = chances["gate"]
+    gate = max(GATES_OF[speaker], key=lambda name: gates[name])
+    clarity = gates[gate] / sum(gates[name] for name in GATES)
+    category = max(CATEGORIES_OF[gate], key=lambda name: chances["category"][name])
+    decay = _decay(chances["decay"], category)
+    return Classification(
+        gate=gate,
+        category=category,
+        confidence=confidence_of(gate, category, clarity, speaker),
+        worth=round(1 - gates[NONE], 3),
+        decay=decay,
+        about_speaker=chances["scope"]["user"] >= OF_THE_SPEAKER,
+        for_good=decay == "durable" and bool(_FOR_GOOD.search(said[:MAX_SENTENCE])),
+        reasons=_reasons(model, found, gate),
+    )
+
+
+def _decay(chances: Mapping[str, float], category: Category) -> Decay:
+    """How fast a sentence of a category fades: what is short-lived must be likely so, and a plan never lasts."""
+    short = max(SHORT_LIVED, key=lambda name: chances[name])
+    return short if chances[short] >= SHORT else CATEGORIES[category].decay
+
+
+def without_request(said: str) -> str:
+    """A sentence without "remember that" in front of it."""
+    return _REMEMBER.sub("", said, count=1) or said
+
+
+def confidence_of(gate: Gate, category: Category, clarity: float, speaker: Speaker) -> float:
+    """Confidence 0-1 of a sentence that is so clearly (0-1) what it is, kept within what its category allows."""
+    rule = CATEGORIES[category]
+    raw = CONFIDENCE_BASE[gate] + CONFIDENCE_SPAN * clarity + CONFIDENCE_OF_SPEAKER[speaker]
+    return round(min(rule.high, max(rule.low, min(CONFIDENCE_MOST, raw))), 3)
+
+
+def features(said: str, *, speaker: Speaker) -> frozenset[str]:
+    """The features of a sentence: `w:` words, `b:` pairs, `c:` classes, `d:` pairs of classes, its first word, its length."""
+    known = word_classes()
+    told, classes = [], []
+    for kind, word, capital in _tokens(said[:MAX_SENTENCE]):
+        own = "name" if capital and word not in known else known.get(word, "")
+        told.append(
+            word if kind == "mark" else "#name" if own == "name" else _stem(word) if kind == "word" else f"#{kind}"
+        )
+        classes += [own] if own else []
+    length = sum(len(told) >= limit for limit in LENGTHS)
+    begins = told[0] if told else ""
+    found = {f"w:{word}" for word in told} | {f"c:{name}" for name in classes}
+    found |= {f"b:{one} {other}" for one, other in pairwise(["^", *told, "$"])}
+    found |= {f"d:{one} {other}" for one, other in pairwise(["^", *classes, "$"])}
+    found |= {f"1:{begins}", f"2:{' '.join(told[:2])}", f"length:{length}", f"by:{speaker}"}
+    if _NAME_FIRST.match(said):
+        found.add("name first")
+    return frozenset(found | ({"asks"} if "?" in told[-2:] else set()))
+
+
+def _tokens(said: str) -> Iterator[tuple[str, str, bool]]:
+    """(kind, word in small letters, whether a capital letter within the sentence makes it a name)."""
+    first = True
+    for found in _TOKEN.finditer(said):
+        kind, word = str(found.lastgroup), found[0].replace("’", "'")
+        yield kind, word.lower(), kind == "word" and not first and word[0].isupper() and word.partition("'")[0] != "I"
+        first = False
+
+
+def _stem(word: str) -> str:
+    return text.stem(word) if len(word) > 3 and word.isalpha() else word
+
+
+def _reasons(model: Model, found: frozenset[str], gate: Gate) -> tuple[str, ...]:
+    """The words and classes that weigh most for a gate, the heaviest first."""
+    at = HEADS["gate"].index(gate)
+    weights = {feature[2:]: model.row(feature)[at] for feature in sorted(found) if feature[:2] in ("w:", "c:")}
+    strong = sorted(
+        (word for word in weights if weights[word] > 0 and word[0].isalpha()), key=lambda word: (-weights[word], word)
+    )
+    return tuple(strong[:MAX_REASONS]) or ("usual",)
