@@ -84,6 +84,20 @@ def history(limit: int, as_json: bool) -> None:
     out(ask("csm_dream_history", limit=limit), as_json, show_dream.history)
 
 
+@click.command()
+@click.option("--again", is_flag=True, required=True, help="Choose old memories as csmd chooses now.")
+@click.option("--dry-run", is_flag=True, help="Show what would be done and change nothing.")
+@click.option("--yes", is_flag=True, help="Do it although most of them would be archived.")
+@json_option
+def distill(again: bool, dry_run: bool, yes: bool, as_json: bool) -> None:
+    """Choose old memories anew. `csmd dream undo` takes it back."""
+    del again
+    if dry_run:
+        out(ask("csm_distill_again", dry_run=True, asking=here(None)), as_json, show_dream.again)
+        return
+    out(_work("csm_distill_again", yes=yes), as_json, show_dream.ran)
+
+
 def _work(tool: str, **params: Any) -> dict[str, Any]:
     """Has the daemon do it, with how far it is on stderr; its result."""
     with show.progress() as bar:
@@ -91,4 +105,4 @@ def _work(tool: str, **params: Any) -> dict[str, Any]:
 
 
 #: In the order that `csmd --help` lists them.
-VERBS: tuple[click.Command, ...] = (dream,)
+VERBS: tuple[click.Command, ...] = (dream, distill)

@@ -35,7 +35,7 @@ GROUPS: dict[str, dict[str, str]] = {
         "believing": "supersede",
         "beliefs": "beliefs duplicates merge archive governance",
         "candidates": "packets candidates promote",
-        "dream": "dream",
+        "dream": "dream distill",
         "advisory": "advisory",
     },
     "What happened": {

@@ -23,6 +23,8 @@ KINDS: Mapping[str, tuple[str, str, str]] = {
     "lift": ("said everywhere", "say everywhere", "said everywhere"),
     "promote": ("promoted", "promote", "promoted"),
     "raise": ("learnt", "learn", "learnt"),
+    "reword": ("reworded", "reword", "reworded"),
+    "choose": ("chosen", "choose", "chosen"),
     "archive": ("archived", "archive", "archived"),
     "page": ("wrote", "write", "files written"),
 }
@@ -167,6 +169,20 @@ def ran(value: dict[str, Any]) -> None:
         out.print(line)
     show.print_text(out, f"csmd dream diff {value['id']}   shows it", style="dim")
     show.print_text(out, f"csmd dream undo {value['id']}   takes it back", style="dim")
+
+
+def again(value: dict[str, Any]) -> None:
+    """What choosing old memories anew would do."""
+    out = show.console()
+    counted = f"{value['kept']} memories stay, {value['archived']} would be archived, {value['new']} statements are new"
+    show.print_text(out, counted)
+    for head, rows in (("archived", value["leaving"]), ("new", value["coming"])):
+        for row in rows:
+            show.print_text(out, texts.squeeze(row["text"]), head=f"{head}: ", indent=2, most=LINES)
+    for row in value["reworded"]:
+        show.print_text(out, texts.squeeze(row["becomes"]), head=f"{row['id']}: ", indent=2, most=LINES)
+    if value["needs_yes"]:
+        show.print_text(out, "That is most of them: it is done with --yes only.", style="dim")
 
 
 def history(value: dict[str, Any]) -> None:

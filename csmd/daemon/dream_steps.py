@@ -10,10 +10,12 @@ from dataclasses import dataclass
 from functools import partial
 from typing import TYPE_CHECKING
 
+from csmd.daemon import backups
 from csmd.daemon.now import here, now_iso
-from csmd.dream import stage, stage_daily, stage_narrator, stage_pages, undo
+from csmd.dream import stage, stage_daily, stage_narrator, stage_pages, stage_reselection, undo
 from csmd.dream.actions import Fact, Kind, Phase
-from csmd.store import dreams, snapshot
+from csmd.errors import CsmdError, StoreError
+from csmd.store import backup, dreams, reselection, snapshot
 from csmd.store.dreams import Dream
 from csmd.store.sqlite import Rows
 
@@ -23,11 +25,15 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True, slots=True)
 class Night:
-    """What the steps of one dream share; `now` and `here` say what time it is, `awaited` whether somebody asked for it."""
+    """What the steps of one dream share; `now` and `here` say what time it is, `awaited` whether somebody asked for it.
+
+    With `confirmed` a person has agreed to what it does.
+    """
 
     steward: Steward
     dream: Dream
     awaited: bool = False
+    confirmed: bool = False
     now: Callable[[], str] = now_iso
     here: stage_daily.Here = here
 
@@ -114,6 +120,33 @@ def _forget_old(night: Night) -> Iterator[None]:
     yield
 
 
+def _choose_anew(night: Night) -> Generator[None]:
+    """A copy of the database first; where most memories would be archived, nothing is done and a person is asked."""
+    store, database = night.steward.store, night.steward.config.paths.database
+    if not backup.has_room(database):
+        raise StoreError(
+            "old memories are not chosen anew: there is no room for a backup", hint="free some space on that disk"
+        )
+    backups.make(night.steward, None)
+    yield
+    found = yield from stage_reselection.planned(store.read, key=store.hash_key)
+    if found.needs_person and not night.confirmed:
+        store.write(reselection.settle)
+        raise CsmdError(
+            f"choosing old memories anew would archive {len(found.archived)} of {len(found.kept) + len(found.archived)}",
+            hint="`csmd distill --again --dry-run` shows them; `csmd distill --again --yes` does it",
+        )
+    yield from stage_reselection.batches(store, night.dream, found, now=night.now(), key=store.hash_key)
+    store.write(reselection.settle)
+
+
+#: Why a dream chooses old memories anew, and what such a one does in place of STEPS.
+AGAIN = "choosing old memories anew"
+AGAIN_STEPS: Mapping[str, Step] = {
+    "reading what people edited": _read_edits,
+    AGAIN: _choose_anew,
+    "writing pages": _write_pages,
+}
 #: What a dream does, in this order: a name that people are shown, and a generator that stops after each batch. What
 #: people edited is read back before anything is planned, and what is changed goes into the markdown before the last step.
 STEPS: Mapping[str, Step] = {

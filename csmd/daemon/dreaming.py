@@ -21,7 +21,7 @@ from typing import TYPE_CHECKING, Any
 from csmd.capture.redact import redact
 from csmd.daemon import jobs, machine
 from csmd.daemon.dream_lock import DreamLock
-from csmd.daemon.dream_steps import STEPS, Night, rewritten
+from csmd.daemon.dream_steps import AGAIN, AGAIN_STEPS, STEPS, Night, rewritten
 from csmd.daemon.jobs import Job
 from csmd.daemon.moments import a_moment, whole
 from csmd.daemon.now import now_iso
@@ -30,7 +30,7 @@ from csmd.dream.gates import Chosen, Seen, Verdict
 from csmd.dream.holder import Holder
 from csmd.dream.undo import EDITED
 from csmd.errors import CsmdError
-from csmd.store import dream_gates, dream_journal, dreams
+from csmd.store import dream_gates, dream_journal, dreams, reselection
 from csmd.store.dreams import Dream
 from csmd.store.sqlite import Rows
 
@@ -61,6 +61,8 @@ class Dreaming:
         self._ordering = threading.Lock()
         self._heard = self._went_on = time.monotonic()
         self._next_look = self._next_beat = 0.0
+        self._reselection_due = True
+        """Whether memories of an older csmd may wait to be chosen anew."""
         self._known: tuple[int, str, Seen] | None = None
         """What the rows said, of which number of commits, and since when sessions were new to it."""
 
@@ -89,13 +91,13 @@ class Dreaming:
         """Whether a dream is under way and nothing was heard of a session since a monotonic time: what is new is its own."""
         return self._batches is not None and self._heard < at
 
-    def order(self, why: str, *, awaited: bool) -> Job:
+    def order(self, why: str, *, awaited: bool, confirmed: bool = False) -> Job:
         """A dream as soon as may be; the one under way where there is one, which goes on at once when it is `awaited`."""
         with self._ordering:
             self._is_awaited = awaited or (self._job is not None and self._is_awaited)
             if self._job is None:
                 self._went_on = time.monotonic()
-                self._job = Job(id=secrets.token_hex(8), kind="dream", order={"why": why})
+                self._job = Job(id=secrets.token_hex(8), kind="dream", order={"why": why, "confirmed": confirmed})
                 self._steward.list_job(self._job)
             job = self._job
         self._steward.poke()
@@ -127,7 +129,9 @@ class Dreaming:
         """A batch of the dream under way, or the next one's when it is due and the steward `idle`; whether it did any."""
         if self._job is None and idle and at >= self._next_look:
             self._next_look = at + LOOK_S
-            if self._look(at).ok:
+            if self._reselects():
+                self.order(AGAIN, awaited=False)
+            elif self._look(at).ok:
                 self.order("by itself", awaited=False)
         if self._job is None:
             return False
@@ -163,8 +167,10 @@ class Dreaming:
             if other := self.lock.take(datetime.now(UTC)):
                 raise CsmdError(dreams_already(other), hint=WHEN)
             try:
-                night = Night(self._steward, dream, awaited=self._is_awaited)
-                for name, step in STEPS.items():
+                night = Night(
+                    self._steward, dream, awaited=self._is_awaited, confirmed=bool(job.order.get("confirmed"))
+                )
+                for name, step in (AGAIN_STEPS if dream.why == AGAIN else STEPS).items():
                     job.progress.update(step=name)
                     for _ in step(night):
                         if not self.lock.is_mine():
@@ -198,6 +204,8 @@ class Dreaming:
     def _begin(self, rows: Rows, why: str) -> Dream:
         """Notes the dream; whatever is still noted as running was killed, for this daemon alone dreams in this store."""
         dreams.interrupted(rows, now=now_iso())
+        if why == AGAIN and (broken_off := dreams.reopen(rows, why=why)):
+            return broken_off
         sessions = dreams.sessions_since(rows, self._since(rows, datetime.now(UTC)))
         return dreams.begin(rows, why=why, sessions=sessions, now=now_iso())
 
@@ -217,6 +225,21 @@ class Dreaming:
             end("failed", redact(error.what, Counter()) if isinstance(error, CsmdError) else type(error).__name__)
             raise
         end("done")
+
+    def _reselects(self) -> bool:
+        """Whether the memories of an older csmd wait to be chosen anew; asked of the rows until they do not."""
+        if self._reselection_due and self._steward.config.settings.stages_distill:
+            failed = self._steward.store.read(lambda rows: next(iter(dreams.history(rows, limit=1)), None))
+            self._reselection_due = self._steward.store.read(reselection.is_due)
+            # What failed for want of room, say, is not tried every minute.
+            lately = (
+                failed is not None
+                and failed.why == AGAIN
+                and failed.state == "failed"
+                and failed.error != dreams.KILLED
+            )
+            return self._reselection_due and not lately
+        return False
 
     # --- what the gates look at
 

@@ -35,6 +35,33 @@ def is_settled(session: Behind, *, quiet_before: str) -> bool:
     return session.settled_at >= session.last_at or session.last_at < quiet_before
 
 
+def choose_whole(rows: Rows, session: Behind, *, key: bytes) -> list[extract.Chosen]:
+    """What would be chosen now from a whole conversation, as far as it was distilled; nothing is written."""
+    turns, worked = _looked(rows, session, begun=0, key=key)
+    return extract.chosen(sources.sources(turns, settled=True, worked=worked))
+
+
+def _looked(rows: Rows, session: Behind, *, begun: int, key: bytes) -> tuple[list[StoredTurn], list[Source]]:
+    """The turns in which somebody speaks, from before `begun` on, and what the work says from there on."""
+    if tampered.is_noted(rows, text.keyed_hash(PurePath(session.path).name, key)):
+        return [], []
+    after, found = max(0, begun - 1), list[StoredTurn]()
+    for _ in range(LOOKS_BACK):  # to what the assistant said last before that
+        after = max(0, cursors.exchange_begun(rows, session.session_seq, at=after) - 1)
+        found = journal.stream_turns(rows, session.session_seq, after=after, kinds=(*SPOKEN, *BESIDE), written=True)
+        if after == 0 or any(turn.ordinal < begun and turn.kind == "assistant" for turn in found):
+            break
+    turns = [turn for turn in found if turn.ordinal <= session.turns]
+    worked = sources.told_beside(turns)
+    for call in told_of.calls(
+        rows, session.session_seq, after=after, tools=claude_said.CALLS, holding=claude_said.HOLDING
+    ):
+        said = sources.called(call.turn, call.tool, call.result)
+        if said is not None and begun <= said.turn.ordinal <= session.turns:
+            worked.append(said)
+    return [turn for turn in turns if turn.kind in SPOKEN], worked
+
+
 def distill(store: Store, session: Behind, *, settled: bool) -> int:
     """Distils one conversation as far as it is decided; the number of new statements.
 
@@ -47,24 +74,8 @@ def distill(store: Store, session: Behind, *, settled: bool) -> int:
     """
 
     def look(rows: Rows) -> tuple[list[StoredTurn], list[Source], int]:
-        if tampered.is_noted(rows, text.keyed_hash(PurePath(session.path).name, store.hash_key)):
-            return [], [], 0
         begun = cursors.exchange_begun(rows, session.session_seq, at=session.position)
-        after, found = max(0, begun - 1), list[StoredTurn]()
-        for _ in range(LOOKS_BACK):  # to what the assistant said last before that
-            after = max(0, cursors.exchange_begun(rows, session.session_seq, at=after) - 1)
-            found = journal.stream_turns(rows, session.session_seq, after=after, kinds=(*SPOKEN, *BESIDE), written=True)
-            if after == 0 or any(turn.ordinal < begun and turn.kind == "assistant" for turn in found):
-                break
-        turns = [turn for turn in found if turn.ordinal <= session.turns]
-        worked = sources.told_beside(turns)
-        for call in told_of.calls(
-            rows, session.session_seq, after=after, tools=claude_said.CALLS, holding=claude_said.HOLDING
-        ):
-            said = sources.called(call.turn, call.tool, call.result)
-            if said is not None and begun <= said.turn.ordinal <= session.turns:
-                worked.append(said)
-        return [turn for turn in turns if turn.kind in SPOKEN], worked, begun
+        return *_looked(rows, session, begun=begun, key=store.hash_key), begun
 
     turns, worked, begun = store.read(look)
     before = [turn.text for turn in turns if turn.ordinal < begun and turn.kind == "assistant"]

@@ -59,6 +59,15 @@ def begin(rows: Rows, *, why: str, sessions: int, now: str) -> Dream:
     return Dream(seq=int(seq), id=ident, why=why, state="running", begun_at=now, sessions=sessions)
 
 
+def reopen(rows: Rows, *, why: str) -> Dream | None:
+    """The latest dream where it was broken off and began for this reason: it goes on in its own journal. None for another."""
+    latest = next(iter(history(rows, limit=1)), None)
+    if latest is None or latest.why != why or (latest.state != "cancelled" and latest.error != KILLED):
+        return None
+    rows.run("update dreams set state = 'running', error = '', ended_at = '' where seq = :seq", seq=latest.seq)
+    return by_id(rows, latest.id)
+
+
 def end(rows: Rows, seq: int, *, state: State, error: str = "", now: str) -> None:
     """Notes what became of a dream: done, failed or cancelled."""
     rows.run(

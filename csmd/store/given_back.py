@@ -11,7 +11,7 @@ from typing import Any
 
 from csmd import wire
 from csmd.model import NEVER, Candidate, Evidence, Link
-from csmd.store import beliefs, candidates, memories
+from csmd.store import beliefs, candidates, memories, vectors
 from csmd.store.before import BESIDE, COLUMNS, Before
 from csmd.store.sqlite import Rows
 
@@ -140,7 +140,11 @@ def _restore(rows: Rows, one: Before, state: dict[str, Any]) -> None:
     """Gives a memory its columns and sources back; it is made again where it is gone."""
     values = dict(state["columns"])
     if _seq(rows, one.memory_id):
+        worded_anew = rows.value("select text from memories where id = :id", id=one.memory_id) != one.text
         rows.run(f"update memories set {_PAIRS} where id = :id", id=one.memory_id, **values)  # noqa: S608
+        rows.run("update memories set text = :text where id = :id", id=one.memory_id, text=one.text)
+        if worded_anew:
+            vectors.again(rows, "memory", _seq(rows, one.memory_id))
     else:
         merged = rows.value("select merged_into from projects where seq = :seq", seq=values["project_seq"])
         values["project_seq"] = merged or values["project_seq"]

@@ -63,6 +63,7 @@ def test_the_list_of_tools_is_the_registry(parts: Any) -> None:
         "csm_checkpoint_restore", "csm_goal_set", "csm_goal_done",
         "csm_memory_candidate_generate", "csm_memory_merge", "csm_memory_archive", "csm_memory_backfill_embeddings",
         "csm_memory_tag", "csm_memory_untag", "csm_memory_link", "csm_dream_run", "csm_dream_undo",
+        "csm_distill_again",
     }  # fmt: skip
     with pytest.raises(BadInput, match="unknown tool 'csm_nothing'"):
         parts.call("csm_nothing")

@@ -18,7 +18,7 @@ from csmd.daemon import dream_steps, dreaming
 from csmd.daemon.jobs import Job
 from csmd.daemon.now import now_iso
 from csmd.daemon.tool import ASKING, PLACE, REQUIRED, Params, Tool, meant, places
-from csmd.dream import pages, stage, stage_pages, stage_undo
+from csmd.dream import pages, stage, stage_pages, stage_reselection, stage_undo
 from csmd.dream.actions import Action, Tally
 from csmd.dream.diff import Did
 from csmd.dream.snapshot import after
@@ -122,6 +122,29 @@ def _run(tools: Tools, rows: Rows, params: Params) -> stage.Steps[dict[str, Any]
     return {"dry_run": False, "job": tools.steward.dreaming.order("asked for", awaited=True).id}
 
 
+def _again(tools: Tools, rows: Rows, params: Params) -> stage.Steps[dict[str, Any]]:
+    if not params["dry_run"]:
+        job = tools.steward.dreaming.order(dream_steps.AGAIN, awaited=True, confirmed=params["yes"])
+        return {"dry_run": False, "job": job.id}
+    seen = places(rows, {**params, "project": ""})
+    found = yield from stage_reselection.planned(lambda run: run(rows), key=tools.store.hash_key)
+
+    def shown(project: int) -> bool:
+        return seen is None or project in seen
+
+    return {
+        "dry_run": True, "kept": len(found.kept), "new": len(found.made), "archived": len(found.archived),
+        "share": round(found.share, 3), "needs_yes": found.needs_person,
+        "reworded": [
+            {"id": memory.id, "text": memory.text, "becomes": said.statement.text}
+            for memory, said in found.kept
+            if memory.text != said.statement.text and shown(memory.project_seq)
+        ],
+        "leaving": [{"id": one.id, "text": one.text} for one in found.archived if shown(one.project_seq)],
+        "coming": [{"uuid": one.uuid, "text": one.statement.text} for one in found.made if shown(one.project_seq)],
+    }  # fmt: skip
+
+
 def _diff(tools: Tools, rows: Rows, params: Params) -> stage.Steps[dict[str, Any]]:
     dream = _named(rows, params["id"])
     seen = places(rows, {**params, "project": ""})
@@ -184,6 +207,10 @@ TOOLS: dict[str, Tool] = {
     "csm_dream_undo": Tool(
         summary="Take a dream back, and every one since; gives a job, with `dry_run` says which", mutates=True, run=_undo,
         parameters={"id": (str, REQUIRED), "dry_run": (bool, True)},
+    ),
+    "csm_distill_again": Tool(
+        summary="Choose old memories anew; gives a job, with `dry_run` the plan", mutates=True, run=_again,
+        parameters={"dry_run": (bool, False), "yes": (bool, False), ASKING: (str, "")},
     ),
     "csm_dream_history": Tool(
         summary="List the dreams, the latest first", mutates=False, run=_history, parameters={"limit": (int, 20)}
