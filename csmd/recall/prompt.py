@@ -144,6 +144,8 @@ def _telling(
         )
 
     def may(found: Sequence[Found]) -> list[Found]:
+        # A thread may lead to what was moved out of these places, or behind a wall, since it was linked.
+        found = [one for one in found if one.passage is None or one.passage.project_seq in places]
         of_turns = [one.passage.turn_seq for one in found if one.passage]
         quotable = quotes.quotable(
             rows, of_turns, session_id=session_id, since=since, hashed=lambda name: text.keyed_hash(name, key)

@@ -241,7 +241,7 @@ class Looking:
         read = {
             one: passage
             for one, passage in self._passages(list(candidates)).items()
-            if passage.turn_seq != own.turn_seq
+            if passage.turn_seq != own.turn_seq and passage.project_seq == own.project_seq
         }
         leads = self._leads(list(read))
         self._passages(sorted({one for of in leads.values() for one in of} | set(lead)))

@@ -494,6 +494,20 @@ def test_a_thread_leads_to_nothing_that_may_not_be_told(store: Store) -> None:
     assert ids(told(store)) == [f"{old}#0"]
 
 
+def test_a_thread_leads_to_nothing_that_was_moved_to_another_project_since(store: Store) -> None:
+    old = say(store, "the queue lives in the jobs table", 1)
+    new = say(store, "from today everything asynchronous goes through Kafka", 3, session="s2")
+    link(store, old, new, 0.9)
+    assert ids(told(store)) == [f"{new}#0"]
+
+    def move(rows: Rows) -> None:  # as a split does
+        there = project(rows, THERE)
+        rows.run("update turns set project_seq = :there where uuid = :uuid", there=there, uuid=new)
+
+    store.write(move)
+    assert ids(told(store)) == [f"{old}#0"]
+
+
 def test_threads_that_lead_back_end(store: Store) -> None:
     one = say(store, "the queue lives in the jobs table", 1)
     other = say(store, "the queue lives in Kafka by now", 3, session="s2")
