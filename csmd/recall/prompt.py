@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import itertools
 import re
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass, replace
 
 from csmd import text
@@ -29,7 +29,7 @@ from csmd.recall import (
 from csmd.recall.brief import never
 from csmd.recall.compose import Block, Note
 from csmd.recall.hybrid_search import Embed, Found, Query
-from csmd.store import context, memories, passages, quotes, tombstones
+from csmd.store import context, gists, memories, passages, quotes, tombstones
 from csmd.store.passages import Passage
 from csmd.store.sqlite import Rows
 
@@ -51,6 +51,8 @@ STATEMENT_CHARACTERS, BEFORE_CHARACTERS = 400, 120
 #: Where a part of a sentence begins, and how many of these are looked at.
 _BREAK = re.compile(r"[:;,]\s+|\s[-\u2013\u2014]+\s")
 MOST_BREAKS = 6
+#: So many sentences in a row may be one memory.
+MOST_IN_A_ROW = 5
 #: Characters of a turn's id that are shown; `csmd show` takes them.
 SHOWN_ID = 8
 _SPEAKER = {"user": "the user", "assistant": "the assistant"}
@@ -127,20 +129,30 @@ def _telling(
     since = context.fresh_since(rows, session_id) if session_id else ""
     attention, beside = stage.attention(rows, places), context.near(rows, places, session_id)
     asked = text.normalise(prompt)
-    forgets = tombstones.has(rows, "memory")
+    anything_forgotten = tombstones.has(rows, "memory")
 
     def reaches(memory: Memory) -> bool:
         if memory.project_seq not in places or memory.id in told or not briefs.injectable(memory):
             return False
         return tiers.reaches(memory, attention(memory), at="match", near=beside)
 
-    def forgotten(one: Found) -> bool:
+    def forgotten(found: Sequence[Found]) -> set[tuple[int, str]]:
+        """The keys of those that say what was forgotten; what no hash leads to is not looked up one by one."""
+        said = {one.key: _wordings(one.text) for one in found}
+        hashes = {
+            key_: frozenset(
+                hash_ for wording, nearly in wordings.items() for hash_ in gists.hashes(wording, key, nearly=nearly)
+            )
+            for key_, wordings in said.items()
+        }
+        led = tombstones.known(rows, itertools.chain.from_iterable(hashes.values()))
+        return {one.key for one in found if led & hashes[one.key] and is_out(one, said[one.key])}
+
+    def is_out(one: Found, wordings: Iterable[str]) -> bool:
         authority: Authority = "user" if one.passage and one.passage.kind == "user" else "assistant"
         project = one.passage.project_seq if one.passage else 0
         return any(
-            tombstones.is_out(rows, said, authority=authority, project=project, at=one.at, key=key)
-            for sentence in text.sentences(one.text)
-            for said in _wordings(sentence)
+            tombstones.is_out(rows, said, authority=authority, project=project, at=one.at, key=key) for said in wordings
         )
 
     def may(found: Sequence[Found]) -> list[Found]:
@@ -154,6 +166,7 @@ def _telling(
         near = [one for of in stated.values() for one in of] + [one.memory for one in found if one.memory]
         replaced = superseded.of_memories(rows, {one.id: one for one in near if one.superseded_by}.values())
         kept: list[Found] = []
+        unasked: dict[int, Found] = {}
         for one in found:
             if one.passage is not None and (ident_of(one.passage) in told or one.passage.turn_seq not in quotable):
                 continue
@@ -167,17 +180,31 @@ def _telling(
                 and superseded.echoed(one.text, at=one.at, session=one.session_id, replaced=replaced) is not None
             ):
                 continue
-            elif all(map(reaches, own)) and _tells(one, asked) and not (forgets and forgotten(one)):
+            elif all(map(reaches, own)) and _tells(one, asked):
+                unasked[len(kept)] = one
                 kept.append(one if one.memory or not own else replace(one, memory=own[0]))
-        return kept
+        out = forgotten(list(unasked.values())) if anything_forgotten else set()
+        return [one for at, one in enumerate(kept) if at not in unasked or unasked[at].key not in out]
 
     return may
 
 
-def _wordings(sentence: str) -> list[str]:
-    """A sentence, and what it says behind each break: a memory is often only that part ("no, wrong: the port is 8443")."""
-    breaks = [found.end() for found in itertools.islice(_BREAK.finditer(sentence), MOST_BREAKS)]
-    return [sentence, *(sentence[at:] for at in breaks)]
+def _wordings(said: str) -> dict[str, bool]:
+    """What of a text a memory may say: each sentence, what that says behind each break ("no, wrong: the port is 8443"), and
+    sentences in a row, of which the value is False: a memory has these in the very same words.
+    """
+    sentences = text.sentences(said)
+    rows_of = {
+        " ".join(sentences[start : start + length]): False
+        for length in range(2, MOST_IN_A_ROW + 1)
+        for start in range(len(sentences) - length + 1)
+    }
+    parts = {
+        sentence[at:]: True
+        for sentence in sentences
+        for at in (0, *(found.end() for found in itertools.islice(_BREAK.finditer(sentence), MOST_BREAKS)))
+    }
+    return {**rows_of, **parts}
 
 
 def _tells(one: Found, asked: str) -> bool:

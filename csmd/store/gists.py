@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
-from itertools import combinations
+from itertools import combinations, islice
 
 from csmd import text
 from csmd.store.purged import name_hash
@@ -37,3 +37,10 @@ def gist_hashes(said: str, *, correction: bool, key: bytes) -> Iterator[str]:
             return
         for left in combinations(stems, len(stems) - gone):
             yield name_hash("gist", head + " ".join(left), key)
+
+
+def hashes(said: str, key: bytes, *, nearly: bool) -> Iterator[str]:
+    """Every hash by which a text may be known as forgotten, as a statement or a correction; `nearly`: a word or two less, too."""
+    yield statement_hash(said, key)
+    for correction in (False, True):
+        yield from islice(gist_hashes(said, correction=correction, key=key), None if nearly else 1)

@@ -157,6 +157,21 @@ def is_out(
     )
 
 
+def known(rows: Rows, hashes: Iterable[str]) -> frozenset[str]:
+    """Those of these hashes (gists.hashes) that something forgotten has left, wherever it holds."""
+    wanted = sorted(set(hashes))
+    found: set[str] = set()
+    for start in range(0, len(wanted), 500):
+        keys = ", ".join(f"'{hash_}'" for hash_ in wanted[start : start + 500])
+        found.update(
+            str(hash_)
+            for (hash_,) in rows.all(
+                f"select hash from tombstones where kind in ('memory', 'near') and hash in ({keys})"  # noqa: S608
+            )
+        )
+    return frozenset(found)
+
+
 def number(rows: Rows) -> int:
     """How many statements were forgotten."""
     found = rows.all("select distinct part_of from tombstones where kind = 'memory'")

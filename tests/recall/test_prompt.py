@@ -357,6 +357,63 @@ def test_what_was_forgotten_is_not_quoted_from_within_a_longer_sentence(store: S
     assert told(store, asked).text == ""
 
 
+@pytest.mark.parametrize("said", ["{}", "Understood. {} Now the tests of the web client."])
+def test_a_forgotten_memory_of_several_sentences_is_not_quoted_either(store: Store, said: str) -> None:
+    body = "The queue lives in the jobs table.{}Its worker polls every second."
+    ident = remember(store, body.format(" "), say(store, said.format(body.format("\n")), 1))
+    assert "jobs table" in told(store).text
+
+    def forget(rows: Rows) -> None:
+        memory = memories.by_id(rows, ident)
+        assert memory is not None
+        believe.forget(rows, memory, key=store.hash_key, now="2026-12-01T00:00:00.000Z", by_person=True)
+
+    store.write(forget)
+    assert told(store).text == ""
+
+
+def test_what_was_forgotten_is_looked_up_at_once_for_all_that_is_found(store: Store) -> None:
+    ident = remember(store, "The kettle is on the third floor", say(store, "The kettle is on the third floor", 1))
+    for number in range(20):
+        say(
+            store,
+            f"The queue, number {number}: it lives in table {number}, and its worker sleeps.",
+            3,
+            session=f"q{number}",
+        )
+
+    def asked() -> int:
+        def read(rows: Rows) -> int:
+            count = 0
+
+            def noted(*_: object) -> bool:
+                nonlocal count
+                count += 1
+                return True
+
+            rows.connection.set_exec_trace(noted)
+            try:
+                prompt.recall(
+                    rows, places=stage.scopes(rows, HERE), session_id="s9", prompt=ASKED, floor=EVERYTHING, max_tokens=350,
+                    max_items=6, embed=None, key=store.hash_key,
+                )  # fmt: skip
+            finally:
+                rows.connection.set_exec_trace(None)
+            return count
+
+        return store.read(read)
+
+    before = asked()
+
+    def forget(rows: Rows) -> None:
+        memory = memories.by_id(rows, ident)
+        assert memory is not None
+        believe.forget(rows, memory, key=store.hash_key, now="2026-12-01T00:00:00.000Z", by_person=True)
+
+    store.write(forget)
+    assert asked() <= before + 10
+
+
 def test_of_what_was_purged_neither_the_words_nor_a_receipt_is_left(store: Store) -> None:
     uuid = say(store, "since spring the billing queue lives behind its own volume on the second host", 4)
     made = told(store)
