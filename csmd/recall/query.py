@@ -41,9 +41,14 @@ class Question:
     literals: tuple[str, ...] = ()
 
 
-#: How somebody asks for the last session, by language: a time that no calendar has.
+#: How somebody asks for the last session, by language: a time that no calendar has. In English it stands in a sentence that
+#: asks or goes on: who works on sessions of their own, or says how something went the last time they ran it, does not ask.
 _LAST_SESSION = re.compile(
-    r"\b(?:last|previous) (?:session|time)\b|\bwhere (?:did|were) (?:we|i|you) (?:stop|leave|left|at)\b"
+    r"\b(?:what|where|which|how far|recap|summar\w{1,6}|remind|continue|resume|pick up|carry on|tell|show|remember)\b[^.!?\n]{0,200}"
+    r"\b(?:last|previous) (?:session|time)\b(?! (?:i|we|you|it|this|that|the|id|token|cookie|key)\b)"
+    r"|^\W*(?:and |the |our |my )?(?:last|previous) session\W*$"
+    r"|\b(?:last|previous) (?:session|time)[,:]? (?:what|where|how far) (?:did|were|was|have|had)\b"
+    r"|\bwhere (?:did|were) (?:we|i|you) (?:stop|leave|left|at)\b|\bwhere (?:were we|was i)\W*$"
     r"|\bletzte[nrs]? (?:sitzung|mal)\b|\bwo (?:waren wir|haben wir aufgehört)\b"
     r"|\b(?:dernière|dernier) (?:session|fois)\b|\boù en (?:étions|était)|\b(?:última|ultima) (?:sesión|vez|sessão)\b"
     r"|\bd[óo]nde (?:quedamos|lo dejamos)\b",

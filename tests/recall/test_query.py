@@ -132,6 +132,9 @@ def test_reading_a_question_never_fails_and_a_window_ends_after_it_begins(asked:
     [
         ("what did we do last session?", True), ("Where did we stop", True), ("wo waren wir stehen geblieben", True),
         ("où en étions-nous ?", True), ("the last test fails", False), ("stop the session worker", False), ("", False),
+        ("Last session?", True), ("summarize the previous session", True), ("so, where were we?", True),
+        ("pick up where we left off last time", True), ("invalidate the previous session on logout", False),
+        ("the last time I ran this it failed, fix it", False), ("store the last session id in a cookie", False),
     ],
 )  # fmt: skip
 def test_who_asks_where_they_stopped_asks_for_the_last_session(asked: str, does: bool) -> None:
