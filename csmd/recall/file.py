@@ -31,8 +31,8 @@ TOLD: frozenset[Category] = frozenset({"gotcha", "convention", "constraint", "pr
 MOST_FILES, MOST_NOTES = 12, 3
 #: Passages that are told to who asks about a file, and characters of one.
 MOST_PASSAGES, PASSAGE_CHARACTERS = 4, 240
-#: How much of a text is looked through.
-MOST_CHARACTERS = 20_000
+#: How much of a text is looked through, and how long a path is at most: a longer one is none.
+MOST_CHARACTERS, LONGEST_PATH = 20_000, 4096
 
 #: A path with directories, or a bare name with an extension of source, text or configuration; `:12` behind it is a line.
 _PATH = re.compile(
@@ -137,6 +137,8 @@ def file_recall(rows: Rows, path: str, *, places: Sequence[int], max_tokens: int
 
     Passages are for who asks about a file and nothing else: a session at work is told the memories alone.
     """
+    if len(path) > LONGEST_PATH:
+        return Brief(text="", tokens=0, items=())
     notes = _of(rows, [path], places, "", frozenset())
     blocks = [
         *([notes] if notes else []),

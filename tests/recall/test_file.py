@@ -158,3 +158,10 @@ def test_who_asks_about_a_file_is_told_earlier_talk_of_it_too_and_no_passage_of_
     assert asked("till/coin.go") == [file.SAID + ":", "- In till/coin.go the coins are counted in cents."]
     assert asked("till/note.go") == []
     assert told(store, "till/coin.go") == [], "a session at work is told what is remembered alone"
+
+
+def test_what_is_too_long_for_a_path_is_told_nothing_at_once(store: Store) -> None:
+    begun = time.process_time()
+    path = "word " * 200_000
+    made = store.read(lambda rows: file.file_recall(rows, path, places=[1], max_tokens=500, key=store.hash_key))
+    assert made.text == "" and time.process_time() - begun < 1
