@@ -11,7 +11,8 @@ from typing import Literal
 
 from csmd.model import AUTHORITY_RANK, Candidate, CandidateKind, Memory
 
-Verb = Literal["keep", "edit", "drop", "supersede"]
+#: Pinning is asked of a memory by name and answers nothing that waits.
+Verb = Literal["keep", "edit", "drop", "supersede", "pin", "unpin"]
 About = Literal["memory", "belief", "pair", "change", "warning"]
 
 #: A memory that nobody stated and that is less sure than this is shown to a person while it is new.

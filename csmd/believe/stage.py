@@ -157,6 +157,22 @@ def _is_for_good(statement: Statement, decay: Decay) -> bool:
     return statement.authority == "user" and (lasts or EXPLICIT in statement.reasons or _told(statement).for_good)
 
 
+def unpinned(memory: Memory) -> Memory:
+    """A memory as it would be had nobody pinned it: with the decay of its words and the tier that it has earned."""
+    statement = Statement(
+        text=memory.text,
+        gate=memory.gate,
+        category=memory.category,
+        confidence=memory.confidence,
+        authority=memory.authority,
+    )
+    decay = _told(statement).decay
+    sessions = len({one.session_id for one in memory.provenance if one.role != "beside"})
+    for_good = _is_for_good(statement, decay)
+    tier = score.tier(decay=decay, for_good=for_good, sessions=sessions, confidence=memory.confidence)
+    return replace(memory, pinned=False, decay=decay, tier=tier)
+
+
 def _place(rows: Rows, statement: Statement, project: int, scope: Scope | None = None) -> tuple[Scope, int]:
     """Where a statement said in a project holds: (scope, row of the project or of everywhere)."""
     if scope is None:

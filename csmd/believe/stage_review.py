@@ -47,7 +47,7 @@ class Asked:
 
 def of_memory(rows: Rows, memory: Memory, asked: Asked) -> Answer:
     """Answers about one memory, and notes what undoing it needs."""
-    if memory.superseded_by and asked.verb in ("keep", "edit"):
+    if memory.superseded_by and asked.verb in ("keep", "edit", "pin"):
         raise CsmdError(
             f"{memory.id} was superseded by {memory.superseded_by}", hint=f"csmd show {memory.superseded_by}"
         )
@@ -92,6 +92,8 @@ def _to_memory(rows: Rows, memory: Memory, asked: Asked) -> str:
         return _instead(rows, [memory], asked)
     if asked.verb == "drop":
         return _drop(rows, memory, asked, beside=None)
+    if asked.verb in ("pin", "unpin"):
+        return _pin(rows, memory, asked)
     if asked.other is None:
         raise BadInput(f"which memory takes the place of {memory.id}?", hint=f"csmd review {memory.id} --supersede ID")
     return _give_way(rows, memory, asked.other, asked)
@@ -188,6 +190,19 @@ def _instead(rows: Rows, olds: Sequence[Memory], asked: Asked) -> str:
         if one.id != made:
             _give_way(rows, one, _must(rows, made), asked)
     return made
+
+
+def _pin(rows: Rows, memory: Memory, asked: Asked) -> str:
+    """Pins a memory, so that it neither fades nor is archived and keeps its confidence; or has it fade again from now on."""
+    if asked.verb == "pin":
+        changed = replace(memory, pinned=True, decay="permanent", tier="durable")
+    else:
+        changed = believe.unpinned(replace(memory, confirmed_at=max(memory.confirmed_at, asked.at)))
+    changed = believe.aged(rows, changed)
+    memories.update_belief(rows, changed)
+    was, now = beliefs.state(memory), beliefs.state(changed)
+    beliefs.note(rows, memory.id, asked.verb, was, now, f"a person {asked.verb}ned it", PERSON, asked.at)
+    return memory.id
 
 
 def _drop(rows: Rows, memory: Memory, asked: Asked, *, beside: Memory | None) -> str:

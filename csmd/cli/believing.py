@@ -1,4 +1,4 @@
-"""The verbs that settle what is believed: `supersede` and its undoing."""
+"""The verbs by which a person settles what is believed: `supersede`, `pin`, `unpin`."""
 
 from __future__ import annotations
 
@@ -35,5 +35,36 @@ def _settled(value: dict[str, Any]) -> None:
     print_text(screen, f"Undo: csmd supersede {value['id']} --undo", style="dim")
 
 
+@click.command()
+@click.argument("ident", metavar="ID")
+@json_option
+def pin(ident: str, as_json: bool) -> None:
+    """Pin a memory: it never fades and stays as sure as it is."""
+    _pin(ident, undo=False, as_json=as_json)
+
+
+@click.command()
+@click.argument("ident", metavar="ID")
+@json_option
+def unpin(ident: str, as_json: bool) -> None:
+    """Unpin a memory: it fades from now on as others do."""
+    _pin(ident, undo=True, as_json=as_json)
+
+
+def _pin(ident: str, *, undo: bool, as_json: bool) -> None:
+    found = ask("csm_memory_pin", id=ident, undo=undo, asking=here(None), by_person=person_is_there())
+    out(found, as_json, _pinned)
+
+
+def _pinned(value: dict[str, Any]) -> None:
+    screen = console()
+    done = {"pin": "Pinned", "unpin": "Unpinned"}[value["verb"]]
+    if not value["changed"]:
+        print_text(screen, f"Nothing to do: {value['id']} is {'' if value['verb'] == 'pin' else 'not '}pinned")
+        return
+    print_text(screen, f"{done} {value['id']}: {value['text']}")
+    print_text(screen, f"Undo: csmd review --undo {value['answer']}", style="dim")
+
+
 #: In the order that `csmd --help` lists them.
-VERBS: tuple[click.Command, ...] = (supersede,)
+VERBS: tuple[click.Command, ...] = (supersede, pin, unpin)

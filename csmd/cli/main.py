@@ -32,7 +32,7 @@ GROUPS: dict[str, dict[str, str]] = {
     },
     "What becomes of it": {
         "review": "review",
-        "believing": "supersede",
+        "believing": "supersede pin unpin",
         "beliefs": "beliefs duplicates merge archive governance",
         "candidates": "packets candidates promote",
         "dream": "dream distill",

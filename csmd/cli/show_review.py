@@ -11,7 +11,14 @@ from csmd.cli.lines import many
 from csmd.cli.show import console, labelled, print_text, when
 
 KEYS = {"keep": "k", "edit": "e", "drop": "d", "supersede": "s"}
-DONE = {"keep": "kept", "edit": "worded anew", "drop": "dropped", "supersede": "superseded"}
+DONE = {
+    "keep": "kept",
+    "edit": "worded anew",
+    "drop": "dropped",
+    "supersede": "superseded",
+    "pin": "pinned",
+    "unpin": "unpinned",
+}
 #: Sources of an item that are shown before somebody decides.
 MOST = 3
 

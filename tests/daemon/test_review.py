@@ -36,11 +36,38 @@ def test_only_a_person_answers_edits_and_takes_back(parts: Any, saved: str) -> N
     for tool, more in (
         ("csm_review_answer", {"id": saved, "verb": "keep"}),
         ("csm_memory_edit", {"id": saved, "text": "It runs after them."}),
+        ("csm_memory_pin", {"id": saved}),
+        ("csm_memory_pin", {"id": saved, "undo": True}),
         ("csm_review_undo", {}),
     ):
         with pytest.raises(CsmdError, match="only a person"):
             parts.call(tool, **more)
     assert shown(parts, saved) == before
+
+
+def test_a_pinned_memory_does_not_fade_until_it_is_unpinned_and_either_is_taken_back(parts: Any, saved: str) -> None:
+    kept = ("pinned", "decay", "tier", "hot_until", "archive_at", "confidence")
+
+    def now() -> dict[str, Any]:
+        return {name: value for name, value in shown(parts, saved).items() if name in kept}
+
+    def pin(*, undo: bool = False) -> bool:
+        return bool(parts.call("csm_memory_pin", id=saved, undo=undo, by_person=True)["changed"])
+
+    before = now()
+    assert (before["pinned"], before["tier"], before["decay"]) == (False, "daily", "durable")
+    assert not pin(undo=True), "what is not pinned cannot be unpinned"
+    assert pin()
+    pinned = now()
+    assert (pinned["pinned"], pinned["tier"], pinned["decay"]) == (True, "durable", "permanent")
+    assert pinned["confidence"] == before["confidence"]
+    assert not pin(), "pinned twice is pinned"
+    parts.call("csm_memory_save", text=shown(parts, saved)["text"], project=str(parts.machine.project), by_person=True)
+    assert now()["confidence"] == before["confidence"], "what is pinned stays as sure as it is"
+    assert pin(undo=True)
+    assert (now()["pinned"], now()["decay"]) == (False, "durable")
+    parts.call("csm_review_undo", by_person=True)
+    assert now()["pinned"]
 
 
 def test_a_wording_is_redacted_and_one_that_says_nothing_is_refused(parts: Any, saved: str) -> None:

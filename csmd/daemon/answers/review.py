@@ -111,6 +111,16 @@ def _edit(tools: Tools, rows: Rows, params: Params) -> dict[str, Any]:
     }
 
 
+def _pin(tools: Tools, rows: Rows, params: Params) -> dict[str, Any]:
+    verb: review.Verb = "unpin" if params["undo"] else "pin"
+    _by_person(params, f"{verb} a memory")
+    memory = one(rows, params["id"], asking=params[ASKING])
+    if memory.pinned != params["undo"]:
+        return {"id": memory.id, "text": memory.text, "changed": False, "made": "", "answer": "", "verb": verb}
+    asked = {**params, "id": memory.id, "other": "", "version": memory.version}
+    return {**_carried_out(tools, asked, verb, ""), "changed": True}
+
+
 def _carried_out(tools: Tools, params: Params, verb: review.Verb, said: str) -> dict[str, Any]:
     """Does it and notes it, in one transaction; refused where what it is about has changed since it was shown."""
     key, at, asking = tools.store.hash_key, now_iso(), params[ASKING]
@@ -182,6 +192,10 @@ TOOLS: dict[str, Tool] = {
     "csm_review_undo": Tool(
         summary="Take an answer or an edit back, the last one by default", mutates=True, run=_undo,
         parameters={"id": (str, ""), ASKING: (str, ""), "by_person": (bool, False)},
+    ),
+    "csm_memory_pin": Tool(
+        summary="Pin a memory, so that it does not fade; undo unpins it", mutates=True, run=_pin,
+        parameters={"id": (str, REQUIRED), "undo": (bool, False), ASKING: (str, ""), "by_person": (bool, False)},
     ),
     "csm_memory_edit": Tool(
         summary="Put a person's wording in a memory's place", mutates=True, run=_edit,
