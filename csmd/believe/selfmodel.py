@@ -155,7 +155,7 @@ def endings(outcome: str, seen: Sequence[Seen]) -> list[Ended]:
 
 
 def capabilities(counted: Sequence[Counted]) -> list[Capability]:
-    """What each kind of work amounts to over sessions, the most decided first; a turn that two sessions hold counts once."""
+    """What each kind of work amounts to over sessions, what ended badly most often first; a turn of two sessions counts once."""
     by: dict[str, list[Counted]] = {}
     for one in _once(counted):
         by.setdefault(one.capability, []).append(one)
@@ -169,7 +169,7 @@ def capabilities(counted: Sequence[Counted]) -> list[Capability]:
                 name, confidence(well, len(decided)), well, len(decided), len(some), some[0].at, some[-1].at, shown
             )
         )
-    return sorted(found, key=lambda one: (-one.decided, -one.sessions, one.name))
+    return sorted(found, key=lambda one: (one.well - one.decided, -one.decided, -one.sessions, one.name))
 
 
 def confidence(well: int, decided: int) -> float:

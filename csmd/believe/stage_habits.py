@@ -14,7 +14,7 @@ from csmd import text
 from csmd.believe import promote, scan, score
 from csmd.believe import stage as believe
 from csmd.believe.promote import Action, Profile
-from csmd.model import Candidate, Memory, Provenance, Statement
+from csmd.model import Candidate, Memory, Provenance, Scope, Statement
 from csmd.store import beliefs, candidates, cursors, inferred, memories, packets, projects, tombstones
 from csmd.store.core import Store
 from csmd.store.sqlite import Rows
@@ -24,6 +24,8 @@ MOST_PACKETS = 20_000
 #: Most candidates that one plan looks at.
 MOST_CANDIDATES = 2_000
 BY = "csmd"
+#: What the fingerprint of an order begins with.
+ORDER = "order:"
 
 
 def step(store: Store, *, now: str, promoting: bool = True, quiet_before: str = "") -> int:
@@ -158,7 +160,11 @@ def _promote(rows: Rows, action: Action, *, key: bytes, now: str, origin: str) -
     ):
         ident, new = "", False
     else:
-        ident, new = believe.remember(rows, statement, source, project=candidate.project_seq, origin=origin, key=key)
+        # What somebody asks an assistant for in session after session tells of them; what runs tells of the project.
+        scope: Scope | None = "user" if candidate.fingerprint.startswith(ORDER) else None
+        ident, new = believe.remember(
+            rows, statement, source, project=candidate.project_seq, origin=origin, key=key, scope=scope
+        )
     if not ident:
         candidates.settle(rows, candidate, "dropped", now=now)
         return ""

@@ -20,13 +20,13 @@ MANY_WORDS, MANY_TURNS = 60, 2_000
 ENERGY = 0.5
 
 _OBJECTS = re.compile(
-    r"^\W*(?:no|nope|stop|wait|hmm+)\b|\b(?:not (?:correct|right|true|what i)|wrong|incorrect|still (?:not|fails?|broken|the same)"
-    r"|doesn'?t work|why (?:did|didn'?t|would) you|i (?:said|meant|told)|again,? this)\b|[?!]!",
+    r"^\W*(?:no|nope)\b(?! (?:problem|worries|need|idea)\b)|^\W*stop\b|\b(?:not (?:correct|right|true|what i)|wrong|incorrect|still (?:not|fails?|broken|the same)"
+    r"|doesn'?t work|why (?:did|didn'?t|would) you|i (?:said|meant|told))\b",
     re.IGNORECASE,
 )
 _PLEASED = re.compile(r"\b(?:great|thanks?|thank you|perfect|awesome|nice|excellent|works(?: now)?|good job|well done|lgtm)\b", re.I)  # fmt: skip
 _PRESSES = re.compile(
-    r"\b(?:asap|urgent(?:ly)?|immediately|right now|hurry|quick(?:ly)?|blocking|blocker|production is|outage|deadline|today)\b|!!",
+    r"\b(?:asap|urgent(?:ly)?|as soon as possible|hurry(?: up)?|(?:prod|production) is (?:down|broken|failing)|outage)\b",
     re.IGNORECASE,
 )
 _APPROVES = re.compile(

@@ -123,7 +123,7 @@ def experience(latest: Sequence[Packet], outcomes: Mapping[str, str]) -> list[Li
 
 
 def capabilities(counted: Sequence[Capability]) -> list[Line]:
-    """How kinds of work ended, those that are best known first."""
+    """How kinds of work ended, those that ended badly most often first; what always ends well tells nothing."""
     return [
         Line(
             part="capability", id=f"capability:{one.name}",
@@ -131,7 +131,7 @@ def capabilities(counted: Sequence[Capability]) -> list[Line]:
             tail=f"confidence {one.confidence * 100:.0f}, {one.since[:10]} to {one.last_at[:10]}",
         )
         for one in counted
-        if one.decided
+        if one.well < one.decided
     ]  # fmt: skip
 
 

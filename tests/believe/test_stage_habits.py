@@ -102,6 +102,14 @@ def test_what_recurs_becomes_a_memory_with_its_turns_and_a_reason(store: Store) 
     assert (change.change, change.by) == ("promoted", "csmd") and "confidence 76 (at least 70)" in change.reason
 
 
+def test_what_somebody_asks_for_again_and_again_tells_of_them_and_holds_in_every_project(store: Store) -> None:
+    asked(store, range(4), of=6)
+    count(store)
+    (memory,) = store.read(lambda rows: memories.listing(rows, projects=None))
+    everywhere = store.read(lambda rows: projects.everywhere(rows, memory.project_seq))
+    assert (memory.scope, memory.project_seq) == ("user", everywhere)
+
+
 def test_a_replay_changes_nothing(store: Store) -> None:
     asked(store, range(4), of=6)
     count(store)

@@ -40,10 +40,19 @@ def test_the_ten_functions_measure_what_the_golden_table_says(
 
 
 @pytest.mark.parametrize(
+    "said",
+    ["what is the plan for today", "a quick question", "wait", "hmm, ok", "no problem", "this blocks the list!!", "run it right now in the worker"],
+)  # fmt: skip
+def test_a_day_a_pause_and_an_exclamation_are_neither_a_hurry_nor_an_objection(said: str) -> None:
+    moment = Moment(said=said)
+    assert (state.pressing(moment), state.objecting(moment)) == (0.0, 0.0)
+
+
+@pytest.mark.parametrize(
     ("moment", "wanted"),
     [
         (Moment(), State(frustration=0.0, energy=0.5, stance="silent", urgency=0.0)),
-        (Moment(said="no, still broken!!", outcomes=(FAILED,) * 3), State(frustration=0.9, energy=0.41, stance="objects", urgency=1.0)),
+        (Moment(said="still broken, urgently", outcomes=(FAILED,) * 3), State(frustration=0.9, energy=0.41, stance="objects", urgency=1.0)),
         (Moment(said="thanks, great", outcomes=(FAILED,)), State(frustration=0.0, energy=0.573, stance="tells", urgency=0.167)),
     ],
 )  # fmt: skip
