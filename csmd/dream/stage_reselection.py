@@ -72,9 +72,8 @@ def batches(store: Store, dream: Dream, found: Plan, *, now: str, key: bytes) ->
         kept = found.kept[start : start + BATCH]
         store.write(partial(_reword, dream_seq=dream.seq, kept=kept, now=now, key=key))
         yield
-    for start in range(0, len(found.made), BATCH):
-        made = found.made[start : start + BATCH]
-        store.write(partial(_make, dream_seq=dream.seq, made=made, now=now, key=key))
+    for said in found.made:  # each an action of its own: to forget one takes no other's image away
+        store.write(partial(_make, dream_seq=dream.seq, said=said, now=now, key=key))
         yield
     for start in range(0, len(found.archived), BATCH):
         gone = found.archived[start : start + BATCH]
@@ -113,17 +112,17 @@ def _give_words(rows: Rows, memory: Memory, said: Said, *, now: str, key: bytes)
     stored.reword(rows, believe.aged(rows, told), text_hash=text.keyed_hash(one.text, key), now=now)
 
 
-def _make(rows: Rows, dream_seq: int, made: Sequence[Said], now: str, key: bytes) -> None:
+def _make(rows: Rows, dream_seq: int, said: Said, now: str, key: bytes) -> None:
+    source = Provenance(uuid=said.uuid, session_id=said.session_id, at=said.at)
+
     def act() -> None:
-        for one in made:
-            source = Provenance(uuid=one.uuid, session_id=one.session_id, at=one.at)
-            believe.remember(rows, one.statement, source, project=one.project_seq, origin="stated", key=key)
+        believe.remember(rows, said.statement, source, project=said.project_seq, origin="stated", key=key)
 
     touched = [one.memory_id for one in before.changed_by(rows, act)]
     if touched:
         dreams.carried(
-            rows, dream_seq, kind="choose", project=made[0].project_seq, reason="it is chosen by how csmd chooses now",
-            evidence=[one.uuid for one in made], items=touched, act=act, now=now,
+            rows, dream_seq, kind="choose", project=said.project_seq, reason="it is chosen by how csmd chooses now",
+            evidence=(said.uuid,), items=touched, act=act, now=now,
         )  # fmt: skip
 
 
