@@ -1,6 +1,6 @@
 """Regular expressions that are compiled when they are first used; pure.
 
-The tables that tell sentences apart have some six hundred of them: a quarter of a second of the processor, which every
+The tables that tell sentences apart have some hundred and fifty of them: a tenth of a second of the processor, which every
 start of the daemon would pay and only what distils needs.
 """
 

@@ -12,7 +12,7 @@ import re
 from collections.abc import Iterator
 from typing import NamedTuple
 
-from csmd.text import content_words
+from csmd.text import Row, content_words, rows_of_prose, sentences, squeeze, without_code
 
 #: Most content words of a passage, and of its characters: a line of code or base64 may have no word at all.
 CONTENT_WORDS, CHARACTERS = 45, 900
@@ -117,3 +117,92 @@ def _cut(line: str, start: int, end: int) -> int:
 
 def _words(said: str) -> int:
     return len(content_words(said))
+
+
+#: How much of a turn is read as prose: its beginning and its end, in characters; longer lines are cut; then rows.
+HEAD, TAIL, MAX_LINE, MAX_ROWS = 14_000, 6_000, 2_000, 200
+
+#: What programs put around or into a user's words, and csmd's own injections.
+_INSERTED = re.compile(
+    r"<(/?)(system-reminder|system_instruction|ide_[a-z_]{1,40}|csmd-[a-z-]{1,40})\b[^<>]{0,300}>", re.IGNORECASE
+)
+_TITLE = re.compile(r"^ {0,3}#{1,6}[ \t]+(.{1,200})$", re.MULTILINE)
+#: Marks of emphasis around words, and those whose other half the end of a sentence has cut off. Code, patterns of files and
+#: names like __init__ hold the same marks and mean them.
+_EMPHASIS = re.compile(
+    r"(`[^`\n]*`)|(?<![\w/.*])(\*{1,3}|~~)(?=[\w\"'`(\[])([^*\n]{1,400}?)(?<=[\w\"'`)\].,:;!?%])\2(?![\w/.*])"
+    r"|(?<!\w)__(?=\w)([^_\n]{1,200} [^_\n]{1,200})__(?!\w)"
+)
+_HALF_EMPHASIS = re.compile(r"(`[^`\n]*`)|^\*{2,3}(?=[\w\"'`(])|(?<=[\w.:;!?)\"'`%])\*{2,3}(?=[ ,;:.]|$)")
+_MARKS = re.compile(r"^(?:[✅✓✔❌⚠🔴🟡🔵🟢🎉⏺►→•]️?\s*){1,3}(?=\S)")
+_MARKED = re.compile(r"[*_~✅✓✔❌⚠🔴🟡🔵🟢🎉⏺►→•]")
+
+
+#: No sentence ends with a word of these.
+_UNENDED = frozenset("a an and always are as at be but by can for from if in is it keep must my never no not of on or our prefer should so"
+                     " that the their this to use we when which with".split())  # fmt: skip
+
+
+class Sentence(NamedTuple):
+    """A sentence without markup, the row it stands in, how far that is moved in as an item of a list (-1: no item), and
+    the number and title of its section.
+    """
+
+    text: str
+    row: int
+    item: int
+    section: int
+    title: str
+
+
+def outline(text: str) -> list[Sentence]:
+    """The sentences of the prose of `text` in order, without code, tables and what programs inserted.
+
+    What is read is bounded before any other work, so that a megabyte costs what a page costs.
+    """
+    parts = _TITLE.split(without_code(_bounded_text(text)))
+    rows: list[tuple[Row, int, str]] = []
+    for section, (title, body) in enumerate([("", parts[0]), *zip(parts[1::2], parts[2::2], strict=True)]):
+        for row in rows_of_prose(body):
+            before = rows[-1] if rows else None
+            if before and before[1] == section and row.item < 0 and _is_broken(before[0].text, row.text):
+                rows[-1] = (Row(f"{before[0].text} {row.text}", before[0].item), section, before[2])
+            else:
+                rows.append((row, section, plain(title).strip(" :")))
+    if len(rows) > MAX_ROWS:
+        rows = rows[: MAX_ROWS * 3 // 4] + rows[-(MAX_ROWS // 4) :]
+    return [
+        Sentence(plain(sentence), number, row.item, section, title)
+        for number, (row, section, title) in enumerate(rows)
+        for sentence in sentences(row.text)
+    ]
+
+
+def _is_broken(row: str, following: str) -> bool:
+    """Whether somebody broke a line within a sentence: neither ends a row nor begins one."""
+    return row[-1:].isalpha() and following[:1].islower() and row.rpartition(" ")[2].lower() in _UNENDED
+
+
+def plain(sentence: str) -> str:
+    """A sentence on one line without marks of emphasis."""
+    if _MARKED.search(sentence):
+        sentence = _EMPHASIS.sub(lambda found: found[1] or found[3] or found[4], _MARKS.sub("", sentence))
+        sentence = _HALF_EMPHASIS.sub(lambda found: found[1] or "", sentence)
+    return squeeze(sentence)
+
+
+def _bounded_text(text: str) -> str:
+    """The head and tail of `text`, lines cut, without what programs inserted."""
+    if len(text) > HEAD + TAIL:
+        text = f"{text[:HEAD]}\n\n{text[-TAIL:]}"
+    text = "\n".join(line[:MAX_LINE] for line in text.splitlines())
+    kept: list[str] = []
+    at = depth = 0
+    for mark in _INSERTED.finditer(text):
+        if depth == 0:
+            kept.append(text[at : mark.start()])
+        depth = max(0, depth - 1) if mark[1] else depth + 1
+        at = mark.end()
+    if depth == 0:
+        kept.append(text[at:])
+    return "\n".join(kept)

@@ -10,7 +10,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Literal, NamedTuple
 
-from csmd.distill import harvest
+from csmd.distill import harvest, refusals
 from csmd.distill.harvest import ENTRY, SENTENCE, Item, Stated
 from csmd.distill.work import Entry, Work, check_of, fold
 from csmd.text import amount, cut
@@ -73,7 +73,7 @@ def versions(
 
 def _digest(entries: Sequence[Entry], stated: Sequence[Stated], *, title: str, cwd: str, why: Why) -> Digest | None:
     prompts = [
-        entry for entry in entries if entry.kind in ("user", "relayed") and not harvest.NOT_SAID.match(entry.text)
+        entry for entry in entries if entry.kind in ("user", "relayed") and not refusals.NOT_SAID.match(entry.text)
     ]
     answers = [entry for entry in entries if entry.kind == "assistant" and entry.text.strip()]
     if not prompts and not answers:

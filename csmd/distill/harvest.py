@@ -11,6 +11,7 @@ from collections.abc import Sequence
 from typing import Literal, NamedTuple
 
 from csmd.capture.hosts import claude_work
+from csmd.distill import refusals
 from csmd.distill.work import Entry, Work, check_of, is_told
 from csmd.text import content_words, cut, lines_of_prose, sentences, squeeze, stem
 
@@ -23,15 +24,6 @@ ItemKind = Literal[
 SENTENCE, GOAL, ENTRY = 170, 220, 90
 #: Words that a goal is compared by, and how much of the user's words is looked at for them.
 WORDS, WORDS_FROM = 24, 600
-NOT_SAID = re.compile(
-    r"\s*(?:<(?:command-|local-command|bash-|task-|system)|\[Request interrupted|Caveat: |Stop hook feedback"
-    r"|Operation stopped by hook|Base directory for this skill|/[\w:.-]+(?:\s|$))"
-)
-_OFFER = re.compile(
-    r"^\W{0,3}(?:(?:would|do) you (?:like|want)|want me|should i|shall i|let me know|ready to|feel free|let me\b"
-    r"|now (?:let me|i)|i['’]ll (?:now|start|check|look)|great|perfect|done[.!]?$|here['’]s|here is|here are|summary)",
-    re.I,
-)
 _LEFT = re.compile(
     r"\b(?:still (?:needs?|to do|open|missing|fails?)|not yet|remains? to|left to do|follow[- ]up|to-?do:|next step"
     r"|i['’]ll .{0,60}\b(?:later|next|once|after)\b|haven['’]t (?:yet|been able)|out of scope)", re.I,
@@ -170,7 +162,9 @@ def last(answers: Sequence[Entry]) -> Item | None:
     for answer in reversed(answers[-3:]):
         said = [line for line in _prose(answer.text) if not _ASKS.search(line)]
         good = [
-            line for line in said if not _OFFER.match(line) and not line.endswith(":") and len(content_words(line)) >= 4
+            line
+            for line in said
+            if not refusals.refusal(line, "assistant") and not line.endswith(":") and len(content_words(line)) >= 4
         ]
         whole = [line for line in good if line.endswith((".", "!")) and line[:1].isalpha()]
         if good or said:

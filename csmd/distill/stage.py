@@ -2,11 +2,14 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from pathlib import PurePath
+from typing import NamedTuple
 
 from csmd import text
 from csmd.capture.hosts import claude_said
-from csmd.distill import extract, sources
+from csmd.distill import chooser, sources
+from csmd.distill.chooser import Chosen
 from csmd.distill.sources import Source
 from csmd.model import StoredTurn, TurnKind
 from csmd.store import beside as beside_of
@@ -35,31 +38,12 @@ def is_settled(session: Behind, *, quiet_before: str) -> bool:
     return session.settled_at >= session.last_at or session.last_at < quiet_before
 
 
-def choose_whole(rows: Rows, session: Behind, *, key: bytes) -> list[extract.Chosen]:
-    """What would be chosen now from a whole conversation, as far as it was distilled; nothing is written."""
-    turns, worked = _looked(rows, session, begun=0, key=key)
-    return extract.chosen(sources.sources(turns, settled=True, worked=worked))
+class View(NamedTuple):
+    """What is chosen from: the sources past the cursor, the words of each statement before them, the last reply before."""
 
-
-def _looked(rows: Rows, session: Behind, *, begun: int, key: bytes) -> tuple[list[StoredTurn], list[Source]]:
-    """The turns in which somebody speaks, from before `begun` on, and what the work says from there on."""
-    if tampered.is_noted(rows, text.keyed_hash(PurePath(session.path).name, key)):
-        return [], []
-    after, found = max(0, begun - 1), list[StoredTurn]()
-    for _ in range(LOOKS_BACK):  # to what the assistant said last before that
-        after = max(0, cursors.exchange_begun(rows, session.session_seq, at=after) - 1)
-        found = journal.stream_turns(rows, session.session_seq, after=after, kinds=(*SPOKEN, *BESIDE), written=True)
-        if after == 0 or any(turn.ordinal < begun and turn.kind == "assistant" for turn in found):
-            break
-    turns = [turn for turn in found if turn.ordinal <= session.turns]
-    worked = sources.told_beside(turns)
-    for call in told_of.calls(
-        rows, session.session_seq, after=after, tools=claude_said.CALLS, holding=claude_said.HOLDING
-    ):
-        said = sources.called(call.turn, call.tool, call.result)
-        if said is not None and begun <= said.turn.ordinal <= session.turns:
-            worked.append(said)
-    return [turn for turn in turns if turn.kind in SPOKEN], worked
+    sources: list[Source]
+    said: list[frozenset[str]]
+    before: str
 
 
 def distill(store: Store, session: Behind, *, settled: bool) -> int:
@@ -73,19 +57,12 @@ def distill(store: Store, session: Behind, *, settled: bool) -> int:
     a tool has written.
     """
 
-    def look(rows: Rows) -> tuple[list[StoredTurn], list[Source], int]:
-        begun = cursors.exchange_begun(rows, session.session_seq, at=session.position)
-        return *_looked(rows, session, begun=begun, key=store.hash_key), begun
-
-    turns, worked, begun = store.read(look)
-    before = [turn.text for turn in turns if turn.ordinal < begun and turn.kind == "assistant"]
-    spoken = [turn for turn in turns if turn.ordinal >= begun]
-    found = sources.sources(spoken, settled=settled, worked=[one for one in worked if one.turn.ordinal >= begun])
-    told = extract.chosen(store.precedence.giving_way(found), before=before[-1] if before else "")
+    view = store.read(lambda rows: _view(rows, session, settled=settled, key=store.hash_key))
+    told = chooser.choose(store.precedence.giving_way(view.sources), said=view.said, before=view.before)
     fresh = [one for one in told if one.turn.ordinal > session.position]
-    beside = {one.uuid: one for one in (source.turn for source in found) if one.ordinal > session.position}
+    beside = {one.uuid: one for one in (source.turn for source in view.sources) if one.ordinal > session.position}
     late = [one for one in told if one.turn.ordinal <= session.position and beside.keys() & set(one.statement.also)]
-    decided = [source.turn.ordinal for source in found if source.role != "reply"]
+    decided = [source.turn.ordinal for source in view.sources if source.role != "reply"]
     reached = session.turns if settled else max(decided, default=session.position)
     if not fresh and not late and reached <= session.position:
         return 0
@@ -105,3 +82,35 @@ def distill(store: Store, session: Behind, *, settled: bool) -> int:
         return new
 
     return store.write(write)
+
+
+def choose_whole(rows: Rows, session: Behind, *, key: bytes) -> list[Chosen]:
+    """What would be chosen now from a whole conversation, as if it were over; nothing is written."""
+    view = _view(rows, replace(session, position=0), settled=True, key=key)
+    return chooser.choose(view.sources, said=view.said, before=view.before)
+
+
+def _view(rows: Rows, session: Behind, *, settled: bool, key: bytes) -> View:
+    """What one conversation gives to choose from, from the beginning of the exchange that its cursor stands in."""
+    if tampered.is_noted(rows, text.keyed_hash(PurePath(session.path).name, key)):
+        return View([], [], "")
+    begun = cursors.exchange_begun(rows, session.session_seq, at=session.position)
+    after, found = max(0, begun - 1), list[StoredTurn]()
+    for _ in range(LOOKS_BACK):  # to what the assistant said last before that
+        after = max(0, cursors.exchange_begun(rows, session.session_seq, at=after) - 1)
+        found = journal.stream_turns(rows, session.session_seq, after=after, kinds=(*SPOKEN, *BESIDE), written=True)
+        if after == 0 or any(turn.ordinal < begun and turn.kind == "assistant" for turn in found):
+            break
+    turns = [turn for turn in found if turn.ordinal <= session.turns]
+    worked = sources.told_beside(turns)
+    calls = told_of.calls(rows, session.session_seq, after=after, tools=claude_said.CALLS, holding=claude_said.HOLDING)
+    worked += [one for call in calls if (one := sources.called(call.turn, call.tool, call.result)) is not None]
+    worked = [one for one in worked if begun <= one.turn.ordinal <= session.turns]
+    spoken = [turn for turn in turns if turn.kind in SPOKEN]
+    before = [turn.text for turn in spoken if turn.ordinal < begun and turn.kind == "assistant"]
+    stated = memories.stated_before(rows, session.session_seq, begun)
+    return View(
+        sources=sources.sources([turn for turn in spoken if turn.ordinal >= begun], settled=settled, worked=worked),
+        said=[frozenset(text.content_words(said)) for said in stated],
+        before=before[-1] if before else "",
+    )

@@ -18,7 +18,7 @@ from functools import lru_cache
 from csmd import text
 from csmd.believe import review
 from csmd.distill import scene
-from csmd.distill.standing import leaning
+from csmd.distill.refusals import refusal
 from csmd.dream import keeping, lasting, narrator, raised
 from csmd.dream.actions import Fact
 from csmd.dream.lines import Item, Page, Read, Section
@@ -248,7 +248,7 @@ def _alone(memory: Memory) -> bool:
 
 @lru_cache(maxsize=4096)
 def _leans(said: str, by_user: bool) -> bool:
-    return bool(_POINTS.match(said) or leaning(said, "user" if by_user else "assistant"))
+    return bool(_POINTS.match(said) or refusal(said, "user" if by_user else "assistant"))
 
 
 def sections(

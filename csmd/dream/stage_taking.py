@@ -15,7 +15,7 @@ from csmd import text
 from csmd.believe import stage as believe
 from csmd.believe import stage_review
 from csmd.capture.memdir import INDEX
-from csmd.distill.units import MAX_CHARACTERS
+from csmd.distill.chooser import MOST_CHARACTERS
 from csmd.dream import edits, keeping, lines, pages
 from csmd.dream.edits import Edits, Line
 from csmd.dream.lines import Item, Page, Read, Section
@@ -250,7 +250,7 @@ def _scope(place: Place, gate: Gate) -> Scope:
 
 
 def _says_something(said: str) -> bool:
-    return bool(text.content_words(said)) and len(said) <= MAX_CHARACTERS and PURGED not in said
+    return bool(text.content_words(said)) and len(said) <= MOST_CHARACTERS and PURGED not in said
 
 
 def _writer(rows: Rows, directory: str, row: PageRow) -> Call | None:

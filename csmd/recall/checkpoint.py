@@ -11,7 +11,7 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import Literal, NamedTuple
 
-from csmd.distill import harvest
+from csmd.distill import harvest, refusals
 from csmd.distill.harvest import ENTRY, SENTENCE, Item, Stated
 from csmd.distill.work import Entry, Ran, Work, check_of, fold
 from csmd.model import Brief
@@ -59,7 +59,7 @@ class Checkpoint(NamedTuple):
 
 def made(entries: Sequence[Entry], stated: Sequence[Stated], *, cwd: str) -> Checkpoint | None:
     """What a session stands at after these entries; None where nobody has said or done anything."""
-    prompts = [one for one in entries if one.kind in ("user", "relayed") and not harvest.NOT_SAID.match(one.text)]
+    prompts = [one for one in entries if one.kind in ("user", "relayed") and not refusals.NOT_SAID.match(one.text)]
     answers = [one for one in entries if one.kind == "assistant" and one.text.strip()]
     if not prompts and not answers:
         return None
@@ -89,7 +89,7 @@ def _goals(prompts: Sequence[Entry]) -> list[Piece]:
 
 def current(prompts: Sequence[Entry]) -> list[str]:
     """The task that was set last, and the one that these prompts began with."""
-    return [piece.text for piece in _goals([one for one in prompts if not harvest.NOT_SAID.match(one.text)])]
+    return [piece.text for piece in _goals([one for one in prompts if not refusals.NOT_SAID.match(one.text)])]
 
 
 def _plan(work: Work) -> list[Piece]:

@@ -49,6 +49,17 @@ def add_statement(rows: Rows, statement: Statement, turn: StoredTurn, *, session
     return added is not None
 
 
+def stated_before(rows: Rows, session_seq: int, ordinal: int) -> list[str]:
+    """The statements of a session's turns before an ordinal, in order."""
+    found = rows.all(
+        "select x.text from session_turn st join statements x on x.turn_seq = st.turn_seq "
+        "where st.session_seq = :session and st.ordinal < :ordinal order by st.ordinal, x.seq",
+        session=session_seq,
+        ordinal=ordinal,
+    )
+    return [str(row[0]) for row in found]
+
+
 def statements_after(rows: Rows, seq: int, *, limit: int) -> list[tuple[int, Statement, str, str, str, int, str]]:
     """(seq, statement, uuid, session id, time, project, text hash) of statements past a cursor, in order."""
     return [

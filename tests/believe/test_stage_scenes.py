@@ -174,7 +174,7 @@ def test_what_was_forgotten_is_quoted_beside_nothing(store: Store) -> None:
 
 def test_a_turn_that_speaks_of_people_is_quoted_beside_nothing(store: Store) -> None:
     talk = Talk(store)
-    talk.say("user", f"Jane Doe from accounting owns the exporter and its contract. And what else is there? {SWAPPED}")
+    talk.say("user", f"Jane Doe is our contact in accounting for the exporter. And what else is there? {SWAPPED}")
     go_through(store)
     assert [gate for (gate,) in store.read(lambda rows: rows.all("select gate from memories order by gate"))] == [
         "epistemic",

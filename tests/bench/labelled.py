@@ -14,6 +14,7 @@ from typing import Any
 ROOT = Path(__file__).resolve().parent.parent.parent
 sys.path.insert(0, str(ROOT))
 
+from csmd import text  # noqa: E402
 from csmd.capture.hosts import claude  # noqa: E402
 from csmd.distill import sources  # noqa: E402
 from csmd.distill.sources import Source  # noqa: E402
@@ -46,9 +47,9 @@ def folder_of(asked: str) -> Path:
     return folder
 
 
-def sessions_of(folder: Path) -> list[Session]:
-    """Every session with turns, oldest first."""
-    found = [_session(path) for path in sorted((folder / "transcripts").glob("*/*.jsonl"))]
+def sessions_of(folder: Path, *, inside: str = "transcripts") -> list[Session]:
+    """Every session with turns below a folder of transcripts, oldest first."""
+    found = [_session(path) for path in sorted((folder / inside).rglob("*.jsonl"))]
     return sorted((one for one in found if one.turns), key=lambda one: one.started)
 
 
@@ -60,8 +61,9 @@ def _session(path: Path) -> Session:
                 claude.read_line(line, reading, tool_limit=TOOL_LIMIT)
             except BadInput:
                 continue
-    turns = {turn.uuid: turn for turn in reading.turns if turn.form != "queued"}
-    main = [turn for turn in turns.values() if not turn.agent_id]
+    turns = {turn.uuid: turn for turn in reading.turns if not turn.agent_id}
+    typed = {text.normalise(turn.text) for turn in turns.values() if turn.kind == "user" and turn.form != "queued"}
+    main = [turn for turn in turns.values() if turn.form != "queued" or text.normalise(turn.text) not in typed]
     ids = Counter(turn.session_id for turn in main)
     stored = [_stored(turn, place) for place, turn in enumerate(main, 1)]
     results = {turn.tool_id: one for turn, one in zip(main, stored, strict=True) if turn.kind == "tool_result"}

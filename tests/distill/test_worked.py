@@ -17,7 +17,10 @@ from csmd.store.core import Store
 from csmd.store.sqlite import Rows
 
 NOW = "2026-03-01T10:00:00.000Z"
-WHY = "The importer reads the order files with `iter_rows` because a whole file of the warehouse does not fit into memory."
+WHY = (
+    "The importer must read deliveries with `iter_rows` and never with `load`, because a whole delivery of the warehouse "
+    "does not fit into memory, and its process would be stopped when the limit is reached."
+)
 PLAN = f"# Plan: import of orders\n\n## Context\n{WHY}\n\n## Steps\n1. Add the reader\n2. Run the tests\n"
 COMMIT = """git add -A && git commit -m "$(cat <<'EOF'
 fix(import): read order files row by row

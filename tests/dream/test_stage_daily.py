@@ -245,7 +245,7 @@ def test_what_is_forgotten_while_a_days_file_is_looked_through_or_written_leaves
     [
         ("No, deployments need approvals from reviewers.", "No, deployment needs approval from reviewer."),
         ("No, always keep the café's vouchers in whole cents.", "No, always keep the CAFÉ's voucher in whole cents."),
-        ("Нет, always храните ваучеры в центах.", "Нет, always ХРАНИТЕ ВАУЧЕРЫ В ЦЕНТАХ."),
+        ("No, we always keep ваучеры в центах.", "No, we always keep ВАУЧЕРЫ В ЦЕНТАХ."),
     ],
 )
 def test_what_says_a_forgotten_thing_in_another_form_leaves_the_days_and_no_other_day_is_looked_through(

@@ -17,7 +17,7 @@ from csmd import wire
 from csmd.capture import globs, imports, matter, memdir, own
 from csmd.capture.hosts import claude
 from csmd.capture.redact import redact, redact_tree
-from csmd.distill import extract
+from csmd.distill import chooser
 from csmd.errors import BadInput
 from csmd.model import StoredTurn, Turn
 from csmd.store.purged import PURGED, Needle, without
@@ -110,7 +110,7 @@ def line(data: bytes) -> None:
         stored = StoredTurn(
             seq=1, uuid=turn.uuid, session_id="s", project_seq=1, kind=turn.kind, text=turn.text, at=turn.at, ordinal=1
         )
-        for statement in extract.statements(stored):
+        for statement in chooser.statements(stored):
             storable(statement.text)
             assert 0.0 <= statement.confidence <= 1.0
 

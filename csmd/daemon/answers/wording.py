@@ -7,11 +7,9 @@ from collections import Counter
 
 from csmd import text
 from csmd.capture.redact import redact
-from csmd.distill.units import MAX_CHARACTERS
+from csmd.distill.chooser import MOST_CHARACTERS as MOST_CHARACTERS
 from csmd.errors import BadInput
 
-#: As long as a sentence that was chosen from a turn may be.
-MOST_CHARACTERS = MAX_CHARACTERS
 _REDACTED = re.compile(r"\[redacted:[a-z-]+\]")
 
 
