@@ -12,7 +12,10 @@ import shlex
 #: Longer shell lines are programs of their own.
 MOST_CHARACTERS = 8_000
 _AND_THEN = re.compile(r"&&|\|\||;|\n")
-_LISTED = re.compile(r"^(/.*?) +(?:[0-9a-f]{7,64} +(?:\[[^\]\n]+\]|\(detached HEAD\))|\(bare\))(?: .*)?$", re.MULTILINE)
+#: A path ends where its last letter stands: tried behind each of many spaces the pattern would take a second for 8 KB.
+_LISTED = re.compile(
+    r"^(/.*?)(?<! ) +(?:[0-9a-f]{7,64} +(?:\[[^\]\n]{1,300}\]|\(detached HEAD\))|\(bare\))(?: .*)?$", re.MULTILINE
+)
 _PORCELAIN = re.compile(r"^worktree (/.+)$", re.MULTILINE)
 _PREPARED = re.compile(r"^Preparing worktree \(", re.MULTILINE)
 #: Options of `git` and of `git worktree add` that are followed by a value.

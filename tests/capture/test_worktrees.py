@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import time
+
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
@@ -42,6 +44,12 @@ def test_a_worktree_is_what_git_says_that_it_made_or_lists(
 
 def test_worktrees_of_a_hidden_bare_repository_are_its_folders() -> None:
     assert worktrees.claims("git worktree list", BARE, "/w/shop/main") == [("/w/shop/main", "/w/shop")]
+
+
+def test_a_listing_of_many_spaces_is_read_in_time_that_grows_with_it() -> None:
+    begun = time.process_time()
+    assert worktrees.claims("git worktree list", "/w/shop" + " " * 8_000, "/w/shop") == []
+    assert time.process_time() - begun < 0.3
 
 
 @given(st.text(max_size=200), st.text(max_size=200), st.text(max_size=20))
