@@ -245,17 +245,14 @@ def _newest(
         or any(each.id in in_context and hybrid_search.states(one.text, each) for each in stated.get(one.uuid, ()))
     }
 
-    def replaces(newer: int, sure: float) -> bool:
-        return sure >= (threads.LIKELY if newer in by_seq or newer in known_already else threads.SURE_AMONG)
-
     told: dict[tuple[int, str], Told] = {}
     for one in found:
         ends = links.get(one.passage.seq, ()) if one.passage else ()
-        if any(seq in known_already and replaces(seq, sure) for seq, sure in ends):
+        if any(seq in known_already and sure >= threads.SURE_AMONG for seq, sure in ends):
             continue
         newer = [(seq, sure) for seq, sure in ends if seq in tellable]
         newer.sort(key=lambda end: -tellable[end[0]].score)
-        replacing = next((seq for seq, sure in newer if replaces(seq, sure)), None)
+        replacing = next((seq for seq, sure in newer if sure >= threads.SURE_AMONG), None)
         for seq, _ in newer:
             other = tellable[seq]
             known = told.get(other.key)

@@ -526,10 +526,12 @@ def test_where_a_thread_is_not_sure_both_are_told_and_none_is_called_before(stor
     assert ids(made) == [f"{new}#0", f"{old}#0"] and "before" not in made.text
 
 
-def test_of_two_that_both_bear_on_the_prompt_the_older_is_before_where_a_thread_is_likely(store: Store) -> None:
+def test_of_two_that_both_bear_on_the_prompt_the_older_is_before_where_a_thread_is_likelier_than_not(
+    store: Store,
+) -> None:
     old = say(store, "the queue lives in the jobs table", 1)
     new = say(store, "the queue lives in Kafka, it outgrew Postgres", 3, session="s2")
-    link(store, old, new, 0.3)
+    link(store, old, new, 0.55)
     made = told(store)
     assert ids(made) == [f"{new}#0"] and "(before, 2026-03-01: the queue lives in the jobs table)" in made.text
 
