@@ -196,7 +196,7 @@ def test_a_scene_is_always_shown_by_a_turn_of_the_session(
     changes: list[tuple[int, str]], prompts: list[tuple[int, str]], at: int, by_user: bool
 ) -> None:
     work = [Change(f"e{ordinal}.{number}", ordinal, path) for number, (ordinal, path) in enumerate(sorted(changes))]
-    taken = {one.ordinal for one in work}  # an ordinal is of one turn
+    taken = {one.ordinal for one in work} | (set() if by_user else {at})  # an ordinal is of one turn
     typed = [Prompt(f"p{at_}", at_, said) for at_, said in sorted(dict(prompts).items()) if at_ not in taken]
     found = scene.scenes([Said(1, ANSWER, "said", at, by_user, ANSWER)], work, typed)
     if not found:
