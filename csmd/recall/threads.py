@@ -37,8 +37,8 @@ LEAST_OVERLAP = 3
 KEPT, MOST = 0.1, 3
 #: A thread is followed for so many steps.
 STEPS = 4
-#: Told as what holds now, in brief and pages, from this one on; among rivals, where it is likelier than not.
-SURE, SURE_AMONG = 0.6, 0.5
+#: Told as what holds now, in brief and pages, from this one on; among rivals, from that.
+SURE, SURE_AMONG = 0.6, 0.4
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -526,7 +526,7 @@ def test_where_a_thread_is_not_sure_both_are_told_and_none_is_called_before(stor
     assert ids(made) == [f"{new}#0", f"{old}#0"] and "before" not in made.text
 
 
-def test_of_two_that_both_bear_on_the_prompt_the_older_is_before_where_a_thread_is_likelier_than_not(
+def test_of_two_that_both_bear_on_the_prompt_the_older_is_before_where_a_thread_is_likely(
     store: Store,
 ) -> None:
     old = say(store, "the queue lives in the jobs table", 1)
