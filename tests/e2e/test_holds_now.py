@@ -202,7 +202,8 @@ def test_an_order_is_told_its_constraint_once_and_consent_nothing(claude: Claude
     assert added_to_prompts(consent) == ([] if claude.version == FORGETFUL else added_to_prompts(first))
     after = seen_at_the_end(claude.run(GOES_ON, "It is there.", options=resumed), claude)
     assert after.count(ONLY_THERE) == 1 or (after.count(ONLY_THERE), claude.version) == (0, FORGETFUL)
-    assert_no_note_twice(after)
+    if claude.version != FORGETFUL or fences(after):
+        assert_no_note_twice(after)
 
 
 @pytest.mark.parametrize("claude_build", [NEW], indirect=True)

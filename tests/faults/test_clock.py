@@ -40,6 +40,12 @@ TIMES = (
     "0001-01-01T00:00:00.000Z", "9999-12-31T23:59:59.999-14:00", "0001-01-01T00:00:00.000+14:00", "soon", "", None, 7,
     "2026-05-05T00:00:00.000+02:00", "2026-05-04T10:00:01.000Z",
 )  # fmt: skip
+#: What the turns speak of, each of a matter of its own.
+SUBJECTS = (
+    "logging in shell scripts", "dates on invoices", "tests of the parser", "icons in menus", "mail to suppliers", "maps of harbours",
+    "sorting large tables", "colours of charts", "names of branches", "backups at night", "passwords of guests", "fonts in letters",
+    "queues between services",
+)  # fmt: skip
 #: The days of these: what cannot be read has the time of its neighbour.
 DAYS = {"2026-05-04", "9999-12-31", "0001-01-01"}
 
@@ -103,7 +109,7 @@ def test_turns_of_any_time_are_kept_in_the_transcripts_order_and_no_age_is_negat
     set_clock(machine, 0)
     path = world.path("s1", None)
     for number, time in enumerate(TIMES):
-        said = f"I prefer tool number{number} over every other in this code."
+        said = f"I prefer number{number} for {SUBJECTS[number]}."
         line = machine.line("user", said)
         line["timestamp"] = time
         world.files.setdefault(path, []).append(("s1", line["uuid"], said))
