@@ -12,7 +12,7 @@ import re
 from collections.abc import Iterator
 from typing import NamedTuple
 
-from csmd.text import Row, content_words, rows_of_prose, sentences, squeeze, without_code
+from csmd.text import Row, content_words, rows_of_prose, sentences, squeeze, with_newlines, without_code
 
 #: Most content words of a passage, and of its characters: a line of code or base64 may have no word at all.
 CONTENT_WORDS, CHARACTERS = 45, 900
@@ -68,7 +68,7 @@ def passages(text: str, *, most: int = 10_000) -> list[Span]:
 def _pieces(text: str) -> Iterator[_Piece]:
     """The sentences of prose and the lines of code, each no longer than a passage may be."""
     fence, section, paragraph = "", True, True
-    for match in _LINE.finditer(text):
+    for match in _LINE.finditer(with_newlines(text)):
         line, at = match.group(), match.start()
         if not line:
             break
@@ -195,7 +195,7 @@ def _bounded_text(text: str) -> str:
     """The head and tail of `text`, lines cut, without what programs inserted."""
     if len(text) > HEAD + TAIL:
         text = f"{text[:HEAD]}\n\n{text[-TAIL:]}"
-    text = "\n".join(line[:MAX_LINE] for line in text.splitlines())
+    text = "\n".join(line[:MAX_LINE] for line in with_newlines(text).splitlines())
     kept: list[str] = []
     at = depth = 0
     for mark in _INSERTED.finditer(text):

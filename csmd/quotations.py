@@ -10,7 +10,7 @@ import functools
 import re
 
 from csmd.prose import Span
-from csmd.text import content_words, stem
+from csmd.text import content_words, stem, with_newlines
 
 #: Nobody types more characters: of a longer prompt the middle is pasted.
 TYPED_CHARACTERS = 50_000
@@ -46,7 +46,7 @@ def own_words(prompt: str) -> str:
     parts: list[str] = []
     at = 0
     for span in quotations(prompt):
-        parts += (prompt[at : span.start], _blank(prompt[span.start : span.end], " "))
+        parts += (prompt[at : span.start], _blank(with_newlines(prompt[span.start : span.end]), " "))
         at = span.end
     return "".join((*parts, prompt[at:])) if parts else prompt
 
@@ -71,6 +71,7 @@ def is_of_another(statement: str, prompt: str) -> bool:
 
 
 def _among(prompt: str) -> tuple[Span, ...]:
+    prompt = with_newlines(prompt)
     if not _MAY_QUOTE.search(prompt):
         return ()
     # A fence leaves empty lines, code in a line what is no white space.

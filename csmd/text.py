@@ -48,6 +48,8 @@ _UNSEEN = re.compile(
 _FENCE_TAG = re.compile(r"<(/?)csmd-[a-z-]{1,40}+(?:\s[^<>]{0,400}+)?>", re.IGNORECASE)
 _CODE_FENCE = re.compile(r"\s{0,12}(`{3,}|~{3,})(.*)", re.DOTALL)
 _SENTENCE_END = re.compile(r"(?<=[.!?。！？])([\"')\]]*)\s+(?=[\"'(\[]?[A-Z0-9`À-ÞА-Я\u4e00-\u9fff])|(?<=[。！？])")
+#: What breaks a line beside "\n": a return by itself, vertical tab, form feed, separators, next line.
+_BREAK = re.compile("\r(?!\n)|[\x0b\x0c\x1c-\x1e\x85\u2028\u2029]")
 _BULLET = re.compile(r"^\s*(?:[-*+•]|\d{1,3}[.)])\s+")
 _ABBREVIATION = re.compile(r"(?:\b(?:e\.g|i\.e|etc|vs|cf|resp|approx|no|fig|dr|mr|mrs|st)\.|\b[A-Z]\.)$", re.IGNORECASE)
 
@@ -208,6 +210,11 @@ def both_ends(text: str, *, limit: int, of: str = "") -> str:
     about = f" of {of}" if of else ""
     mark = f"[csmd: {left_out} bytes left out{about}]"
     return f"{head.decode('utf-8', 'ignore')}\n{mark}\n{tail.decode('utf-8', 'ignore')}"
+
+
+def with_newlines(text: str) -> str:
+    """`text` with "\n" for every other character that breaks a line: as long as before."""
+    return _BREAK.sub("\n", text)
 
 
 def without_code(text: str) -> str:

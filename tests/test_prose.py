@@ -81,3 +81,11 @@ def test_the_time_grows_with_the_text(piece: str) -> None:
         return time.process_time() - began
 
     assert min(took(200_000) for _ in range(2)) < max(8 * 4 * min(took(50_000) for _ in range(2)), 0.5)
+
+
+@given(TEXTS, st.sampled_from("\r\x0b\x0c\x1c\x1d\x1e\x85\u2028\u2029"))
+def test_whatever_breaks_a_line_parts_a_text_as_a_newline_does(text: str, mark: str) -> None:
+    text = text.replace("\r", " ")
+    broken = text.replace("\n", mark)
+    assert prose.passages(broken) == prose.passages(text)
+    assert prose.outline(broken) == prose.outline(text)

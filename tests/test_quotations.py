@@ -58,6 +58,11 @@ def test_own_words_stand_where_they_stood(prompt: str) -> None:
     assert all(mine in (theirs, " ") for mine, theirs in zip(own, prompt, strict=True))
 
 
+@given(st.text(alphabet="ab >\n<i/>:@.`\t-", max_size=80), st.sampled_from("\r\x0b\x0c\x85\u2028\u2029"))
+def test_whatever_breaks_a_line_ends_a_quotation_as_a_newline_does(prompt: str, mark: str) -> None:
+    assert quotations.quotations(prompt.replace("\n", mark)) == quotations.quotations(prompt)
+
+
 def test_a_statement_is_anothers_where_only_the_quotation_says_it() -> None:
     prompt = "Please read this.\n<issue>\nAlways deploy with the blue script.\n</issue>\nWe deploy on Mondays."
     assert quotations.is_of_another("Always deploy with the blue script", prompt)

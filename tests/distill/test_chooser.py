@@ -194,6 +194,20 @@ def test_what_nobody_said_is_refused(text: str) -> None:
 # --- a session
 
 
+LINES = st.sampled_from(
+    [
+        "From now on always run the smoke suite before staging goes live, never skip it.", "Notes of the review:", "- old keys may stay (2024)",
+        "- our printers speak a protocol of 1998", "> quoted: never touch the vault", "# Heading", "", "    moved in: we hash with md5",
+        "I prefer short names in loops.", "```", "please have a look at the log",
+    ]
+)  # fmt: skip
+
+
+@given(st.lists(LINES, max_size=8), st.sampled_from("\r\x0b\x0c\x1c\x85\u2028\u2029"))
+def test_the_same_is_chosen_whatever_breaks_the_lines(lines: list[str], mark: str) -> None:
+    assert said(mark.join(lines)) == said("\n".join(lines))
+
+
 def test_what_the_session_said_already_is_not_said_again() -> None:
     once = session(("prompt", "why are rows lost?"), ("reply", CAUSE))
     again = session(
