@@ -227,7 +227,7 @@ class Rows:
 
     @contextmanager
     def transaction(self, *, write: bool) -> Iterator[None]:
-        """One transaction; rolled back when anything is raised."""
+        """One transaction; rolled back when anything is raised, and at the end of a read: a commit looks at the file anew."""
         try:
             self.connection.execute("begin immediate" if write else "begin")
         except apsw.Error as error:
@@ -242,7 +242,7 @@ class Rows:
         finally:
             self.of_this_read = None
         try:
-            self.connection.execute("commit")
+            self.connection.execute("commit" if write else "rollback")
         except apsw.Error as error:
             if self.connection.in_transaction:
                 self.connection.execute("rollback")

@@ -17,7 +17,7 @@ from typing import Any
 import pytest
 
 import csmd
-from csmd.errors import DeadlineExceeded, Refused, StoreError
+from csmd.errors import Damaged, DeadlineExceeded, Refused, StoreError
 from csmd.store import core, counts, fulltext, sqlite, vector_tables, vectors
 from csmd.store.core import Store, integrity
 from csmd.store.sqlite import Rows
@@ -380,6 +380,21 @@ def test_a_read_sees_one_moment(store: Store) -> None:
 
     assert store.read(look) == [{}, {}]
     assert store.read(counts.counters) == {"a": 1}
+
+
+def test_a_read_that_copes_with_damage_has_its_answer(store: Store, path: Path) -> None:
+    store.checkpoint(truncate=True)
+    with path.open("r+b") as file:
+        file.seek(4096)
+        file.write(random.Random(1).randbytes(path.stat().st_size - 4096))
+
+    def copes(rows: Rows) -> str:
+        try:
+            return str(rows.value("select count(*) from turns"))
+        except Damaged:
+            return "unknown"
+
+    assert store.read(copes) == "unknown"
 
 
 def test_a_value_that_cannot_be_stored_fails_its_own_write_alone(store: Store) -> None:
