@@ -39,6 +39,8 @@ KEPT, MOST = 0.1, 3
 STEPS = 4
 #: Told as what holds now, in brief and pages, from this one on; among rivals, from that.
 SURE, SURE_AMONG = 0.6, 0.4
+#: A passage that surely follows more than so many others says nothing of any of them: plans and reports resemble all others.
+FOLLOWED = 3
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -157,7 +159,7 @@ def ends(
             links |= {seq: [] for seq in unread}
             links |= {
                 seq: _competing(of) if rivals else of
-                for seq, of in passage_threads.newer(rows, unread, least=KEPT).items()
+                for seq, of in passage_threads.newer(rows, unread, least=KEPT, sure=SURE, most=FOLLOWED).items()
             }
         further: dict[int, list[tuple[int, float]]] = {}
         for start, of in ends.items():

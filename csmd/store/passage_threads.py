@@ -8,6 +8,8 @@ from csmd.store.sqlite import Row, Rows
 
 #: How many passages behind a user's are looked at for the reply to it, and what a thread of the reply counts.
 REPLIED, ECHO = 3, 0.9
+#: Whether what a link `h` leads to surely follows no more than so many.
+_FEW = "(select count(*) from passage_threads i where i.newer_seq = h.newer_seq and i.weight >= :sure) <= :most"
 
 
 def _keys(seqs: Sequence[int]) -> str:
@@ -82,9 +84,12 @@ def _before(rows: Rows, seq: int, most: int) -> list[Row]:
     )
 
 
-def newer(rows: Rows, seqs: Sequence[int], *, least: float) -> dict[int, list[tuple[int, float]]]:
+def newer(
+    rows: Rows, seqs: Sequence[int], *, least: float, sure: float, most: int
+) -> dict[int, list[tuple[int, float]]]:
     """Passage -> what follows it on the same matter with at least such a weight, the surest first.
 
+    What follows more than `most` others with a weight of `sure` follows none: it is only like whatever is said there.
     What a user decides in a word or two the reply says in full: the threads of the reply's first passages are its, too, with
     ECHO of their weight.
     """
@@ -94,12 +99,15 @@ def newer(rows: Rows, seqs: Sequence[int], *, least: float) -> dict[int, list[tu
     for older, other, weight in rows.all(
         f"with own as (select seq, session_seq, turn_seq from passages where seq in ({_keys(seqs)})) "  # noqa: S608
         "select o.seq, h.newer_seq, h.weight from own o join passage_threads h on h.older_seq = o.seq "
-        "where h.weight >= :least union all "
+        f"where h.weight >= :least and {_FEW} union all "
         "select o.seq, h.newer_seq, h.weight * :echo from own o join turns t on t.seq = o.turn_seq and t.kind in ('user', 'relayed') "
         # By key: led by its index of sessions the planner would walk the whole session.
         "join passages r on r.seq > o.seq and r.seq <= o.seq + :replied and +r.session_seq = o.session_seq "
-        "and r.turn_seq <> o.turn_seq join passage_threads h on h.older_seq = r.seq where h.weight * :echo >= :least",
+        "and r.turn_seq <> o.turn_seq join passage_threads h on h.older_seq = r.seq "
+        f"where h.weight * :echo >= :least and {_FEW}",
         least=least,
+        sure=sure,
+        most=most,
         echo=ECHO,
         replied=REPLIED,
     ):

@@ -58,14 +58,30 @@ def links(rows: Rows) -> list[tuple[int, int, float]]:
     return rows.all("select older_seq, newer_seq, weight from passage_threads order by older_seq, newer_seq")
 
 
+def followers(rows: Rows, seqs: list[int], *, least: float) -> dict[int, list[tuple[int, float]]]:
+    return passage_threads.newer(rows, seqs, least=least, sure=0.6, most=2)
+
+
+def test_what_surely_follows_more_than_a_few_others_follows_none(store: Store, given: Any) -> None:
+    def story(rows: Rows) -> None:
+        *olds, report = (say(rows, given, f"u{n}", f"The queue is number {n}.", second=n)[0] for n in range(4))
+        for old, sure in zip(olds, (0.7, 0.9, 0.5), strict=True):
+            passage_threads.link(rows, old, report, sure, most=2)
+        assert set(followers(rows, olds, least=0.1)) == set(olds)
+        passage_threads.link(rows, olds[2], report, 0.6, most=2)
+        assert followers(rows, olds, least=0.1) == {}
+
+    store.write(story)
+
+
 def test_the_surest_few_of_a_passage_stay_and_the_surest_comes_first(store: Store, given: Any) -> None:
     def story(rows: Rows) -> None:
         old, one, two, three = (say(rows, given, f"u{n}", f"The queue is number {n}.", second=n)[0] for n in range(4))
         for newer, sure in ((one, 0.4), (two, 0.9), (three, 0.6)):
             passage_threads.link(rows, old, newer, sure, most=2)
-        assert passage_threads.newer(rows, [old, one], least=0.1) == {old: [(two, 0.9), (three, 0.6)]}
-        assert passage_threads.newer(rows, [old], least=0.7) == {old: [(two, 0.9)]}
-        assert passage_threads.newer(rows, [old], least=0.95) == passage_threads.newer(rows, [], least=0.0) == {}
+        assert followers(rows, [old, one], least=0.1) == {old: [(two, 0.9), (three, 0.6)]}
+        assert followers(rows, [old], least=0.7) == {old: [(two, 0.9)]}
+        assert followers(rows, [old], least=0.95) == followers(rows, [], least=0.0) == {}
 
     store.write(story)
 

@@ -91,6 +91,7 @@ PLACEHOLDERS = {
     "where": "k.id = :id",
     "undone": "and c.undone_at <> '' and f.kept = ''",
     "wanted": "and t.kind in ('user', 'assistant')",
+    "_FEW": "1 = 1 and :sure <= :most",
 }
 
 #: Functions that both have, with the same meaning.
