@@ -5,6 +5,7 @@ from __future__ import annotations
 import re
 from collections.abc import Iterable, Sequence
 
+from csmd.recall.last_sessions import without_courtesy
 from csmd.text import alike, cut, gist, squeeze
 
 HEADING = 100
@@ -16,12 +17,7 @@ LEAST_HEADING = 40
 LEAST_SAID = 4
 #: How long an entry may be, and how much of one that is longer has to stand before the end of a clause that it is cut at.
 ENTRY, LEAST_ENTRY = 240, 80
-#: How a prompt asks, politely, before it says for what; and a word that is no name of anything.
-_ASKS = re.compile(
-    r"(?:(?:hi|hey|ok|okay|please)[,!]? )*(?:(?:can|could|would|will) you(?: please)?|please|i(?:'d| would) like (?:you )?to"
-    r"|let(?:'s| us)) ",
-    re.I,
-)
+#: A word that is no name of anything.
 _WORD = re.compile(r"[a-z]+(?:'[a-z]+)?[,;:.?!]?(?: |$)")
 #: What an assistant offers at its end: nobody left anything open by it.
 _OFFERS = re.compile(r"\b(?:would you like|(?:do you |\A)want(?: me)? to|shall i|should i|let me know)\b", re.I)
@@ -52,9 +48,9 @@ def distinct(entries: Iterable[str], *, but: Iterable[str] = ()) -> tuple[str, .
 
 def title(goal: str) -> str:
     """A prompt as a heading: what it asks for, without the phrase that asks, cut where a clause ends."""
-    said = squeeze(goal)
-    if ask := _ASKS.match(said):
-        said = said[ask.end() :].rstrip(" ?")
+    whole = squeeze(goal)
+    said = without_courtesy(whole)
+    said = said if said == whole else said.rstrip(" ?")
     if (shown := _PRINTED.search(said)) and len(said[: shown.start()].split()) >= LEAST_SAID:
         said = said[: shown.start()]
     said = said.rstrip(" :;,")

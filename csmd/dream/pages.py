@@ -19,7 +19,7 @@ from csmd import text
 from csmd.believe import review
 from csmd.distill import scene
 from csmd.distill.refusals import refusal
-from csmd.dream import keeping, lasting, narrator, raised
+from csmd.dream import keeping, narrator, raised
 from csmd.dream.actions import Fact
 from csmd.dream.lines import Item, Page, Read, Section
 from csmd.model import Category, Gate, Memory
@@ -29,7 +29,7 @@ from csmd.pagename import USER as USER
 from csmd.pagename import of_project
 from csmd.pagename import short as short
 from csmd.pagename import slug as slug
-from csmd.recall import indicative
+from csmd.recall import indicative, lasting
 from csmd.recall.brief import TWIN_OVERLAP, injectable
 
 #: A page is read by people: so many lines of memories, the surest, and of them so many under one heading.

@@ -13,7 +13,7 @@ from types import MappingProxyType
 
 from csmd import text
 from csmd.model import Attention, Brief, Category, Gate, Memory
-from csmd.recall import choose, indicative
+from csmd.recall import choose, indicative, lasting
 from csmd.recall import compose as composing
 from csmd.recall.compose import Block, Note
 
@@ -248,7 +248,7 @@ def _memories(
     for worth, memory in sorted(worths, key=lambda row: (-row[0], row[1].id)):
         if worth <= 0 or len(found) >= choose.CONSIDERED:
             break
-        if said := indicative.stated(memory):
+        if (said := indicative.stated(memory)) and not lasting.passing(memory):
             notes[memory.id] = one = _in_thread(memory, said, likely.get(memory.id), before.get(memory.id))
             found.append(
                 choose.Candidate(

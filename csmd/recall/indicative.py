@@ -11,6 +11,7 @@ import re
 from functools import lru_cache
 
 from csmd import text
+from csmd.distill import refusals
 from csmd.model import Memory
 
 #: Fewer content words than this tell nothing.
@@ -68,13 +69,6 @@ _QUESTION = re.compile(
     re.IGNORECASE | re.DOTALL,
 )
 _PIECES = re.compile(r"(?<=[.!?:])\s+")
-#: What an assistant says before it looks: that it looks.
-_ANNOUNCES = re.compile(
-    r"^\W*(?:(?:ok|okay|so|and|now|then|first|next|good|great|perfect|excellent|right|alright|yes|sure|hmm|wait)\b\W*){0,4}"
-    r"(?:let me|let['’]?s|(?:i['’]ll|i will|i(?:['’]m| am) going to|i need to) (?:now |first |also |help|check|look|see|read|explore|find|search"
-    r"|investigate|examine|start|begin|trace|verify|review|analy[sz]e))\b",
-    re.IGNORECASE,
-)
 #: What leans on a sentence that is left out.
 _LEANS = re.compile(
     r"^\W*(?:like|so|but|and|also|then|or|this|that|it|these|those|they|there|because|which|if so|otherwise|maybe|e\.g)\b",
@@ -117,7 +111,7 @@ def _stated(whole: str, by_assistant: bool) -> str:
 
 def _advises(sentence: str, before: str) -> bool:
     """Whether a sentence says what is to be done about that which the one before it names."""
-    if _asks(sentence) or _ANNOUNCES.match(sentence):
+    if _asks(sentence) or refusals.refusal(sentence, "assistant"):
         return False
     named = {text.stem(word) for word in text.content_words(before)}
     return any(text.stem(word) in named for word in text.content_words(sentence))
@@ -149,16 +143,18 @@ def tells(sentence: str) -> bool:
 
 
 def answers(passage: str) -> bool:
-    """Whether a passage of earlier talk says anything beside questions, orders and what somebody is about to look at."""
+    """Whether a passage of earlier talk says anything beside questions, orders and what nobody is told."""
     return any(
-        len(text.content_words(piece)) >= LEAST_SAID and not (_QUESTION.match(piece) or _ANNOUNCES.match(piece))
+        len(text.content_words(piece)) >= LEAST_SAID
+        and not _QUESTION.match(piece)
+        and refusals.refusal(piece, "assistant") in ("", "question")
         for piece in _PIECES.split(passage)
     )
 
 
-def without_announcements(passage: str) -> str:
-    """An assistant's passage without the sentences that say what it is about to look at; whole where nothing else is left."""
-    return " ".join(piece for piece in _PIECES.split(passage) if not _ANNOUNCES.match(piece)) or passage
+def without_refused(passage: str) -> str:
+    """An assistant's passage without the sentences that state nothing that lasts; whole where nothing else is left."""
+    return " ".join(one for one in text.sentences(passage) if not refusals.refusal(one, "assistant")) or passage
 
 
 def shortened(said: str, limit: int) -> str:

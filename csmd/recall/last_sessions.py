@@ -98,10 +98,15 @@ def topic(goals: Sequence[str]) -> str:
     whole = text.squeeze(goals[0]) if goals else ""
     first = _FIRST.match(whole)
     said = first[1] if first and len(text.content_words(first[1])) >= 3 else whole
-    bare = _POLITE.sub("", said, count=1).strip().rstrip(".:,; ")
+    bare = without_courtesy(said).rstrip(".:,; ")
     if bare == said.rstrip(".:,; ") and bare.endswith("?"):
         return f'asked "{text.cut(bare, ABOUT)}"'
     return text.cut(bare.rstrip("?"), ABOUT)
+
+
+def without_courtesy(said: str) -> str:
+    """What a request asks for, without the words that it begins with."""
+    return _POLITE.sub("", said, count=1).strip()
 
 
 def _listed(names: Sequence[str], of: int) -> str:

@@ -320,7 +320,7 @@ def composed(
 def _note(one: Told) -> Note:
     found = one.found
     by_assistant = found.memory is None and found.passage is not None and found.passage.kind == "assistant"
-    said = indicative.without_announcements(found.text) if by_assistant else found.text
+    said = indicative.without_refused(found.text) if by_assistant else found.text
     said = text.cut(said, STATEMENT_CHARACTERS)
     for older in one.before[:1]:
         said += f" (before, {older.at[:10]}: {text.cut(older.text, BEFORE_CHARACTERS)})"

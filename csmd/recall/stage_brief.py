@@ -11,7 +11,7 @@ from dataclasses import replace
 from csmd import text
 from csmd.model import Brief, Memory
 from csmd.recall import brief as briefs
-from csmd.recall import known, last_sessions, prompt, ranking, stage, threads, tiers
+from csmd.recall import indicative, known, last_sessions, prompt, ranking, stage, threads, tiers
 from csmd.recall.compose import Block, Note
 from csmd.recall.hybrid_search import Found
 from csmd.store import context, memories, page_rows, passages, projects
@@ -111,7 +111,7 @@ def _followed(rows: Rows, told: Sequence[Memory], *, places: Sequence[int], key:
         if new is None or new.id == memory.id:
             continue
         followed[memory.id] = briefs.Newer(
-            text=later.text, at=later.at, tail=prompt.tail_of(later.passage), memory=new.id,
+            text=indicative.without_refused(later.text), at=later.at, tail=prompt.tail_of(later.passage), memory=new.id,
             likely=sure >= REPLACES and later.memory is not None,
         )  # fmt: skip
     return followed

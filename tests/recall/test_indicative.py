@@ -151,5 +151,5 @@ def test_what_is_shortened_fits_and_ends_with_a_sentence_or_an_ellipsis(said: st
 def test_an_assistants_announcement_is_left_out_of_what_is_told() -> None:
     looking = "Let me run the checks first."
     found = "The importer parses each row twice."
-    assert indicative.without_announcements(f"{looking} {found}") == found
-    assert indicative.without_announcements(looking) == looking
+    assert indicative.without_refused(f"{looking} {found}") == found
+    assert indicative.without_refused(looking) == looking

@@ -1,8 +1,8 @@
-"""What of the memories lasts on a page: not what was about to change, was doubted, done at once or others'; pure.
+"""Which memories last where nobody asked: not what was about to change, was doubted, done at once or others'; pure.
 
-A session is told such things, search finds them, and they are believed as before. Where a page is read a month later
-they say what was true of one afternoon. A correction and a rule stay whatever stands beside them, and so does what
-somebody pinned or wrote there.
+Search and a prompt find such things, and they are believed as before. Where a session begins or a page is read a month
+later they say what was true of one afternoon. A correction and a rule stay whatever stands beside them, and so does
+what somebody pinned or wrote.
 """
 
 from __future__ import annotations
@@ -31,7 +31,7 @@ def _re(pattern: str) -> re.Pattern[str]:
 DOUBTED = "doubted"
 
 PASSING: tuple[Passing, ...] = (
-    Passing("about to change", "user", _re(r"^\W*(?:right now|currently|at the moment(?! of\b)|as of now|now,? (?:when|if))\b")),
+    Passing("about to change", "user", _re(r"^\W*now,? (?:when|if)\b|\b(?:right now|currently|at the moment(?! of\b)|as of now)\b|^\W*the current\b")),
     Passing(
         "about to change",
         "user",
@@ -61,7 +61,7 @@ _RULE = _re(r"\b(?:always|never|(?<!-)only(?!-)|must|from now on|every|until)\b"
 
 
 def passing(memory: Memory) -> str:
-    """Why a memory does not last on a page, "" where it does."""
+    """Why a memory does not last, "" where it does."""
     if memory.pinned or memory.origin == "inferred" or not memory.session_id:
         return ""
     if _RULE.search(memory.text):

@@ -7,7 +7,8 @@ from dataclasses import replace
 import pytest
 from recalled import memory
 
-from csmd.dream import lasting, pages
+from csmd.dream import pages
+from csmd.recall import lasting
 from csmd.model import Memory
 
 CASES = {
@@ -39,7 +40,9 @@ CASES = {
         "",
     ),
     "a rule": ("Tests live beside the code they try", "user", ""),
-    "what is so now": ("the exporter currently writes one file a day", "user", ""),
+    "what is so now": ("the exporter currently writes one file a day", "user", "about to change"),
+    "what there is now": ("The current table sorts rows by name", "user", "about to change"),
+    "a current of another kind": ("Alternating current needs a transformer here", "user", ""),
     "an assistant's finding": ("Right now the cache is never emptied, because nobody calls flush", "assistant", ""),
     "a decision of several": ("let's completely remove the legacy importer", "user", ""),
 }
