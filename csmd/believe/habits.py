@@ -15,7 +15,10 @@ from __future__ import annotations
 from collections import defaultdict
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
+from heapq import heapify, heappop, heappush
+from itertools import combinations
 
+from csmd import text
 from csmd.distill import commands
 from csmd.model import CandidateKind, Category, Packet
 
@@ -31,37 +34,8 @@ MOST_STEPS = 5
 #: Commands that are as sure as a promotion asks are told without those that are not.
 SURE = 0.7
 
-#: What a user asks for again and again -> what that says; an order that has no name of its own is quoted.
-SAYINGS: dict[str, str] = {
-    "add tests": 'Asks for tests after a change or fix ("can we add a test for this?")',
-    "run the tests": "Has the tests run after a change",
-    "double check": "Asks to double check or verify a result before accepting it",
-    "explain": 'Asks for an explanation of code or of a cause before accepting a change ("can you explain ...?")',
-    "review the changes": 'Asked for a review, look at all changes of the branch or pull request ("can you review the changes in this branch?")',
-    "hand on review": "Review feedback of bots or colleagues that is pasted word for word is to be addressed",
-    "address review": "Asked to address a review, look the comments up on the pull request",
-    "remove completely": "Wants unneeded or obsolete commands and functions removed completely",
-    "update the documentation": "Has the documentation brought up to date with a change",
-    "update the changelog": "Wants the changelog updated with a change",
-    "commit": 'Says when to commit ("commit this")',
-    "push": 'Says when to push ("commit, push")',
-    "take in the main branch": "Has the main branch merged or rebased in while work goes on",
-    "open a pull request": "Has the assistant open the pull request",
-    "release": "Has the assistant make the release",
-    "plan first": "Wants a plan to agree on before anything is changed",
-    "describe the pull request": "Has the description of the pull request written",
-    "simplify": "Asks for code that was just written to be simplified",
-    "no duplication": "Asks whether code or tests are duplicated, and wants duplicates gone",
-    "keep alike": 'Wants implementations of the same thing kept in parity ("do the same for ...")',
-    "look without changing": "Says when to look only, and then wants nothing changed",
-    "a small step at a time": "Takes one thing at a time and names the first one",
-    "nothing but this": "Keeps the work to what was named and wants the rest left alone",
-    "choose by number": 'Picks from numbered findings and options by number ("fix issue 1", "2 and 3")',
-}
-#: What is told of an order and is none: it says how a session went, not how somebody works.
-NOT_TOLD = frozenset({"fix the tests", "fix lint"})
-#: Errands: to have them done again says little until it is a custom, from so many sessions on.
-ERRANDS, LEAST_ERRANDS = frozenset({"address review", "choose by number", "open a pull request", "explain"}), 5
+#: Content words at an order's beginning that it is known by; two that share two of them are the same order.
+KNOWN_BY = 4
 
 #: Purpose of a command -> what the command does, in the order they are told.
 SERVES = {
@@ -126,27 +100,48 @@ def _sessions(packets: Iterable[Packet]) -> set[str]:
 
 
 def _orders(packets: Sequence[Packet]) -> list[Habit]:
-    """What was asked for in session after session."""
+    """What was asked for in session after session, however it was worded; told in the shortest wording, the earliest of those."""
     total = len(_sessions(packets))
-    said: dict[str, list[Packet]] = defaultdict(list)
-    for one in packets:
-        if one.kind in ("order", "scope") and one.subject not in NOT_TOLD:
-            said[one.subject].append(one)
     found = []
-    for subject, all_of in said.items():
+    for key, all_of in _alike([one for one in packets if one.kind in ("order", "scope")]):
         seen = tuple(one for one in all_of if one.outcome != "against")
         against = tuple(one for one in all_of if one.outcome == "against")
-        count = len(_sessions(seen))
-        if subject in ERRANDS and count < LEAST_ERRANDS:
+        if not seen:
             continue
+        count = len(_sessions(seen))
+        wording = min(seen, key=lambda one: (len(one.subject.split()), one.at, one.uuid)).subject
         found.append(
             Habit(
-                fingerprint=f"order:{subject}", kind="opinion" if all_of[0].kind == "scope" else "preference",
-                category="preference", core=SAYINGS.get(subject) or f'Gives the order "{subject}"', count=f"in {count} of {total} sessions",
+                fingerprint=f"order:{' '.join(sorted(key))}", kind="preference", category="preference",
+                core=f'Asks again and again: "{wording}"', count=f"in {count} of {total} sessions",
                 confidence=confidence(count, fit=count / total * RARE, against=len(_sessions(against))),
                 seen=seen, against=against,
             )
         )  # fmt: skip
+    return found
+
+
+def _alike(asked: Sequence[Packet]) -> list[tuple[frozenset[str], list[Packet]]]:
+    """Orders that share two content words, or are one and the same word, the words shared in most sessions first; each order once."""
+    having: dict[frozenset[str], list[int]] = defaultdict(list)
+    for at, one in enumerate(asked):
+        words = list(dict.fromkeys(map(text.stem, text.content_words(one.subject))))[:KNOWN_BY]
+        for key in map(frozenset, combinations(words, min(2, len(words)))):
+            having[key].append(at)
+    counted = ((len(_sessions(asked[at] for at in of)), sorted(key)) for key, of in having.items())
+    waiting = [(-count, words) for count, words in counted if count >= LEAST_SESSIONS]
+    heapify(waiting)
+    found: list[tuple[frozenset[str], list[Packet]]] = []
+    taken: set[int] = set()
+    while waiting:
+        count, words = heappop(waiting)
+        left = [at for at in having[frozenset(words)] if at not in taken]
+        still = len(_sessions(asked[at] for at in left))
+        if still == -count:
+            taken.update(left)
+            found.append((frozenset(words), [asked[at] for at in left]))
+        elif still >= LEAST_SESSIONS:  # some of these were others, which more sessions share
+            heappush(waiting, (-still, words))
     return found
 
 

@@ -35,7 +35,6 @@ class KindRule:
 #: What an assistant ran is its word and not the user's, however often the user let it.
 KINDS: dict[CandidateKind, KindRule] = {
     "preference": KindRule("orders that a user gives again and again", "behavioral", "user"),
-    "opinion": KindRule("how a user narrows the work", "behavioral", "user"),
     "belief": KindRule("the command that serves a purpose here", "behavioral", "assistant"),
     "worldview": KindRule("the steps before a milestone", "behavioral", "assistant"),
     "drift_warning": KindRule("a command that has begun to fail", "epistemic", "assistant", promoted=False),

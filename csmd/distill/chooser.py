@@ -335,10 +335,6 @@ _COUNTED: tuple[tuple[str, re.Pattern[str]], ...] = (
     ("number", _re(r"\b\d+\b")),
 )
 _IDENTIFIER = re.compile(r"\b\w{1,60}_\w|\b[a-z]{1,60}[A-Z]\w|`[^`]{2,80}`|\b[\w-]{1,40}\.[a-z]{1,4}\b|\w\(")
-_ORDER = _re(
-    r"^\W*(?:please |ok(?:ay)?,? |now |and |also |can you |could you |let['’]s |then )*(?:add|adjust|apply|build|change|check|clean|commit|continue|create|debug|do|edit|ensure"
-    r"|find|fix|generate|give|go|implement|improve|install|look|make|move|put|read|refactor|remove|rename|replace|review|run|set|show|start|test|try|update|use|verify|work|write)\b"
-)
 FEATURES = (
     "any", "user", *(f"to {high} words" for _, high in _RAMPS), *(name for name, _ in _COUNTED),
     "identifiers", "dense", "of the prompt", "order", "quotation", "long turn", "long turn's point",
@@ -358,7 +354,7 @@ def features(one: Passage, *, user: bool, other: frozenset[str], among: int) -> 
         min(1.0, 2 * len(_IDENTIFIER.findall(one.text)) / count),
         count / max(1, len(words(one.text))),
         _share(one.content, other),
-        float(_ORDER.match(one.text) is not None),
+        float(refusals.ORDER.match(one.text) is not None),
         float('"' in one.text),
         long,
         long * one.titled,

@@ -11,6 +11,7 @@ from collections.abc import Iterable
 from functools import lru_cache
 
 from csmd import text as texts
+from csmd.distill import refusals
 from csmd.patterns import at_first_use
 
 #: Shared identifiers or, without one, shared content words that two texts need to be about the same.
@@ -48,10 +49,6 @@ _SURELY = _re(
 _SURE_CAUSE = _re(
     r"\b(?:root cause|caused by|turn(?:s|ed) out|the (?:actual |real |underlying )?(?:issue|problem|cause|bug|reason) (?:is|was)|because)\b"
 )
-_ORDER = _re(
-    r"^\W{0,3}(?:(?:ok|okay|yes|and|now|also|please),? ){0,2}(?:(?:(?:can|could|would) (?:you|we)|let['’]?s|please|we should|i(?:['’]d| would) like to)"
-    r" (?:also |now |then |please )?)?(?:add|write|create|summari[sz]e|explain|update|show|list|implement|rename|make|remove|commit|push|generate)\b"
-)
 _NARRATION = _re(
     r"^\W{0,3}(?:now i|i['’]ll|i will|next,|first,|good|great|perfect|all tests|we have|there)\b|\blet(?: me|['’]s)\b"
 )
@@ -79,7 +76,7 @@ def answers(told: str, symptom: str) -> bool:
 
 def is_symptom(sentence: str) -> bool:
     """Whether a user's sentence reports that something is not as it should be."""
-    return (_SURELY if _ORDER.match(sentence) else SYMPTOM).search(sentence) is not None
+    return (_SURELY if refusals.ORDER.match(sentence) else SYMPTOM).search(sentence) is not None
 
 
 def names(text: str) -> frozenset[str]:

@@ -13,7 +13,7 @@ from datetime import datetime
 
 from csmd import quotations
 from csmd.distill import commands
-from csmd.distill.orders import orders, own_words
+from csmd.distill.orders import orders
 from csmd.distill.state import Moment, state
 from csmd.model import PROMPTS, Heard, Packet, PacketKind
 
@@ -39,10 +39,7 @@ def _observed(before: Sequence[Heard], turn: Heard) -> list[Packet]:
         first = not any(earlier.kind in PROMPTS for earlier in before) and turn.ordinal <= WINDOW
         seen: list[tuple[PacketKind, str, str]] = [("session", "begin", "")] if first else []
         said = quotations.own_words(turn.text)
-        asked = orders(said)
-        seen += [(order.kind, order.subject, "against" if against else "asked") for order, against in asked]
-        if not asked and (words := own_words(said)):
-            seen.append(("order", words, "asked"))
+        seen += [("order", order.words, "against" if order.against else "asked") for order in orders(said)]
         return [_packet(turn, before, turn, *one) for one in seen]
     if turn.kind == "tool_result" and turn.tool_id:
         calls = [one for one in before if one.kind == "tool_call" and one.tool_id == turn.tool_id]

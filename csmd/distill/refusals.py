@@ -31,6 +31,13 @@ GOOD_TITLE = re.compile(
     re.IGNORECASE,
 )
 
+#: How an order for the moment begins.
+ORDER = at_first_use(
+    r"^\W*(?:please |ok(?:ay)?,? |now |and |also |can you |could you |let['’]s |then )*(?:add|adjust|apply|build|change|check|clean|commit|continue|create|debug|do|edit|ensure"
+    r"|find|fix|generate|give|go|implement|improve|install|look|make|move|put|read|refactor|remove|rename|replace|review|run|set|show|start|test|try|update|use|verify|work|write)\b",
+    re.IGNORECASE,
+)
+
 _OPENS = r"^\W{0,3}(?:(?:ok(?:ay)?|yes|and|so|but|now|also|then|please|good|great|perfect|alright|done|first|next)\b[,.!: -]{0,3} ?){0,3}"
 _EDITED = r"(?:added|updated|created|wrote|extended|removed|deleted|fixed|adjusted|changed|modified|renamed|moved)"
 

@@ -35,14 +35,33 @@ def told(packets: list[Packet]) -> dict[str, str]:
     return {habit.fingerprint: habit.text for habit in habits.habits(packets)}
 
 
-def test_an_order_that_recurs_is_told_with_its_counts_and_once_is_none() -> None:
-    asked = [packet(number, "order", "update the changelog") for number in range(4)]
+def test_an_order_that_recurs_is_told_in_its_shortest_wording_with_its_counts_and_once_is_none() -> None:
+    worded = [
+        "water the tomatoes",
+        "water all tomatoes on the roof",
+        "give the tomatoes some water",
+        "water the tomatoes",
+    ]
+    asked = [packet(number, "order", words) for number, words in enumerate(worded)]
     assert told(sessions(6) + asked) == {
-        "order:update the changelog": "Wants the changelog updated with a change: in 4 of 6 sessions."
+        "order:tomato water": 'Asks again and again: "water the tomatoes": in 4 of 6 sessions.'
     }
-    assert told(sessions(6) + [packet(1, "order", "add tests") for _ in range(5)]) == {}
-    own = [packet(number, "order", "deploy to staging") for number in range(3)]
-    assert told(own)["order:deploy to staging"] == 'Gives the order "deploy to staging": in 3 of 3 sessions.'
+    assert told(sessions(6) + [packet(1, "order", "water the tomatoes") for _ in range(5)]) == {}
+    single = [packet(number, "order", "deploy") for number in range(3)]
+    assert told(single)["order:deploy"] == 'Asks again and again: "deploy": in 3 of 3 sessions.'
+
+
+def test_orders_that_share_one_word_are_different_ones_and_each_counts_once() -> None:
+    asked = [
+        packet(number, "order", words)
+        for number in range(3)
+        for words in ("water the roses", "water the lawn at night")
+    ]
+    both = [packet(number, "order", "water roses and lawn") for number in range(3, 5)]
+    assert told(asked + both) == {
+        "order:lawn water": 'Asks again and again: "water roses and lawn": in 5 of 5 sessions.',
+        "order:ros water": 'Asks again and again: "water the roses": in 3 of 5 sessions.',
+    }
 
 
 def test_the_command_that_serves_a_purpose_in_most_sessions_is_told() -> None:
@@ -117,7 +136,7 @@ def test_what_counts_against_it_needs_a_person_and_an_assistants_command_is_its_
         1,
     )
     assert {kind: rule.authority for kind, rule in scan.KINDS.items()} == {
-        "preference": "user", "opinion": "user", "belief": "assistant", "worldview": "assistant", "drift_warning": "assistant",
+        "preference": "user", "belief": "assistant", "worldview": "assistant", "drift_warning": "assistant",
     }  # fmt: skip
 
 

@@ -19,8 +19,8 @@ from csmd.store.core import Store
 from csmd.store.sqlite import Rows
 
 NOW = "2026-03-28T10:00:00.000Z"
-ASKED = "can we add a test for this?"
-TOLD = 'Asks for tests after a change or fix ("can we add a test for this?"): in {} of {} sessions.'
+ASKED = "can we draw a diagram for this?"
+TOLD = 'Asks again and again: "draw a diagram for this": in {} of {} sessions.'
 
 
 @pytest.fixture
@@ -201,7 +201,7 @@ def test_purged_words_come_back_in_no_candidate(store: Store) -> None:
     for number in range(4):
         store.write(lambda rows, number=number: say(rows, number, "deploy to heronry"))  # type: ignore[misc]
     count(store)
-    assert texts(store) == ['Gives the order "deploy to heronry": in 4 of 4 sessions.']
+    assert texts(store) == ['Asks again and again: "deploy to heronry": in 4 of 4 sessions.']
 
     def forget(rows: Rows) -> None:
         tombstones.purge_text(rows, "heronry", key=key_of(rows), now=NOW)
@@ -287,7 +287,10 @@ def test_a_turn_that_only_a_hook_reported_waits_for_its_line(store: Store) -> No
     assert [one.subject for one in found] == ["begin"]
     store.write(lambda rows: rows.run("update turns set source = 'transcript', provisional = 0 where uuid = 'u0-1'"))
     count(store)
-    assert store.read(lambda rows: rows.value("select count(*) from packets where subject = 'add tests'")) == 1
+    assert (
+        store.read(lambda rows: rows.value("select count(*) from packets where subject = 'draw a diagram for this'"))
+        == 1
+    )
 
 
 def test_a_project_in_which_somebody_is_at_work_is_not_counted_with_every_turn(store: Store) -> None:

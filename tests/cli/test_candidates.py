@@ -7,9 +7,9 @@ from collections.abc import Iterator
 import pytest
 from machine import Machine
 
-ASKED = "can we add a test for this?"
-TOLD = 'Asks for tests after a change or fix ("can we add a test for this?"): in {} of {} sessions.'
-PURPOSE = "Wants the changelog updated with a change: in 2 of 4 sessions."
+ASKED = "can we draw a diagram for this?"
+TOLD = 'Asks again and again: "draw a diagram for this": in {} of {} sessions.'
+PURPOSE = 'Asks again and again: "update the glossary": in 2 of 4 sessions.'
 
 
 def talk(machine: Machine, count: int, *said: str, first: int = 0) -> None:
@@ -20,8 +20,8 @@ def talk(machine: Machine, count: int, *said: str, first: int = 0) -> None:
 
 @pytest.fixture(scope="module")
 def known(shared_machine: Machine) -> Iterator[Machine]:
-    """A machine on which tests were asked for in four sessions, the changelog in two of them."""
-    talk(shared_machine, 2, "the button is odd", ASKED, "and update the changelog")
+    """A machine on which a diagram was asked for in four sessions, the glossary in two of them."""
+    talk(shared_machine, 2, "the button is odd", ASKED, "and update the glossary")
     talk(shared_machine, 2, "the label is odd", ASKED, first=2)
     shared_machine.start()
     shared_machine.sync()
@@ -59,10 +59,10 @@ def test_only_a_person_lowers_the_thresholds(known: Machine) -> None:
 
 def test_packets_are_listed_newest_first_in_the_width_of_the_terminal(known: Machine) -> None:
     listed = known.call("csm_memory_packets")["packets"]
-    assert [one["subject"] for one in listed][:2] == ["add tests", "begin"]
+    assert [one["subject"] for one in listed][:2] == ["draw a diagram for this", "begin"]
     assert [one["at"] for one in listed] == sorted((one["at"] for one in listed), reverse=True)
     assert set(listed[0]["state"]) == {"frustration", "energy", "stance", "urgency"}
-    for screen, says in (("packets", "order      add tests"), ("promote", "0 new memories")):
+    for screen, says in (("packets", "order      draw a diagram for this"), ("promote", "0 new memories")):
         shown = known.csmd(screen)
         assert says in shown and all(len(line) <= 80 for line in shown.splitlines()), screen
 
@@ -80,7 +80,7 @@ def test_what_lies_behind_a_stage_that_is_off_is_inert(
     machine.sync()
     assert machine.call("csm_memory_candidate_report")["counts"] == candidates
     assert len([one for one in machine.call("csm_memory_list")["memories"] if "sessions" in one["text"]]) == remembered
-    assert machine.call("csm_memory_search", query="add a test")["hits"]
+    assert machine.call("csm_memory_search", query="draw a diagram")["hits"]
     if off == "candidates":
         assert "switched off" in machine.run("tool", "csm_belief_scan").stderr
     else:

@@ -1,10 +1,11 @@
-"""Short orders have one name however they are worded; commands are known without their arguments: golden cases."""
+"""Orders are kept in their own words; commands are known without their arguments: golden cases."""
 
 from __future__ import annotations
 
 import pytest
+from hypothesis import given
+from hypothesis import strategies as st
 
-from csmd.believe.habits import NOT_TOLD, SAYINGS
 from csmd.distill import commands, orders
 
 ADVICE = (
@@ -13,73 +14,56 @@ ADVICE = (
 )
 PLAN = "Implement the following plan: " + "the step adds tests to the module and then you commit this; " * 10
 
-#: What a user says -> what it asks for; "!" before what it asks not to be done.
+#: What a user says -> what it asks for, "|" between; "!" before what it asks to leave.
 ORDERS = [
-    ("can we add a test for this?", "add tests"),
-    ("and make sure this is tested", "add tests"),
-    ("write unit tests for the new parser", "add tests"),
-    ("please don't add tests", "!add tests"),
-    ("no need to add tests for now", ""),
-    ("where are the tests?", ""),
-    ("use the test repo skill", ""),
-    ("commit", "commit"),
-    ("Yes, commit this please", "commit"),
-    ("ok looks good, then commit, push", "commit push"),
-    ("don't commit", "!commit"),
-    ("don't commit yet", ""),
-    ("what does the last commit do?", ""),
-    ("can you double check that?", "double check"),
-    ("are you sure?", "double check"),
-    ("can you explain why they fail now?", "explain"),
-    ("can you review the changes in this branch?", "review the changes"),
-    ("address the comments on the PR", "address review"),
-    (ADVICE, "hand on review"),
-    (f"I got this feedback for the changes:\n\n{ADVICE}", "hand on review"),
-    ("I think " + ADVICE, ""),
-    ("Create a helper for it. " + ADVICE, ""),
-    (ADVICE * 7, ""),
+    ("could you draw a diagram of this?", "draw a diagram of this"),
+    ("and make sure to draw the diagram", "draw the diagram"),
+    ("Please deploy to staging now", "deploy to staging now"),
+    ("ok great, water the plants, then lock the door", "water the plants|lock the door"),
+    ("please don't water the plants", "!water the plants"),
+    ("no need to lock the door for now", ""),
+    ("don't lock it yet", ""),
+    ("where are the keys?", ""),
+    ("is it deployed to staging?", ""),
+    ("the door is open", ""),
+    ("yes", ""),
+    ("go on", ""),
+    ("ENT-98", ""),
+    ("one two three four five six seven eight nine", ""),
+    ("We moved house last year. Can you forward the mail?", "forward the mail"),
+    (ADVICE, ""),
     (PLAN, ""),
-    ("let's completely remove the legacy importer", "remove completely"),
-    ("update the changelog as well", "update the changelog"),
-    ("do the same for the other client", "keep alike"),
-    ("check they are not duplicated please, that they don't duplicate each other", "no duplication"),
-    ("don't change anything, just let me know", "look without changing"),
-    ("only this package, leave the rest", "nothing but this"),
-    ("make small commits", "a small step at a time"),
-    ("2 and 3", "choose by number"),
-    ("fix issue 1", "choose by number"),
-    ("rebase on main, then push", "push|take in the main branch"),
-    ("cut a release", "release"),
     ("", ""),
 ]
 
 
 @pytest.mark.parametrize(("said", "wanted"), ORDERS, ids=[said[:40] for said, _ in ORDERS])
-def test_an_order_has_one_name_however_it_is_worded(said: str, wanted: str) -> None:
-    found = "|".join(f"{'!' * against}{order.subject}" for order, against in orders.orders(said))
-    assert found == wanted.replace("commit push", "commit|push")
-
-
-def test_every_order_that_may_be_told_has_a_sentence_and_no_other() -> None:
-    assert set(SAYINGS) | NOT_TOLD == orders.SUBJECTS
-    assert not set(SAYINGS) & NOT_TOLD
+def test_an_order_is_kept_in_its_own_words_without_courtesies(said: str, wanted: str) -> None:
+    assert "|".join(f"{'!' * one.against}{one.words}" for one in orders.orders(said)) == wanted
 
 
 @pytest.mark.parametrize(
-    ("said", "wanted"),
+    ("said", "is_remark"),
     [
-        ("please deploy to staging", "deploy to staging"),
-        ("Deploy to staging now", "deploy to staging"),
-        ("yes", ""),
-        ("go ahead", ""),
-        ("is it deployed to staging?", ""),
-        ("ENT-98", ""),
-        ("look at /etc/hosts", ""),
-        ("one two three four five six seven eight nine", ""),
+        (ADVICE, True),
+        (f"I got this feedback for the changes:\n\n{ADVICE}", True),
+        ("I think " + ADVICE, False),
+        ("Create a helper for it. " + ADVICE, False),
+        (ADVICE * 7, False),
+        (PLAN, False),
     ],
 )
-def test_an_order_without_a_name_is_known_by_its_own_words(said: str, wanted: str) -> None:
-    assert orders.own_words(said) == wanted
+def test_a_reviewers_remark_is_known_by_its_length_its_names_and_that_nobody_speaks_in_it(
+    said: str, is_remark: bool
+) -> None:
+    assert orders.remarks(said) == [said] * is_remark
+
+
+@given(st.text(max_size=300))
+def test_whatever_is_said_orders_are_few_and_short(said: str) -> None:
+    found = orders.orders(said)
+    assert len(set(found)) == len(found) <= orders.MOST_ORDERS
+    assert all(0 < len(one.words) <= orders.ORDER_CHARACTERS for one in found)
 
 
 @pytest.mark.parametrize(

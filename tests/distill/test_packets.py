@@ -42,7 +42,7 @@ STORY = [
 def test_what_was_asked_and_done_is_named_with_how_it_ended() -> None:
     assert told(STORY) == [
         ("session", "begin", "", "u1"),
-        ("order", "add tests", "asked", "u1"),
+        ("order", "add a test for this", "asked", "u1"),
         ("tool", "mise run test", "failed", "u2"),
         ("error", "mise run test", "failed", "u2"),
         ("tool", "CHANGELOG.md", "ok", "u4"),

@@ -205,7 +205,8 @@ def test_a_scene_is_always_shown_by_a_turn_of_the_session(
     if there.text.startswith("at "):
         (change,) = [one for one in work if one.uuid == there.uuid]
         assert there.text == f"at {change.path.removeprefix('/')}" and "tmp" not in change.path
-        end = min((one.ordinal for one in typed if one.ordinal > at), default=99)
+        said_at = {one.ordinal for one in typed}  # what is typed one after the other is answered as one
+        end = min((one for one in said_at if one > at and one - 1 not in said_at), default=99)
         assert change.ordinal < end and (change.ordinal >= at or not by_user)
     else:
         before = [one for one in typed if one.ordinal <= at]
