@@ -257,7 +257,7 @@ class Machine:
         return {
             "type": kind, "uuid": uuid or f"u{minute}-{session}", "sessionId": session,
             "cwd": cwd or str(self.project), "timestamp": f"2026-05-04T{8 + minute // 60:02d}:{minute % 60:02d}:00.000Z",
-            "version": "2.1.0", "message": message,
+            "version": "2.1.0", "message": message, **({"permissionMode": "default"} if kind == "user" else {}),
         }  # fmt: skip
 
     def transcript(self, *lines: dict[str, Any] | str, session: str = "s1", folder: Path | None = None) -> Path:

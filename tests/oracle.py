@@ -183,6 +183,11 @@ def _said(value: dict[str, Any], tools: dict[str, str]) -> list[tuple[str, str]]
 def _by_whom(value: dict[str, Any], text: str) -> str:
     """As `prompt_kind`; what a program handed in is relayed."""
     kind, program = prompt_kind(text), str(value.get("entrypoint")).startswith("sdk-") and not value.get("isSidechain")
+    untold = (
+        re.fullmatch(r"2\.0\.7[67]|2\.1\.(\d|[1-5]\d|6[0-3])", str(value.get("version"))) and value["type"] == "user"
+    )
+    if value.get("planContent") or (untold and "entrypoint" not in value and not value.get("isSidechain")):
+        program = not {"thinkingMetadata", "permissionMode", "toolUseResult"} & value.keys()
     return "relayed" if kind == "user" and program and value.get("promptSource") != "typed" else kind
 
 

@@ -175,11 +175,12 @@ def _settle_one(rows: Rows, memory: Memory, near: Sequence[Memory], renames: Map
     best: tuple[tuple[str, str], Memory, Ending] | None = None
     replaced: set[str] = set()
     for other in near:
-        found = None if other.id in refused else _ending(memory, other, renames)
-        if found is None:
-            continue
         then = (beliefs.stated_at(rows, other), other.id)
-        if since(memory, other, then[0]) <= own[0]:  # said in one breath neither overturns the other
+        # Said in one breath neither overturns the other.
+        if other.id in refused or since(memory, other, then[0]) <= own[0]:
+            continue
+        found = _ending(memory, other, renames)
+        if found is None:
             continue
         if not found.is_certain:
             if _may(memory, other) and other.authority == "user":

@@ -133,6 +133,21 @@ CASES: dict[str, tuple[bytes, tuple[tuple[str, str], ...]]] = {
     "a prompt that a fork for a program has copied": (
         user("fix it", entrypoint="sdk-cli", origin={"kind": "human"}), (("user", "fix it"),),
     ),
+    "a prompt of a version that marks those that are typed": (
+        user("fix it", version="2.0.77", thinkingMetadata={"level": "high"}), (("user", "fix it"),),
+    ),
+    "an unmarked prompt of that version": (user("fix it", version="2.0.77"), (("relayed", "fix it"),)),
+    "an unmarked prompt of a version that says who runs it": (
+        user("fix it", version="2.1.50", entrypoint="cli"), (("user", "fix it"),),
+    ),
+    "words that somebody typed who let a tool run": (
+        user([result("done"), text("and test it")], version="2.1.33", toolUseResult={"stdout": "done"}),
+        (("user", "and test it"), ("tool_result", "done")),
+    ),
+    "a plan that the host hands to a new session": (
+        user("Implement the following plan:\n\n# Tabs", planContent="# Tabs"),
+        (("relayed", "Implement the following plan:\n\n# Tabs"),),
+    ),
     "a prompt in a terminal": (user("fix it", entrypoint="cli"), (("user", "fix it"),)),
     "a command that a program hands in": (user("/compact", entrypoint="sdk-cli"), (("command", "/compact"),)),
     "a task's object where a prompt stands": (user(TASK), (("notification", TASK),)),
@@ -556,7 +571,7 @@ def event_texts(body: bytes) -> list[str]:
 
 GOLDEN: dict[str, list[tuple[str, str]]] = {
     "2.0.77/session": [
-        ("user", "Say something MARKER1"), ("assistant", "I will look."),
+        ("relayed", "Say something MARKER1"), ("assistant", "I will look."),
         ("tool_call", '{"command":"echo hello; ls","description":"list"}'), ("tool_result", "hello\nCLAUDE.md"),
         ("assistant", "Now a failing one."), ("tool_call", '{"command":"echo oops >&2; exit 3","description":"fail"}'),
         ("tool_result", "Exit code 3\noops"), ("assistant", "All done: the answer is 42."),
@@ -598,7 +613,13 @@ GOLDEN: dict[str, list[tuple[str, str]]] = {
         ("command", "<local-command-stdout>"), ("user", "please do gamma"), ("assistant", "GAMMA-DONE"),
     ],
 }  # fmt: skip
-GOLDEN["2.1.100/session"] = [("relayed", "Say something MARKER1"), *GOLDEN["2.0.77/session"][1:]]
+GOLDEN["2.0.77/typed"] = [
+    ("user", "hello there one"),
+    ("assistant", "ok"),
+    ("user", "hello there two"),
+    ("assistant", "ok"),
+]
+GOLDEN["2.1.100/session"] = GOLDEN["2.0.77/session"]
 GOLDEN["2.1.329/agent"] = GOLDEN["2.1.197/agent"]
 
 

@@ -125,8 +125,8 @@ def assert_everything_is_stored_once(sandbox: Sandbox, csmd: Csmd, recorder: Rec
     for said in SAID:
         uuid = uuid_of(said.prompt, turns)
         memory = the_only(said, memories)
-        # What a program hands to the client nobody is known to have typed; old clients do not tell.
-        relayed = turns[uuid].get("entrypoint", "").startswith("sdk-") and "origin" not in turns[uuid]
+        # What a program hands to the client (`-p`, as here) nobody is known to have typed.
+        relayed = "origin" not in turns[uuid]
         assert (memory["authority"], memory["superseded_by"] or "") == ("assistant" if relayed else "user", ""), memory
         # Before its own line came, the queue may have told it as the user's.
         gates = {said.gate, "epistemic"} if relayed and said.gate == "correction" else {said.gate}

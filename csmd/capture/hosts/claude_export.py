@@ -216,6 +216,9 @@ def _message(line: _Line, whole: dict[str, Any], model: str) -> dict[str, Any]:
     }
     if line.told:
         said["isMeta"] = True
+    # Who hands a prompt in is told as the client tells it, so that a prompt that nobody typed stays one.
+    relayed = any(turn.kind == "relayed" for turn in line.turns)
+    said |= {"entrypoint": "sdk-cli"} if relayed else {"permissionMode": "default"}
     if line.turns[0].kind == "summary":
         said |= {"isCompactSummary": True, "isVisibleInTranscriptOnly": True}
     return said
