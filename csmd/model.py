@@ -36,7 +36,7 @@ CandidateKind = Literal[
     "duplicate", "near_duplicate", "stale", "missing_embedding", "orphan",
 ]  # fmt: skip
 PacketKind = Literal["tool", "error", "milestone", "session", "order", "scope"]
-Stance = Literal["objects", "orders", "approves", "asks", "tells", "silent"]
+Stance = Literal["objects", "orders", "approves", "asks", "unknown", "silent"]
 #: open waits for more evidence, needs_review for a person; promoted, dropped and done are over.
 CandidateStatus = Literal["open", "needs_review", "promoted", "dropped", "done"]
 
@@ -252,12 +252,12 @@ class Heard:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class State:
-    """How a session goes at one moment; figures of 0 to 1, `stance` how the user's latest words stand to the work."""
+    """How a session goes at one moment; figures of 0 to 1, None for unknown, `stance` how the user's latest words stand to the work."""
 
-    frustration: float
-    energy: float
+    frustration: float | None
+    energy: float | None
     stance: Stance
-    urgency: float
+    urgency: float | None
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -43,9 +43,10 @@ def _packets(value: dict[str, Any]) -> None:
             day = stamp[:10]
             show.print_text(console, day, style="bold")
         state = one["state"]
-        how = [f"{name} {state[name] * 100:.0f}" for name in ("frustration", "urgency") if state[name] >= 0.2]
+        how = [f"{name} {state[name] * 100:.0f}" for name in ("frustration", "urgency") if (state[name] or 0) >= 0.2]
         ended = "" if one["outcome"] in ("", "ok", "asked") else f" ({one['outcome']})"
-        mood = f"   {', '.join([state['stance'], *how])}" if one["kind"] in ("order", "scope") else ""
+        known = [state["stance"], *how] if state["stance"] != "unknown" else how
+        mood = f"   {', '.join(known)}" if one["kind"] in ("order", "scope") and known else ""
         show.print_text(
             console, f"{one['subject']}{ended}{mood}", head=f"{stamp[11:16]}  {one['kind']:<9}  ", most=2
         )  # fmt: skip

@@ -79,7 +79,7 @@ def _moment(before: Sequence[Heard], now: Heard) -> Moment:
     if len(prompts) > 1:
         gap = max(0.0, (_when(prompts[-1].at) - _when(prompts[-2].at)).total_seconds())
     return Moment(
-        said=prompts[-1].text if prompts else "",
+        said=quotations.own_words(prompts[-1].text).strip() if prompts else "",
         earlier=tuple(turn.text for turn in prompts[:-1]),
         outcomes=tuple(outcomes),
         gap_s=gap,

@@ -114,9 +114,10 @@ def experience(latest: Sequence[Packet], outcomes: Mapping[str, str]) -> list[Li
                 ("energy", state.energy),
                 ("urgency", state.urgency),
             )
+            if value is not None
         )
         ended = SAID.get(outcomes.get(ident, ""), "")  # type: ignore[call-overload]
-        parts = [said, f"{figures} at its end", *([ended] if ended else [])]
+        parts = [said, *([f"{figures} at its end"] if figures else []), *([ended] if ended else [])]
         tail = f"{some[0].at[:10]}, session {ident[:8]}"
         found.append(Line(part="experience", id=f"experience:{ident}", text="; ".join(parts), tail=tail))
     return found

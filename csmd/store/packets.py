@@ -57,6 +57,18 @@ def first_provisional(rows: Rows, session_seq: int, *, after: int) -> int | None
     return None if found is None else int(found)
 
 
+#: What stands in the table for a figure that is unknown.
+UNKNOWN = -1.0
+
+
+def _stored(figure: float | None) -> float:
+    return UNKNOWN if figure is None else figure
+
+
+def _figure(stored: float) -> float | None:
+    return None if stored == UNKNOWN else stored
+
+
 def put(rows: Rows, found: Iterable[Packet]) -> int:
     """Stores packets; how many are new."""
     new = 0
@@ -76,10 +88,10 @@ def put(rows: Rows, found: Iterable[Packet]) -> int:
                 outcome=packet.outcome,
                 at=packet.at,
                 words=packet.words,
-                frustration=packet.state.frustration,
-                energy=packet.state.energy,
+                frustration=_stored(packet.state.frustration),
+                energy=_stored(packet.state.energy),
                 stance=packet.state.stance,
-                urgency=packet.state.urgency,
+                urgency=_stored(packet.state.urgency),
             )
         )
     return new
@@ -98,7 +110,7 @@ def latest(rows: Rows, *, projects: Sequence[int] | None, limit: int) -> list[Pa
         Packet(
             kind=row[0], subject=row[1], outcome=row[2], uuid=row[3], session_id=row[4], project_seq=row[5],
             ordinal=row[6], at=row[7], words=row[8],
-            state=State(frustration=row[9], energy=row[10], stance=row[11], urgency=row[12]),
+            state=State(frustration=_figure(row[9]), energy=_figure(row[10]), stance=row[11], urgency=_figure(row[12])),
         )
         for row in found
     ]  # fmt: skip

@@ -8,8 +8,8 @@ import pytest
 from recalled import memory
 
 from csmd.dream import pages
-from csmd.recall import lasting
 from csmd.model import Memory
+from csmd.recall import lasting
 
 CASES = {
     "a state that somebody is about to leave": ("Right now the build fakes both binaries", "user", "about to change"),

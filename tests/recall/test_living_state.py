@@ -31,7 +31,7 @@ def candidate(said: str, number: int, kind: CandidateKind = "belief", **changes:
 def packet(session: str, outcome: str) -> Packet:
     return Packet(
         kind="tool", subject="tests", outcome=outcome, uuid=f"u{session}{outcome}", session_id=session, project_seq=1,
-        ordinal=1, at=AT, words=3, state=State(frustration=0.4, energy=0.6, stance="tells", urgency=0.1),
+        ordinal=1, at=AT, words=3, state=State(frustration=0.4, energy=0.6, stance="unknown", urgency=0.1),
     )  # fmt: skip
 
 
