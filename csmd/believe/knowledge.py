@@ -12,12 +12,11 @@ from dataclasses import dataclass
 from typing import Literal
 
 from csmd import text
-from csmd.believe import upkeep
+from csmd.believe import topics, upkeep
 from csmd.model import Memory
 
 Kind = Literal["preference", "opinion", "worldview"]
 SUBJECT_SHARE, SUBJECT_COMMON = 1 / 3, 2
-SUBJECT_WORDS = 3
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -79,14 +78,21 @@ def _evidence(memory: Memory) -> tuple[int, tuple[bool, int, float, int, str, st
 def _belief(group: Sequence[Memory], gists: dict[str, frozenset[str]], seen: Counter[str]) -> Belief:
     best = group[0]
     common = frozenset.intersection(*(gists[memory.id] for memory in group)) or gists[best.id]
-    # The words that few others share say what it is about, in the order in which they are said.
-    rarest = sorted(common, key=lambda stem: (seen[stem] - len(group), -len(stem), stem))[:SUBJECT_WORDS]
-    words = {text.stem(word): word for word in reversed(text.content_words(best.text))}
-    said = [word for stem, word in reversed(words.items()) if stem in rarest]
     sources = {source.uuid: source.session_id for memory in group for source in memory.provenance}
     kind = kind_of(best)
     assert kind is not None
     return Belief(
-        kind=kind, subject=" ".join(said), memory=best, also=tuple(group[1:]), turns=len(sources),
+        kind=kind, subject=_subject(best.text, common, seen, len(group)), memory=best, also=tuple(group[1:]), turns=len(sources),
         sessions=len(set(sources.values())),
     )  # fmt: skip
+
+
+def _subject(said: str, common: frozenset[str], seen: Counter[str], size: int) -> str:
+    """The noun phrase whose words the group shares and few others do: led by an article, or a name; "" for none."""
+    found = [phrase for _, phrase, named, led in topics.subjects(said) if named or led]
+
+    def worth(phrase: str) -> tuple[float, int]:
+        shared = {text.stem(word) for word in text.content_words(phrase)} & common
+        return sum(1 / (1 + seen[stem] - min(size, seen[stem])) for stem in shared), len(phrase)
+
+    return max(found, key=worth, default="")

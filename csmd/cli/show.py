@@ -86,6 +86,9 @@ def remembered(value: dict[str, Any], *, by_person: bool) -> None:
     out = console()
     print_text(out, f"{'remembered' if value['new'] else known} as {value['id']}: {value['text']}")
     print_text(out, f"it holds {place}", style="dim")
+    if value["waits"]:
+        said = "typed by no person: search finds it, and no session is told of it before the user accepts it (`csmd review`)"
+        print_text(out, said, style="yellow")
     if value["redacted"]:
         print_text(
             out, f"a secret was taken out of it ({', '.join(value['redacted'])}): csmd keeps none", style="yellow"

@@ -50,7 +50,8 @@ def _belief(out: Console, row: dict[str, Any]) -> None:
     )
     head = f"{row['confidence'] * 100:>3.0f} %  "
     show.print_text(out, texts.squeeze(row["text"]), head=head, most=LINES)
-    about = f"{row['subject']}: {told}{by}, {row['id']}{alike}"
+    of = f"{row['subject']}: " if row["subject"] else ""
+    about = f"{of}{told}{by}, {row['id']}{alike}"
     show.print_text(out, about, indent=len(head), style="dim")
 
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import pytest
 from believed import memory
 
 from csmd.believe import knowledge
@@ -27,7 +28,7 @@ def test_what_is_of_one_subject_is_told_once_in_the_wording_with_the_best_eviden
         ("preference", "m2", ["m1"]),
         ("opinion", "m3", []),
     ]
-    assert (found[0].turns, found[0].sessions, found[0].subject) == (3, 3, "indent python tabs")
+    assert (found[0].turns, found[0].sessions, found[0].subject) == (3, 3, "python")
 
 
 def test_what_an_assistant_said_once_is_no_belief_nor_is_what_was_put_aside() -> None:
@@ -49,3 +50,18 @@ def test_the_most_told_come_first() -> None:
         for number, word in enumerate(("Redis", "Kafka", "Nginx"), 1)
     ]
     assert [one.sessions for one in knowledge.beliefs(many)] == [3, 2, 1]
+
+
+@pytest.mark.parametrize(
+    ("said", "subject"),
+    [
+        ("Never restart the mail gateway by hand", "mail gateway"),
+        ("Deploy only after the smoke suite is green, on 2026-03-01", "smoke suite"),
+        ("Put it under <path>", ""),
+        ("Always ask before deleting", ""),
+        ("Prices are kept in `price_cents`", "price cents"),
+    ],
+)
+def test_a_subject_is_a_noun_phrase_or_nothing(said: str, subject: str) -> None:
+    found = knowledge.beliefs([memory("m1", said, gate="behavioral", provenance=told("s1"))])
+    assert [one.subject for one in found] == [subject]

@@ -107,6 +107,16 @@ def test_what_cannot_be_done_is_explained_and_a_project_is_named_by_its_director
     assert (none.returncode, none.stdout) == (1, "") and "no such directory" in none.stderr
 
 
+def test_who_has_no_terminal_is_told_that_nobody_is_told_before_the_user_accepts_it(machine: Machine) -> None:
+    machine.start()
+    waits = "no session is told of it before the user accepts it"
+    assert waits in " ".join(machine.csmd("remember", "The relay listens on port 7001.").split())
+    assert "port 7001" not in machine.csmd("brief")
+    shown = typed(machine, "remember", "The relay listens on port 7001.")
+    assert waits not in " ".join(shown.split())
+    assert waits not in " ".join(typed(machine, "remember", "The spool is on the second disk.").split())
+
+
 def test_a_question_is_kept_as_a_fact_only_when_a_person_says_so(machine: Machine) -> None:
     machine.start()
     question, texts = (

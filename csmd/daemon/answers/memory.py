@@ -169,7 +169,7 @@ def _remember(tools: Tools, rows: Rows, params: Params) -> dict[str, Any]:
         "project": place.root if place and made.project_seq == home else "",
         "workspace": projects.name_of(rows, made.project_seq) if made.project_seq != home or not place else "",
         "redacted": sorted(taken), "paused": bool(tools.steward.pauses().current(now)),
-        "beside": beside,
+        "beside": beside, "waits": made.origin == "model_saved",
     }  # fmt: skip
 
 
