@@ -311,7 +311,16 @@ def read(name: str) -> list[Row]:
 
 def load(rows: list[Row], home: Path, ask: Ask) -> dict[tuple[str, int, int], str]:
     """Writes every session of `rows` as a transcript and imports them; {(row, session, turn): uuid}."""
-    root, now, uuids = home / "import" / "projects", datetime.now(UTC), {}
+    root = home / "import" / "projects"
+    uuids = write(rows, root, now=datetime.now(UTC))
+    ask("import", str(root))
+    ask("sync")
+    return uuids
+
+
+def write(rows: list[Row], root: Path, *, now: datetime) -> dict[tuple[str, int, int], str]:
+    """Writes every session of `rows` as a transcript below `root`; {(row, session, turn): uuid}."""
+    uuids = {}
     for row in rows:
         folder = root / "".join(ch if ch.isalnum() else "-" for ch in row["cwd"])
         folder.mkdir(parents=True, exist_ok=True)
@@ -324,8 +333,6 @@ def load(rows: list[Row], home: Path, ask: Ask) -> dict[tuple[str, int, int], st
                 lines.append(json.dumps(transcript_line(turn, ident, parent, row["cwd"], name, at)))
                 parent, at = ident, at + timedelta(seconds=45)
             (folder / f"{name}.jsonl").write_text("\n".join(lines) + "\n")
-    ask("import", str(root))
-    ask("sync")
     return uuids
 
 

@@ -4,15 +4,18 @@ from __future__ import annotations
 
 import json
 import os
+import random
 import re
 import signal
 import subprocess
 import sys
 import time
+from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
 
 import pytest
+from bench import bench_changed
 from hypothesis import given
 from hypothesis import strategies as st
 from machine import CORRECTION, DECISION, PREFERENCE, Machine, eventually
@@ -37,6 +40,8 @@ EVALUATION = (
 )
 #: Enough of the real ones for a test that is run all the time; `CSMD_EVAL_BYTES=1000000000` takes all of them.
 EVALUATION_BYTES = int(os.environ.get("CSMD_EVAL_BYTES", "400_000"))
+
+PAIRS = Path(__file__).resolve().parents[1] / "data" / "supersession" / "pairs.json"
 
 # --- the order
 
@@ -415,6 +420,30 @@ def taken_in(root: Path, home: Path, order: Any, *, distilled_after_each: bool) 
     finally:
         embedder.close()
         store.close()
+
+
+def test_sessions_that_change_what_was_said_give_the_same_memories_in_whatever_order_they_are_read(
+    tmp_path: Path,
+) -> None:
+    root = tmp_path / "transcripts"
+    said = [[pair["older"], pair["newer"]] for pair in json.loads(PAIRS.read_text()) if pair["kind"] == "amends"]
+    rows = [
+        {"id": str(number), "cwd": "/home/dev/shop", "sessions": [
+            {"days_ago": days, "turns": [{"role": "user", "text": text}, {"role": "assistant", "text": "Noted."}]}
+            for days, text in zip((number + 40, number + 1), pair, strict=True)
+        ]}
+        for number, pair in enumerate(said)
+    ]  # fmt: skip
+    rows += bench_changed.read("changed_facts.jsonl")[::3]
+    bench_changed.write(rows, root, now=datetime(2026, 3, 1, tzinfo=UTC))
+    newest_first = taken_in(root, tmp_path / "a", list, distilled_after_each=True)
+    oldest_first = taken_in(root, tmp_path / "b", lambda found: found[::-1], distilled_after_each=True)
+    shuffled = taken_in(
+        root, tmp_path / "c", lambda one: random.Random(7).sample(one, len(one)), distilled_after_each=True
+    )
+    assert sum("superseded_by" in link for link in newest_first["links"]) > len(said) / 2, "most are replaced"
+    for what, found in newest_first.items():
+        assert found == oldest_first[what] == shuffled[what], what
 
 
 @pytest.mark.skipif(not EVALUATION.is_dir(), reason=f"no real transcripts at {EVALUATION}; set CSMD_EVAL")
