@@ -58,11 +58,7 @@ def look(rows: Rows, session_seq: int, turns: Sequence[Spoken], told: Sequence[T
     prompts = stage_scenes.prompts(rows, session_seq, upto=upto)
     asked = [_claim(one, users, [prompt.ordinal for prompt in prompts]) for one in last.values()]
     found = [Edited(key, edit.uuid, edit.at) for key, edit in edited.edited(asked, edits).items()]
-    answers = {turn.ordinal: turn for turn in turns if turn.kind == "assistant" and turn.ordinal > first}
     changes, _ = stage_scenes.changes(rows, session_seq, upto=upto)
-    work = [one.ordinal for one in changes]
-    settled = edited.settled(asked, ((turn.text, turn.ordinal) for turn in answers.values()), work)
-    found += [Edited(key, answers[at].uuid, answers[at].at) for key, at in settled.items()]
     said = [Said(one.key, one.text, one.uuid, one.ordinal, one.authority == "user", "") for one in last.values()]
     found += [Edited(key, change.uuid, change.at) for key, change in scene.written_anew(said, changes, prompts).items()]
     return list({one.memory_seq: one for one in reversed(found)}.values())

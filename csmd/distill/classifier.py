@@ -89,7 +89,7 @@ _REMEMBER = re.compile(
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Classification:
-    """What a sentence is; `confidence` and `worth` (how likely it is a statement at all) are 0-1.
+    """What a sentence is; `confidence` is 0-1. Whether it is a statement at all is not told here.
 
     `reasons` are the words and word classes that speak most for its gate. `about_speaker`: it tells who the speaker is
     or how they like to work, wherever they work. `for_good`: it says that it lasts.
@@ -98,7 +98,6 @@ class Classification:
     gate: Gate
     category: Category
     confidence: float
-    worth: float
     decay: Decay
     about_speaker: bool
     for_good: bool
@@ -184,7 +183,6 @@ def _classify(said: str, speaker: Speaker) -> Classification:
         gate=gate,
         category=category,
         confidence=confidence_of(gate, category, clarity, speaker),
-        worth=round(1 - gates[NONE], 3),
         decay=decay,
         about_speaker=chances["scope"]["user"] >= OF_THE_SPEAKER,
         for_good=decay == "durable" and bool(_FOR_GOOD.search(said[:MAX_SENTENCE])),

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import re
 
+from csmd.distill import shell
 from csmd.patterns import at_first_use
 
 #: Most commands that are taken from one line, and characters of the line that are looked at.
@@ -55,15 +56,13 @@ _BETWEEN = at_first_use(r"&&|\|\||;|\n|(?<!\\)\|")
 _BEFORE = at_first_use(
     r"^(?:\s*(?:[A-Za-z_]\w*=\S*|timeout\s+\S+|time|sudo|env|nice|command|then|do|else|if|\(|\{)\s+)*"
 )
-_WORD = at_first_use(r"[\w./@:+-]+")
 _HEREDOC = at_first_use(r"<<-?\s*['\"]?(\w+)['\"]?.*?(?:^\s*\1\b|\Z)", re.DOTALL | re.MULTILINE)
-_QUOTED = at_first_use(r"'[^']*'|\"(?:[^\"\\]|\\.)*\"")
 _ESCAPES = {"n": "\n", "t": "\t", '"': '"', "\\": "\\", "/": "/"}
 
 
 def commands(line: str) -> list[str]:
     """The commands of a shell line that have a purpose or reach a milestone, without arguments, each once in order."""
-    plain = _QUOTED.sub(" ", _HEREDOC.sub(" ", line[:LINE_CHARACTERS]))
+    plain = shell.QUOTED.sub(" ", _HEREDOC.sub(" ", line[:LINE_CHARACTERS]))
     found: dict[str, None] = {}
     for piece in _BETWEEN.split(plain):
         words = _BEFORE.sub("", piece).split()

@@ -10,7 +10,6 @@ after it was handed on mends that. What an assistant that goes through remarks f
 from __future__ import annotations
 
 import re
-from bisect import bisect_left
 from collections import Counter
 from collections.abc import Iterable, Sequence
 from typing import NamedTuple
@@ -45,25 +44,6 @@ _PROSE = re.compile(r"\.(?:md|rst|txt|adoc)$")
 #: A name in code, qualified or not, with what belongs to it; and its parts.
 _WORD = re.compile(r"[\w$-]+(?:[./-][\w$-]+)*")
 _PART = re.compile(r"\w+")
-#: A point that an assistant goes through and finds mended, and how many words of it tell which it is.
-_SETTLED = at_first_use(
-    r"[\W\d]{0,12}+(\w.{6,160}?)[\s*_]{0,6}[-–—:|(][\s*_✅✓]{0,6}(?:was |is |are )?already (?:been )?(?:fixed|addressed|resolved|handled|mended)\b",
-    re.IGNORECASE,
-)
-LEAST_WORDS = 3
-#: A line that tells of a change that was made, and what makes it another one's, a wish or a denial; and what a claim says of
-#: what had been, which no change ends.
-_CHANGES = at_first_use(
-    r"\b(?:fixed|changed|updated|replaced|moved|removed|renamed|switched|extracted)\b|\bnow (?:\w{2,20}s|have|are)\b",
-    re.IGNORECASE,
-)
-_NO_REPORT = at_first_use(
-    r"\b(?:not|no|never|need|needs|should|must|will|would|could|can|might|may|let me|let['’]s|still|yet|to be|if)\b|n['’]t\b|\?\W{0,3}$",
-    re.IGNORECASE,
-)
-_PAST = at_first_use(r"^.{0,80}\b(?:was|were|had|stopped|failed)\b", re.IGNORECASE | re.DOTALL)
-#: A path tells where, not what.
-_WHERE = re.compile(r"[^\s/]{0,80}/\S{0,200}")
 #: An item of a list, and how many make one.
 _ITEM = re.compile(r"^[ \t]{0,3}(?:[-*•]|\d{1,2}[.)])[ \t]+\S", re.MULTILINE)
 SEVERAL = 2
@@ -152,62 +132,6 @@ def edited(claims: Iterable[Claim], edits: Sequence[Edit]) -> dict[int, Edit]:
                 found[key] = edit
                 del waiting[key]
     return found
-
-
-def settled(claims: Iterable[Claim], said: Iterable[tuple[str, int]], work: Sequence[int] = ()) -> dict[int, int]:
-    """By a claim's key the first ordinal behind it at which an assistant has it as mended.
-
-    Going through points, it has one as mended already of which each word is the claim's, which was headed with it; or,
-    something having been written since (`work`: at which ordinals), it tells of changes to several things that the claim
-    calls by name.
-    """
-    waiting = {one.key: one for one in claims}
-    worded, named = _Index(), _Index()
-    for one in waiting.values():
-        worded.put(one.key, texts.gist(one.said).stems)
-        named.put(one.key, frozenset() if _PAST.search(one.said) else _names(one.said))
-    found: dict[int, int] = {}
-    for text, ordinal in said:
-        points, changed = _points(text)
-        told = {key for point in points for key in worded.with_all(point)}
-        hits = Counter(key for name in changed for key in named.with_all((name,)))
-        several = (key for key, count in hits.items() if count >= SAME_NAMES)
-        told |= {key for key in several if _worked(work, waiting[key].ordinal, ordinal)}
-        found.update({key: ordinal for key in told if key not in found and waiting[key].ordinal < ordinal})
-    return found
-
-
-class _Index:
-    """Claims by the words that they hold."""
-
-    def __init__(self) -> None:
-        self._by_word: dict[str, set[int]] = {}
-
-    def put(self, key: int, words: Iterable[str]) -> None:
-        for word in words:
-            self._by_word.setdefault(word, set()).add(key)
-
-    def with_all(self, words: Iterable[str]) -> set[int]:
-        found = sorted((self._by_word.get(word, set()) for word in words), key=len)
-        return set.intersection(*found) if found else set()
-
-
-def _worked(work: Sequence[int], first: int, upto: int) -> bool:
-    """Whether something was written between two ordinals."""
-    return bisect_left(work, first) < bisect_left(work, upto)
-
-
-def _points(text: str) -> tuple[list[frozenset[str]], frozenset[str]]:
-    """The words of each point that a text has as mended already, and the names that stand where it tells of a change."""
-    points: list[frozenset[str]] = []
-    changed: set[str] = set()
-    for line in text.splitlines():
-        point = _SETTLED.match(line) if "lready" in line else None
-        if point is not None and len(texts.gist(_WHERE.sub(" ", point[1])).stems) >= LEAST_WORDS:
-            points.append(frozenset(texts.gist(point[1]).stems))
-        if _CHANGES.search(line) and not _NO_REPORT.search(line):
-            changed |= _names(line)
-    return points, frozenset(changed)
 
 
 def _names(said: str) -> frozenset[str]:

@@ -59,58 +59,30 @@ AT_LINE = "go gcc g++ clang make cmake ninja golangci-lint ruff gofmt shellcheck
 # fmt: off
 RULES: tuple[Rule, ...] = (
     # Compilers and linters: file, line, what is wrong.
-    _rule("rust", r"(?P<said>error(?:\[E\d{4}\])?: .+)", "cargo rustc"),
-    _rule("typescript", rf"(?:{_FILE}(?:\(\d+,\d+\)|:\d+:\d+)(?: -|:) )(?P<said>error TS\d+: .+)"),
-    _rule("dotnet", rf"{_FILE}\(\d+,\d+\): (?P<said>error [A-Z]{{2,4}}\d+: .+?)(?: \[.*)?$"),
-    _rule("kotlin", rf"e: (?:file://)?{_FILE}:? ?\(?\d+[:,] ?\d+\)?:? (?P<said>.+)", "gradle gradlew mvn kotlinc"),
-    _rule("java", rf"(?:\[ERROR\] )?{_FILE}:\[?\d+(?:[:,]\d+\])?:? (?P<said>(?:error: |cannot |incompatible ).+)"),
-    _rule("eslint", r"\s*\d+:\d+\s+(?P<said>error\s+.+)"),
-    _rule("mypy", rf"{_FILE}:\d+(?::\d+)?: (?P<said>error: .+)"),
+    _rule("at_error", rf"(?:\[ERROR\] |e: )?(?:file://)?{_FILE}(?:\(\d+[,:]\d+\)|:?\[?\d+(?:[:,] ?\d+)?\]?)(?: -|:)? (?P<said>(?:error(?: [A-Z]{{2,4}}\d+)?: |cannot |incompatible ).+?)(?: \[/\S+\])?$"),
     _rule("at_place", rf"(?:vet: )?{_FILE}:\d+:\d+:? {_SAYS}", AT_LINE),
+    _rule("listed", r"\s*\d+:\d+\s+(?P<said>error\s+.+)"),
     # Programs that ended: the last line of a traceback, a panic, an exception nobody caught.
     _rule("traceback", r"(?P<said>(?:[A-Za-z_][\w.]{0,100}\.)?(?:[A-Z]\w{0,60}(?:Error|Exception|Interrupt|Exit|NotFound|Refused)|KeyError|StopIteration|Timeout\w{0,20})(?:: .*)?)$"),
-    _rule("pytest", r"E {2,12}(?P<said>(?:[\w.]{1,100}(?:Error|Exception)\b|assert |Failed: |fixture ).*)"),
-    _rule("panic", r"(?P<said>panic: .+|fatal error: .+|runtime error: .+)"),
-    _rule("rust_panic", r"(?P<said>thread '[^']{1,80}'.{0,20} panicked at .+)"),
-    _rule("jvm", r"(?:Exception in thread \"[^\"]{1,80}\" |Caused by: |Unhandled exception\. )(?P<said>[\w.$]{3,200}.*)"),
-    _rule("ruby", rf"{_FILE}:\d+:in [`'][^'`]{{1,80}}['`]: (?P<said>.+)"),
-    _rule("php", r"(?:PHP )?(?P<said>(?:Fatal|Parse) error: .+?)(?: in /\S+.*)?$"),
-    _rule("elixir", r"\*\* (?P<said>\(\w[\w.]{1,80}\) .+)"),
+    _rule("asserted", r"E {2,12}(?P<said>(?:[\w.]{1,100}(?:Error|Exception)\b|assert |Failed: |fixture ).*)"),
+    _rule("panic", r"(?P<said>panic: .+|fatal error: .+|runtime error: .+|thread '[^']{1,80}'.{0,20} panicked at .+)"),
+    _rule("uncaught", r"(?:Exception in thread \"[^\"]{1,80}\" |Caused by: |Unhandled exception\. |\*\* (?=\())(?P<said>[\w.$(]{3,200}.*)"),
     # Tests that failed.
-    _rule("go_test", r"(?P<said>--- FAIL: \S+)"),
+    _rule("test", r"\s*(?:●\s(?=\S+ › )|(?:FAIL|×)\s{1,2}(?=\S+ > ))?(?P<said>--- FAIL: \S+|(?:FAILED|ERROR) \S+::\S+.*|test \S+ \.\.\. FAILED|(?:FAIL|ERROR): test\w+ \(.+\)"
+          r"|(?<=[●L×] )\S+ [›>] .{3,}|FAIL\s+\S+ \[(?:build|setup) failed\])"),
     _rule("at_line", rf"{_FILE}:\d+:? {_SAYS}", AT_LINE),
-    _rule("pytest_failed", r"(?P<said>(?:FAILED|ERROR) \S+::\S+.*|ERROR \S+\.py(?: - .*)?)$"),
-    _rule("rust_test", r"(?P<said>test \S+ \.\.\. FAILED)"),
-    _rule("jest", r"\s*●\s(?P<said>(?!Console|Validation).{3,})"),
-    _rule("vitest", r"\s*(?:FAIL|×)\s{1,2}(?P<said>\S+ > .+)"),
-    _rule("junit", r"\[ERROR\]\s+(?P<said>[\w.$]{3,200}(?::\d+|\.\w+).{3,})"),
-    _rule("rspec", r"rspec \S+ # (?P<said>.+)"),
-    _rule("unittest", r"(?P<said>(?:FAIL|ERROR): test\w+ \(.+\))"),
     # Tools that say what they could not do.
-    _rule("npm", r"(?P<said>code E[A-Z0-9]+|[Mm]issing script: .+)", "npm npx pnpm yarn node mise make"),
-    _rule("git_conflict", r"(?P<said>CONFLICT \([^)]{1,40}\))"),
-    _rule("git_rejected", r"\s*! (?P<said>\[(?:remote )?rejected\].*)"),
-    _rule("docker", r"(?:docker: )?(?P<said>Error response from daemon: .+|ERROR: failed to .+)"),
-    _rule("kubectl", r"(?P<said>Error from server.*|The connection to the server .+ was refused.*)"),
-    _rule("terraform", r"[│|╷]?\s*(?P<said>Error: .+)"),
-    _rule("gradle", r"(?P<said>(?:Execution failed for task|Could not resolve|Could not determine) .+)"),
-    _rule("maven", r"\[ERROR\] (?P<said>(?:Failed to execute goal|COMPILATION ERROR|Non-resolvable).*)"),
-    _rule("sql", r"(?:psql:\S* )?(?P<said>(?:ERROR|FATAL): {1,2}.+|ERROR \d{4} \(\w+\).*: .+)"),
-    _rule("no_command", r"(?:\S{1,40}: )?(?:line \d+: )?(?P<said>command not found: .+|\S+: (?:command )?not found)$"),
-    _rule("no_rule", r"make(?:\[\d+\])?: \*\*\* (?P<said>No rule to make target .+)"),
-    _rule("no_module", r"(?:go: )(?P<said>.*(?:cannot find|no required module|not found|mismatch|inconsistent).*)"),
-    _rule("go_build", r"(?P<said>FAIL\s+\S+ \[(?:build|setup) failed\])"),
-    _rule("curl", r"(?P<said>curl: \(\d+\) .+)"),
-    _rule("fatal", r"(?:[\w.-]{1,40}: )?(?P<said>(?:fatal|FATAL|Fatal)(?: error)?: .+)"),
-    _rule("error", r"(?:[\w.()-]{1,40}: ){0,2}(?P<said>(?:error|Error|ERROR)(?:\[\w+\])?: .+|Failed to .+|failed to .+|Unable to .+|Cannot .+|cannot .+)"),
-    _rule("refused", r"(?P<said>.{0,160}(?:No such file or directory|Permission denied|no such file or directory|Operation not permitted|"
+    _rule("merge", r"\s*(?:! )?(?P<said>CONFLICT \([^)]{1,40}\)|\[(?:remote )?rejected\].*)"),
+    _rule("error", r"(?:[│|╷] |\[ERROR\] |PHP )?(?:[\w.()-]{1,40}: ){0,2}?(?P<said>(?:[Ee]rror|ERROR|[Ff]atal|FATAL)(?:\[\w+\])?(?: [\w ()]{1,40})?: .+"
+          r"|(?:\w+ )?[Ff]ailed (?:to|for) .+|Unable to .+|[Cc]annot .+)"),
+    _rule("refused", r"(?P<said>.{0,160}(?:No such file or directory|Permission denied|no such file or directory|Operation not permitted|command not found|"
           r"[Cc]onnection refused|[Tt]imed out|unknown (?:flag|command|option|shorthand flag)\b|[Aa]ddress already in use|No space left on device|Read-only file system).{0,160})"),
     _rule("mark", r"(?P<said>(?:✗|✖|❌|FAIL:|FAILED:?) .{3,})"),
-    _rule("make", r"make(?:\[\d+\])?: \*\*\* (?P<said>\[.+\] Error \d+)"),
+    _rule("make", r"make(?:\[\d+\])?: \*\*\* (?P<said>.+)"),
 )
 # fmt: on
 #: Rules that say nothing about whether it is the command's own failure: they count only where the exit code tells one.
-WEAK = frozenset({"traceback", "error", "refused", "fatal", "mark", "make", "terraform", "sql", "no_command", "jvm"})
+WEAK = frozenset({"traceback", "error", "refused", "mark", "make", "uncaught"})
 
 _EXIT = at_first_use(r"\s{0,9}(?:Error: )?Exit code (\d{1,5})\b[^\n]*\n?")
 #: What stands in a tool's answer where the tool was not run, or the host itself refused.
@@ -255,7 +227,7 @@ def _decisive(lines: list[str], programs: set[str], *, sure_only: bool) -> tuple
             continue
         if sure_only and rule.name in WEAK and not (rule.name == "traceback" and in_traceback):
             continue
-        for bare, line in rows if rule.name in ("unittest", "go_build", "mark") else telling:
+        for bare, line in rows if rule.name in ("test", "mark") else telling:
             found = rule.pattern.match(bare) or (rule.pattern.match(line) if line is not bare else None)
             if found and found.group("said").strip():
                 return rule.name, found.group("said")
@@ -282,7 +254,7 @@ def _which(run: list[str], rule: str, lines: list[str]) -> str:
         if one.split(" ")[-1] in failed:
             return one
     for one in reversed(run):
-        if shell.program(one) in programs or rule.startswith(shell.program(one)):
+        if shell.program(one) in programs:
             return one
     return run[-1]
 

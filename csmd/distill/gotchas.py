@@ -34,40 +34,17 @@ def _re(pattern: str) -> re.Pattern[str]:
 # fmt: off
 #: (who speaks: u a person, a the assistant; how far it lowers a cause; why; how it begins or what it says)
 REFUTES: tuple[tuple[str, float, str, re.Pattern[str]], ...] = (
-    (
-        "u",
-        0.50,
-        "the user says that this was not it",
-        _re(
-            r"(?:that|this|it)(?:['’]s| is| was) not (?:it|the (?:issue|problem|cause|reason|bug)|why|what (?:is|was) (?:wrong|happening))\b"
-            r"|(?:that|this|you)(?:['’]s| is|['’]re| are) (?:wrong|incorrect)\b|\bnot the (?:real |actual )?(?:cause|problem|reason|issue)\b"
-            r"|\bi don['’]t think (?:that|this|it)(?:['’]s| is) (?:it|the|right|correct)\b|\bbut the (?:issue|problem|bug) (?:is|was)\b"
-        ),
-    ),
-    (
-        "u",
-        0.35,
-        "the user says that it still fails",
-        _re(
-            r"\bstill (?:not|does(?: not|n['’]t)|get(?:ting)?|see(?:ing)?|fail\w*|broken|happen\w*|the same|have the|shows?|is(?: not|n['’]t)|an? (?:issue|problem|error))\b"
-            r"|\b(?:did(?: not|n['’]t)|does(?: not|n['’]t)) (?:fix|help|work|solve|change)\b|\bsame (?:error|issue|problem|result)\b|\b(?:no|not any) (?:change|difference)\b|\bhappen(?:s|ed) again\b"
-        ),
-    ),
-    (
-        "a",
-        0.40,
-        "the assistant took it back",
-        _re(
-            r"^\W{0,3}(?:i was wrong|my (?:analysis|diagnosis|assumption|mistake)|i misread|i misunderstood|(?:actually|wait|hmm)\b.{0,40}\b(?:issue|problem|bug|cause)\b)"
-            r"|\b(?:the (?:real|actual) (?:issue|problem|bug|cause|culprit)\b|not the (?:cause|issue|problem) (?:i|after)|(?:was|is)n['’]t the (?:cause|issue|problem))"
-        ),
-    ),
-    (
-        "a",
-        0.20,
-        "the assistant agreed that it was otherwise",
-        _re(r"^\W{0,3}you(?:['’]re| are) (?:absolutely |completely |quite )?right\b"),
-    ),
+    ("u", 0.50, "the user says that this was not it", _re(
+        r"(?:that|this|it)(?:['’]s| is| was) not (?:it|the (?:issue|problem|cause|reason|bug)|why|what (?:is|was) (?:wrong|happening))\b"
+        r"|(?:that|this|you)(?:['’]s| is|['’]re| are) (?:wrong|incorrect)\b|\bnot the (?:real |actual )?(?:cause|problem|reason|issue)\b"
+        r"|\bi don['’]t think (?:that|this|it)(?:['’]s| is) (?:it|the|right|correct)\b|\bbut the (?:issue|problem|bug) (?:is|was)\b")),
+    ("u", 0.35, "the user says that it still fails", _re(
+        r"\bstill (?:not|does(?: not|n['’]t)|get(?:ting)?|see(?:ing)?|fail\w*|broken|happen\w*|the same|have the|shows?|is(?: not|n['’]t)|an? (?:issue|problem|error))\b"
+        r"|\b(?:did(?: not|n['’]t)|does(?: not|n['’]t)) (?:fix|help|work|solve|change)\b|\bsame (?:error|issue|problem|result)\b|\b(?:no|not any) (?:change|difference)\b|\bhappen(?:s|ed) again\b")),
+    ("a", 0.40, "the assistant took it back", _re(
+        r"^\W{0,3}(?:i was wrong|my (?:analysis|diagnosis|assumption|mistake)|i misread|i misunderstood|(?:actually|wait|hmm)\b.{0,40}\b(?:issue|problem|bug|cause)\b)"
+        r"|\b(?:the (?:real|actual) (?:issue|problem|bug|cause|culprit)\b|not the (?:cause|issue|problem) (?:i|after)|(?:was|is)n['’]t the (?:cause|issue|problem))")),
+    ("a", 0.20, "the assistant agreed that it was otherwise", _re(r"^\W{0,3}you(?:['’]re| are) (?:absolutely |completely |quite )?right\b")),
 )
 #: A failure that comes again after its cause was named.
 AGAIN = (0.20, "the same error came again")

@@ -62,7 +62,8 @@ ELSEWHERE = frozenset(
 _ALL = frozenset({".", "./...", "...", "./", "*", "Q"})
 
 _HEREDOC = re.compile(r"<<-?\s?(['\"]?)(\w{1,40})\1")
-_QUOTED = re.compile(r"'[^']*'|\"(?:[^\"\\]|\\.)*\"", re.DOTALL)
+#: What stands in quotes.
+QUOTED = re.compile(r"'[^']*'|\"(?:[^\"\\]|\\.)*\"", re.DOTALL)
 _SPLIT = re.compile(r"\|\||&&|;|\n|(?<![>&\d])&(?![>&\d])")
 _PIPE = re.compile(r"\|&?")
 _REDIRECT = re.compile(r"\d?(?:>>?|<)\s{0,4}(?:&\d|[^\s;&|]{1,300})|&>>?\s{0,4}\S{1,300}")
@@ -77,7 +78,7 @@ def commands(line: str) -> list[str]:
 
     Of a pipe only its first program counts: what follows shapes what it prints.
     """
-    plain = _QUOTED.sub(" Q ", _without_heredocs(line[:MOST_CHARACTERS])).replace("\\\n", " ")
+    plain = QUOTED.sub(" Q ", _without_heredocs(line[:MOST_CHARACTERS])).replace("\\\n", " ")
     plain = _REDIRECT.sub(" ", plain)
     found: list[str] = []
     for part in _SPLIT.split(plain)[:MOST_COMMANDS]:
@@ -118,7 +119,7 @@ def program(command: str) -> str:
 
 def is_hidden(line: str) -> bool:
     """Whether a shell line's exit code may be another program's: a pipe, or what follows whatever happened."""
-    plain = _QUOTED.sub(" Q ", line[:MOST_CHARACTERS])
+    plain = QUOTED.sub(" Q ", line[:MOST_CHARACTERS])
     return any(mark in plain for mark in ("|", ";", "\n"))
 
 

@@ -12,6 +12,7 @@ from dataclasses import dataclass, field
 from typing import NamedTuple
 
 from csmd.capture.hosts import claude_work
+from csmd.distill import shell
 from csmd.patterns import at_first_use
 from csmd.text import cut, squeeze
 
@@ -88,7 +89,6 @@ class Work:
     """Where a person turned a change down, as ordinals."""
 
 
-_QUOTED = at_first_use(r"'[^']*'|\"(?:[^\"\\]|\\.)*\"")
 _HEREDOC = at_first_use(r"<<-?\s*['\"]?(\w+)['\"]?.*?^\1$", re.S | re.M)
 _REDIRECTION = at_first_use(r"\s*(?:\d?>{1,2}\s?&?\d?|&>)\s?(?:/dev/\w+|[\w./$~-]+)?|\s\d?>&\d")
 #: What stands around what is run, or says nothing about it.
@@ -156,7 +156,7 @@ def commands(line: str) -> list[str]:
         quotes.append(found[0])
         return f"\0{len(quotes) - 1}\0"
 
-    bare = _QUOTED.sub(hide, _HEREDOC.sub("<<", line.replace("\\\n", " ")))
+    bare = shell.QUOTED.sub(hide, _HEREDOC.sub("<<", line.replace("\\\n", " ")))
     for part in re.split(r"&&|\|\||;|\n", bare):
         piece = _REDIRECTION.sub("", part.partition("|")[0]).strip(" ()&{}")
         piece = _ASSIGNED.sub("", piece)

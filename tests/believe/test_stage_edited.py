@@ -74,53 +74,6 @@ def test_what_is_said_of_a_document_is_told_once_the_document_was_written_anew(s
     assert (before, marked(store, "old draft")) == ({False}, {True})
 
 
-def test_a_remark_that_an_assistant_finds_mended_already_is_told_with_that(store: Store) -> None:
-    talk = Talk(store)
-    talk.say("user", "can you take a look at the PR comments?")
-    talk.say(
-        "assistant",
-        "The comments:\n\n**1. Sourcing `.env` under `set -u` breaks the hooks** (Medium)\n- The wrapper fails because the "
-        "`.env` file refers to variables that are missing, and `set -u` ends the script.",
-    )
-    go_through(store)
-    before = marked(store, "ends the script")
-    talk.say("assistant", "What is left:\n\n1. **Sourcing `.env` under `set -u`** - Already fixed (it uses `grep`)")
-    go_through(store)
-    assert (before, marked(store, "ends the script")) == ({False}, {True})
-
-
-REPORTED = "- **`fetchRefs`** now uses the git command\n- **`fetchNotes`** likewise: it was moved to the command"
-
-
-@pytest.mark.parametrize(
-    ("later", "works", "wanted"),
-    [
-        (REPORTED, True, {True}),
-        (REPORTED, False, {False}),
-        ("- **`fetchRefs`** now uses the git command", True, {False}),
-        ("- **`fetchRefs`** and **`fetchNotes`** are called at the start", True, {False}),
-        ("I now checked it again: `fetchRefs` and `fetchNotes` both ignore the helpers.", True, {False}),
-        ("`fetchRefs` and `fetchNotes` still need to be fixed, nothing was changed yet.", True, {False}),
-        ("Now let me look at `fetchRefs` and `fetchNotes`.", True, {False}),
-    ],
-)
-def test_a_finding_ends_with_a_report_of_changes_to_several_things_that_it_names(
-    store: Store, later: str, works: bool, wanted: set[bool]
-) -> None:
-    talk = Talk(store)
-    talk.say("user", "does the push work over https?")
-    talk.say(
-        "assistant",
-        "The root cause: `fetchRefs` and `fetchNotes` ignore the credential helpers, because the library does not read them.",
-    )
-    talk.say("user", "mend it, please")
-    if works:
-        talk.mend("/p/alpha/other.go")
-    talk.say("assistant", f"Done:\n\n{later}")
-    go_through(store)
-    assert marked(store, "credential helpers") == wanted
-
-
 def test_what_was_said_of_a_file_that_was_then_written_anew_is_told_with_that(store: Store) -> None:
     talk = Talk(store)
     talk.say("user", "build the action, please")

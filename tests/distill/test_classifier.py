@@ -26,11 +26,6 @@ ASSISTANTS = [
     ("Sessions now use the repository's root instead of the current directory.", "epistemic"),
     ("Retries for the mail queue are left for a separate pull request as follow-up.", "promissory"),
 ]
-ORDERS = [
-    "fix the failing test", "commit this", "can you add a test?", "run the tests", "ok do it", "yes please", "continue",
-    "what does this function do?", "show me the diff", "rename foo to bar in utils.py", "why is the test failing?", "try again",
-    "write a README", "could you run the linter?", "please fix the lint errors", "thanks, looks great!",
-]  # fmt: skip
 STATEMENTS = [
     "we use uv here, not pip", "I prefer early returns", "the staging database is called orders_stage", "Sarah owns billing",
     "let's go with Postgres for the queue because we need LISTEN/NOTIFY", "I'll follow up with the vendor next week",
@@ -50,15 +45,9 @@ def test_an_assistant_gives_an_account_and_corrects_nobody(said: str, gate: str)
     assert classify(said, speaker="assistant").gate == gate
 
 
-@pytest.mark.parametrize("said", ORDERS)
-def test_an_order_of_the_moment_is_hardly_a_statement(said: str) -> None:
-    assert classify(said, speaker="user").worth < 0.5
-
-
 @pytest.mark.parametrize("said", STATEMENTS)
-def test_what_holds_is_a_statement_and_what_is_to_be_remembered_lasts(said: str) -> None:
+def test_what_is_to_be_remembered_lasts_and_is_what_it_is_without_that(said: str) -> None:
     alone, asked = (classify(f"{lead}{said}", speaker="user") for lead in ("", "remember that "))
-    assert alone.worth > 0.5
     assert (asked.gate, asked.category, asked.for_good) == (alone.gate, alone.category, True)
     assert asked.reasons[0] == classifier.ASKED
     assert classify(f"remember that {said}", speaker="assistant").reasons[0] != classifier.ASKED
@@ -70,7 +59,6 @@ def test_every_sentence_is_something_within_what_its_gate_and_category_allow(sai
     rule = CATEGORIES[found.category]
     assert found.gate in GATES_OF[speaker] and found.category in CATEGORIES_OF[found.gate] and found.reasons
     assert rule.low <= found.confidence <= min(rule.high, classifier.CONFIDENCE_MOST)
-    assert 0 <= found.worth <= 1
     assert found.decay == "durable" or not found.for_good or found.reasons[0] == classifier.ASKED
     assert not (found.gate == "promissory" and found.decay == "durable"), "plans change"
 

@@ -154,27 +154,6 @@ def test_a_line_that_is_named_with_its_file_is_in_that_file() -> None:
     check("`parse_date` in `times.py:12-20` drops the zone", typed, wanted="")
 
 
-@pytest.mark.parametrize(
-    ("line", "wanted"),
-    [
-        ("3. **Dates without a zone in `parse_date`** - Already fixed (it reads the offset)", True),
-        ("| 3 | Dates without a zone in `parse_date` | Already addressed |", True),
-        ("- Dates are read as local without a zone (already fixed)", True),
-        ("3. **Dates without a zone in `parse_date`** - Still needs fixing, the offset is already read", False),
-        ("3. **Dates without a year in `parse_date`** - Already fixed", False),
-        ("1. **`src/dates.py`** (already fixed)", False),
-        ("- `parse_date` - already fixed", False),
-        ("Some of this is already fixed: dates without a zone in `parse_date`", False),
-    ],
-)
-def test_a_point_that_an_assistant_finds_mended_already_is_the_claim_that_has_all_of_its_words(
-    line: str, wanted: bool
-) -> None:
-    said = "Dates without a zone in `parse_date` (Medium): src/dates.py reads them as local, so that a day may be lost."
-    answer = f"Let me see what is left:\n\n{line}\n\nI take the others."
-    assert edited.settled([Claim(1, said, 5)], [(answer, 3), (answer, 7), (answer, 9)]) == ({1: 7} if wanted else {})
-
-
 def test_a_finding_is_told_with_its_edit_whoever_made_it_and_a_quoted_remark_is_one() -> None:
     found = (
         "When a date has no zone, parse_date reads it as local time, but to_utc() does not. Reports of two "

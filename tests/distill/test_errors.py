@@ -94,9 +94,9 @@ CASES = [
      "error: Incompatible return value type [return-value]"),
     ("ruff check .", "Exit code 1\na.py:1:8: F401 `os` imported but unused", "ruff check", 1, "F401 `os` imported but unused"),
     ("ruby till.rb", "Exit code 1\ntill.rb:3:in `<main>': undefined method `sum' for nil (NoMethodError)", "ruby till.rb", 1,
-     "undefined method `sum' for nil (NoMethodError)"),
+     "till.rb:in `<main>': undefined method `sum' for nil (NoMethodError)"),
     ("php till.php", "Exit code 255\nPHP Fatal error:  Uncaught Error: Call to undefined function sum() in /srv/till.php:3", "php till.php", 255,
-     "Fatal error: Uncaught Error: Call to undefined function sum()"),
+     "Fatal error: Uncaught Error: Call to undefined function sum() in till.php"),
     ("mix test", "Exit code 1\n** (Mix) The task \"tset\" could not be found", "mix test", 1, '(Mix) The task "tset" could not be found'),
     ("dotnet build", "Exit code 1\n/srv/Till.cs(3,5): error CS1002: ; expected [/srv/Till.csproj]", "dotnet build", 1, "error CS1002: ; expected"),
     ("npx jest", "Exit code 1\nFAIL src/till.test.js\n  ● till › adds\n\n    expect(received).toBe(expected)", "jest", 1, "till › adds"),
@@ -104,7 +104,7 @@ CASES = [
     ("curl -sS http://localhost:8080/x", "Exit code 7\ncurl: (7) Failed to connect to localhost port 8080: Connection refused", "curl", 7,
      "curl: (7) Failed to connect to localhost port <n>: Connection refused"),
     ("psql -c 'select 1'", "Exit code 1\nERROR:  relation \"till\" does not exist\nLINE 1: select", "psql", 1, 'ERROR: relation "till" does not exist'),
-    ("foo --now", "Exit code 127\nbash: line 1: foo: command not found", "foo", 127, "foo: command not found"),
+    ("foo --now", "Exit code 127\nbash: line 1: foo: command not found", "foo", 127, "bash: <line>: foo: command not found"),
     ("./till.sh open", "Exit code 1\nsomething nobody has a rule for", "till.sh open", 1, "something nobody has a rule for"),
 ]  # fmt: skip
 
