@@ -13,12 +13,10 @@ from collections import Counter
 from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from datetime import date
-from functools import lru_cache
 
 from csmd import text
 from csmd.believe import review
 from csmd.distill import scene
-from csmd.distill.refusals import refusal
 from csmd.dream import keeping, narrator, raised
 from csmd.dream.actions import Fact
 from csmd.dream.lines import Item, Page, Read, Section
@@ -82,13 +80,6 @@ _CODE = re.compile(
 )
 #: What a scene quotes.
 _QUOTED = re.compile(r'"([^"]{1,400})"')
-#: A sentence about something that was named before it: it stands where there is room.
-_POINTS = re.compile(
-    r"\W*(?:(?:and|but|so|also|ok|yes|no|similarly|maybe)\b,? )*(?:this|that|it|these|those|they|(?:the|your) (?:first|second|last|other|same) \w+"
-    r"|the (?:bug|change|check|class|code|command|comment|condition|error|file|fix|function|issue|method|parameter|problem|regex|script|test|value|variable)s?(?: here)?)"
-    r" (?:is|was|are|were|has|have|had|does|do|did|can|could|should|would|will|must|may|might|needs?|now|only|also|looks?|seems?|means?|happens?|occurs?)(?:n't)?\b",
-    re.IGNORECASE,
-)
 # fmt: off
 #: In the order in which they are shown; the first that fits takes a memory.
 KINDS: tuple[Kind, ...] = (
@@ -241,16 +232,6 @@ def sureness(memory: Memory) -> tuple[object, ...]:
     return memory.pinned, memory.authority == "user", memory.confidence, memory.times, memory.confirmed_at, memory.id
 
 
-def _alone(memory: Memory) -> bool:
-    """Whether a colleague can follow what a memory says, who was not there."""
-    return not _leans(indicative.stated(memory), memory.authority == "user")
-
-
-@lru_cache(maxsize=4096)
-def _leans(said: str, by_user: bool) -> bool:
-    return bool(_POINTS.match(said) or refusal(said, "user" if by_user else "assistant"))
-
-
 def sections(
     memories: Sequence[Memory],
     kind_of: Callable[[Memory], str],
@@ -262,13 +243,16 @@ def sections(
     chosen: dict[str, list[Memory]] = {}
     total = Counter(kind_of(memory) for memory in memories)
     looked_at = heapq.nlargest(round(CONSIDERED * room), memories, key=sureness)
-    said = [memory for memory in looked_at if indicative.stated(memory) and not lasting.passing(memory)]
+    said = [
+        memory
+        for memory in looked_at
+        if (indicative.stated(memory) if memory.id in beside.before else indicative.stands_alone(memory))
+        and not lasting.passing(memory)
+    ]
     total.subtract(kind_of(memory) for memory in looked_at if not indicative.stated(memory))
     stands: dict[int, list[Memory]] = {}
     quoted = frozenset((one.project_seq, text.normalise(quote)) for one in said for quote in _QUOTED.findall(one.scene))
-    for memory in sorted(
-        said, key=lambda one: (not one.pinned, one.is_edited, not _alone(one))
-    ):  # else as sure as they are
+    for memory in sorted(said, key=lambda one: (not one.pinned, one.is_edited)):  # else as sure as they are
         under, there = chosen.setdefault(kind_of(memory), []), stands.setdefault(memory.project_seq, [])
         # Beside another line, which goes on; what is pinned or corrects has one of its own.
         is_quoted = (memory.project_seq, text.normalise(memory.text.replace('"', "'"))) in quoted

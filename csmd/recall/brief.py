@@ -248,7 +248,9 @@ def _memories(
     for worth, memory in sorted(worths, key=lambda row: (-row[0], row[1].id)):
         if worth <= 0 or len(found) >= choose.CONSIDERED:
             break
-        if (said := indicative.stated(memory)) and not lasting.passing(memory):
+        # What it replaced, or what replaced it, names what it is about.
+        tells = indicative.stated if memory.id in before or memory.id in likely else indicative.stands_alone
+        if (said := tells(memory)) and not lasting.passing(memory):
             notes[memory.id] = one = _in_thread(memory, said, likely.get(memory.id), before.get(memory.id))
             found.append(
                 choose.Candidate(

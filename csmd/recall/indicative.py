@@ -74,6 +74,13 @@ _LEANS = re.compile(
     r"^\W*(?:like|so|but|and|also|then|or|this|that|it|these|those|they|there|because|which|if so|otherwise|maybe|e\.g)\b",
     re.IGNORECASE,
 )
+#: A sentence about something that was named before it: nobody can follow it who was not there.
+_POINTS = re.compile(
+    r"\W*(?:(?:and|but|so|also|ok|yes|no|similarly|maybe)\b,? )*(?:this|that|it|these|those|they|(?:the|your) (?:first|second|last|other|same) \w+"
+    r"|the (?:bug|change|check|class|code|command|comment|condition|error|file|fix|function|issue|method|parameter|problem|regex|script|test|value|variable)s?(?: here)?)"
+    r" (?:is|was|are|were|has|have|had|does|do|did|can|could|should|would|will|must|may|might|needs?|now|only|also|looks?|seems?|means?|happens?|occurs?)(?:n't)?\b",
+    re.IGNORECASE,
+)
 #: Two ways that somebody could go: nothing was decided.
 _UNDECIDED = re.compile(r"\boption (?:\d|[a-c])\b.{0,400}\boption (?:\d|[a-c])\b", re.IGNORECASE)
 #: A mark that a program's output has.
@@ -90,6 +97,15 @@ def stated(memory: Memory) -> str:
     if memory.pinned or memory.origin == "inferred":
         return whole
     return _stated(whole, memory.authority == "assistant" and memory.origin == "stated")
+
+
+def stands_alone(memory: Memory) -> str:
+    """What is `stated` of a memory that somebody can follow who was not there; "" of one that points at what is not told."""
+    said = stated(memory)
+    if memory.pinned or memory.scene or memory.origin == "inferred":
+        return said
+    by_user = memory.authority == "user"
+    return "" if _POINTS.match(said) or refusals.refusal(said, "user" if by_user else "assistant") else said
 
 
 @lru_cache(maxsize=4096)

@@ -10,6 +10,7 @@ from __future__ import annotations
 import re
 from typing import NamedTuple
 
+from csmd import text
 from csmd.model import Authority, Gate, Memory
 from csmd.patterns import at_first_use
 
@@ -32,6 +33,7 @@ DOUBTED = "doubted"
 
 PASSING: tuple[Passing, ...] = (
     Passing("about to change", "user", _re(r"^\W*now,? (?:when|if)\b|\b(?:right now|currently|at the moment(?! of\b)|as of now)\b|^\W*the current\b")),
+    Passing("about to change", "assistant", _re(r"\bcurrently\b|^\W*the current\b")),
     Passing(
         "about to change",
         "user",
@@ -51,22 +53,22 @@ PASSING: tuple[Passing, ...] = (
     Passing(
         "a report",
         "assistant",
-        _re(r"^\W*(?:changes (?:made|are) (?:to|in)\b|(?:\w+\W{1,3})?i(?:['’]ve| have)? (?:just |now |also )?(?:set up|created|added|implemented|updated|fixed|made|written|wrote|cleaned up)\b)|[.;]\s(?:i )?(?:updated|changed|adjusted|corrected) (?:it|them|that) to\b"),
+        _re(r"^\W*(?:changes (?:made|are) (?:to|in)\b|(?:\w+\W{1,3})?i(?:['’]ve| have)? (?:just |now |also |successfully )?(?:set up|created|added|implemented|updated|fixed|made|written|wrote|cleaned up)\b)|^\W*(?:committed|successfully)\b|\bcommit(?:s|ted)?\b.{0,30}\b(?:succeeded|successful(?:ly)?|went through)\b|\bare now committed\b|[.;]\s(?:i )?(?:updated|changed|adjusted|corrected) (?:it|them|that) to\b"),
     ),
 )  # fmt: skip
 
 
 #: What holds from now on.
-_RULE = _re(r"\b(?:always|never|(?<!-)only(?!-)|must|from now on|every|until)\b")
+_RULE = _re(r"(?<!currently )\b(?:always|never|(?<!-)only(?!-)|must|from now on|every|until)\b")
 
 
 def passing(memory: Memory) -> str:
     """Why a memory does not last, "" where it does."""
     if memory.pinned or memory.origin == "inferred" or not memory.session_id:
         return ""
-    if _RULE.search(memory.text):
-        return ""
     corrects = memory.gate == "correction"
+    said = [sentence for sentence in text.sentences(memory.text) if not _RULE.search(sentence)]
+    whole = " ".join(said)
     return next(
         (
             one.why
@@ -74,7 +76,7 @@ def passing(memory: Memory) -> str:
             if (one.why == DOUBTED or not corrects)
             and one.by == memory.authority
             and (not one.gates or memory.gate in one.gates)
-            and one.said.search(memory.text)
+            and one.said.search(whole)
         ),
         "",
     )

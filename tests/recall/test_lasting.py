@@ -29,6 +29,15 @@ CASES = {
         "assistant",
         "a report",
     ),
+    "what a plan sets out to change": ("The importer currently reads each file twice", "assistant", "about to change"),
+    "a rule beside what is so now": (
+        "Every table has an owner. The orders table is currently without one",
+        "user",
+        "about to change",
+    ),
+    "a report of a commit": ("Both files are now committed as 1f2e3d4, the hook passed", "assistant", "a report"),
+    "a commit of another kind": ("A commit needs two reviews in this repository", "assistant", ""),
+    "a state that always shows itself": ("the list currently always opens at the top", "user", "about to change"),
     "what others do": (
         "The most common third template across projects that have one is a form for documents",
         "assistant",
