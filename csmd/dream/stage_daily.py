@@ -21,6 +21,7 @@ from csmd.capture.redact import redact
 from csmd.distill.digest import SAID
 from csmd.dream import daily, entries, narrator, unsaid
 from csmd.dream.daily import DATA, MARKDOWN, Session
+from csmd.recall import lasting
 from csmd.store import cursors, digests, dreams, memory_files, told_days, tombstones
 from csmd.store.core import Store
 from csmd.store.digests import ItemRow
@@ -291,7 +292,8 @@ def _session(rows: Rows, one: Ending, here: Here, *, key: bytes) -> Session:
         id=one.id, project=one.project, began=here(one.started_at), ended=here(one.last_at), work_min=daily.at_work(times),
         goal=next(iter(said("goal")), ""), outcome=digest.outcome if digest else "",
         outcome_said=OUTCOMES.get(digest.outcome, "") if digest else "", prompts=digest.prompts if digest else 0,
-        calls=digest.calls if digest else 0, tokens=digest.tokens if digest else 0, decisions=said("decision"),
+        calls=digest.calls if digest else 0, tokens=digest.tokens if digest else 0,
+        decisions=tuple(filter(lasting.is_decision, said("decision"))),
         corrections=said("correction"), gotchas=gotchas,
         files=tuple((path, amount) for path, amount in files if path), commits=said("commit"), open=said("open"),
         agents=tuple((agent.id, agent.turns, agent.answered) for agent in told_days.agents(rows, one.id)),

@@ -8,6 +8,7 @@ what somebody pinned or wrote.
 from __future__ import annotations
 
 import re
+from collections.abc import Sequence
 from typing import NamedTuple
 
 from csmd import text
@@ -66,17 +67,22 @@ def passing(memory: Memory) -> str:
     """Why a memory does not last, "" where it does."""
     if memory.pinned or memory.origin == "inferred" or not memory.session_id:
         return ""
-    corrects = memory.gate == "correction"
-    said = [sentence for sentence in text.sentences(memory.text) if not _RULE.search(sentence)]
-    whole = " ".join(said)
-    return next(
-        (
-            one.why
-            for one in PASSING
-            if (one.why == DOUBTED or not corrects)
-            and one.by == memory.authority
-            and (not one.gates or memory.gate in one.gates)
-            and one.said.search(whole)
-        ),
-        "",
-    )
+    rows = [
+        one
+        for one in PASSING
+        if (one.why == DOUBTED or memory.gate != "correction")
+        and one.by == memory.authority
+        and (not one.gates or memory.gate in one.gates)
+    ]
+    return _why(memory.text, rows)
+
+
+def is_decision(said: str) -> bool:
+    """Whether what counts as decided, whoever said it, is no report and no state that was about to change."""
+    return not _why(said, [one for one in PASSING if not one.gates and one.why != DOUBTED])
+
+
+def _why(said: str, rows: Sequence[Passing]) -> str:
+    """The first of these for which the sentences of a text speak that are no rule; "" for none."""
+    passes = " ".join(sentence for sentence in text.sentences(said) if not _RULE.search(sentence))
+    return next((one.why for one in rows if one.said.search(passes)), "")
