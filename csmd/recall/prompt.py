@@ -138,7 +138,8 @@ def _telling(
 
     def forgotten(found: Sequence[Found]) -> set[tuple[int, str]]:
         """The keys of those that say what was forgotten; what no hash leads to is not looked up one by one."""
-        said = {one.key: _wordings(one.text) for one in found}
+        beside = passages.around(rows, [one.passage for one in found if one.passage])
+        said = {one.key: _wordings(one.text, *beside.get(one.key[0], ())) for one in found}
         hashes = {
             key_: frozenset(
                 hash_ for wording, nearly in wordings.items() for hash_ in gists.hashes(wording, key, nearly=nearly)
@@ -189,10 +190,16 @@ def _telling(
     return may
 
 
-def _wordings(said: str) -> dict[str, bool]:
+def _wordings(said: str, before: str = "", after: str = "") -> dict[str, bool]:
     """What of a text a memory may say: each sentence, what that says behind each break ("no, wrong: the port is 8443"), and
     sentences in a row, of which the value is False: a memory has these in the very same words.
+
+    So may a memory of which the text is a part only, with what its turn says `before` and `after` it.
     """
+    if before or after:
+        others = _wordings(before).keys() | _wordings(after).keys()
+        longer = _wordings(" ".join([before, said, after]))
+        return {one: nearly for one, nearly in longer.items() if one not in others} | _wordings(said)
     sentences = text.sentences(said)
     rows_of = {
         " ".join(sentences[start : start + length]): False

@@ -8,13 +8,13 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass
 
-from csmd import prose, quotations
+from csmd import prose, quotations, text
 from csmd.model import TurnKind
 from csmd.store.fulltext import WORDS
 from csmd.store.passage_index import is_full
 from csmd.store.sqlite import Rows
 
-__all__ = ["Passage", "add_words", "beside", "by_seqs", "is_full", "of_turns"]
+__all__ = ["Passage", "add_words", "around", "beside", "by_seqs", "is_full", "of_turns"]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -81,6 +81,22 @@ def beside(rows: Rows, seqs: Sequence[int]) -> dict[int, tuple[int, int]]:
         f"from passages p where p.seq in ({keys})"
     )
     return {int(seq): (int(before or 0), int(after or 0)) for seq, before, after in found}
+
+
+#: A memory's sentences may stand in so many passages of a turn before and after one that holds a part of them.
+REACH = 2
+
+
+def around(rows: Rows, among: Sequence[Passage]) -> dict[int, tuple[str, str]]:
+    """What the turn of each passage says right before and right after it, REACH passages of it, on one line."""
+    # Those of a turn are stored one after the other.
+    near = by_seqs(rows, sorted({one.seq + step for one in among for step in range(-REACH, REACH + 1)}))
+
+    def said(own: Passage, *steps: int) -> str:
+        others = (near.get(own.seq + step) for step in steps)
+        return text.squeeze(" ".join(one.text for one in others if one is not None and one.turn_seq == own.turn_seq))
+
+    return {one.seq: (said(one, *range(-REACH, 0)), said(one, *range(1, REACH + 1))) for one in among if one.seq > 0}
 
 
 def of_turns(rows: Rows, turn_seqs: Sequence[int]) -> dict[int, list[int]]:

@@ -26,6 +26,7 @@ from csmd.store import (
     instructions,
     memories,
     passage_threads,
+    passages,
     purge_whole,
     tampered,
     vectors,
@@ -370,6 +371,35 @@ def test_a_forgotten_memory_of_several_sentences_is_not_quoted_either(store: Sto
 
     store.write(forget)
     assert told(store).text == ""
+
+
+#: As long as a passage but for a short sentence, which makes the next one open a passage of its own.
+TALK = "Meanwhile " + " ".join(f"word{number}" for number in range(38))
+
+
+@pytest.mark.parametrize(
+    "said, body",
+    [
+        (f"{TALK}. {{}} {TALK}.", "The queue lives in the jobs table. Its worker polls every second."),
+        ("{}.", f"The queue lives in the jobs table {TALK} so that its worker polls every second"),
+    ],
+    ids=["sentences", "one long sentence"],
+)
+def test_a_forgotten_memory_is_told_from_none_of_the_passages_that_hold_a_part_of_it(
+    store: Store, said: str, body: str
+) -> None:
+    ident = remember(store, body, say(store, said.format(body), 1))
+    asked = "where does the queue live, and how often does its worker poll?"
+    assert "queue" in told(store, asked).text and len(store.read(lambda rows: passages.of_turns(rows, [1]))[1]) > 1
+
+    def forget(rows: Rows) -> None:
+        memory = memories.by_id(rows, ident)
+        assert memory is not None
+        believe.forget(rows, memory, key=store.hash_key, now="2026-12-01T00:00:00.000Z", by_person=True)
+
+    store.write(forget)
+    again = told(store, asked).text
+    assert "queue" not in again and "polls" not in again
 
 
 def test_what_was_forgotten_is_looked_up_at_once_for_all_that_is_found(store: Store) -> None:
