@@ -6,9 +6,9 @@ nothing. A mail goes to the end of its prompt, since nothing says where its last
 
 from __future__ import annotations
 
-import functools
 import re
 
+from csmd.cache import cached
 from csmd.prose import Span
 from csmd.text import content_words, stem, with_newlines
 
@@ -85,7 +85,7 @@ def _among(prompt: str) -> tuple[Span, ...]:
     return tuple(apart)
 
 
-_of = functools.lru_cache(maxsize=8)(quotations)
+_of = cached(8)(quotations)
 
 
 def _tagged(plain: str) -> list[Span]:

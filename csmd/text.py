@@ -8,11 +8,11 @@ import re
 import unicodedata
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
-from functools import lru_cache
 from itertools import chain
 from typing import NamedTuple
 
 from csmd import languages
+from csmd.cache import cached
 
 #: Words that say nothing about a text's subject; dropped from queries and overlaps (facts: retrieval).
 STOP_WORDS = frozenset(
@@ -87,7 +87,7 @@ def query_terms(text: str) -> list[str]:
     return list(dict.fromkeys(chain.from_iterable(map(_terms_of, _WORD.findall(text)))))[:40]
 
 
-@lru_cache(maxsize=8192)
+@cached(8192)
 def _terms_of(word: str) -> tuple[str, ...]:
     """The terms of one word; most words come again and again."""
     folded = word.lower()  # as the full-text index has it: ß stays ß
@@ -105,7 +105,7 @@ def _terms_of(word: str) -> tuple[str, ...]:
 _ENDINGS = ("ations", "ation", "ingly", "ings", "ing", "edly", "ies", "es", "ed", "s", "e")
 
 
-@lru_cache(maxsize=8192)
+@cached(8192)
 def stem(word: str) -> str:
     """A word without its commonest English endings, for comparing; at least three letters stay."""
     if word.endswith(_ENDINGS):
@@ -139,7 +139,7 @@ def _gist(text: str) -> Gist:
     return Gist(frozenset(map(stem, content_of(others))), tuple(sorted(turns)))
 
 
-_gist_of_short = lru_cache(maxsize=2048)(_gist)
+_gist_of_short = cached(2048)(_gist)
 
 
 def turns_round(word: str) -> bool:

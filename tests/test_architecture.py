@@ -21,6 +21,7 @@ MODULES = sorted(path for path in PACKAGE.rglob("*.py") if "_share" not in path.
 #: Left to right; a folder may import those to its left and itself.
 LAYERS = ["vocabulary", "store", "capture", "distill", "believe", "recall", "dream", "daemon"]
 VOCABULARY = {
+    "cache",
     "errors",
     "model",
     "config",
@@ -258,6 +259,24 @@ def test_a_package_is_imported_only_where_it_belongs() -> None:
                 wrong.append(f"{module} imports {head}; only {sorted(ONLY_IN[head])} may")
             if head in LAZY_ONLY and top:
                 wrong.append(f"{module} imports {head} at its top; import it inside the function that needs it")
+    assert not wrong
+
+
+def test_what_a_function_keeps_of_texts_is_kept_where_a_purge_empties_it() -> None:
+    wrong = []
+    for path in MODULES:
+        if name_of(path) != "cache":
+            wrong += [
+                f"{name_of(path)} imports {name}"
+                for name, _ in imports(path)
+                if name == "functools" and "lru_cache" in parsed(path)[0]
+            ]
+            wrong += [
+                f"{name_of(path)}.{node.name} is never emptied"
+                for node in parsed(path)[1].body
+                if isinstance(node, ast.FunctionDef) and node.args.args
+                if any(isinstance(one, ast.Name) and one.id == "cache" for one in node.decorator_list)
+            ]
     assert not wrong
 
 

@@ -9,10 +9,10 @@ from __future__ import annotations
 
 import re
 from dataclasses import dataclass
-from functools import lru_cache
 
 from csmd.believe import phrases
 from csmd.believe.clauses import Said, Slot
+from csmd.cache import cached
 
 
 @dataclass(frozen=True, slots=True)
@@ -87,7 +87,7 @@ MOST_OF_VALUE = 4
 MOST_READ = 600
 
 
-@lru_cache(maxsize=2048)
+@cached(2048)
 def changes(said: str) -> tuple[Change, ...]:
     """What a statement says was changed, and into what."""
     said = said[:MOST_READ]

@@ -8,11 +8,11 @@ from __future__ import annotations
 
 import re
 from dataclasses import dataclass
-from functools import lru_cache
 
 from csmd import text
 from csmd.believe import against, phrases
 from csmd.believe.against import Against
+from csmd.cache import cached
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -63,14 +63,14 @@ class Said:
         return any(what & self.stems <= set(self.order[start : start + 2 * size + 2]) for start in at)
 
 
-@lru_cache(maxsize=2048)
+@cached(2048)
 def assertion(said: str) -> str:
     """What a statement asserts, without fillers and the reasons that it gives: who shares a reason shares no subject."""
     bare = phrases.FILLER.sub(" ", phrases.REASON.sub("", said)).strip()
     return bare if len(text.gist(bare).stems) >= 2 else said
 
 
-@lru_cache(maxsize=2048)
+@cached(2048)
 def read(said: str) -> Said:
     """A statement taken apart."""
     tokens = [
@@ -204,7 +204,7 @@ def _verb(tokens: list[tuple[str, str]], at: int) -> str:
     return ""
 
 
-@lru_cache(maxsize=1024)  # the same fifty memories are asked for every statement
+@cached(1024)  # the same fifty memories are asked for every statement
 def renames(said: str) -> tuple[tuple[str, str], ...]:
     """(old, new) names that a statement says were changed, case folded."""
     if not any(word in said.casefold() for word in phrases.RENAMING):

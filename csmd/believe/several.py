@@ -8,10 +8,10 @@ from __future__ import annotations
 
 import re
 from collections.abc import Sequence
-from functools import lru_cache
 
 from csmd import text
 from csmd.believe import clauses
+from csmd.cache import cached
 from csmd.patterns import at_first_use
 
 #: Where one part ends and another begins: rows of a list, numbers that count off, a full stop before a small letter.
@@ -28,7 +28,7 @@ _GOES_ON = at_first_use(
 LEAST = 2
 
 
-@lru_cache(maxsize=1024)
+@cached(1024)
 def parts(said: str) -> tuple[str, ...]:
     """The parts of a statement in its own words: its list's items, sentences or joined clauses, each with what goes on about it.
 

@@ -12,11 +12,11 @@ from __future__ import annotations
 import re
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
-from functools import lru_cache
 
 from csmd.believe import changed, several, signals
 from csmd.believe.clauses import assertion, read, renames
 from csmd.believe.phrases import CUE, ENVIRONMENTS
+from csmd.cache import cached
 
 #: What an amendment takes from the older statement's confidence: at least, and at most (design section 4).
 LEAST, MOST = 0.20, 0.50
@@ -142,7 +142,7 @@ def followed(said: str, renames: Mapping[str, str]) -> str:
     return said
 
 
-@lru_cache(maxsize=512)
+@cached(512)
 def _whole(name: str) -> re.Pattern[str]:
     """A name where it stands alone: not as a part of a longer one."""
     return re.compile(rf"(?<![\w/.-]){re.escape(name)}(?![\w/-]|\.\w)", re.IGNORECASE)

@@ -9,9 +9,9 @@ from __future__ import annotations
 import re
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
-from functools import lru_cache
 from typing import Any
 
+from csmd.cache import cached
 from csmd.pauses import Pauses
 
 NOT_KEPT = "[not kept: excluded file]"
@@ -105,7 +105,7 @@ def _above(folder: str) -> list[str]:
     return ["/".join(parts[:count]) for count in range(len(parts), 0, -1)]
 
 
-@lru_cache(maxsize=256)
+@cached(256)
 def _glob(pattern: str) -> re.Pattern[str]:
     spelt = {"**/": "(?:.*/)?", "**": ".*", "*": "[^/]*", "?": "[^/]"}
     parts = re.split(r"(\*\*/|\*\*|\*|\?)", pattern.rstrip("/") if len(pattern) > 1 else pattern)

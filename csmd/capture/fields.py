@@ -5,10 +5,10 @@ from __future__ import annotations
 import re
 from collections import Counter
 from datetime import UTC, datetime
-from functools import lru_cache
 from typing import Any
 
 from csmd import wire
+from csmd.cache import cached
 from csmd.capture.redact import redact
 
 EPOCH = "1970-01-01T00:00:00.000Z"
@@ -33,7 +33,7 @@ def label(value: dict[str, Any], key: str, limit: int) -> str:
     return found[:limit] if _UUID.fullmatch(found) or (_LABEL.fullmatch(found) and _is_harmless(found)) else ""
 
 
-@lru_cache(maxsize=1024)
+@cached(1024)
 def _is_harmless(label: str) -> bool:
     return redact(label, Counter()) == label
 

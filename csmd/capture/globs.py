@@ -3,14 +3,15 @@
 from __future__ import annotations
 
 import re
-from functools import lru_cache
 from typing import Any
+
+from csmd.cache import cached
 
 #: More alternatives than anybody writes by hand.
 MOST_PATTERNS = 200
 
 
-@lru_cache(maxsize=512)
+@cached(512)
 def whole_path(pattern: str) -> re.Pattern[str] | None:
     """A pattern for a whole path (`claudeMdExcludes`), None for one that is none."""
     alternatives = [_translate(one) for one in braces(pattern)]
@@ -50,7 +51,7 @@ def applies(patterns: tuple[str, ...], path: str) -> bool:
     return taken
 
 
-@lru_cache(maxsize=512)
+@cached(512)
 def _ignoring(pattern: str) -> re.Pattern[str] | None:
     bare = pattern.rstrip("/")
     anchored = "/" in bare

@@ -7,8 +7,8 @@ from __future__ import annotations
 
 import ctypes
 import gc
-from functools import cache
 
+from csmd.cache import cached
 from csmd.store.core import Store
 
 #: glibc's name for how many pools there may be.
@@ -39,7 +39,7 @@ def _trim() -> None:
         trim(0)
 
 
-@cache
+@cached(16)
 def _of_libc(name: str) -> ctypes._NamedFuncPointer | None:
     """A function of the allocator, where it has that: glibc does, others give freed memory back by themselves."""
     try:

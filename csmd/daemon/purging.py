@@ -13,7 +13,7 @@ from collections.abc import Generator, Iterator, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Literal
 
-from csmd import wire
+from csmd import cache, wire
 from csmd.capture.hosts import claude
 from csmd.config import child_environment
 from csmd.daemon.now import here, now_iso
@@ -123,11 +123,12 @@ def _purge_files(steward: Steward, plan: Plan | None) -> dict[str, Any]:
 
 
 def cleanse(steward: Steward, job: Job) -> Iterator[None]:
-    """Rewrites the database file; it waits for whoever reads."""
+    """Rewrites the database file, which waits for whoever reads, and empties what functions keep of its texts."""
     job.progress.update(step="cleaning")
     for _ in range(CLEANSE_TRIES):
         go_on(steward)
         if steward.store.cleanse():
+            cache.clear()
             return
         yield
     raise StoreError(

@@ -14,10 +14,10 @@ from __future__ import annotations
 import re
 from collections.abc import Iterable, Sequence
 from dataclasses import replace
-from functools import lru_cache
 from typing import NamedTuple
 
 from csmd import prose, quotations
+from csmd.cache import cached
 from csmd.distill import assertions, classifier, refusals
 from csmd.distill.refusals import Speaker
 from csmd.distill.sources import Role, Source
@@ -378,12 +378,12 @@ def _same(one: frozenset[str], other: frozenset[str]) -> bool:
     return shared > SAME * fewer and shared >= min(SAME_WORDS, fewer)
 
 
-@lru_cache(maxsize=64)
+@cached(64)
 def _content(turn: StoredTurn | None) -> frozenset[str]:
     return frozenset(content_words(turn.text[:COMPARED])) if turn is not None else frozenset()
 
 
-@lru_cache(maxsize=8)
+@cached(8)
 def _bare(said: str) -> str:
     """A text as its words and nothing else, for finding one in another."""
     return " ".join(["", *words(said), ""])

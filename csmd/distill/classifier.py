@@ -15,12 +15,13 @@ import re
 import zlib
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, replace
-from functools import cache, lru_cache
+from functools import cache
 from importlib import resources
 from itertools import pairwise
 from typing import Any, Literal, get_args
 
 from csmd import text, wire
+from csmd.cache import cached
 from csmd.model import CATEGORIES, Category, Decay, Gate
 
 Speaker = Literal["user", "assistant"]
@@ -169,7 +170,7 @@ def classify(said: str, *, speaker: Speaker) -> Classification:
     return found if told == said else replace(found, for_good=True, reasons=(ASKED, *found.reasons))
 
 
-@lru_cache(maxsize=512)
+@cached(512)
 def _classify(said: str, speaker: Speaker) -> Classification:
     model = shipped()
     found = features(said, speaker=speaker)

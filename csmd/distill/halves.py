@@ -8,9 +8,9 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterable
-from functools import lru_cache
 
 from csmd import text as texts
+from csmd.cache import cached
 from csmd.distill import refusals
 from csmd.patterns import at_first_use
 
@@ -84,7 +84,7 @@ def names(text: str) -> frozenset[str]:
     return _names(text[:8_000])
 
 
-@lru_cache(maxsize=256)
+@cached(256)
 def _names(text: str) -> frozenset[str]:
     found = {next(filter(None, one.groups())).strip(" ().:'\"") for one in _NAME.finditer(text)}
     return frozenset(short for one in found if len(short := one.rpartition("/")[2].casefold()) > 2)
@@ -109,7 +109,7 @@ def symptom_in(said: str) -> str:
     return _symptom_in(said[:LOOKED_AT])
 
 
-@lru_cache(maxsize=128)
+@cached(128)
 def _symptom_in(said: str) -> str:
     prose = [one for line in texts.lines_of_prose(said) for one in texts.sentences(line)]
     found = [one for one in prose if len(one) > SHORT and is_symptom(one)][:3]

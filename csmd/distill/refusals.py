@@ -7,9 +7,9 @@ sections of a document that hold steps and checks and those that hold its point.
 from __future__ import annotations
 
 import re
-from functools import cache
 from typing import Literal
 
+from csmd.cache import cached
 from csmd.patterns import at_first_use
 
 Speaker = Literal["user", "assistant"]
@@ -78,7 +78,7 @@ def refusal(said: str, speaker: Speaker) -> str:
     return next((name for name, pattern in _rows(speaker) if pattern.search(said)), "")
 
 
-@cache
+@cached(16)
 def _rows(speaker: Speaker) -> list[tuple[str, re.Pattern[str]]]:
     """The rows that hold for a speaker."""
     return [(name, pattern) for name, speakers, pattern in REFUSED if speaker[0] in speakers]

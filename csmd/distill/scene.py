@@ -13,10 +13,10 @@ import re
 from bisect import bisect_left, bisect_right
 from collections import Counter
 from collections.abc import Iterable, Sequence
-from functools import lru_cache
 from typing import NamedTuple
 
 from csmd import text
+from csmd.cache import cached
 from csmd.distill import orders
 from csmd.patterns import at_first_use
 
@@ -206,7 +206,7 @@ def _most(work: Sequence[Change]) -> Change | None:
     )
 
 
-@lru_cache(maxsize=4096)
+@cached(4096)
 def _is_test(path: str) -> bool:
     return _TEST.search(_parts(path)[-1]) is not None
 
@@ -254,7 +254,7 @@ def _adds(sentence: str, said: str) -> bool:
     return len(sentence) <= QUOTED_CHARACTERS and len(words) >= LEAST_ASKED and not is_held
 
 
-@lru_cache(maxsize=1024)
+@cached(1024)
 def _words(said: str) -> frozenset[str]:
     return frozenset(text.stem(word) for word in text.content_words(said))
 

@@ -10,10 +10,10 @@ from __future__ import annotations
 import re
 from collections import Counter
 from dataclasses import dataclass
-from functools import lru_cache
 
 from csmd import text
 from csmd.believe import phrases
+from csmd.cache import cached
 from csmd.dream import frames
 
 _OUTER = re.compile(r"^[,;:?\"'`()\[\]{}“”‘’]+|[.,;:?!\"'`()\[\]{}“”‘’]+$")
@@ -65,7 +65,7 @@ class Told:
         return sum(len(one.words) + sum(len(words) for _, words in one.parts) for one in self.clauses)
 
 
-@lru_cache(maxsize=4096)
+@cached(4096)
 def told(said: str) -> Told:
     """A text taken apart."""
     plain = text.squeeze(said.replace("’", "'"))
@@ -74,7 +74,7 @@ def told(said: str) -> Told:
     return Told(clauses=tuple(_clauses(core)), reasons=tuple(map(_bare, reasons)), asks=asks)
 
 
-@lru_cache(maxsize=4096)
+@cached(4096)
 def content(said: str) -> frozenset[str]:
     """The words that another text must have to say all of this one: of its clauses, without its reasons."""
     return frozenset(

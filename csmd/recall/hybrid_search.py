@@ -140,7 +140,13 @@ def vector_of(rows: Rows, said: str, embed: Embed | None, degraded: list[str]) -
 def find(rows: Rows, query: Query, degraded: list[str]) -> list[Found]:
     """What bears on a question, best first: passages with the memories that they state, and memories without a passage."""
     pool = _pool(rows, query)
-    unfilled = {} if _is_full(rows, query) else _unfilled(rows, query, pool)
+    unfilled: dict[int, Passage] = {}
+    try:
+        if not _is_full(rows, query):
+            with rows.within(rows.share(LEXICAL_S + VECTOR_S)):
+                unfilled = _unfilled(rows, query, pool)
+    except DeadlineExceeded:
+        pool.degraded.append("turns: search stopped at its deadline")
     degraded += pool.degraded
     best = _best(pool.memory_words, pool.memory_meaning, MEMORIES)
     stated = _stated(rows, best, query.places)

@@ -8,9 +8,9 @@ matching prompt find; what is left of a memory without them is told, or nothing.
 from __future__ import annotations
 
 import re
-from functools import lru_cache
 
 from csmd import text
+from csmd.cache import cached
 from csmd.distill import refusals
 from csmd.model import Memory
 
@@ -108,7 +108,7 @@ def stands_alone(memory: Memory) -> str:
     return "" if _POINTS.match(said) or refusals.refusal(said, "user" if by_user else "assistant") else said
 
 
-@lru_cache(maxsize=4096)
+@cached(4096)
 def _stated(whole: str, by_assistant: bool) -> str:
     if _PRINTED.search(whole) or _UNDECIDED.search(whole):
         return ""

@@ -9,9 +9,9 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Sequence
 from dataclasses import dataclass
-from functools import lru_cache
 
 from csmd import text
+from csmd.cache import cached
 
 #: Fewer words than this stand in many a sentence that says something else.
 LEAST_WORDS = 3
@@ -74,7 +74,7 @@ def _in_order(some: tuple[str, ...], others: tuple[str, ...]) -> bool:
     return all(word in rest for word in shorter)
 
 
-@lru_cache(maxsize=512)
+@cached(512)
 def said(sentence: str) -> Said:
     """A sentence as it is compared."""
     gist = text.gist(sentence)
@@ -88,7 +88,7 @@ def known(texts: Sequence[str]) -> Known:
     return _known(tuple(texts))
 
 
-@lru_cache(maxsize=8)
+@cached(8)
 def _known(texts: tuple[str, ...]) -> Known:
     lines = [line for body in texts for line in text.lines_of_prose(body) if len(line) <= LONGEST_LINE]
     return Known(list(dict.fromkeys(sentence for line in lines for sentence in text.sentences(line))))

@@ -10,10 +10,11 @@ import math
 import re
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from functools import cache, lru_cache
+from functools import cache
 from importlib import resources
 
 from csmd import text, wire
+from csmd.cache import cached
 
 #: What marks an identifier, a file or a value: code, a dotted or snake name, a hump, a digit.
 _IDENTIFIER = re.compile(r"`[^`\n]+`|\w[_./]\w|[a-z][A-Z]|\d")
@@ -165,7 +166,7 @@ def best_mean(values: Sequence[float], *, of: int = BEST_OF_SESSION) -> float:
     return sum(best) / max(1, min(BEST_OF_SESSION, of))
 
 
-@lru_cache(maxsize=4096)
+@cached(1024)
 def stems(said: str) -> frozenset[str]:
     """The stems by which a statement is compared with a question."""
     return frozenset(map(text.stem, text.query_terms(said)))

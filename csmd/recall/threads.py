@@ -9,10 +9,10 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
-from functools import lru_cache
 
 from csmd import terms as derived
 from csmd import text
+from csmd.cache import cached
 from csmd.model import Memory
 from csmd.recall import hybrid_search, ranking
 from csmd.store import cursors, fulltext, nearby, passage_threads, passages, search, vectors
@@ -89,7 +89,7 @@ def _overlap(older: str, newer: str) -> float:
     )
 
 
-@lru_cache(maxsize=4096)
+@cached(1024)
 def _sentences(said: str) -> tuple[frozenset[str], ...]:
     """The stems of each sentence."""
     return tuple(map(ranking.stems, text.sentences(said) or [said]))

@@ -6,7 +6,6 @@ migrations would have a twin for another backend (design section 6).
 
 from __future__ import annotations
 
-import functools
 import importlib.util
 import threading
 import time
@@ -19,6 +18,7 @@ import apsw
 
 from csmd import prose, wire
 from csmd import terms as derived
+from csmd.cache import cached
 from csmd.errors import Damaged, DeadlineExceeded, IndexDamaged, StoreError
 
 BUSY_TIMEOUT_MS = 5000
@@ -92,7 +92,7 @@ def _passages_as_json(said: str) -> str:
 
 #: A trigger asks twice for the passages of a turn; of a long one the answer is not kept.
 KEPT_CHARACTERS = 100_000
-_passages_of_short = functools.lru_cache(maxsize=1)(_passages_as_json)
+_passages_of_short = cached(1)(_passages_as_json)
 
 
 def _slice(*values: Any) -> str:

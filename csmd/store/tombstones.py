@@ -8,10 +8,10 @@ kept out where it was forgotten (`reach`), and as it was said by then: what the 
 from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
-from functools import lru_cache
 from typing import Literal, NamedTuple
 
 from csmd import text
+from csmd.cache import cached
 from csmd.model import Authority
 from csmd.store import projects, reach
 from csmd.store.gists import gist_hashes, statement_hash
@@ -277,7 +277,7 @@ def marks(rows: Rows, key: bytes) -> Marks:
     return _marks(tuple(Mark(str(a), int(b), int(c), int(d)) for a, b, c, d in found), key)
 
 
-@lru_cache(maxsize=4)
+@cached(4)
 def _marks(found: tuple[Mark, ...], key: bytes) -> Marks:
     return Marks(found, key)
 
