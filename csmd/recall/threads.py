@@ -102,16 +102,18 @@ def probability(found: Mapping[str, float]) -> float:
 
 def step(store: Store, *, model: str | None) -> int:
     """Links the next passages to what is older and newer on the same matter; how many were looked at."""
-    links, reached, looked = store.read(lambda rows: _links(rows, model))
+    links, looked = store.read(lambda rows: _links(rows, model))
     if looked:
-        store.write(lambda rows: _save(rows, links, str(_model(rows, model) or 0), reached))
-    return looked
+        store.write(lambda rows: _save(rows, links, _model(rows, model) or 0, looked))
+    return len(looked)
 
 
 def waiting(rows: Rows, *, model: str | None) -> int:
     """How many passages have not been looked at."""
     seq = _model(rows, model)
-    return passage_threads.count_after(rows, cursors.cursor(rows, STAGE, str(seq or 0)), until=_until(rows, seq))
+    reached = cursors.cursor(rows, STAGE, str(seq or 0))
+    again = len(passage_threads.again(rows, seq or 0))
+    return again + passage_threads.count_after(rows, reached, until=_until(rows, seq))
 
 
 def _model(rows: Rows, model: str | None) -> int | None:
@@ -123,10 +125,11 @@ def _until(rows: Rows, model: int | None) -> int:
     return passage_threads.last(rows) if model is None else cursors.cursor(rows, "embed-passage", str(model))
 
 
-def _links(rows: Rows, name: str | None) -> tuple[list[tuple[int, int, float]], int, int]:
+def _links(rows: Rows, name: str | None) -> tuple[list[tuple[int, int, float]], list[int]]:
     model = _model(rows, name)
     after = cursors.cursor(rows, STAGE, str(model or 0))
-    seqs = passage_threads.after(rows, after, until=_until(rows, model), limit=BATCH)
+    seqs = passage_threads.again(rows, model or 0)[:BATCH]
+    seqs = seqs or passage_threads.after(rows, after, until=_until(rows, model), limit=BATCH)
     found: list[tuple[int, int, float]] = []
     looking = Looking(rows, model)
     for seq in seqs:
@@ -134,14 +137,14 @@ def _links(rows: Rows, name: str | None) -> tuple[list[tuple[int, int, float]], 
             sure = probability(features(pair, rarity))
             if sure >= KEPT:
                 found.append((pair.older.seq, pair.newer.seq, round(sure, 4)))
-    return found, seqs[-1] if seqs else after, len(seqs)
+    return found, seqs
 
 
-def _save(rows: Rows, links: Sequence[tuple[int, int, float]], model: str, reached: int) -> None:
+def _save(rows: Rows, links: Sequence[tuple[int, int, float]], model: int, looked: Sequence[int]) -> None:
     for older, newer, sure in links:
         passage_threads.link(rows, older, newer, sure, most=MOST)
-    if reached > cursors.cursor(rows, STAGE, model):
-        cursors.move_cursor(rows, STAGE, model, reached)
+    if not passage_threads.looked_again(rows, model, looked):
+        cursors.move_cursor(rows, STAGE, str(model), max(looked[-1], cursors.cursor(rows, STAGE, str(model))))
 
 
 def ends(

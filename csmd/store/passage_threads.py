@@ -64,6 +64,22 @@ def after(rows: Rows, seq: int, *, until: int, limit: int) -> list[int]:
     return [int(one) for (one,) in found]
 
 
+def again(rows: Rows, model: int) -> list[int]:
+    """The passages to be looked at once more, as they have had another vector of a model since (vectors.add)."""
+    found = rows.all(
+        "select row_seq from embed_again where model_seq = :model and kind = 'thread' order by row_seq", model=model
+    )
+    return [int(one) for (one,) in found]
+
+
+def looked_again(rows: Rows, model: int, seqs: Sequence[int]) -> int:
+    """Takes note that passages have been looked at once more; how many of these had to be."""
+    return rows.run(
+        f"delete from embed_again where model_seq = :model and kind = 'thread' and row_seq in ({_keys(seqs)})",  # noqa: S608
+        model=model,
+    )
+
+
 def count_after(rows: Rows, seq: int, *, until: int) -> int:
     """How many passages there are behind a row key, up to another one."""
     return int(rows.value("select count(*) from passages where seq > :seq and seq <= :until", seq=seq, until=until))

@@ -132,8 +132,11 @@ def add(
         words_of = f"select text from {table} where seq = :seq"  # noqa: S608
     changed = {seq for seq, words in (said or {}).items() if rows.value(words_of, seq=seq) != words}
     for seq in (said or {}).keys() - changed:
-        rows.run("delete from embed_again where model_seq = :model and kind = :kind and row_seq = :row",
-                 model=model, kind=kind, row=seq)  # fmt: skip
+        gone = rows.run("delete from embed_again where model_seq = :model and kind = :kind and row_seq = :row",
+                        model=model, kind=kind, row=seq)  # fmt: skip
+        if gone and kind == "passage":  # it is linked anew
+            rows.run("insert into embed_again (model_seq, kind, row_seq) values (:model, 'thread', :row) on conflict do nothing",
+                     model=model, row=seq)  # fmt: skip
     for row_seq, _, start, end, vector in passages:
         project = rows.value(f"select project_seq from {table} where seq = :seq", seq=row_seq)  # noqa: S608
         if project is None or row_seq in changed:

@@ -98,7 +98,8 @@ class Home:
                 rows_made = [
                     (seq, place, 0, len(said), one) for (seq, place, said), one in zip(waiting, made, strict=True)
                 ]
-                self.store.write(lambda rows, made=rows_made: self._add(rows, made))
+                said_of = {seq: said for seq, _, said in waiting}
+                self.store.write(lambda rows, made=rows_made, said=said_of: self._add(rows, made, said))
         looked = 0
         while step := threads.step(self.store, model=self.name):
             looked += step
@@ -114,9 +115,9 @@ class Home:
         model = vectors.ensure_model(rows, str(self.name), 384, now=NOW)
         return vectors.backlog(rows, "passage", model, limit=40)
 
-    def _add(self, rows: Rows, made: list[tuple[int, int, int, int, bytes]]) -> None:
+    def _add(self, rows: Rows, made: list[tuple[int, int, int, int, bytes]], said: dict[int, str]) -> None:
         model = vectors.ensure_model(rows, str(self.name), 384, now=NOW)
-        vectors.add(rows, "passage", model, made, reached=made[-1][0])
+        vectors.add(rows, "passage", model, made, reached=made[-1][0], said=said)
 
     def links(self, *, least: float = threads.SURE) -> set[tuple[str, str]]:
         """(older turn, newer turn) of the threads that are that sure."""
@@ -236,6 +237,28 @@ def test_a_purge_removes_the_threads_of_what_goes(home: Home) -> None:
 
 
 # --- following
+
+
+@pytest.mark.parametrize("home", ["meaning"], indirect=True)
+@pytest.mark.parametrize("linked_before", [True, False])
+def test_a_passage_that_waited_for_another_vector_is_linked_once_that_comes(home: Home, linked_before: bool) -> None:
+    case = CHANGED["port"]
+    home.say("old", 3, case.first)
+    home.say("new", 20, case.then)
+    if linked_before:
+        home.link()
+
+    def change(rows: Rows) -> None:
+        rows.run("delete from passage_threads")
+        for (seq,) in rows.all(
+            "select p.seq from passages p join turns t on t.seq = p.turn_seq where t.uuid like 'new-%'"
+        ):
+            vectors.again(rows, "passage", int(seq))
+
+    home.store.write(change)
+    home.link()
+    assert is_linked(home, case, least=0.25)
+    assert home.store.read(lambda rows: threads.waiting(rows, model=home.name)) == 0
 
 
 @pytest.fixture
