@@ -48,6 +48,8 @@ DOCUMENT_ROWS = 14
 CERTAIN = ((1, 0.50), (3, 0.75), (10_000, 0.90))
 #: So many words of the assistant's, in their order, nobody says by chance; a share of them is a quote.
 QUOTED_WORDS, QUOTED_SHARE = 8, 0.6
+#: An order of so few content words that lasts less surely than this is of the moment.
+SHORT_ORDER, LASTING = 5, 0.35
 #: How much of the other half of an exchange is compared with, in characters.
 COMPARED = 20_000
 #: A title that leads into a passage has at most so many content words.
@@ -87,7 +89,9 @@ _OPENING = _re(
     r"|(?:always )?(?:remember(?! (?:when|how|what|why|if)\b)|keep in mind|bear in mind|note(?= that\b)|make a note|(?:do not|don['’]t|never) forget)"
     r"(?:,|:| that\b:?| this:?| to\b| the fact that\b)? |.{3,200}?[,;.–-] ?(?:and |but |also |oh )?(?:by the way|btw|fyi|for the record),? )(?=\S)"
 )
-_CLOSING = _re(r"(?:[,;]? (?:please|pls|thanks|thank you|thx)|,? (?:or|right|correct|ok|agreed|no)\?+)[.! ]*$")
+_CLOSING = _re(
+    r"(?:[,;]? (?:please|pls|thanks|thank you|thx|merci|danke|gracias)|,? (?:or|right|correct|ok|agreed|no)\?+)[.! ]*$"
+)
 _REMEMBER = _re(
     r"^(?:\W|\b(?:please|pls|ok|and|also|yes)\b){0,4}(?:always )?(?:remember\b(?! (?:when|how|what|why|if)\b)|keep in mind|bear in mind|(?:do not|don['’]t|never) forget)"
 )
@@ -199,7 +203,8 @@ def _chosen(turn: StoredTurn, one: Passage, prompt: StoredTurn | None) -> Chosen
     speaker: Speaker = "user" if turn.kind in PROMPTS else "assistant"
     authority: Authority = "user" if turn.kind == "user" else "assistant"
     what = classifier.classify(one.text, speaker=speaker)
-    if what.gate == "correction" and authority != "user":  # nobody but the user corrects
+    # Nobody but the user corrects, and nobody who thinks aloud.
+    if what.gate == "correction" and (authority != "user" or refusals.MUSING.match(one.text)):
         what = classifier.classify(one.text, speaker="assistant")
     told = trimmed(one.text)
     statement = Statement(
@@ -239,6 +244,9 @@ def _stands(sentence: prose.Sentence, speaker: Speaker) -> bool:
     """Whether a sentence may be part of a passage: prose that states something, in no section of steps."""
     said = sentence.text
     if len(said) >= prose.MAX_LINE or len(_WORDY.findall(said)) < 3 or _CODE_LINE.search(said):
+        return False
+    is_order = speaker == "user" and refusals.ORDER.match(said) and len(content_words(said)) <= SHORT_ORDER
+    if is_order and assertions.certainty(said, shipped()) < LASTING:
         return False
     return not (refusals.refusal(said, speaker) or refusals.POOR_TITLE.search(sentence.title))
 
@@ -313,6 +321,9 @@ def trimmed(text: str) -> str:
             break
         said = shorter
     shorter = _CLOSING.sub("", said)
+    before, comma, after = shorter.rpartition(", ")
+    if comma and refusals.refusal(after, "user") == "order":  # what is wrong, and what is to be done about it now
+        shorter = before
     return shorter if len(content_words(shorter)) >= 2 else said
 
 
@@ -321,19 +332,14 @@ def trimmed(text: str) -> str:
 _RAMPS = ((0, 8), (8, 16), (16, 28), (28, 45))
 #: What is counted in a passage, up to three times.
 _COUNTED: tuple[tuple[str, re.Pattern[str]], ...] = (
-    (
-        "binding",
-        _re(
-            r"\b(?:must|never|always|only|every|required?|(?:has|have|needs?) to|cannot|can['’]t|don['’]t|do not|no longer)\b"
-        ),
-    ),
+    ("binding", _re(r"\b(?:must|never|always|only|every|required?|(?:has|have|needs?) to|cannot|can['’]t|don['’]t|do not|no longer)\b")),
     ("choice", _re(r"\b(?:instead|rather than|prefer\w*|decided|decision|chose|used?|uses|should|keep|not)\b")),
     ("done", _re(r"\b(?:added|updated|fixed|created|removed|changed|implemented|moved|refactored|renamed|replaced)\b")),
     ("person", _re(r"\b(?:i|we|our|my)\b")),
     ("condition", _re(r"\b(?:if|when|whenever|unless|until|before|after|while)\b")),
     ("request", _re(r"\b(?:please|can you|could you|can we|would you|make sure|check|add|fix|implement|run|create)\b")),
     ("number", _re(r"\b\d+\b")),
-)
+)  # fmt: skip
 _IDENTIFIER = re.compile(r"\b\w{1,60}_\w|\b[a-z]{1,60}[A-Z]\w|`[^`]{2,80}`|\b[\w-]{1,40}\.[a-z]{1,4}\b|\w\(")
 FEATURES = (
     "any", "user", *(f"to {high} words" for _, high in _RAMPS), *(name for name, _ in _COUNTED),

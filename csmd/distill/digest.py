@@ -7,7 +7,8 @@ the whole stays within LIMIT whatever was said.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections import Counter
+from collections.abc import Iterator, Sequence
 from typing import Literal, NamedTuple
 
 from csmd.distill import harvest, refusals
@@ -82,7 +83,7 @@ def _digest(entries: Sequence[Entry], stated: Sequence[Stated], *, title: str, c
     work = fold(entries, cwd=cwd)
     known = [one for one in stated if one.ordinal <= upto]
     outcome = _outcome(work, known, prompts, answers)
-    goal = harvest.goal(prompts, title)
+    goal = harvest.goal(prompts, title, answers)
     items = [
         *goal,
         *harvest.said(known, goal[0].text if goal else ""),
@@ -95,7 +96,8 @@ def _digest(entries: Sequence[Entry], stated: Sequence[Stated], *, title: str, c
         items.append(last)
     calls, tokens = work.calls, sum(entry.tokens for entry in entries)
     at = max(entry.at for entry in entries)
-    body = _told(items, outcome, work, prompts=len(prompts), calls=calls, tokens=tokens, begun=entries[0].at, ended=at)
+    counted = f"{amount(len(prompts), 'prompt')}, {amount(calls, 'tool call')}, {amount(tokens, 'token')} written"
+    body = _told(items, outcome, work, f"{counted}, {_minute(entries[0].at)} to {_minute(at)}")
     return Digest(why, upto, at, body, outcome, len(prompts), calls, tokens, tuple(_bounded(items)))
 
 
@@ -126,25 +128,13 @@ def _outcome(work: Work, stated: Sequence[Stated], prompts: Sequence[Entry], ans
 # --- how it is told
 
 
-def _told(
-    items: Sequence[Item],
-    outcome: Outcome,
-    work: Work,
-    *,
-    prompts: int,
-    calls: int,
-    tokens: int,
-    begun: str,
-    ended: str,
-) -> str:
+def _told(items: Sequence[Item], outcome: Outcome, work: Work, counted: str) -> str:
     by: dict[str, list[Item]] = {}
     for item in items:
         by.setdefault(item.kind, []).append(item)
     rows: list[str] = [f"Goal: {item.text}" for item in by.get("goal", ())]
-    rows.append(
-        f"Outcome: {SAID[outcome]}"
-        + (f"; {amount(len(work.rejections), 'call')} turned down" if work.rejections else "")
-    )
+    turned_down = f"; {amount(len(work.rejections), 'call')} turned down" if work.rejections else ""
+    rows.append(f"Outcome: {SAID[outcome]}{turned_down}")
     rows += _row(
         "Corrected", [cut(one.text, SENTENCE) for one in by.get("correction", ())], TOLD["correction"], ENTRY * 4
     )
@@ -161,12 +151,15 @@ def _told(
     rows += _row("Commits", [one.text for one in by.get("commit", ())][::-1], TOLD["commit"], 260)
     rows += _row("Open", [one.text for one in by.get("open", ())], TOLD["open"], 300)
     rows += [f"Last: {item.text}" for item in by.get("last", ())]
-    counted = f"{amount(prompts, 'prompt')}, {amount(calls, 'tool call')}, {amount(tokens, 'token')} written"
-    rows.append(f"{counted}, {begun[:16].replace('T', ' ')} to {ended[:16].replace('T', ' ')}")
+    rows.append(counted)
     while len("\n".join(rows)) > LIMIT:
         longest = max(range(len(rows)), key=lambda at: len(rows[at]))
         rows[longest] = cut(rows[longest], len(rows[longest]) * 3 // 4)
     return "\n".join(rows)
+
+
+def _minute(at: str) -> str:
+    return at[:16].replace("T", " ")
 
 
 def _row(name: str, parts: Sequence[str], most: int, room: int, *, between: str = " | ") -> list[str]:
@@ -182,12 +175,10 @@ def _row(name: str, parts: Sequence[str], most: int, room: int, *, between: str 
     return [f"{name}: {between.join(told)}" + (f" (+{more})" if more else "")]
 
 
-def _bounded(items: Sequence[Item]) -> list[Item]:
+def _bounded(items: Sequence[Item]) -> Iterator[Item]:
     """As many items of each kind as are kept."""
-    counts: dict[str, int] = {}
-    kept: list[Item] = []
+    counts = Counter[str]()
     for item in items:
-        counts[item.kind] = counts.get(item.kind, 0) + 1
+        counts[item.kind] += 1
         if counts[item.kind] <= KEPT and item.text:
-            kept.append(item)
-    return kept
+            yield item

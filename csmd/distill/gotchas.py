@@ -124,14 +124,8 @@ def relate(turns: Sequence[Spoken], told: Sequence[Told], failed: Sequence[Faile
     for cause in told:
         for found in _reported(cause, prompts, is_cause=cause.key in sure):
             symptoms.append(found)
-            links += [
-                (one.key, cause.key)
-                for one in told
-                if one.uuid == found.uuid
-                and one.key != cause.key
-                and SYMPTOM.search(one.text)
-                and not CAUSE.search(one.text)
-            ]
+            beside = (one for one in told if one.uuid == found.uuid and one.key != cause.key)
+            links += [(one.key, cause.key) for one in beside if SYMPTOM.search(one.text) and not CAUSE.search(one.text)]
         if cause.key not in sure:
             continue
         symptoms += _failed(cause, failed)
@@ -169,13 +163,7 @@ def _failed(cause: Told, failed: Sequence[Failed]) -> list[Symptom]:
     near = [one for one in failed if 0 <= cause.ordinal - one.ordinal <= FAILED_BEFORE]
     latest = {one.fingerprint: one for one in near if are_about_the_same(one.message, cause.text)}
     return [
-        Symptom(
-            cause.key,
-            one.uuid,
-            one.at,
-            f"{one.command}: {one.message}" if one.command else one.message,
-            one.fingerprint,
-        )
+        Symptom(cause.key, one.uuid, one.at, ": ".join(filter(None, (one.command, one.message))), one.fingerprint)
         for one in latest.values()
     ]
 

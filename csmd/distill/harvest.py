@@ -10,6 +10,7 @@ import re
 from collections.abc import Sequence
 from typing import Literal, NamedTuple
 
+from csmd import quotations
 from csmd.capture.hosts import claude_work
 from csmd.distill import refusals
 from csmd.distill.work import Entry, Work, check_of, is_told
@@ -66,24 +67,37 @@ class Item(NamedTuple):
     amount: int = 1
 
 
-def goal(prompts: Sequence[Entry], title: str) -> list[Item]:
-    """The first words that say something, a plan's heading, or the host's title; and the words it is known by."""
+def goal(prompts: Sequence[Entry], title: str, answers: Sequence[Entry] = ()) -> list[Item]:
+    """The first words that say something, a plan's heading, or the host's title; and the words it is known by.
+
+    What a prompt quotes, or a program printed, says nothing; where every prompt is such a paste the first answer does.
+    """
     found: list[Item] = []
     words: dict[str, str] = {}
     for prompt in prompts:
         if found and len(words) >= WORDS:
             break
         plan, _ = claude_work.plan_given(prompt.text)
-        rows = lines_of_prose((plan or prompt.text)[:4000])
-        if not found and rows and (plan or len(content_words(rows[0])) >= 3 or len(content_words(prompt.text)) >= 5):
+        own = plan or quotations.own_words(prompt.text)
+        rows = [row for row in lines_of_prose(own[:4000]) if plan or refusals.refusal(row, "user") != "printed"]
+        if not found and rows and (plan or len(content_words(rows[0])) >= 3 or len(content_words(" ".join(rows))) >= 5):
             said = rows[0] if plan or len(content_words(rows[0])) >= 3 else " ".join(rows[:3])
             found.append(Item("goal", cut(squeeze(title or said), GOAL), prompt.uuid))
         for word in content_words((plan or prompt.text)[:WORDS_FROM]):
             if len(word) > 2 and not word.isdigit():
                 words.setdefault(stem(word), prompt.uuid)
     if not found and (title or prompts):
-        found.append(Item("goal", cut(squeeze(title or prompts[0].text), GOAL), prompts[0].uuid if prompts else ""))
+        own = _typed(prompts[0].text) if prompts else ""
+        summed = last(answers[:1])
+        said = title or own or (summed.text if summed else prompts[0].text)
+        found.append(Item("goal", cut(squeeze(said), GOAL), prompts[0].uuid if prompts else ""))
     return [*found, *(Item("word", word, uuid) for word, uuid in list(words.items())[:WORDS])]
+
+
+def _typed(prompt: str) -> str:
+    """What of a prompt is neither quoted nor printed by a program."""
+    rows = lines_of_prose(quotations.own_words(prompt)[:4000])
+    return " ".join(row for row in rows if refusals.refusal(row, "user") != "printed")
 
 
 def said(stated: Sequence[Stated], goal: str) -> list[Item]:

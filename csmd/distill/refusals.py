@@ -38,6 +38,12 @@ ORDER = at_first_use(
     re.IGNORECASE,
 )
 
+#: How somebody begins who thinks aloud.
+MUSING = at_first_use(
+    r"\W{0,3}(?:(?:ok|but|so|and|well|no|actually)\b\W{1,3}){0,2}(?:hmm+|maybe|perhaps|i wonder|i guess|what if|(?:i['’]?m |i am )?not (?:really |quite )?sure)\b",
+    re.IGNORECASE,
+)
+
 _OPENS = r"^\W{0,3}(?:(?:ok(?:ay)?|yes|and|so|but|now|also|then|please|good|great|perfect|alright|done|first|next)\b[,.!: -]{0,3} ?){0,3}"
 _EDITED = r"(?:added|updated|created|wrote|extended|removed|deleted|fixed|adjusted|changed|modified|renamed|moved)"
 
@@ -67,6 +73,7 @@ REFUSED: tuple[tuple[str, str, re.Pattern[str]], ...] = (
         r"^\W{0,3}[\w./-]{1,160}\.[a-z]{1,6}`?(?::[\d, –-]{1,20})?`?(?::| [-–—]) ?(?:" + _EDITED + r"|new|tests?|covers)\b"
         r"|^\W{0,3}(?:i(?:['’]ve)? )?" + _EDITED + r" (?:[\w-]+ ){0,4}(?:tests?|test cases?|imports?|comments?|docstrings?|documentation)\b"
         r"|^\W{0,3}" + _EDITED + r"\b.{0,160}\b(?:on )?lines? \d|^\W{0,3}lines? \d[\d, –-]{0,30}:|^\W{0,3}" + _EDITED + r" `[^`\s]{0,160}[/.][^`\s]{0,80}`(?: \(|\W*$)"
+        r"|" + _OPENS + r"(?:i|we)(?:['’]ve| have)? (?:also |now |just |then )?" + _EDITED + r"\b"
         r"|^\W{0,3}(?:the )?(?:fixes|changes|edits|updates) (?:i |that i )?(?:['’]ve )?made\b|^\W{0,3}(?:summary of|files (?:changed|modified|updated|created))",
         re.IGNORECASE)),
 )

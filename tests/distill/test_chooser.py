@@ -194,6 +194,36 @@ def test_what_nobody_said_is_refused(text: str) -> None:
 # --- a session
 
 
+@pytest.mark.parametrize(
+    ("text", "told"),
+    [
+        ("Our export drops the last row of every file without a newline, fix it please", "Our export drops the last row of every file without a newline"),
+        ("by the way, the staging database is reset every night, danke", "the staging database is reset every night"),
+    ],
+)  # fmt: skip
+def test_no_residue_of_talk_stands_in_what_is_told(text: str, told: str) -> None:
+    assert said(text) == [told]
+
+
+def test_who_thinks_aloud_corrects_nobody() -> None:
+    aloud = (
+        "Perhaps that is wrong and we should not keep the invoices in one bucket but in one bucket for each customer."
+    )
+    assert [one.gate for one in chooser.statements(turn(aloud)) if one.gate == "correction"] == []
+    plain = chooser.statements(
+        turn("No, that is wrong: the invoices are not in one bucket but in one bucket for each customer.")
+    )
+    assert [one.gate for one in plain] == ["correction"]
+
+
+@pytest.mark.parametrize(
+    "text", ["I fixed the greenhouse door by oiling both of its hinges", "We've now moved `valve()` into `tap()`"]
+)
+def test_what_was_done_is_no_trap_and_a_short_order_no_fact(text: str) -> None:
+    assert refusals.refusal(text, "assistant") == "inventory"
+    assert said("add a gauge for the boiler") == said("fix the login page") == []
+
+
 LINES = st.sampled_from(
     [
         "From now on always run the smoke suite before staging goes live, never skip it.", "Notes of the review:", "- old keys may stay (2024)",

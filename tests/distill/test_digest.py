@@ -57,6 +57,24 @@ def kept(made: digest.Digest, kind: str) -> list[str]:
     return [item.text for item in made.items if item.kind == kind]
 
 
+LOG = "Traceback (most recent call last):\n\n2026-03-01 10:00:00 boiler went out\n\nfatal: no gas"
+
+
+@pytest.mark.parametrize(
+    ("prompt", "wanted"),
+    [
+        (f"{LOG}\n\nwhy does the boiler go out at night?", "why does the boiler go out at night?"),
+        ("> the boiler went out\n\nplease find out why this happens", "please find out why this happens"),
+        (LOG, "The boiler goes out because its valve is closed."),
+    ],
+)
+def test_a_session_that_begins_with_a_paste_is_named_by_own_words_or_by_the_first_answer(
+    prompt: str, wanted: str
+) -> None:
+    made = only(("user", prompt), ("assistant", "Let me look. The boiler goes out because its valve is closed."))
+    assert kept(made, "goal") == [wanted]
+
+
 def test_a_digest_tells_goal_files_failures_commits_and_what_is_open() -> None:
     made = only(
         ASKED, edit("dates.py"), edit("dates.py"), edit("zone.py", REJECTED), run(TEST_RUN, "FAILED tests/test_dates.py - assert\n1 failed"),

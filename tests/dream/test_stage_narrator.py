@@ -107,6 +107,6 @@ def test_a_habit_tells_what_becomes_a_memory_and_a_fact_what_was_counted(store: 
     found = told(store)
     stage_habits.step(store, now=NOW)
     habits = {str(name) for (name,) in store.read(lambda rows: rows.all("select fingerprint from candidates"))}
-    assert habits == {"commands", "procedure:commit"}
+    assert {one for one in habits if not one.startswith("order:")} == {"commands", "procedure:commit"}
     raised = [one for one in found if one.kind in narrator.RAISES]
     assert raised and not habits & {one.fingerprint for one in raised}
