@@ -34,7 +34,7 @@ class Settings:
 
     brief_max_tokens: int = 900
     """Most tokens that the brief at a session's start may take."""
-    recall_max_tokens: int = 520
+    recall_max_tokens: int = 500
     """Most tokens that may be added to one prompt."""
     recall_max_items: int = 12
     """Most memories and passages that may be added to one prompt."""

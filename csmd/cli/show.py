@@ -107,6 +107,9 @@ def remembered(value: dict[str, Any], *, by_person: bool) -> None:
 def injection(value: dict[str, Any], *, nothing: str) -> None:
     """A brief or recall as the assistant would read it."""
     out = console()
+    if value.get("paused"):
+        print_text(out, "csmd is paused: no session is told anything until `csmd resume`")
+        return
     for line in (value["text"] or nothing).splitlines():
         # Wrapped for people; `--json` holds the very text.
         item = line.startswith("- ")

@@ -6,6 +6,7 @@ that its turn states is one answer with it. A hit that a later statement follows
 
 from __future__ import annotations
 
+import itertools
 import math
 from collections import Counter
 from collections.abc import Mapping, Sequence
@@ -79,7 +80,11 @@ def find(
         shown += _memories(rows, asked, found, levels, raised)
     best = _varied(_distinct(sorted(shown, key=lambda one: (-one.hit.score, one.hit.at, one.hit.id)), limit * 3))
     ordered = _newest_first(rows, asked, best)
-    return _among([one.hit for one in ordered], summaries)[:limit], sorted(set(degraded))
+    merged = _among([one.hit for one in ordered], summaries)
+    # A hit has at least the score of what it stands before.
+    scores = [*itertools.accumulate((hit.score for hit in reversed(merged)), max)][::-1]
+    hits = [replace(hit, score=score) for hit, score in zip(merged, scores, strict=True)]
+    return hits[:limit], sorted(set(degraded))
 
 
 #: A later hit moves over so many earlier ones at most, unless a thread leads to it that is as sure as LEADS among its rivals.

@@ -88,6 +88,13 @@ def test_while_paused_no_session_is_told_anything_and_only_a_person_states(machi
     machine.csmd("pause", "--for", "2h")
     assert machine.event("SessionStart", "s9", source="startup") == ("ok", b"")
     assert machine.event("UserPromptSubmit", "s9", prompt="what about pathlib here?") == ("ok", b"")
+    for shown in (
+        ["brief"],
+        ["recall", "--prompt", "what about pathlib here?"],
+        ["recall", "--file", "src/pathlib.py"],
+    ):
+        said = machine.csmd(*shown, "--project", str(machine.project))
+        assert said.split() == "csmd is paused: no session is told anything until `csmd resume`".split()
     refused = machine.run("remember", "the worker is called heron")
     assert (refused.returncode, "csmd is paused" in refused.stderr) == (1, True)
     assert "pathlib" in machine.csmd("search", "pathlib")  # who asks is answered

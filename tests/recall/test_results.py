@@ -215,6 +215,8 @@ def test_what_was_said_later_on_the_same_matter_stands_above_and_is_named(shelf:
     hits = shelf.find(asked)
     order = [hit.source_uuids[0] for hit in hits]
     assert order.index(new) < order.index(old)
+    scores = [hit.score for hit in hits]
+    assert scores == sorted(scores, reverse=True), "what stands above shows no lower score"
     assert {hit.source_uuids[0]: hit.newer for hit in hits if hit.newer} == {old: new}
     assert not any(hit.newer for hit in shelf.find(asked, kind="turn", until="2026-03-02"))
 

@@ -260,7 +260,15 @@ def _file_recall(tools: Tools, rows: Rows, params: Params) -> dict[str, Any]:
 
 
 def brief_json(tools: Tools, made: Brief) -> dict[str, Any]:
-    """An injection as `--json` shows it; its tokens counted exactly where the tokenizer's data is there."""
+    """An injection as `--json` shows it; its tokens counted exactly where the tokenizer's data is there. While csmd is paused there is none."""
+    if tools.steward.pauses().current(now_iso()):
+        return {
+            "text": "",
+            "tokens": 0,
+            "items": [],
+            "degraded": ["paused: no session is told anything"],
+            "paused": True,
+        }
     exact = tools.embedder.count_tokens([made.text]) if made.text and tools.embedder.ready else None
     tokens = exact[0] if exact and exact[0] >= 0 else made.tokens
     return {
