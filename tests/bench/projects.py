@@ -1,5 +1,10 @@
 """The labelled projects that choosing is learned from and judged on: sessions, and which labels a text states; no test.
 
+    csmd memories --all-projects --all --json > memories.json
+    python tests/bench/projects.py [--eval DIR] < memories.json
+
+prints the figures of what a running daemon has made of them.
+
 A memory states a label when it holds 30 % of the content words of its quote or its memory and cites its line, or 60 %
 of them without, in at most 45 content words; a second memory of a label is junk. The words of each set are counted as
 its own scorer counts them.
@@ -7,13 +12,16 @@ its own scorer counts them.
 
 from __future__ import annotations
 
+import argparse
 import collections
+import json
+import sys
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, NamedTuple
 
-from labelled import Session, line_of, scorer_of, sessions_of, split
+from labelled import Session, folder_of, line_of, scorer_of, sessions_of, split
 
 MOST_WORDS, BY_LINE, BY_WORDS = 45, 0.3, 0.6
 
@@ -125,3 +133,26 @@ def _of(sessions: Iterable[Session], named: set[str]) -> list[Session]:
 def lines_of(uuids: Iterable[str]) -> list[str]:
     """The lines of the transcript that turns stand in."""
     return [line_of(uuid) for uuid in uuids]
+
+
+def main() -> None:
+    """Scores memories that hold, in the order in which they were said: of two that state a label the later is junk."""
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("--eval", default="../shared/eval", help="the labelled set; relative to the repository's root")
+    folder = folder_of(parser.parse_args().eval)
+    listed = [row for row in json.load(sys.stdin)["memories"] if not row["superseded_by"] and not row["is_refuted"]]
+    said = [
+        (row["session_id"], row["source_uuids"], row["text"])
+        for row in sorted(listed, key=lambda row: str(row["created_at"]))
+    ]
+    for number, project in enumerate(projects_of(folder)):
+        own = {session.id for session in project.sessions}
+        of_project = [one for one in said if one[0] in own]
+        if of_project:
+            print(f"{project.name:20} {project.figures(of_project)}")
+            if number == 0:
+                print(f"{project.name + ', check':20} {project.figures(of_project, checked(project))}")
+
+
+if __name__ == "__main__":
+    main()
