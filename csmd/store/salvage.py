@@ -21,9 +21,12 @@ from csmd.store.sqlite import Row, Rows, connect
 
 #: Made again by triggers, or by the stages that own them, so that they read everything once more.
 NOT_TAKEN = frozenset(
-    {"migrations", "cursors", "files", "vector_models", "vectors", "vector_codes", "embed_again", "tallies", "passages",
+    {"migrations", "cursors", "files", "vector_models", "vectors", "vector_codes", "embed_again", "tallies",
      "passage_threads"}
 )  # fmt: skip
+#: Which rows of a table are taken, by new keys: passages are made of their turns again but for the words of tool calls,
+#: which outlive the calls' input.
+ONLY = {"passages": "text <> ''"}
 #: Tables in which a keyed hash says whether a text is still what was stored.
 HASHED = frozenset({"statements", "memories"})
 #: The first byte of a page of a table's tree that names other pages; a schema takes no more pages than these.
@@ -122,7 +125,7 @@ def tables(rows: Rows) -> list[Table]:
     for name, sql in rows.all("select name, sql from sqlite_schema where type = 'table' order by rowid"):
         if name in NOT_TAKEN or name in holds.DERIVED_TABLES or name.startswith((*holds.DERIVED_PREFIXES, "sqlite_")):
             continue
-        info = rows.all(f"pragma table_info({name})")
+        info = [row for row in rows.all(f"pragma table_info({name})") if name not in ONLY or row[1] != "seq"]
         primary = [(column, kind.lower()) for _, column, kind, _, _, at in sorted(info, key=lambda row: row[5]) if at]
         bare = re.search(r"without\s+rowid\s*$", str(sql), re.IGNORECASE) is not None
         key = primary[0][0] if bare else "rowid"
@@ -158,7 +161,7 @@ def span(
     columns = _columns_of(rows, table) if columns is None else columns
     if not columns:
         return
-    where = "" if table.key == "''" else f"where {table.key} between :low and :high"
+    where = "" if table.key == "''" else f"where {table.key} between :low and :high and {ONLY.get(table.name, '1')}"
     order = "" if table.key == "''" else f"order by {table.key} {'desc' if backwards else ''}"
     values = {"low": low, "high": high} if where else {}
     sql = f"select {table.key}, {columns} from {table.name} {where} {order}"  # noqa: S608

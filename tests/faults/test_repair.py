@@ -29,8 +29,21 @@ from csmd.daemon import repair
 from csmd.daemon.now import now_iso
 from csmd.daemon.steward import Steward
 from csmd.errors import BadInput, Damaged, SchemaTooNew
-from csmd.model import Project, Provenance, Statement
-from csmd.store import backup, files, fulltext, memories, projects, queue, rebuild, salvage, sqlite, vectors
+from csmd.model import Project, Provenance, Statement, Turn
+from csmd.store import (
+    backup,
+    files,
+    fulltext,
+    journal,
+    memories,
+    passages,
+    projects,
+    queue,
+    rebuild,
+    salvage,
+    sqlite,
+    vectors,
+)
 from csmd.store.core import Store, integrity
 from csmd.store.embed import Embedder
 from csmd.store.sqlite import Rows
@@ -656,6 +669,28 @@ def project(rows: Rows, name: str, **columns: Any) -> int:
     for column, value in columns.items():
         rows.run(f"update projects set {column} = :value where seq = :seq", value=value, seq=seq)
     return int(seq)
+
+
+def test_the_words_of_a_call_whose_input_is_gone_are_taken_over_and_found(anew: Store, tmp_path: Path) -> None:
+    def given(rows: Rows) -> None:
+        place = project(rows, "shop")
+        call = Turn(uuid="c1", session_id="s", kind="tool_call", text='{"plan": "x"}', at=now_iso(), cwd="/shop")
+        talk = Turn(uuid="u1", session_id="s", kind="user", text="Herons nest here.", at=now_iso(), cwd="/shop")
+        for turn in (call, talk):
+            hashed = text.keyed_hash(turn.text, key_of(rows))
+            journal.add_turn(rows, turn, text_hash=hashed, host="claude", project=place, path="")
+        seq = int(rows.value("select seq from turns where uuid = 'c1'"))
+        assert passages.add_words(rows, seq, "Kestrels take the eastern tower.", given=call.text) == 1
+
+    rebuilt(anew, tmp_path / "old.db", given)
+
+    def look(rows: Rows) -> None:
+        shown = passages.by_seqs(rows, [int(seq) for (seq,) in rows.all("select seq from passages")]).values()
+        assert {one.text for one in shown} == {"Kestrels take the eastern tower.", "Herons nest here."}
+        for word in ("kestrels", "herons"):
+            assert len(fulltext.text_hits(rows, "passage", [word], projects=None, limit=5)) == 1
+
+    anew.read(look)
 
 
 def test_what_names_a_row_that_is_lost_does_not_lead_into_nothing(anew: Store, tmp_path: Path) -> None:
