@@ -154,7 +154,7 @@ def _said(rows: Rows, path: str, places: Sequence[int], notes: Block | None, key
     hits = fulltext.text_hits(rows, "passage", [last], projects=places, limit=PASSAGES)
     naming = [one for one in passages.by_seqs(rows, [int(seq) for seq, _ in hits]).values() if names(one.text, path)]
     found = [Found(score=1.0, features={}, passage=one) for one in naming]
-    told = prompt.tellable(rows, found, places=places, session_id="", prompt="", key=key)
+    told = prompt.telling(rows, places=places, session_id="", prompt="", key=key)(found)
     kept = [one for one in told if one.passage and not (one.memory and one.memory.id in noted)]
     return tuple(prompt.note_of(one) for one in kept)[:MOST_PASSAGES]
 

@@ -265,10 +265,9 @@ def _narrowed(rows: Rows, pool: Pool, narrow: Narrow) -> Pool:
 
 
 def _is_full(rows: Rows, query: Query) -> bool:
-    if fulltext.is_turn_index_dropped(rows):
-        return True
-    model = query.vector[1] if query.vector else None
-    return query.places is not None and passage_index.is_full(rows, query.places, model=model)
+    if query.places is None:
+        return fulltext.is_turn_index_dropped(rows)
+    return passage_index.is_full(rows, query.places, model=query.vector[1] if query.vector else None)
 
 
 def _unfilled(rows: Rows, query: Query, pool: Pool) -> dict[int, Passage]:

@@ -86,7 +86,7 @@ def recall(
     if found and found[0].score >= floor:
         least = AS_GOOD * found[0].score
         near = [one for one in found[:CLOSE] if one.score >= least]
-        may = _telling(rows, places=places, session_id=session_id, prompt=prompt, key=key)
+        may = telling(rows, places=places, session_id=session_id, prompt=prompt, key=key)
         holding = list({one.key: one for one in reversed(may(near))}.values())[::-1]
         if holding and holding[0].score >= floor:
             in_context = context.told(rows, session_id) if session_id else frozenset[str]()
@@ -114,17 +114,10 @@ def bearing(rows: Rows, *, places: Sequence[int], prompt: str, embed: Embed | No
 # --- what may be told
 
 
-def tellable(
-    rows: Rows, found: Sequence[Found], *, places: Sequence[int], session_id: str, prompt: str, key: bytes
-) -> list[Found]:
-    """Those of some statements that may be told to a session, with what replaced it in the place of a superseded memory."""
-    return _telling(rows, places=places, session_id=session_id, prompt=prompt, key=key)(found)
-
-
-def _telling(
+def telling(
     rows: Rows, *, places: Sequence[int], session_id: str, prompt: str, key: bytes
 ) -> Callable[[Sequence[Found]], list[Found]]:
-    """What leaves out of some statements those that may not be told to a session."""
+    """What leaves out of some statements those that may not be told to a session; what replaced a superseded memory takes its place."""
     told = context.told(rows, session_id) if session_id else frozenset[str]()
     since = context.fresh_since(rows, session_id) if session_id else ""
     attention, beside = stage.attention(rows, places), context.near(rows, places, session_id)
@@ -140,12 +133,7 @@ def _telling(
         """The keys of those that say what was forgotten; what no hash leads to is not looked up one by one."""
         beside = passages.around(rows, [one.passage for one in found if one.passage])
         said = {one.key: _wordings(one.text, *beside.get(one.key[0], ())) for one in found}
-        hashes = {
-            key_: frozenset(
-                hash_ for wording, nearly in wordings.items() for hash_ in gists.hashes(wording, key, nearly=nearly)
-            )
-            for key_, wordings in said.items()
-        }
+        hashes = {which: gists.hashes(wordings, key) for which, wordings in said.items()}
         led = tombstones.known(rows, itertools.chain.from_iterable(hashes.values()))
         return {one.key for one in found if led & hashes[one.key] and is_out(one, said[one.key])}
 

@@ -73,11 +73,8 @@ def find(
     found = hybrid_search.find(rows, asked, degraded)
     levels = _levels(found)
     raised = _raised(rows, said, understood.window, asked, found)
-    shown: list[Shown] = []
-    if kind != "memory":
-        shown = _turns(rows, asked, found, levels, raised, limit * 3)
-    if kind != "turn":
-        shown += _memories(rows, asked, found, levels, raised)
+    shown = _turns(rows, asked, found, levels, raised, limit * 3) if kind != "memory" else []
+    shown += _memories(rows, asked, found, levels, raised) if kind != "turn" else []
     best = _varied(_distinct(sorted(shown, key=lambda one: (-one.hit.score, one.hit.at, one.hit.id)), limit * 3))
     ordered = _newest_first(rows, asked, best)
     merged = _among([one.hit for one in ordered], summaries)
@@ -91,18 +88,9 @@ def find(
 WITHIN, LEADS = 4, 0.5
 
 
-@dataclass(frozen=True, slots=True)
-class Alike:
-    """When a later hit comes before an earlier one: the least shares of its score, its asked words, and common words."""
-
-    as_good: float
-    as_much_asked: float
-    one_subject: float
-
-
-#: A session stays with its subject, so that few common words tell that both speak of the same.
-IN_A_SESSION = Alike(as_good=0.85, as_much_asked=0.6, one_subject=0.2)
-ELSEWHERE = Alike(as_good=0.85, as_much_asked=0.6, one_subject=0.3)
+#: A later hit comes before an earlier one from such shares on: of its score, of its asked words, and of common words. A
+#: session stays with its subject, so that fewer common words tell there that both speak of the same.
+AS_GOOD, AS_MUCH_ASKED, IN_A_SESSION, ELSEWHERE = 0.85, 0.6, 0.2, 0.3
 
 
 @dataclass(frozen=True, slots=True)
@@ -383,12 +371,12 @@ def _gives_way(earlier: Hit, later: Hit, about: Mapping[str, frozenset[str]], wa
     """Whether a later hit comes before an earlier one: on the same subject, and bearing on the question about as well."""
     if not (earlier.at < later.at and earlier.project and earlier.project == later.project):
         return False
-    least = IN_A_SESSION if earlier.session_id == later.session_id else ELSEWHERE
+    one_subject = IN_A_SESSION if earlier.session_id == later.session_id else ELSEWHERE
     old, new = about[earlier.id], about[later.id]
     return (
-        later.score >= least.as_good * earlier.score
-        and len(old & new & wanted) >= least.as_much_asked * len(old & wanted)
-        and len(old & new) >= least.one_subject * min(len(old), len(new))
+        later.score >= AS_GOOD * earlier.score
+        and len(old & new & wanted) >= AS_MUCH_ASKED * len(old & wanted)
+        and len(old & new) >= one_subject * min(len(old), len(new))
     )
 
 

@@ -98,7 +98,7 @@ def _followed(rows: Rows, told: Sequence[Memory], *, places: Sequence[int], key:
     found = [Found(score=1.0, features={}, passage=read[seq]) for seq, _ in last.values() if seq in read]
     may = {
         one.passage.seq: one
-        for one in prompt.tellable(rows, found, places=places, session_id="", prompt="", key=key)
+        for one in prompt.telling(rows, places=places, session_id="", prompt="", key=key)(found)
         if one.passage is not None
     }
     followed: dict[str, briefs.Newer] = {}

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from itertools import combinations, islice
 
 from csmd import text
@@ -39,8 +39,11 @@ def gist_hashes(said: str, *, correction: bool, key: bytes) -> Iterator[str]:
             yield name_hash("gist", head + " ".join(left), key)
 
 
-def hashes(said: str, key: bytes, *, nearly: bool) -> Iterator[str]:
-    """Every hash by which a text may be known as forgotten, as a statement or a correction; `nearly`: a word or two less, too."""
-    yield statement_hash(said, key)
-    for correction in (False, True):
-        yield from islice(gist_hashes(said, correction=correction, key=key), None if nearly else 1)
+def hashes(wordings: Mapping[str, bool], key: bytes) -> frozenset[str]:
+    """Every hash by which texts may be known as forgotten, as statements or corrections; where True, also a word or two less."""
+    found = set[str]()
+    for said, nearly in wordings.items():
+        found.add(statement_hash(said, key))
+        for correction in (False, True):
+            found.update(islice(gist_hashes(said, correction=correction, key=key), None if nearly else 1))
+    return frozenset(found)
