@@ -128,7 +128,7 @@ def test_what_is_remembered_says_what_it_replaced_and_what_it_may_replace(
     found: str, told: str, command: str, capsys: pytest.CaptureFixture[str]
 ) -> None:
     value = {"new": True, "id": "m2", "text": "The queue is kept in Postgres", "project": "/p", "workspace": ""}
-    value |= {"redacted": [], "paused": False}
+    value |= {"redacted": [], "paused": False, "waits": False}
     near = {"id": "m1", "text": "The queue runs on Redis", "is": found, "rest": {"id": "m3", "text": "Tests use jest."}}
     show.remembered({**value, "beside": [near]}, by_person=True)
     said = capsys.readouterr().out
