@@ -294,19 +294,19 @@ def _unfilled(rows: Rows, query: Query, pool: Pool) -> dict[int, Passage]:
             if turn in meaning:
                 pool.meaning.setdefault(seq, meaning[turn])
         if turn in read:
-            made[-turn] = _cut(read[turn], asked, session=passage_threads.session_of(rows, turn))
+            made[-turn] = _cut(read[turn], asked)
             pool.words[-turn] = words.get(turn, 0.0)
             if turn in meaning:
                 pool.meaning[-turn] = meaning[turn]
     return made
 
 
-def _cut(turn: TurnRow, asked: frozenset[str], *, session: int) -> Passage:
+def _cut(turn: TurnRow, asked: frozenset[str]) -> Passage:
     """The passage of a turn that holds most of what is asked."""
     spans = prose.passages(turn.text) or [prose.Span(0, len(turn.text))]
     start, end = max(spans, key=lambda span: len(asked & ranking.stems(turn.text[span.start : span.end])))
     return Passage(
-        seq=-turn.seq, turn_seq=turn.seq, session_seq=session, project_seq=turn.project_seq, uuid=turn.uuid,
+        seq=-turn.seq, turn_seq=turn.seq, session_seq=turn.session_seq, project_seq=turn.project_seq, uuid=turn.uuid,
         kind=turn.kind, start=start, end=end, text=turn.text[start:end], at=turn.at, session_id=turn.session_id,
         project=turn.project,
     )  # fmt: skip

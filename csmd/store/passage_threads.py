@@ -24,11 +24,6 @@ def places(rows: Rows, seqs: Sequence[int]) -> dict[int, tuple[int, int]]:
     return {int(seq): (int(turn), int(session)) for seq, turn, session in found}
 
 
-def session_of(rows: Rows, turn_seq: int) -> int:
-    """The row key of the session that a turn was said in."""
-    return int(rows.value("select session_seq from turns where seq = :seq", seq=turn_seq) or 0)
-
-
 def sessions(rows: Rows, projects: Sequence[int] | None) -> int:
     """How many sessions these projects have had; None is all."""
     scope = "" if projects is None else f"where project_seq in ({_keys(projects)})"

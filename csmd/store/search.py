@@ -45,6 +45,7 @@ class TurnRow:
     kind: TurnKind
     text: str
     at: str
+    session_seq: int
     session_id: str
     project: str
     project_seq: int
@@ -68,9 +69,9 @@ def turns_by_seq(rows: Rows, seqs: Sequence[int]) -> dict[int, TurnRow]:
         return {}
     keys = ", ".join(str(int(seq)) for seq in seqs)
     return {
-        int(a): TurnRow(seq=a, uuid=b, kind=c, text=d, at=e, session_id=g or f, project=h, project_seq=i)
-        for a, b, c, d, e, f, g, h, i in rows.all(
-            "select t.seq, t.uuid, t.kind, t.text, t.at, s.id, s.parent, p.root, p.seq from turns t "  # noqa: S608
+        int(a): TurnRow(seq=a, uuid=b, kind=c, text=d, at=e, session_seq=f, session_id=h or g, project=i, project_seq=j)
+        for a, b, c, d, e, f, g, h, i, j in rows.all(
+            "select t.seq, t.uuid, t.kind, t.text, t.at, s.seq, s.id, s.parent, p.root, p.seq from turns t "  # noqa: S608
             f"join sessions s on s.seq = t.session_seq join projects p on p.seq = t.project_seq where t.seq in ({keys})"
         )
     }
