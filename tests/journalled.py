@@ -13,7 +13,7 @@ from csmd.believe.stage_supersede import by_hand
 from csmd.daemon.moments import whole
 from csmd.dream import stage_undo
 from csmd.model import BriefItem, Candidate, Evidence, Link, Memory, Project, Provenance, Statement
-from csmd.store import beliefs, candidates, context, dreams, governance, memories, projects, scenes, search, topics
+from csmd.store import belief_changes, candidates, dreams, invariants, memories, projects, receipts, search, topics
 from csmd.store.core import Store
 from csmd.store.dreams import Dream
 from csmd.store.sqlite import Rows
@@ -98,8 +98,8 @@ def believed(store: Store) -> list[str]:
             seq=seqs[4],
             now=NOW,
         )
-        scenes.note(rows, seqs[4], uuid="u9", text="at src/cart.py")
-        context.add_receipt(
+        memories.note_scene(rows, seqs[4], uuid="u9", text="at src/cart.py")
+        receipts.add_receipt(
             rows, receipt_id="r1", session_id="s9", event="prompt", project=1, at=NOW, tokens=9, text_hash="",
             items=[BriefItem(id=found[0], score=0.7, reason="matches")],
         )  # fmt: skip
@@ -138,7 +138,7 @@ def found_by_words(store: Store) -> list[Any]:
 
 
 def sound(store: Store) -> dict[str, Any]:
-    return store.read(lambda rows: governance.broken(rows, store.hash_key))
+    return store.read(lambda rows: invariants.broken(rows, store.hash_key))
 
 
 def memory_of(rows: Rows, ident: str) -> Memory:
@@ -179,7 +179,7 @@ def promote(rows: Rows, key: bytes, one: str, other: str) -> None:
     if alive(rows, one):
         memory = memory_of(rows, one)
         memories.update_belief(rows, stage.aged(rows, replace(memory, tier="durable")))
-        beliefs.note(rows, one, "promoted", memory.tier, "durable", "two sessions", "dream", LATER)
+        belief_changes.note(rows, one, "promoted", memory.tier, "durable", "two sessions", "dream", LATER)
 
 
 def strengthen(rows: Rows, key: bytes, one: str, other: str) -> None:

@@ -9,7 +9,7 @@ from pathlib import Path
 
 from csmd import text
 from csmd.model import Project, Turn
-from csmd.store import journal, migrate, projects, vector_tables, vectors
+from csmd.store import migrate, projects, turns, vector_tables, vectors
 from csmd.store.core import Store
 from csmd.store.sqlite import Rows
 
@@ -54,7 +54,7 @@ def _fill(rows: Rows, said: str, key: bytes) -> None:
             at=f"2026-01-01T00:00:{number:02}.000Z",
         )
         text_hash = text.keyed_hash(turn.text, key)
-        journal.add_turn(rows, turn, text_hash=text_hash, host="claude", project=project, path=f"/{turn.session_id}")
+        turns.add_turn(rows, turn, text_hash=text_hash, host="claude", project=project, path=f"/{turn.session_id}")
         if number < 12:
             seq = int(rows.value("select max(seq) from turns"))
             vectors.add(rows, "turn", model, [(seq, project, 0, 9, bytes([number, 1, 1, 1]))], reached=seq)

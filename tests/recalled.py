@@ -9,7 +9,7 @@ from csmd import text
 from csmd.capture import stage_place
 from csmd.model import Memory, Project, Provenance, Turn, TurnKind
 from csmd.recall.hybrid_search import Found
-from csmd.store import journal, projects
+from csmd.store import projects, turns
 from csmd.store.core import Store
 from csmd.store.passages import Passage
 from csmd.store.sqlite import Rows
@@ -60,6 +60,6 @@ def ordinary(store: Store, root: str, *, sessions: int = 25, session: str = "o")
                     at=f"2026-01-{number + 1:02d}T10:{at:02d}:00.000Z", cwd=root,
                 )  # fmt: skip
                 hashed = text.keyed_hash(f"{turn['text']} {said.uuid}", store.hash_key)
-                journal.add_turn(rows, said, text_hash=hashed, host="claude", project=project, path="")
+                turns.add_turn(rows, said, text_hash=hashed, host="claude", project=project, path="")
 
     store.write(write)

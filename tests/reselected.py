@@ -12,7 +12,7 @@ import outdated
 from machine import LIMIT_S, Daemon, Machine
 
 from csmd import text
-from csmd.store import before, governance, memories, soundness
+from csmd.store import before_images, integrity, invariants, memories
 from csmd.store.core import Store
 from csmd.store.sqlite import Rows, opened
 
@@ -60,7 +60,10 @@ def of_before(rows: Rows, key: bytes) -> None:
 def image(rows: Rows) -> list[Any]:
     """Every memory with its sources, links, receipts and history, but for what counts changes."""
     idents = [str(one) for (one,) in rows.all("select id from memories order by id")]
-    return [(one.memory_id, before.seen(one), before.leads_to(one)) for one in before.of(rows, idents)]
+    return [
+        (one.memory_id, before_images.seen(one), before_images.leads_to(one))
+        for one in before_images.before_of(rows, idents)
+    ]
 
 
 def plain(found: list[Any]) -> list[Any]:
@@ -82,7 +85,7 @@ def age(machine: Machine) -> None:
 def looked_at(machine: Machine) -> list[Any]:
     with opened(machine.paths.database, readonly=False) as rows:
         key = rows.value("select value from meta where key = 'hash_key'")
-        assert soundness.integrity(rows) == [] and governance.broken(rows, key) == {}
+        assert integrity.integrity(rows) == [] and invariants.broken(rows, key) == {}
         return plain(image(rows))
 
 

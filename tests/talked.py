@@ -9,7 +9,7 @@ from csmd.believe import stage as believe
 from csmd.believe import stage_gotchas
 from csmd.distill import stage as distill
 from csmd.model import Project, Turn
-from csmd.store import journal, projects
+from csmd.store import projects, turns
 from csmd.store.core import Store
 from csmd.store.sqlite import Rows
 
@@ -34,7 +34,7 @@ class Talk:
             place = projects.ensure(rows, Project(key=name, root=f"/p/{name}", name=name, kind="path"), now=NOW)
             hashed = text.keyed_hash(f"{body} {turn.uuid}", self.store.hash_key)
             path = f"/{self.session}.jsonl"
-            journal.add_turn(rows, turn, text_hash=hashed, host="claude", project=place, path=path)
+            turns.add_turn(rows, turn, text_hash=hashed, host="claude", project=place, path=path)
 
         self.store.write(write)
         return turn.uuid

@@ -62,18 +62,17 @@ ONLY_IN = {
     "tiktoken": {"store.embed_worker"},
     "huggingface_hub": {"store.embed_worker"},
     "apsw": {
-        "store.pages",
         "store.sqlite",
         "store.core",
         "store.migrate",
         "store.backup",
-        "store.salvage",
+        "store.recovery",
         "store.rebuild",
     },
     "sqlite_vec": {"store.sqlite"},
     "psycopg": {"store.postgres"},
     "json": {"wire", "client", "daemon.server", "mcp", "capture.hosts.claude"},
-    "yaml": {"config", "store.files", "store.memory_files", "capture.matter", "cli.config_text"},
+    "yaml": {"config", "store.files", "capture.matter", "cli.config_text"},
     "frontmatter": {"capture.matter"},
     "filelock": {"daemon.run"},
     "psutil": {"daemon.machine", "daemon.usage", "cli.service"},
@@ -100,7 +99,7 @@ LAZY_ONLY = {
 }
 CLOCK = {"time", "threading", "subprocess", "multiprocessing", "sched", "signal"}
 CLOCK_ALLOWED = {
-    "daemon", "store.core", "store.embed", "store.embed_worker", "store.precedence", "store.sqlite",
+    "daemon", "store.core", "store.embed", "store.embed_worker", "store.sqlite",
     "cli", "client",
 }  # fmt: skip
 

@@ -28,7 +28,7 @@ from csmd.config import Settings
 from csmd.daemon import alarm, awaited, injecting, run, server, stages, steward
 from csmd.daemon.tool import REQUIRED
 from csmd.daemon.tools import TOOLS
-from csmd.store import core, holds, migrate
+from csmd.store import core, migrate, text_columns
 
 ROOT = Path(__file__).resolve().parent.parent
 README = ROOT / "README.md"
@@ -296,7 +296,7 @@ def test_every_table_of_the_store_is_documented_with_what_holds_text() -> None:
     listed = {name: text for names, _, text in rows for name in re.findall(r"`(\w+)`", names)}
     assert set(listed) == made
     text = {(name, column) for name, columns in listed.items() for column in re.findall(r"`(\w+)`", columns)}
-    assert text == holds.TEXT_COLUMNS
+    assert text == text_columns.TEXT_COLUMNS
 
 
 def test_the_changelog_has_this_version() -> None:

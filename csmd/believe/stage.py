@@ -10,7 +10,8 @@ from csmd.believe import personal, score, stage_rest, stage_supersede, supersede
 from csmd.distill import classifier
 from csmd.distill.classifier import Classification
 from csmd.model import AUTHORITY_RANK, CATEGORIES, Authority, Decay, Memory, Provenance, Scope, Statement
-from csmd.store import context, cursors, forgotten, memories, precedence, projects, scenes, search, tombstones, upkeep
+from csmd.store import before_images, core, cursors, memories, projects, receipts, search, tombstones
+from csmd.store import forget as forgotten
 from csmd.store.core import Store
 from csmd.store.purged import PURGED
 from csmd.store.sqlite import Rows
@@ -37,7 +38,7 @@ def believe(store: Store) -> tuple[int, int]:
     def write(rows: Rows) -> tuple[int, int]:
         found = memories.statements_after(rows, cursors.cursor(rows, STAGE, "statements"), limit=BATCH)
         looked = new = 0
-        for seq, statement, uuid, session, at, project, _ in precedence.fitting(found):
+        for seq, statement, uuid, session, at, project, _ in core.fitting(found):
             source = Provenance(uuid=uuid, session_id=session, at=at)
             _, is_new = remember(rows, statement, source, project=project, origin="stated", key=store.hash_key)
             looked, new = looked + 1, new + is_new
@@ -87,7 +88,7 @@ def remember(
         near = stage_supersede.Near.of(rows, statement.text, home)
         known = _repeated(statement, near.in_home(), besides=besides)
     if known is not None:
-        known = upkeep.kept(rows, known)
+        known = before_images.kept_pairs(rows, known)
         if origin != MODEL_SAVED:
             confirm(rows, known, statement, source, pinned=pinned)
             _note_beside(rows, known.seq, statement, source)
@@ -234,7 +235,7 @@ def forget(
             by_assistants=not by_person,
         )
         for source in one.provenance:  # it may be quoted beside another memory
-            scenes.forget_turn(rows, source.uuid)
+            memories.forget_scenes(rows, source.uuid)
         memories.delete(rows, one)
     by: Authority = "user" if by_person else "assistant"
     tombstones.forget(rows, memory.text, correction=memory.gate == "correction", by=by, key=key, now=now, scope=home)
@@ -281,7 +282,7 @@ def confirm(rows: Rows, known: Memory, statement: Statement, source: Provenance,
     Who said it first is told by the time it was said at, not by which was heard first: a past is heard newest first.
     An assistant that repeats what it was told is using the memory, not confirming it.
     """
-    if statement.authority == "assistant" and context.was_told(rows, source.session_id, known.id):
+    if statement.authority == "assistant" and receipts.was_told(rows, source.session_id, known.id):
         use(rows, known, at=source.at)
         return
     if not memories.add_provenance(rows, known.seq, replace(source, role="confirms")):

@@ -19,7 +19,7 @@ from csmd.distill.edited import Claim, Edit
 from csmd.distill.gotchas import Spoken, Told
 from csmd.distill.scene import Said
 from csmd.errors import BadInput
-from csmd.store import gotchas as stored
+from csmd.store import failures as stored
 from csmd.store.memories import EDITED
 from csmd.store.sqlite import Rows
 

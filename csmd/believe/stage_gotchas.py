@@ -19,13 +19,13 @@ from csmd.distill import errors, gotchas, halves, shell
 from csmd.distill import stage as distill
 from csmd.distill.calls import EDITS, command_of, file_of
 from csmd.model import Link
-from csmd.store import beliefs, cursors, failures, memories, precedence, search, tampered
-from csmd.store import gotchas as stored
+from csmd.store import belief_changes, core, cursors, failures, memories, search, sessions
+from csmd.store import failures as stored
 from csmd.store.core import Store
 from csmd.store.cursors import Behind
 from csmd.store.sqlite import Rows
 
-STAGE = stored.STAGE
+STAGE = stored.GOTCHA_STAGE
 #: Memories whose sessions are looked at again in one step.
 BATCH = 20
 #: Turns with a failure or a success noted in one write at most.
@@ -77,7 +77,7 @@ def _to_relate(rows: Rows, *, ident: str, last: int, key: bytes) -> tuple[int, i
 
 
 def _is_tampered(rows: Rows, path: str, key: bytes) -> bool:
-    return tampered.is_noted(rows, texts.keyed_hash(PurePath(path).name, key))
+    return sessions.is_tampered(rows, texts.keyed_hash(PurePath(path).name, key))
 
 
 # --- errors and what mended them
@@ -86,15 +86,15 @@ def _is_tampered(rows: Rows, path: str, key: bytes) -> bool:
 class _Seen(NamedTuple):
     """What one turn shows: a failure, or with its call and shell line that something went well."""
 
-    turn: stored.Row
+    turn: stored.FailureRow
     failure: errors.ErrorSeen | None
-    call: stored.Row | None = None
+    call: stored.FailureRow | None = None
     line: str = ""
 
 
 def _seen(rows: Rows, session: Behind) -> list[_Seen]:
     """What the new turns of a session show; looked at on a reader, for outputs are long and nobody is to wait behind it."""
-    around = stored.turns(
+    around = stored.turns_past(
         rows, session.session_seq, after=max(0, session.position - stored.CALL_BEFORE), upto=session.turns
     )
     calls = {turn.tool_id: turn for turn in around if turn.kind == "tool_call" and turn.tool_id}
@@ -119,7 +119,7 @@ def _note(rows: Rows, session: Behind, seen: Sequence[_Seen]) -> int:
     """Writes down the first of what was seen, as far as its turns are still there; how many were looked at."""
     noted, batch = 0, seen[:SEEN_BATCH]
     there = search.turns_by_seq(rows, [one.turn.seq for one in batch])
-    for turn, failure, call, line in precedence.fitting(batch):
+    for turn, failure, call, line in core.fitting(batch):
         noted += 1
         if turn.seq not in there or there[turn.seq].text != turn.text:
             continue  # purged, or a part of it, since it was read
@@ -133,7 +133,7 @@ def _note(rows: Rows, session: Behind, seen: Sequence[_Seen]) -> int:
     return noted
 
 
-def _mended(rows: Rows, session: Behind, call: stored.Row, turn: stored.Row, line: str) -> None:
+def _mended(rows: Rows, session: Behind, call: stored.FailureRow, turn: stored.FailureRow, line: str) -> None:
     """Notes what mended the failures of the commands that now went well, where something was edited in between."""
     went_well = frozenset(shell.commands(line))
     failed = [
@@ -143,7 +143,7 @@ def _mended(rows: Rows, session: Behind, call: stored.Row, turn: stored.Row, lin
         if failures.fixed_until(rows, session.session_seq, error) > failure.ordinal:
             continue
         start = max(0, failure.ordinal - stored.CALL_BEFORE)
-        around = stored.turns(rows, session.session_seq, after=start, upto=session.turns)
+        around = stored.turns_past(rows, session.session_seq, after=start, upto=session.turns)
         was, now = _scope(around, failure), shell.scope(line, failure.command)
         # A run that looked at less than the one that failed shows nothing.
         if not now <= was or not shell.shows_mended(failure.command, same=now == was):
@@ -162,14 +162,14 @@ def _mended(rows: Rows, session: Behind, call: stored.Row, turn: stored.Row, lin
         )  # fmt: skip
 
 
-def _scope(around: Sequence[stored.Row], failure: failures.Open) -> frozenset[str]:
+def _scope(around: Sequence[stored.FailureRow], failure: failures.Open) -> frozenset[str]:
     """What the command that failed had been told to look at."""
     tool = next((one.tool_id for one in around if one.seq == failure.turn_seq), "")
     line = next((command_of(one.text) for one in around if one.kind == "tool_call" and one.tool_id == tool), "")
     return shell.scope(line, failure.command)
 
 
-def _edited(between: Sequence[stored.Row], *, upto: int) -> list[str]:
+def _edited(between: Sequence[stored.FailureRow], *, upto: int) -> list[str]:
     """The names of the files that were edited up to an ordinal, in order."""
     found = [
         name.rpartition("/")[2]
@@ -179,7 +179,7 @@ def _edited(between: Sequence[stored.Row], *, upto: int) -> list[str]:
     return list(dict.fromkeys(found))[:MOST_FILES]
 
 
-def _passages(between: Sequence[stored.Row], *, again: int, well: int) -> list[tuple[str, str, bool]]:
+def _passages(between: Sequence[stored.FailureRow], *, again: int, well: int) -> list[tuple[str, str, bool]]:
     """What the assistant said from the failure on until somebody else spoke after the success; whether before `again`."""
     found: list[tuple[str, str, bool]] = []
     for turn in between:
@@ -228,7 +228,7 @@ def _relate(store: Store, session_seq: int, ident: str, *, upto: int, now: str) 
 def _look(rows: Rows, session_seq: int, ident: str, *, upto: int, key: bytes) -> Found:
     turns = [
         gotchas.Spoken(turn.uuid, turn.kind, turn.text, turn.at, turn.ordinal)
-        for turn in stored.turns(rows, session_seq, after=0, upto=upto, spoken=True)
+        for turn in stored.turns_past(rows, session_seq, after=0, upto=upto, spoken=True)
     ]
     said = [one for one in stored.said_in(rows, session_seq, ident) if one.ordinal <= upto]
     told = [gotchas.Told(one.memory_seq, one.text, one.category, one.authority, one.uuid, one.ordinal) for one in said]
@@ -264,8 +264,8 @@ def _refute(rows: Rows, found: gotchas.Refutation, ids: Mapping[int, str], *, no
         return
     lowered = aged(rows, replace(memory, confidence=score.lowered(memory.confidence, found.lowered - before)))
     memories.update_belief(rows, lowered)
-    was, became = beliefs.state(memory), beliefs.state(lowered)
-    beliefs.note(rows, memory.id, "confidence", was, became, f"refuted: {found.reason}", "gotchas", now)
+    was, became = belief_changes.state(memory), belief_changes.state(lowered)
+    belief_changes.note(rows, memory.id, "confidence", was, became, f"refuted: {found.reason}", "gotchas", now)
 
 
 def _across(

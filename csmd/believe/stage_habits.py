@@ -15,7 +15,7 @@ from csmd.believe import promote, scan, score
 from csmd.believe import stage as believe
 from csmd.believe.promote import Action, Profile
 from csmd.model import Candidate, Memory, Provenance, Scope, Statement
-from csmd.store import beliefs, candidates, cursors, inferred, memories, packets, projects, tombstones
+from csmd.store import belief_changes, candidates, cursors, memories, projects, tombstones
 from csmd.store.core import Store
 from csmd.store.sqlite import Rows
 
@@ -33,23 +33,23 @@ def step(store: Store, *, now: str, promoting: bool = True, quiet_before: str = 
 
     With `quiet_before` not those of which something was observed between that time and now: there somebody is at work.
     """
-    changed = store.read(lambda rows: packets.unscanned(rows, quiet_before=quiet_before, now=now))
+    changed = store.read(lambda rows: candidates.unscanned(rows, quiet_before=quiet_before, now=now))
     for project, top in changed:
         _count(store, project, top, now=now, promoting=promoting)
     return len(changed)
 
 
 def _count(store: Store, project: int, top: int, *, now: str, promoting: bool) -> None:
-    observed = store.read(lambda rows: packets.latest(rows, projects=[project], limit=MOST_PACKETS))
+    observed = store.read(lambda rows: candidates.latest_packets(rows, projects=[project], limit=MOST_PACKETS))
     found = scan.candidates(observed, project=project)
 
     def write(rows: Rows) -> None:
-        if dict(packets.unscanned(rows)).get(project) != top:
+        if dict(candidates.unscanned(rows)).get(project) != top:
             return  # changed meanwhile: counted in the next step
         settle(rows, found, project=project, key=store.hash_key, now=now)
         if promoting:
             carry_out(rows, look(rows, projects=[project], profile=promote.DEFAULT), key=store.hash_key, now=now)
-        cursors.move_cursor(rows, packets.SCAN, str(project), top)
+        cursors.move_cursor(rows, candidates.SCAN, str(project), top)
 
     store.write(write)
 
@@ -74,7 +74,7 @@ def settle(rows: Rows, found: Sequence[Candidate], *, project: int, key: bytes, 
 def _withdraw(rows: Rows, known: Candidate) -> None:
     """Takes back what nothing speaks for any more, with the memory that was inferred from it."""
     for memory in _memories(rows, known):
-        if inferred.is_ours(memory, known.text):
+        if memories.is_inferred(memory, known.text):
             memories.delete(rows, memory)
     if known.status != "dropped":
         candidates.remove(rows, known)
@@ -95,7 +95,7 @@ def _renew(rows: Rows, known: Candidate, one: Candidate, *, key: bytes, now: str
         else:  # its sources were purged, others are left
             candidates.renew(rows, known, one)
         return
-    ours = [memory for memory in believed if inferred.is_ours(memory, known.text)]
+    ours = [memory for memory in believed if memories.is_inferred(memory, known.text)]
     stays = promote.plan([one], profile=promote.DEFAULT, known={})[0].step == "promote" and _core(known) == _core(one)
     if ours and not stays:  # what would not become this memory now is none, whenever it was counted
         for memory in ours:
@@ -124,7 +124,7 @@ def look(rows: Rows, *, projects: Sequence[int] | None, profile: Profile) -> lis
 
 
 def carry_out(
-    rows: Rows, actions: Iterable[Action], *, key: bytes, now: str, origin: str = inferred.ORIGIN
+    rows: Rows, actions: Iterable[Action], *, key: bytes, now: str, origin: str = memories.INFERRED
 ) -> dict[str, str]:
     """Does what a plan says as far as it still holds; candidate -> the memory it became.
 
@@ -152,7 +152,7 @@ def _promote(rows: Rows, action: Action, *, key: bytes, now: str, origin: str) -
     candidate = action.candidate
     statement = Statement(
         text=_core(candidate), gate=candidate.gate, category=candidate.category, confidence=candidate.confidence,
-        authority=scan.KINDS[candidate.kind].authority, reasons=(inferred.ORIGIN, candidate.kind),
+        authority=scan.KINDS[candidate.kind].authority, reasons=(memories.INFERRED, candidate.kind),
     )  # fmt: skip
     source = _sources(candidate)[0]
     if believe.is_forgotten(
@@ -171,7 +171,7 @@ def _promote(rows: Rows, action: Action, *, key: bytes, now: str, origin: str) -
     memory = memories.by_id(rows, ident)
     if new and memory is not None:
         _retell(rows, memory, candidate, before=[], key=key)
-        beliefs.note(rows, ident, "promoted", "", candidate.id, "; ".join(action.reasons), BY, now)
+        belief_changes.note(rows, ident, "promoted", "", candidate.id, "; ".join(action.reasons), BY, now)
     became = replace(candidate, status="promoted" if new else "done", memory_ids=(ident,))
     candidates.renew(rows, candidate, became)
     return ident if new else ""
@@ -195,7 +195,7 @@ def _retell(rows: Rows, memory: Memory, candidate: Candidate, *, before: Sequenc
         warm_until=limits.warm_until, archive_at=limits.archive_at,
     )  # fmt: skip
     digest = text.keyed_hash(candidate.text, key)
-    inferred.retell(rows, told, text_hash=digest, sources=sources, before=before)
+    memories.retell_inferred(rows, told, text_hash=digest, sources=sources, before=before)
 
 
 def _sources(candidate: Candidate) -> list[Provenance]:

@@ -10,7 +10,7 @@ from dataclasses import replace
 from csmd import text
 from csmd.believe import identity, score
 from csmd.model import Link, Memory
-from csmd.store import beliefs, memories, projects, rests, tombstones
+from csmd.store import belief_changes, memories, projects, tombstones
 from csmd.store.sqlite import Rows
 
 LEFT = "left"
@@ -26,7 +26,7 @@ def free_identity(rows: Rows, project: int, body: str) -> str:
 
 def of(rows: Rows, memory_id: str) -> Memory | None:
     """The memory of a memory's rest, or None."""
-    seq = rests.of(rows, memory_id)
+    seq = memories.rest_of(rows, memory_id)
     return memories.by_seqs(rows, [seq])[seq] if seq else None
 
 
@@ -56,13 +56,13 @@ def keep(rows: Rows, whole: Memory, said: str, *, key: bytes, by: str, at: str) 
         hot_until=limits.hot_until, warm_until=limits.warm_until, archive_at=limits.archive_at,
     )  # fmt: skip
     memories.insert(rows, rest, text_hash=text.keyed_hash(said, key))
-    memories.add_link(rows, Link(from_id=whole.id, to_id=rest.id, relationship=rests.GOES_ON_AS, weight=1.0), now=at)
-    beliefs.note(rows, rest.id, LEFT, "", "", f"the rest of {whole.id}, of which a part was replaced", by, at)
+    memories.add_link(rows, Link(from_id=whole.id, to_id=rest.id, relationship=memories.GOES_ON_AS, weight=1.0), now=at)
+    belief_changes.note(rows, rest.id, LEFT, "", "", f"the rest of {whole.id}, of which a part was replaced", by, at)
     return rest.id
 
 
-def lift(rows: Rows, change: beliefs.Change, *, at: str) -> None:
+def lift(rows: Rows, change: belief_changes.Change, *, at: str) -> None:
     """Undoes a supersession: the whole holds again, and its rest goes with it."""
-    beliefs.lift(rows, change, at=at)
-    for seq in rests.release(rows, change.memory_id):
+    belief_changes.lift(rows, change, at=at)
+    for seq in memories.release_rest(rows, change.memory_id):
         memories.delete(rows, memories.by_seqs(rows, [seq])[seq])

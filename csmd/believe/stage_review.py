@@ -15,9 +15,8 @@ from csmd.believe import stage as believe
 from csmd.believe.stage_supersede import PERSON, by_hand
 from csmd.errors import BadInput, CsmdError
 from csmd.model import Candidate, CandidateStatus, Memory, Provenance, Statement
-from csmd.store import answers, before, beliefs, candidates, memories, tombstones
-from csmd.store.answers import Answer
-from csmd.store.before import Before
+from csmd.store import before_images, belief_changes, candidates, memories, tombstones
+from csmd.store.before_images import Answer, Before
 from csmd.store.purged import PURGED
 from csmd.store.sqlite import Rows
 
@@ -51,9 +50,9 @@ def of_memory(rows: Rows, memory: Memory, asked: Asked) -> Answer:
         raise CsmdError(
             f"{memory.id} was superseded by {memory.superseded_by}", hint=f"csmd show {memory.superseded_by}"
         )
-    touched = before.changed_by(rows, lambda: _to_memory(rows, memory, asked))
+    touched = before_images.changed_by(rows, lambda: _to_memory(rows, memory, asked))
     made = _to_memory(rows, memory, asked)
-    return answers.put(
+    return before_images.put_answer(
         rows, item=memory.id, answer=asked.verb, made=made, was="", project=memory.project_seq, touched=touched,
         now=asked.at,
     )  # fmt: skip
@@ -68,15 +67,15 @@ def of_candidate(rows: Rows, candidate: Candidate, asked: Asked) -> Answer:
         raise BadInput(
             f"{candidate.id} cannot be answered with {asked.verb}", hint="csmd review shows what can be done"
         )
-    follows = before.changed_by(rows, lambda: _ABOUT[about](rows, candidate, alive, asked))
-    touched = {one.memory_id: one for one in (*before.of(rows, [candidate.id]), *follows)}
+    follows = before_images.changed_by(rows, lambda: _ABOUT[about](rows, candidate, alive, asked))
+    touched = {one.memory_id: one for one in (*before_images.before_of(rows, [candidate.id]), *follows)}
     made, status = _ABOUT[about](rows, candidate, alive, asked)
     quoted = candidates.by_id(rows, candidate.id)  # it goes with a memory that it quotes
     if quoted is not None and not candidates.settle(
         rows, replace(quoted, version=candidate.version), status, now=asked.at
     ):
         raise CsmdError(f"{candidate.id} has changed meanwhile", hint="csmd review")
-    return answers.put(
+    return before_images.put_answer(
         rows, item=candidate.id, answer=asked.verb, made=made, was=candidate.status, project=candidate.project_seq,
         touched=tuple(touched.values()), now=asked.at,
     )  # fmt: skip
@@ -120,7 +119,7 @@ def _about_change(rows: Rows, candidate: Candidate, alive: Sequence[Memory], ask
     older, newer = (next(one for one in alive if one.id == ident) for ident in candidate.memory_ids[:2])
     if asked.verb == "keep":
         for one, other in ((older, newer), (newer, older)):
-            beliefs.note(rows, one.id, beliefs.REFUSED, other.id, "", "both hold", PERSON, asked.at)
+            belief_changes.note(rows, one.id, belief_changes.REFUSED, other.id, "", "both hold", PERSON, asked.at)
         return "", "dropped"
     if asked.verb == "edit":
         return _instead(rows, [older, newer], asked), "done"
@@ -176,8 +175,8 @@ def _keep(rows: Rows, memory: Memory, asked: Asked) -> str:
     sure = max(known.confidence, score.clamp(review.KEPT_CONFIDENCE, known.category, known.gate))
     kept = believe.aged(rows, replace(known, confidence=sure))
     memories.update_belief(rows, kept)
-    was, now = beliefs.state(memory), beliefs.state(kept)
-    beliefs.note(rows, memory.id, "keep", was, now, "a person kept it", PERSON, asked.at)
+    was, now = belief_changes.state(memory), belief_changes.state(kept)
+    belief_changes.note(rows, memory.id, "keep", was, now, "a person kept it", PERSON, asked.at)
     return memory.id
 
 
@@ -200,8 +199,8 @@ def _pin(rows: Rows, memory: Memory, asked: Asked) -> str:
         changed = believe.unpinned(replace(memory, confirmed_at=max(memory.confirmed_at, asked.at)))
     changed = believe.aged(rows, changed)
     memories.update_belief(rows, changed)
-    was, now = beliefs.state(memory), beliefs.state(changed)
-    beliefs.note(rows, memory.id, asked.verb, was, now, f"a person {asked.verb}ned it", PERSON, asked.at)
+    was, now = belief_changes.state(memory), belief_changes.state(changed)
+    belief_changes.note(rows, memory.id, asked.verb, was, now, f"a person {asked.verb}ned it", PERSON, asked.at)
     return memory.id
 
 
@@ -216,7 +215,9 @@ def _drop(rows: Rows, memory: Memory, asked: Asked, *, beside: Memory | None) ->
         project=beside.project_seq, at=beside.created_at, key=asked.key,
     ):  # fmt: skip  # said again it confirms the one that stays
         tombstones.take_back(rows, memory.text, scope=home, at=asked.at, key=asked.key)
-    beliefs.note(rows, memory.id, "drop", beliefs.state(memory), "", "a person dropped it", PERSON, asked.at)
+    belief_changes.note(
+        rows, memory.id, "drop", belief_changes.state(memory), "", "a person dropped it", PERSON, asked.at
+    )
     return ""
 
 
@@ -237,7 +238,7 @@ def _state(rows: Rows, statement: Statement, project: int, asked: Asked, *, besi
             "you made csmd forget this text, or a part of it",
             hint="`csmd remember` in a terminal lets in again what was forgotten, `csmd forget --lift` what was purged",
         )
-    beliefs.note(rows, made, asked.verb, "", "", "a person stated it", PERSON, asked.at)
+    belief_changes.note(rows, made, asked.verb, "", "", "a person stated it", PERSON, asked.at)
     return made
 
 
@@ -246,15 +247,15 @@ def _state(rows: Rows, statement: Statement, project: int, asked: Asked, *, besi
 
 def undo(rows: Rows, answer: Answer, *, key: bytes, at: str) -> list[Before]:
     """Takes an answer back with all that it did; CsmdError where what it touched has changed since."""
-    touched = answers.undo(rows, answer, now=at)
+    touched = before_images.undo_answer(rows, answer, now=at)
     for one in touched:
         if one.state and answer.answer == "drop":
-            home = int(before.seen(one)["project_seq"])
+            home = int(before_images.seen(one)["project_seq"])
             tombstones.take_back(rows, one.text, scope=home, at=answer.at, key=key)
         if PURGED in one.text:
             raise CsmdError(f"the answer {answer.id} cannot be undone: a part of {one.memory_id} was purged since")
         if one.state:
-            beliefs.note(rows, one.memory_id, "undo", "", "", f"{answer.answer} was taken back", PERSON, at)
+            belief_changes.note(rows, one.memory_id, "undo", "", "", f"{answer.answer} was taken back", PERSON, at)
     return touched
 
 

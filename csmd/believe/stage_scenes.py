@@ -13,7 +13,7 @@ from typing import NamedTuple
 from csmd.distill import scene
 from csmd.distill.calls import file_of
 from csmd.distill.scene import Change, Prompt, Said, Scene
-from csmd.store import scenes as stored
+from csmd.store import memories as stored
 from csmd.store import tombstones
 from csmd.store.sqlite import Rows
 
@@ -31,8 +31,8 @@ class Set(NamedTuple):
 
 def look(rows: Rows, session_seq: int, ident: str, *, upto: int, key: bytes) -> list[Set]:
     """The scenes of a session's memories, as far as they are others than those that are noted."""
-    stated = stored.stated_in(rows, session_seq, ident, upto=upto)
-    known = stored.known(rows, ident)
+    stated = stored.stated_by_session(rows, session_seq, ident, upto=upto)
+    known = stored.known_scenes(rows, ident)
     if not stated and not known:
         return []
     changed, is_whole = changes(rows, session_seq, upto=upto)
@@ -48,7 +48,7 @@ def look(rows: Rows, session_seq: int, ident: str, *, upto: int, key: bytes) -> 
 
 def _allowed(rows: Rows, session_seq: int, found: dict[int, Scene], *, key: bytes) -> dict[int, Scene]:
     """Scenes without those that quote what was forgotten, or a turn that says something of people."""
-    project, _ = stored.places(rows, session_seq)
+    project, _ = stored.scene_places(rows, session_seq)
     personal = stored.personal(rows, session_seq)
     allowed: dict[int, Scene] = {}
     for seq, there in found.items():
@@ -66,13 +66,13 @@ def _allowed(rows: Rows, session_seq: int, found: dict[int, Scene], *, key: byte
 def note(rows: Rows, found: Sequence[Set]) -> None:
     """Notes the scenes; to note them again changes nothing."""
     for memory_seq, there in found:
-        stored.note(rows, memory_seq, uuid=there.uuid, text=there.text)
+        stored.note_scene(rows, memory_seq, uuid=there.uuid, text=there.text)
 
 
 def changes(rows: Rows, session_seq: int, *, upto: int) -> tuple[list[Change], bool]:
     """The last changes of a session to files, in order; and whether these are all, and all can still be read."""
-    found = stored.changes(rows, session_seq, upto=upto, most=MOST_CHANGES, characters=CHARACTERS)
-    _, roots = stored.places(rows, session_seq)
+    found = stored.changes_of(rows, session_seq, upto=upto, most=MOST_CHANGES, characters=CHARACTERS)
+    _, roots = stored.scene_places(rows, session_seq)
     read = [(one, file_of(one.given)) for one in found]
     is_whole = len(found) < MOST_CHANGES and all(path for _, path in read)
     return [Change(one.uuid, one.ordinal, _below(path, roots), one.at, one.anew) for one, path in read], is_whole
@@ -91,7 +91,7 @@ def _below(path: str, roots: Sequence[str]) -> str:
 
 def prompts(rows: Rows, session_seq: int, *, upto: int) -> list[Prompt]:
     """What an assistant answers to in a session, in order."""
-    return [Prompt(*one) for one in stored.prompts(rows, session_seq, upto=upto)]
+    return [Prompt(*one) for one in stored.prompts_of(rows, session_seq, upto=upto)]
 
 
 def _said(one: stored.Stated) -> Said:

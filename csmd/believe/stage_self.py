@@ -15,10 +15,9 @@ from csmd.believe import causal, selfmodel
 from csmd.believe.causal import Facts, Link
 from csmd.believe.selfmodel import Counted, Drift, Ended, Seen
 from csmd.model import Candidate, Evidence
-from csmd.store import candidates, cursors, digests, projects, self_model, session_links
+from csmd.store import candidates, cursors, digests, projects
 from csmd.store.core import Store
-from csmd.store.digests import AGAIN, SELF
-from csmd.store.session_links import Behind
+from csmd.store.digests import AGAIN, SELF, Behind
 from csmd.store.sqlite import Rows
 
 #: Sessions in one step, and how many days before and after them others are compared with them.
@@ -36,7 +35,7 @@ class Looked(NamedTuple):
 
 def step(store: Store, *, now: str) -> int:
     """Takes in the next digests; how many sessions were looked at, 0 when nothing waits. `now` dates warnings."""
-    behind = store.read(lambda rows: session_links.behind(rows, limit=BATCH))
+    behind = store.read(lambda rows: digests.behind(rows, limit=BATCH))
     by: dict[int, list[Behind]] = {}
     for one in behind:
         by.setdefault(one.project_seq, []).append(one)
@@ -45,9 +44,9 @@ def step(store: Store, *, now: str) -> int:
 
         def write(rows: Rows, some: list[Behind] = some, looked: Looked = looked) -> None:
             for session, ended, at in looked.ended:
-                self_model.replace(rows, session, ended, at=at)
+                digests.replace_outcomes(rows, session, ended, at=at)
             for session, links in looked.linked:
-                session_links.replace(rows, session, links, KINDS_OF_LINK)
+                digests.replace_links(rows, session, links, KINDS_OF_LINK)
             for one in some:
                 cursors.move_cursor(rows, SELF, str(one.session_seq), one.digest_seq)
             digests.count_again(rows)
@@ -59,17 +58,16 @@ def step(store: Store, *, now: str) -> int:
 
 def _look(rows: Rows, project: int, some: Sequence[Behind]) -> Looked:
     new = {one.session_seq for one in some}
-    starts = session_links.starts(rows, sorted(new))
-    found = session_links.of_project(
+    starts = digests.starts(rows, sorted(new))
+    found = digests.digests_of_project(
         rows, project, since=_moved(min(starts), -SPAN_DAYS), until=_moved(max(starts), SPAN_DAYS)
     )
     items: dict[int, list[Seen]] = {}
-    for digest, kind, said, uuid, state in session_links.items_of(rows, [int(row[4]) for row in found]):
+    for digest, kind, said, uuid, state in digests.items_of(rows, [int(row[4]) for row in found]):
         items.setdefault(int(digest), []).append(Seen(kind, said, uuid, state))
-    days = sorted(projects.days(rows, project))
+    days = sorted(projects.active_days(rows, project))
     facts = {
-        int(row[0]): _facts(row, items.get(int(row[4]), []), days, session_links.shared(rows, int(row[0])))
-        for row in found
+        int(row[0]): _facts(row, items.get(int(row[4]), []), days, digests.shared(rows, int(row[0]))) for row in found
     }
     first = min(
         (facts[seq] for seq in new if seq in facts), key=lambda one: (one.started_at, one.last_at, one.id), default=None
@@ -81,7 +79,7 @@ def _look(rows: Rows, project: int, some: Sequence[Behind]) -> Looked:
     ]
     around = list(facts.values())
     named = sorted({name for one in around for name in one.transcripts})
-    captured = session_links.captured(rows, named)
+    captured = digests.captured(rows, named)
     linked = [
         (one.seq, causal.links(one, around, captured=captured))
         for one in around
@@ -133,10 +131,10 @@ def _warn(store: Store, now: str) -> int:
         return 0
 
     def look(rows: Rows) -> list[tuple[int, list[Drift]]]:
-        found = self_model.projects(rows)
+        found = digests.projects_held(rows)
         return [
-            (project, selfmodel.drifts([Counted(*row) for row in self_model.counted(rows, projects=[project])]))
-            for project in sorted({*found, *self_model.warned(rows)})
+            (project, selfmodel.drifts([Counted(*row) for row in digests.outcomes_counted(rows, projects=[project])]))
+            for project in sorted({*found, *digests.warned(rows)})
         ]
 
     def write(rows: Rows) -> None:

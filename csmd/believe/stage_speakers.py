@@ -10,7 +10,7 @@ from csmd import quotations
 from csmd.capture.hosts import claude_lines, claude_said
 from csmd.distill import commands
 from csmd.model import Memory
-from csmd.store import counts, memories, speakers
+from csmd.store import activity, memories, speakers
 from csmd.store.core import Store
 from csmd.store.speakers import Prompt
 from csmd.store.sqlite import Rows
@@ -74,7 +74,7 @@ def _judge(rows: Rows, memory: Memory, now: str) -> None:
         speakers.lower(rows, memory, reason="a program handed it in; nobody is known to have typed it", now=now)
     elif memory.tier != "archive":
         speakers.leave(rows, memory, reason="it is a program's words or a quotation: nobody stated it", now=now)
-    counts.count(rows, [(speakers.LOWERED if standing else speakers.ARCHIVED, 1)])
+    activity.count(rows, [(speakers.LOWERED if standing else speakers.ARCHIVED, 1)])
 
 
 def _stands(kind: str, of_agent: bool, statement: str, said: str) -> bool:

@@ -14,12 +14,12 @@ from csmd import text
 from csmd.believe import clauses, score, several, signals, stage_doubts, stage_rest, supersede
 from csmd.errors import BadInput
 from csmd.model import AUTHORITY_RANK, Link, Memory
-from csmd.store import beliefs, memories, projects, search
+from csmd.store import belief_changes, memories, projects, search
 from csmd.store.sqlite import Rows
 
 RULE, PERSON, ASSISTANT = "rule", "person", "assistant"
 #: Whose supersession is looked at again when something is said anew.
-UNASKED = (RULE, beliefs.DREAM)
+UNASKED = (RULE, belief_changes.DREAM)
 #: How many memories that share words one is compared with.
 NEAR = 20
 #: Statements of new names that are looked at in one scope.
@@ -28,7 +28,7 @@ RENAMES = 50
 
 def lifted(rows: Rows, memory: Memory) -> Memory:
     """A memory as it is without what superseded it, so that a confirmation finds it unlowered."""
-    change = beliefs.standing(rows, memory.id)
+    change = belief_changes.standing(rows, memory.id)
     if change is None or change.by not in UNASKED:
         return memory
     stage_rest.lift(rows, change, at=memory.confirmed_at)
@@ -138,7 +138,7 @@ def by_hand(
                 hint="name two memories, the one that holds last",
             )
         after = memories.by_id(rows, after.superseded_by) if after.superseded_by else None
-    change = beliefs.standing(rows, old.id)
+    change = belief_changes.standing(rows, old.id)
     if change is not None:
         if old.superseded_by != new.id:
             reason = f"{reason}; until then {old.superseded_by} did"
@@ -154,11 +154,11 @@ def by_hand(
 
 def undo(rows: Rows, old: Memory, *, by: str, now: str) -> Memory:
     """Undoes that a memory was superseded; a rule does not do it again with the same two. BadInput when it is not."""
-    change = beliefs.standing(rows, old.id)
+    change = belief_changes.standing(rows, old.id)
     if change is None:
         raise BadInput(f"nothing supersedes {old.id}", hint=f"`csmd show {old.id}`")
     stage_rest.lift(rows, change, at=now)
-    beliefs.note(rows, old.id, beliefs.REFUSED, old.superseded_by, "", "told", by, now)
+    belief_changes.note(rows, old.id, belief_changes.REFUSED, old.superseded_by, "", "told", by, now)
     return memories.by_seqs(rows, [old.seq])[old.seq]
 
 
@@ -167,15 +167,15 @@ def _settle_one(rows: Rows, memory: Memory, near: Sequence[Memory], renames: Map
 
     What says several things goes on as what nobody replaced of it.
     """
-    change = beliefs.standing(rows, memory.id)
+    change = belief_changes.standing(rows, memory.id)
     if (change is not None and change.by not in UNASKED) or (memory.superseded_by and change is None):
         return
-    refused = beliefs.refused(rows, memory.id)
-    own = (beliefs.stated_at(rows, memory), memory.id)
+    refused = belief_changes.refused(rows, memory.id)
+    own = (belief_changes.stated_at(rows, memory), memory.id)
     best: tuple[tuple[str, str], Memory, Ending] | None = None
     replaced: set[str] = set()
     for other in near:
-        then = (beliefs.stated_at(rows, other), other.id)
+        then = (belief_changes.stated_at(rows, other), other.id)
         # Said in one breath neither overturns the other.
         if other.id in refused or since(memory, other, then[0]) <= own[0]:
             continue
@@ -269,7 +269,16 @@ def lower(rows: Rows, old: Memory, new: Memory, *, lowers: float, sure: float, r
         old, confidence=confidence, superseded_by=new.id,
         hot_until=limits.hot_until, warm_until=limits.warm_until, archive_at=limits.archive_at,
     )  # fmt: skip
-    beliefs.note(rows, old.id, beliefs.SUPERSEDED, beliefs.state(old), beliefs.state(lowered), reason, by, at)
+    belief_changes.note(
+        rows,
+        old.id,
+        belief_changes.SUPERSEDED,
+        belief_changes.state(old),
+        belief_changes.state(lowered),
+        reason,
+        by,
+        at,
+    )
     memories.update_belief(rows, lowered)
     memories.add_link(rows, Link(from_id=old.id, to_id=new.id, relationship="superseded_by", weight=sure), now=at)
 

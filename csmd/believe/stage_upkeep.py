@@ -15,8 +15,8 @@ from csmd.believe.stage import aged
 from csmd.believe.upkeep import Action, Finding
 from csmd.errors import BadInput
 from csmd.model import Candidate, Memory
-from csmd.store import beliefs, candidates, context, cursors, memories, projects, search, tombstones, vectors
-from csmd.store import upkeep as stored
+from csmd.store import before_images as stored
+from csmd.store import belief_changes, candidates, cursors, memories, projects, receipts, search, tombstones, vectors
 from csmd.store.core import Store
 from csmd.store.sqlite import Rows
 
@@ -61,14 +61,14 @@ def step(store: Store, *, now: str) -> int:
 
 def _look(rows: Rows, now: str) -> Looked | None:
     reached = {subject: cursors.cursor(rows, STAGE, subject) for subject in ("memories", "day", "sweep", "queue")}
-    new = stored.after(rows, reached["memories"], limit=BATCH)
+    new = stored.memories_past(rows, reached["memories"], limit=BATCH)
     if new:
         plan = upkeep.Queueing(put=_lacking(rows, _compared(rows, new), now))
         return Looked(number=len(new), plan=plan, cursors={"memories": new[-1].seq})
     today = projects.active_day(rows, 0)
     if reached["day"] == today:
         return None
-    part = stored.after(rows, reached["sweep"], limit=SWEPT)
+    part = stored.memories_past(rows, reached["sweep"], limit=SWEPT)
     if part:
         found = _ailing(rows, {memory.id: memory for memory in part}, after=reached["sweep"], to=part[-1].seq)
         plan = upkeep.Queueing(put=_lacking(rows, found, now))
@@ -82,7 +82,7 @@ def _look(rows: Rows, now: str) -> Looked | None:
 
 def _compared(rows: Rows, new: Sequence[Memory]) -> list[Finding]:
     """What new memories say that one of those says which have words in common with them."""
-    dropped = stored.dropped(rows)
+    dropped = stored.dropped_pairs(rows)
     found: list[Finding] = []
     for memory in new:
         around = {memory.project_seq: projects.everywhere(rows, memory.project_seq)}
@@ -97,7 +97,7 @@ def _compared(rows: Rows, new: Sequence[Memory]) -> list[Finding]:
 def _lacking(rows: Rows, found: Sequence[Finding], now: str) -> tuple[Candidate, ...]:
     """The candidates of findings that do not wait already."""
     waiting = _own(candidates.waiting_of(rows, [one.key for one in found]))
-    return upkeep.queueing(found, waiting, dropped=stored.dropped(rows), now=now).put if found else ()
+    return upkeep.queueing(found, waiting, dropped=stored.dropped_pairs(rows), now=now).put if found else ()
 
 
 def _ailing(rows: Rows, known: Mapping[str, Memory], *, after: int, to: int) -> list[Finding]:
@@ -145,7 +145,7 @@ def _alike(one: Memory, other: Memory) -> tuple[float, bool] | None:
 
 def look(rows: Rows, places: Sequence[int] | None) -> list[Finding]:
     """Everything that is to be mended in some places (None: all)."""
-    found = stored.of_places(rows, places)
+    found = stored.memories_of_places(rows, places)
     return [*alike_in(rows, found), *ailing_in(rows, found)]
 
 
@@ -158,12 +158,12 @@ def ailing_in(rows: Rows, found: Sequence[Memory]) -> list[Finding]:
 def alike_in(rows: Rows, found: Sequence[Memory]) -> list[Finding]:
     """What says the same, or nearly so, among some memories; without what a person has dropped."""
     everywhere = {seq: projects.everywhere(rows, seq) for seq in {memory.project_seq for memory in found}}
-    return upkeep.duplicates(found, everywhere=everywhere, dropped=stored.dropped(rows))
+    return upkeep.duplicates(found, everywhere=everywhere, dropped=stored.dropped_pairs(rows))
 
 
 def generate(rows: Rows, places: Sequence[int] | None, *, now: str) -> upkeep.Queueing:
     """What would change in the queue if everything in some places were looked at now."""
-    return upkeep.queueing(look(rows, places), _waiting(rows, places), dropped=stored.dropped(rows), now=now)
+    return upkeep.queueing(look(rows, places), _waiting(rows, places), dropped=stored.dropped_pairs(rows), now=now)
 
 
 def enqueue(rows: Rows, plan: upkeep.Queueing, *, now: str) -> None:
@@ -239,12 +239,12 @@ def _mend(rows: Rows, action: Action, *, by: str, now: str) -> None:
             # An assistant that repeats what its session was told is using a memory, not confirming it.
             if source.role != "beside"
             and source.uuid not in known
-            and not (memory.authority == "assistant" and context.was_told(rows, source.session_id, into.id))
+            and not (memory.authority == "assistant" and receipts.was_told(rows, source.session_id, into.id))
         ]
         stays = aged(rows, upkeep.absorbed(into, memory, confirmations=len(counted)))
-        stored.merge(rows, memory, stays, reason=action.reason, by=by, now=now)
+        stored.merge_memories(rows, memory, stays, reason=action.reason, by=by, now=now)
     elif action.kind == "archive":
-        stored.archive(rows, memory, reason=action.reason, by=by, now=now)
+        stored.archive_memory(rows, memory, reason=action.reason, by=by, now=now)
     else:
         vectors.again(rows, "memory", memory.seq)
     settle_about(rows, memory, now=now)
@@ -252,7 +252,7 @@ def _mend(rows: Rows, action: Action, *, by: str, now: str) -> None:
 
 def settle_about(rows: Rows, memory: Memory, *, now: str) -> None:
     """Takes from the queue what was to be done about a memory and is no longer to be done."""
-    for one in stored.about(rows, memory.id):
+    for one in stored.about_memory(rows, memory.id):
         if not _holds(rows, one):
             candidates.settle(rows, one, "done", now=now)
 
@@ -290,11 +290,13 @@ def undo(rows: Rows, memory: Memory, *, now: str, by_person: bool) -> Memory:
 
     What a person did only a person takes back.
     """
-    last = [row for row in beliefs.changes_of(rows, memory.id) if row.change == stored.ARCHIVE and not row.undone_at]
+    last = [
+        row for row in belief_changes.changes_of(rows, memory.id) if row.change == stored.ARCHIVE and not row.undone_at
+    ]
     if last and memory.tier == "archive" and not memory.superseded_by:
         upkeep.may_take_back(memory.id, last[-1].by, by_person=by_person)
         memories.update_belief(rows, aged(rows, replace(memory, tier=last[-1].before)))  # type: ignore[arg-type]
-        beliefs.set_undone(rows, last[-1].seq, at=now)
+        belief_changes.set_undone(rows, last[-1].seq, at=now)
         return memory
     found = stored.last_merge(rows, memory.id)
     into = memories.by_id(rows, found[0].after) if found else None
@@ -312,5 +314,5 @@ def undo(rows: Rows, memory: Memory, *, now: str, by_person: bool) -> Memory:
     free = replace(memory, tier=done.before, superseded_by="")  # type: ignore[arg-type]  # a tier, as it was noted
     was = {"tier": tier, "used_at": "".join(used)}
     stays = upkeep.released(into, memory, raised=raised, without=uuids, **was)  # type: ignore[arg-type]  # as noted
-    stored.take_back(rows, aged(rows, free), aged(rows, stays), took, done, now=now)
+    stored.undo_merge(rows, aged(rows, free), aged(rows, stays), took, done, now=now)
     return into

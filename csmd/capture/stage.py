@@ -15,15 +15,7 @@ from csmd.capture import stage_purge as purging
 from csmd.capture.hosts import claude
 from csmd.capture.redact import storable_path
 from csmd.model import Event, Project
-from csmd.store import (
-    counts,
-    events,
-    files,
-    probes,
-    projects,
-    reports,
-    tombstones,
-)
+from csmd.store import activity, events, files, projects, tombstones
 from csmd.store.sqlite import Rows
 
 #: Enough of a transcript's beginning for the first line that names a directory.
@@ -88,16 +80,16 @@ def record(
     text_hash = text.keyed_hash(event.text, key) if event.text else ""
     turn = claude.event_turn(event)
     if turn is not None and probe.is_probe(event):
-        return probes.add(rows, turn, text_hash=text_hash)
+        return events.add_probe(rows, turn, text_hash=text_hash)
     payload_hash = text.keyed_hash(event.payload, key)
     if not events.record(rows, event, text_hash=text_hash, payload_hash=payload_hash):
         return False
-    counts.count(rows, redaction_counts(redacted))
+    activity.count(rows, redaction_counts(redacted))
     if turn is not None and place is not None:
         listed = tombstones.listed_path(rows, storable_path(event.transcript_path), key=key)
         turn, place, path = purging.permitted_turn(turn, place, listed, tombstones.marks(rows, key))
         home = projects.settle(rows, place, now=now)
-        reports.add_provisional(
+        events.add_provisional(
             rows,
             turn,
             event=event.name,
@@ -109,7 +101,7 @@ def record(
             room=room,
         )
     if event.name in SETTLING:
-        reports.settle(rows, event.session_id, at=event.at)
+        events.settle_provisional(rows, event.session_id, at=event.at)
     return True
 
 

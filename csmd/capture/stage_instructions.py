@@ -21,7 +21,7 @@ from csmd.capture.instructions import Disk, Entry, Instruction, Place
 from csmd.capture.redact import redact
 from csmd.errors import BadInput
 from csmd.store import files, projects, tombstones
-from csmd.store import instructions as rows_of
+from csmd.store import projects as rows_of
 from csmd.store.core import Store
 from csmd.store.purged import clean
 
@@ -192,10 +192,14 @@ def refresh(store: Store, seq: int, root: str, user: User, *, now: str) -> tuple
     marks = {one.path for one in found} | {f"{folder}/settings.json" for folder in user.configs}
     marks |= {f"{place.start}/.claude/{name}" for name in ("settings.json", "settings.local.json")}
     watched = {posixpath.dirname(one.path) for one in found} | _places_to_watch(place)
-    known = store.read(lambda reading: rows_of.hashes(reading, seq))
+    known = store.read(lambda reading: rows_of.instruction_hashes(reading, seq))
     if known == [(one.path, one.text_hash) for one in rows]:
         return 0, watched, marks | watched
-    return store.write(lambda writing: rows_of.replace(writing, seq, rows, now=now)), watched, marks | watched
+    return (
+        store.write(lambda writing: rows_of.replace_instructions(writing, seq, rows, now=now)),
+        watched,
+        marks | watched,
+    )
 
 
 def _places_to_watch(place: Place) -> set[str]:

@@ -12,7 +12,7 @@ from dataclasses import replace
 from csmd import text
 from csmd.capture.hosts.claude import Reading
 from csmd.model import Event, Project, Turn
-from csmd.store import purge_whole, tombstones
+from csmd.store import purge_rows, tombstones
 from csmd.store.core import Store
 from csmd.store.purged import HIDDEN, PURGED, Marks, clean
 from csmd.store.sqlite import Rows
@@ -81,7 +81,7 @@ def _empty(rows: Rows, turns: list[Turn], key: bytes) -> set[str]:
     if not tombstones.has(rows, "turn"):
         return set()
     names = {
-        turn.uuid: purge_whole.turn_names(turn.uuid, turn.stream, text.keyed_hash(turn.text, key)) for turn in turns
+        turn.uuid: purge_rows.turn_names(turn.uuid, turn.stream, text.keyed_hash(turn.text, key)) for turn in turns
     }
     gone = tombstones.purged_names(rows, "turn", [name for some in names.values() for name in some], key=key)
     return {uuid for uuid, some in names.items() if not gone.keys().isdisjoint(some)}

@@ -28,7 +28,7 @@ from csmd.model import Turn
 from csmd.store import cursors, files, tombstones
 from csmd.store.core import Store
 from csmd.store.cursors import FileState
-from csmd.store.notes import Notes
+from csmd.store.files import Notes
 from csmd.store.sqlite import Rows
 
 

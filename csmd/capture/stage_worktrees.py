@@ -15,7 +15,7 @@ from csmd.capture import project, stage_place, worktrees
 from csmd.capture.hosts.claude_failure import SHELL
 from csmd.errors import BadInput
 from csmd.model import Project
-from csmd.store import cursors, disk, lost_worktrees
+from csmd.store import cursors, disk, projects
 from csmd.store.core import Store
 from csmd.store.sqlite import Rows
 
@@ -29,13 +29,15 @@ MOST_TURNS, NEAR = 2_000, 200
 def step(store: Store, *, now: str) -> int:
     """Looks at the projects, once, and at the next of the turns; how many there were."""
     if not store.read(lambda rows: cursors.cursor(rows, STAGE, "projects")):
-        _bring(store, _by_path(store.read(lost_worktrees.lone)), now=now, done=("projects", 1))
+        _bring(store, _by_path(store.read(projects.lone_worktrees)), now=now, done=("projects", 1))
     begin = store.read(lambda rows: cursors.cursor(rows, STAGE, ""))
-    end = min(store.read(lost_worktrees.last_turn), begin + MOST_TURNS)
+    end = min(store.read(projects.last_turn_in), begin + MOST_TURNS)
     if end <= begin:
         return 0
     # What was printed may have come later than the call: the last ones are looked at again.
-    calls = store.read(lambda rows: lost_worktrees.calls(rows, SHELL, after=max(0, begin - NEAR), upto=end, near=NEAR))
+    calls = store.read(
+        lambda rows: projects.worktree_calls(rows, SHELL, after=max(0, begin - NEAR), upto=end, near=NEAR)
+    )
     said = [claim for given, printed, cwd in calls for claim in worktrees.claims(_line(given), printed, cwd)]
     _bring(store, identified(said), now=now, done=("", end))
     return end - begin
@@ -56,8 +58,7 @@ def identified(said: Iterable[tuple[str, str]]) -> list[tuple[Project, Project]]
 def note(rows: Rows, found: Iterable[tuple[Project, Project]], *, now: str) -> int:
     """Has worktrees count to their repositories; how many projects were merged for it."""
     return sum(
-        lost_worktrees.bring_home(rows, worktree, repository, is_gone=disk.is_gone, now=now)
-        for worktree, repository in found
+        projects.bring_home(rows, worktree, repository, is_gone=disk.is_gone, now=now) for worktree, repository in found
     )
 
 

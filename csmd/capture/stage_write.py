@@ -12,8 +12,8 @@ from csmd.capture.hosts import claude, claude_versions
 from csmd.capture.stage import redaction_counts
 from csmd.capture.stage_place import Places
 from csmd.model import Turn
-from csmd.store import clients as client_versions
-from csmd.store import counts, cursors, journal, projects, queue, sessions, tampered, tombstones, usage
+from csmd.store import activity, cursors, projects, sessions, tombstones, turns
+from csmd.store import events as client_versions
 from csmd.store.core import Store
 from csmd.store.cursors import FileState
 from csmd.store.purged import Marks
@@ -75,7 +75,7 @@ def store_piece(
         end = None if begin == borders[-1] else begin + BATCH_TURNS
         left = [one for one in reading.left if begin <= one.place and (end is None or one.place < end)]
         spent = [
-            usage.Spent(one.stream, one.message_id, *one.amounts)
+            sessions.Spent(one.stream, one.message_id, *one.amounts)
             for one in reading.spent
             if begin <= max(one.place, 0) and (end is None or one.place < end)
         ]
@@ -84,7 +84,7 @@ def store_piece(
             rows: Rows,
             batch: list[Turn] = batch,
             left: list[claude.Left] = left,
-            spent: list[usage.Spent] = spent,
+            spent: list[sessions.Spent] = spent,
             begin: int = begin,
             last: bool = end is None,
         ) -> tuple[int, Counter[str]]:
@@ -103,22 +103,22 @@ def store_piece(
             while next_left is not None:
                 _leave(rows, next_left, store.hash_key)
                 next_left = next(leaving)
-            usage.note(rows, spent)
+            sessions.note_usage(rows, spent)
             if source.hosts_own:
                 client_versions.note_versions(rows, claude_versions.latest(batch))
             if last:
                 for session, title in reading.titles.items():
-                    if journal.set_title(rows, session, title):
+                    if turns.set_title(rows, session, title):
                         found.update(reading.redactions.get("", {}))
                 for session, title in early.items():
-                    journal.set_title(rows, session, title, first=True)
+                    turns.set_title(rows, session, title, first=True)
                 for uuid in reading.withdrawn:
                     sessions.withdraw(rows, state.path, uuid)
                 permitted = [purging.permitted_place(rows, one, key=store.hash_key) for pair in entered for one in pair]
                 stage_worktrees.note(rows, zip(permitted[::2], permitted[1::2], strict=True), now=now)
-                counts.count(rows, news)
+                activity.count(rows, news)
                 cursors.save_file(rows, state, now=now)
-            counts.count(rows, redaction_counts(found))
+            activity.count(rows, redaction_counts(found))
             return new, found
 
         new, found = store.write(write)
@@ -140,11 +140,11 @@ def note_writes(store: Store, left_out: list[Turn]) -> None:
 
 
 def _note_tampered(rows: Rows, turn: Turn, key: bytes) -> None:
-    tampered.note(rows, turn.writes, at=turn.at, hashed=lambda name: text.keyed_hash(name, key))
+    sessions.note_tampered(rows, turn.writes, at=turn.at, hashed=lambda name: text.keyed_hash(name, key))
 
 
 def _leave(rows: Rows, left: claude.Left, key: bytes) -> None:
-    queue.leave(
+    turns.unqueue(
         rows,
         left.session_id,
         at=left.at,
@@ -160,7 +160,7 @@ def _store_turn(rows: Rows, turn: Turn, source: Source, marks: Marks, key: bytes
     _note_tampered(rows, turn, key)
     turn, place, listed = purging.permitted_turn(turn, source.places.of(turn.cwd), source.path, marks)
     home = projects.settle(rows, place, now=now)
-    return journal.add_turn(
+    return turns.add_turn(
         rows,
         turn,
         text_hash=text.keyed_hash(turn.text, key),

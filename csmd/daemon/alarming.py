@@ -16,7 +16,8 @@ from csmd.daemon import alarm, notice
 from csmd.daemon.alarm import Note, Seen
 from csmd.daemon.now import iso, now_iso
 from csmd.errors import CsmdError
-from csmd.store import files, unheard
+from csmd.store import events as unheard
+from csmd.store import files
 from csmd.store.sqlite import Rows
 
 if TYPE_CHECKING:
@@ -94,9 +95,9 @@ class Alarms:
         # The daemon's age is counted by the clock that nobody sets.
         began = max(iso(now - timedelta(seconds=uptime_s)), installed)
 
-        def look(rows: Rows) -> tuple[list[unheard.Session], list[unheard.Unheard], list[tuple[int, str, str]]]:
-            noted = unheard.noted(rows)
-            live = unheard.live(
+        def look(rows: Rows) -> tuple[list[unheard.HookedSession], list[unheard.Unheard], list[tuple[int, str, str]]]:
+            noted = unheard.unheard_noted(rows)
+            live = unheard.live_sessions(
                 rows, began=began, lively=iso(now - timedelta(seconds=alarm.LIVELY_S)),
                 answered=iso(now - timedelta(seconds=alarm.ANSWERED_S)), now=iso(now),
             )  # fmt: skip
@@ -118,8 +119,8 @@ class Alarms:
         if new or gone:
 
             def write(rows: Rows) -> None:
-                unheard.drop(rows, gone)
-                unheard.note(rows, [one.id for one in new], at=iso(now))
+                unheard.drop_unheard(rows, gone)
+                unheard.note_unheard(rows, [one.id for one in new], at=iso(now))
 
             store.write(write)
         left = [note for note in notes if note.session not in gone]
@@ -130,7 +131,9 @@ class Alarms:
             self._of_hooks = alarm.of_hooks(left, states)
 
 
-def _seen(session: unheard.Session, states: dict[str, Any], passed: str, heard: list[tuple[int, str, str]]) -> Seen:
+def _seen(
+    session: unheard.HookedSession, states: dict[str, Any], passed: str, heard: list[tuple[int, str, str]]
+) -> Seen:
     """How a session is judged; `heard` are (row key, time, directory or "") of the latest events."""
     folder = alarm.folder_of(session.path, list(states))
     others = any(at >= session.started_at and other in ("", folder) for _, at, other in heard)

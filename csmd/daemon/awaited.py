@@ -8,7 +8,7 @@ from __future__ import annotations
 from datetime import UTC, datetime, timedelta
 
 from csmd.daemon.now import iso
-from csmd.store import reports
+from csmd.store import events
 from csmd.store.core import Store
 
 #: How long a hook's turn waits for the transcript before it is judged.
@@ -22,7 +22,7 @@ class Awaited:
 
     def __init__(self, store: Store) -> None:
         self._store = store
-        self._after = reports.FIRST
+        self._after = events.FIRST
 
     def close(self) -> bool:
         """Ends the wait of those that the transcript has passed by; whether there were any."""
@@ -30,13 +30,11 @@ class Awaited:
         closed = False
         for _ in range(PARTS):
             closed |= self._part(before)
-            if self._after == reports.FIRST:
+            if self._after == events.FIRST:
                 break
         return closed
 
     def _part(self, before: str) -> bool:
         after = self._after
-        over, self._after = self._store.read(
-            lambda rows: reports.over(rows, before=before, after=after, most=LOOKED_AT)
-        )
-        return bool(over) and any(self._store.write(lambda rows: reports.close_provisional(rows, over)))
+        over, self._after = self._store.read(lambda rows: events.over(rows, before=before, after=after, most=LOOKED_AT))
+        return bool(over) and any(self._store.write(lambda rows: events.close_provisional(rows, over)))

@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Any
 
 from csmd.daemon.now import now_iso
 from csmd.errors import StoreError
-from csmd.store import backup, counts
+from csmd.store import activity, backup
 
 if TYPE_CHECKING:
     from csmd.daemon.steward import Steward
@@ -52,7 +52,7 @@ def make(steward: Steward, target: Path | None) -> dict[str, Any]:
 def _is_due(steward: Steward, database: Path, hours: int) -> bool:
     newest = next(iter(backup.listed(database)), None)
     if newest is None:
-        since = steward.store.read(counts.born)
+        since = steward.store.read(activity.born)
         begun = datetime.fromisoformat(since) if since else datetime.now(UTC)
     else:
         begun = backup.made_at(newest) or datetime.fromtimestamp(0, UTC)

@@ -16,7 +16,7 @@ from csmd.capture import memdir, stage_place
 from csmd.daemon.now import now_iso
 from csmd.dream import parcel, stage_memos, stage_parcel
 from csmd.errors import BadInput, ConfigError, StoreError
-from csmd.store import files, parcels, project_list, projects, tombstones
+from csmd.store import exports, files, projects, tombstones, workspaces
 from csmd.store.sqlite import Rows
 
 if TYPE_CHECKING:
@@ -80,7 +80,7 @@ def _project(steward: Steward, job: Job, folder: Path) -> int:
     whose = folder.parent.name if folder.name == "memory" else folder.name
 
     def known(rows: Rows) -> set[int]:
-        return {seq for path, seq in project_list.directories(rows) if memdir.folder_name(path) == whose}
+        return {seq for path, seq in workspaces.directories(rows) if memdir.folder_name(path) == whose}
 
     found = steward.store.read(known)
     if len(found) != 1:
@@ -102,7 +102,7 @@ def write(steward: Steward, job: Job) -> Iterator[None]:
         job.progress.update(step="writing", done=total)
         _go_on(steward)
         yield
-    every, forgotten = steward.store.read(lambda rows: (len(parcels.seqs(rows, None)), tombstones.number(rows)))
+    every, forgotten = steward.store.read(lambda rows: (len(exports.seqs(rows, None)), tombstones.number(rows)))
     job.result.update(
         path=str(directory / parcel.NAME), memories=total, project=job.order["project"], elsewhere=every - total,
         forgotten=forgotten, took_s=round(time.monotonic() - began, 3), degraded=[],

@@ -22,7 +22,7 @@ from csmd.capture.redact import storable_path
 from csmd.config import Config, child_environment
 from csmd.daemon.now import iso, now_iso
 from csmd.errors import ConfigError, CsmdError
-from csmd.store import clients, files, tombstones
+from csmd.store import events, files, tombstones
 from csmd.store.sqlite import Rows
 
 if TYPE_CHECKING:
@@ -72,7 +72,7 @@ class Clients:
         store, path = self._steward.store, storable_path(str(folder))
 
         def note(rows: Rows) -> None:
-            clients.note_elsewhere(rows, tombstones.listed_path(rows, path, key=store.hash_key), at=now_iso())
+            events.note_elsewhere(rows, tombstones.listed_path(rows, path, key=store.hash_key), at=now_iso())
 
         store.write(note)
         return True
@@ -133,7 +133,7 @@ def is_config_dir(folder: Path) -> bool:
 
 def versions(rows: Rows) -> dict[str, str]:
     """The versions in use, and when each wrote its last line."""
-    return clients.versions_since(rows, iso(datetime.now(UTC) - timedelta(days=IN_USE_DAYS)))
+    return events.versions_since(rows, iso(datetime.now(UTC) - timedelta(days=IN_USE_DAYS)))
 
 
 def too_old(config: Config, seen: Mapping[str, str]) -> list[str]:
@@ -150,7 +150,7 @@ def told(rows: Rows, config: Config) -> dict[str, Any]:
         "newer_events": list(record.get("events") or []),
         "kept_out_by": str(record.get("kept_out_by") or ""),
         "directories": [str(folder) for folder in config.assistant_dirs],
-        "elsewhere": [path for path in clients.elsewhere(rows) if is_elsewhere(config, Path(path))],
+        "elsewhere": [path for path in events.elsewhere(rows) if is_elsewhere(config, Path(path))],
     }
 
 

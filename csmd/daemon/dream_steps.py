@@ -15,7 +15,7 @@ from csmd.daemon.now import here, now_iso
 from csmd.dream import stage, stage_daily, stage_narrator, stage_pages, stage_reselection, undo
 from csmd.dream.actions import Fact, Kind, Phase
 from csmd.errors import CsmdError, StoreError
-from csmd.store import backup, dreams, reselection, snapshot
+from csmd.store import backup, dream_evidence, dreams, reselection
 from csmd.store.dreams import Dream
 from csmd.store.sqlite import Rows
 
@@ -52,7 +52,7 @@ COUNTING: tuple[Callable[[Rows, int, str], Sequence[Fact]], ...] = (
 def counted(read: stage.Read, *, now: str) -> stage.Steps[stage.Facts]:
     """What is counted over journal and packets, by project."""
     found: dict[int, Sequence[Fact]] = {}
-    for place in read(snapshot.places):
+    for place in read(dream_evidence.places):
         found[place.seq] = read(partial(_counted, project=place.seq, now=now))
         yield
     return found

@@ -30,7 +30,7 @@ from csmd.dream.gates import Chosen, Seen, Verdict
 from csmd.dream.holder import Holder
 from csmd.dream.undo import EDITED
 from csmd.errors import CsmdError
-from csmd.store import dream_gates, dream_journal, dreams, reselection
+from csmd.store import dreams, reselection
 from csmd.store.dreams import Dream
 from csmd.store.sqlite import Rows
 
@@ -178,7 +178,7 @@ class Dreaming:
                         yield
             finally:
                 self.lock.leave()
-        done = store.read(lambda rows: dream_journal.counts(rows, dream.seq))
+        done = store.read(lambda rows: dreams.change_counts(rows, dream.seq))
         job.result.update(state="done", done=done, changes=sum(done.values()))
         job.result.update(took_s=round(time.monotonic() - began, 3))
 
@@ -267,11 +267,11 @@ class Dreaming:
             failed_at=latest.ended_at if latest and latest.state == "failed" else "",
             # One that is done since has taken its place.
             undone_at=undone.undone_at if undone and not (done and done.begun_at > undone.undone_at) else "",
-            first_at=dream_gates.first_session(rows),
+            first_at=dreams.first_session(rows),
             sessions=dreams.sessions_since(rows, since),
-            last_turn=dream_gates.last_turn(rows),
+            last_turn=dreams.last_turn(rows),
             crowded=tuple(
-                f"{number:,} {tier} memories in {name}" for name, tier, number in dream_gates.crowded(rows, most=most)
+                f"{number:,} {tier} memories in {name}" for name, tier, number in dreams.crowded(rows, most=most)
             )
             if most
             else (),
@@ -310,7 +310,7 @@ def told(rows: Rows, dream: Dream) -> dict[str, Any]:
     return {
         "id": dream.id, "why": dream.why, "state": dream.state, "begun_at": dream.begun_at, "ended_at": dream.ended_at,
         "undone_at": dream.undone_at, "sessions": dream.sessions, "error": dream.error,
-        "did": dream_journal.counts(rows, dream.seq),
+        "did": dreams.change_counts(rows, dream.seq),
     }  # fmt: skip
 
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 from datetime import UTC, date, datetime
 from typing import TYPE_CHECKING, Any
 
-from csmd.store import sizes
+from csmd.store import activity
 
 if TYPE_CHECKING:
     from csmd.daemon.steward import Steward
@@ -22,7 +22,7 @@ def step(steward: Steward, now: float) -> None:
         return
     steward.next_size = now + EVERY_S
     today = datetime.now(UTC).date().isoformat()
-    steward.guard("size of the day", lambda: steward.store.write(lambda rows: sizes.note(rows, today)))
+    steward.guard("size of the day", lambda: steward.store.write(lambda rows: activity.note_size(rows, today)))
 
 
 def growth(noted: list[tuple[str, int]], *, used: int, today: date) -> dict[str, Any]:
@@ -30,7 +30,7 @@ def growth(noted: list[tuple[str, int]], *, used: int, today: date) -> dict[str,
 
     The very first day is no measure: on it came everything that the assistant had written before.
     """
-    days = noted if len(noted) >= sizes.MOST_DAYS else noted[1:]
+    days = noted if len(noted) >= activity.MOST_DAYS else noted[1:]
     for day, size in days:
         past = (today - date.fromisoformat(day)).days
         if 0 < past <= LAST_DAYS:

@@ -17,7 +17,7 @@ from csmd.model import Brief, Event
 from csmd.recall import bracket, failure, file, living_state, prompt, stage_brief, stage_checkpoint
 from csmd.recall import stage as recall
 from csmd.recall.compose import Note
-from csmd.store import context
+from csmd.store import receipts
 from csmd.store.sqlite import Rows
 
 if TYPE_CHECKING:
@@ -67,7 +67,7 @@ def compose(
         if beside is not None:
             most = min(most, (claude.ANSWER_LIMIT_UNITS - text.utf16_units(beside.text)) // TOKEN_UNITS)
         if event.source == "compact":
-            model, used = context.before(rows, session)
+            model, used = receipts.before(rows, session)
             most = bracket.at_compaction(used, claude_windows.window(model, used)).restored_tokens(most)
         living = settings.stages_advisory
         blocks = living_state.blocks(living_state.lines(rows, places=places, session_id=session)) if living else ()
@@ -93,7 +93,7 @@ def compose(
             kept_bytes=settings.capture_tool_output_bytes,
         )
         return failed, places[0]
-    model, used = context.filled(rows, event.session_id)
+    model, used = receipts.filled(rows, event.session_id)
     policy = bracket.POLICY[bracket.of(used, claude_windows.window(model, used))]
     patience, most = min(QUERY_VECTOR_S, left_s / 2), policy.recall_tokens(settings.recall_max_tokens)
     recalled = prompt.recall(
@@ -142,7 +142,7 @@ def note(rows: Rows, made: Made, *, key: bytes) -> None:
     own, owed = _receipts(made.event)
     for receipt, name, brief in ((owed, "session_start", made.owed), (own, made.event.name, made.own)):
         if brief is not None and brief.text:
-            context.add_receipt(
+            receipts.add_receipt(
                 rows,
                 receipt_id=receipt,
                 session_id=made.event.session_id,
@@ -158,7 +158,7 @@ def note(rows: Rows, made: Made, *, key: bytes) -> None:
 def take_back(rows: Rows, event: Event) -> None:
     """Takes back what was noted of an event's answer: its hook did not read it; runs on the writer."""
     for receipt in _receipts(event):
-        context.delete_receipt(rows, receipt)
+        receipts.delete_receipt(rows, receipt)
 
 
 def _receipts(event: Event) -> tuple[str, str]:

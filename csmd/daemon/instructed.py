@@ -18,7 +18,7 @@ from typing import TYPE_CHECKING
 from csmd import config
 from csmd.capture import stage_instructions as capture
 from csmd.daemon.now import iso, now_iso
-from csmd.store import instructions
+from csmd.store import projects
 
 if TYPE_CHECKING:
     from csmd.daemon.steward import Steward
@@ -107,7 +107,7 @@ class Instructed:
     def sweep(self) -> int:
         """Reads those of every project that had a session lately; how many files have changed."""
         since = iso(datetime.now(UTC) - timedelta(days=RECENT_DAYS))
-        recent = self._steward.store.read(lambda rows: instructions.projects_since(rows, since))[:MOST_PROJECTS]
+        recent = self._steward.store.read(lambda rows: projects.projects_since(rows, since))[:MOST_PROJECTS]
         for key in self._folders.keys() - set(recent):
             del self._folders[key]
             self._stamps.pop(key, None)

@@ -20,7 +20,7 @@ from csmd.daemon import backfill, backups, bringing, purging, scanning, summary
 from csmd.daemon.backfill import Past
 from csmd.errors import ConfigError, CsmdError, EmbeddingUnavailable, StoreError
 from csmd.recall import threads
-from csmd.store import counts, cursors, models, vectors
+from csmd.store import activity, cursors, models, vectors
 
 if TYPE_CHECKING:
     from csmd.daemon.steward import Steward
@@ -120,7 +120,7 @@ def _take_in(steward: Steward, job: Job) -> Iterator[None]:
 
 
 def _counts(steward: Steward) -> dict[str, int]:
-    return steward.store.read(counts.counts)
+    return steward.store.read(activity.counts)
 
 
 def _go_on(steward: Steward) -> None:

@@ -9,7 +9,7 @@ from typing import Any
 
 from csmd.capture.hosts import claude_settings
 from csmd.config import Config
-from csmd.store import counts, files, sessions
+from csmd.store import activity, files, sessions
 from csmd.store.sqlite import Rows
 
 SETTINGS_BYTES = 1_000_000
@@ -20,7 +20,7 @@ MOST_PROJECTS = 100
 def transcripts(rows: Rows, config: Config) -> dict[str, Any]:
     """What `csmd status` says of transcripts; looks at the disk. `projects` are those with a number of their own."""
     days = {str(folder): _days(str(folder)) for folder in config.assistant_dirs}
-    roots = [root for _, root, *_ in counts.projects(rows)[:MOST_PROJECTS] if root and Path(root).is_dir()]
+    roots = [root for _, root, *_ in activity.project_counts(rows)[:MOST_PROJECTS] if root and Path(root).is_dir()]
     own = {root: min(_days(folder, root) for folder in days) for root in roots} if days else {}
     usual = min(days.values(), default=claude_settings.CLEANUP_DAYS)
     named = sessions.transcript_paths(rows)

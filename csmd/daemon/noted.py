@@ -13,9 +13,9 @@ from typing import Any
 from csmd import text
 from csmd.daemon.now import iso_before, now_iso
 from csmd.model import Brief, Event
-from csmd.store import noted
+from csmd.store import activity
+from csmd.store.activity import Composed, Recalled
 from csmd.store.core import Store
-from csmd.store.noted import Composed, Recalled
 
 #: Written down so often at most, kept so long; with more waiting the oldest goes: a disk may be full for days.
 EVERY_S, KEPT_S, MOST_WAITING = 60.0, 90 * 86_400, 2_000
@@ -80,7 +80,7 @@ class Noted:
         if not composed and not recalled:
             return False
         before, key = iso_before(KEPT_S), self._store.hash_key
-        self._store.write(lambda rows: noted.add(rows, composed, recalled, before=before, key=key))
+        self._store.write(lambda rows: activity.add_lookups(rows, composed, recalled, before=before, key=key))
         with self._lock:  # what came meanwhile stands behind what was written
             _drop(self._composed, composed)
             _drop(self._recalled, recalled)

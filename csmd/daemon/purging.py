@@ -19,8 +19,8 @@ from csmd.config import child_environment
 from csmd.daemon.now import here, now_iso
 from csmd.dream import stage_daily
 from csmd.errors import StoreError
-from csmd.store import files, page_lines, purge, purge_files, purge_plan, tombstones
-from csmd.store.purge_plan import Plan
+from csmd.store import files, markdown_pages, purge, purge_files, tombstones
+from csmd.store.purge import Plan
 from csmd.store.purged import Needle
 
 if TYPE_CHECKING:
@@ -47,18 +47,18 @@ def run(steward: Steward, job: Job) -> Iterator[None]:
         job.progress.update(step="transcripts")
         names = [] if plan.texts else (plan.sessions or plan.turns)[:MOST_NAMES]
         there = yield from _look(steward, plan.texts or plan.probes, names, own=[], hosts=_host_places(steward))
-        counts = steward.store.read(lambda rows: purge_plan.counts(rows, plan))
+        counts = steward.store.read(lambda rows: purge.plan_counts(rows, plan))
         job.result.update(what=plan.what, about=plan.about, counts=counts, hosts=there["hosts"])
         if job.order.get("dry_run"):
             copies = purge_files.copies(steward.config.paths.home, steward.config.paths.log_dir)
             job.result.update(
-                places=steward.store.read(lambda rows: purge_plan.places(rows, plan, seen=job.order["seen"])),
+                places=steward.store.read(lambda rows: purge.plan_places(rows, plan, seen=job.order["seen"])),
                 backups=len(copies),
             )
             return
         found = (yield from _variants(steward, job, plan)) | set(there["texts"] if plan.texts else ())
         key, now = steward.store.hash_key, now_iso()
-        steward.store.write(lambda rows: purge_plan.lay_down(rows, plan, sorted(found), key=key, now=now))
+        steward.store.write(lambda rows: purge.lay_down(rows, plan, sorted(found), key=key, now=now))
     yield from _honour(steward, job)
     job.progress.update(step="files")
     job.result.update(_purge_files(steward, plan))
@@ -90,7 +90,7 @@ def _variants(steward: Steward, job: Job, plan: Plan) -> Generator[None, None, s
         while needles and after is not None:
             go_on(steward)
             part = (needles, table, column, after)
-            after, more = steward.store.read(lambda rows, part=part: purge_plan.variants(rows, *part))  # type: ignore[misc]
+            after, more = steward.store.read(lambda rows, part=part: purge.variants(rows, *part))  # type: ignore[misc]
             found |= more
             yield
     return found
@@ -115,7 +115,7 @@ def _purge_files(steward: Steward, plan: Plan | None) -> dict[str, Any]:
 
     def purged(kind: Literal["turn", "session", "memory"], names: Sequence[str]) -> set[str]:
         if kind == "memory":
-            return set(steward.store.read(lambda rows: page_lines.missing(rows, names)))
+            return set(steward.store.read(lambda rows: markdown_pages.missing_lines(rows, names)))
         return set(steward.store.read(lambda rows: tombstones.purged_names(rows, kind, names, key=key)))
 
     done = purge_files.purge(paths.home, paths.log_dir, marks, needles, purged=purged, everything=everything)
@@ -161,7 +161,7 @@ def _look(
     if not texts and not names:
         return {"left": [], "hosts": [], "texts": []}
     asked = {"texts": list(texts), "names": list(names), "own": [str(p) for p in own], "hosts": [str(p) for p in hosts]}
-    command = [sys.executable, "-P", "-m", "csmd.store.leftover"]
+    command = [sys.executable, "-P", "-m", "csmd.store.byte_search"]
     with subprocess.Popen(command, stdin=subprocess.PIPE, stdout=subprocess.PIPE, env=child_environment()) as child:
         said: bytes | None = wire.dumps(asked).encode("utf-8", "replace")
         while True:

@@ -17,7 +17,7 @@ from typing import TypeVar
 
 from csmd.errors import DeadlineExceeded
 from csmd.recall import prompt as prompts
-from csmd.store import nearby, search, sessions
+from csmd.store import search, sessions
 from csmd.store.core import Store
 from csmd.store.sqlite import Rows
 
@@ -92,6 +92,6 @@ def _last_asked(rows: Rows, project: int) -> tuple[int, list[str]]:
     if search.last_turn(rows) < LARGE_TURNS:
         return project, []
     project = project or sessions.latest_project(rows)
-    asked = nearby.asked_between(rows, "", "", projects=[project], limit=PROMPTS)
+    asked = search.asked_between(rows, "", "", projects=[project], limit=PROMPTS)
     turns = search.turns_by_seq(rows, [seq for seq, _ in asked])
     return project, [turns[seq].text[:CHARACTERS] for seq, _ in asked if seq in turns]

@@ -26,7 +26,7 @@ from csmd.daemon.entry import configuration, explaining
 from csmd.daemon.now import now_iso
 from csmd.daemon.run import alone
 from csmd.errors import BadInput, Damaged, StoreError
-from csmd.store import backup, counts, files, rebuild, salvage, soundness, sqlite
+from csmd.store import activity, backup, files, integrity, rebuild, recovery, sqlite
 from csmd.store.core import Store
 from csmd.store.pauses import PauseFile
 from csmd.store.sqlite import Rows
@@ -52,13 +52,13 @@ def repair(config: Config, *, dry_run: bool = False) -> dict[str, Any]:
         if not database.exists() and not backup.listed(database) and not _beside(database, "-wal").exists():
             return {"state": "none", "problems": []}
         scratch = _copy(database, workshop / "old")
-        found = soundness.look(scratch)
+        found = integrity.look(scratch)
         if not found.problems:
             return {"state": "sound", "problems": []}
         report: dict[str, Any] = {
             "state": "indexes" if found.only_indexes else "rebuilt", "problems": found.problems, "dry_run": dry_run,
         }  # fmt: skip
-        if found.only_indexes and soundness.mend_indexes(scratch):
+        if found.only_indexes and integrity.mend_indexes(scratch):
             new = scratch
         else:
             report["state"] = "rebuilt"
@@ -77,10 +77,10 @@ def _rebuilt(config: Config, scratch: Path, workshop: Path, report: dict[str, An
     new = workshop / "csmd.db"
     with ExitStack() as opened:
         sound = backup.newest_sound(config.paths.database)
-        readable = salvage.open_damaged(scratch, sound=sound) if scratch.is_file() else None
+        readable = recovery.open_damaged(scratch, sound=sound) if scratch.is_file() else None
         damaged = Rows(opened.enter_context(closing(readable))) if readable else None
         copy = opened.enter_context(sqlite.opened(sound, readonly=True)) if sound else None
-        key, copys_key = salvage.key_of(damaged), salvage.key_of(copy)
+        key, copys_key = recovery.key_of(damaged), recovery.key_of(copy)
         if key and copys_key and key != copys_key:
             copy = None  # of another database: its rows have nothing to do with these
         key = key or (copys_key if copy else None)
@@ -89,7 +89,7 @@ def _rebuilt(config: Config, scratch: Path, workshop: Path, report: dict[str, An
         made = store.write(
             lambda rows: rebuild.rebuild(rows, damaged=damaged, copy=copy, key=key, new_key=store.hash_key)
         )
-        before = store.read(counts.counts)
+        before = store.read(activity.counts)
         report.update(
             backup=str(sound) if copy else "",
             read=_few(made.rows), from_backup=_few(made.filled), stubs=made.stubs,
@@ -108,7 +108,7 @@ def _rebuilt(config: Config, scratch: Path, workshop: Path, report: dict[str, An
         store.write(lambda rows: rebuild.put_in_order(rows, new_after=last, hurt=made.hurt))
         store.write(rebuild.leave_stubs)
         report["forgotten_again"] = store.write(lambda rows: rebuild.keep_forgotten(rows, [], key=store.hash_key))
-        after = store.read(counts.counts)
+        after = store.read(activity.counts)
         report["from_transcripts"] = {"turns": after["turns"] - before["turns"], "files": len(paths)}
         report["counts"] = after
         _finish(store)
@@ -136,7 +136,7 @@ def _lost(made: rebuild.Found, *, key_lost: bool) -> list[str]:
 def _transcripts(config: Config, sources: list[Rows]) -> list[Path]:
     """Every transcript: those of the assistant, csmd's own session files, and those that were imported from elsewhere."""
     listed = [path for root in reading.roots(config) for path in capture.transcripts(root)]
-    known = [Path(path) for rows in sources for path in salvage.paths_read(rows)]
+    known = [Path(path) for rows in sources for path in recovery.paths_read(rows)]
     return list(dict.fromkeys([*listed, *(path for path in known if path.is_file())]))
 
 
@@ -177,7 +177,7 @@ def restore(config: Config, source: str, *, dry_run: bool = False) -> dict[str, 
             gone = store.write(lambda rows: rebuild.keep_forgotten(rows, kept, key=store.hash_key))
             store.cleanse()
             report = {
-                "from": str(chosen), "counts": store.read(counts.counts), "dry_run": dry_run,
+                "from": str(chosen), "counts": store.read(activity.counts), "dry_run": dry_run,
                 "tombstones": len(tombstones) if same else 0, "forgotten_again": gone,
                 "lost": [] if same else [f"{len(tombstones)} tombstones: the backup is of another database"],
             }  # fmt: skip
@@ -191,16 +191,16 @@ def restore(config: Config, source: str, *, dry_run: bool = False) -> dict[str, 
 def _forgotten(database: Path, workshop: Path) -> tuple[list[dict[str, Any]], bytes | None]:
     """The tombstones of the present database as far as they can be read, and the key they were made with."""
     present = _copy(database, workshop / "present")
-    opened = salvage.open_damaged(present, sound=None) if present.is_file() else None
+    opened = recovery.open_damaged(present, sound=None) if present.is_file() else None
     if opened is None:
         return [], None
     with closing(opened):
-        return salvage.tombstones(Rows(opened)), salvage.key_of(Rows(opened))
+        return recovery.tombstones(Rows(opened)), recovery.key_of(Rows(opened))
 
 
 def _finish(store: Store) -> None:
     """Damaged unless what was made is sound; then it is one file, on the disk."""
-    problems = store.write(soundness.integrity)
+    problems = store.write(integrity.integrity)
     if problems:
         raise Damaged(f"what was made is not sound: {problems[0]}", hint="nothing was changed; try another backup")
     store.checkpoint(truncate=True)

@@ -23,7 +23,7 @@ from csmd.daemon import hosts, injecting
 from csmd.daemon.now import iso, now_iso
 from csmd.errors import BadInput, StoreError
 from csmd.model import Event
-from csmd.store import context, counts, files
+from csmd.store import activity, files, receipts
 from csmd.store.sqlite import Rows
 from csmd.text import amount
 
@@ -119,7 +119,7 @@ def _submit(steward: Steward, path: Path, left: files.Spooled) -> Begun:
     """Queues the write of one event, or the count of one that nobody understands."""
     store = steward.store
     if left.host not in hosts.DECODERS:
-        return Begun(path, "", store.submit(lambda rows: counts.count(rows, [(hosts.UNKNOWN, 1)]), wait=True))
+        return Begun(path, "", store.submit(lambda rows: activity.count(rows, [(hosts.UNKNOWN, 1)]), wait=True))
     decoded = hosts.decode(
         left.host, left.body, steward.excludes, name=left.name, event_id=left.id, at=_moment(left.at_ns)
     )
@@ -127,14 +127,14 @@ def _submit(steward: Steward, path: Path, left: files.Spooled) -> Begun:
         raise decoded
     event, redacted = decoded
     if event is None:
-        return Begun(path, "", store.submit(lambda rows: counts.count(rows, list(redacted.items())), wait=True))
+        return Begun(path, "", store.submit(lambda rows: activity.count(rows, list(redacted.items())), wait=True))
     place, room = store.read(lambda rows: capture.place_of(rows, event)), steward.config.settings.capture_session_bytes
 
     def write(rows: Rows) -> bool:
         """Whether nobody told its session anything at its start."""
         injecting.take_back(rows, event)  # its hook kept it because it had no answer, whatever was sent to it
         capture.record(rows, event, redacted=redacted, key=store.hash_key, now=now_iso(), place=place, room=room)
-        return event.name == "session_start" and not context.was_briefed(rows, event.session_id)
+        return event.name == "session_start" and not receipts.was_briefed(rows, event.session_id)
 
     written = store.submit(write, wait=True)
     return Begun(path, event.transcript_path, written, event)
@@ -149,7 +149,7 @@ def _quarantine(steward: Steward, path: Path, reason: str) -> None:
         data=data,
         now=now_iso(),
     )
-    steward.store.write(lambda rows: counts.count(rows, [("bad events", 1)]))
+    steward.store.write(lambda rows: activity.count(rows, [("bad events", 1)]))
     try:
         path.unlink(missing_ok=True)
     except OSError:

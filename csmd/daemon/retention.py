@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any
 
 from csmd.config import Settings
 from csmd.daemon.now import iso
-from csmd.store import checkpoints, probes, retention
+from csmd.store import checkpoints, events, turns
 from csmd.store.core import Store
 from csmd.store.sqlite import Rows
 
@@ -44,13 +44,13 @@ def drop_some(store: Store, settings: Settings, *, now: datetime) -> bool:
     limit = settings.storage_max_mb * MB
 
     def write(rows: Rows) -> int:
-        probes.remove(rows, before=iso(now - timedelta(seconds=PROBE_S)))
+        events.remove_probe(rows, before=iso(now - timedelta(seconds=PROBE_S)))
         before = iso(now - timedelta(days=days))
-        dropped = retention.drop_old(rows, before=before, days=days, limit=BATCH_TURNS) if days else 0
+        dropped = turns.drop_old_output(rows, before=before, days=days, limit=BATCH_TURNS) if days else 0
         if not dropped and (kept_days := settings.checkpoint_keep_days):
             dropped = checkpoints.drop_old(rows, before=iso(now - timedelta(days=kept_days)), limit=BATCH_TURNS)
-        if not dropped and retention.room(rows, limit=limit).is_over:
-            dropped = retention.drop_oldest(rows, limit=BATCH_TURNS)
+        if not dropped and turns.room_taken(rows, limit=limit).is_over:
+            dropped = turns.drop_oldest_output(rows, limit=BATCH_TURNS)
         return dropped
 
     return store.write(write) > 0
@@ -58,23 +58,23 @@ def drop_some(store: Store, settings: Settings, *, now: datetime) -> bool:
 
 def figures(rows: Rows, settings: Settings, counters: dict[str, int]) -> dict[str, Any]:
     """What `csmd status` says of the room that is used; sizes in bytes, a limit of 0 is none."""
-    room = retention.room(rows, limit=settings.storage_max_mb * MB)
+    room = turns.room_taken(rows, limit=settings.storage_max_mb * MB)
     return {
         "used_bytes": room.used,
         "limit_bytes": room.limit,
         "tool_output_days": settings.storage_tool_output_days,
-        "tool_outputs_dropped": counters.get(retention.DROPPED, 0),
-        "tool_output_bytes_dropped": counters.get(retention.DROPPED_BYTES, 0),
+        "tool_outputs_dropped": counters.get(turns.DROPPED, 0),
+        "tool_output_bytes_dropped": counters.get(turns.DROPPED_BYTES, 0),
     }
 
 
 def warnings(rows: Rows, settings: Settings) -> list[str]:
     """What the user should know before, or because, tool output goes for want of room."""
-    room = retention.room(rows, limit=settings.storage_max_mb * MB)
+    room = turns.room_taken(rows, limit=settings.storage_max_mb * MB)
     if not room.is_short:
         return []
     said = f"storage: {room.used / MB:.0f} MB of storage.max_mb {settings.storage_max_mb}"
-    if not retention.is_any_left(rows):
+    if not turns.is_any_output_left(rows):
         return [f"{said}; all tool output is dropped, conversation is kept: raise storage.max_mb"]
     return [
         f"{said}; {'the oldest tool output is being dropped' if room.is_over else 'beyond it the oldest tool output is dropped'}"

@@ -15,7 +15,7 @@ from csmd.capture import redact as redaction
 from csmd.capture import stage as capture
 from csmd.daemon import purging
 from csmd.errors import BadInput, StoreError
-from csmd.store import purge, purge_files, scan
+from csmd.store import purge, purge_files
 
 if TYPE_CHECKING:
     from csmd.daemon.jobs import Job
@@ -65,7 +65,7 @@ class _Report:
         self.transcripts: list[dict[str, Any]] = []
         self.degraded: list[str] = []
 
-    def add(self, secrets: list[scan.Secret], **where: str) -> None:
+    def add(self, secrets: list[purge_files.Secret], **where: str) -> None:
         """Notes what one text holds."""
         for secret in secrets:
             self.kinds[secret.kind] += secret.count
@@ -91,8 +91,8 @@ def _column(steward: Steward, table: str, column: str, report: _Report, *, fix: 
             redacted, kinds = _redact(said)
             if not kinds:
                 continue
-            ident, session = store.read(lambda rows, seq=seq: scan.place(rows, table, seq))  # type: ignore[misc]
-            secrets = scan.secrets_in(said, _redact, key)
+            ident, session = store.read(lambda rows, seq=seq: purge_files.place_of_secret(rows, table, seq))  # type: ignore[misc]
+            secrets = purge_files.secrets_in(said, _redact, key)
             report.add(secrets, table=table, column=column, id=ident, session=session)
             if fix:
                 store.write(
@@ -112,7 +112,7 @@ def _files(steward: Steward, report: _Report, *, fix: bool) -> None:
             texts = (
                 purge_files.texts_in(path) if way == "copy" else iter([path.read_bytes().decode("utf-8", "replace")])
             )
-            found = [secret for said in texts for secret in scan.secrets_in(said, _redact, key)]
+            found = [secret for said in texts for secret in purge_files.secrets_in(said, _redact, key)]
         except (StoreError, OSError):
             report.degraded.append(f"{path} could not be looked into")
             continue

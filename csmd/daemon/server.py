@@ -35,7 +35,7 @@ from csmd.daemon.tools import TOOLS, Tools
 from csmd.daemon.waiting import Waiting, WaitingRoom
 from csmd.errors import BadInput, CsmdError, DeadlineExceeded, StoreError
 from csmd.model import Event, Project
-from csmd.store import counts, files
+from csmd.store import activity, files
 from csmd.store.core import Lane, Store
 from csmd.store.embed import Embedder
 from csmd.store.sqlite import Rows
@@ -195,7 +195,7 @@ class Server(threading.Thread):
             raise BadInput("an event has no id")  # it is what makes a replay known
         if request.host not in hosts.DECODERS:
             # Acknowledged: in the spool nobody would understand it either.
-            counted = self.store.submit(lambda rows: counts.count(rows, [(hosts.UNKNOWN, 1)]))
+            counted = self.store.submit(lambda rows: activity.count(rows, [(hosts.UNKNOWN, 1)]))
             self._then(counted, waiting, lambda _: self._done(waiting))
             return
         at, left_out = now_iso(), self.steward.excludes
@@ -225,7 +225,7 @@ class Server(threading.Thread):
         event, redacted = decoded
         if event is None:
             if redacted:
-                self.store.submit(lambda rows: counts.count(rows, list(redacted.items())))
+                self.store.submit(lambda rows: activity.count(rows, list(redacted.items())))
             self._done(waiting)
             return
         key, room = self.store.hash_key, self.config.settings.capture_session_bytes
@@ -267,7 +267,7 @@ class Server(threading.Thread):
             data=request.body,
             now=now_iso(),
         )
-        counts.count(rows, [("bad events", 1)])
+        activity.count(rows, [("bad events", 1)])
 
     def _recorded(self, waiting: Waiting, event: Event, new: bool, early: Future[Made] | None) -> None:
         """The event is on the disk: now it may be answered."""

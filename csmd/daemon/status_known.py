@@ -13,7 +13,7 @@ from csmd.daemon import clients, growth, kept, retention
 from csmd.daemon.now import iso
 from csmd.dream import stage_edits
 from csmd.recall import bracket
-from csmd.store import counts, sessions, sizes, speakers, uses, vectors
+from csmd.store import activity, receipts, sessions, speakers, vectors
 from csmd.store.sqlite import Rows
 
 #: A session without a turn for this long is nobody's any more.
@@ -24,26 +24,28 @@ MOST_LIVE = 5
 
 def known(rows: Rows, config: Config, model: str | None, *, now: datetime, key: bytes) -> dict[str, Any]:
     """What the rows tell at `now`; `model` is the embedding model's identity. StoreError where they cannot be read."""
-    counters, known_clients = counts.counters(rows), clients.told(rows, config)
+    counters, known_clients = activity.counters(rows), clients.told(rows, config)
     figures = retention.figures(rows, config.settings, counters)
     return {
         "waiting": vectors.left(rows, vectors.model_seq(rows, model)) if model else 0,
-        "counts": counts.known(rows),
-        "memories": _memories(counts.memories_by(rows)),
+        "counts": activity.known(rows),
+        "memories": _memories(activity.memories_by(rows)),
         "counters": counters,
         "corrected": speakers.corrected(rows, counters),
-        "last_event": counts.last_event(rows),
-        "last_read": counts.last_read(rows),
+        "last_event": activity.last_event(rows),
+        "last_read": activity.last_read(rows),
         "live": live(rows, now=now, limit=MOST_LIVE),
         "projects": [
             {"root": root, "name": title, "sessions": number, "memories": count, "last": last}
-            for _, root, title, number, count, last in counts.projects(rows)
+            for _, root, title, number, count, last in activity.project_counts(rows)
         ],
-        "told": asdict(uses.told_since(rows, iso(now - WEEK))),
+        "told": asdict(receipts.told_since(rows, iso(now - WEEK))),
         "transcripts": kept.transcripts(rows, config),
         "storage": {
             **figures,
-            "growth": growth.growth(sizes.listing(rows), used=figures["used_bytes"], today=now.astimezone(UTC).date()),
+            "growth": growth.growth(
+                activity.size_list(rows), used=figures["used_bytes"], today=now.astimezone(UTC).date()
+            ),
         },
         "clients": known_clients,
         "pages": stage_edits.told(rows, config.paths.memory, key=key),
@@ -55,7 +57,7 @@ def nothing() -> dict[str, Any]:
     """What is told when no row can be read."""
     return {
         "waiting": 0,
-        "counts": dict.fromkeys(dict(counts.COUNTED), 0),
+        "counts": dict.fromkeys(dict(activity.COUNTED), 0),
         "memories": _memories([]),
         "counters": {},
         "corrected": None,
@@ -63,7 +65,7 @@ def nothing() -> dict[str, Any]:
         "last_read": "",
         "live": [],
         "projects": [],
-        "told": asdict(uses.Told(0, 0, 0, 0, 0)),
+        "told": asdict(receipts.Uses(0, 0, 0, 0, 0)),
         "dream": None,
         "transcripts": None,
         "storage": {},

@@ -12,7 +12,7 @@ from datetime import UTC, datetime
 from typing import TYPE_CHECKING, Any
 
 from csmd.daemon.now import now_iso
-from csmd.store import counts
+from csmd.store import activity
 from csmd.store.pauses import PauseFile
 from csmd.text import amount
 
@@ -51,7 +51,7 @@ class Hourly:
         if now < self._next:
             return False
         self._next = now + HOUR_S
-        found = steward.store.read(lambda rows: {**counts.counters(rows), **counts.counts(rows)})
+        found = steward.store.read(lambda rows: {**activity.counters(rows), **activity.counts(rows)})
         then, since, self._then, self._since = self._then, self._since, found, f"{datetime.now(UTC).astimezone():%H:%M}"
         if then is None:
             return False

@@ -11,7 +11,7 @@ import time
 from collections.abc import Callable
 from dataclasses import dataclass
 
-from csmd.store.precedence import Precedence
+from csmd.store.core import Precedence
 from csmd.wire import Reply, Request
 
 #: A hook is sent off so long before its deadline.

@@ -12,9 +12,10 @@ from csmd.distill import chooser, sources
 from csmd.distill.chooser import Chosen
 from csmd.distill.sources import Source
 from csmd.model import StoredTurn, TurnKind
-from csmd.store import beside as beside_of
-from csmd.store import cursors, journal, memories, tampered
-from csmd.store import told as told_of
+from csmd.store import cursors, memories, sessions
+from csmd.store import memories as beside_of
+from csmd.store import turns as journal
+from csmd.store import turns as told_of
 from csmd.store.core import Store
 from csmd.store.cursors import Behind
 from csmd.store.sqlite import Rows
@@ -92,7 +93,7 @@ def choose_whole(rows: Rows, session: Behind, *, key: bytes) -> list[Chosen]:
 
 def _view(rows: Rows, session: Behind, *, settled: bool, key: bytes) -> View:
     """What one conversation gives to choose from, from the beginning of the exchange that its cursor stands in."""
-    if tampered.is_noted(rows, text.keyed_hash(PurePath(session.path).name, key)):
+    if sessions.is_tampered(rows, text.keyed_hash(PurePath(session.path).name, key)):
         return View([], [], "")
     begun = cursors.exchange_begun(rows, session.session_seq, at=session.position)
     after, found = max(0, begun - 1), list[StoredTurn]()
@@ -103,7 +104,9 @@ def _view(rows: Rows, session: Behind, *, settled: bool, key: bytes) -> View:
             break
     turns = [turn for turn in found if turn.ordinal <= session.turns]
     worked = sources.told_beside(turns)
-    calls = told_of.calls(rows, session.session_seq, after=after, tools=claude_said.CALLS, holding=claude_said.HOLDING)
+    calls = told_of.tool_calls(
+        rows, session.session_seq, after=after, tools=claude_said.CALLS, holding=claude_said.HOLDING
+    )
     worked += [one for call in calls if (one := sources.called(call.turn, call.tool, call.result)) is not None]
     worked = [one for one in worked if begun <= one.turn.ordinal <= session.turns]
     spoken = [turn for turn in turns if turn.kind in SPOKEN]

@@ -16,7 +16,7 @@ from csmd.distill.digest import Digest, Why
 from csmd.distill.harvest import Stated
 from csmd.distill.work import Entry
 from csmd.errors import CsmdError
-from csmd.store import cursors, digests, tampered, tombstones
+from csmd.store import cursors, digests, sessions, tombstones
 from csmd.store.core import Store
 from csmd.store.digests import DIGEST, Waiting
 from csmd.store.purged import PURGED
@@ -83,7 +83,7 @@ def _digests(store: Store, session: Waiting) -> list[Digest]:
 
 def _made(rows: Rows, session: Waiting, key: bytes) -> Callable[[], list[Digest]]:
     """Reads what a session's digests are made of; what it gives makes them, without the store."""
-    if tampered.is_noted(rows, text.keyed_hash(PurePath(session.path).name, key)):
+    if sessions.is_tampered(rows, text.keyed_hash(PurePath(session.path).name, key)):
         return list
     entries = [Entry(*row) for row in digests.entries(rows, session.session_seq)]
     stated = [Stated(*row) for row in digests.stated(rows, session.session_seq)]

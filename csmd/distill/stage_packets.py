@@ -7,8 +7,8 @@ from pathlib import PurePath
 from csmd import text
 from csmd.distill.packets import WINDOW, packets
 from csmd.model import Heard
-from csmd.store import cursors, tampered
-from csmd.store import packets as stored
+from csmd.store import candidates as stored
+from csmd.store import cursors, sessions
 from csmd.store.core import Store
 from csmd.store.cursors import Behind
 from csmd.store.sqlite import Rows
@@ -41,7 +41,7 @@ def _observe(store: Store, session: Behind) -> int:
         upto = min(session.turns, session.position + BATCH)
         provisional = stored.first_provisional(rows, session.session_seq, after=session.position)
         upto = upto if provisional is None else min(upto, provisional - 1)
-        noted = tampered.is_noted(rows, text.keyed_hash(PurePath(session.path).name, store.hash_key))
+        noted = sessions.is_tampered(rows, text.keyed_hash(PurePath(session.path).name, store.hash_key))
         after = max(0, session.position - WINDOW)
         return stored.heard(rows, session.session_seq, after=after, upto=upto), upto, noted
 
@@ -51,7 +51,7 @@ def _observe(store: Store, session: Behind) -> int:
     found = [] if noted else packets(turns, after=session.position)
 
     def write(rows: Rows) -> int:
-        stored.put(rows, found)
+        stored.put_packets(rows, found)
         cursors.move_cursor(rows, STAGE, str(session.session_seq), upto)
         return upto - session.position
 

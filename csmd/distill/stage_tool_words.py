@@ -5,7 +5,7 @@ from __future__ import annotations
 from csmd.capture.hosts import claude_said
 from csmd.distill import sources
 from csmd.distill.stage import is_settled
-from csmd.store import cursors, packets, passages, told
+from csmd.store import candidates, cursors, passages, turns
 from csmd.store.core import Store
 from csmd.store.cursors import Behind
 from csmd.store.sqlite import Rows
@@ -33,10 +33,12 @@ def step(store: Store, *, quiet_before: str) -> int:
 
 
 def _go_through(store: Store, session: Behind, *, settled: bool) -> int:
-    def look(rows: Rows) -> tuple[list[told.Call], int]:
-        calls = told.calls(rows, session.session_seq, after=session.position, tools=TOOLS, holding=claude_said.HOLDING)
+    def look(rows: Rows) -> tuple[list[turns.Call], int]:
+        calls = turns.tool_calls(
+            rows, session.session_seq, after=session.position, tools=TOOLS, holding=claude_said.HOLDING
+        )
         # What hooks report comes without end while somebody works; calls stand in transcripts alone.
-        provisional = packets.first_provisional(rows, session.session_seq, after=session.position)
+        provisional = candidates.first_provisional(rows, session.session_seq, after=session.position)
         return calls, session.turns if provisional is None else min(session.turns, provisional - 1)
 
     calls, upto = store.read(look)

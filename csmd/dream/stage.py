@@ -23,12 +23,12 @@ from csmd.dream.actions import Action, DreamPlan, Fact
 from csmd.dream.plan import joined, planning
 from csmd.dream.snapshot import Snapshot, after, alive
 from csmd.model import Memory
-from csmd.store import beliefs, candidates, dreams, memories, projects, tombstones
-from csmd.store import snapshot as stored
-from csmd.store import upkeep as upkept
+from csmd.store import before_images as upkept
+from csmd.store import belief_changes, candidates, dreams, memories, projects, tombstones
+from csmd.store import dream_evidence as stored
 from csmd.store.core import Store
+from csmd.store.dream_evidence import Place
 from csmd.store.dreams import Dream
-from csmd.store.snapshot import Place
 from csmd.store.sqlite import Rows
 
 T = TypeVar("T")
@@ -78,8 +78,8 @@ def looked(read: Read, place: Place, *, now: str, facts: Facts) -> Steps[Snapsho
         yield
     taken_out = read(stored.undone_raises)
     yield
-    days = read(lambda rows: {one: tuple(projects.days(rows, one)) for one in (place.seq, place.everywhere)})
-    dropped = read(upkept.dropped)
+    days = read(lambda rows: {one: tuple(projects.active_days(rows, one)) for one in (place.seq, place.everywhere)})
+    dropped = read(upkept.dropped_pairs)
     known = read(lambda rows: candidates.of_source(rows, raised.SOURCE, project=place.seq))
     asked = read(partial(stored.asked, place=place, source=stage_doubts.SOURCE))
     yield
@@ -268,28 +268,30 @@ def _do(rows: Rows, action: Action, *, now: str, key: bytes, promoting: bool) ->
     if action.kind == "lift" and action.made is not None:
         made = believe.aged(rows, action.made)
         memories.insert(rows, made, text_hash=text.keyed_hash(made.text, key))
-        beliefs.note(rows, made.id, stored.LIFTED, "", memory.id, action.reason, beliefs.DREAM, now)
+        belief_changes.note(rows, made.id, stored.LIFTED, "", memory.id, action.reason, belief_changes.DREAM, now)
         return [made.id]
     if action.kind == "ask" and other is not None:
-        at = beliefs.stated_at(rows, other)
+        at = belief_changes.stated_at(rows, other)
         asked = stage_doubts.ask(rows, memory, other, reason=action.reason, sure=action.sure, at=at)
         return [asked] if asked else []
     changed = after(action, partial(believe.aged, rows))
     if action.kind == "merge":
-        upkept.merge(rows, memory, changed[1], reason=action.reason, by=beliefs.DREAM, now=now)
+        upkept.merge_memories(rows, memory, changed[1], reason=action.reason, by=belief_changes.DREAM, now=now)
     elif action.kind == "archive":
-        upkept.archive(rows, memory, reason=action.reason, by=beliefs.DREAM, now=now)
+        upkept.archive_memory(rows, memory, reason=action.reason, by=belief_changes.DREAM, now=now)
     elif action.kind == "supersede" and other is not None:
         stage_supersede.lower(
             rows, memory, other, lowers=memory.confidence - changed[0].confidence, sure=SURE, reason=action.reason,
-            by=beliefs.DREAM, at=beliefs.stated_at(rows, other),
+            by=belief_changes.DREAM, at=belief_changes.stated_at(rows, other),
         )  # fmt: skip
     else:
         for source in changed[0].provenance:
             memories.add_provenance(rows, memory.seq, source)
         memories.update_belief(rows, changed[0])
         note = stored.STRENGTHENED if action.kind == "strengthen" else stored.PROMOTED
-        beliefs.note(rows, memory.id, note, _state(memory), _state(changed[0]), action.reason, beliefs.DREAM, now)
+        belief_changes.note(
+            rows, memory.id, note, _state(memory), _state(changed[0]), action.reason, belief_changes.DREAM, now
+        )
     stage_upkeep.settle_about(rows, memory, now=now)
     return []
 

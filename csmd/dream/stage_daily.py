@@ -22,11 +22,11 @@ from csmd.distill.digest import SAID
 from csmd.dream import daily, entries, narrator, unsaid
 from csmd.dream.daily import DATA, MARKDOWN, Session
 from csmd.recall import lasting
-from csmd.store import cursors, digests, dreams, memory_files, told_days, tombstones
+from csmd.store import cursors, days, digests, dreams, files, tombstones
 from csmd.store.core import Store
+from csmd.store.days import Ending, Told
 from csmd.store.digests import ItemRow
 from csmd.store.sqlite import Rows
-from csmd.store.told_days import Ending, Told
 
 STAGE = "daily"
 #: Sessions told in one step, and looked at for it; live sessions that have a file; gotchas that are told.
@@ -57,50 +57,50 @@ def withdraw(store: Store, directory: Path, *, now: str, here: Here) -> int:
 
 
 def _leave(store: Store, directory: Path) -> int:
-    found = store.read(lambda rows: told_days.taken_back(rows, limit=LOOKED_AT))
+    found = store.read(lambda rows: days.taken_back(rows, limit=LOOKED_AT))
     for part in found:
         for style in (MARKDOWN, DATA):
             path = _file(directory, part.wall, part.day, style)
-            if text := memory_files.read(path):
+            if text := files.read_memory_file(path):
                 _put_back(directory, path, text, daily.take_out(text, style, part.id)[0], part.day, style)
     if found:
-        store.write(lambda rows: told_days.gone(rows, found))
+        store.write(lambda rows: days.gone(rows, found))
     return len(found)
 
 
 def _again(store: Store, directory: Path) -> int:
     """Takes what was forgotten out of the parts of some days."""
-    as_of, found = store.read(lambda rows: (tombstones.forgettings(rows), told_days.again(rows, limit=BATCH)))
+    as_of, found = store.read(lambda rows: (tombstones.forgettings(rows), days.again(rows, limit=BATCH)))
     changed: set[str] = set()
     for part in found:
-        data = memory_files.read(_file(directory, part.wall, part.day, DATA)) or ""
-        entered = unsaid.entered(memory_files.from_yaml(daily.take_out(data, DATA, part.id)[1]))
+        data = files.read_memory_file(_file(directory, part.wall, part.day, DATA)) or ""
+        entered = unsaid.entered(files.from_yaml(daily.take_out(data, DATA, part.id)[1]))
         for style in (MARKDOWN, DATA):
             path = _file(directory, part.wall, part.day, style)
-            if text := memory_files.read(path):
+            if text := files.read_memory_file(path):
                 kept = store.read(partial(_kept, text=text, part=part, style=style, entered=entered, key=store.hash_key))  # fmt: skip
                 if kept != text:
-                    memory_files.write(directory, path, kept)
+                    files.write_memory_file(directory, path, kept)
                     changed.add(part.day)
     if found:
-        store.write(lambda rows: told_days.looked_through(rows, found, changed, as_of=as_of))
+        store.write(lambda rows: days.looked_through(rows, found, changed, as_of=as_of))
     return len(found)
 
 
 def _kept(rows: Rows, *, text: str, part: Told, style: daily.Style, entered: Sequence[str], key: bytes) -> str:
     """A day's file without what of a session's part is forgotten; `entered` is what its data says."""
-    is_out = told_days.is_out(rows, part.id, key=key)
-    said = [one for one in (*told_days.said(rows, part.id), *entered) if is_out(one)]
+    is_out = days.is_out(rows, part.id, key=key)
+    said = [one for one in (*days.said(rows, part.id), *entered) if is_out(one)]
     of = _data_without if style.member else unsaid.markdown_without
     return daily.without(text, style, part.id, lambda body: of(body, is_out, said))
 
 
 def _data_without(body: str, is_out: unsaid.IsOut, said: Sequence[str]) -> str:
-    found = memory_files.from_yaml(body)
+    found = files.from_yaml(body)
     if not (isinstance(found, list) and all(isinstance(one, dict) for one in found)):
         return body  # somebody has made something else of it
     kept = unsaid.data_without(found, is_out, said)
-    return body if kept == found else memory_files.as_yaml(kept)
+    return body if kept == found else files.as_yaml(kept)
 
 
 def archive(store: Store, home: Path, directory: Path, dream: int, *, now: str, here: Here) -> Iterator[str]:
@@ -111,17 +111,17 @@ def archive(store: Store, home: Path, directory: Path, dream: int, *, now: str, 
     """
     today = _day(here(now))
     for root in [directory, *(directory / WALLED / name for name in _walled(directory))]:
-        for name in daily.due(memory_files.names(root / DAILY), today=today):
+        for name in daily.due(files.names_in(root / DAILY), today=today):
             old, new = root / DAILY / name, root / ARCHIVE / DAILY / name
-            text = memory_files.read(old)
+            text = files.read_memory_file(old)
             if text is None or not _is_text(text):
                 continue
             text = redact(text, Counter())  # people write there, too
-            if new.exists() and memory_files.read(new) != text:
+            if new.exists() and files.read_memory_file(new) != text:
                 continue
-            memory_files.write(directory, new, text)
+            files.write_memory_file(directory, new, text)
             store.write(partial(_note_moved, dream=dream, home=home, old=old, new=new, text=text, now=now))
-            memory_files.remove(old)
+            files.remove_memory_file(old)
             yield str(old.relative_to(home))
 
 
@@ -145,7 +145,7 @@ def _is_text(said: str) -> bool:
 
 def _tell(store: Store, directory: Path, *, now: datetime, here: Here) -> int:
     as_of, after = store.read(lambda rows: (tombstones.forgettings(rows), cursors.cursor(rows, STAGE, "digests")))
-    found = store.read(lambda rows: told_days.waiting(rows, after=after, limit=LOOKED_AT))
+    found = store.read(lambda rows: days.waiting(rows, after=after, limit=LOOKED_AT))
     written: list[tuple[Ending, str]] = []
     held = False
     upto = after
@@ -165,7 +165,7 @@ def _tell(store: Store, directory: Path, *, now: datetime, here: Here) -> int:
 
     def write(rows: Rows) -> None:
         for one, day in written:
-            told_days.note(rows, one, day=day, as_of=as_of)
+            days.note(rows, one, day=day, as_of=as_of)
         cursors.move_cursor(rows, STAGE, "digests", upto)
 
     if written or upto > after:
@@ -175,23 +175,23 @@ def _tell(store: Store, directory: Path, *, now: datetime, here: Here) -> int:
 
 def _write(store: Store, directory: Path, one: Ending, day: str, here: Here) -> None:
     session = store.read(lambda rows: _session(rows, one, here, key=store.hash_key))
-    for style, body in ((MARKDOWN, daily.markdown(session)), (DATA, memory_files.as_yaml([daily.data(session)]))):
+    for style, body in ((MARKDOWN, daily.markdown(session)), (DATA, files.as_yaml([daily.data(session)]))):
         path = _file(directory, one.wall, day, style)
-        text = memory_files.read(path)
+        text = files.read_memory_file(path)
         if text is not None:
             new = daily.put(text or daily.empty(day, style), style, one.id, body, known=bool(text) and one.day == day)
             if new != text:
-                memory_files.write(directory, path, new)
+                files.write_memory_file(directory, path, new)
 
 
 def _settle(store: Store, directory: Path) -> int:
     """Moves what stands on the wrong side of a wall, as it stands."""
-    found = store.read(lambda rows: told_days.moved(rows, limit=LOOKED_AT))
+    found = store.read(lambda rows: days.moved(rows, limit=LOOKED_AT))
     for part in found:
         for style in (MARKDOWN, DATA):
             _move(directory, part, style)
     if found:
-        store.write(lambda rows: told_days.stand(rows, found))
+        store.write(lambda rows: days.stand(rows, found))
     return len(found)
 
 
@@ -199,22 +199,22 @@ def _move(directory: Path, part: Told, style: daily.Style) -> None:
     old, new = (_file(directory, wall, part.day, style) for wall in (part.wall, part.wall_now))
     if old == new:
         return
-    text, there = memory_files.read(old), memory_files.read(new)
+    text, there = files.read_memory_file(old), files.read_memory_file(new)
     if not text or there is None:
         return
     left, taken = daily.take_out(text, style, part.id)
     with_it = daily.put_whole(there or daily.empty(part.day, style), style, part.id, taken)
     if taken and with_it != there:
-        memory_files.write(directory, new, with_it)
+        files.write_memory_file(directory, new, with_it)
     _put_back(directory, old, text, left, part.day, style)
 
 
 def _put_back(directory: Path, path: Path, text: str, left: str, day: str, style: daily.Style) -> None:
     """Writes what is left of a file; one in which nothing is left but what csmd began it with is gone."""
     if daily.is_nothing(left, day, style):
-        memory_files.remove(path)
+        files.remove_memory_file(path)
     elif left != text:
-        memory_files.write(directory, path, left)
+        files.write_memory_file(directory, path, left)
 
 
 # --- what goes on
@@ -223,7 +223,7 @@ def _put_back(directory: Path, path: Path, text: str, left: str, day: str, style
 def _live(store: Store, directory: Path, *, now: str, here: Here, new: bool = True) -> int:
     """Writes a file for each session that goes on (with `new` also where there is none yet), and takes away those of sessions that have ended."""
     since = (datetime.fromisoformat(now) - timedelta(hours=daily.QUIET_H)).strftime("%Y-%m-%dT%H:%M:%S.%f")[:23] + "Z"
-    found = store.read(lambda rows: told_days.live(rows, since=since, limit=MOST_LIVE))
+    found = store.read(lambda rows: days.live(rows, since=since, limit=MOST_LIVE))
     gone, _ = store.read(tombstones.forgettings)
     changed = 0
     wanted: set[Path] = set()
@@ -232,15 +232,15 @@ def _live(store: Store, directory: Path, *, now: str, here: Here, new: bool = Tr
         wanted.add(path)
         # What it was made of stands in it: a long session is not read again where nothing came.
         head = f"{LIVE_HEAD}# digest {one.digest_seq}, {one.last_at}{f', without {gone}' if gone else ''}\n"
-        there = memory_files.read(path)
+        there = files.read_memory_file(path)
         if there is not None and (there or new) and not there.startswith(head):
             session = store.read(lambda rows, one=one: _session(rows, one, here, key=store.hash_key))  # type: ignore[misc]
-            memory_files.write(directory, path, head + memory_files.as_yaml(daily.so_far(session)))
+            files.write_memory_file(directory, path, head + files.as_yaml(daily.so_far(session)))
             changed += 1
     for folder in [directory / LIVE, *(directory / WALLED / name / LIVE for name in _walled(directory))]:
-        for name in memory_files.names(folder, ".yaml"):
-            if folder / name not in wanted and (memory_files.read(folder / name) or "").startswith(LIVE_HEAD):
-                memory_files.remove(folder / name)
+        for name in files.names_in(folder, ".yaml"):
+            if folder / name not in wanted and (files.read_memory_file(folder / name) or "").startswith(LIVE_HEAD):
+                files.remove_memory_file(folder / name)
                 changed += 1
     return changed
 
@@ -277,17 +277,17 @@ def _session(rows: Rows, one: Ending, here: Here, *, key: bytes) -> Session:
     for item in digests.items(rows, digest.seq) if digest else ():
         items.setdefault(item.kind, []).append(item)
 
-    is_out = told_days.is_out(rows, one.id, key=key)
+    is_out = days.is_out(rows, one.id, key=key)
 
     def said(kind: str) -> tuple[str, ...]:
         return tuple(item.text for item in items.get(kind, ()) if not is_out(item.text))
 
     gotchas = entries.distinct(
-        [trap for trap in told_days.gotchas(rows, one.session_seq, limit=GOTCHAS) if not is_out(trap)],
+        [trap for trap in days.gotchas(rows, one.session_seq, limit=GOTCHAS) if not is_out(trap)],
         but=(*said("decision"), *said("correction")),
     )
     files = ((narrator.inside(item.text, cwd=one.cwd, root=one.root), item.amount) for item in items.get("file", ()))
-    times = [here(at) for at in told_days.times(rows, one.session_seq)]
+    times = [here(at) for at in days.times(rows, one.session_seq)]
     return Session(
         id=one.id, project=one.project, began=here(one.started_at), ended=here(one.last_at), work_min=daily.at_work(times),
         goal=next(iter(said("goal")), ""), outcome=digest.outcome if digest else "",
@@ -296,5 +296,5 @@ def _session(rows: Rows, one: Ending, here: Here, *, key: bytes) -> Session:
         decisions=tuple(filter(lasting.is_decision, said("decision"))),
         corrections=said("correction"), gotchas=gotchas,
         files=tuple((path, amount) for path, amount in files if path), commits=said("commit"), open=said("open"),
-        agents=tuple((agent.id, agent.turns, agent.answered) for agent in told_days.agents(rows, one.id)),
+        agents=tuple((agent.id, agent.turns, agent.answered) for agent in days.agents(rows, one.id)),
     )  # fmt: skip

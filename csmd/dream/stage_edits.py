@@ -21,9 +21,9 @@ from csmd.dream.lines import Read
 from csmd.dream.pages import Place
 from csmd.dream.stage_taking import Seen, Taking
 from csmd.pauses import Pauses
-from csmd.store import files, page_rows, tombstones
+from csmd.store import files, markdown_pages, tombstones
 from csmd.store.core import Store
-from csmd.store.page_rows import PageRow
+from csmd.store.markdown_pages import PageRow
 from csmd.store.purged import Marks
 from csmd.store.sqlite import Rows
 
@@ -50,7 +50,7 @@ def step(store: Store, directory: Path, *, now: str, key: bytes, pauses: Pauses 
 
     Where csmd looked away since it knew a page (`pauses`), or the clock was set back, nobody can say who edited it. Each page is one transaction. OSError where the disk does not take a page that is to be kept beside.
     """
-    known = store.read(page_rows.pages)
+    known = store.read(markdown_pages.pages)
     where = {place.path: place for place in store.read(stage_standing.places).values()}
     purged = store.read(lambda rows: tombstones.marks(rows, key))
     found = {path: _look(directory, path, row, purged) for path, row in _watched(directory, known, where).items()}
@@ -74,8 +74,8 @@ def step(store: Store, directory: Path, *, now: str, key: bytes, pauses: Pauses 
 
 def told(rows: Rows, directory: Path, *, key: bytes) -> dict[str, Any]:
     """What there is to say of the pages: lines asked about, pages restored or not read, copies, edits not read yet."""
-    known, purged = page_rows.pages(rows), tombstones.marks(rows, key)
-    asked = Counter(path for _, path in page_rows.asked_about(rows))
+    known, purged = markdown_pages.pages(rows), tombstones.marks(rows, key)
+    asked = Counter(path for _, path in markdown_pages.asked_about(rows))
     # What is told is text: a name need not be.
     paths = (path.relative_to(directory).as_posix() for place in PLACES for path in _names(directory / place))
     names = [path.encode("utf-8", "replace").decode() for path in paths]
@@ -109,7 +109,7 @@ def _begin_anew(rows: Rows, known: Iterable[PageRow]) -> None:
     """The whole directory is gone: somebody wants it made anew, and no line of it was meant."""
     for row in known:
         if row.text and not row.also:
-            page_rows.put(rows, replace(row, also=row.text, held="", problem=""))
+            markdown_pages.put_page(rows, replace(row, also=row.text, held="", problem=""))
 
 
 def _watched(directory: Path, known: Mapping[str, PageRow], where: Mapping[str, Place]) -> dict[str, PageRow]:
@@ -166,12 +166,12 @@ def _take_in(
     problem = page.problem or done.problem
     if problem:
         if problem != row.problem:
-            store.write(lambda rows: page_rows.put(rows, replace(row, problem=problem)))
+            store.write(lambda rows: markdown_pages.put_page(rows, replace(row, problem=problem)))
         return 0
     if done.truncated and path != INDEX:
         if not row.held:
             held = _restore(directory, path, row.also or row.text, today=now[:10])
-            store.write(lambda rows: page_rows.put(rows, replace(row, held=held)))
+            store.write(lambda rows: markdown_pages.put_page(rows, replace(row, held=held)))
             return 0
         if (directory / row.held).exists():
             return 0  # whether it was meant is not said yet

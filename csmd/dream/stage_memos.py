@@ -19,7 +19,7 @@ from csmd.capture import memdir
 from csmd.capture.redact import redact
 from csmd.dream import memos
 from csmd.model import Provenance, Statement
-from csmd.store import files, memories, parcels
+from csmd.store import exports, files, memories
 from csmd.store.core import Store
 from csmd.store.sqlite import Rows
 
@@ -84,4 +84,4 @@ def _put(
         taken.known += bool(ident) and not new
         taken.forgotten += not ident
         if new and memories.by_id(rows, ident) is not None:
-            parcels.note_brought(rows, ident, reason="from the assistant's own memory", now=now)
+            exports.note_brought(rows, ident, reason="from the assistant's own memory", now=now)

@@ -11,7 +11,8 @@ from csmd.dream import conventions, narrator
 from csmd.dream.actions import Fact
 from csmd.dream.conventions import Form, Named
 from csmd.dream.narrator import Change, Failed
-from csmd.store import counted, failures, packets
+from csmd.store import candidates, failures
+from csmd.store import turns as counted
 from csmd.store.sqlite import Rows
 
 #: The latest packets, and the sessions whose digests are looked at; errors, and the turns of each.
@@ -21,9 +22,9 @@ MOST_PACKETS, MOST_SESSIONS, MOST_ERRORS, MOST_TURNS = 10_000, 300, 200, 100
 def facts(rows: Rows, project: int, *, now: str) -> list[Fact]:
     """What is counted of a project, in a stable order; nothing of it depends on the time it is asked for."""
     del now
-    found = narrator.told_of_packets(packets.latest(rows, projects=[project], limit=MOST_PACKETS), project)
+    found = narrator.told_of_packets(candidates.latest_packets(rows, projects=[project], limit=MOST_PACKETS), project)
     found += narrator.told_of_failures(_failed(rows, project), project)
-    done = counted.done(rows, project, sessions=MOST_SESSIONS)
+    done = counted.work_done(rows, project, sessions=MOST_SESSIONS)
     changes = [
         Change(session_id=one.session_id, path=path, uuid=one.uuid)
         for one in done
@@ -48,7 +49,7 @@ def _failed(rows: Rows, project: int) -> list[Failed]:
     for error in failures.listing(rows, [project], limit=MOST_ERRORS):
         if not error.command:
             continue
-        turns = counted.shown(rows, error.error_seq, project, limit=MOST_TURNS)
+        turns = counted.failures_shown(rows, error.error_seq, project, limit=MOST_TURNS)
         mended = [one for one in turns if one.mended]
         found.append(
             Failed(

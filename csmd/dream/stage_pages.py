@@ -19,9 +19,9 @@ from csmd.dream.actions import Fact
 from csmd.dream.changes import Change, change
 from csmd.dream.lines import Page
 from csmd.model import Memory
-from csmd.store import dreams, files, page_rows, tombstones
+from csmd.store import dreams, files, markdown_pages, tombstones
 from csmd.store.core import Store
-from csmd.store.page_rows import PageRow
+from csmd.store.markdown_pages import PageRow
 from csmd.store.purged import Marks, clean
 from csmd.store.sqlite import Rows
 
@@ -59,8 +59,8 @@ def write(
     while True:
         # What was forgotten, walled, purged or read back since the last page is told by none, nor by those that are
         # written already; a hook's turn changes no page.
-        if store.commits != commits and (stamp := store.read(page_rows.stamp)) != seen:
-            seen, known = stamp, store.read(page_rows.pages)
+        if store.commits != commits and (stamp := store.read(markdown_pages.stamp)) != seen:
+            seen, known = stamp, store.read(markdown_pages.pages)
             every = store.read(partial(_planned_at_once, known=known, facts=facts, key=store.hash_key))
             purged = store.read(lambda rows: tombstones.marks(rows, store.hash_key))
             todo = [one for one in every if tried.get(one.path) != one and (only is None or one.path in only)]
@@ -93,7 +93,7 @@ def _bring_up(
 
 def _settle(store: Store, row: PageRow, text: str, *, now: str) -> None:
     """Notes that a file stands as it was to be written: the daemon was killed before it could."""
-    store.write(lambda rows: page_rows.put(rows, replace(row, text=text, also="", at=now)))
+    store.write(lambda rows: markdown_pages.put_page(rows, replace(row, text=text, also="", at=now)))
 
 
 def changes(
@@ -103,7 +103,7 @@ def changes(
 
     `after` are memories as they will be, by id. A file is of no project where that is not known any more.
     """
-    known, purged = page_rows.pages(rows), tombstones.marks(rows, key)
+    known, purged = markdown_pages.pages(rows), tombstones.marks(rows, key)
     own = {place.path: frozenset({place.seq}) for place in stage_standing.places(rows).values()}
     found: list[tuple[Change, frozenset[int]]] = []
     for one in (yield from planned(rows, known, facts=facts, key=key, after=after)):
@@ -127,7 +127,7 @@ def _theirs(rows: Rows, one: Wanted, row: PageRow | None) -> frozenset[int]:
     if not one.path.startswith(pages.TOPICS):
         return frozenset()
     said = one.text if one.text is not None else row.text if row else ""
-    return page_rows.projects_of(rows, [item.id for _, item in lines.read(said).lines() if item.id])
+    return markdown_pages.projects_of(rows, [item.id for _, item in lines.read(said).lines() if item.id])
 
 
 def planned(
@@ -212,7 +212,7 @@ def _carry_out(
         path.unlink(missing_ok=True)
 
         def gone(rows: Rows) -> None:
-            page_rows.remove(rows, one.path)
+            markdown_pages.remove_page(rows, one.path)
             _note(rows, directory, one, before, dream_seq, now)
 
         store.write(gone)
@@ -221,12 +221,12 @@ def _carry_out(
     was = row or PageRow(path=one.path, text="", at=now)
 
     def noted(rows: Rows) -> None:
-        page_rows.put(rows, replace(was, also=text))
+        markdown_pages.put_page(rows, replace(was, also=text))
         _note(rows, directory, one, before, dream_seq, now)
 
     store.write(noted)
     put(path, text)
-    store.write(lambda rows: page_rows.put(rows, replace(was, text=text, also="", at=now, problem="")))
+    store.write(lambda rows: markdown_pages.put_page(rows, replace(was, text=text, also="", at=now, problem="")))
 
 
 def _keep(store: Store, directory: Path, into: str, row: PageRow, *, dream_seq: int, now: str) -> None:
@@ -234,10 +234,10 @@ def _keep(store: Store, directory: Path, into: str, row: PageRow, *, dream_seq: 
 
     Of a theme's page no line that has gone behind a wall since: that is of no project alone.
     """
-    walled = {seq for seq, *_, is_walled in store.read(page_rows.places) if is_walled}
+    walled = {seq for seq, *_, is_walled in store.read(markdown_pages.page_places) if is_walled}
     if not row.path.startswith(pages.TOPICS):
         walled = set()
-    alive = {memory.id for memory in store.read(page_rows.alive) if memory.project_seq not in walled}
+    alive = {memory.id for memory in store.read(markdown_pages.alive) if memory.project_seq not in walled}
     read = lines.read(row.text)
     kept = [
         keeping.mapped(one, lambda item: item if item.id in alive else None)

@@ -24,7 +24,7 @@ from csmd.capture.redact import redact
 from csmd.dream import parcel
 from csmd.errors import BadInput
 from csmd.model import Memory, Project, Statement
-from csmd.store import disk, files, memories, parcels, project_list, tombstones, workspaces
+from csmd.store import disk, exports, files, memories, tombstones, workspaces
 from csmd.store.core import Store
 from csmd.store.sqlite import Rows
 
@@ -53,11 +53,11 @@ class Taken:
 
 def export(store: Store, directory: Path, places: Sequence[int] | None) -> Iterator[int]:
     """Writes the memories of some places (None: all) into `memories.jsonl`; after each batch how many were read."""
-    seqs = store.read(lambda rows: parcels.seqs(rows, places))
+    seqs = store.read(lambda rows: exports.seqs(rows, places))
     records: list[dict[str, Any]] = []
     for start in range(0, len(seqs), BATCH):
         part = seqs[start : start + BATCH]
-        records += store.read(lambda rows, part=part: [parcels.record(rows, seq) for seq in part])  # type: ignore[misc]
+        records += store.read(lambda rows, part=part: [exports.record(rows, seq) for seq in part])  # type: ignore[misc]
         yield len(records)
     data = "".join(parcel.lines(records, key=store.hash_key)).encode()
     files.write_atomic(directory / parcel.NAME, data)
@@ -172,10 +172,10 @@ def _put(
             taken.known += 1
             _rename(renamed, one["id"], known.id)
             if trusted:
-                parcels.add_sources(rows, known.seq, one)
+                exports.add_sources(rows, known.seq, one)
                 taken.vouched += _vouch(rows, known, one, key=key, now=now)
             # An import that was interrupted is gone on with; nobody's file says what leads from a memory of a trusted one.
-            if parcels.is_in_part(rows, known.id) and (trusted or known.origin == believe.MODEL_SAVED):
+            if exports.is_in_part(rows, known.id) and (trusted or known.origin == believe.MODEL_SAVED):
                 fresh.append(number)
             continue
         ident = (
@@ -183,8 +183,8 @@ def _put(
             if memories.by_id(rows, one["id"]) is None
             else stage_rest.free_identity(rows, project, one["text"])
         )
-        parcels.put(rows, ident, one, project=project, text_hash=text_hash)
-        parcels.note_brought(rows, ident, reason="it was imported", now=now, state=parcels.IN_PART)
+        exports.put(rows, ident, one, project=project, text_hash=text_hash)
+        exports.note_brought(rows, ident, reason="it was imported", now=now, state=exports.IN_PART)
         _rename(renamed, one["id"], ident)
         taken.new += 1
         fresh.append(number)
@@ -195,9 +195,9 @@ def _placed(rows: Rows, said: Mapping[str, str], taken: Taken, *, here: Project 
     """Where a record's project is here, noted where that is another place than it was there, or than is asked in."""
     if said:
         said = {**said, "remote": normal_remote(said["remote"])}
-    project = parcels.place(rows, said, now=now, here=here)
+    project = exports.place(rows, said, now=now, here=here)
     if said and said["kind"] != workspaces.KIND:
-        root, is_gone = project_list.root_of(rows, project), disk.is_gone(said["root"])
+        root, is_gone = workspaces.root_of(rows, project), disk.is_gone(said["root"])
         if is_gone or (here is not None and here.remote == said["remote"] != "" and here.root != root):
             taken.placed[said["root"], "" if is_gone and root == said["root"] else root, said["remote"]] += 1
     return project
@@ -214,8 +214,8 @@ def _vouch(rows: Rows, here: Memory, one: Mapping[str, Any], *, key: bytes, now:
         return False
     raised = replace(here, authority=one["authority"], origin=one["origin"], pinned=bool(one["pinned"]))
     memories.update_belief(rows, raised)
-    parcels.put_scene(rows, here.seq, _without_purged(rows, one, key=key))
-    parcels.note_brought(rows, here.id, reason="somebody vouched for it", now=now)
+    exports.put_scene(rows, here.seq, _without_purged(rows, one, key=key))
+    exports.note_brought(rows, here.id, reason="somebody vouched for it", now=now)
     return True
 
 
@@ -223,9 +223,9 @@ def _join(rows: Rows, *, joined: Sequence[dict[str, Any]], renamed: Mapping[str,
     for found in joined:
         one, ident = _without_purged(rows, found, key=key), renamed.get(found["id"], found["id"])
         memory = memories.by_id(rows, ident)
-        if memory is not None and parcels.is_in_part(rows, ident):
-            parcels.put_beside(rows, memory.seq, ident, one, renamed=renamed)
-            parcels.note_whole(rows, ident)
+        if memory is not None and exports.is_in_part(rows, ident):
+            exports.put_beside(rows, memory.seq, ident, one, renamed=renamed)
+            exports.note_whole(rows, ident)
 
 
 def _without_purged(rows: Rows, one: Mapping[str, Any], *, key: bytes) -> dict[str, Any]:

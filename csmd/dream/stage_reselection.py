@@ -17,7 +17,7 @@ from csmd.distill import stage as distill
 from csmd.dream.reselection import Plan, Said, plan
 from csmd.dream.stage import Read, Steps
 from csmd.model import Memory, Provenance
-from csmd.store import before, beliefs, cursors, dreams, memories, search, upkeep
+from csmd.store import before_images, belief_changes, cursors, dreams, memories, search
 from csmd.store import reselection as stored
 from csmd.store.core import Store
 from csmd.store.cursors import Behind
@@ -118,7 +118,7 @@ def _make(rows: Rows, dream_seq: int, said: Said, now: str, key: bytes) -> None:
     def act() -> None:
         believe.remember(rows, said.statement, source, project=said.project_seq, origin="stated", key=key)
 
-    touched = [one.memory_id for one in before.changed_by(rows, act)]
+    touched = [one.memory_id for one in before_images.changed_by(rows, act)]
     if touched:
         dreams.carried(
             rows, dream_seq, kind="choose", project=said.project_seq, reason="it is chosen by how csmd chooses now",
@@ -136,5 +136,5 @@ def _archive(rows: Rows, dream_seq: int, gone: Sequence[Memory], now: str) -> No
             dreams.carried(
                 rows, dream_seq, kind="archive", project=memory.project_seq, reason=stored.NOT_CHOSEN, evidence=(),
                 items=[memory.id],
-                act=partial(upkeep.archive, rows, now_is, reason=stored.NOT_CHOSEN, by=beliefs.DREAM, now=now), now=now,
+                act=partial(before_images.archive_memory, rows, now_is, reason=stored.NOT_CHOSEN, by=belief_changes.DREAM, now=now), now=now,
             )  # fmt: skip

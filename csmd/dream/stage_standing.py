@@ -15,8 +15,8 @@ from csmd.dream.lines import Page, Read
 from csmd.dream.pages import Beside, Place
 from csmd.model import Memory
 from csmd.recall import threads
-from csmd.store import gotchas, page_rows, topics
-from csmd.store.page_rows import PageRow
+from csmd.store import failures, markdown_pages, topics
+from csmd.store.markdown_pages import PageRow
 from csmd.store.sqlite import Rows
 
 #: Where no memory is to become another.
@@ -30,7 +30,7 @@ def was(row: PageRow | None) -> Read:
 
 def places(rows: Rows) -> dict[int, Place]:
     """Everywhere, the projects and the workspaces, by their rows."""
-    found = page_rows.places(rows)
+    found = markdown_pages.page_places(rows)
     named = Counter((name, walled) for _, _, name, _, walled in found)
     return {
         seq: Place(
@@ -51,10 +51,10 @@ def standing(
 ) -> Generator[None, None, list[Page]]:
     """The pages, user.md and the projects first (those with the latest word before others), then themes and the index; a page a step."""
     where = places(rows)
-    asked = {ident for ident, _ in page_rows.asked_about(rows)}
+    asked = {ident for ident, _ in markdown_pages.asked_about(rows)}
     told = [
         one
-        for one in (after.get(one.id, one) for one in page_rows.alive(rows))
+        for one in (after.get(one.id, one) for one in markdown_pages.alive(rows))
         if one.id not in asked and one.project_seq in where and pages.may_stand(one)
     ]
     tags = topics.of_memories(rows, [one.seq for one in told])
@@ -104,10 +104,10 @@ def _before(rows: Rows, told: Sequence[Memory], was: Read) -> dict[str, tuple[Me
 def _beside(rows: Rows, told: Sequence[Memory]) -> tuple[Beside, dict[int, list[tuple[str, str]]]]:
     """What stands beside memories, and the lines that wait to be some, by their places."""
     ids = {one.seq: one.id for one in told}
-    symptoms = gotchas.symptoms_of(rows, [one.seq for one in told if one.category == "gotcha"])
+    symptoms = failures.symptoms_of(rows, [one.seq for one in told if one.category == "gotcha"])
     waits: dict[str, list[str]] = {}
     new: dict[int, list[tuple[str, str]]] = {}
-    for one in page_rows.waiting(rows):
+    for one in markdown_pages.waiting_calls(rows):
         of = next((ident for ident in one.memory_ids if ident in ids.values()), "")
         if of:
             waits.setdefault(of, []).append(one.text)

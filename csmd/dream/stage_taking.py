@@ -22,8 +22,8 @@ from csmd.dream.lines import Item, Page, Read, Section
 from csmd.dream.pages import Place
 from csmd.errors import CsmdError
 from csmd.model import Candidate, Category, Evidence, Gate, Memory, Provenance, Scope, Statement
-from csmd.store import candidates, memories, page_rows, tombstones, topics
-from csmd.store.page_rows import Call, PageRow
+from csmd.store import candidates, markdown_pages, memories, tombstones, topics
+from csmd.store.markdown_pages import Call, PageRow
 from csmd.store.purged import PURGED
 from csmd.store.sqlite import Rows
 
@@ -77,7 +77,7 @@ class Taking:
         """Has csmd know the page as it is now, every line with the memory that it stands for."""
         row, new = self._page.row, self._page.new
         if not self._page.is_there:
-            page_rows.remove(self._rows, self._path)
+            markdown_pages.remove_page(self._rows, self._path)
             return done.number
         before = {lines.key(item.text): item.id for _, item in self._page.base.lines() if item.id}
 
@@ -101,7 +101,7 @@ class Taking:
             own=(*self._theirs(new.own), *(one for one in own if one not in there)),
         )  # fmt: skip
         hashes = (edits.counted_hash(said, self._key) for said in done.uncounted)
-        page_rows.put(
+        markdown_pages.put_page(
             self._rows,
             PageRow(
                 path=self._path, text=lines.written(page), also=self._page.text, at=self._now,
@@ -255,7 +255,7 @@ def _says_something(said: str) -> bool:
 
 def _writer(rows: Rows, directory: str, row: PageRow) -> Call | None:
     """The latest call of a tool that may have written a page since csmd did; None for none that was recorded."""
-    for call in page_rows.calls_naming(rows, edits.names_of(directory, row.path), inside=directory, since=row.at):
+    for call in markdown_pages.calls_naming(rows, edits.names_of(directory, row.path), inside=directory, since=row.at):
         if edits.may_write(call.tool, call.text, call.cwd, directory=directory, path=row.path):
             return call
     return None

@@ -18,22 +18,20 @@ from csmd.dream import stage_unwriting as unwriting
 from csmd.dream import undo as rule
 from csmd.errors import CsmdError
 from csmd.store import (
-    before,
-    beliefs,
+    before_images,
+    belief_changes,
     candidates,
-    dream_journal,
+    dream_evidence,
     dreams,
-    given_back,
     memories,
-    project_list,
     projects,
-    snapshot,
     tombstones,
+    workspaces,
 )
-from csmd.store.before import Before
+from csmd.store import dreams as dream_journal
+from csmd.store.before_images import Before
 from csmd.store.core import Store
-from csmd.store.dream_journal import Change, Row
-from csmd.store.dreams import Dream
+from csmd.store.dreams import Change, ChangedRow, Dream
 from csmd.store.purged import PURGED
 from csmd.store.sqlite import Rows
 
@@ -75,7 +73,7 @@ def diff(rows: Rows, ident: str, *, among: Sequence[int] | None = None) -> Itera
 
 def _place(rows: Rows, project: int) -> str:
     """The name of a project, or of the one that it was merged into since; "" for none."""
-    return projects.name_of(rows, project_list.merged_into(rows, project) or project)
+    return projects.name_of(rows, workspaces.merged_into(rows, project) or project)
 
 
 def _did(change: Change, project: str) -> shown.Did:
@@ -94,14 +92,14 @@ def _did(change: Change, project: str) -> shown.Did:
 
 
 def _side(one: Before) -> shown.Side | None:
-    return shown.side(before.seen(one), tuple(f"{kind} {other}" for kind, other in before.leads_to(one)))
+    return shown.side(before_images.seen(one), tuple(f"{kind} {other}" for kind, other in before_images.leads_to(one)))
 
 
 def undoing(rows: Rows, ident: str) -> list[Dream]:
     """The dreams that undoing one would undo, the newest first; CsmdError where it cannot be."""
     known = {dream.id: dream for dream in dreams.history(rows, limit=dreams.ALL)}
     found = [known[one] for one in rule.newest_first([*known.values()], ident)]
-    if not any(dream_journal.counts(rows, dream.seq) for dream in found):
+    if not any(dream_journal.change_counts(rows, dream.seq) for dream in found):
         raise CsmdError(
             f"nothing of the dream {ident} can be undone: it changed nothing, or its journal is not kept any more",
             hint="csmd config get dream.keep_days",
@@ -163,26 +161,28 @@ def _rows_back(rows: Rows, *, keys: Sequence[int], now: str, key: bytes) -> None
 def _not_again(rows: Rows, change: Change, *, now: str) -> None:
     """Notes on what an action rested on that it was undone, where no audit of what it changed tells: no dream does it again."""
     if change.kind == "lift":
-        about, note, after = change.evidence, snapshot.NOT_LIFTED, ""
+        about, note, after = change.evidence, dream_evidence.NOT_LIFTED, ""
     elif change.kind == "ask":
         about = change.evidence[1::-1]  # the newer comes first there
-        note, after = snapshot.NOT_ASKED, ":".join(about)
+        note, after = dream_evidence.NOT_ASKED, ":".join(about)
     else:
         return
     for ident in about:
         if memories.by_id(rows, ident) is not None:
-            beliefs.note(rows, ident, note, "", after, "the dream that did was undone", beliefs.DREAM, now)
+            belief_changes.note(
+                rows, ident, note, "", after, "the dream that did was undone", belief_changes.DREAM, now
+            )
 
 
 def _back(rows: Rows, change: Change, *, now: str, key: bytes) -> dict[int, str]:
     """Makes what an action touched what it was; row of the journal -> why that stays as it is, "" for what does not."""
     of = {row.was.memory_id: row for row in change.rows}
-    is_now = {one.memory_id: one for one in before.of(rows, of)}
+    is_now = {one.memory_id: one for one in before_images.before_of(rows, of)}
     why = {
         ident: rule.why_kept(
-            before.seen(row.was),
-            before.seen(row.then),
-            before.seen(is_now[ident]),
+            before_images.seen(row.was),
+            before_images.seen(row.then),
+            before_images.seen(is_now[ident]),
             _around(rows, row, beside=of.keys(), key=key),
         )
         for ident, row in of.items()
@@ -193,23 +193,24 @@ def _back(rows: Rows, change: Change, *, now: str, key: bytes) -> dict[int, str]
     for ident in [*(one for one in of if one not in made), *made]:
         was, then, here = of[ident].was, of[ident].then, is_now[ident]
         if stays[ident] or (
-            before.seen(here) != before.seen(then) and rule.is_back(before.seen(was), before.seen(here))
+            before_images.seen(here) != before_images.seen(then)
+            and rule.is_back(before_images.seen(was), before_images.seen(here))
         ):
             continue  # it stays, or somebody has done it by hand
-        given_back.take_back(rows, was, then, at=now)
-        if rule.was_used(before.seen(then), before.seen(here)):
+        before_images.take_back(rows, was, then, at=now)
+        if rule.was_used(before_images.seen(then), before_images.seen(here)):
             _use_again(rows, here)
     return {of[ident].seq: words for ident, words in stays.items()}
 
 
-def _around(rows: Rows, row: Row, *, beside: Collection[str], key: bytes) -> rule.Around:
+def _around(rows: Rows, row: ChangedRow, *, beside: Collection[str], key: bytes) -> rule.Around:
     """What else is so where a row is to become what it was; what is `beside` it goes back with it."""
-    was, ident = before.seen(row.was), row.was.memory_id
+    was, ident = before_images.seen(row.was), row.was.memory_id
     if row.was.is_candidate:
         crowded = bool(was) and was["status"] in candidates.WAITING
         return rule.Around(
             purged=PURGED in row.was.text + row.was.more,
-            crowded=crowded and candidates.is_waiting(rows, given_back.as_candidate(row.was)),
+            crowded=crowded and candidates.is_waiting(rows, before_images.as_candidate(row.was)),
         )
     if not was:
         return rule.Around(leaning=[one for one in dream_journal.leaning(rows, ident) if one not in beside])
@@ -233,7 +234,7 @@ def _use_again(rows: Rows, used: Before) -> None:
     """Has the age of a memory begin again when it was used: that was no dream's doing."""
     memory = memories.by_id(rows, used.memory_id)
     if memory is not None:
-        memories.update_belief(rows, aged(rows, replace(memory, used_at=str(before.seen(used)["used_at"]))))
+        memories.update_belief(rows, aged(rows, replace(memory, used_at=str(before_images.seen(used)["used_at"]))))
 
 
 def _told(store: Store, found: Sequence[Dream]) -> Generator[None, None, Undone]:

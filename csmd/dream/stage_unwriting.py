@@ -10,9 +10,9 @@ from pathlib import Path
 
 from csmd.dream import undo as rule
 from csmd.errors import CsmdError
-from csmd.store import dream_journal, dreams, files, page_lines
+from csmd.store import dreams, files, markdown_pages
 from csmd.store.core import Store
-from csmd.store.dream_journal import File
+from csmd.store.dreams import ChangedFile
 from csmd.store.purged import Marks, clean
 from csmd.store.sqlite import Rows
 
@@ -27,20 +27,20 @@ def finish(store: Store, *, home: Path, now: str) -> Generator[None, None, int]:
     )
     if not under_way:
         return 0
-    for path in store.read(lambda rows: dream_journal.paths_of(rows, under_way, undone_only=True)):
+    for path in store.read(lambda rows: dreams.paths_of(rows, under_way, undone_only=True)):
         _give_back(store, home, under_way, path, now=now)
         yield
 
     def end(rows: Rows) -> None:
         for seq in under_way:
-            dream_journal.set_state(rows, seq, "undone", now=now)
+            dreams.set_state(rows, seq, "undone", now=now)
 
     store.write(end)
     return len(under_way)
 
 
 def _give_back(store: Store, home: Path, keys: Sequence[int], path: str, *, now: str) -> None:
-    chain = store.read(lambda rows: dream_journal.chain_of(rows, keys, path, undone_only=True))
+    chain = store.read(lambda rows: dreams.chain_of(rows, keys, path, undone_only=True))
     was, found = store.read(lambda rows: _known(rows, path, chain[0].before, key=store.hash_key)), text(home / path)
     # Since it was decided that they go back somebody may have written there.
     writings = [rule.Writing(seq=one.seq, before=one.before, after=one.after) for one in chain]
@@ -50,19 +50,19 @@ def _give_back(store: Store, home: Path, keys: Sequence[int], path: str, *, now:
 
     def write(rows: Rows) -> None:
         if not edited:
-            dream_journal.page_is(rows, path, was, now=now)
+            dreams.page_is(rows, path, was, now=now)
         for one in chain if edited else ():
-            dream_journal.mark_file(rows, one, kept=rule.EDITED, now=now)
+            dreams.mark_file(rows, one, kept=rule.EDITED, now=now)
 
     store.write(write)
 
 
 def _known(rows: Rows, path: str, said: str | None, *, key: bytes) -> str | None:
     """What a file was, without the lines that were forgotten since: these do not come back."""
-    return said and page_lines.without_forgotten(rows, said, path=path, key=key)[0]
+    return said and markdown_pages.without_forgotten(rows, said, path=path, key=key)[0]
 
 
-def writing(file: File, marks: Marks) -> rule.Writing:
+def writing(file: ChangedFile, marks: Marks) -> rule.Writing:
     """A writing as undoing looks at it; one that would bring back what was purged is none that can be undone."""
     held = bool(marks) and file.before is not None and bool(clean(file.before, marks)[1])
     return rule.Writing(seq=file.seq, before=file.before, after=file.after, purged=held)

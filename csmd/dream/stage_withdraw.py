@@ -14,9 +14,9 @@ from typing import NamedTuple
 
 from csmd.dream import edits, lines, stage_pages
 from csmd.dream.stage_pages import ARCHIVE
-from csmd.store import page_lines, page_rows
+from csmd.store import markdown_pages
 from csmd.store.core import Store
-from csmd.store.page_rows import PageRow
+from csmd.store.markdown_pages import PageRow
 from csmd.store.sqlite import Rows
 
 
@@ -36,7 +36,7 @@ def withdraw(store: Store, directory: Path) -> int:
     OSError where the disk does not take a page.
     """
     done = 0
-    pages = store.read(page_rows.pages)
+    pages = store.read(markdown_pages.pages)
     known = store.read(lambda rows: _known(rows, pages.values()))
     for row in pages.values():
         without = partial(_without, path=row.path, known=known, key=store.hash_key)
@@ -45,7 +45,7 @@ def withdraw(store: Store, directory: Path) -> int:
         text, also = (store.read(partial(without, said=one))[0] for one in (row.text, row.also))
         left = replace(row, text=text, also=also)
         if left != row:
-            store.write(partial(page_rows.put, page=left))
+            store.write(partial(markdown_pages.put_page, page=left))
         done += had or left != row
     for path in _beside(directory):
         named = path.relative_to(directory).as_posix()
@@ -70,27 +70,27 @@ def _from_file(store: Store, path: Path, without: Callable[..., tuple[str, int]]
 
 
 def _without(rows: Rows, *, said: str, path: str, known: _Known, key: bytes) -> tuple[str, int]:
-    place = page_lines.place_of(rows, path)
+    place = markdown_pages.place_of(rows, path)
     gone, living = known.gone.get(place, ()), known.living.get(place, ())
 
     def is_unsaid(words: str) -> bool:
         if words in living:
             return False
-        return words in gone or (words in known.asked and page_lines.unsaid(rows, words, place=place, key=key))
+        return words in gone or (words in known.asked and markdown_pages.unsaid(rows, words, place=place, key=key))
 
-    return page_lines.without(said, lambda ids: page_lines.missing(rows, ids), is_unsaid)
+    return markdown_pages.without_lines(said, lambda ids: markdown_pages.missing_lines(rows, ids), is_unsaid)
 
 
 def _known(rows: Rows, pages: Collection[PageRow]) -> _Known:
     named: dict[str, dict[int | None, set[str]]] = {}
     for row in pages:
-        places = {page_lines.place_of(rows, row.path), None}
+        places = {markdown_pages.place_of(rows, row.path), None}
         for text in (row.text, row.also):
             for _, item in lines.read(text).lines():
                 for place in places:
                     named.setdefault(item.id, {}).setdefault(place, set()).add(lines.key(item.text))
     bare = named.pop("", {})
-    missing = page_lines.missing(rows, list(named))
+    missing = markdown_pages.missing_lines(rows, list(named))
     gone: dict[int | None, set[str]] = {}
     living: dict[int | None, set[str]] = {}
     for ident, found in named.items():

@@ -17,7 +17,7 @@ from csmd.distill import errors, halves, shell
 from csmd.model import Brief, Failure, Memory
 from csmd.recall import brief, compose
 from csmd.recall.compose import Block, Note
-from csmd.store import context, failures, memories
+from csmd.store import failures, memories, receipts
 from csmd.store.sqlite import Rows
 
 TAG = "csmd-failure"
@@ -138,8 +138,8 @@ def failure_recall(rows: Rows, *, places: Sequence[int], session_id: str, failed
     seen = errors.seen(failed.tool, failed.command, said, at="", uuid="")
     if seen is None:
         return Brief(text="", tokens=0, items=())
-    here = failures.Told(session_id, context.fresh_since(rows, session_id))
-    told = context.told(rows, session_id)
+    here = failures.Told(session_id, receipts.fresh_since(rows, session_id))
+    told = receipts.told(rows, session_id)
     known = _same(rows, seen.fingerprint, places, here) or _similar(rows, seen, places, here)
     if known is None or known.id in told:
         return Brief(text="", tokens=0, items=())

@@ -19,7 +19,7 @@ from csmd.recall import compose, prompt, stage, tiers
 from csmd.recall.brief import injectable
 from csmd.recall.compose import Block, Note
 from csmd.recall.hybrid_search import Found
-from csmd.store import context, fulltext, memories, passages, search, touched
+from csmd.store import fulltext, memories, passages, receipts, search, turns
 from csmd.store.sqlite import Rows
 
 TAG = "csmd-file"
@@ -128,7 +128,7 @@ def block(
     Nothing that the session was told already, nothing of `besides` (ids); None for nothing.
     """
     paths = [*paths_in(named), *_at_hand(rows, session_id)]
-    told = (context.told(rows, session_id) if session_id else frozenset[str]()).union(besides)
+    told = (receipts.told(rows, session_id) if session_id else frozenset[str]()).union(besides)
     return _of(rows, list(dict.fromkeys(paths))[:MOST_FILES], places, session_id, told)
 
 
@@ -183,7 +183,7 @@ def _of(rows: Rows, paths: Sequence[str], places: Sequence[int], session_id: str
     last = [path.rstrip("/").rpartition("/")[2] for path in paths]
     hits = search.text_hits(rows, "memory", list(dict.fromkeys(last)), projects=places, limit=CANDIDATES)
     found = memories.by_seqs(rows, [int(seq) for seq, _ in hits])
-    attention, near = stage.attention(rows, places), context.near(rows, places, session_id)
+    attention, near = stage.attention(rows, places), receipts.near(rows, places, session_id)
     reached = [
         memory
         for memory in found.values()
@@ -196,5 +196,5 @@ def _at_hand(rows: Rows, session_id: str) -> list[str]:
     """The files that a session read or edited last, the latest first."""
     if not session_id:
         return []
-    calls = touched.given(rows, session_id, TOOLS, back=LOOKED_BACK, limit=CALLS)
+    calls = turns.last_given(rows, session_id, TOOLS, back=LOOKED_BACK, limit=CALLS)
     return list(dict.fromkeys(path for call in calls if (path := file_of(call))))[:AT_HAND]

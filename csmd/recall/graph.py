@@ -8,7 +8,7 @@ from __future__ import annotations
 import math
 from collections.abc import Iterable, Sequence
 
-from csmd.store import graph as stored
+from csmd.store import topics as stored
 from csmd.store.sqlite import Rows
 
 #: Relationship -> what it is worth from the memory it begins at, and from the one it leads to. What replaced a memory
@@ -72,7 +72,7 @@ def near(rows: Rows, memory_seqs: Sequence[int], *, projects: Sequence[int] | No
     Only of `projects`, None for all: a link may lead to another scope. Two statements, however many memories.
     """
     edges: dict[int, list[Near]] = {seq: [] for seq in memory_seqs}
-    for one, other, relationship, weight, outwards in stored.links(rows, memory_seqs, projects=projects):
+    for one, other, relationship, weight, outwards in stored.edges(rows, memory_seqs, projects=projects):
         edges[one].append((other, relationship, of_link(relationship, weight, outwards=outwards)))
     for one, other, kind, members in _shared(rows, memory_seqs, projects):
         tie = (TAGGED, of_topic(members)) if kind == "topic" else (PRODUCED, SESSION)
@@ -87,4 +87,6 @@ def about_the_same(rows: Rows, memory_seq: int, *, projects: Sequence[int] | Non
 
 
 def _shared(rows: Rows, memory_seqs: Sequence[int], projects: Sequence[int] | None) -> list[tuple[int, int, str, int]]:
-    return stored.shared(rows, memory_seqs, projects=projects, widest_topic=WIDEST_TOPIC, widest_session=WIDEST_SESSION)
+    return stored.shared_topics(
+        rows, memory_seqs, projects=projects, widest_topic=WIDEST_TOPIC, widest_session=WIDEST_SESSION
+    )

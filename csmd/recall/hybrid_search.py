@@ -19,11 +19,10 @@ from csmd.model import PROMPTS, Memory
 from csmd.recall import ranking
 from csmd.recall.query import unquoted
 from csmd.recall.ranking import Asked, Match
-from csmd.store import fulltext, memories, nearby, passage_index, passage_threads, passages, search, vectors
-from csmd.store import narrow as narrowing
-from csmd.store.narrow import Narrow
+from csmd.store import fulltext, memories, passage_index, passage_threads, passages, search, vectors
+from csmd.store import search as narrowing
 from csmd.store.passages import Passage
-from csmd.store.search import TurnRow
+from csmd.store.search import Narrow, TurnRow
 from csmd.store.sqlite import Row, Rows
 
 #: A text to its vector and the model's name; raises EmbeddingUnavailable.
@@ -248,10 +247,10 @@ def _cosine(found: Sequence[Row]) -> dict[int, float]:
 
 
 def _narrowed(rows: Rows, pool: Pool, narrow: Narrow) -> Pool:
-    told = narrowing.memories(rows, [*{*pool.memory_words, *pool.memory_meaning}], narrow)
+    told = narrowing.narrow_memories(rows, [*{*pool.memory_words, *pool.memory_meaning}], narrow)
     said: set[int] = set()
     if not (narrow.gate or narrow.category or narrow.type):
-        said = narrowing.passages(rows, [*{*pool.words, *pool.meaning}], narrow)
+        said = narrowing.narrow_passages(rows, [*{*pool.words, *pool.meaning}], narrow)
     return Pool(
         words={seq: score for seq, score in pool.words.items() if seq in said},
         meaning={seq: score for seq, score in pool.meaning.items() if seq in said},
@@ -283,7 +282,7 @@ def _unfilled(rows: Rows, query: Query, pool: Pool) -> dict[int, Passage]:
         meaning = _cosine(search.vector_hits(rows, "turn", model, vector, projects=query.places, limit=most))
     best = _best(words, meaning, CANDIDATES)
     if not query.narrow.is_all and best:
-        let_in = narrowing.turns(rows, best, query.narrow)
+        let_in = narrowing.narrow_turns(rows, best, query.narrow)
         best = [turn for turn in best if turn in let_in]
     of_turn = passages.of_turns(rows, best)
     read = search.turns_by_seq(rows, [turn for turn in best if not of_turn[turn]])
@@ -326,7 +325,7 @@ def _best(words: Mapping[int, float], meaning: Mapping[int, float], most: int) -
 
 def _stated(rows: Rows, best: Sequence[int], places: Sequence[int] | None) -> list[tuple[int, int]]:
     """(memory, passage of a turn that states it) of the best memories."""
-    turns = nearby.statements(rows, best, projects=places) if best else []
+    turns = search.statements(rows, best, projects=places) if best else []
     of = passages.of_turns(rows, sorted({turn for _, turn in turns}))
     return [(memory, seq) for memory, turn in turns for seq in of.get(turn, ())]
 

@@ -15,7 +15,7 @@ from csmd import text
 from csmd.distill.digest import SAID
 from csmd.recall import superseded
 from csmd.recall.compose import Block, Note
-from csmd.store import context, digests, sessions
+from csmd.store import digests, receipts, sessions
 from csmd.store.sqlite import Rows
 
 #: How many sessions are told of at a start, among how many of the latest they are looked for.
@@ -126,7 +126,7 @@ HEADINGS = ("The last sessions", "Left open")
 def blocks(rows: Rows, *, places: Sequence[int], session_id: str) -> list[Block]:
     """What the last sessions of these places came to and left open, but for what a session has in its context."""
     found = ended(rows, places=places, session_id=session_id)
-    known = context.told(rows, session_id) if session_id else ()
+    known = receipts.told(rows, session_id) if session_id else ()
     kinds = zip(HEADINGS, (notes(found), open_ends(found)), (2.0, 1.5), strict=True)
     left = [(heading, tuple(one for one in of if one.id not in known), weight) for heading, of, weight in kinds]
     return [Block(heading=heading, notes=of, weight=weight) for heading, of, weight in left if of]

@@ -20,7 +20,7 @@ from csmd.distill.digest import SAID
 from csmd.model import Brief, Candidate, Packet
 from csmd.recall import compose, indicative, last_sessions
 from csmd.recall.compose import Block, Note
-from csmd.store import candidates, context, memories, packets, self_model
+from csmd.store import candidates, digests, memories, receipts
 from csmd.store.sqlite import Rows
 
 Part = Literal["warning", "experience", "signal", "capability", "belief"]
@@ -210,8 +210,10 @@ def lines(rows: Rows, *, places: Sequence[int], session_id: str = "", max_tokens
     """Every line that the living state of these places has, with why it is told or not."""
     waiting = candidates.waiting(rows, projects=places, limit=CANDIDATES)
     ended = {one.session_id: one.outcome for one in last_sessions.ended(rows, places=places, session_id=session_id)}
-    seen = [one for one in packets.latest(rows, projects=places, limit=PACKETS) if one.session_id != session_id]
-    counted = [Counted(*row) for row in self_model.counted(rows, projects=places)]
+    seen = [
+        one for one in candidates.latest_packets(rows, projects=places, limit=PACKETS) if one.session_id != session_id
+    ]
+    counted = [Counted(*row) for row in digests.outcomes_counted(rows, projects=places)]
     held = knowledge.beliefs(memories.listing(rows, projects=places, limit=MEMORIES))
     found = [
         *warnings(waiting),
@@ -220,5 +222,5 @@ def lines(rows: Rows, *, places: Sequence[int], session_id: str = "", max_tokens
         *capabilities(selfmodel.capabilities(counted)),
         *beliefs(held),
     ]
-    told = context.told(rows, session_id) if session_id else frozenset[str]()
+    told = receipts.told(rows, session_id) if session_id else frozenset[str]()
     return assembled(found, max_tokens=max_tokens, told=told)

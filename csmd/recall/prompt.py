@@ -29,7 +29,7 @@ from csmd.recall import (
 from csmd.recall.brief import never
 from csmd.recall.compose import Block, Note
 from csmd.recall.hybrid_search import Embed, Found, Query
-from csmd.store import context, gists, memories, passages, quotes, tombstones
+from csmd.store import memories, passages, receipts, tombstones, turns
 from csmd.store.passages import Passage
 from csmd.store.sqlite import Rows
 
@@ -89,7 +89,7 @@ def recall(
         may = telling(rows, places=places, session_id=session_id, prompt=prompt, key=key)
         holding = list({one.key: one for one in reversed(may(near))}.values())[::-1]
         if holding and holding[0].score >= floor:
-            in_context = context.told(rows, session_id) if session_id else frozenset[str]()
+            in_context = receipts.told(rows, session_id) if session_id else frozenset[str]()
             told = _newest(rows, holding, may, in_context)
     known = stage.told_anyway(rows, places) if told else never
     beside = (
@@ -118,9 +118,9 @@ def telling(
     rows: Rows, *, places: Sequence[int], session_id: str, prompt: str, key: bytes
 ) -> Callable[[Sequence[Found]], list[Found]]:
     """What leaves out of some statements those that may not be told to a session; what replaced a superseded memory takes its place."""
-    told = context.told(rows, session_id) if session_id else frozenset[str]()
-    since = context.fresh_since(rows, session_id) if session_id else ""
-    attention, beside = stage.attention(rows, places), context.near(rows, places, session_id)
+    told = receipts.told(rows, session_id) if session_id else frozenset[str]()
+    since = receipts.fresh_since(rows, session_id) if session_id else ""
+    attention, beside = stage.attention(rows, places), receipts.near(rows, places, session_id)
     asked = text.normalise(prompt)
     anything_forgotten = tombstones.has(rows, "memory")
 
@@ -133,7 +133,7 @@ def telling(
         """The keys of those that say what was forgotten; what no hash leads to is not looked up one by one."""
         beside = passages.around(rows, [one.passage for one in found if one.passage])
         said = {one.key: _wordings(one.text, *beside.get(one.key[0], ())) for one in found}
-        hashes = {which: gists.hashes(wordings, key) for which, wordings in said.items()}
+        hashes = {which: tombstones.hashes(wordings, key) for which, wordings in said.items()}
         led = tombstones.known(rows, itertools.chain.from_iterable(hashes.values()))
         return {one.key for one in found if led & hashes[one.key] and is_out(one, said[one.key])}
 
@@ -148,7 +148,7 @@ def telling(
         # A thread may lead to what was moved out of these places, or behind a wall, since it was linked.
         found = [one for one in found if one.passage is None or one.passage.project_seq in places]
         of_turns = [one.passage.turn_seq for one in found if one.passage]
-        quotable = quotes.quotable(
+        quotable = turns.quotable(
             rows, of_turns, session_id=session_id, since=since, hashed=lambda name: text.keyed_hash(name, key)
         )
         stated = memories.stated_in(rows, [one.passage.uuid for one in found if one.passage])

@@ -19,9 +19,8 @@ from csmd.errors import DeadlineExceeded
 from csmd.model import Hit
 from csmd.recall import exchange, hybrid_search, query, ranking, superseded, threads
 from csmd.recall.hybrid_search import ALL, LEXICAL_S, POOL, WIDE_POOL, Embed, Found, Query
-from csmd.store import failures, fulltext, memories, narrow, nearby, passages, search
-from csmd.store.nearby import Beside
-from csmd.store.search import DigestRow, TurnRow
+from csmd.store import failures, fulltext, memories, passages, search
+from csmd.store.search import Beside, DigestRow, TurnRow
 from csmd.store.sqlite import Rows
 
 CHARACTERS = 1200
@@ -56,7 +55,7 @@ def find(
     limit: int,
     embed: Embed | None,
     now: datetime | None = None,
-    within: narrow.Narrow = ALL,
+    within: search.Narrow = ALL,
 ) -> tuple[list[Hit], list[str]]:
     """The best hits for a question among memories, turns and session summaries, and what was degraded.
 
@@ -134,7 +133,7 @@ def _raised(
     turns: dict[int, float] = {}
     told: dict[int, float] = {}
     if window is not None:
-        of_time = nearby.asked_between(rows, window.since, window.until, projects=asked.places, limit=OF_A_TIME)
+        of_time = search.asked_between(rows, window.since, window.until, projects=asked.places, limit=OF_A_TIME)
         turns = dict.fromkeys((seq for seq, _ in of_time), TIME_WEIGHT)
         turns |= {one.passage.turn_seq: TIME_WEIGHT for one in found if one.passage and window.holds(one.passage.at)}
         told = {one.memory.seq: TIME_WEIGHT for one in found if one.memory and window.holds(one.at)}
@@ -147,7 +146,7 @@ def _raised(
         tells = [memory for one in known if one.memory_id and (memory := memories.by_id(rows, one.memory_id))]
         told |= {one.seq: MENDED_WEIGHT for one in tells if asked.places is None or one.project_seq in asked.places}
     if not asked.narrow.is_all:
-        let_in = narrow.turns(rows, sorted(turns), asked.narrow) if turns else set()
+        let_in = search.narrow_turns(rows, sorted(turns), asked.narrow) if turns else set()
         turns = {seq: value for seq, value in turns.items() if seq in let_in}
     return {"turn": turns, "memory": told}
 
@@ -173,7 +172,7 @@ def _turns(
     scores = {turn: levels[one.key] for turn, one in best.items()}
     for turn, value in raised["turn"].items():
         scores[turn] = scores.get(turn, 0.0) + value
-    where = nearby.beside(rows, sorted(scores))
+    where = search.beside(rows, sorted(scores))
     scores = {
         turn: score
         + BESIDE_WEIGHT * max((scores.get(one, 0.0) for one in (where[turn].before, where[turn].after)), default=0.0)
@@ -286,7 +285,7 @@ def _heirs(rows: Rows, asked: Query, found: Sequence[Found]) -> dict[tuple[int, 
         if heir.id not in known and (asked.places is None or heir.project_seq in asked.places)
     }
     seqs = [heir.memory.seq for heir in heirs.values() if heir.memory]
-    let_in = narrow.memories(rows, seqs, asked.narrow) if seqs and not asked.narrow.is_all else set(seqs)
+    let_in = search.narrow_memories(rows, seqs, asked.narrow) if seqs and not asked.narrow.is_all else set(seqs)
     return {older: heir for older, heir in heirs.items() if heir.memory and heir.memory.seq in let_in}
 
 
@@ -415,7 +414,7 @@ def _summaries(rows: Rows, asked: Query, degraded: list[str]) -> list[Hit]:
     return list(hits.values())
 
 
-def _lets_in(within: narrow.Narrow, digest: DigestRow) -> bool:
+def _lets_in(within: search.Narrow, digest: DigestRow) -> bool:
     """Whether a session ended in the time that a search is limited to, and is the one that it names."""
     in_time = (not within.since or digest.at >= within.since) and (not within.until or digest.at < within.until)
     return in_time and within.session in ("", digest.session_id)

@@ -13,7 +13,7 @@ from csmd.capture import stage_place
 from csmd.errors import BadInput
 from csmd.model import Attention, Memory
 from csmd.recall import known
-from csmd.store import instructions, merges, projects
+from csmd.store import projects
 from csmd.store.sqlite import Rows
 
 
@@ -66,7 +66,7 @@ def told_anyway(rows: Rows, places: Sequence[int]) -> Callable[[str], bool]:
     Of directories that were merged each must say it: nobody asks here from which of them.
     """
     sides = [
-        [known.known(told) for one in sorted(merges.with_merged(rows, place)) if (told := instructions.texts(rows, [one]))]
+        [known.known(told) for one in sorted(projects.with_merged(rows, place)) if (told := projects.instruction_texts(rows, [one]))]
         for place in places
         if place
     ]  # fmt: skip

@@ -14,7 +14,7 @@ from csmd.recall import brief as briefs
 from csmd.recall import indicative, known, last_sessions, prompt, ranking, stage, threads, tiers
 from csmd.recall.compose import Block, Note
 from csmd.recall.hybrid_search import Found
-from csmd.store import context, memories, page_rows, passages, projects
+from csmd.store import markdown_pages, memories, passages, projects, receipts
 from csmd.store.passages import Passage
 from csmd.store.sqlite import Rows
 
@@ -48,10 +48,10 @@ def session_brief(
 
     `goals` stand before everything else, `blocks` behind it; what `before` says is told before it, and not again.
     """
-    told = (context.told(rows, session_id) if session_id else frozenset[str]()).union(besides)
-    attention, near = stage.attention(rows, places), context.near(rows, places, session_id)
+    told = (receipts.told(rows, session_id) if session_id else frozenset[str]()).union(besides)
+    attention, near = stage.attention(rows, places), receipts.near(rows, places, session_id)
     listed = [one for one in memories.listing(rows, projects=places, limit=PRELOADED) if one.id not in told]
-    today = today or max(projects.days(rows, 0), default="")
+    today = today or max(projects.active_days(rows, 0), default="")
     promised = frozenset(one.id for one in listed if tiers.is_promised(one, today=today))
     undated = [one for one in listed if one.id not in promised]
     fading, over = _fading(rows, undated, places=places, session_id=session_id)
@@ -136,7 +136,7 @@ def _beside(passage: Passage, stated: Mapping[int, Memory], read: Mapping[int, P
 
 def _removed(rows: Rows, places: Sequence[int], told: Collection[str]) -> list[Block]:
     """One line on the lines that somebody took off the pages that csmd keeps: they are asked about, not forgotten."""
-    pages = [page for _, page in page_rows.asked_about(rows, places)]
+    pages = [page for _, page in markdown_pages.asked_about(rows, places)]
     if not pages or REMOVED in told:
         return []
     among = sorted(set(pages))
@@ -159,7 +159,7 @@ def _fading(
         and briefs.injectable(one)
         and one.warm_until >= days[one.project_seq]
     ]
-    asked = {one.id: context.asked(rows, one.id, briefs.FADING[0], session_id=session_id) for one in promised}
+    asked = {one.id: receipts.asked(rows, one.id, briefs.FADING[0], session_id=session_id) for one in promised}
     over = frozenset(one.id for one in promised if asked[one.id] > one.fresh_at)
     near = [one for one in promised if one.id not in over and one.warm_until - days[one.project_seq] < FADES_WITHIN]
     return near[:ASKED_AT_ONCE], over

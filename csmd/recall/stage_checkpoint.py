@@ -21,8 +21,8 @@ from csmd.model import Brief, Event
 from csmd.recall import checkpoint, known, superseded
 from csmd.recall.checkpoint import MOST_TOKENS, Captured, Checkpoint, Piece
 from csmd.recall.compose import Block, Note
-from csmd.store import checkpoint_due as due
-from csmd.store import checkpoints, context, cursors, digests, goals, tampered, tombstones
+from csmd.store import checkpoints, cursors, digests, receipts, sessions, tombstones
+from csmd.store import checkpoints as due
 from csmd.store.checkpoints import AGAIN, Row
 from csmd.store.core import Store
 from csmd.store.purged import PURGED
@@ -67,7 +67,7 @@ def step(store: Store, *, since: str, distilling: bool) -> int:
 
 def _hear(store: Store, since: str, distilling: bool) -> int:
     """Checkpoints of the compactions that a hook has announced, with what is stored so far."""
-    after = store.read(lambda rows: cursors.cursor(rows, due.STAGE, "events"))
+    after = store.read(lambda rows: cursors.cursor(rows, due.CHECKPOINT_STAGE, "events"))
     last, looked, told = store.read(lambda rows: due.heard(rows, after=after, limit=EVENTS))
     if not told and looked < EVENTS:
         return 0
@@ -76,27 +76,27 @@ def _hear(store: Store, since: str, distilling: bool) -> int:
         def read(rows: Rows, session: int = session, at: str = at) -> Ready | None:
             if at < since or due.is_summarised(rows, session, since=at):
                 return None  # over already: its summary's place decides
-            about = due.about(rows, session)
+            about = due.about_sessions(rows, session)
             row = checkpoints.pending(rows, session) or new(about, "compaction", anchor=at)
             return _ready(
                 row._replace(asked_at=at), make(rows, about, until=at, key=store.hash_key, distilling=distilling)
             )
 
         _store(store, store.read(read))
-    store.write(lambda rows: cursors.move_cursor(rows, due.STAGE, "events", last))
+    store.write(lambda rows: cursors.move_cursor(rows, due.CHECKPOINT_STAGE, "events", last))
     return len(told) or looked
 
 
 def _see(store: Store, since: str, distilling: bool) -> int:
     """Checkpoints of the compactions whose summary was read."""
-    after = store.read(lambda rows: cursors.cursor(rows, due.STAGE, "summaries"))
+    after = store.read(lambda rows: cursors.cursor(rows, due.CHECKPOINT_STAGE, "summaries"))
     found = store.read(lambda rows: due.summaries(rows, after=after, limit=BATCH))
     for one in found:
 
         def read(rows: Rows, one: due.Summary = one) -> Ready | None:
             if one.at < since or checkpoints.of_summary(rows, one.session_seq, one.uuid) is not None:
                 return None  # what it captured may be dropped elsewhere by now
-            about, old = due.about(rows, one.session_seq), checkpoints.pending(rows, one.session_seq)
+            about, old = due.about_sessions(rows, one.session_seq), checkpoints.pending(rows, one.session_seq)
             announced = old is not None and old.asked_at <= one.at
             row = old if old is not None and announced else new(about, "compaction", anchor=one.uuid)
             made = make(rows, about, before=one.ordinal, key=store.hash_key, distilling=distilling)
@@ -104,7 +104,7 @@ def _see(store: Store, since: str, distilling: bool) -> int:
 
         _store(store, store.read(read))
     if found:
-        store.write(lambda rows: cursors.move_cursor(rows, due.STAGE, "summaries", found[-1].turn_seq))
+        store.write(lambda rows: cursors.move_cursor(rows, due.CHECKPOINT_STAGE, "summaries", found[-1].turn_seq))
     return len(found)
 
 
@@ -114,7 +114,7 @@ def _finish(store: Store, distilling: bool) -> int:
     for row in found:
 
         def read(rows: Rows, row: Row = row) -> Ready:
-            about = due.about(rows, row.session_seq)
+            about = due.about_sessions(rows, row.session_seq)
             until, before = (row.asked_at, 0) if not row.summary_uuid else ("", row.upto + 1)
             made = make(rows, about, before=before, until=until, key=store.hash_key, distilling=distilling)
             if made is None:  # nothing is left of it
@@ -130,7 +130,7 @@ def ask(store: Store, rows: Rows, session_seq: int, *, now: str, note: str) -> s
 
     The stage finishes it: what its transcript brings of before `now` is added.
     """
-    about = due.about(rows, session_seq)
+    about = due.about_sessions(rows, session_seq)
     made = make(rows, about, until=now, key=store.hash_key, distilling=True)
     if made is None:
         return None
@@ -149,7 +149,7 @@ def make(
     rows: Rows, about: due.About, *, before: int = 0, until: str = "", key: bytes, distilling: bool = False
 ) -> Made | None:
     """What a session stood at before an ordinal, or at a time; None where nothing was said, or a tool wrote its transcript."""
-    if tampered.is_noted(rows, text.keyed_hash(PurePath(about.path).name, key)):
+    if sessions.is_tampered(rows, text.keyed_hash(PurePath(about.path).name, key)):
         return None
     entries = [
         entry
@@ -219,8 +219,8 @@ def goals_block(rows: Rows, places: Sequence[int], session_id: str) -> Block | N
 
     What an assistant declared is told in its own session only, and as the assistant's.
     """
-    told = context.told(rows, session_id) if session_id else frozenset[str]()
-    found = [one for one in goals.open_ones(rows, projects=places, session_id=session_id) if one.id not in told]
+    told = receipts.told(rows, session_id) if session_id else frozenset[str]()
+    found = [one for one in checkpoints.open_goals(rows, projects=places, session_id=session_id) if one.id not in told]
     notes = tuple(
         Note(id=one.id, text=one.text, reason=GOALS_HEADING, tail=f"{one.created_at[:10]}, {one.id}"
              + ("" if one.authority == "user" else ", the assistant's"))
@@ -246,7 +246,7 @@ def _standing(rows: Rows, event: Event, project: int, key: bytes) -> Standing | 
 
 
 def _compacted(rows: Rows, event: Event, project: int, key: bytes) -> Standing | None:
-    about = due.by_id(rows, event.session_id)
+    about = due.about_session(rows, event.session_id)
     if about is None:
         return None
     row = checkpoints.latest(rows, event.session_id)
@@ -285,10 +285,10 @@ def _allowed(rows: Rows, pieces: Sequence[Piece], project: int, session_id: str,
 
 def instructions(rows: Rows, event: Event, places: Sequence[int]) -> Brief:
     """What the host's summariser is asked to keep: constant words, then names from goals and the session's digest."""
-    about = due.by_id(rows, event.session_id)
+    about = due.about_session(rows, event.session_id)
     latest = digests.of_session(rows, about.session_seq)[-1:] if about else []
     items = [item for row in latest for item in digests.items(rows, row.seq)]
-    declared = [one.text for one in goals.open_ones(rows, projects=places, session_id=event.session_id)]
+    declared = [one.text for one in checkpoints.open_goals(rows, projects=places, session_id=event.session_id)]
     prompts = [Entry(*row) for row in due.prompts(rows, about.session_seq)] if about else []
     named = [
         ("goals", declared[:NAMES] or checkpoint.current([one for one in prompts if one.text != PURGED])),

@@ -14,7 +14,7 @@ from csmd import text
 from csmd.believe import clauses
 from csmd.model import Memory
 from csmd.recall.checkpoint import Piece, PieceKind
-from csmd.store import beliefs, memories, search
+from csmd.store import belief_changes, memories, search
 from csmd.store.sqlite import Rows
 
 #: Of the words that only the old has so many are an echo of it, in its own session; elsewhere so many of all its words, too.
@@ -70,7 +70,9 @@ SAID: frozenset[PieceKind] = frozenset({"goal", "correction", "decision", "open"
 
 def replaced_in(rows: Rows, places: Sequence[int]) -> list[Replaced]:
     """What was superseded in these places, the latest first."""
-    return of_memories(rows, memories.by_seqs(rows, beliefs.superseded(rows, places, limit=MOST_REPLACED)).values())
+    return of_memories(
+        rows, memories.by_seqs(rows, belief_changes.superseded(rows, places, limit=MOST_REPLACED)).values()
+    )
 
 
 def pieces_that_hold(rows: Rows, project: int, session_id: str, pieces: Sequence[Piece]) -> list[Piece]:

@@ -15,7 +15,7 @@ from csmd import text
 from csmd.cache import cached
 from csmd.model import Memory
 from csmd.recall import hybrid_search, ranking
-from csmd.store import cursors, fulltext, nearby, passage_threads, passages, search, vectors
+from csmd.store import cursors, fulltext, passage_threads, passages, search, vectors
 from csmd.store.core import Store
 from csmd.store.passages import Passage
 from csmd.store.sqlite import Rows
@@ -190,7 +190,7 @@ def stated(
 ) -> tuple[dict[int, Memory], dict[int, Passage]]:
     """The passages of these projects (None: all) that state some memories, by row keys: which memory, and the passage."""
     of = {memory.seq: memory for memory in among}
-    turns = nearby.statements(rows, sorted(of), projects=projects) if of else []
+    turns = search.statements(rows, sorted(of), projects=projects) if of else []
     in_turns = passages.of_turns(rows, sorted({turn for _, turn in turns}))
     read = passages.by_seqs(rows, sorted({seq for seqs in in_turns.values() for seq in seqs}))
     found = {

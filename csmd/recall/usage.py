@@ -16,11 +16,12 @@ from typing import Literal
 from csmd import text as texts
 from csmd.believe import stage as believe
 from csmd.model import StoredTurn
-from csmd.store import journal, memories, search, uses
+from csmd.store import memories, search, turns
+from csmd.store import receipts as uses
 from csmd.store.core import Store
 from csmd.store.purged import PURGED
+from csmd.store.receipts import Waiting
 from csmd.store.sqlite import Rows
-from csmd.store.uses import Waiting
 
 #: By which kind of mark use is told, the surest first; "" where it is not.
 By = Literal["command", "path", "name", "words", ""]
@@ -210,7 +211,7 @@ def step(store: Store, *, answered: str, still: str, over: str) -> int:
 
     def write(rows: Rows) -> None:
         for one in verdicts:
-            uses.note(rows, one.receipt.seq, {ident: (v.used, v.by) for ident, v in said_of(one).items()})
+            uses.note_use(rows, one.receipt.seq, {ident: (v.used, v.by) for ident, v in said_of(one).items()})
             for ident, at in one.at.items():
                 if (memory := memories.by_id(rows, ident)) is not None:
                     believe.use(rows, memory, at=at)
@@ -233,7 +234,7 @@ def said_of(one: _Followed) -> dict[str, Verdict]:
 def judged(rows: Rows, receipts: Sequence[Waiting]) -> list[_Followed]:
     """Follows what receipts of one session told through its turns."""
     told = [
-        _Followed(one, {ident: said for ident, said in uses.items(rows, one.seq) if said not in ("", PURGED)})
+        _Followed(one, {ident: said for ident, said in uses.told_items(rows, one.seq) if said not in ("", PURGED)})
         for one in receipts
     ]
     for one in told:
@@ -244,7 +245,7 @@ def judged(rows: Rows, receipts: Sequence[Waiting]) -> list[_Followed]:
     first = uses.around(rows, session, receipts[0].at)
     start = max(0, first - BEFORE)
     is_common = _rarity(rows)
-    for turn in journal.stream_turns(rows, session, after=start, limit=BEFORE + AFTER):
+    for turn in turns.stream_turns(rows, session, after=start, limit=BEFORE + AFTER):
         _hear(told, turn, is_common)
         if all(one.over for one in told):
             break

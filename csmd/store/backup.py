@@ -17,7 +17,7 @@ from pathlib import Path
 import apsw
 
 from csmd.errors import BadInput, Damaged, StoreError
-from csmd.store import counts, files, migrate
+from csmd.store import activity, files, migrate
 from csmd.store.sqlite import REPAIR_HINT, explained, opened, shut
 
 FOLDER = "backups"
@@ -110,7 +110,7 @@ def _copy(database: Path, temp: Path, stop: Callable[[], bool], vfs: str) -> dic
             rows.transaction(write=False),
             contextlib.ExitStack() as end,
         ):
-            expected = counts.counts(rows)
+            expected = activity.counts(rows)
             copy = apsw.Connection(str(temp), vfs=vfs or None)
             end.callback(shut, copy)
             backup = copy.backup("main", rows.connection, "main")
@@ -142,7 +142,7 @@ def examine(path: Path, *, vfs: str = "") -> dict[str, int]:
         wrong = [str(text) for (text,) in rows.all("pragma quick_check(1)") if text != "ok"]
         if wrong:
             raise Damaged(f"{path} is damaged: {wrong[0]}", hint="try another backup: csmd backup list")
-        return counts.counts(rows)
+        return activity.counts(rows)
 
 
 def newest_sound(database: Path) -> Path | None:

@@ -1,11 +1,8 @@
-"""Checkpoints as rows: written whole, copies of what turns said, gone with the turn, the session or the purge.
-
-A checkpoint is its session's, whose project it has, whatever was merged or split since. Of what it copies nothing is
-stored whose turn no longer says it: a purge between reading and writing leaves nothing behind.
-"""
+"""Checkpoints as rows, which are to be made, and goals: what a person or an assistant said a project or session is for."""
 
 from __future__ import annotations
 
+import hashlib
 from collections.abc import Collection, Sequence
 from typing import Any, NamedTuple
 
@@ -245,3 +242,249 @@ def drop_old(rows: Rows, *, before: str, limit: int) -> int:
     for (seq,) in found:
         rows.run("delete from checkpoints where seq = :seq", seq=seq)
     return len(found)
+
+
+#: The stage whose cursors say how far events and summaries were looked at.
+CHECKPOINT_STAGE = "checkpoint"
+#: The most turns, and characters of one, that are looked at for a capture.
+TURNS, TURN_CHARACTERS = 60, 16_384
+#: Enough turns behind a checkpoint to know that it is not of now.
+FAR = 200
+#: Kinds in which somebody speaks or a tool works; the others are the host's own.
+_SPOKEN = "('user', 'relayed', 'assistant', 'tool_call', 'tool_result')"
+
+
+class Summary(NamedTuple):
+    """A compaction as its transcript tells it: the turn with its summary."""
+
+    turn_seq: int
+    session_seq: int
+    ordinal: int
+    uuid: str
+    at: str
+
+
+class About(NamedTuple):
+    """What is asked of a session before one of its checkpoints is made; `state` changes when more may be known."""
+
+    session_seq: int
+    id: str
+    cwd: str
+    path: str
+    turns: int
+    distilled: int
+
+    @property
+    def state(self) -> str:
+        return f"{self.turns}:{self.distilled}"
+
+
+def heard(rows: Rows, *, after: int, limit: int) -> tuple[int, int, list[tuple[int, str]]]:
+    """(the last event past `after` that was looked at, how many were, (session, when) of the compactions it told of)."""
+    found = rows.all(
+        "select e.seq, coalesce(s.seq, 0), e.name, e.at from events e left join sessions s on s.id = e.session_id "
+        "where e.seq > :after order by e.seq limit :limit",
+        after=after,
+        limit=limit,
+    )
+    told = [(int(session), str(at)) for _, session, name, at in found if name == "pre_compact" and session]
+    return (int(found[-1][0]) if found else after), len(found), told
+
+
+def summaries(rows: Rows, *, after: int, limit: int) -> list[Summary]:
+    """The summaries past a turn's row key in the sessions that hold them first, each with its place there."""
+    found = rows.all(
+        "select t.seq, t.session_seq, st.ordinal, t.uuid, t.at from turns t join session_turn st on st.turn_seq = t.seq "
+        "and st.session_seq = t.session_seq where t.kind = 'summary' and t.seq > :after order by t.seq limit :limit",
+        after=after,
+        limit=limit,
+    )
+    return [Summary(*row) for row in found]
+
+
+def is_summarised(rows: Rows, session_seq: int, *, since: str) -> bool:
+    """Whether a session has a summary of a time or later."""
+    found = rows.value(
+        "select t.seq from turns t where t.kind = 'summary' and t.seq > 0 and t.session_seq = :session and t.at >= :since "
+        "limit 1",
+        session=session_seq,
+        since=since,
+    )
+    return found is not None
+
+
+def awaiting(rows: Rows) -> list[Row]:
+    """The checkpoints to which more may belong since they were made."""
+    found = rows.all(
+        f"select {COLUMNS} from checkpoints k join sessions s on s.seq = k.session_seq "  # noqa: S608
+        "left join cursors c on c.stage = 'distill' and c.subject = cast(s.seq as text) where k.awaits <> '' and k.awaits > '' "
+        "and k.awaits <> cast(s.turns as text) || ':' || cast(coalesce(c.position, 0) as text) order by k.awaits, k.seq"
+    )
+    return [Row(*row) for row in found]
+
+
+_ABOUT = (
+    "select s.seq, s.id, s.cwd, s.path, s.turns, coalesce(c.position, 0) from sessions s left join cursors c "
+    "on c.stage = 'distill' and c.subject = cast(s.seq as text)"
+)
+
+
+def about_sessions(rows: Rows, session_seq: int) -> About:
+    """A session as it is now."""
+    (row,) = rows.all(f"{_ABOUT} where s.seq = :session", session=session_seq)
+    return About(*row)
+
+
+def about_session(rows: Rows, ident: str) -> About | None:
+    """A session as it is now, by its id; None for one that nobody has spoken in yet."""
+    row = rows.one(f"{_ABOUT} where s.id = :id", id=ident)
+    return None if row is None else About(*row)
+
+
+def last_turns(rows: Rows, session_seq: int, *, upto: int) -> list[tuple[Any, ...]]:
+    """(uuid, kind, tool, time, text) of the last turns up to a place, in order; "" for a text that is not to be copied."""
+    found = rows.all(
+        "select t.uuid, t.kind, t.tool_name, t.at, case when length(t.text) <= :most then t.text else '' end "  # noqa: S608
+        "from session_turn st join turns t on t.seq = st.turn_seq where st.session_seq = :session "
+        f"and st.ordinal <= :upto and t.source = 'transcript' and t.kind in {_SPOKEN} order by st.ordinal desc limit :limit",
+        session=session_seq,
+        upto=upto,
+        most=TURN_CHARACTERS,
+        limit=TURNS,
+    )
+    return found[::-1]
+
+
+def prompts(rows: Rows, session_seq: int) -> list[tuple[Any, ...]]:
+    """The last prompts of a session, in order, as `digests.entries` has them; those that only a hook told, too."""
+    found = rows.all(
+        "select st.ordinal, t.uuid, t.kind, substr(t.text, 1, :most), t.at, '', '', 0 from session_turn st "
+        "join turns t on t.seq = st.turn_seq where st.session_seq = :session and t.kind in ('user', 'relayed') "
+        "order by st.ordinal desc limit :limit",
+        session=session_seq,
+        most=TURN_CHARACTERS,
+        limit=TURNS,
+    )
+    return found[::-1]
+
+
+def later(rows: Rows, session_seq: int, *, upto: int, until: str = "") -> int:
+    """How many turns of a session's transcript stand behind a place, those up to a time where one is given; at most FAR."""
+    found = rows.all(
+        "select st.ordinal from session_turn st join turns t on t.seq = st.turn_seq where st.session_seq = :session "  # noqa: S608
+        f"and st.ordinal > :upto and t.source = 'transcript' and t.kind in {_SPOKEN} "
+        "and (cast(:until as text) = '' or t.at <= :until) limit :far",
+        session=session_seq,
+        upto=upto,
+        until=until,
+        far=FAR,
+    )
+    return len(found)
+
+
+_COLUMNS = "g.seq, g.id, g.project_seq, g.session_id, g.text, g.authority, g.created_at, g.done_at"
+
+
+class Goal(NamedTuple):
+    """A declared goal; `session_id` is "" for one of a project, `done_at` "" while it is open."""
+
+    seq: int
+    id: str
+    project_seq: int
+    session_id: str
+    text: str
+    authority: str
+    created_at: str
+    done_at: str
+
+
+def add_goal(rows: Rows, *, project: int, session_id: str, text: str, authority: str, now: str) -> tuple[str, bool]:
+    """(id, whether it is new) of a goal; the same words again are the same goal, a person's where a person says them."""
+    ident = (
+        "g" + hashlib.sha256(f"{project}:{session_id}:{' '.join(text.casefold().split())}".encode()).hexdigest()[:10]
+    )
+    known = rows.value("select done_at from goals where id = :id", id=ident)
+    rows.run(
+        "insert into goals (id, project_seq, session_id, text, authority, created_at) values "
+        "(:id, :project, :session, :text, :authority, :now) on conflict (id) do update set done_at = '', "
+        "authority = case when excluded.authority = 'user' then 'user' else goals.authority end",
+        id=ident,
+        project=project,
+        session=session_id,
+        text=text,
+        authority=authority,
+        now=now,
+    )
+    return ident, known != ""
+
+
+def open_goals(rows: Rows, *, projects: Sequence[int], session_id: str) -> list[Goal]:
+    """The goals of a session, and those that a person declared for one of these projects, the oldest first."""
+    keys = ", ".join(str(int(seq)) for seq in projects) or "-1"
+    found = rows.all(
+        f"select {_COLUMNS} from goals g where g.done_at = '' and g.project_seq in ({keys}) "  # noqa: S608
+        "and g.session_id in ('', :session) and (g.session_id <> '' or g.authority = 'user') order by g.created_at, g.seq",
+        session=session_id,
+    )
+    return [Goal(*row) for row in found]
+
+
+def goal_list(rows: Rows, *, projects: Sequence[int] | None, done: bool) -> list[Goal]:
+    """The goals of these projects (None: of all), those that are done only where asked for, the latest first."""
+    among = "" if projects is None else f"and g.project_seq in ({', '.join(str(int(p)) for p in projects)})"
+    found = rows.all(
+        f"select {_COLUMNS} from goals g where (:done = 1 or g.done_at = '') {among} "  # noqa: S608
+        "order by g.created_at desc, g.seq desc",
+        done=int(done),
+    )
+    return [Goal(*row) for row in found]
+
+
+def goals_like(rows: Rows, prefix: str) -> list[Goal]:
+    """Up to five goals whose id begins with `prefix`."""
+    found = rows.all(
+        f"select {_COLUMNS} from goals g where g.id >= :prefix and g.id < :prefix || '~' order by g.id limit 5",  # noqa: S608
+        prefix=prefix,
+    )
+    return [Goal(*row) for row in found]
+
+
+def finish_goal(rows: Rows, ident: str, *, now: str) -> bool:
+    """Notes that a goal is done; False when it was already."""
+    return bool(rows.run("update goals set done_at = :now where id = :id and done_at = ''", now=now, id=ident))
+
+
+# --- with their project and session
+
+
+def merge_goals(rows: Rows, source: int, into: int) -> None:
+    """Gives a project's goals to another, which remembers whose they were."""
+    rows.run(
+        "update goals set origin_seq = case when origin_seq = 0 then :source else origin_seq end, project_seq = :target "
+        "where project_seq = :source",
+        source=source,
+        target=into,
+    )
+
+
+def split_goals(rows: Rows, source: int, part: int, *, tree: Collection[int]) -> None:
+    """Gives back what came with `part`, and with what had been merged into it."""
+    keys = ", ".join(str(int(seq)) for seq in sorted(tree))
+    rows.run(
+        "update goals set project_seq = :part, origin_seq = case when origin_seq = :part then 0 else origin_seq end "  # noqa: S608
+        f"where project_seq = :source and origin_seq in ({keys})",
+        part=part,
+        source=source,
+    )
+
+
+def clear_goals(rows: Rows, *, project: int, until: str) -> int:
+    """Removes the goals of a project up to a time; how many."""
+    return rows.run(
+        "delete from goals where project_seq = :project and created_at <= :until", project=project, until=until
+    )
+
+
+def clear_session_goals(rows: Rows, session_id: str) -> int:
+    """Removes the goals of a session; how many."""
+    return rows.run("delete from goals where session_id = :session", session=session_id)

@@ -16,7 +16,7 @@ import os
 import threading
 import time
 from collections import deque
-from collections.abc import Callable
+from collections.abc import Callable, Iterable, Iterator
 from concurrent.futures import Future
 from dataclasses import dataclass
 from pathlib import Path
@@ -26,10 +26,7 @@ import apsw
 
 from csmd.errors import Damaged, IndexDamaged, Refused, SchemaTooNew, StoreError
 from csmd.store import backup, migrate
-from csmd.store.pages import cleanse
-from csmd.store.precedence import Precedence
-from csmd.store.soundness import integrity as integrity
-from csmd.store.sqlite import BUSY_TIMEOUT_MS, REPAIR_HINT, Rows, connect, explained, opened, shut
+from csmd.store.sqlite import BUSY_TIMEOUT_MS, REPAIR_HINT, Rows, cleanse, connect, explained, opened, shut
 
 T = TypeVar("T")
 Lane = Literal["hook", "main", "status"]
@@ -324,3 +321,49 @@ def _make_private(path: Path) -> None:
 
 def _shrink(rows: Rows) -> None:
     rows.all("pragma shrink_memory")
+
+
+#: An item may take as long as it takes: a write is so much longer than this.
+SHORT_S = 0.003
+#: The background stands still so long at most, and no longer than it worked before.
+PATIENCE_S = 0.02
+#: What worked no longer than this goes on: to stand still so often would cost more than it gives.
+TURN_S = 0.002
+
+
+def fitting(items: Iterable[T]) -> Iterator[T]:
+    """Those of the items, one at least, that a short write has time for; the others are the next write's."""
+    began = time.thread_time()
+    for item in items:
+        yield item
+        if time.thread_time() - began > SHORT_S:
+            return
+
+
+class Precedence:
+    """Owns whether a hook is being answered; the socket's thread says so, the background asks."""
+
+    def __init__(self) -> None:
+        self._free = threading.Event()
+        self._free.set()
+        self._resumed = time.monotonic()
+
+    def say(self, *, answering: bool) -> None:
+        """Says whether a hook is being answered."""
+        if answering == self._free.is_set():
+            (self._free.clear if answering else self._free.set)()
+
+    def give_way(self) -> None:
+        """Stands still while a hook is answered, for a moment at most."""
+        if self._free.is_set():
+            return
+        worked = time.monotonic() - self._resumed
+        if worked >= TURN_S:
+            self._free.wait(min(worked, PATIENCE_S))
+            self._resumed = time.monotonic()
+
+    def giving_way(self, items: Iterable[T]) -> Iterator[T]:
+        """The items, before each of which a hook is let pass."""
+        for item in items:
+            self.give_way()
+            yield item

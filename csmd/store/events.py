@@ -1,8 +1,14 @@
-"""What hooks reported, as hashes only: an event is known by its id, and as the same report of a second command."""
+"""What hooks reported, as hashes only, and what they told before the transcript did; probes, sessions that no hook reported, clients in use."""
 
 from __future__ import annotations
 
-from csmd.model import Event
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+
+from csmd import text
+from csmd.model import Event, Turn, TurnKind
+from csmd.store import projects, turns, vectors
+from csmd.store import turns as room_of
 from csmd.store.sqlite import Rows
 
 
@@ -55,3 +61,338 @@ def _within_2_s(one: str, other: str) -> bool:
     from datetime import datetime
 
     return abs((datetime.fromisoformat(one) - datetime.fromisoformat(other)).total_seconds()) <= 2.0
+
+
+#: What stands before an event's id in the uuid of the turn it reported.
+HOOK_UUID = "hook:"
+#: Event -> what the transcript may call what it reported: a prompt that no person wrote is a notification there.
+_KINDS: dict[str, tuple[TurnKind, ...]] = {"prompt": turns.SUBMITTED}
+#: Where looking at those that wait begins.
+FIRST = ("", 0)
+#: Among so many turns of the assistant's a message is looked for that stands in several lines.
+LATEST_TURNS = 300
+_KINDS_OF_ANSWERS: tuple[TurnKind, ...] = ("assistant", "notification")
+
+
+def add_provisional(
+    rows: Rows,
+    turn: Turn,
+    *,
+    event: str,
+    text_hash: str,
+    host: str,
+    project: int,
+    path: str,
+    directory: int = 0,
+    room: int = room_of.EVERYTHING,
+) -> bool:
+    """Stores a hook's turn unless the transcript has it already: its k-th event matches the k-th row of that text."""
+    session = turns.ensure_session(rows, turn, host=host, project=project, path=path, directory=directory)
+    reported = rows.value(
+        "select count(*) from events where stream = :stream and text_hash = :hash and name = :event",
+        stream=turn.stream,
+        hash=text_hash,
+        event=event,
+    )
+    stored = rows.value(
+        # In this order: few turns say the same, a session has thousands.
+        "select count(*) from turns t cross join session_turn st "
+        "where t.text_hash = :hash and (t.kind = :kind or (:kind = 'user' and t.kind = 'relayed')) and st.turn_seq = t.seq and st.session_seq = :session",
+        session=session.seq,
+        hash=text_hash,
+        kind=turn.kind,
+    )
+    if reported <= stored:
+        return False
+    turn, size = room_of.fitting(rows, turn, session.bytes, room)
+    seq = turns.insert_turn(
+        rows, turn, session.seq, text_hash=text_hash, project=project, source="hook", directory=directory
+    )
+    turns.list_turn(rows, session.seq, seq, turn, grown=size)
+    projects.touch(rows, project, turn.at)
+    return True
+
+
+def over(rows: Rows, *, before: str, after: tuple[str, int], most: int) -> tuple[list[int], tuple[str, int]]:
+    """The turns that the transcript has passed by, among the next `most` behind a place, and the place to go on from.
+
+    Looks at provisional turns older than `before`; the place is FIRST again behind the last. A turn is a double when the
+    transcript has as many of its text as hooks reported: what was said twice and is there once was said twice. One
+    without a double is kept when its session has ended since or lists later transcript turns; those may be stored under
+    another session, its fork.
+    """
+    waiting = rows.all(
+        "select seq, uuid, session_seq, text_hash, at from turns where source = 'hook' and provisional = 1 "
+        "and at < :before and (at > :at or (at = :at and seq > :seq)) order by at, seq limit :most",
+        before=before,
+        at=after[0],
+        seq=after[1],
+        most=most,
+    )
+    found: list[int] = []
+    silent: set[int] = set()  # nothing is later than a turn: then nothing is later than a later one
+    for seq, uuid, session, text_hash, at in waiting:
+        if _double(rows, str(uuid), session, text_hash) is not None or (
+            session not in silent and _went_on(rows, session, after=at)
+        ):
+            found.append(int(seq))
+        else:
+            silent.add(session)
+    return found, (str(waiting[-1][4]), int(waiting[-1][0])) if len(waiting) == most else FIRST
+
+
+def close_provisional(rows: Rows, seqs: Sequence[int]) -> tuple[int, int]:
+    """Ends the wait of turns that are `over`; (dropped as doubles, kept as hook-only)."""
+    keys = ", ".join(str(int(seq)) for seq in seqs) or "0"
+    dropped = kept = 0
+    for seq, uuid, session, text_hash in rows.all(
+        f"select seq, uuid, session_seq, text_hash from turns where seq in ({keys}) and provisional = 1 order by at, seq"  # noqa: S608
+    ):
+        double = _double(rows, str(uuid), session, text_hash)
+        if double is None:
+            rows.run("update turns set provisional = 0 where seq = :seq", seq=seq)
+            kept += 1
+        else:
+            turns.merge(rows, int(seq), str(uuid), into=double[0], uuid=double[1])
+            dropped += 1
+    return dropped, kept
+
+
+def _went_on(rows: Rows, session: int, *, after: str) -> bool:
+    """Whether a session has a turn of its transcript later than a time, asked from its end, or has ended since."""
+    later = rows.value(
+        "select n.seq from session_turn st join turns n on n.seq = st.turn_seq where st.session_seq = :session "
+        "and n.source = 'transcript' and n.at > :after order by st.ordinal desc limit 1",
+        session=session,
+        after=after,
+    )
+    ended = later or rows.value(
+        "select e.seq from sessions s join events e on e.session_id = case when s.parent = '' then s.id else s.parent "
+        "end and e.name = 'session_end' and e.at > :after where s.seq = :session limit 1",
+        session=session,
+        after=after,
+    )
+    return ended is not None
+
+
+def _double(rows: Rows, uuid: str, session: int, text_hash: str) -> tuple[int, str] | None:
+    """(row key, uuid) of the transcript's turn that a hook's turn is the double of; None when it has none left."""
+    reported = rows.one(
+        "select e.name, count(*) from events own join events e on e.stream = own.stream "
+        "and e.text_hash = own.text_hash and e.name = own.name where own.id = :event group by e.name",
+        event=uuid.removeprefix(HOOK_UUID),
+    )
+    if reported is None:
+        return None
+    kinds = _KINDS.get(reported[0], _KINDS_OF_ANSWERS)
+    stored = [
+        (int(seq), str(of))
+        for seq, of, kind in rows.all(
+            "select t.seq, t.uuid, t.kind from turns t cross join session_turn st where t.text_hash = :hash "
+            "and t.source = 'transcript' and st.turn_seq = t.seq and st.session_seq = :session order by st.ordinal",
+            hash=text_hash,
+            session=session,
+        )
+        if kind in kinds
+    ]
+    if not stored and kinds is _KINDS_OF_ANSWERS:
+        stored = _in_parts(rows, uuid, session)
+    return stored[reported[1] - 1] if len(stored) >= reported[1] else None
+
+
+def _in_parts(rows: Rows, uuid: str, session: int) -> list[tuple[int, str]]:
+    """The first turns of the messages that say in several lines what a hook's turn says in one."""
+    whole = _words(rows.value("select text from turns where uuid = :uuid", uuid=uuid))
+    messages: dict[str, list[tuple[int, str, str]]] = {}
+    for seq, of, message, said in rows.all(
+        "select t.seq, t.uuid, t.message_id, t.text from session_turn st join turns t on t.seq = st.turn_seq "
+        "where st.session_seq = :session and t.kind = 'assistant' and t.source = 'transcript' and t.message_id <> '' "
+        "order by st.ordinal desc limit :most",
+        session=session,
+        most=LATEST_TURNS,
+    ):
+        messages.setdefault(str(message), []).insert(0, (int(seq), str(of), str(said)))
+    return [
+        parts[0][:2]
+        for parts in reversed(messages.values())
+        if len(parts) > 1 and _words("".join(said for *_, said in parts)) == whole
+    ]
+
+
+def _words(said: str) -> str:
+    return "".join(text.normalise(said).split())
+
+
+def settle_provisional(rows: Rows, session_id: str, *, at: str) -> None:
+    """Notes that the assistant has finished its turn, or the session its life, at this time."""
+    rows.run(
+        "update sessions set settled_at = :at where (id = :id or parent = :id) and settled_at < :at",
+        at=at,
+        id=session_id,
+    )
+
+
+PROBE_HOST = "probe"
+#: The scope "everywhere": a marker belongs to no project and makes none.
+NO_PROJECT = 0
+
+
+def add_probe(rows: Rows, turn: Turn, *, text_hash: str) -> bool:
+    """Stores a marker's turn; False when it is known."""
+    if rows.value("select 1 from turns where uuid = :uuid", uuid=turn.uuid) is not None:
+        return False
+    session = turns.ensure_session(rows, turn, host=PROBE_HOST, project=NO_PROJECT, path="")
+    seq = turns.insert_turn(rows, turn, session.seq, text_hash=text_hash, project=NO_PROJECT, source=PROBE_HOST)
+    turns.list_turn(rows, session.seq, seq, turn)
+    return True
+
+
+def is_probe_there(rows: Rows, session_id: str) -> bool:
+    """Whether a marker's session is stored."""
+    return (
+        rows.value("select 1 from sessions where id = :id and host = :host", id=session_id, host=PROBE_HOST) is not None
+    )
+
+
+def remove_probe(rows: Rows, *, session_id: str = "", before: str = "") -> int:
+    """Takes away one marker's session, or those that began before a time; how many turns went."""
+    gone = 0
+    for (session,) in rows.all(
+        "select seq from sessions where host = 'probe' and (id = :id or started_at < :before)",
+        id=session_id,
+        before=before,
+    ):
+        for (turn,) in rows.all("select seq from turns where session_seq = :session", session=session):
+            vectors.delete_for(rows, "turn", turn)
+            rows.run("delete from turns where seq = :seq", seq=turn)
+            gone += 1
+        rows.run("delete from sessions where seq = :session", session=session)
+    return gone
+
+
+#: Events that are looked at; whoever looks again before so many others came misses none.
+LATEST = 200
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class HookedSession:
+    """A session that was answered and has no event; `path` is its transcript's."""
+
+    id: str
+    path: str
+    started_at: str
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Unheard:
+    """One that is noted: since when, and the row key of the latest event then; `path` is "" when it was purged."""
+
+    id: str
+    path: str
+    at: str
+    after_event: int
+
+
+def live_sessions(rows: Rows, *, began: str, lively: str, answered: str, now: str) -> list[HookedSession]:
+    """The sessions of people that began after `began`, went on since `lively`, and that no hook reported.
+
+    An assistant has answered in them before `answered`; what is told of a time after `now` is not gone by.
+    """
+    found = rows.all(
+        "select s.id, s.path, s.started_at from sessions s where s.parent = '' and s.path <> '' "
+        "and s.started_at >= :began and s.last_at >= :lively and s.last_at <= :now "
+        "and not exists (select 1 from events e where e.session_id = s.id) "
+        "and not exists (select 1 from unheard u where u.session_id = s.id) "
+        "and exists (select 1 from session_turn p join turns t on t.seq = p.turn_seq "
+        "join session_turn q on q.session_seq = p.session_seq and q.ordinal > p.ordinal "
+        "join turns a on a.seq = q.turn_seq where p.session_seq = s.seq and t.kind in ('user', 'relayed') "
+        "and a.kind = 'assistant' and a.at <= :answered) order by s.started_at, s.seq",
+        began=began,
+        lively=lively,
+        answered=answered,
+        now=now,
+    )
+    return [HookedSession(id=a, path=b, started_at=c) for a, b, c in found]
+
+
+def unheard_noted(rows: Rows) -> list[Unheard]:
+    """Those that are noted, the first first."""
+    found = rows.all(
+        "select u.session_id, coalesce(s.path, ''), u.at, u.after_event from unheard u "
+        "left join sessions s on s.id = u.session_id order by u.at, u.session_id"
+    )
+    return [Unheard(id=a, path=b, at=c, after_event=d) for a, b, c, d in found]
+
+
+def latest_events(rows: Rows) -> list[tuple[int, str, str]]:
+    """(row key, time, its session's transcript or "") of the latest events: those of a few sessions."""
+    found = rows.all(
+        "select e.seq, e.at, coalesce(s.path, '') from events e left join sessions s on s.id = e.session_id "
+        "where e.seq > :after",
+        after=int(rows.value("select coalesce(max(seq), 0) from events")) - LATEST,
+    )
+    return [(int(key), str(at), str(path)) for key, at, path in found]
+
+
+def note_unheard(rows: Rows, sessions: Sequence[str], *, at: str) -> None:
+    """Notes sessions that nobody reported until now."""
+    for session in sessions:
+        rows.run(
+            "insert into unheard (session_id, at, after_event) "
+            "select :session, :at, coalesce(max(seq), 0) from events where true on conflict (session_id) do nothing",
+            session=session,
+            at=at,
+        )
+
+
+def drop_unheard(rows: Rows, sessions: Sequence[str]) -> None:
+    """Takes the notes on these sessions away."""
+    for session in sessions:
+        rows.run("delete from unheard where session_id = :session", session=session)
+
+
+MOST_VERSIONS = 40
+MOST_DIRECTORIES = 8
+
+
+def note_versions(rows: Rows, latest: Mapping[str, str]) -> None:
+    """Remembers of each version the time of its latest line."""
+    for version, at in latest.items():
+        rows.run(
+            "insert into clients (version, last_at) values (:version, :at) on conflict (version) do update "
+            "set last_at = case when clients.last_at < excluded.last_at then excluded.last_at else clients.last_at end",
+            version=version,
+            at=at,
+        )
+    if int(rows.value("select count(*) from clients")) > MOST_VERSIONS:
+        rows.run(
+            "delete from clients where version not in "
+            "(select version from clients order by last_at desc, version limit :most)",
+            most=MOST_VERSIONS,
+        )
+
+
+def versions_since(rows: Rows, at: str) -> dict[str, str]:
+    """The versions that wrote a line since a time, and when they last did, the latest first."""
+    found = rows.all("select version, last_at from clients where last_at >= :at order by last_at desc, version", at=at)
+    return {str(version): str(last) for version, last in found}
+
+
+def note_elsewhere(rows: Rows, path: str, *, at: str) -> None:
+    """Remembers a configuration directory that a hook named and that is not read."""
+    rows.run(
+        "insert into elsewhere (path, last_at) values (:path, :at) "
+        "on conflict (path) do update set last_at = excluded.last_at",
+        path=path,
+        at=at,
+    )
+    rows.run(
+        "delete from elsewhere where path not in (select path from elsewhere order by last_at desc, path limit :most)",
+        most=MOST_DIRECTORIES,
+    )
+
+
+def elsewhere(rows: Rows) -> dict[str, str]:
+    """The directories that hooks named and that were not read then, and when they last did, the latest first."""
+    found = rows.all("select path, last_at from elsewhere order by last_at desc, path")
+    return {str(path): str(at) for path, at in found}

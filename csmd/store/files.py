@@ -1,22 +1,23 @@
-"""csmd's own files: private directories, atomic writes, the spool and the quarantine.
-
-Directories are 0700 and files 0600; a file appears whole or not at all (temp, fsync, rename);
-nothing that csmd did not make is deleted.
-"""
+"""csmd's own files: private directories, atomic writes, bounded reads, the spool, the quarantine, memory and session files."""
 
 from __future__ import annotations
 
 import contextlib
 import errno
+import fcntl
 import hashlib
 import os
+import re
 import stat
+from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import Path
-from typing import BinaryIO
+from typing import Any, BinaryIO
+
+import yaml
 
 from csmd import wire
-from csmd.errors import BadInput, ConfigError, StoreError
+from csmd.errors import BadInput, ConfigError, StoreError, TooLarge
 
 SPOOL_SUFFIX = ".event"
 #: A payload and the line before it.
@@ -215,3 +216,176 @@ def clear_stale_socket(path: Path) -> None:
     if not stat.S_ISSOCK(info.st_mode) or info.st_uid != os.getuid():
         raise ConfigError(f"{path} is in the way and is not a socket of yours", hint=f"move {path} away")
     path.unlink()
+
+
+#: Nobody writes so much on a day: a longer file is left alone.
+MEMORY_FILE_BYTES = 4 * 1024 * 1024
+
+
+def read_memory_file(path: Path) -> str | None:
+    """A file's text, "" for none; None for what is not to be written to (a link, a device, a very long file)."""
+    try:
+        if path.is_symlink():
+            return None
+        with open_regular(path) as file:
+            data = file.read(MEMORY_FILE_BYTES + 1)
+    except FileNotFoundError:
+        return ""
+    except OSError as error:
+        if error.errno in (errno.EINVAL, errno.EISDIR):
+            return None
+        raise
+    return None if len(data) > MEMORY_FILE_BYTES else data.decode("utf-8", "surrogateescape")
+
+
+def write_memory_file(root: Path, path: Path, text: str) -> None:
+    """Writes a file below `root` whole; every directory on the way is private."""
+    folders = [path.parent, *(folder for folder in path.parent.parents if folder.is_relative_to(root))]
+    for folder in reversed(folders):
+        make_private(folder)
+    write_atomic(path, text.encode("utf-8", "surrogateescape"))
+
+
+def remove_memory_file(path: Path) -> None:
+    """Removes a file of csmd's own."""
+    path.unlink(missing_ok=True)
+
+
+def names_in(folder: Path, suffix: str = "") -> list[str]:
+    """The names of the files in a folder, in order; none where there is no folder."""
+    with contextlib.suppress(FileNotFoundError, NotADirectoryError):
+        return sorted(path.name for path in folder.iterdir() if path.name.endswith(suffix) and path.is_file())
+    return []
+
+
+def from_yaml(text: str) -> Any:
+    """What YAML says; None for nothing, and for what is none."""
+    try:
+        return yaml.safe_load(text)
+    except yaml.YAMLError:
+        return None
+
+
+def as_yaml(value: Any) -> str:
+    """A value as YAML that a person can read, in its own order."""
+    return str(yaml.safe_dump(value, sort_keys=False, allow_unicode=True, width=120))
+
+
+#: Lines of one file and read that get a note each; the rest of them share one.
+NOTES_LIMIT = 20
+
+
+class Notes:
+    """The notes on one read of one transcript: the first malformed lines get one each, `close` writes one on the rest.
+
+    `source` (its path, redacted) and a reason only: neither a line's bytes nor what was in it.
+    """
+
+    def __init__(self, directory: Path, *, source: str) -> None:
+        self._directory = directory
+        self._source = source
+        self._own = 0
+        self._rest: list[int] = []
+        self._now = ""
+
+    def add(self, line: bytes | None, offset: int, *, reason: str, now: str) -> None:
+        """Notes a line, None for one that was too long to be held."""
+        self._now = now
+        if self._own >= NOTES_LIMIT:
+            self._rest.append(offset)
+            return
+        self._own += 1
+        seen = line if line is not None else f"{self._source}:{offset}".encode("utf-8", "replace")
+        quarantine(self._directory, source=self._source, reason=reason, data=seen, offset=offset, now=now)
+
+    def close(self) -> None:
+        """Writes the note on the lines that got none."""
+        if self._rest:
+            quarantine_rest(
+                self._directory,
+                source=self._source,
+                lines=len(self._rest),
+                first=self._rest[0],
+                last=self._rest[-1],
+                now=self._now,
+            )
+
+
+SESSION_FILE_BYTES = 50 * 1024 * 1024
+#: What a session may be called: it is a file's name.
+_ID = re.compile(r"[A-Za-z0-9][A-Za-z0-9._-]{0,99}")
+SESSION_SUFFIX = ".jsonl"
+
+
+def check_session_id(ident: str) -> str:
+    """`ident` when a session file may have it as its name, else BadInput."""
+    if not _ID.fullmatch(ident):
+        raise BadInput(
+            f"{ident[:60]!r} cannot be a session's name",
+            hint="use letters, digits, `.`, `_` and `-`, at most 100, beginning with a letter or digit",
+        )
+    return ident
+
+
+def session_file(root: Path, ident: str) -> Path | None:
+    """The file of a session, in whichever folder it is; None when there is none."""
+    name = check_session_id(ident) + SESSION_SUFFIX
+    return next((path for path in sorted(root.glob(f"*/{name}")) if path.is_file() and not path.is_symlink()), None)
+
+
+def append_lines(path: Path, line: bytes) -> None:
+    """Puts a line at the end of a file, made where there is none; on the disk when this returns.
+
+    TooLarge when the file would pass MAX_BYTES, StoreError when it cannot be written: it is then as it was.
+    """
+    for folder in (path.parent.parent, path.parent):
+        make_private(folder)
+    is_new = not path.exists()
+    try:
+        descriptor = os.open(path, os.O_RDWR | os.O_CREAT | os.O_APPEND | os.O_NOFOLLOW | os.O_NONBLOCK, 0o600)
+    except OSError as error:
+        raise StoreError(
+            f"{path}: {error.strerror}", hint="it must be a file of yours, in a directory of yours"
+        ) from error
+    try:
+        fcntl.flock(descriptor, fcntl.LOCK_EX)  # a purge may be at work on it
+        size = os.fstat(descriptor).st_size
+        torn = size > 0 and os.pread(descriptor, 1, size - 1) != b"\n"
+        data = b"\n" * torn + line + b"\n"
+        if size + len(data) > SESSION_FILE_BYTES:
+            raise TooLarge(
+                f"{path.stem} holds {size} bytes, and a session file may have {SESSION_FILE_BYTES}: nothing was written",
+                hint="begin another session; what this one holds stays",
+            )
+        try:
+            if os.write(descriptor, data) != len(data):
+                raise OSError(0, "the disk took a part of the line only")
+            os.fsync(descriptor)
+        except OSError as error:
+            os.ftruncate(descriptor, size)
+            raise StoreError(
+                f"{path}: {error.strerror}", hint="free some space on that disk, then write it again"
+            ) from error
+    finally:
+        os.close(descriptor)
+    if is_new:
+        _flush_folder(path.parent)
+
+
+def _flush_folder(folder: Path) -> None:
+    descriptor = os.open(folder, os.O_RDONLY | os.O_DIRECTORY)
+    try:
+        os.fsync(descriptor)
+    finally:
+        os.close(descriptor)
+
+
+def session_lines(path: Path) -> Iterator[bytes]:
+    """The lines of a session file, a torn last one included; TooLarge for one that csmd cannot have written."""
+    with open_regular(path) as file:
+        size = os.fstat(file.fileno()).st_size
+        if size > SESSION_FILE_BYTES:
+            raise TooLarge(
+                f"{path} has {size} bytes, and a session file may have {SESSION_FILE_BYTES}", hint=f"move {path} away"
+            )
+        yield from (line for line in file if line.strip())

@@ -1,16 +1,14 @@
-"""Statements, memories, their provenance and links: what is believed, and why.
-
-No memory without provenance: `insert` writes both or neither.
-"""
+"""Statements, memories, their provenance, links, scenes and rests: what is believed, and why."""
 
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import Any
+from dataclasses import replace
+from typing import Any, NamedTuple
 
 from csmd.errors import StoreError
 from csmd.model import Link, Memory, Provenance, Statement, StoredTurn
-from csmd.store import beliefs, candidates, rests, vectors
+from csmd.store import belief_changes, candidates, vectors
 from csmd.store.sqlite import Rows
 
 #: Why a memory that is not refuted has something against it all the same: it claims something of code that was changed.
@@ -305,14 +303,14 @@ def delete(rows: Rows, memory: Memory) -> None:
     """
     aside = rows.all("select seq from memories where twin_of = :seq and twin_of > 0", seq=memory.seq)
     aside += rows.all("select from_seq from links where to_seq = :seq and relationship = 'merged_into'", seq=memory.seq)
-    for seq in [*(int(twin) for (twin,) in aside), *rests.release(rows, memory.id)]:
+    for seq in [*(int(twin) for (twin,) in aside), *release_rest(rows, memory.id)]:
         delete(rows, by_seqs(rows, [seq])[seq])
     candidates.forget(rows, memory.id)
     vectors.delete_for(rows, "memory", memory.seq)
     rows.run("delete from injection_items where memory_id = :id", id=memory.id)
     rows.run("delete from memories where seq = :seq", seq=memory.seq)
-    for lifted in beliefs.inherit(rows, memory.id, memory.superseded_by):
-        for seq in rests.release(rows, lifted):
+    for lifted in belief_changes.inherit(rows, memory.id, memory.superseded_by):
+        for seq in release_rest(rows, lifted):
             delete(rows, by_seqs(rows, [seq])[seq])
 
 
@@ -332,3 +330,211 @@ def move_provenance(rows: Rows, old: str, new: str) -> None:
         old=old,
     )
     rows.run("delete from provenance where uuid = :old", old=old)
+
+
+INFERRED = "inferred"
+
+
+def is_inferred(memory: Memory, said: str) -> bool:
+    """Whether a memory is still as csmd inferred it: its words are `said`, and nobody has made it theirs."""
+    return memory.origin == INFERRED and not memory.pinned and memory.text == said
+
+
+def retell_inferred(
+    rows: Rows, memory: Memory, *, text_hash: str, sources: Sequence[Provenance], before: Sequence[str]
+) -> None:
+    """Gives a memory its words, thresholds and sources of now; `before` are the uuids that it rested on as inferred.
+
+    Sources of other origin (a user who said the same) stay.
+    """
+    old = rows.value("select text from memories where seq = :seq", seq=memory.seq)
+    rows.run(
+        "update memories set text = :text, text_hash = :hash, session_id = :session, created_at = :created where seq = :seq",
+        text=memory.text,
+        hash=text_hash,
+        session=memory.session_id,
+        created=memory.created_at,
+        seq=memory.seq,
+    )
+    update_belief(rows, memory)
+    cited = {source.uuid for source in sources}
+    for uuid in before:
+        if uuid not in cited:
+            rows.run("delete from provenance where memory_seq = :seq and uuid = :uuid", seq=memory.seq, uuid=uuid)
+    rows.run("update provenance set role = 'confirms' where memory_seq = :seq and role = 'states'", seq=memory.seq)
+    for place, source in enumerate(sources):
+        told = replace(source, role="states" if place == 0 else "confirms")
+        if not add_provenance(rows, memory.seq, told) and place == 0:
+            rows.run(
+                "update provenance set role = 'states' where memory_seq = :seq and uuid = :uuid",
+                seq=memory.seq,
+                uuid=source.uuid,
+            )
+    if old != memory.text:
+        vectors.again(rows, "memory", memory.seq)
+
+
+def cite_beside(rows: Rows, turn: StoredTurn, beside: StoredTurn, *, text_hash: str) -> None:
+    """Notes that the turn `beside` is the other half of a statement that was stored before, and of its memory."""
+    rows.run(
+        "update statements set also = :uuid where turn_seq = :turn and text_hash = :hash and also = ''",
+        uuid=beside.uuid,
+        turn=turn.seq,
+        hash=text_hash,
+    )
+    for (seq,) in rows.all(
+        "select m.seq from provenance p join memories m on m.seq = p.memory_seq where p.uuid = :uuid and m.text_hash = :hash",
+        uuid=turn.uuid,
+        hash=text_hash,
+    ):
+        add_provenance(
+            rows, int(seq), Provenance(uuid=beside.uuid, session_id=beside.session_id, at=beside.at, role="beside")
+        )
+
+
+class Stated(NamedTuple):
+    """A memory of a project as the first turn of its own session states it; `turn` is what that turn says."""
+
+    memory_seq: int
+    text: str
+    authority: str
+    uuid: str
+    ordinal: int
+    turn: str
+    gate: str
+
+
+class Changed(NamedTuple):
+    """A call that wrote to a file: `anew` wrote the whole of it, `given` is the beginning of its input."""
+
+    uuid: str
+    at: str
+    ordinal: int
+    anew: bool
+    given: str
+
+
+def stated_by_session(rows: Rows, session_seq: int, session_id: str, *, upto: int) -> list[Stated]:
+    """The memories that a session was the first to state, each by the first turn that does, of all that was said and not counted."""
+    found = rows.all(
+        "select m.seq, m.text, m.authority, p.uuid, st.ordinal, t.text, m.gate from memories m "
+        "join provenance p on p.memory_seq = m.seq and p.role = 'states' and p.session_id = m.session_id "
+        "join turns t on t.uuid = p.uuid "
+        "join session_turn st on st.session_seq = :session and st.turn_seq = t.seq "
+        "where m.session_id = :id and m.twin_of = 0 and m.origin = 'stated' and m.gate <> 'relational' and m.scope = 'project' "
+        "and st.ordinal <= :upto order by st.ordinal desc, m.seq",
+        session=session_seq,
+        id=session_id,
+        upto=upto,
+    )
+    return list({int(row[0]): Stated(*row) for row in found}.values())
+
+
+def changes_of(rows: Rows, session_seq: int, *, upto: int, most: int, characters: int) -> list[Changed]:
+    """The last calls of a session that wrote to a file, in order."""
+    found = rows.all(
+        "select t.uuid, t.at, st.ordinal, t.tool_name, substr(t.text, 1, :characters) from session_turn st "
+        "join turns t on t.seq = st.turn_seq where st.session_seq = :session and st.ordinal <= :upto and t.kind = 'tool_call' "
+        "and t.tool_name in ('Edit', 'MultiEdit', 'Write') and t.source = 'transcript' order by st.ordinal desc limit :most",
+        session=session_seq,
+        upto=upto,
+        most=most,
+        characters=characters,
+    )
+    return [
+        Changed(str(uuid), str(at), int(ordinal), tool == "Write", str(given))
+        for uuid, at, ordinal, tool, given in reversed(found)
+    ]
+
+
+def prompts_of(rows: Rows, session_seq: int, *, upto: int) -> list[tuple[str, int, str]]:
+    """(uuid, ordinal, text) of all that an assistant answers to, in order; "" for the text of what no user typed."""
+    found = rows.all(
+        "select t.uuid, st.ordinal, case when t.kind = 'user' then t.text else '' end from session_turn st "
+        "join turns t on t.seq = st.turn_seq where st.session_seq = :session and st.ordinal <= :upto "
+        "and t.kind in ('user', 'relayed', 'command', 'notification') and t.source = 'transcript' order by st.ordinal",
+        session=session_seq,
+        upto=upto,
+    )
+    return [(str(uuid), int(ordinal), str(said)) for uuid, ordinal, said in found]
+
+
+def personal(rows: Rows, session_seq: int) -> frozenset[str]:
+    """The turns of a session that say something of people."""
+    found = rows.all(
+        "select distinct t.uuid from session_turn st join statements x on x.turn_seq = st.turn_seq "
+        "join turns t on t.seq = st.turn_seq where st.session_seq = :session and x.gate = 'relational'",
+        session=session_seq,
+    )
+    return frozenset(str(uuid) for (uuid,) in found)
+
+
+def scene_places(rows: Rows, session_seq: int) -> tuple[int, tuple[str, ...]]:
+    """The project of a session, and the directories whose files are its own."""
+    found = rows.one(
+        "select s.project_seq, p.root, s.cwd from sessions s join projects p on p.seq = s.project_seq where s.seq = :session",
+        session=session_seq,
+    )
+    return (int(found[0]), (str(found[1]), str(found[2]))) if found else (0, ())
+
+
+def note_scene(rows: Rows, memory_seq: int, *, uuid: str, text: str) -> None:
+    """Notes the scene of a memory; "" for none."""
+    if not text:
+        rows.run("delete from scenes where memory_seq = :memory", memory=memory_seq)
+        return
+    rows.run(
+        "insert into scenes (memory_seq, uuid, text) values (:memory, :uuid, :text) "
+        "on conflict (memory_seq) do update set uuid = excluded.uuid, text = excluded.text",
+        memory=memory_seq,
+        uuid=uuid,
+        text=text,
+    )
+
+
+def known_scenes(rows: Rows, session_id: str) -> dict[int, str]:
+    """The scenes of the memories that a session was the first to state, by memory."""
+    found = rows.all(
+        "select s.memory_seq, s.text from scenes s join memories m on m.seq = s.memory_seq where m.session_id = :id",
+        id=session_id,
+    )
+    return {int(seq): str(text) for seq, text in found}
+
+
+def forget_scenes(rows: Rows, uuid: str) -> None:
+    """Takes out what a turn showed."""
+    rows.run("delete from scenes where uuid = :uuid", uuid=uuid)
+
+
+GOES_ON_AS = "goes_on_as"
+
+
+def rest_of(rows: Rows, memory_id: str) -> int:
+    """The row key of the memory of a memory's rest; 0 for none."""
+    found = rows.value(
+        "select l.to_seq from links l join memories m on m.seq = l.from_seq "
+        "where m.id = :id and l.relationship = :relationship",
+        id=memory_id,
+        relationship=GOES_ON_AS,
+    )
+    return int(found or 0)
+
+
+def release_rest(rows: Rows, memory_id: str) -> list[int]:
+    """The row key of a rest that is to go with its whole; one that was said by itself since, or pinned, is unlinked and stays."""
+    rest = rest_of(rows, memory_id)
+    if not rest:
+        return []
+    is_own = rows.value(
+        "select 1 from memories r, memories w where r.seq = :rest and w.id = :id and (r.pinned <> w.pinned or exists ("
+        "select 1 from provenance p where p.memory_seq = r.seq and p.uuid not in ("
+        "select q.uuid from provenance q where q.memory_seq = w.seq)))",
+        rest=rest,
+        id=memory_id,
+    )
+    if not is_own:
+        return [rest]
+    rows.run(
+        "delete from links where to_seq = :rest and relationship = :relationship", rest=rest, relationship=GOES_ON_AS
+    )
+    return []

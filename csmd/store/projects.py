@@ -1,19 +1,13 @@
-"""Projects: which row a place counts to, and the days on which each was active (ages are counted in these).
-
-A place counts to the project of its key, or to the one that it is recognised as (recognition.py). An alias, a
-merge or a split sends it on to another; whoever asks gets the row that holds now.
-"""
+"""Projects: which row a place counts to, what it is known by, the days on which each was active, and what their instruction files say."""
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+import hashlib
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, replace
 
-from csmd.model import NEVER, Project
-from csmd.store import disk
-from csmd.store.recognition import WORKTREE, current, may_be_made, row_of
-from csmd.store.recognition import everywhere as everywhere
-from csmd.store.recognition import recognised as recognised
-from csmd.store.recognition import wall_around as wall_around
+from csmd.model import AUTHORITY_RANK, NEVER, Memory, Project, Provenance
+from csmd.store import candidates, checkpoints, digests, disk, memories, topics, vectors
 from csmd.store.sqlite import Rows
 
 #: A day after every other.
@@ -30,14 +24,14 @@ class Settled:
 
 def ensure(rows: Rows, project: Project, *, now: str) -> int:
     """The row key of the project that a place counts to, made when it is new."""
-    return current(rows, _own(rows, project, now), project.place or project.root)
+    return current_project(rows, _own(rows, project, now), project.place or project.root)
 
 
 def settle(rows: Rows, project: Project, *, now: str) -> Settled:
     """As `ensure`, and notes the directory, so that what is said there can be taken apart again."""
     place = project.place or project.root
     own = _own(rows, project, now)
-    seq = current(rows, own, place)
+    seq = current_project(rows, own, place)
     raw = _identified(rows, own, seq)
     directory = rows.value(
         "select seq from directories where path = :path and project_seq = :project", path=place, project=raw
@@ -54,19 +48,19 @@ def _identified(rows: Rows, own: int, current: int) -> int:
 
 def identified(rows: Rows, project: Project) -> int | None:
     """The row that a place was identified as, whatever that was merged into since; None for an unknown one."""
-    own = row_of(rows, project)
-    return None if own is None else _identified(rows, own, current(rows, own, project.place or project.root))
+    own = recognised_row(rows, project)
+    return None if own is None else _identified(rows, own, current_project(rows, own, project.place or project.root))
 
 
 def seq_of(rows: Rows, project: Project) -> int | None:
     """The row key of the project that a place counts to, by its key alone; None for an unknown one."""
-    own = row_of(rows, project)
-    return None if own is None else current(rows, own, project.place or project.root)
+    own = recognised_row(rows, project)
+    return None if own is None else current_project(rows, own, project.place or project.root)
 
 
 def _own(rows: Rows, project: Project, now: str) -> int:
     """The row of a place's own key, before merges and splits; made, or recognised, when the key is new."""
-    known = row_of(rows, project)
+    known = recognised_row(rows, project)
     if known is not None:
         if project.fingerprint or project.remote:
             _refresh(rows, known, project)
@@ -205,7 +199,7 @@ def _shift(rows: Rows, scope: int, day: str, by: int) -> None:
     )
 
 
-def days(rows: Rows, project: int, *, source: int | None = None) -> list[str]:
+def active_days(rows: Rows, project: int, *, source: int | None = None) -> list[str]:
     """The days on which a project was active, in order; with `source` those that its merge brought."""
     return [
         str(day)
@@ -225,3 +219,555 @@ def active_day(rows: Rows, project: int, *, on: str = LAST_DAY) -> int:
             "select count(*) from activity where project_seq = :project and day <= :day", project=project, day=on
         )
     )
+
+
+#: `root` is the place or stands around it; an empty root stands around nothing.
+_AROUND = "root <> '' and (root = :place or substr(:place, 1, length(root) + 1) = root || '/')"
+#: Known by a fingerprint; by its remote, where nothing was said in it on this machine.
+_PRINT = "fingerprint = :mark"
+_BROUGHT = "remote = :mark and merged_into = 0 and seq not in (select project_seq from directories)"
+#: Why a directory that is gone counts to a project. On a project that was merged for it, its own identity has this
+#: alias, too: one that was split off again is left alone.
+WORKTREE = "worktree"
+
+
+def recognised_row(rows: Rows, project: Project) -> int | None:
+    """The row of a place's own key, before merges and splits; a directory that is there again is no lost worktree."""
+    found = rows.value(
+        "select coalesce((select project_seq from aliases where key = :key and (:gone = 1 or why <> :worktree)), "
+        "(select seq from projects where key = :key))",
+        key=project.key,
+        gone=int(project.gone),
+        worktree=WORKTREE,
+    )
+    return None if found is None else int(found)
+
+
+def current_project(rows: Rows, seq: int, place: str) -> int:
+    """Where a project's rows go now: into the part that was split off for this place, or what it was merged into."""
+    seen = {seq}
+    while True:
+        merged, parts = rows.all(
+            "select p.merged_into, (select count(*) from projects x where x.part_of = p.seq) from projects p "
+            "where p.seq = :seq",
+            seq=seq,
+        )[0]
+        step = parts and rows.value(
+            f"select seq from projects where part_of = :seq and {_AROUND} order by length(root) desc limit 1",  # noqa: S608
+            seq=seq,
+            place=place,
+        )
+        if not step or step in seen:
+            step = merged
+        if not step or step in seen:
+            return int(step or seq)
+        seq = int(step)
+        seen.add(seq)
+
+
+def recognised(
+    rows: Rows, project: Project, *, is_gone: Callable[[str], bool] = disk.is_gone
+) -> tuple[int, str] | None:
+    """(row key, why) of the known project that a place with an unknown key is: "same place", "worktree" or "moved".
+
+    None for a new one. Moved is a directory with the fingerprint of exactly one known project, whose own directory is
+    gone; or with the remote of one that an import brought, and in which nothing was said here yet.
+    """
+    beside = rows.value(
+        "select seq from projects where root = :root and root <> '' and part_of = 0 and seq > 0 "
+        "and kind <> 'workspace' and (:gone = 1 or not exists (select 1 from aliases a where a.key = projects.key "
+        "and a.project_seq = projects.seq and a.why = :worktree)) order by seq limit 1",
+        root=project.root,
+        gone=int(project.gone),
+        worktree=WORKTREE,
+    )
+    if beside is not None:
+        return int(beside), "same place"
+    repository = repository_of(rows, project)
+    if repository is not None and is_place_behind(rows, repository, project):
+        return repository, WORKTREE
+    for marked, mark in ((_PRINT, project.fingerprint), (_BROUGHT, project.remote)):
+        alike = rows.all(f"select seq, root from projects where {marked} and part_of = 0 and seq > 0", mark=mark)  # noqa: S608
+        lost = [int(seq) for seq, root in alike if mark and is_gone(str(root))]
+        if len(alike) == len(lost) == 1:
+            return lost[0], "moved"
+    return None
+
+
+def repository_of(rows: Rows, project: Project) -> int | None:
+    """The row of the known repository whose worktree a directory was that is gone; None where nothing tells it.
+
+    What a transcript says counts first, then its path.
+    """
+    if not project.gone:
+        return None
+    told = rows.value(
+        "select project_seq from aliases where why = :why and (path = :root or "
+        "substr(:root, 1, length(path) + 1) = path || '/') order by length(path) desc limit 1",
+        why=WORKTREE,
+        root=project.root,
+    )
+    if told is not None:
+        return int(told)
+    main = project.worktree_of
+    if main is None:
+        return None
+    known = recognised_row(rows, main)
+    found = recognised(rows, main) if known is None else (known, "")
+    return None if found is None else found[0]
+
+
+def is_place_behind(rows: Rows, repository: int, worktree: Project) -> bool:
+    """Whether what is new in a worktree may be its repository's: no wall is around it, or that around both."""
+    wall = everywhere(rows, current_project(rows, repository, worktree.root))
+    return wall_around(rows, worktree.root) in (0, wall)
+
+
+def may_be_made(rows: Rows, repository: Project, worktree: Project) -> bool:
+    """The same of a repository that nothing is known of yet."""
+    walls = (0, wall_around(rows, repository.root))
+    return repository_of(rows, worktree) is None and wall_around(rows, worktree.root) in walls
+
+
+def everywhere(rows: Rows, project: int) -> int:
+    """The row of what holds everywhere as a project sees it: its workspace's, 0 where there is no wall."""
+    found = rows.value(
+        "select case when kind = 'workspace' then seq else workspace_seq end from projects where seq = :seq",
+        seq=project,
+    )
+    return int(found or 0)
+
+
+def wall_around(rows: Rows, place: str) -> int:
+    """The workspace of the nearest walled project around a place: what is new there is behind that wall; 0 for none."""
+    found = rows.value(
+        f"select workspace_seq from projects where workspace_seq > 0 and {_AROUND} "  # noqa: S608
+        "order by length(root) desc limit 1",
+        place=place,
+    )
+    return int(found or 0)
+
+
+@dataclass(frozen=True, slots=True)
+class Moved:
+    """How many rows of each kind changed their project; `twins` of the memories said the same on both sides."""
+
+    sessions: int = 0
+    turns: int = 0
+    memories: int = 0
+    twins: int = 0
+
+
+def merge_projects(rows: Rows, source: int, into: int) -> Moved:
+    """Brings all of a project into another, which takes in what is said there from now on."""
+    bases = _bases(rows, source)
+    for day in active_days(rows, source):
+        touch(rows, into, day, source=source)
+    rows.run("update projects set merged_into = :target where seq = :source", target=into, source=source)
+    turns = _move_turns(rows, [seq for seq, _ in _turns(rows, source)], into)
+    sessions = rows.run(
+        "update sessions set project_seq = :target where project_seq = :source", target=into, source=source
+    )
+    moved = twins = 0
+    for memory in _believed(rows, source):
+        other = memories.by_hash(rows, _hash(rows, memory.seq), project=into)
+        if other is not None:
+            twins += 1
+            if _strength(memory) <= _strength(other):
+                _set_aside(rows, memory, twin_of=other, now_in=source, origin=source)
+                continue
+            _move_memory(rows, other, source, base=_base(rows, into, other))
+            _set_aside(rows, other, twin_of=memory, now_in=source, origin=into)
+        _move_memory(rows, memory, into, base=bases[memory.seq])
+        rows.run(
+            "update memories set origin_seq = :source where seq = :seq and origin_seq = 0",
+            source=source,
+            seq=memory.seq,
+        )
+        moved += 1
+    checkpoints.merge_goals(rows, source, into)
+    candidates.merge(rows, source, into)
+    digests.compare_again(rows, [source, into])
+    return Moved(sessions=sessions, turns=turns, memories=moved, twins=twins)
+
+
+def split_projects(rows: Rows, source: int, part: int) -> Moved:
+    """Takes `part` out of the project it was merged into, or was just made as a part of: its rows and nothing else.
+
+    A memory goes when it came from there, or was said there and nowhere else; one that came from there
+    and was said again in what stays is left there as a copy.
+    """
+    tree = with_merged(rows, part)
+    bases = _bases(rows, source)
+    aside = _aside(rows, part)
+    rows.run("update projects set merged_into = 0 where seq = :part", part=part)
+    places = _directories(rows, part, tree)
+    turns = _move_turns(rows, [seq for seq, directory in _turns(rows, source) if directory in places], part)
+    sessions = 0
+    for session, directory in rows.all("select seq, directory_seq from sessions where project_seq = :p", p=source):
+        if directory in places:
+            sessions += rows.run("update sessions set project_seq = :part where seq = :seq", part=part, seq=session)
+    moved = twins = 0
+    for memory in _believed(rows, source):
+        origin = int(rows.value("select origin_seq from memories where seq = :seq", seq=memory.seq))
+        for other in aside.get(memory.seq, ()):
+            _take_apart(rows, memory, other, source, part, leaves=origin in tree)
+            twins += 1
+        stays = _said_in(rows, memory, source)
+        if origin in tree or (not stays and _said_in(rows, memory, part)):
+            if stays:
+                _copy(rows, memory, source, stays)
+            _move_memory(rows, memory, part, base=bases[memory.seq])
+            rows.run(
+                "update memories set origin_seq = 0 where seq = :seq and origin_seq in (0, :part)",
+                seq=memory.seq,
+                part=part,
+            )
+            moved += 1
+    _give_back_days(rows, source, part, tree)
+    checkpoints.split_goals(rows, source, part, tree=tree)
+    candidates.split(rows, source, part)
+    digests.compare_again(rows, [source, part])
+    return Moved(sessions=sessions, turns=turns, memories=moved, twins=twins)
+
+
+def give_project(rows: Rows, memory: Memory, scope: int) -> None:
+    """Gives a memory to another scope for good; one with the same text there takes in its sources."""
+    other = memories.by_hash(rows, _hash(rows, memory.seq), project=scope)
+    if other is None:
+        _move_memory(rows, memory, scope, base=_base(rows, memory.project_seq, memory))
+        return
+    for source in memory.provenance:
+        memories.add_provenance(rows, other.seq, _confirming(source))
+    rows.run("update memories set superseded_by = :new where superseded_by = :old", new=other.id, old=memory.id)
+    vectors.delete_for(rows, "memory", memory.seq)
+    rows.run("delete from memories where seq = :seq", seq=memory.seq)
+
+
+def _give_back_days(rows: Rows, source: int, part: int, tree: frozenset[int]) -> None:
+    stays = {
+        str(day) for (day,) in rows.all("select distinct substr(at, 1, 10) from turns where project_seq = :p", p=source)
+    }
+    for (day,) in rows.all("select distinct substr(at, 1, 10) from turns where project_seq = :p order by 1", p=part):
+        touch(rows, part, str(day))
+    brought = {day for seq in tree for day in active_days(rows, source, source=seq)}
+    for day in sorted(brought, reverse=True):
+        if day in stays:
+            rows.run("update activity set from_seq = 0 where project_seq = :p and day = :day", p=source, day=day)
+        else:
+            take_day(rows, source, day)
+
+
+def _turns(rows: Rows, project: int) -> list[tuple[int, int]]:
+    """(row key, directory) of a project's turns."""
+    found = rows.all("select seq, directory_seq from turns where project_seq = :p order by seq", p=project)
+    return [(int(seq), int(directory)) for seq, directory in found]
+
+
+def _move_turns(rows: Rows, seqs: list[int], to: int) -> int:
+    for seq in seqs:
+        rows.run("update turns set project_seq = :to where seq = :seq", to=to, seq=seq)
+        rows.run("update statements set project_seq = :to where turn_seq = :seq", to=to, seq=seq)
+        candidates.move_packets(rows, seq, to)
+        vectors.move_to(rows, "turn", seq, to)
+    return len(seqs)
+
+
+def _directories(rows: Rows, part: int, tree: frozenset[int]) -> frozenset[int]:
+    """The directories whose turns are a part's: those identified as it, and those below the path it was split off at."""
+    root = rows.value("select root from projects where seq = :part and part_of > 0", part=part) or ""
+    return frozenset(
+        int(seq)
+        for seq, path, project in rows.all("select seq, path, project_seq from directories")
+        if project in tree or (root and (path == root or str(path).startswith(f"{root}/")))
+    )
+
+
+def with_merged(rows: Rows, project: int) -> frozenset[int]:
+    """A project with all that was merged into it, and into those."""
+    found, waiting = {project}, [project]
+    while waiting:
+        for (seq,) in rows.all("select seq from projects where merged_into = :seq", seq=waiting.pop()):
+            if seq not in found:
+                found.add(int(seq))
+                waiting.append(int(seq))
+    return frozenset(found)
+
+
+def lineage(rows: Rows, project: int) -> frozenset[int]:
+    """A project with what was merged into it, and what it was split off from: what was said of those is said of it."""
+    found, waiting = {project}, [project] if project else []  # nothing was merged into everywhere
+    while waiting:
+        for (seq,) in rows.all(
+            "select seq from projects where merged_into = :seq union "
+            "select part_of from projects where seq = :seq and part_of > 0",
+            seq=waiting.pop(),
+        ):
+            if seq not in found:
+                found.add(int(seq))
+                waiting.append(int(seq))
+    return frozenset(found)
+
+
+# --- memories
+
+
+def _strength(memory: Memory) -> tuple[int, bool, float, str]:
+    return AUTHORITY_RANK[memory.authority], memory.pinned, memory.confidence, memory.confirmed_at
+
+
+def _believed(rows: Rows, project: int) -> list[Memory]:
+    """A project's memories without those that were put aside."""
+    found = rows.all("select seq from memories where project_seq = :p and twin_of = 0 order by seq", p=project)
+    return list(memories.by_seqs(rows, [int(seq) for (seq,) in found]).values())
+
+
+def _hash(rows: Rows, seq: int) -> str:
+    return str(rows.value("select text_hash from memories where seq = :seq", seq=seq))
+
+
+def _base(rows: Rows, project: int, memory: Memory) -> int:
+    return active_day(rows, project, on=memory.fresh_at[:10])
+
+
+def _bases(rows: Rows, project: int) -> dict[int, int]:
+    """Memory -> the active day of its project on which it was last confirmed."""
+    return {memory.seq: _base(rows, project, memory) for memory in _believed(rows, project)}
+
+
+def _move_memory(rows: Rows, memory: Memory, to: int, *, base: int) -> None:
+    """Gives a memory to another scope, as old there as it was: its thresholds count that scope's active days."""
+    by = _base(rows, to, memory) - base
+    rows.run(
+        "update memories set project_seq = :to, "
+        "hot_until = case when hot_until >= :never then hot_until else hot_until + :by end, "
+        "warm_until = case when warm_until >= :never then warm_until else warm_until + :by end, "
+        "archive_at = case when archive_at >= :never then archive_at else archive_at + :by end where seq = :seq",
+        to=to,
+        never=NEVER,
+        by=by,
+        seq=memory.seq,
+    )
+    vectors.move_to(rows, "memory", memory.seq, to)
+    topics.move_to(rows, memory.seq, to)
+
+
+def _set_aside(rows: Rows, memory: Memory, *, twin_of: Memory, now_in: int, origin: int) -> None:
+    """Keeps a memory out of sight in the merged project; the one that says the same gets its sources."""
+    rows.run(
+        "update memories set twin_of = :twin, origin_seq = case when origin_seq = 0 then :origin else origin_seq end "
+        "where seq = :seq and project_seq = :here",
+        twin=twin_of.seq,
+        origin=origin,
+        seq=memory.seq,
+        here=now_in,
+    )
+    for source in memory.provenance:
+        memories.add_provenance(rows, twin_of.seq, _confirming(source))
+
+
+def _aside(rows: Rows, project: int) -> dict[int, list[Memory]]:
+    """The memories put aside in a merged project, by the one that stands for each."""
+    found: dict[int, list[Memory]] = {}
+    for seq, twin in rows.all("select seq, twin_of from memories where project_seq = :p and twin_of > 0", p=project):
+        found.setdefault(int(twin), []).extend(memories.by_seqs(rows, [int(seq)]).values())
+    return found
+
+
+def _take_apart(rows: Rows, kept: Memory, other: Memory, source: int, part: int, *, leaves: bool) -> None:
+    """Ends that one memory stands for two: each gets the sources of its own side."""
+    own = {origin.uuid for origin in other.provenance}
+    for origin in kept.provenance:
+        stays = rows.value("select project_seq from turns where uuid = :uuid", uuid=origin.uuid) == source
+        if origin.uuid in own or (leaves and stays):
+            memories.add_provenance(rows, other.seq, origin)
+            rows.run("delete from provenance where memory_seq = :seq and uuid = :uuid", seq=kept.seq, uuid=origin.uuid)
+    if leaves:  # then the other was the source's own
+        _move_memory(rows, other, source, base=_base(rows, part, other))
+    here = source if leaves else part
+    rows.run(
+        "update memories set twin_of = 0, origin_seq = case when origin_seq = :here then 0 else origin_seq end "
+        "where seq = :seq",
+        here=here,
+        seq=other.seq,
+    )
+
+
+def _said_in(rows: Rows, memory: Memory, project: int) -> tuple[Provenance, ...]:
+    """The sources of a memory, as they are now, that were said in a project."""
+    return tuple(
+        source
+        for source in memories.by_seqs(rows, [memory.seq])[memory.seq].provenance
+        if rows.value("select project_seq from turns where uuid = :uuid", uuid=source.uuid) == project
+    )
+
+
+def _copy(rows: Rows, memory: Memory, project: int, sources: tuple[Provenance, ...]) -> None:
+    """Leaves a memory that goes where it was said again: a copy with those sources, which are no longer the other's."""
+    digest = hashlib.sha256(f"{memory.id}:{project}:{sources[0].uuid}".encode()).hexdigest()[:10]
+    kept = replace(memory, id=f"m{digest}", provenance=(replace(sources[0], role="states"), *sources[1:]))
+    memories.insert(rows, kept, text_hash=_hash(rows, memory.seq))
+    for source in sources:
+        rows.run("delete from provenance where memory_seq = :seq and uuid = :uuid", seq=memory.seq, uuid=source.uuid)
+
+
+def _confirming(source: Provenance) -> Provenance:
+    """A source as it stands under another memory that says the same."""
+    return source if source.role == "beside" else replace(source, role="confirms")
+
+
+def lone_worktrees(rows: Rows, *, below: str = "") -> list[str]:
+    """The roots of the projects that are told by their path alone and were never merged, taken apart or walled with others.
+
+    With `below` of those at this directory or below it.
+    """
+    return [
+        str(root)
+        for (root,) in rows.all(
+            "select p.root from projects p where p.kind = 'path' and p.merged_into = 0 and p.part_of = 0 and p.seq > 0 "
+            "and substr(p.root, 1, 1) = '/' and (:below = '' or p.root = :below "
+            "or substr(p.root, 1, length(cast(:below as text)) + 1) = cast(:below as text) || '/') "
+            "and not exists (select 1 from projects x where x.part_of = p.seq) "
+            "and not exists (select 1 from aliases a where a.key = p.key and a.why = :worktree) order by p.seq",
+            below=below,
+            worktree=WORKTREE,
+        )
+    ]
+
+
+def bring_home(rows: Rows, worktree: Project, repository: Project, *, is_gone: Callable[[str], bool], now: str) -> int:
+    """Has a worktree that is gone count to its repository; how many projects of its own were merged for it.
+
+    Nothing where a wall is between them, and nothing of a project that was split off again: `csmd project split` is what
+    takes this back. A repository that nothing is known of is made only for what there is to bring.
+    """
+    known = recognised_row(rows, repository)
+    into = None if known is None else current_project(rows, known, repository.root)
+    wall = wall_around(rows, repository.root) if into is None else everywhere(rows, into)
+    merged = 0
+    for root in lone_worktrees(rows, below=worktree.root):
+        own, key = rows.all(
+            "select seq, key from projects where root = :root and kind = 'path' order by seq", root=root
+        )[0]
+        if is_gone(root) and own not in (known, into) and everywhere(rows, own) == wall:
+            add_alias(rows, key, own, path=root, why=WORKTREE, now=now)
+            merge_projects(rows, own, ensure(rows, repository, now=now))
+            merged += 1
+    known = recognised_row(rows, repository)
+    is_new = recognised_row(rows, worktree) is None and not _is_project(rows, worktree.root)
+    if known and is_new and is_place_behind(rows, known, worktree):
+        add_alias(rows, worktree.key, known, path=worktree.root, why=WORKTREE, now=now)
+    return merged
+
+
+def _is_project(rows: Rows, root: str) -> bool:
+    """Whether something is known as a project at a directory, be it a repository that is gone."""
+    return rows.value("select 1 from projects where root = :root and seq > 0", root=root) is not None
+
+
+def worktrees_of(rows: Rows, seq: int) -> list[str]:
+    """The identities of worktrees that are gone and count to a project."""
+    found = rows.all(
+        "select key from aliases where project_seq = :seq and why = :why order by key", seq=seq, why=WORKTREE
+    )
+    return [str(key) for (key,) in found]
+
+
+def last_turn_in(rows: Rows) -> int:
+    """The row key of the turn that was stored last; 0 for none."""
+    return int(rows.value("select coalesce(max(seq), 0) from turns"))
+
+
+def worktree_calls(rows: Rows, tool: str, *, after: int, upto: int, near: int) -> list[tuple[str, str, str]]:
+    """(input, output, directory) of a tool's calls that speak of worktrees, past a turn up to another one.
+
+    The output is looked for in the next `near` turns; "" for none.
+    """
+    found = rows.all(
+        # A join of the two would have SQLite index all turns for it, each time.
+        "select c.text, coalesce((select r.text from turns r where r.seq > c.seq and r.seq <= c.seq + :near "
+        "and r.session_seq = c.session_seq and r.kind = 'tool_result' and r.tool_id = c.tool_id order by r.seq limit 1), "
+        "''), d.path from turns c join directories d on d.seq = c.directory_seq where c.seq > :after and c.seq <= :upto "
+        "and c.kind = 'tool_call' and c.tool_name = :tool and c.tool_id <> '' and c.text like '%worktree%' "
+        "order by c.seq",
+        near=near,
+        after=after,
+        upto=upto,
+        tool=tool,
+    )
+    return [(str(given), str(printed), str(path)) for given, printed, path in found]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Instruction:
+    """One file that the assistant loads; `root` is the directory it was found for, `text_hash` keyed."""
+
+    path: str
+    kind: str
+    root: str
+    text: str
+    text_hash: str
+
+
+def replace_instructions(rows: Rows, project: int, found: Sequence[Instruction], *, now: str) -> int:
+    """Makes `found` a project's instructions, in their order; how many files are new, changed or gone."""
+    known: dict[str, str] = dict(
+        rows.all("select path, text_hash from instructions where project_seq = :p and gone = 0", p=project)
+    )
+    changed = sum(known.get(one.path) != one.text_hash for one in found)
+    gone = known.keys() - {one.path for one in found}
+    for ordinal, one in enumerate(found):
+        rows.run(
+            "insert into instructions (project_seq, path, kind, root, ordinal, text, text_hash, read_at, gone) "
+            "values (:project, :path, :kind, :root, :ordinal, :text, :hash, :now, 0) "
+            "on conflict (project_seq, path) do update set kind = excluded.kind, root = excluded.root, "
+            "ordinal = excluded.ordinal, text = excluded.text, text_hash = excluded.text_hash, "
+            "read_at = excluded.read_at, gone = 0",
+            project=project,
+            path=one.path,
+            kind=one.kind,
+            root=one.root,
+            ordinal=ordinal,
+            text=one.text,
+            hash=one.text_hash,
+            now=now,
+        )
+    for path in gone:
+        # Its text goes with it; that it was there, and as what, stays.
+        rows.run(
+            "update instructions set gone = 1, text = '', read_at = :now where project_seq = :project and path = :path",
+            now=now,
+            project=project,
+            path=path,
+        )
+    return changed + len(gone)
+
+
+def instruction_hashes(rows: Rows, project: int) -> list[tuple[str, str]]:
+    """(path, hash) of a project's instructions in their order: what tells whether anything changed."""
+    found = rows.all(
+        "select path, text_hash from instructions where project_seq = :project and gone = 0 order by ordinal",
+        project=project,
+    )
+    return [(str(path), str(text_hash)) for path, text_hash in found]
+
+
+def instruction_texts(rows: Rows, projects: Sequence[int]) -> list[str]:
+    """What the assistant is told in these projects anyway."""
+    return [
+        str(text)
+        for project in projects
+        for (text,) in rows.all(
+            "select text from instructions where project_seq = :project and gone = 0 order by ordinal", project=project
+        )
+    ]
+
+
+def projects_since(rows: Rows, since: str) -> list[tuple[int, str]]:
+    """(row key, root) of the projects that had a session since a time, the latest first."""
+    found = rows.all(
+        "select p.seq, p.root from projects p join sessions s on s.project_seq = p.seq where p.seq > 0 "
+        "group by p.seq, p.root having max(s.last_at) >= :since order by max(s.last_at) desc",
+        since=since,
+    )
+    return [(int(seq), str(root)) for seq, root in found]

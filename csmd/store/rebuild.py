@@ -14,8 +14,8 @@ import apsw
 
 from csmd import text
 from csmd.model import Project
-from csmd.store import checkpoints, digests, packets, purge
-from csmd.store.salvage import LEAST, MOST, Table, checked_by, merged, readable, span, tables, with_defaults
+from csmd.store import candidates, checkpoints, digests, purge
+from csmd.store.recovery import LEAST, MOST, Table, checked_by, merged, readable, span, tables, with_defaults
 from csmd.store.sqlite import Row, Rows
 
 BATCH_ROWS = 500
@@ -246,7 +246,7 @@ def leave_stubs(rows: Rows) -> int:
     for (seq,) in rows.all(stub):  # what is made of a session is made again of those that list its turns
         digests.clear(rows, int(seq))
         checkpoints.clear(rows, int(seq))
-        packets.take_back_session(rows, int(seq))
+        candidates.take_back_session_packets(rows, int(seq))
         for table in ("error_seen", "error_fixes"):
             rows.run(f"delete from {table} where session_seq = :session", session=seq)  # noqa: S608
     rows.run(

@@ -1,11 +1,178 @@
-"""Receipts read back: which injections a session had, which memories each told and why; context.py writes them."""
+"""Receipts: what was put before the assistant, when, why, how many tokens it took, and what the session made of it."""
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
+from csmd.model import BriefItem
 from csmd.store.sqlite import Rows
+
+#: Sources of a session's start after which the assistant no longer has what it was told before (facts: claude-code 1.9).
+FRESH_CONTEXT = ("startup", "clear", "compact")
+
+
+def add_receipt(
+    rows: Rows,
+    *,
+    receipt_id: str,
+    session_id: str,
+    event: str,
+    project: int,
+    at: str,
+    tokens: int,
+    text_hash: str,
+    items: Sequence[BriefItem],
+) -> None:
+    """Notes one injection with its items; the text itself is not kept, its memories are."""
+    seq = rows.value(
+        "insert into injections (id, session_id, event, project_seq, at, tokens, text_hash) values "
+        "(:id, :session, :event, :project, :at, :tokens, :hash) on conflict (id) do nothing returning seq",
+        id=receipt_id,
+        session=session_id,
+        event=event,
+        project=project,
+        at=at,
+        tokens=tokens,
+        hash=text_hash,
+    )
+    if seq is None:
+        return
+    for item in items:
+        rows.run(
+            "insert into injection_items (injection_seq, memory_id, score, reason) values "
+            "(:seq, :memory, :score, :reason) on conflict do nothing",
+            seq=seq,
+            memory=item.id,
+            score=item.score,
+            reason=item.reason,
+        )
+
+
+def delete_receipt(rows: Rows, receipt_id: str) -> None:
+    """Takes back a receipt with its items: what it notes was never told."""
+    rows.run(
+        "delete from injection_items where injection_seq in (select seq from injections where id = :id)", id=receipt_id
+    )
+    rows.run("delete from injections where id = :id", id=receipt_id)
+
+
+def fresh_since(rows: Rows, session_id: str) -> str:
+    """Since when a session has had its present context: its last start, clear or compaction; "" when unknown."""
+    marks = ", ".join(f"'{source}'" for source in FRESH_CONTEXT)
+    since = rows.value(
+        "select max(at) from events where session_id = :session and name = 'session_start' "  # noqa: S608
+        f"and source in ({marks})",
+        session=session_id,
+    )
+    return str(since or "")
+
+
+def filled(rows: Rows, session_id: str) -> tuple[str, int]:
+    """(model, tokens that its latest message was made from) of a session; 0 where none is known since its context began."""
+    found = rows.one("select seq, model, context from sessions where id = :id", id=session_id)
+    if found is None:
+        return "", 0
+    seq, model, used = int(found[0]), str(found[1]), int(found[2])
+    since = fresh_since(rows, session_id) if used else ""
+    answered = since and rows.value(
+        "select t.at from session_turn st join turns t on t.seq = st.turn_seq where st.session_seq = :session "
+        "and t.kind = 'assistant' order by st.ordinal desc limit 1",
+        session=seq,
+    )
+    return model, 0 if since and str(answered or "") < since else used
+
+
+def before(rows: Rows, session_id: str) -> tuple[str, int]:
+    """As `filled`, of the context that a session had last, whether it was compacted since or not."""
+    found = rows.one("select model, context from sessions where id = :id", id=session_id)
+    return ("", 0) if found is None else (str(found[0]), int(found[1]))
+
+
+def told(rows: Rows, session_id: str) -> frozenset[str]:
+    """The ids of the memories that a session has in its context: told to it, or said in it, since that began."""
+    since = fresh_since(rows, session_id)
+    injected = rows.all(
+        "select i.memory_id from injection_items i join injections n on n.seq = i.injection_seq "
+        "where n.session_id = :session and n.at >= :since",
+        session=session_id,
+        since=since,
+    )
+    said = rows.all(
+        "select m.id from provenance p join memories m on m.seq = p.memory_seq "
+        "where p.session_id = :session and p.at >= :since",
+        session=session_id,
+        since=since,
+    )
+    return frozenset(str(memory) for (memory,) in (*injected, *said))
+
+
+def was_briefed(rows: Rows, session_id: str) -> bool:
+    """Whether a session was told something as its start's since its present context began."""
+    return bool(
+        rows.value(
+            "select count(*) from injections where session_id = :session and event = 'session_start' and at >= :since",
+            session=session_id,
+            since=fresh_since(rows, session_id),
+        )
+    )
+
+
+def asked(rows: Rows, memory_id: str, reason: str, *, session_id: str) -> str:
+    """When a memory was last told for a reason to another session than this one; "" when it never was."""
+    at = rows.value(
+        "select max(n.at) from injection_items i join injections n on n.seq = i.injection_seq "
+        "where i.memory_id = :memory and i.reason = :reason and n.session_id <> :session",
+        memory=memory_id,
+        reason=reason,
+        session=session_id,
+    )
+    return str(at or "")
+
+
+def near(rows: Rows, places: Sequence[int], session_id: str) -> frozenset[str]:
+    """A session and the last one before it in each of these places: what was told there is offered once more."""
+    last = [
+        rows.value(
+            "select id from sessions where project_seq = :place and parent = '' and host <> 'probe' and id <> :own "
+            "order by last_at desc limit 1",
+            place=place,
+            own=session_id,
+        )
+        for place in places
+        if place
+    ]
+    return frozenset(str(one) for one in (session_id, *last) if one)
+
+
+def injected(rows: Rows, session_id: str) -> tuple[int, int]:
+    """(memories, tokens) that were put into a session's present context."""
+    since = fresh_since(rows, session_id)
+    items = rows.value(
+        "select count(distinct i.memory_id) from injections n join injection_items i on i.injection_seq = n.seq "
+        "join memories m on m.id = i.memory_id where n.session_id = :session and n.at >= :since",
+        session=session_id,
+        since=since,
+    )
+    tokens = rows.value(
+        "select sum(tokens) from injections where session_id = :session and at >= :since",
+        session=session_id,
+        since=since,
+    )
+    return int(items or 0), int(tokens or 0)
+
+
+def was_told(rows: Rows, session_id: str, memory_id: str) -> bool:
+    """Whether a session was ever told a memory."""
+    return bool(
+        rows.value(
+            "select count(*) from injection_items i join injections n on n.seq = i.injection_seq "
+            "where n.session_id = :session and i.memory_id = :memory",
+            session=session_id,
+            memory=memory_id,
+        )
+    )
+
 
 _COLUMNS = "n.seq, n.id, n.session_id, n.event, n.project_seq, n.at, n.tokens"
 
@@ -126,3 +293,130 @@ def prompt(rows: Rows, receipt: Receipt) -> tuple[str, int] | None:
         event=receipt.id.removeprefix("r"),
     )
     return None if found is None else (str(found[0]), int(found[1]))
+
+
+#: In the order of Waiting's fields.
+_WAITING_COLUMNS = (
+    "n.seq, n.session_id, coalesce(s.seq, 0), n.event, n.at, coalesce((select max(t.seq) from events e "
+    "join turns t on t.text_hash = e.text_hash and t.session_seq = s.seq "
+    "where n.event = 'prompt' and 'r' || e.id = n.id and e.session_id = n.session_id and e.text_hash <> ''), 0) "
+    "from injections n left join sessions s on s.id = n.session_id"
+)
+
+
+@dataclass(frozen=True, slots=True)
+class Waiting:
+    """A receipt that can be judged; `prompt_seq` is the row of the prompt that it answered, 0 where none is stored."""
+
+    seq: int
+    session_id: str
+    session_seq: int
+    event: str
+    at: str
+    prompt_seq: int
+
+
+@dataclass(frozen=True, slots=True)
+class Uses:
+    """Receipts since a time: how many, their tokens, what they told, of how much use could be judged and was seen."""
+
+    injections: int
+    tokens: int
+    items: int
+    judged: int
+    used: int
+
+
+def waiting(rows: Rows, *, answered: str, still: str, over: str, limit: int) -> list[Waiting]:
+    """Receipts whose time is over, of one session after the other.
+
+    A prompt's is over with the next prompt, a start's with the session's end or its next fresh context, when that was
+    before `answered`; or when nothing was said in the session since `still`, for a start since `over`.
+    """
+    marks = ", ".join(f"'{source}'" for source in FRESH_CONTEXT)
+    found = rows.all(
+        f"select {_WAITING_COLUMNS} where n.judged = 0 and ("  # noqa: S608
+        "s.seq is null and n.at < :over "
+        "or s.last_at < case when n.event = 'session_start' then :over else :still end and n.at < :still "
+        "or exists (select 1 from events e where e.session_id = n.session_id and e.at > n.at and e.at < :answered and ("
+        f"e.name = 'session_end' or (e.name = 'session_start' and e.source in ({marks})) "
+        "or (e.name = 'prompt' and n.event <> 'session_start')))) order by n.session_id, n.at limit :limit",
+        answered=answered,
+        still=still,
+        over=over,
+        limit=limit,
+    )
+    return [Waiting(*row) for row in found]
+
+
+def waiting_receipt(rows: Rows, seq: int) -> Waiting | None:
+    """One receipt as it is judged, whether its time is over or not."""
+    row = rows.one(f"select {_WAITING_COLUMNS} where n.seq = :seq", seq=seq)
+    return None if row is None else Waiting(*row)
+
+
+def told_items(rows: Rows, seq: int) -> list[tuple[str, str]]:
+    """(id, text as it is now) of what a receipt told; "" where it is neither a memory nor said in a turn, or gone.
+
+    A passage is known by its turn's id, "#" and where it begins in it.
+    """
+    found = rows.all(
+        "select i.memory_id, m.text from injection_items i left join memories m on m.id = i.memory_id "
+        "where i.injection_seq = :seq order by i.memory_id",
+        seq=seq,
+    )
+    return [(str(ident), _quoted(rows, str(ident)) if said is None else str(said)) for ident, said in found]
+
+
+def _quoted(rows: Rows, ident: str) -> str:
+    """What was quoted of a turn: one passage, or all of it; "" where it is gone."""
+    uuid, _, start = ident.partition("#")
+    found = rows.one(
+        "select t.text, p.text, p.start_at, p.end_at from turns t left join passages p on p.turn_seq = t.seq "
+        "and p.start_at = :start where t.uuid = :uuid",
+        uuid=uuid,
+        start=int(start) if start.isdecimal() else -1,
+    )
+    if found is None:
+        return ""
+    whole, words, begin, end = found
+    return str(words or (whole if begin is None else whole[begin:end]))
+
+
+def around(rows: Rows, session_seq: int, at: str) -> int:
+    """The place of the last turn of a session at or before a time; 0 for none."""
+    found = rows.value(
+        "select max(st.ordinal) from session_turn st join turns t on t.seq = st.turn_seq "
+        "where st.session_seq = :session and t.at <= :at",
+        session=session_seq,
+        at=at,
+    )
+    return int(found or 0)
+
+
+def note_use(rows: Rows, seq: int, verdicts: Mapping[str, tuple[bool, str]]) -> None:
+    """Writes down what was decided of a receipt: (used, by which kind of mark) for each item that could be judged."""
+    for ident, (used, by) in verdicts.items():
+        rows.run(
+            "update injection_items set used = :used, used_by = :by where injection_seq = :seq and memory_id = :id",
+            used=int(used),
+            by=by,
+            seq=seq,
+            id=ident,
+        )
+    rows.run("update injections set judged = 1 where seq = :seq", seq=seq)
+
+
+def told_since(rows: Rows, since: str, *, projects: Sequence[int] | None = None) -> Uses:
+    """What was told at or after a time, in these projects or in all, and what of it was used."""
+    wanted = "" if projects is None else f"and n.project_seq in ({', '.join(str(int(seq)) for seq in projects)})"
+    injections, tokens = rows.one(
+        f"select count(*), coalesce(sum(n.tokens), 0) from injections n where n.at >= :since {wanted}",  # noqa: S608
+        since=since,
+    ) or (0, 0)
+    told, judged, used = rows.one(
+        "select count(*), count(i.used), coalesce(sum(i.used), 0) from injections n "  # noqa: S608
+        f"join injection_items i on i.injection_seq = n.seq where n.at >= :since {wanted}",
+        since=since,
+    ) or (0, 0, 0)
+    return Uses(int(injections), int(tokens), int(told), int(judged), int(used))

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from csmd.model import Memory
-from csmd.store import beliefs, cursors, memories, speakers, vectors
+from csmd.store import belief_changes, cursors, memories, speakers, vectors
 from csmd.store.sqlite import Rows
 
 STAGE = "reselection"
@@ -78,4 +78,4 @@ def reword(rows: Rows, memory: Memory, *, text_hash: str, now: str) -> None:
     )
     memories.update_belief(rows, memory)
     vectors.again(rows, "memory", memory.seq)
-    beliefs.note(rows, memory.id, REWORDED, "", "", "chosen anew", beliefs.DREAM, now)
+    belief_changes.note(rows, memory.id, REWORDED, "", "", "chosen anew", belief_changes.DREAM, now)

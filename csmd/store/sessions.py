@@ -1,15 +1,12 @@
-"""Conversations as they are looked at: listed, described, read in order; `journal` is the side that writes them.
-
-What is read here is what was said, whether the host still has its transcript or not.
-"""
+"""Conversations as they are looked at: listed, described, read in order; what they took; which transcripts a tool wrote."""
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
 
 from csmd.model import SaidTurn
-from csmd.store import checkpoints, digests, told_days, vectors
+from csmd.store import candidates, checkpoints, days, digests, failures, purge_rows, vectors
 from csmd.store.sqlite import Rows
 
 #: In the order of Session's fields.
@@ -153,7 +150,7 @@ def statements(rows: Rows, session_seq: int, *, projects: Sequence[int] | None) 
     ]
 
 
-def memories(rows: Rows, ident: str, *, projects: Sequence[int] | None) -> list[tuple[str, str, str]]:
+def memories_of(rows: Rows, ident: str, *, projects: Sequence[int] | None) -> list[tuple[str, str, str]]:
     """(id, text, role) of the memories of these projects (None: of all) that rest on a session, the first stated first."""
     wanted = _among("m", projects)
     return [
@@ -231,7 +228,7 @@ def withdraw(rows: Rows, path: str, uuid: str) -> bool:
     )
     if seq is None:
         return False
-    told_days.take_back(rows, int(seq))
+    days.take_back(rows, int(seq))
     digests.take_back(rows, int(seq))
     checkpoints.take_back(rows, int(seq))
     vectors.delete_for(rows, "turn", int(seq))
@@ -252,3 +249,125 @@ def tools_called(rows: Rows, uuid: str) -> list[str]:
 def latest_project(rows: Rows) -> int:
     """The project of the session that was at work last; 0 when there is none."""
     return int(rows.value("select project_seq from sessions where parent = '' order by last_at desc limit 1") or 0)
+
+
+@dataclass(frozen=True, slots=True)
+class Spent:
+    """The tokens that a message of a conversation (a `Turn.stream`) took, as its transcript says."""
+
+    stream: str
+    message_id: str
+    input: int
+    output: int
+    cache_read: int
+    cache_write: int
+
+
+@dataclass(frozen=True, slots=True)
+class Sum:
+    """The messages of a conversation and their tokens."""
+
+    messages: int = 0
+    input: int = 0
+    output: int = 0
+    cache_read: int = 0
+    cache_write: int = 0
+
+
+def note_usage(rows: Rows, spent: Iterable[Spent]) -> None:
+    """Writes down what messages took, in the transaction of their turns; of a message that comes again the latest."""
+    for one in {(one.stream, one.message_id): one for one in spent}.values():
+        rows.run(
+            "insert into usage (session_seq, message_id, input, output, cache_read, cache_write) "
+            "select s.seq, :message, :input, :output, :read, :write from sessions s where s.id = :stream "
+            "on conflict (session_seq, message_id) do update set input = excluded.input, output = excluded.output, "
+            "cache_read = excluded.cache_read, cache_write = excluded.cache_write",
+            message=one.message_id,
+            input=one.input,
+            output=one.output,
+            read=one.cache_read,
+            write=one.cache_write,
+            stream=one.stream,
+        )
+
+
+def usage_of(rows: Rows, session_seq: int) -> Sum:
+    """What one conversation took; a sub-agent's is one of its own."""
+    row = rows.one(
+        "select count(*), coalesce(sum(input), 0), coalesce(sum(output), 0), coalesce(sum(cache_read), 0), "
+        "coalesce(sum(cache_write), 0) from usage where session_seq = :session",
+        session=session_seq,
+    )
+    return Sum(*map(int, row or ()))
+
+
+def usage_of_agents(rows: Rows, ident: str) -> Sum:
+    """What the sub-agents of a session took together."""
+    row = rows.one(
+        "select count(*), coalesce(sum(u.input), 0), coalesce(sum(u.output), 0), coalesce(sum(u.cache_read), 0), "
+        "coalesce(sum(u.cache_write), 0) from sessions s join usage u on u.session_seq = s.seq where s.parent = :id",
+        id=ident,
+    )
+    return Sum(*map(int, row or ()))
+
+
+def tokens_injected(rows: Rows, ident: str) -> tuple[int, int]:
+    """(how often, tokens) csmd put something before a session in all."""
+    row = rows.one("select count(*), coalesce(sum(tokens), 0) from injections where session_id = :id", id=ident)
+    return (0, 0) if row is None else (int(row[0]), int(row[1]))
+
+
+def note_tampered(rows: Rows, names: Iterable[str], *, at: str, hashed: Callable[[str], str]) -> None:
+    """Remembers transcripts that a tool wrote at a time, by the hashes of their file names; the first time counts."""
+    for name in names:
+        new = rows.all(
+            "insert into tampered (name_hash, at) values (:name, :at) on conflict (name_hash) do nothing "
+            "returning name_hash",
+            name=hashed(name),
+            at=at,
+        )
+        if new:
+            for seq, ident in _read_since(rows, name, at):
+                _take_back(rows, seq, ident)
+
+
+def _read_since(rows: Rows, name: str, at: str) -> list[tuple[int, str]]:
+    """The sessions whose transcript has this file name and was read after a time.
+
+    SQLite compares the names: hashing those of twenty thousand would hold the writer longer than a hook waits.
+    """
+    found = rows.all(
+        "select s.seq, s.id from sessions s where substr(s.path, length(s.path) - length(:tail) + 1) = :tail "
+        "and exists (select 1 from files f where f.path = s.path and f.read_at > :at)",
+        tail=f"/{name}",
+        at=at,
+    )
+    return [(int(seq), str(ident)) for seq, ident in found]
+
+
+def is_tampered(rows: Rows, name: str) -> bool:
+    """Whether a transcript of this hashed name was written by a tool."""
+    return rows.value("select 1 from tampered where name_hash = :name", name=name) is not None
+
+
+def _take_back(rows: Rows, session_seq: int, ident: str) -> None:
+    """Removes the statements and packets of a session, and the memories that nobody else said."""
+    told = rows.all(
+        "select distinct memory_seq from provenance where session_id = :id and uuid in "
+        "(select t.uuid from statements st join turns t on t.seq = st.turn_seq where st.session_seq = :seq)",
+        id=ident,
+        seq=session_seq,
+    )
+    rows.run(
+        "delete from provenance where session_id = :id and uuid in "
+        "(select t.uuid from statements st join turns t on t.seq = st.turn_seq where st.session_seq = :seq)",
+        id=ident,
+        seq=session_seq,
+    )
+    rows.run("delete from statements where session_seq = :seq", seq=session_seq)
+    digests.clear(rows, session_seq)
+    days.clear(rows, session_seq)
+    checkpoints.clear(rows, session_seq)
+    candidates.take_back_session_packets(rows, session_seq)
+    failures.forget_session(rows, session_seq)
+    purge_rows.without_source(rows, [int(memory) for (memory,) in told])

@@ -7,7 +7,7 @@ from dataclasses import replace
 from typing import NamedTuple
 
 from csmd.model import SEARCHABLE, Authority, Memory, TurnKind
-from csmd.store import beliefs, checkpoints, counts, digests, memories, packets, upkeep
+from csmd.store import activity, before_images, belief_changes, candidates, checkpoints, digests, memories
 from csmd.store.sqlite import Rows
 
 #: Counters of what was corrected: prompts that no user wrote, memories that have the assistant's authority since, and
@@ -41,14 +41,14 @@ def correct(rows: Rows, seq: int, kind: TurnKind) -> None:
     if rows.run("update turns set kind = :kind where seq = :seq and kind = 'user'", kind=kind, seq=seq):
         if kind not in SEARCHABLE:
             rows.run("update turns set searchable = 0 where seq = :seq", seq=seq)
-        counts.count(rows, [(TURNS, 1)])
+        activity.count(rows, [(TURNS, 1)])
         look_again(rows, seq)
 
 
 def move_to_agent(rows: Rows, seq: int, kind: TurnKind, *, searchable: int, session: int, agent: int) -> None:
     """Takes a turn out of a session for the conversation of its sub-agent, which lists it already."""
     was = rows.value("select kind from turns where seq = :seq", seq=seq)
-    counts.count(rows, [(TURNS, int(was == "user"))])
+    activity.count(rows, [(TURNS, int(was == "user"))])
     rows.run(
         "update turns set session_seq = :agent, kind = :kind, searchable = :searchable where seq = :seq",
         agent=agent,
@@ -62,7 +62,7 @@ def move_to_agent(rows: Rows, seq: int, kind: TurnKind, *, searchable: int, sess
 
 def look_again(rows: Rows, seq: int) -> None:
     """Has a turn's statements looked at once more, and takes back what else was made of it."""
-    packets.take_back(rows, str(rows.value("select uuid from turns where seq = :seq", seq=seq)))
+    candidates.take_back_packets(rows, str(rows.value("select uuid from turns where seq = :seq", seq=seq)))
     digests.take_back(rows, seq)
     checkpoints.take_back(rows, seq)
     rows.run("insert into speakers_due (turn_seq) values (:seq) on conflict do nothing", seq=seq)
@@ -150,10 +150,10 @@ def is_of_person(rows: Rows, memory: Memory) -> bool:
 def lower(rows: Rows, memory: Memory, *, reason: str, now: str) -> None:
     """Gives a memory the assistant's authority; what is written of it says why."""
     memories.update_belief(rows, replace(memory, authority="assistant"))
-    beliefs.note(rows, memory.id, AUTHORITY, memory.authority, "assistant", reason, RULE, now)
+    belief_changes.note(rows, memory.id, AUTHORITY, memory.authority, "assistant", reason, RULE, now)
 
 
 def leave(rows: Rows, memory: Memory, *, reason: str, now: str) -> None:
     """Leaves to explicit search a memory that nobody stated."""
     lower(rows, memory, reason=reason, now=now)
-    upkeep.archive(rows, replace(memory, authority="assistant"), reason=reason, by=RULE, now=now)
+    before_images.archive_memory(rows, replace(memory, authority="assistant"), reason=reason, by=RULE, now=now)

@@ -1,20 +1,15 @@
-"""What the user made csmd forget or purge, as keyed hashes: everything that stores something asks here first.
-
-A tombstone is read in the very transaction that stores, so that what one purge has forbidden no
-later write brings back. One that an assistant left keeps out only what an assistant says. What was forgotten is
-kept out where it was forgotten (`reach`), and as it was said by then: what the user says anew later is a new statement.
-"""
+"""What the user made csmd forget or purge, as keyed hashes, and in which places each holds: everything that stores something asks here first."""
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from itertools import combinations, islice
 from typing import Literal, NamedTuple
 
 from csmd import text
 from csmd.cache import cached
 from csmd.model import Authority
-from csmd.store import projects, reach
-from csmd.store.gists import gist_hashes, statement_hash
+from csmd.store import projects
 from csmd.store.purged import HIDDEN, Mark, Marks, clean, mark_of, name_hash
 from csmd.store.sqlite import Rows
 
@@ -37,7 +32,7 @@ def forget(
 
 
 def _laid(rows: Rows, said: str, scope: int, key: bytes) -> list[str]:
-    return [_place(rows, one, key) for one in reach.laid(rows, scope, text_hash=text.keyed_hash(said, key))]
+    return [_place(rows, one, key) for one in places_forgotten_in(rows, scope, text_hash=text.keyed_hash(said, key))]
 
 
 def _place(rows: Rows, scope: int, key: bytes) -> str:
@@ -129,7 +124,7 @@ def keeps_out(
     found = [one for one in _led_to(rows, said, correction=correction, key=key) if _stands(one, authority, at)]
     if not found or project is None:
         return bool(found)
-    scopes = reach.asked(rows, project, home=home)
+    scopes = places_asked(rows, project, home=home)
     return scopes is None or bool(_of(rows, found, scopes, key))
 
 
@@ -141,7 +136,7 @@ def _stands(one: _Found, authority: Authority, at: str) -> bool:
 
 def note_again(rows: Rows, said: str, *, correction: bool, project: int, at: str, key: bytes) -> None:
     """Notes that the user says anew what was forgotten: from then on it is kept out of nobody's words."""
-    scopes = reach.let_in(rows, project, home=projects.everywhere(rows, project))
+    scopes = let_in(rows, project, home=projects.everywhere(rows, project))
     for one in _of(rows, _led_to(rows, said, correction=correction, key=key), scopes, key):
         if one.place and at > one.at and (not one.again_at or at < one.again_at):
             rows.run("update tombstones set again_at = :at where part_of = :part_of", at=at, part_of=one.part_of)
@@ -194,7 +189,7 @@ def forgotten(rows: Rows) -> frozenset[str]:
 
 def lift(rows: Rows, said: str, *, correction: bool, project: int, home: int, key: bytes) -> None:
     """Takes away the tombstones of a statement in a project: the user states it there again on purpose, to hold in `home`."""
-    scopes = reach.let_in(rows, project, home=home)
+    scopes = let_in(rows, project, home=home)
     for one in _of(rows, _led_to(rows, said, correction=correction, key=key), scopes, key):
         rows.run("delete from tombstones where kind in ('memory', 'near') and part_of = :part_of", part_of=one.part_of)
 
@@ -203,7 +198,7 @@ def take_back(rows: Rows, said: str, *, scope: int, at: str, key: bytes) -> None
     """Takes away the tombstones that forgetting this very text in a scope at a time has left, none of before or of elsewhere."""
     exact = statement_hash(said, key)
     # Of wherever it may have been laid: since then the text may have become a memory in one of those places.
-    for place in (_place(rows, one, key) for one in reach.laid(rows, scope, text_hash="")):
+    for place in (_place(rows, one, key) for one in places_forgotten_in(rows, scope, text_hash="")):
         rows.run(
             "delete from tombstones where kind in ('memory', 'near') and part_of = :part_of",
             part_of=_part(exact, place, at),
@@ -310,3 +305,83 @@ def listed_path(rows: Rows, path: str, *, key: bytes) -> str:
 def hidden_name(kind: Kind, name: str, key: bytes) -> str:
     """What takes the place of a purged name that has to be known again."""
     return HIDDEN + name_hash(kind, name, key)
+
+
+#: As many content words may be left out of a statement that is kept out all the same.
+MOST_LEFT_OUT = 2
+#: Beyond as many content words only one: the ways to leave out two are too many.
+MANY_WORDS = 20
+
+
+def statement_hash(said: str, key: bytes) -> str:
+    """The keyed hash of a statement's normalised words."""
+    return name_hash("statement", text.normalise(said), key)
+
+
+def gist_hashes(said: str, *, correction: bool, key: bytes) -> Iterator[str]:
+    """The hash of a statement's gist, then of what is left of it without a word or two; none where it has no words.
+
+    By the rule of `text.says_the_same`: small words that turn a meaning round must be the same, and
+    at least SAME_SHARE of the others. A correction is compared with corrections only.
+    """
+    gist = text.gist(said)
+    stems = sorted(gist.stems)
+    head = f"{'correction' if correction else 'statement'}:{' '.join(gist.turns)}:"
+    if not stems:
+        return
+    yield name_hash("gist", head + " ".join(stems), key)
+    most = 1 if len(stems) > MANY_WORDS else MOST_LEFT_OUT
+    for gone in range(1, most + 1):
+        if len(stems) - gone < text.SAME_SHARE * len(stems):
+            return
+        for left in combinations(stems, len(stems) - gone):
+            yield name_hash("gist", head + " ".join(left), key)
+
+
+def hashes(wordings: Mapping[str, bool], key: bytes) -> frozenset[str]:
+    """Every hash by which texts may be known as forgotten, as statements or corrections; where True, also a word or two less."""
+    found = set[str]()
+    for said, nearly in wordings.items():
+        found.add(statement_hash(said, key))
+        for correction in (False, True):
+            found.update(islice(gist_hashes(said, correction=correction, key=key), None if nearly else 1))
+    return frozenset(found)
+
+
+def is_everywhere(rows: Rows, scope: int) -> bool:
+    """Whether what holds in a place holds in projects: it is a workspace's, or everything's."""
+    return projects.everywhere(rows, scope) == scope
+
+
+def places_forgotten_in(rows: Rows, scope: int, *, text_hash: str) -> list[int]:
+    """Where a forgetting in a place is noted: there, in what was merged into it and in all behind its wall.
+
+    Also in what it was split off from: a state from before knows no other. Not where the same text is a memory still.
+    """
+    inside = {scope, *_behind(rows, scope)}
+    held = {scope}.union(*(projects.with_merged(rows, one) for one in inside if one))
+    around = held.union(*(projects.lineage(rows, one) for one in inside)) - held
+    known = "select 1 from memories where text_hash = :hash and project_seq = :seq"
+    return sorted(held.union(one for one in around if rows.value(known, hash=text_hash, seq=one) is None))
+
+
+def places_asked(rows: Rows, project: int, *, home: int | None = None) -> frozenset[int] | None:
+    """Whose forgettings keep out what is said in a project and is to hold in `home` (None: there); None for everybody's.
+
+    Its own, those of what it is or was a part of, those of everywhere with and without a wall; of what is to hold
+    everywhere also those of the projects that it would be told in.
+    """
+    scopes = projects.lineage(rows, project) | {projects.everywhere(rows, project), 0}
+    if home is None or not is_everywhere(rows, home):
+        return scopes
+    return scopes.union(*(projects.lineage(rows, one) for one in _behind(rows, home))) if home else None
+
+
+def let_in(rows: Rows, project: int, *, home: int) -> frozenset[int]:
+    """Whose forgettings end where a person says in a project what is to hold in `home`; everywhere's only if that is it."""
+    return projects.lineage(rows, project) | {home}
+
+
+def _behind(rows: Rows, scope: int) -> list[int]:
+    found = rows.all("select seq from projects where workspace_seq = :scope and :scope > 0 order by seq", scope=scope)
+    return [int(seq) for (seq,) in found]

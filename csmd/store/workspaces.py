@@ -1,14 +1,11 @@
-"""Workspaces: named sets of projects with a wall around them.
-
-A workspace has a row in `projects`, which is to its projects what row 0 is to all others: there
-stands what was said in one of them and holds everywhere. From within a wall one sees what was said
-outside of every wall; from outside, and from another workspace, nothing of what is inside.
-"""
+"""Workspaces, named sets of projects with a wall around them; and projects as people see them."""
 
 from __future__ import annotations
 
+from dataclasses import dataclass
+
 from csmd.model import Memory
-from csmd.store import memories, merges, projects, told_days, tombstones
+from csmd.store import days, memories, projects, tombstones
 from csmd.store.sqlite import Rows
 
 KIND = "workspace"
@@ -45,14 +42,14 @@ def join(rows: Rows, workspace: int, project: int) -> int:
     rows.run(
         "update projects set workspace_seq = :workspace where seq = :project", workspace=workspace, project=project
     )
-    told_days.move(rows, project)
-    for day in projects.days(rows, project):
+    days.move(rows, project)
+    for day in projects.active_days(rows, project):
         projects.touch(rows, project, day)
     inside = members(rows, workspace)
     moved = 0
     for memory in memories.listing(rows, projects=[0]):
         if _is_from(rows, memory, inside):
-            merges.give(rows, memory, workspace)
+            projects.give_project(rows, memory, workspace)
             moved += 1
     return moved
 
@@ -74,7 +71,7 @@ def leave(rows: Rows, project: int, *, key: bytes) -> None:
     if wall := projects.everywhere(rows, project):
         tombstones.carry(rows, wall, project, key=key)
     rows.run("update projects set workspace_seq = 0 where seq = :project", project=project)
-    told_days.move(rows, project)
+    days.move(rows, project)
 
 
 def members(rows: Rows, workspace: int) -> list[int]:
@@ -89,3 +86,137 @@ def _is_from(rows: Rows, memory: Memory, inside: list[int]) -> bool:
         rows.value("select project_seq from turns where uuid = :uuid", uuid=source.uuid) for source in memory.provenance
     ]
     return all(project in inside for project in said)
+
+
+#: The shortest beginning of an id that is taken for one.
+SHORTEST_ID = 4
+ID_LENGTH = 8
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Listed:
+    """One project: `other_places` are those it was at and those that were named for it, `merged` what was merged into it."""
+
+    seq: int
+    id: str
+    name: str
+    root: str
+    kind: str
+    remote: str
+    workspace: str
+    part_of: str
+    sessions: int
+    turns: int
+    memories: int
+    last_at: str
+    other_places: tuple[tuple[str, str], ...] = ()
+    merged: tuple[str, ...] = ()
+
+
+def listing(rows: Rows) -> list[Listed]:
+    """Every project, the one with the latest turn first."""
+    places: dict[int, list[tuple[str, str]]] = {}
+    for project, path, why in rows.all("select project_seq, path, why from aliases order by created_at, path"):
+        places.setdefault(int(project), []).append((str(path), str(why)))
+    merged: dict[int, list[str]] = {}
+    for into, root in rows.all("select merged_into, root from projects where merged_into > 0 order by root"):
+        merged.setdefault(int(into), []).append(str(root))
+    return [
+        Listed(
+            seq=seq, id=str(key)[:ID_LENGTH], name=name, root=root, kind=kind, remote=remote, workspace=workspace,
+            part_of=whole, sessions=sessions, turns=turns, memories=believed, last_at=last,
+            other_places=tuple(place for place in places.get(seq, ()) if place[0] != root),
+            merged=tuple(merged.get(seq, ())),
+        )
+        for seq, key, name, root, kind, remote, workspace, whole, sessions, turns, believed, last in rows.all(
+            "select p.seq, p.key, p.name, p.root, p.kind, p.remote, coalesce(w.name, ''), coalesce(o.name, ''), "
+            "(select count(*) from sessions s where s.project_seq = p.seq and s.parent = ''), "
+            "coalesce(t.turns, 0), (select count(*) from memories m where m.project_seq = p.seq), "
+            "coalesce(t.last_at, '') from projects p "
+            "left join projects w on w.seq = p.workspace_seq and w.seq > 0 "
+            "left join projects o on o.seq = p.part_of and o.seq > 0 "
+            "left join (select project_seq, count(*) as turns, max(at) as last_at from turns group by project_seq) t "
+            "on t.project_seq = p.seq "
+            "where p.seq > 0 and p.kind <> 'workspace' and p.merged_into = 0 order by 12 desc, p.seq"
+        )
+    ]  # fmt: skip
+
+
+def workspaces_listed(rows: Rows) -> list[tuple[str, int, int]]:
+    """(name, projects, memories that hold everywhere in it) of every workspace, by name."""
+    return [
+        (str(name), int(projects), int(believed))
+        for name, projects, believed in rows.all(
+            "select w.name, (select count(*) from projects p where p.workspace_seq = w.seq), "
+            "(select count(*) from memories m where m.project_seq = w.seq) from projects w "
+            "where w.kind = 'workspace' order by w.name"
+        )
+    ]
+
+
+def matching(rows: Rows, word: str) -> list[tuple[int, str]]:
+    """(row key, root) of the projects with this name or title (the end of the root), or an id that begins so."""
+    return [
+        (int(seq), str(root))
+        for seq, root in rows.all(
+            "select seq, root from projects where seq > 0 and kind <> 'workspace' and (name = :word "
+            "or (:titled = 1 and length(root) > length(cast(:word as text)) and "
+            "substr(root, length(root) - length(cast(:word as text))) = '/' || :word) "
+            "or (length(cast(:word as text)) >= :least and substr(key, 1, length(cast(:word as text))) = :word)) "
+            "order by seq",
+            word=word,
+            least=SHORTEST_ID,
+            titled=int("/" in word),
+        )
+    ]
+
+
+def at_path(rows: Rows, path: str) -> int | None:
+    """The project that is shown with this path, be it merged or gone; None for none."""
+    found = rows.value(
+        "select seq from projects where root = :path and seq > 0 and root <> '' order by part_of desc, seq limit 1",
+        path=path,
+    )
+    return None if found is None else int(found)
+
+
+def merged_into(rows: Rows, project: int) -> int:
+    """The project that one was merged into; 0 for none."""
+    return int(rows.value("select merged_into from projects where seq = :seq", seq=project) or 0)
+
+
+def root_of(rows: Rows, project: int) -> str:
+    """The directory a project is shown with."""
+    return str(rows.value("select root from projects where seq = :seq", seq=project) or "")
+
+
+def add_part(rows: Rows, *, key: str, root: str, name: str, whole: int, now: str) -> int:
+    """A project of its own for what is said below a directory of another; behind the same wall."""
+    return int(
+        rows.value(
+            "insert into projects (key, root, name, kind, created_at, part_of, workspace_seq) "
+            "select :key, :root, :name, 'part', :now, p.seq, p.workspace_seq from projects p where p.seq = :whole "
+            "returning seq",
+            key=key,
+            root=root,
+            name=name,
+            now=now,
+            whole=whole,
+        )
+    )
+
+
+def same_wall(rows: Rows, project: int, as_that_of: int) -> None:
+    """Puts a project behind the wall that another is behind."""
+    rows.run(
+        "update projects set workspace_seq = (select o.workspace_seq from projects o where o.seq = :other) "
+        "where seq = :project",
+        other=as_that_of,
+        project=project,
+    )
+    days.move(rows, project)
+
+
+def directories(rows: Rows) -> list[tuple[str, int]]:
+    """(directory, project) of every place in which something was said."""
+    return [(str(path), int(seq)) for path, seq in rows.all("select path, project_seq from directories order by seq")]

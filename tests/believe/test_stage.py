@@ -12,7 +12,7 @@ import pytest
 from csmd import text
 from csmd.believe import stage
 from csmd.model import BriefItem, Project, Provenance, Statement
-from csmd.store import context, governance, memories, merges, project_list, projects, rebuild, tombstones, workspaces
+from csmd.store import invariants, memories, projects, rebuild, receipts, tombstones, workspaces
 from csmd.store.core import Store
 from csmd.store.sqlite import Rows
 
@@ -88,7 +88,7 @@ def test_the_same_turn_heard_twice_is_no_confirmation(store: Store) -> None:
 def test_an_assistant_that_repeats_what_it_was_told_confirms_nothing(store: Store) -> None:
     ident, _ = remember(store, statement("Use Postgres for the job queue"), "u1")
     store.write(
-        lambda rows: context.add_receipt(
+        lambda rows: receipts.add_receipt(
             rows, receipt_id="r1", session_id="s2", event="session_start", project=1, at=NOW, tokens=9, text_hash="",
             items=[BriefItem(id=ident, score=1.0, reason="")],
         )
@@ -186,7 +186,7 @@ def test_what_is_forgotten_in_a_project_is_remembered_in_another_one(store: Stor
     assert read(store, here) is None and read(store, there) is not None
     assert stays_out(store, at=BEFORE) and not stays_out(store, at=BEFORE, name="beta")
     assert not stays_out(store, at=BEFORE, name="gamma")
-    assert store.read(lambda rows: governance.broken(rows, store.hash_key)) == {}
+    assert store.read(lambda rows: invariants.broken(rows, store.hash_key)) == {}
 
 
 def test_what_the_user_says_anew_after_forgetting_is_remembered_and_what_was_said_before_stays_out(
@@ -201,7 +201,7 @@ def test_what_the_user_says_anew_after_forgetting_is_remembered_and_what_was_sai
     assert [(one.text, one.created_at, one.times) for one in again] == [(ROTATES, AFTER, 1)]
     assert stays_out(store, at=BEFORE), "an import of the past confirms nothing"
     assert not stays_out(store, at=LATER, authority="assistant"), "what the user says anew an assistant may repeat"
-    assert store.read(lambda rows: governance.broken(rows, store.hash_key)) == {}
+    assert store.read(lambda rows: invariants.broken(rows, store.hash_key)) == {}
     forget(store, again[0].id, at=LATER)
     assert stays_out(store, at=AFTER) and stays_out(store, at=LATER)
     assert not stays_out(store, at="2026-06-01T10:00:00.000Z")
@@ -217,14 +217,14 @@ def test_a_forgotten_preference_of_everywhere_is_kept_out_of_every_project(store
     assert read(store, ident) is None and read(store, copy) is None
     for name in ("alpha", "beta", "gamma"):
         assert stays_out(store, at=BEFORE, name=name, said=said.text)
-    assert store.read(lambda rows: governance.broken(rows, store.hash_key)) == {}
+    assert store.read(lambda rows: invariants.broken(rows, store.hash_key)) == {}
 
 
 def test_what_is_forgotten_stays_out_of_what_its_project_becomes_a_part_of(store: Store) -> None:
     ident, _ = remember(store, statement(ROTATES), "u1")
     remember(store, statement("Use Postgres for the job queue"), "u2", name="beta")
     forget(store, ident)
-    store.write(lambda rows: merges.merge(rows, 1, 2))
+    store.write(lambda rows: projects.merge_projects(rows, 1, 2))
     assert stays_out(store, at=BEFORE, name="beta") and stays_out(store, at=BEFORE)
 
 
@@ -370,9 +370,9 @@ def _behind_a_wall(rows: Rows, *names: str) -> None:
 
 def test_what_is_forgotten_after_a_merge_stays_out_after_the_split(store: Store) -> None:
     ident, _ = remember(store, statement(ROTATES), "u1")
-    store.write(lambda rows: merges.merge(rows, *_ensured(rows, "alpha", "beta")))
+    store.write(lambda rows: projects.merge_projects(rows, *_ensured(rows, "alpha", "beta")))
     forget(store, ident)
-    store.write(lambda rows: merges.split(rows, *_ensured(rows, "beta")[:1], 1))
+    store.write(lambda rows: projects.split_projects(rows, *_ensured(rows, "beta")[:1], 1))
     assert stays_out(store, at=BEFORE) and stays_out(store, at=BEFORE, name="beta")
     assert stays_out(store, at=AFTER, authority="assistant") and not stays_out(store, at=BEFORE, name="gamma")
 
@@ -383,9 +383,9 @@ def test_what_is_forgotten_in_the_whole_stays_out_of_a_part_that_was_merged_else
 
     def part(rows: Rows) -> None:
         alpha, beta = _ensured(rows, "alpha", "beta")
-        made = project_list.add_part(rows, key="part", root="/p/alpha/sub", name="sub", whole=alpha, now=NOW)
-        merges.split(rows, alpha, made)
-        merges.merge(rows, made, beta)
+        made = workspaces.add_part(rows, key="part", root="/p/alpha/sub", name="sub", whole=alpha, now=NOW)
+        projects.split_projects(rows, alpha, made)
+        projects.merge_projects(rows, made, beta)
 
     store.write(part)
     assert stays_out(store, at=BEFORE, name="beta")
@@ -395,8 +395,8 @@ def test_what_is_forgotten_in_a_part_stays_in_the_whole_where_that_says_it_itsel
     whole, _ = remember(store, statement(ROTATES), "u1")
 
     def part(rows: Rows) -> None:
-        made = project_list.add_part(rows, key="part", root="/p/alpha/sub", name="sub", whole=1, now=NOW)
-        merges.split(rows, 1, made)
+        made = workspaces.add_part(rows, key="part", root="/p/alpha/sub", name="sub", whole=1, now=NOW)
+        projects.split_projects(rows, 1, made)
 
     store.write(part)
     source = Provenance(uuid="u2", session_id="s2", at=NOW)
@@ -408,7 +408,7 @@ def test_what_is_forgotten_in_a_part_stays_in_the_whole_where_that_says_it_itsel
     assert new
     forget(store, ident)
     assert read(store, whole) is not None and not stays_out(store, at=BEFORE)
-    assert store.read(lambda rows: governance.broken(rows, store.hash_key)) == {}
+    assert store.read(lambda rows: invariants.broken(rows, store.hash_key)) == {}
 
 
 def test_what_is_forgotten_everywhere_stays_out_behind_a_wall_that_is_raised_later(store: Store) -> None:
@@ -459,7 +459,7 @@ def test_a_state_from_before_a_merge_or_a_wall_is_brought_up_to_date_with_what_w
 
     ident, _ = (one.write(tell) for one in (turned, older))
     if change == "merge":
-        turned.write(lambda rows: merges.merge(rows, 1, 2))
+        turned.write(lambda rows: projects.merge_projects(rows, 1, 2))
     else:
         turned.write(lambda rows: _behind_a_wall(rows, "alpha"))
     turned.write(lambda rows: stage.forget(rows, memories.by_id(rows, ident), key=key, now=AFTER, by_person=True))

@@ -14,7 +14,7 @@ from csmd.believe import stage as believe
 from csmd.believe import stage_gotchas as stage
 from csmd.model import Hit, Provenance, Statement
 from csmd.recall import brief, compose, results
-from csmd.store import beliefs, failures, gotchas, memories, merges, purge_whole, search, tampered
+from csmd.store import belief_changes, failures, memories, projects, purge_rows, search, sessions
 from csmd.store.core import Store
 from csmd.store.sqlite import Rows
 
@@ -208,8 +208,8 @@ def test_a_refuted_cause_goes_down_by_as_much_as_the_gravest_word_against_it_and
     for number, said in enumerate(("thanks, commit", "that's not it, `runEnable` and its settings struct are fine")):
         store = Store(tmp_path / f"{number}.db", now=NOW)
         memory = against(store, said)
-        changes = store.read(lambda rows, ident=memory.id: beliefs.changes_of(rows, ident))
-        marks = store.read(lambda rows, seq=memory.seq: gotchas.refutations_of(rows, seq))
+        changes = store.read(lambda rows, ident=memory.id: belief_changes.changes_of(rows, ident))
+        marks = store.read(lambda rows, seq=memory.seq: failures.refutations_of(rows, seq))
         found.append((memory.confidence, [one.reason for one in changes], [reason for _, _, reason in marks]))
         store.close()
     before, after = found
@@ -278,8 +278,8 @@ def test_several_words_against_a_cause_count_once_the_gravest(store: Store) -> N
 
 def test_a_refuted_cause_keeps_its_tier_and_its_sureness_is_written_as_others_are(store: Store) -> None:
     memory = against(store, "that's not it, `runEnable` and its settings struct are fine")
-    change = store.read(lambda rows: beliefs.changes_of(rows, memory.id))[-1]
-    assert beliefs.sureness(change.after) == memory.confidence
+    change = store.read(lambda rows: belief_changes.changes_of(rows, memory.id))[-1]
+    assert belief_changes.sureness(change.after) == memory.confidence
     assert store.read(lambda rows: believe.aged(rows, memory)) == memory
 
 
@@ -291,7 +291,7 @@ def test_a_transcript_that_a_tool_has_written_explains_nothing_when_its_memories
 
     def written(rows: Rows) -> tuple[object, object]:
         before = stage._to_relate(rows, ident="s1", last=10**6, key=store.hash_key)
-        tampered.note(rows, ["s1.jsonl"], at=NOW, hashed=lambda name: text.keyed_hash(name, store.hash_key))
+        sessions.note_tampered(rows, ["s1.jsonl"], at=NOW, hashed=lambda name: text.keyed_hash(name, store.hash_key))
         return before, stage._to_relate(rows, ident="s1", last=10**6, key=store.hash_key)
 
     before, after = store.write(written)
@@ -307,7 +307,7 @@ def test_what_was_made_of_a_purged_turn_goes_with_it(store: Store) -> None:
 
     def purge(rows: Rows) -> None:
         for (seq,) in rows.all("select seq from turns where kind in ('user', 'tool_result') order by seq"):
-            purge_whole.purge_turn(rows, int(seq), b"k" * 32)
+            purge_rows.purge_turn(rows, int(seq), b"k" * 32)
 
     assert all(everything(store)[:4])
     store.write(purge)
@@ -327,9 +327,9 @@ def test_errors_follow_their_turns_into_another_project_and_back(store: Store) -
     def seen(project: int) -> int:
         return len(store.read(lambda rows: failures.listing(rows, [project], limit=9)))
 
-    store.write(lambda rows: merges.merge(rows, alpha, beta))
+    store.write(lambda rows: projects.merge_projects(rows, alpha, beta))
     assert (seen(alpha), seen(beta)) == (0, 1)
-    store.write(lambda rows: merges.split(rows, beta, alpha))
+    store.write(lambda rows: projects.split_projects(rows, beta, alpha))
 
 
 def test_a_report_of_one_session_belongs_to_the_cause_that_a_later_one_finds_whichever_is_read_first(

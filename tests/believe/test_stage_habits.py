@@ -14,7 +14,7 @@ from csmd.believe import promote, stage_habits
 from csmd.believe import stage as believe
 from csmd.distill import stage_packets
 from csmd.model import Project, Provenance, Statement, Turn, TurnKind
-from csmd.store import beliefs, candidates, journal, memories, merges, packets, projects, purge, tampered, tombstones
+from csmd.store import belief_changes, candidates, memories, projects, purge, sessions, tombstones, turns
 from csmd.store.core import Store
 from csmd.store.sqlite import Rows
 
@@ -44,7 +44,7 @@ def say(rows: Rows, session: int, *said: str, name: str = "alpha", start: int = 
             uuid=f"u{session}-{number}", session_id=f"s{session}", kind=kind, text=body, cwd=f"/p/{name}",
             at=f"2026-03-{session + 1:02}T10:{number:02}:00.000Z",
         )  # fmt: skip
-        journal.add_turn(
+        turns.add_turn(
             rows, turn, text_hash=text.keyed_hash(body, key_of(rows)), host="claude", project=home.seq,
             directory=home.directory, path=f"/t/s{session}.jsonl",
         )  # fmt: skip
@@ -98,7 +98,7 @@ def test_what_recurs_becomes_a_memory_with_its_turns_and_a_reason(store: Store) 
     assert [(one.uuid, one.role) for one in memory.provenance] == [
         ("u0-1", "states"), ("u1-1", "confirms"), ("u2-1", "confirms"), ("u3-1", "confirms"),
     ]  # fmt: skip
-    (change,) = store.read(lambda rows: beliefs.changes_of(rows, memory.id))
+    (change,) = store.read(lambda rows: belief_changes.changes_of(rows, memory.id))
     assert (change.change, change.by) == ("promoted", "csmd") and "confidence 76 (at least 70)" in change.reason
 
 
@@ -228,7 +228,9 @@ def test_what_nobody_typed_and_what_a_tool_wrote_is_no_evidence(store: Store) ->
         store.write(lambda rows, number=number: say(rows, number, ASKED, kind="relayed"))  # type: ignore[misc]
     asked(store, range(4), of=4, start=10)
     hashed = lambda name: text.keyed_hash(name, store.hash_key)  # noqa: E731
-    store.write(lambda rows: tampered.note(rows, [f"s{number}.jsonl" for number in range(2)], at=NOW, hashed=hashed))
+    store.write(
+        lambda rows: sessions.note_tampered(rows, [f"s{number}.jsonl" for number in range(2)], at=NOW, hashed=hashed)
+    )
     count(store)
     assert texts(store) == []
 
@@ -255,10 +257,10 @@ def test_a_merge_counts_both_and_a_split_each_by_itself(store: Store) -> None:
     one, other = store.read(
         lambda rows: [int(seq) for (seq,) in rows.all("select seq from projects where seq > 0 order by seq")]
     )
-    store.write(lambda rows: merges.merge(rows, other, one))
+    store.write(lambda rows: projects.merge_projects(rows, other, one))
     count(store)
     assert texts(store) == [TOLD.format(6, 6)]
-    store.write(lambda rows: merges.split(rows, one, other))
+    store.write(lambda rows: projects.split_projects(rows, one, other))
     count(store)
     assert texts(store) == apart
 
@@ -283,7 +285,7 @@ def test_a_turn_that_only_a_hook_reported_waits_for_its_line(store: Store) -> No
     asked(store, range(1), of=1)
     store.write(lambda rows: rows.run("update turns set source = 'hook', provisional = 1 where uuid = 'u0-1'"))
     count(store)
-    found = store.read(lambda rows: packets.latest(rows, projects=None, limit=9))
+    found = store.read(lambda rows: candidates.latest_packets(rows, projects=None, limit=9))
     assert [one.subject for one in found] == ["begin"]
     store.write(lambda rows: rows.run("update turns set source = 'transcript', provisional = 0 where uuid = 'u0-1'"))
     count(store)

@@ -15,8 +15,18 @@ from csmd import text
 from csmd.believe import review, stage, stage_review, stage_supersede
 from csmd.errors import BadInput, CsmdError
 from csmd.model import BriefItem, Candidate, Evidence, Link, Memory, Project, Provenance, Statement
-from csmd.store import answers, beliefs, candidates, context, gotchas, memories, merges, projects, purge, tombstones
-from csmd.store import before as columns_of
+from csmd.store import (
+    before_images,
+    belief_changes,
+    candidates,
+    failures,
+    memories,
+    projects,
+    purge,
+    receipts,
+    tombstones,
+)
+from csmd.store import before_images as columns_of
 from csmd.store.core import Store
 from csmd.store.sqlite import Rows
 
@@ -87,8 +97,8 @@ def put(store: Store, one: Candidate) -> str:
 
 def answer(
     store: Store, ident: str, verb: review.Verb, *, said: str = "", other: str = "", at: str = LATER
-) -> answers.Answer:
-    def write(rows: Rows) -> answers.Answer:
+) -> before_images.Answer:
+    def write(rows: Rows) -> before_images.Answer:
         asked = stage_review.Asked(
             verb=verb, uuid=f"cli:{ident}{verb}{at}", at=at, key=store.hash_key, text=said,
             other=memories.by_id(rows, other) if other else None,
@@ -104,12 +114,12 @@ def answer(
     return store.write(write)
 
 
-def undo(store: Store, one: answers.Answer) -> None:
+def undo(store: Store, one: before_images.Answer) -> None:
     store.write(lambda rows: stage_review.undo(rows, one, key=store.hash_key, at=LATER))
 
 
-def changes(store: Store, ident: str) -> list[beliefs.Change]:
-    return store.read(lambda rows: beliefs.changes_of(rows, ident))
+def changes(store: Store, ident: str) -> list[belief_changes.Change]:
+    return store.read(lambda rows: belief_changes.changes_of(rows, ident))
 
 
 def state(store: Store) -> list[Any]:
@@ -126,7 +136,7 @@ def known(store: Store) -> list[str]:
         assert third is not None
         memories.update_belief(rows, replace(third, superseded_by=found[0]))
         memories.add_link(rows, Link(from_id=found[0], to_id=found[1], relationship="elaborates", weight=0.5), now=NOW)
-        context.add_receipt(
+        receipts.add_receipt(
             rows, receipt_id="r1", session_id="s9", event="prompt", project=1, at=NOW, tokens=9, text_hash="",
             items=[BriefItem(id=found[0], score=0.7, reason="matches")],
         )  # fmt: skip
@@ -196,9 +206,11 @@ def test_undo_makes_everything_what_it_was(
     undo(store, done)
     assert state(store) == before
     if ident in known:
-        assert any(change.change == "undo" for change in store.read(lambda rows: beliefs.changes_of(rows, ident)))
+        assert any(
+            change.change == "undo" for change in store.read(lambda rows: belief_changes.changes_of(rows, ident))
+        )
     with pytest.raises(CsmdError, match="undone already"):
-        again = store.read(lambda rows: answers.last(rows, projects=None, ident=done.id))
+        again = store.read(lambda rows: before_images.last_answer(rows, projects=None, ident=done.id))
         assert again is not None
         undo(store, again)
 
@@ -250,7 +262,7 @@ def test_undo_gives_back_what_the_answers_memory_lowered_and_what_it_put_before_
     assert any(pinned in one.memory_ids for one in store.read(lambda rows: candidates.waiting(rows, projects=None)))
     undo(store, done)
     assert state(store) == before
-    assert store.read(lambda rows: beliefs.standing(rows, lowered)) is None
+    assert store.read(lambda rows: belief_changes.standing(rows, lowered)) is None
     assert [one for one in changes(store, lowered) if not one.undone_at and one.change != "undo"] == audit
     assert remembered(store, says, "u9", at="2026-03-05T10:00:00.000Z", authority="user") != ""
     assert read(store, lowered).superseded_by, "the rule reads what it wrote"
@@ -278,12 +290,12 @@ def test_what_was_dropped_and_is_back_is_found_by_how_it_was_reported_and_has_wh
 
     def noted(rows: Rows) -> None:
         seq = read_in(rows, ident).seq
-        gotchas.add_symptom(rows, seq, uuid="u5", at=NOW, text="the cache is stale", fingerprint="f")
-        gotchas.add_refutation(rows, seq, uuid="u6", at=NOW, reason="not it", lowered=0.2)
+        failures.add_symptom(rows, seq, uuid="u5", at=NOW, text="the cache is stale", fingerprint="f")
+        failures.add_refutation(rows, seq, uuid="u6", at=NOW, reason="not it", lowered=0.2)
 
     def told(rows: Rows) -> list[Any]:
         seq = read_in(rows, ident).seq
-        return [gotchas.symptoms_of(rows, [seq])[seq], gotchas.refutations_of(rows, seq), gotchas.lowered(rows, seq)]
+        return [failures.symptoms_of(rows, [seq])[seq], failures.refutations_of(rows, seq), failures.lowered(rows, seq)]
 
     store.write(noted)
     before = store.read(told)
@@ -351,7 +363,7 @@ def test_a_drop_that_is_taken_back_leaves_what_was_forgotten_before_it(store: St
     gone = remembered(store, SAID[0], "u1", at=EARLIER)
     store.write(lambda rows: stage.forget(rows, read_in(rows, gone), key=store.hash_key, now=NOW, by_person=True))
     ident = store.write(lambda rows: in_beta(rows, NOW))
-    store.write(lambda rows: merges.merge(rows, 1, 2))
+    store.write(lambda rows: projects.merge_projects(rows, 1, 2))
     before = state(store)
     done = answer(store, ident, "drop")
     assert store.read(lambda rows: kept_out(rows, LATER))

@@ -16,20 +16,8 @@ from csmd.believe import stage_self
 from csmd.distill import stage, stage_digest
 from csmd.errors import CsmdError
 from csmd.model import Candidate, Event, Project, Turn
-from csmd.store import (
-    candidates,
-    digests,
-    events,
-    journal,
-    merges,
-    projects,
-    purge,
-    self_model,
-    session_links,
-    sessions,
-    tampered,
-    tombstones,
-)
+from csmd.store import candidates, digests, events, projects, purge, sessions, tombstones
+from csmd.store import turns as journal
 from csmd.store.core import Store
 from csmd.store.sqlite import Rows
 
@@ -97,14 +85,14 @@ def known(store: Store) -> dict[str, Any]:
             ident: (
                 [(row.text, row.why, row.upto, digests.items(rows, row.seq)) for row in digests.of_session(rows, seq)],
                 [
-                    (link[1:], session_links.evidence(rows, link.seq))
-                    for link in session_links.of_session(rows, seq, projects=None)
+                    (link[1:], digests.link_evidence(rows, link.seq))
+                    for link in digests.links_of_session(rows, seq, projects=None)
                 ],
             )
             for ident, seq in sorted(rows_of.items())
         } | {
-            "counted": self_model.counted(rows, projects=None),
-            "continuity": self_model.continuity(rows, projects=None),
+            "counted": digests.outcomes_counted(rows, projects=None),
+            "continuity": digests.continuity(rows, projects=None),
             "waiting": [(one.text, one.status, one.evidence) for one in waiting(rows)],
         }
 
@@ -222,10 +210,10 @@ def test_links_follow_what_is_merged_and_split(store: Store) -> None:
     alone = known(store)
     found = dict(store.read(lambda rows: rows.all("select key, seq from projects")))
     one, other = int(found["alpha"]), int(found["beta"])
-    store.write(lambda rows: merges.merge(rows, other, one))
+    store.write(lambda rows: projects.merge_projects(rows, other, one))
     work_through(store)
     assert [link[0][2] for link in known(store)["s02"][1]] == ["same work"]
-    store.write(lambda rows: merges.split(rows, one, other))
+    store.write(lambda rows: projects.split_projects(rows, one, other))
     work_through(store)
     assert known(store)["s02"][1] == []
     assert known(store)["s01"] == alone["s01"]
@@ -234,7 +222,7 @@ def test_links_follow_what_is_merged_and_split(store: Store) -> None:
 def test_a_transcript_that_a_tool_wrote_gives_no_digest(store: Store) -> None:
     capture(store, session(1))
     store.write(
-        lambda rows: tampered.note(
+        lambda rows: sessions.note_tampered(
             rows,
             ["s01.jsonl"],
             at="2026-02-01T00:00:00.000Z",

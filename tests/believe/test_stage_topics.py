@@ -11,7 +11,7 @@ import pytest
 from csmd.believe import stage_topics
 from csmd.model import Link, Memory, Project, Provenance
 from csmd.recall import graph
-from csmd.store import before, given_back, memories, merges, projects, purge, tombstones, topics
+from csmd.store import before_images, memories, projects, purge, tombstones, topics
 from csmd.store.core import Store
 from csmd.store.sqlite import Rows
 from tests.believe.test_topics import SAID
@@ -118,13 +118,13 @@ def test_topics_go_with_their_memories_into_another_project_and_come_back(store:
     say(store, "m5", "delivery", by=topics.PERSON)
     source = read(store, "m5").project_seq
     into = store.write(lambda rows: home(rows, "b"))
-    store.write(lambda rows: merges.merge(rows, source, into))
+    store.write(lambda rows: projects.merge_projects(rows, source, into))
     assert about(store, "delivery", [into]) == {"m5"}
     assert about(store, "shadow branch", [into]) == set(BRANCH)
     assert store.read(lambda rows: rows.all("select 1 from topics where project_seq = :p", p=source)) == []
     opened_step(store)
     assert about(store, "shadow branch", [into]) == set(BRANCH)
-    store.write(lambda rows: merges.split(rows, into, source))
+    store.write(lambda rows: projects.split_projects(rows, into, source))
     opened_step(store)
     assert about(store, "delivery", [source]) == {"m5"}
     assert about(store, "shadow branch", [source]) == set(BRANCH)
@@ -132,9 +132,9 @@ def test_topics_go_with_their_memories_into_another_project_and_come_back(store:
 
 def test_what_is_taken_back_has_its_tags_again(store: Store) -> None:
     say(store, "m5", "shadow branch", by=topics.PERSON)
-    was = store.read(lambda rows: before.of(rows, ["m5"]))
+    was = store.read(lambda rows: before_images.before_of(rows, ["m5"]))
     store.write(lambda rows: memories.delete(rows, read(store, "m5")))
-    store.write(lambda rows: given_back.give_back(rows, was, at=NOW))
+    store.write(lambda rows: before_images.give_back(rows, was, at=NOW))
     assert names(store, "m5") == {"shadow branch": "person"}
 
 

@@ -11,8 +11,8 @@ import pytest
 from csmd.believe import score, stage, stage_upkeep, upkeep
 from csmd.errors import BadInput, CsmdError
 from csmd.model import BriefItem, Candidate, Memory, Project, Provenance, Statement
-from csmd.store import beliefs, candidates, context, governance, memories, projects, tombstones, vectors
-from csmd.store import upkeep as stored
+from csmd.store import before_images as stored
+from csmd.store import belief_changes, candidates, invariants, memories, projects, receipts, tombstones, vectors
 from csmd.store.core import Store
 from csmd.store.sqlite import Rows
 
@@ -108,16 +108,16 @@ def test_a_merge_is_written_down_settles_its_candidate_and_can_be_taken_back_to_
     assert [(source.uuid, source.role) for source in stays.provenance] == [("cli:u1", "states"), ("cli:u2", "confirms")]
     assert stays.confidence == pytest.approx(0.85)
     assert queue(store) == []
-    (change,) = store.read(lambda rows: beliefs.changes_of(rows, other))
+    (change,) = store.read(lambda rows: belief_changes.changes_of(rows, other))
     assert (change.change, change.after, change.by, change.at) == ("merge", one, "user", LATER)
     assert "words" in change.reason
-    assert store.read(lambda rows: governance.broken(rows, store.hash_key)) == {}
+    assert store.read(lambda rows: invariants.broken(rows, store.hash_key)) == {}
     assert store.read(lambda rows: stage_upkeep.look(rows, None)) == []
 
     store.write(lambda rows: stage_upkeep.undo(rows, gone, now=LATER, by_person=True))
     assert [replace(read(store, ident), version=0) for ident in (one, other)] == before
     assert store.read(lambda rows: memories.links_of(rows, one)) == []
-    assert all(row.undone_at for row in store.read(lambda rows: beliefs.changes_of(rows, other)))
+    assert all(row.undone_at for row in store.read(lambda rows: belief_changes.changes_of(rows, other)))
     with pytest.raises(BadInput, match="neither merged nor archived"):
         store.write(lambda rows: stage_upkeep.undo(rows, gone, now=LATER, by_person=True))
 
@@ -253,7 +253,7 @@ def test_a_person_may_say_that_two_memories_are_one(store: Store) -> None:
 def test_an_assistant_that_repeats_what_it_was_told_makes_nothing_surer_by_a_merge(store: Store) -> None:
     one = say(store, CACHE, "u1")
     store.write(
-        lambda rows: context.add_receipt(
+        lambda rows: receipts.add_receipt(
             rows, receipt_id="r1", session_id="s2", event="session_start", project=1, at=NOW, tokens=9, text_hash="",
             items=[BriefItem(id=one, score=1.0, reason="")],
         )
@@ -289,7 +289,7 @@ def test_what_has_faded_waits_to_be_archived_once_a_day_and_comes_back_when_it_i
 
 def test_what_was_archived_can_be_taken_back(store: Store) -> None:
     ident = say(store, CACHE, "u1")
-    store.write(lambda rows: stored.archive(rows, read(store, ident), reason="old", by="user", now=LATER))
+    store.write(lambda rows: stored.archive_memory(rows, read(store, ident), reason="old", by="user", now=LATER))
     store.write(lambda rows: stage_upkeep.undo(rows, read(store, ident), now=LATER, by_person=True))
     assert read(store, ident).tier == "daily"
 
@@ -312,7 +312,7 @@ def test_a_use_begins_the_age_anew_and_makes_nothing_surer(store: Store) -> None
 def test_an_assistant_that_repeats_what_it_was_told_uses_it(store: Store) -> None:
     ident = say(store, CACHE, "u1")
     store.write(
-        lambda rows: context.add_receipt(
+        lambda rows: receipts.add_receipt(
             rows, receipt_id="r1", session_id="s2", event="session_start", project=1, at=NOW, tokens=9, text_hash="",
             items=[BriefItem(id=ident, score=1.0, reason="")],
         )

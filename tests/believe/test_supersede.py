@@ -15,7 +15,7 @@ from hypothesis import strategies as st
 from csmd.believe import stage, stage_rest, stage_supersede, supersede
 from csmd.errors import BadInput
 from csmd.model import Memory, Project, Provenance, Statement
-from csmd.store import beliefs, candidates, memories, projects
+from csmd.store import belief_changes, candidates, memories, projects
 from csmd.store.core import Store
 from csmd.store.sqlite import Rows
 
@@ -228,7 +228,7 @@ def test_what_is_said_later_lowers_and_links_the_older_and_writes_why(store: Sto
     assert memory.superseded_by == new
     assert 0.20 <= 0.85 - memory.confidence <= 0.50
     assert links(store, old) == [(old, new, "superseded_by")]
-    (change,) = store.read(lambda rows: beliefs.changes_of(rows, old))
+    (change,) = store.read(lambda rows: belief_changes.changes_of(rows, old))
     assert (change.change, change.by, change.at[:10], change.undone_at) == ("superseded", "rule", "2026-03-02", "")
     assert "says-instead" in change.reason
     assert known(store, new).confidence == pytest.approx(0.85)

@@ -45,7 +45,7 @@ from csmd.daemon.steward import Steward
 from csmd.daemon.tools import Tools
 from csmd.dream import stage, stage_daily
 from csmd.model import Project, Provenance, Statement
-from csmd.store import dream_journal, dreams, files, projects, upkeep
+from csmd.store import before_images, dreams, files, projects
 from csmd.store.core import Store
 from csmd.store.embed import Embedder
 from csmd.store.sqlite import Rows
@@ -136,7 +136,7 @@ def replayed(
             keep(steward.config.paths.memory, notes)
         if dreaming:
             print(f"{'actions':44} {', '.join(f'{kind} {count}' for kind, count in sorted(did.items())) or 'none'}")
-        alive = store.read(lambda rows: upkeep.of_places(rows, None))
+        alive = store.read(lambda rows: before_images.memories_of_places(rows, None))
         pairs = list(alike.pairs(alive, everywhere={}))
         exact = sum(pair.exact for pair in pairs)
         print(
@@ -224,7 +224,7 @@ def dreamt(steward: Steward, did: Counter[str]) -> float:
             pass
     store.write(lambda rows: dreams.end(rows, dream.seq, state="done", now=now))
     took = time.process_time() - began
-    did.update(store.read(lambda rows: dream_journal.counts(rows, dream.seq)))
+    did.update(store.read(lambda rows: dreams.change_counts(rows, dream.seq)))
     return took
 
 

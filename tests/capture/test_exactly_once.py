@@ -20,7 +20,7 @@ from hypothesis import strategies as st
 from csmd import wire
 from csmd.capture import stage, stage_tail
 from csmd.capture.exclude import Excludes
-from csmd.store import purge, reports, tombstones
+from csmd.store import events, purge, tombstones
 from csmd.store.core import Store
 
 NOW = "2027-06-01T00:00:00.000Z"
@@ -65,8 +65,8 @@ class Home:
 
     def settle(self) -> None:
         def write(rows: Any) -> None:
-            over, _ = reports.over(rows, before=LATER, after=reports.FIRST, most=10_000)
-            reports.close_provisional(rows, over)
+            over, _ = events.over(rows, before=LATER, after=events.FIRST, most=10_000)
+            events.close_provisional(rows, over)
 
         self.store.write(write)
 

@@ -21,7 +21,7 @@ from csmd.daemon import hosts
 from csmd.errors import BadInput
 from csmd.model import OFF_MARK, Turn
 from csmd.pauses import Pauses
-from csmd.store import counts, disk
+from csmd.store import activity, disk
 from csmd.store.core import Store
 
 NOW = "2026-06-01T00:00:00.000Z"
@@ -178,7 +178,7 @@ def test_what_an_import_of_another_tree_brings_is_judged_by_its_times_too(world:
     world.path = copy
     world.tail()
     assert world.said() == [f"bird {n} sings" for n in (0, 1, 4, 5)]
-    assert world.store.read(counts.counters)["paused turns"] == 2
+    assert world.store.read(activity.counters)["paused turns"] == 2
 
 
 def turn(when: str) -> Turn:

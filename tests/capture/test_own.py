@@ -13,7 +13,7 @@ from hypothesis import strategies as st
 
 from csmd.capture import own
 from csmd.capture.hosts import claude
-from csmd.store import session_files
+from csmd.store import files
 
 KEY = b"k" * 32
 AT = "2026-05-04T08:00:00.000Z"
@@ -184,7 +184,7 @@ def test_any_sequence_of_writes_and_kills_loads_to_the_model(operations: list[tu
                 continue
             before = path.read_bytes() if path.exists() else b""
             written = line(kind, text, uuid, names=names)
-            session_files.append(path, written)
+            files.append_lines(path, written)
             if 0 <= kept < len(written):
                 torn = path.read_bytes()[: len(path.read_bytes()) - len(written) - 1 + kept]
                 path.write_bytes(torn)
@@ -200,7 +200,7 @@ def test_any_sequence_of_writes_and_kills_loads_to_the_model(operations: list[tu
             elif whole:
                 model.order.append(uuid)
                 model.texts[uuid] = json.loads(written).get("content") or own.said_in(json.loads(written))
-        found = own.load(session_files.lines(path) if path.exists() else [], session="s", key=KEY)
+        found = own.load(files.session_lines(path) if path.exists() else [], session="s", key=KEY)
         assert [(message.uuid, message.text) for message in found.messages] == [
             (n, model.texts[n]) for n in model.order
         ]

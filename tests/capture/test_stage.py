@@ -21,7 +21,7 @@ from csmd.errors import BadInput
 from csmd.model import Event
 from csmd.store import cursors, disk
 from csmd.store.core import Store
-from csmd.store.notes import NOTES_LIMIT
+from csmd.store.files import NOTES_LIMIT
 
 NOW = "2026-06-01T00:00:00.000Z"
 DATA = Path(__file__).resolve().parent.parent / "data" / "claude"

@@ -16,7 +16,7 @@ from machine import Machine
 
 from csmd.cli import install, leaving
 from csmd.paths import Paths
-from csmd.store import files, holds
+from csmd.store import files, text_columns
 
 #: The store looks at all that lies there; what is removed must have the name that csmd gives.
 NARROWER = {
@@ -37,7 +37,7 @@ NARROWER = {
 
 def test_every_file_that_the_store_knows_is_known_here() -> None:
     ours = {glob for globs in leaving.HOME_FILES.values() for glob in globs}
-    known = {*holds.TEXT_FILES, *holds.STRUCTURE_FILES}
+    known = {*text_columns.TEXT_FILES, *text_columns.STRUCTURE_FILES}
     assert known - ours == set(NARROWER)
     for glob, here in NARROWER.items():
         assert set(here) <= ours, glob

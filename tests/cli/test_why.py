@@ -116,7 +116,7 @@ def test_the_log_says_what_was_done_in_words_and_numbers(machine: Machine) -> No
 def test_an_hour_is_one_line_and_an_hour_of_nothing_none(machine: Machine, caplog: Any) -> None:
     from csmd.daemon.now import now_iso
     from csmd.daemon.summary import HOUR_S, Hourly
-    from csmd.store import counts, files
+    from csmd.store import activity, files
     from csmd.store.core import Store
 
     files.make_private(machine.home)
@@ -131,7 +131,7 @@ def test_an_hour_is_one_line_and_an_hour_of_nothing_none(machine: Machine, caplo
         hourly = Hourly()
         caplog.set_level("INFO")
         assert [hourly.step(steward, now) for now in (0.0, 1.0, HOUR_S)] == [False, False, False]
-        store.write(lambda rows: counts.count(rows, [("bad lines", 2), ("redacted api-key", 9)]))
+        store.write(lambda rows: activity.count(rows, [("bad lines", 2), ("redacted api-key", 9)]))
         assert hourly.step(steward, HOUR_S + 1) is False
         assert hourly.step(steward, 2 * HOUR_S) is True
         assert hourly.step(steward, 3 * HOUR_S) is False

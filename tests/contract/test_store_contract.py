@@ -19,8 +19,9 @@ import pytest
 from csmd import text
 from csmd.errors import DeadlineExceeded, Refused, StoreError
 from csmd.model import BriefItem, Event, Link, Memory, Project, Provenance, Statement, StoredTurn, Turn
-from csmd.store import context, core, counts, cursors, events, journal, memories, projects, reports, search, vectors
+from csmd.store import activity, core, cursors, events, memories, projects, receipts, search, turns, vectors
 from csmd.store.core import Store
+from csmd.store.integrity import integrity
 from csmd.store.sqlite import Rows
 
 NOW = "2026-01-01T00:00:00.000Z"
@@ -44,7 +45,7 @@ def opening(request: pytest.FixtureRequest) -> Open:
 def store(opening: Open, tmp_path: Path) -> Iterator[Store]:
     made = opening(tmp_path)
     yield made
-    assert made.write(core.integrity) == []
+    assert made.write(integrity) == []
     made.close()
 
 
@@ -72,7 +73,7 @@ def say(
     """A transcript's line; the row key of its turn."""
     project = projects.ensure(rows, Project(key=name, root=f"/home/me/{name}", name=name, kind="path"), now=NOW)
     turn = Turn(uuid=uuid, session_id=session, kind=kind, text=said, at=at(second))
-    journal.add_turn(rows, turn, text_hash=text.normalise(said), host="claude", project=project, path="/t.jsonl")
+    turns.add_turn(rows, turn, text_hash=text.normalise(said), host="claude", project=project, path="/t.jsonl")
     return search.turns_of_uuids(rows, [uuid])[uuid]
 
 
@@ -83,7 +84,7 @@ def report(rows: Rows, ident: str, said: str, *, session: str = "s1", second: in
         return False
     project = projects.ensure(rows, Project(key="shop", root="/home/me/shop", name="shop", kind="path"), now=NOW)
     turn = Turn(uuid=f"hook:{ident}", session_id=session, kind="user", text=said, at=at(second))
-    reports.add_provisional(
+    events.add_provisional(
         rows, turn, event="prompt", text_hash=text.normalise(said), host="claude", project=project, path=""
     )
     return True
@@ -101,7 +102,7 @@ def memory(ident: str, said: str, *, uuid: str = "l1", project: int = 0, **more:
 
 def said_in(rows: Rows, session: str) -> list[str]:
     found = {behind.session_id: behind.session_seq for behind in cursors.sessions_behind(rows, "nobody's")}
-    return [turn.uuid for turn in journal.stream_turns(rows, found[session], after=0)]
+    return [turn.uuid for turn in turns.stream_turns(rows, found[session], after=0)]
 
 
 # --- writing and reading ---------------------------------------------------------------------------------------------
@@ -110,30 +111,30 @@ def said_in(rows: Rows, session: str) -> list[str]:
 def test_what_was_acknowledged_is_there_for_everybody_and_after_opening_again(
     store: Store, reopened: Callable[[], Store]
 ) -> None:
-    store.write(lambda rows: counts.count(rows, [("a", 1)]))
-    assert store.read(counts.counters, lane="hook") == {"a": 1}
+    store.write(lambda rows: activity.count(rows, [("a", 1)]))
+    assert store.read(activity.counters, lane="hook") == {"a": 1}
     other = reopened()
-    assert other.read(counts.counters) == {"a": 1}
+    assert other.read(activity.counters) == {"a": 1}
     assert other.hash_key == store.hash_key
 
 
 def test_a_write_that_fails_leaves_nothing_and_harms_nobody(store: Store) -> None:
     def fail(rows: Rows) -> None:
-        counts.count(rows, [("half", 1)])
+        activity.count(rows, [("half", 1)])
         raise ValueError("in the middle")
 
     start = threading.Event()
     blocking = store.submit(lambda rows: start.wait(PATIENCE_S))
     futures = [
         store.submit(task)
-        for task in (lambda rows: counts.count(rows, [("a", 1)]), fail, lambda rows: counts.count(rows, [("a", 1)]))
+        for task in (lambda rows: activity.count(rows, [("a", 1)]), fail, lambda rows: activity.count(rows, [("a", 1)]))
     ]
     start.set()
     assert blocking.result(PATIENCE_S)
     with pytest.raises(ValueError, match="in the middle"):
         futures[1].result(PATIENCE_S)
     futures[2].result(PATIENCE_S)
-    assert store.read(counts.counters) == {"a": 2}
+    assert store.read(activity.counters) == {"a": 2}
 
 
 def test_a_statement_that_the_backend_refuses_is_a_store_error(store: Store) -> None:
@@ -145,25 +146,25 @@ def test_a_statement_that_the_backend_refuses_is_a_store_error(store: Store) -> 
 
 def test_many_threads_lose_no_increment(store: Store) -> None:
     with ThreadPoolExecutor(8) as pool:
-        for done in [pool.submit(store.write, lambda rows: counts.count(rows, [("a", 1)])) for _ in range(80)]:
+        for done in [pool.submit(store.write, lambda rows: activity.count(rows, [("a", 1)])) for _ in range(80)]:
             done.result(PATIENCE_S)
-    assert store.read(counts.counters) == {"a": 80}
+    assert store.read(activity.counters) == {"a": 80}
 
 
 def test_a_reader_cannot_write(store: Store) -> None:
     for lane in core.LANES:
         with pytest.raises(StoreError):
-            store.read(lambda rows: counts.count(rows, [("a", 1)]), lane=lane)
+            store.read(lambda rows: activity.count(rows, [("a", 1)]), lane=lane)
 
 
 def test_a_read_sees_one_moment_and_the_next_read_the_next(store: Store) -> None:
     def look(rows: Rows) -> list[dict[str, int]]:
-        first = counts.counters(rows)
-        store.write(lambda writing: counts.count(writing, [("a", 1)]))
-        return [first, counts.counters(rows)]
+        first = activity.counters(rows)
+        store.write(lambda writing: activity.count(writing, [("a", 1)]))
+        return [first, activity.counters(rows)]
 
     assert store.read(look) == [{}, {}]
-    assert store.read(counts.counters) == {"a": 1}
+    assert store.read(activity.counters) == {"a": 1}
 
 
 def test_a_read_ends_at_its_deadline_and_frees_its_lane(store: Store) -> None:
@@ -172,21 +173,21 @@ def test_a_read_ends_at_its_deadline_and_frees_its_lane(store: Store) -> None:
         with pytest.raises(DeadlineExceeded):
             store.read(lambda rows: rows.all(endless), lane=lane, deadline_s=0.05)
         with pytest.raises(DeadlineExceeded):
-            store.read(counts.counters, lane=lane, deadline_s=0.0)
-        assert store.read(counts.counters, lane=lane, deadline_s=PATIENCE_S) == {}
+            store.read(activity.counters, lane=lane, deadline_s=0.0)
+        assert store.read(activity.counters, lane=lane, deadline_s=PATIENCE_S) == {}
 
 
 def test_a_store_that_is_closed_refuses_and_what_it_took_in_was_performed(opening: Open, tmp_path: Path) -> None:
     store = opening(tmp_path)
-    waiting = [store.submit(lambda rows: counts.count(rows, [("a", 1)])) for _ in range(50)]
+    waiting = [store.submit(lambda rows: activity.count(rows, [("a", 1)])) for _ in range(50)]
     store.close()
     assert all(future.exception(0) is None for future in waiting)
     for refused in (store.write, store.submit, store.read):
         with pytest.raises(Refused):
-            refused(counts.counters)
+            refused(activity.counters)
     again = opening(tmp_path)
     assert again.migrated == []
-    assert again.read(counts.counters) == {"a": 50}
+    assert again.read(activity.counters) == {"a": 50}
     again.close()
 
 
@@ -205,7 +206,7 @@ def test_a_turn_of_the_hook_and_of_the_transcript_is_one_in_either_order(store: 
         say(rows, "l3", "go on", second=91)
         assert said_in(rows, "s1") == ["l1", "l2", "l3"]
         say(rows, "l1", "Use tabs!")
-        assert counts.counts(rows)["turns"] == 3 and counts.counts(rows)["provisional"] == 0
+        assert activity.counts(rows)["turns"] == 3 and activity.counts(rows)["provisional"] == 0
 
     store.write(story)
 
@@ -219,7 +220,7 @@ def test_a_fork_lists_the_turns_it_shares_and_stores_them_once(store: Store) -> 
         say(rows, "three", "three", session="fork")
         assert said_in(rows, "s1") == ["one", "two"]
         assert said_in(rows, "fork") == ["one", "two", "three"]
-        assert counts.counts(rows)["turns"] == 3
+        assert activity.counts(rows)["turns"] == 3
 
     store.write(story)
 
@@ -230,11 +231,11 @@ def test_a_hooks_turn_without_a_line_is_kept_and_a_double_is_dropped(store: Stor
         for ident, said, second in (("e2", "yes", 40), ("e3", "only here", 45)):
             report(rows, ident, said, second=second)
         say(rows, "l2", "later", second=100)
-        return reports.close_provisional(rows, reports.over(rows, before=at(200), after=reports.FIRST, most=1000)[0])
+        return events.close_provisional(rows, events.over(rows, before=at(200), after=events.FIRST, most=1000)[0])
 
     assert store.write(story) == (1, 1)
     assert sorted(store.read(lambda rows: said_in(rows, "s1"))) == ["hook:e3", "l1", "l2"]
-    assert store.read(counts.counts)["hook_only"] == 1
+    assert store.read(activity.counts)["hook_only"] == 1
 
 
 def test_what_was_made_of_a_hooks_turn_rests_on_the_transcripts(store: Store) -> None:
@@ -332,13 +333,13 @@ def test_a_session_has_been_told_what_it_was_given_since_its_context_began(store
 
     def story(rows: Rows) -> None:
         begin(rows, "startup", 0)
-        context.add_receipt(rows, receipt_id="r1", session_id="s1", event="session_start", project=0, at=at(0), tokens=5,
+        receipts.add_receipt(rows, receipt_id="r1", session_id="s1", event="session_start", project=0, at=at(0), tokens=5,
                             text_hash="h", items=[BriefItem(id="m1", score=0.5, reason="x")])  # fmt: skip
         begin(rows, "resume", 50)
-        assert context.told(rows, "s1") == {"m1"}
+        assert receipts.told(rows, "s1") == {"m1"}
         begin(rows, "compact", 90)
-        assert context.told(rows, "s1") == set()
-        assert context.was_told(rows, "s1", "m1")
+        assert receipts.told(rows, "s1") == set()
+        assert receipts.was_told(rows, "s1", "m1")
 
     store.write(story)
 

@@ -20,7 +20,7 @@ from csmd.daemon import alarm, notice
 from csmd.daemon.alarm import Note, Seen
 from csmd.daemon.now import iso
 from csmd.errors import StoreError
-from csmd.store import unheard
+from csmd.store import events
 from csmd.store.sqlite import explained
 
 WORDS = {one.key: one.what for one in alarm.ALARMS}
@@ -217,7 +217,7 @@ def test_where_the_hooks_are_gone_one_session_raises_it_and_a_new_install_ends_i
     story.put_hooks(settings.hooks_json(base_interpreter(), story.machine.home))
     story.installed(0)
     assert story.step() == []
-    assert story.parts.store.read(unheard.noted) == []
+    assert story.parts.store.read(events.unheard_noted) == []
 
 
 def test_where_hooks_are_switched_off_one_session_raises_it(story: Story) -> None:

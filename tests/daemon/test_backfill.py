@@ -30,7 +30,7 @@ from csmd.daemon.alarming import SETTLED_S
 from csmd.daemon.jobs import Job
 from csmd.daemon.now import now_iso
 from csmd.daemon.steward import FULL_SWEEP_S, TICK_S, Steward
-from csmd.store import counts, files
+from csmd.store import activity, files
 from csmd.store.core import Store
 from csmd.store.embed import Embedder
 
@@ -114,7 +114,7 @@ def past(machine: Machine, *, projects: int, sessions: int) -> int:
 
 
 def known(parts: Any) -> dict[str, int]:
-    return dict(parts.store.read(counts.counts))
+    return dict(parts.store.read(activity.counts))
 
 
 def sessions(parts: Any) -> set[str]:
@@ -470,4 +470,4 @@ def test_a_full_disk_is_told_once_and_the_backlog_waits_for_it(parts: Any) -> No
     assert len([what for what in steward.trouble if what.startswith("transcript ")]) == 1
     parts.store.write(lambda rows: rows.all("pragma max_page_count = 100000"))
     until_still(parts, START + TICK_S * 9)
-    assert not steward.trouble and parts.store.read(counts.counts)["sessions"] == 30
+    assert not steward.trouble and parts.store.read(activity.counts)["sessions"] == 30

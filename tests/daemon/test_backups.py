@@ -11,7 +11,7 @@ import pytest
 
 from csmd.daemon import backups
 from csmd.errors import StoreError
-from csmd.store import backup, counts
+from csmd.store import activity, backup
 
 Usage = type(shutil.disk_usage("/"))
 
@@ -64,6 +64,6 @@ def test_the_newest_few_are_kept(parts: Any) -> None:
     made = backups.make(parts.steward, None)
     kept = backup.listed(parts.store.path)
     assert len(kept) == parts.steward.config.settings.backup_keep and str(kept[0]) == made["path"]
-    assert made["removed"] == 6 and made["counts"] == parts.store.read(counts.counts)
+    assert made["removed"] == 6 and made["counts"] == parts.store.read(activity.counts)
     shown = backups.shown(parts.store.path)
     assert shown["backups"] == 5 and shown["backups_bytes"] == made["bytes"] and shown["last_backup"].startswith("20")

@@ -16,7 +16,7 @@ from csmd.daemon.dreaming import AT_WORK_S, LOOK_S
 from csmd.daemon.jobs import Job
 from csmd.daemon.now import iso, now_iso
 from csmd.errors import CsmdError, StoreError
-from csmd.store import dream_journal, dreams
+from csmd.store import dreams
 
 HOUR = 3600.0
 NOTES = "Release notes are kept in docs/notes.md by whoever tags"
@@ -260,9 +260,9 @@ def test_an_undo_that_was_killed_is_finished_at_the_next_start(parts: Any) -> No
         dreams.wrote(
             rows, seq, reason="x", path="memory/topics/gull.md", before=None, after="of a dream\n", now=now_iso()
         )
-        dream_journal.set_state(rows, seq, "undoing", now=now_iso())
-        (file,) = dream_journal.chain_of(rows, [seq], "memory/topics/gull.md")
-        dream_journal.mark_file(rows, file, kept="", now=now_iso())
+        dreams.set_state(rows, seq, "undoing", now=now_iso())
+        (file,) = dreams.chain_of(rows, [seq], "memory/topics/gull.md")
+        dreams.mark_file(rows, file, kept="", now=now_iso())
 
     parts.store.write(killed)
     dreaming.resume(parts.steward)

@@ -10,7 +10,7 @@ import pytest
 
 from csmd.capture.hosts import claude_windows
 from csmd.daemon import growth, usage
-from csmd.store import sizes
+from csmd.store import activity
 
 MB = 1_000_000
 
@@ -39,7 +39,7 @@ def test_growth_is_told_per_day_over_the_last_two_weeks(
 def test_the_steward_notes_the_size_of_a_day_once(parts: Any) -> None:
     for now in (0.0, 1.0, growth.EVERY_S + 1, 3 * growth.EVERY_S):
         parts.steward.step(now)
-    ((_, size),) = parts.store.read(sizes.listing)
+    ((_, size),) = parts.store.read(activity.size_list)
     assert size > 0
 
 

@@ -14,7 +14,7 @@ from machine import PREFERENCE, Machine, eventually
 from csmd.capture import stage_instructions, stage_place
 from csmd.daemon.watch import Watch
 from csmd.recall import stage as recall
-from csmd.store import instructions, projects
+from csmd.store import projects
 
 pytestmark = pytest.mark.filterwarnings("ignore:Callback with id:RuntimeWarning")
 
@@ -24,7 +24,7 @@ TOKEN = "ghp_" + "aB3dE5fG7hJ9kL1mN3pQ5rS7tU9vW1xY3zA5"
 def texts(parts: Any) -> list[str]:
     def look(rows: Any) -> list[str]:
         seq = projects.seq_of(rows, stage_place.identify(str(parts.machine.project)))
-        return instructions.texts(rows, [seq]) if seq else []
+        return projects.instruction_texts(rows, [seq]) if seq else []
 
     return parts.store.read(look)
 

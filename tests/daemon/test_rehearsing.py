@@ -12,7 +12,7 @@ from csmd.capture import stage_place
 from csmd.daemon import rehearsing
 from csmd.errors import DeadlineExceeded
 from csmd.model import Turn
-from csmd.store import journal, projects
+from csmd.store import projects, turns
 from csmd.store.sqlite import Rows
 
 NOW = "2026-03-01T10:00:00.000Z"
@@ -47,7 +47,7 @@ def say(parts: Any, prompts: list[str], *, cwd: str, session: str = "s1") -> Non
                 at=f"2026-03-01T10:{number:02d}:00.000Z",
                 cwd=cwd,
             )
-            journal.add_turn(rows, turn, text_hash=said, host="claude", project=place, path="")
+            turns.add_turn(rows, turn, text_hash=said, host="claude", project=place, path="")
 
     parts.store.write(write)
 

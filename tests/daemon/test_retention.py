@@ -9,7 +9,7 @@ from machine import Machine
 
 from csmd.config import Settings
 from csmd.daemon import retention
-from csmd.store import retention as stored
+from csmd.store import turns as stored
 
 if TYPE_CHECKING:
     from daemon.conftest import Parts
@@ -56,7 +56,7 @@ def test_after_the_days_the_user_chose_tool_output_goes_in_small_batches(parts: 
         assert parts.store.commits == commits + batches, "one transaction each"
     assert batches == 3, "240 pieces, 100 at a time"
     assert spoken(parts) == before and len(before) == 240
-    assert not parts.store.read(stored.is_any_left)
+    assert not parts.store.read(stored.is_any_output_left)
 
 
 def test_with_no_days_and_no_limit_everything_is_kept(parts: Parts) -> None:
@@ -69,7 +69,7 @@ def test_with_no_days_and_no_limit_everything_is_kept(parts: Parts) -> None:
 def test_room_is_said_to_be_short_first_then_the_oldest_goes_until_it_is_not(parts: Parts) -> None:
     take_in(parts, *tool_lines(parts.machine, 300))
     before = spoken(parts)
-    used = parts.store.read(lambda rows: stored.room(rows, limit=0)).used
+    used = parts.store.read(lambda rows: stored.room_taken(rows, limit=0)).used
     assert used > 3 * retention.MB
     near, below = Settings(storage_max_mb=-(-used // retention.MB)), Settings(storage_max_mb=3)
     now = SAID + timedelta(days=1)
@@ -84,8 +84,8 @@ def test_room_is_said_to_be_short_first_then_the_oldest_goes_until_it_is_not(par
     assert "is being dropped" in said(below)
     while retention.drop_some(parts.store, below, now=now):
         pass
-    room = parts.store.read(lambda rows: stored.room(rows, limit=3 * retention.MB))
-    assert not room.is_over and parts.store.read(stored.is_any_left), "no more than need be"
+    room = parts.store.read(lambda rows: stored.room_taken(rows, limit=3 * retention.MB))
+    assert not room.is_over and parts.store.read(stored.is_any_output_left), "no more than need be"
     newest = parts.store.read(lambda rows: rows.value("select text from turns where uuid = 'r299'"))
     oldest = parts.store.read(lambda rows: rows.value("select text from turns where uuid = 'r0'"))
     assert "xxx" in newest and oldest.endswith("dropped for room]")

@@ -25,7 +25,7 @@ from csmd.daemon.jobs import Job
 from csmd.daemon.owed import Owed
 from csmd.daemon.replay import replay
 from csmd.daemon.server import Server
-from csmd.store import counts, disk, receipts
+from csmd.store import activity, disk, receipts
 from csmd.store.core import QUEUE_LIMIT, Lane, Store
 from csmd.store.embed import Embedder
 
@@ -542,7 +542,7 @@ def test_a_large_payload_is_decoded_beside_and_the_small_ones_are_served_meanwhi
             assert waiting.poll(30_000)
             assert waiting.recv_multipart() == [b"ok", b""]
     assert parts.store.read(lambda rows: rows.value("select count(*) from events where id = 'large'")) == 1
-    assert parts.store.read(counts.counters)["bad events"] == 1
+    assert parts.store.read(activity.counters)["bad events"] == 1
 
 
 @pytest.mark.parametrize("left_out", [None, ("/elsewhere",), ()], ids=["nothing", "globs", "marks"])
@@ -585,8 +585,8 @@ def test_a_directory_that_does_not_answer_holds_up_neither_the_socket_nor_the_wr
 def test_the_event_of_a_host_nobody_understands_is_acknowledged_dropped_and_counted(parts: Any) -> None:
     server: Server = parts.serve()
     assert ask(server.path, changed(4, b"heron")) == [b"ok", b""]
-    assert parts.store.read(counts.counters) == {"unknown hosts": 1}
-    assert parts.store.read(counts.counts)["events"] == 0
+    assert parts.store.read(activity.counters) == {"unknown hosts": 1}
+    assert parts.store.read(activity.counts)["events"] == 0
 
 
 def test_a_prompt_has_the_embedding_worker_started_and_waits_for_no_start(parts: Any) -> None:

@@ -12,7 +12,7 @@ from machine import CORRECTION, PREFERENCE
 from csmd.capture.hosts import claude_settings
 from csmd.daemon import kept
 from csmd.errors import BadInput, CsmdError, TooLarge
-from csmd.store import session_files
+from csmd.store import files
 
 if TYPE_CHECKING:
     from daemon.conftest import Parts
@@ -222,7 +222,7 @@ def test_what_cannot_be_written_is_told_and_nothing_is(parts: Parts, monkeypatch
         parts.call("csm_session_load", id="mine")
     assert not list(parts.machine.paths.sessions.glob("*/*"))
     write(parts, "Hello.")
-    monkeypatch.setattr(session_files, "MAX_BYTES", 500)
+    monkeypatch.setattr(files, "SESSION_FILE_BYTES", 500)
     with pytest.raises(TooLarge, match="nothing was written"):
         write(parts, "word " * 100)
     assert [m["text"] for m in parts.call("csm_session_load", id="mine")["messages"]] == ["Hello."]

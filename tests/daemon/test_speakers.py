@@ -15,7 +15,7 @@ from csmd import text, wire
 from csmd.believe import stage as believe
 from csmd.believe import stage_speakers
 from csmd.model import Project, Statement, Turn
-from csmd.store import counts, governance, journal, memories, migrate, projects, speakers
+from csmd.store import activity, invariants, memories, migrate, projects, speakers, turns
 from csmd.store.core import Store
 from csmd.store.sqlite import Rows
 
@@ -70,10 +70,8 @@ def fill(rows: Rows, machine: Machine, key: bytes, first: Path, second: Path) ->
     )
     for path, turn in [(first, call), *((second if uuid == "handed" else first, prompt(uuid)) for uuid in PROMPTS)]:
         hashed = text.keyed_hash(turn.text, key)
-        journal.add_turn(rows, turn, text_hash=hashed, host="claude", project=project, path=str(path))
-        (stored,) = [
-            one for one in journal.stream_turns(rows, session_of(rows, turn), after=0) if one.uuid == turn.uuid
-        ]
+        turns.add_turn(rows, turn, text_hash=hashed, host="claude", project=project, path=str(path))
+        (stored,) = [one for one in turns.stream_turns(rows, session_of(rows, turn), after=0) if one.uuid == turn.uuid]
         for sentence in PROMPTS.get(turn.uuid, ("", []))[1]:
             memories.add_statement(
                 rows,
@@ -157,9 +155,9 @@ def test_a_store_of_before_is_put_right_by_the_steward_and_status_says_how_much(
         "Always deploy with the blue script",
         PROMPTS["errand"][1][0],
     }
-    corrected = parts.store.read(lambda rows: speakers.corrected(rows, counts.counters(rows)))
+    corrected = parts.store.read(lambda rows: speakers.corrected(rows, activity.counters(rows)))
     assert corrected == {"prompts": 3, "lowered": 1, "archived": 3, "left": 0}
-    assert parts.store.read(lambda rows: governance.broken(rows, parts.store.hash_key)) == {}
+    assert parts.store.read(lambda rows: invariants.broken(rows, parts.store.hash_key)) == {}
 
 
 def test_killed_between_any_two_writes_it_ends_the_same(old: Machine, monkeypatch: pytest.MonkeyPatch) -> None:

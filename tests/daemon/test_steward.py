@@ -23,14 +23,14 @@ from csmd.daemon.now import iso
 from csmd.daemon.steward import FULL_SWEEP_S, LIVE_SWEEP_S
 from csmd.errors import StoreError
 from csmd.recall import threads
-from csmd.store import counts, models, reports
+from csmd.store import activity, events, models
 
 #: A monotonic time of the test's own: nothing here waits for a clock.
 START = 1000.0
 
 
 def known(parts: Any) -> dict[str, int]:
-    return dict(parts.store.read(counts.counts))
+    return dict(parts.store.read(activity.counts))
 
 
 def step(parts: Any, now: float = START) -> None:
@@ -123,7 +123,7 @@ def test_half_a_line_waits_for_its_other_half(parts: Any) -> None:
     machine.transcript(whole[40:] + "\n")
     parts.steward.hint(str(path))
     step(parts)
-    assert (known(parts)["turns"], parts.store.read(counts.counters).get("bad lines", 0)) == (1, 0)
+    assert (known(parts)["turns"], parts.store.read(activity.counters).get("bad lines", 0)) == (1, 0)
 
 
 # --- provisional turns
@@ -172,8 +172,8 @@ def test_of_thousands_that_wait_a_sweep_looks_at_a_few_and_comes_to_each(
     step(parts)
     assert known(parts)["provisional"] == 7
     asked: list[int] = []
-    over = reports.over
-    monkeypatch.setattr(reports, "over", lambda rows, **given: asked.append(given["most"]) or over(rows, **given))
+    over = events.over
+    monkeypatch.setattr(events, "over", lambda rows, **given: asked.append(given["most"]) or over(rows, **given))
     machine.transcript({**machine.line("user", "Later."), "timestamp": ago(0)})
     step(parts, START + FULL_SWEEP_S + 1)  # it looks at those that wait, and then reads how the transcript goes on
     left = []
@@ -439,7 +439,7 @@ def test_an_event_that_meets_a_fault_of_ours_is_left_in_the_spool(parts: Any, mo
         step(parts)
     assert [path.name for path in machine.spooled()] == ["a1.event"]
     assert parts.steward.trouble == {"spooled event a1.event": "MemoryError"}
-    assert not machine.paths.quarantine.exists() and parts.store.read(counts.counters) == {}
+    assert not machine.paths.quarantine.exists() and parts.store.read(activity.counters) == {}
     parts.steward.left_alone.clear()  # as in the next daemon
     step(parts)
     assert (machine.spooled(), known(parts)["events"], parts.steward.trouble) == ([], 1, {})
@@ -450,7 +450,7 @@ def test_a_spooled_event_of_a_host_nobody_understands_is_dropped_and_counted(par
     path.write_bytes(b'csmd-spool 1 a1 heron Stop 1760000000000000000\n{"session_id":"s"}')
     step(parts)
     assert (path.exists(), known(parts)["events"]) == (False, 0)
-    assert parts.store.read(counts.counters) == {"unknown hosts": 1}
+    assert parts.store.read(activity.counters) == {"unknown hosts": 1}
 
 
 def test_only_the_latest_jobs_are_remembered_and_a_waiting_one_always(parts: Any) -> None:

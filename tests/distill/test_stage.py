@@ -10,7 +10,7 @@ import pytest
 from csmd import text
 from csmd.distill import stage
 from csmd.model import Project, Turn
-from csmd.store import counts, journal, memories, projects
+from csmd.store import activity, memories, projects, turns
 from csmd.store.core import Store
 from csmd.store.sqlite import Rows
 
@@ -32,7 +32,7 @@ def say(store: Store, kind: str, body: str, number: int, agent: str = "") -> Non
 
     def write(rows: Rows) -> None:
         project = projects.ensure(rows, Project(key="alpha", root="/p/alpha", name="alpha", kind="path"), now=NOW)
-        journal.add_turn(
+        turns.add_turn(
             rows, turn, text_hash=text.keyed_hash(body, store.hash_key), host="claude", project=project, path="/t.jsonl"
         )
 
@@ -123,7 +123,7 @@ def test_what_a_sub_agent_was_told_is_nobodys_word(store: Store) -> None:
     """A sub-agent's prompt is written by the assistant: it must not become the user's memory."""
     say(store, "user", "remember that the production database must never be migrated by hand", 1, agent="a1")
     assert distill(store, settled=True) == []
-    assert store.read(counts.counts)["statements"] == 0
+    assert store.read(activity.counts)["statements"] == 0
 
 
 def test_a_session_is_settled_when_the_host_says_so_or_nothing_comes() -> None:

@@ -10,7 +10,7 @@ import pytest
 
 from csmd.distill import stage_tool_words
 from csmd.model import Project, Turn
-from csmd.store import journal, passages, projects, search
+from csmd.store import passages, projects, search, turns
 from csmd.store.core import Store
 
 NOW = "2026-01-01T00:00:00.000Z"
@@ -29,7 +29,7 @@ def say(store: Store, number: int, kind: str, text: str, tool: str = "", tool_id
         project = projects.ensure(rows, Project(key="k", root="/home/me/shop", name="shop", kind="path"), now=NOW)  # type: ignore[arg-type]
         turn = Turn(uuid=f"u{number}", session_id="s1", kind=kind, text=text, at=f"2026-01-01T00:00:{number:02}.000Z",  # type: ignore[arg-type]
                     tool_name=tool, tool_id=tool_id)  # fmt: skip
-        journal.add_turn(rows, turn, text_hash=str(number), host="claude", project=project, path="/t")  # type: ignore[arg-type]
+        turns.add_turn(rows, turn, text_hash=str(number), host="claude", project=project, path="/t")  # type: ignore[arg-type]
 
     store.write(write)
 

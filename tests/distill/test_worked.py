@@ -12,7 +12,7 @@ from csmd import text
 from csmd.capture.hosts import claude_said
 from csmd.distill import stage
 from csmd.model import Project, Turn
-from csmd.store import journal, memories, projects
+from csmd.store import memories, projects, turns
 from csmd.store.core import Store
 from csmd.store.sqlite import Rows
 
@@ -95,7 +95,7 @@ def say(store: Store, number: int, kind: str, body: str, tool: str = "", tool_id
 
     def write(rows: Rows) -> None:
         project = projects.ensure(rows, Project(key="shop", root="/p/shop", name="shop", kind="path"), now=NOW)
-        journal.add_turn(
+        turns.add_turn(
             rows, turn, text_hash=text.keyed_hash(body, store.hash_key), host="claude", project=project, path="/t.jsonl"
         )
 

@@ -30,17 +30,15 @@ from csmd.dream import stage_undo, stage_unwriting
 from csmd.errors import CsmdError
 from csmd.model import Project
 from csmd.store import (
-    before,
+    before_images,
     candidates,
-    dream_journal,
     dreams,
+    integrity,
+    markdown_pages,
     memories,
-    merges,
-    page_lines,
     projects,
     purge,
     purge_files,
-    soundness,
     tombstones,
 )
 from csmd.store.core import Store
@@ -70,7 +68,7 @@ def write_page(store: Store, dream_: Dream, text: str | None, path: str = PAGE) 
 
     def write(rows: Rows) -> None:
         dreams.wrote(rows, dream_.seq, reason="new memories", path=path, before=was, after=text, now=LATER)
-        dream_journal.page_is(rows, path, text, now=LATER)
+        dreams.page_is(rows, path, text, now=LATER)
 
     store.write(write)
 
@@ -123,7 +121,7 @@ def test_an_action_that_changes_nothing_is_none_and_one_that_fails_leaves_nothin
     idents = believed(store)
     was = dump(store)
     done = dream(store, [("merge", idents[0], idents[0])])
-    assert store.read(lambda rows: dream_journal.counts(rows, done.seq)) == {}
+    assert store.read(lambda rows: dreams.change_counts(rows, done.seq)) == {}
     with pytest.raises(CsmdError, match="nothing of the dream"):
         undo(store, done.id)
 
@@ -149,9 +147,9 @@ def test_the_journal_goes_when_it_is_old_and_the_last_dream_stays_known(store: S
         seqs = [one.seq for one in some]
         return list(iter(lambda: store.write(lambda rows: dreams.forget(rows, seqs, most=most)), 0))
 
-    store.write(lambda rows: dream_journal.set_state(rows, 1, "undoing", now=LATER))
+    store.write(lambda rows: dreams.set_state(rows, 1, "undoing", now=LATER))
     assert forget(first) == [], "what is being undone needs its journal"
-    store.write(lambda rows: dream_journal.set_state(rows, 1, "done", now=LATER))
+    store.write(lambda rows: dreams.set_state(rows, 1, "done", now=LATER))
     assert forget(first, most=1) == [1, 1]
     assert [one.id for one in store.read(lambda rows: dreams.history(rows, limit=9))] == [second.id]
     with pytest.raises(CsmdError, match="no dream"):
@@ -191,7 +189,7 @@ def test_a_diff_tells_each_action_with_its_reason_and_both_sides(store: Store) -
     assert (old.after.superseded_by, old.after.links) == (idents[1], (f"superseded_by {idents[1]}",))
     assert old.after.confidence < 0.8 and old.before.text == old.after.text == SAID[0]
     assert (page.files[0].path, page.files[0].diff.splitlines()[-1]) == (PAGE, "+one")
-    assert store.read(lambda rows: dream_journal.counts(rows, done.seq)) == {"page": 1, "supersede": 1}
+    assert store.read(lambda rows: dreams.change_counts(rows, done.seq)) == {"page": 1, "supersede": 1}
 
 
 # --- kills
@@ -219,7 +217,7 @@ def test_a_dream_that_is_killed_after_any_batch_has_failed_and_can_be_undone(tmp
         child.kill()
     store = Store(path, now=NOW)
     try:
-        assert store.write(soundness.integrity) == []
+        assert store.write(integrity.integrity) == []
         assert dump(store) != was
         assert sound(store) == {}
         assert store.write(lambda rows: dreams.interrupted(rows, now=LAST)) == 1
@@ -344,7 +342,7 @@ def test_a_memory_that_moved_with_its_project_is_what_it_was_where_it_is_now(sto
     def merge(rows: Rows) -> int:
         into = projects.ensure(rows, Project(key="b", root="/p/b", name="beta", kind="path"), now=NOW)
         projects.touch(rows, into, "2026-02-01")
-        merges.merge(rows, home(rows), into)
+        projects.merge_projects(rows, home(rows), into)
         return into
 
     into = store.write(merge)
@@ -361,7 +359,7 @@ def test_a_memory_that_moved_with_its_project_is_what_it_was_where_it_is_now(sto
 def test_what_was_made_and_is_believed_by_others_since_stays_with_its_candidate(store: Store) -> None:
     idents = believed(store)
     done = dream(store, [("raise", idents[0], idents[1])])
-    (change,) = store.read(lambda rows: list(dream_journal.changes(rows, done.seq)))
+    (change,) = store.read(lambda rows: list(dreams.changes(rows, done.seq)))
     belief, made = (row.was.memory_id for row in change.rows)
     store.write(lambda rows: remember(rows, store.hash_key, memory_of(rows, made).text, "u99", at=LAST))
     kept = kept_of(undo(store, done.id))
@@ -444,7 +442,7 @@ def test_a_purged_session_takes_the_actions_and_files_along_that_told_of_it(stor
 def test_a_candidates_words_are_kept_apart_from_its_state(store: Store) -> None:
     believed(store)
     found = store.read(lambda rows: candidates.waiting(rows, projects=None))
-    images = store.read(lambda rows: before.of(rows, [one.id for one in found]))
+    images = store.read(lambda rows: before_images.before_of(rows, [one.id for one in found]))
     for one, image in zip(found, images, strict=True):
         assert one.fingerprint in image.more and one.fingerprint not in image.state
 
@@ -474,7 +472,7 @@ def test_a_purge_takes_the_lines_of_memories_that_are_no_more_out_of_pages_and_t
     marks = store.read(lambda rows: tombstones.marks(rows, store.hash_key))
     done = purge_files.purge(
         place, place / "log", marks, [], everything=False,
-        purged=lambda kind, names: set(store.read(lambda rows: page_lines.missing(rows, names))) if kind == "memory" else set(),
+        purged=lambda kind, names: set(store.read(lambda rows: markdown_pages.missing_lines(rows, names))) if kind == "memory" else set(),
     )  # fmt: skip
     left = (place / PAGE).read_text()
     assert done.rewritten == [str(place / PAGE)]

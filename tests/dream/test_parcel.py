@@ -24,7 +24,7 @@ from csmd.cli import show
 from csmd.dream import parcel, stage_memos, stage_parcel
 from csmd.errors import BadInput
 from csmd.model import Link, Memory, Project, Provenance, Statement
-from csmd.store import beliefs, gotchas, memories, parcels, project_list, projects, scenes, topics, upkeep, workspaces
+from csmd.store import before_images, belief_changes, exports, failures, memories, projects, topics, workspaces
 from csmd.store.core import Store
 from csmd.store.sqlite import Rows
 
@@ -83,9 +83,9 @@ def full(store: Store) -> list[str]:
             rows, Link(from_id=idents[1], to_id=idents[2], relationship="relates_to", weight=0.4), now=NOW
         )
         topics.tag(rows, must(known[1]).seq, "exporter", by="person")
-        gotchas.add_symptom(rows, must(known[2]).seq, uuid="u7", at=NOW, text="the tag is missing", fingerprint="")
-        scenes.note(rows, must(known[2]).seq, uuid="u2", text="at export/run.py")
-        upkeep.archive(rows, must(memories.by_id(rows, idents[3])), reason="old", by="user", now=LATER)
+        failures.add_symptom(rows, must(known[2]).seq, uuid="u7", at=NOW, text="the tag is missing", fingerprint="")
+        memories.note_scene(rows, must(known[2]).seq, uuid="u2", text="at export/run.py")
+        before_images.archive_memory(rows, must(memories.by_id(rows, idents[3])), reason="old", by="user", now=LATER)
 
     store.write(more)
     return idents
@@ -112,9 +112,9 @@ def taken(store: Store, data: bytes, *, vouched: bool = True, here: Project | No
 
 def all_of(store: Store) -> list[dict[str, Any]]:
     """Every memory's record, without the word in its audit that it was brought."""
-    found = store.read(lambda rows: [parcels.record(rows, seq) for seq in parcels.seqs(rows, None)])
+    found = store.read(lambda rows: [exports.record(rows, seq) for seq in exports.seqs(rows, None)])
     for one in found:
-        one["changes"] = [change for change in one["changes"] if change["change"] != parcels.BROUGHT]
+        one["changes"] = [change for change in one["changes"] if change["change"] != exports.BROUGHT]
     return found
 
 
@@ -131,7 +131,9 @@ def test_what_one_home_exports_another_holds_whole_and_a_second_import_adds_noth
     again = taken(other, data)
     assert (again.new, again.known) == (0, 6)
     assert all_of(other) == all_of(one)
-    assert other.read(lambda rows: upkeep.without_turns(rows, after=0, to=100)) == [], "brought memories are no orphans"
+    assert other.read(lambda rows: before_images.without_turns(rows, after=0, to=100)) == [], (
+        "brought memories are no orphans"
+    )
     # And back: their own home knows them by its seal, and by their ids.
     assert taken(one, data, vouched=False).known == 6
     assert all_of(one) == all_of(other)
@@ -234,7 +236,7 @@ def shop_of(store: Store, root: str) -> str:
 
 
 def where(store: Store, ident: str) -> str:
-    return store.read(lambda rows: project_list.root_of(rows, memories.by_id(rows, ident).project_seq))  # type: ignore[union-attr]
+    return store.read(lambda rows: workspaces.root_of(rows, memories.by_id(rows, ident).project_seq))  # type: ignore[union-attr]
 
 
 def test_what_is_imported_in_a_clone_is_of_the_clone(homes: Callable[[], Store], tmp_path: Path) -> None:
@@ -398,7 +400,7 @@ def test_an_import_that_is_interrupted_is_gone_on_with_by_the_next(
     for _ in range(2):
         taken(other, data)
         assert all_of(other) == all_of(one)
-    assert other.read(lambda rows: upkeep.without_turns(rows, after=0, to=100)) == []
+    assert other.read(lambda rows: before_images.without_turns(rows, after=0, to=100)) == []
 
 
 def test_who_vouches_for_a_file_later_gives_its_memories_back_what_they_were(
@@ -449,7 +451,7 @@ def test_the_assistants_notes_come_in_once_as_its_word_and_nobody_is_told_them(
         "Prefers short answers without preamble.": ("preference", "assistant", "model_saved"),
     }
     ids = [row["id"] for row in all_of(store)]
-    audit = store.read(lambda rows: [beliefs.changes_of(rows, ident)[0].reason for ident in ids])
+    audit = store.read(lambda rows: [belief_changes.changes_of(rows, ident)[0].reason for ident in ids])
     assert set(audit) == {"from the assistant's own memory"}
 
 

@@ -20,19 +20,18 @@ from csmd.dream.snapshot import Snapshot
 from csmd.model import Memory, Project
 from csmd.recall import results
 from csmd.store import (
-    beliefs,
+    before_images,
+    belief_changes,
     candidates,
-    dream_journal,
     dreams,
-    governance,
+    invariants,
     memories,
     projects,
     tombstones,
-    upkeep,
     vectors,
     workspaces,
 )
-from csmd.store import snapshot as stored
+from csmd.store import dream_evidence as stored
 from csmd.store.core import Store
 from csmd.store.sqlite import Rows
 
@@ -104,7 +103,7 @@ def test_what_is_carried_out_leaves_what_the_plan_said(store: Store, seed: int) 
     after = look(store)
     assert dict(after.memories) == dict(left.memories)
     assert dict(after.superseded_at) == dict(left.superseded_at)
-    assert store.read(lambda rows: governance.broken(rows, store.hash_key)) == {}
+    assert store.read(lambda rows: invariants.broken(rows, store.hash_key)) == {}
 
 
 def test_ten_dreams_over_unchanged_input_change_nothing_after_the_first(store: Store) -> None:
@@ -135,7 +134,7 @@ def test_a_merge_is_journalled_and_what_was_merged_is_found_still(store: Store) 
     one, other = doubled(store)
     assert dream(store, now=NOW) == 1
     assert (read(store, other).tier, read(store, other).superseded_by) == ("archive", one)
-    changes = store.read(lambda rows: beliefs.changes_of(rows, other))
+    changes = store.read(lambda rows: belief_changes.changes_of(rows, other))
     assert [(row.change, row.by) for row in changes] == [("merge", "dream")]
     items = store.read(lambda rows: rows.all("select item from dream_rows order by item"))
     assert {str(item) for (item,) in items} >= {one, other}
@@ -151,8 +150,8 @@ def test_what_was_merged_holds_and_is_found_by_words_that_only_it_has(store: Sto
     uuids = [source.uuid for source in read(store, merged).provenance]
     assert {source.uuid for source in read(store, stays).provenance} >= set(uuids)
     places = [read(store, merged).project_seq]
-    assert store.read(lambda rows: beliefs.overturned(rows, uuids)) == [], "its turns still say what holds"
-    assert store.read(lambda rows: beliefs.superseded(rows, places, limit=9)) == []
+    assert store.read(lambda rows: belief_changes.overturned(rows, uuids)) == [], "its turns still say what holds"
+    assert store.read(lambda rows: belief_changes.superseded(rows, places, limit=9)) == []
 
 
 def test_what_moved_since_it_was_planned_is_planned_anew_and_what_was_forgotten_is_left(store: Store) -> None:
@@ -178,7 +177,7 @@ def test_a_dream_that_is_stopped_leaves_what_is_done_and_the_next_one_does_the_r
         double(store, say(store, said, day=1, number=3 * number), f"{said.lower()}!", number=3 * number + 1)
     begun = store.write(lambda rows: dreams.begin(rows, why="test", sessions=0, now=NOW))
     steps = stage.batches(store, begun, now=NOW, key=store.hash_key, facts={})
-    while not (done := store.read(lambda rows: sum(dream_journal.counts(rows, begun.seq).values()))):
+    while not (done := store.read(lambda rows: sum(dreams.change_counts(rows, begun.seq).values()))):
         next(steps)
     steps.close()
     assert done == stage.BATCH < 4, "a few actions to a write"
@@ -251,7 +250,7 @@ def test_what_was_asked_for_in_four_projects_is_one_memory_everywhere_until_it_i
     assert one.confidence > before[own[2]].confidence
     assert found(store, said[1])[0] == everywhere, "by the words of what went into it, too"
     assert dream(store, now=LATER) == 0
-    assert store.read(lambda rows: governance.broken(rows, store.hash_key)) == {}
+    assert store.read(lambda rows: invariants.broken(rows, store.hash_key)) == {}
     ident = store.read(lambda rows: dreams.history(rows, limit=5))[-1].id
     assert whole(stage_undo.undo(store, ident, home=tmp_path, now=LATER, key=store.hash_key)).kept == ()
     assert {key: replace(read(store, key), version=0) for key in own} == {
@@ -354,7 +353,7 @@ def test_what_is_near_in_meaning_is_compared_and_what_was_overturned_gives_way(s
     assert dream(store, now=NOW) == 1
     assert read(store, old).superseded_by == new
     assert read(store, old).confidence < 0.8
-    assert store.read(lambda rows: governance.broken(rows, store.hash_key)) == {}
+    assert store.read(lambda rows: invariants.broken(rows, store.hash_key)) == {}
 
 
 def test_what_superseded_a_memory_and_goes_brings_it_back_out_of_the_archive(store: Store) -> None:
@@ -393,7 +392,7 @@ def test_a_fact_becomes_a_candidate_and_a_memory_where_it_passes(store: Store) -
         "inferred",
     )
     assert dream(store, now=LATER, facts=home) == 0
-    assert store.read(lambda rows: governance.broken(rows, store.hash_key)) == {}
+    assert store.read(lambda rows: invariants.broken(rows, store.hash_key)) == {}
 
 
 def counted(store: Store) -> dict[int, tuple[Fact, ...]]:
@@ -440,7 +439,7 @@ def test_four_hundred_dreams_lose_nothing_that_a_user_stated_for_good(store: Sto
 
     store.write(dreamt)
     for ident, text in said.items():
-        stands = store.read(lambda rows, ident=ident: upkeep.kept(rows, _of(rows, ident)))  # type: ignore[misc]
+        stands = store.read(lambda rows, ident=ident: before_images.kept_pairs(rows, _of(rows, ident)))  # type: ignore[misc]
         assert (stands.tier, stands.superseded_by, stands.authority) == ("durable", "", "user")
         assert stands.id in found(store, text)
     kinds = dict(store.read(lambda rows: rows.all("select kind, count(*) from dream_changes group by kind")))

@@ -18,18 +18,7 @@ from csmd.believe import stage as believe
 from csmd.distill import stage_digest
 from csmd.dream import stage_daily
 from csmd.model import Event, Memory, Project, Provenance, Statement
-from csmd.store import (
-    dreams,
-    events,
-    forgotten,
-    memories,
-    projects,
-    purge,
-    purge_files,
-    told_days,
-    tombstones,
-    workspaces,
-)
+from csmd.store import days, dreams, events, forget, memories, projects, purge, purge_files, tombstones, workspaces
 from csmd.store.core import Store
 from csmd.store.purged import Needle
 from csmd.store.sqlite import Rows
@@ -269,7 +258,7 @@ def test_what_says_a_forgotten_thing_in_another_form_leaves_the_days_and_no_othe
         believe.forget(rows, known, key=store.hash_key, now=LAST, by_person=True)
 
     store.write(forget)
-    assert {part.id for part in store.read(lambda rows: told_days.again(rows, limit=9))} == {"s1", "s2"}
+    assert {part.id for part in store.read(lambda rows: days.again(rows, limit=9))} == {"s1", "s2"}
     withdraw(store, memory)
     assert not [row for row in day(memory).splitlines() if rarer(one) & rarer(row)]
     assert "never moor at night" in day(memory)
@@ -300,19 +289,19 @@ def test_a_memory_of_a_common_word_has_only_days_looked_through_that_say_hardly_
         believe.forget(rows, known, key=store.hash_key, now=LAST, by_person=True)
 
     store.write(forget)
-    assert {part.id for part in store.read(lambda rows: told_days.again(rows, limit=9))} == {"s5"}
+    assert {part.id for part in store.read(lambda rows: days.again(rows, limit=9))} == {"s5"}
 
 
 def test_what_is_to_be_forgotten_is_looked_for_in_steps_and_what_came_meanwhile_is_found_in_the_write(
     store: Store, memory: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    for table, (_, look) in list(forgotten._TABLES.items()):
-        monkeypatch.setitem(forgotten._TABLES, table, (1, look))  # type: ignore[index]
+    for table, (_, look) in list(forget._TABLES.items()):
+        monkeypatch.setitem(forget._TABLES, table, (1, look))  # type: ignore[index]
     said = "keep the prices of the till in cents"
     talk(store, "s1")
     settle(store, memory)
     known = store.write(lambda rows: stated(rows, f"{said.capitalize()}.", key=store.hash_key))
-    looking = forgotten.looking
+    looking = forget.looking
     steps = store.read(lambda rows: list_of(looking(rows, known)))
     assert len(steps[0]) > 2, "a row a step"
     talk(store, "s2", day=2)
@@ -322,7 +311,7 @@ def test_what_is_to_be_forgotten_is_looked_for_in_steps_and_what_came_meanwhile_
     assert said not in day(memory).lower() and said not in day(memory, "2026-03-02").lower()
 
 
-def list_of(steps: Generator[None, None, forgotten.Places]) -> tuple[list[None], forgotten.Places]:
+def list_of(steps: Generator[None, None, forget.Places]) -> tuple[list[None], forget.Places]:
     """(the steps of long work, what it comes to)."""
     found: list[None] = []
     while True:
@@ -582,7 +571,7 @@ def test_what_an_assistant_repeats_in_a_session_after_the_forgetting_is_told_on_
         found = []
         for place in (beta, alpha):
             tombstones.forget(rows, said, correction=False, by="user", key=store.hash_key, now=LATER, scope=place)
-            found.append(told_days.is_out(rows, "s9", key=store.hash_key)(said))
+            found.append(days.is_out(rows, "s9", key=store.hash_key)(said))
         return found
 
     assert store.write(story) == [False, True]

@@ -29,7 +29,7 @@ from journalled import (
 from csmd import wire
 from csmd.believe import stage, stage_upkeep, upkeep
 from csmd.errors import BadInput, CsmdError
-from csmd.store import before, given_back, memories, tombstones
+from csmd.store import before_images, memories, tombstones
 from csmd.store.core import Store
 from csmd.store.sqlite import Rows
 
@@ -127,15 +127,15 @@ def test_an_image_that_an_older_csmd_made_is_given_back_and_leaves_alone_what_th
     store = Store(tmp_path / "csmd.db", now=NOW)
     try:
         ident = believed(store)[4]
-        was = store.read(lambda rows: before.of(rows, [ident]))[0]
+        was = store.read(lambda rows: before_images.before_of(rows, [ident]))[0]
         more = {name: value for name, value in wire.loads(was.more).items() if name != "scenes"}
         old = replace(was, more=wire.dumps(more))
         scene = store.read(lambda rows: rows.all("select * from scenes"))
-        store.write(lambda rows: given_back.give_back(rows, [old], at=LATER))
-        store.write(lambda rows: given_back.take_back(rows, old, old, at=LATER))
+        store.write(lambda rows: before_images.give_back(rows, [old], at=LATER))
+        store.write(lambda rows: before_images.take_back(rows, old, old, at=LATER))
         assert scene and store.read(lambda rows: rows.all("select * from scenes")) == scene
         new = replace(was, more=wire.dumps({**more, "scenes": []}))
-        store.write(lambda rows: given_back.take_back(rows, new, was, at=LATER))
+        store.write(lambda rows: before_images.take_back(rows, new, was, at=LATER))
         assert store.read(lambda rows: rows.all("select * from scenes")) == [], "what the act brought goes with it"
     finally:
         store.close()

@@ -20,8 +20,9 @@ from broken_disk import BrokenDisk, broken_disk
 
 from csmd.errors import CsmdError, StoreError
 from csmd.model import Project, Turn
-from csmd.store import backup, journal, projects, sqlite, vectors
-from csmd.store.core import Store, integrity
+from csmd.store import backup, projects, sqlite, turns, vectors
+from csmd.store.core import Store
+from csmd.store.integrity import integrity
 from csmd.store.sqlite import Rows
 
 NOW = "2026-01-01T00:00:00.000Z"
@@ -36,7 +37,7 @@ def say(number: int) -> Callable[[Rows], None]:
         project = projects.ensure(rows, Project(key="k", root="/p", name="p", kind="path"), now=NOW)
         model = vectors.ensure_model(rows, "m", 4, now=NOW)
         turn = Turn(uuid=f"u{number}", session_id="s", kind="user", text=f"word{number} " + "and more " * 300, at=NOW)
-        journal.add_turn(rows, turn, text_hash=str(number), host="claude", project=project, path="")
+        turns.add_turn(rows, turn, text_hash=str(number), host="claude", project=project, path="")
         seq = int(rows.value("select max(seq) from turns"))
         vectors.add(rows, "passage", model, [(seq, project, 0, 5, b"abcd")], reached=seq)
 

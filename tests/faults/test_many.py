@@ -14,7 +14,7 @@ from machine import LIMIT_S, Machine, eventually
 from csmd.cli import settings
 from csmd.config import base_interpreter
 from csmd.model import Event, Project, Turn
-from csmd.store import events, projects, reports
+from csmd.store import events, projects
 from csmd.store.core import Store
 from csmd.store.sqlite import Rows
 
@@ -99,11 +99,11 @@ def steps_of_a_sweep(path: Path, turns: int) -> int:
             )  # fmt: skip
             turn = Turn(uuid=f"hook:{number}", session_id="s", kind="user", text=event.text, at=event.at)
             events.record(rows, event, text_hash=event.text, payload_hash=event.text)
-            assert reports.add_provisional(
+            assert events.add_provisional(
                 rows, turn, event=event.name, text_hash=event.text, host="claude", project=place, path=""
             )
         rows.connection.set_progress_handler(count, 12)
-        reports.close_provisional(rows, reports.over(rows, before="2027", after=reports.FIRST, most=1000)[0])
+        events.close_provisional(rows, events.over(rows, before="2027", after=events.FIRST, most=1000)[0])
         rows.connection.set_progress_handler(None)
 
     try:

@@ -14,7 +14,7 @@ import pytest
 from machine import Machine, eventually
 
 from csmd.store import sqlite
-from csmd.store.leftover import in_bytes
+from csmd.store.byte_search import in_bytes
 from csmd.store.purged import Needle
 
 pytestmark = pytest.mark.e2e

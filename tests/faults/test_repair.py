@@ -30,22 +30,10 @@ from csmd.daemon.now import now_iso
 from csmd.daemon.steward import Steward
 from csmd.errors import BadInput, Damaged, SchemaTooNew
 from csmd.model import Project, Provenance, Statement, Turn
-from csmd.store import (
-    backup,
-    files,
-    fulltext,
-    journal,
-    memories,
-    passages,
-    projects,
-    queue,
-    rebuild,
-    salvage,
-    sqlite,
-    vectors,
-)
-from csmd.store.core import Store, integrity
+from csmd.store import backup, files, fulltext, memories, passages, projects, rebuild, recovery, sqlite, turns, vectors
+from csmd.store.core import Store
 from csmd.store.embed import Embedder
+from csmd.store.integrity import integrity
 from csmd.store.sqlite import Rows
 
 PAGE = 4096
@@ -182,7 +170,7 @@ def root_of(table: str) -> Damage:
 
 
 def a_page_of_the_schema(database: Path, chance: random.Random) -> None:
-    pages = sorted(salvage.schema_pages(database))
+    pages = sorted(recovery.schema_pages(database))
     assert pages, "the schema takes more than the first page"
     overwrite(database, (chance.choice(pages) - 1) * PAGE, chance.randbytes(PAGE))
 
@@ -678,7 +666,7 @@ def test_the_words_of_a_call_whose_input_is_gone_are_taken_over_and_found(anew: 
         talk = Turn(uuid="u1", session_id="s", kind="user", text="Herons nest here.", at=now_iso(), cwd="/shop")
         for turn in (call, talk):
             hashed = text.keyed_hash(turn.text, key_of(rows))
-            journal.add_turn(rows, turn, text_hash=hashed, host="claude", project=place, path="")
+            turns.add_turn(rows, turn, text_hash=hashed, host="claude", project=place, path="")
         seq = int(rows.value("select seq from turns where uuid = 'c1'"))
         assert passages.add_words(rows, seq, "Kestrels take the eastern tower.", given=call.text) == 1
 
@@ -731,7 +719,7 @@ def test_a_session_whose_row_is_lost_gives_its_queue_to_the_one_that_lists_its_t
             "insert into turns (uuid, session_seq, project_seq, kind, text, text_hash, at, source) values "
             "('q', 55, 0, 'user', 'said', 'h', '2026-01-01T00:00:00.000Z', 'transcript') returning seq"
         )
-        queue.add(rows, "k", session=55, turn=int(turn), at="2026-01-01T00:00:00.000Z")
+        turns.queue_prompt(rows, "k", session=55, turn=int(turn), at="2026-01-01T00:00:00.000Z")
 
     rebuilt(anew, tmp_path / "old.db", given)
 

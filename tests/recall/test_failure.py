@@ -14,7 +14,7 @@ from talked import NOW, Talk, go_through
 from csmd import text
 from csmd.model import BriefItem, Event, Failure
 from csmd.recall import compose, failure
-from csmd.store import context, events, failures
+from csmd.store import events, failures, receipts
 from csmd.store.core import Store
 
 FAILS = "Exit code 1\n# shop/till\ntill/tree.go:42:24: undefined: load_settings"
@@ -161,7 +161,7 @@ def test_it_is_told_once_and_again_when_the_context_was_compacted(store: Store) 
     ident = store.read(lambda rows: failures.listing(rows, None, limit=9))[0].id if told(store) else ""
     items = [BriefItem(id=ident, score=1.0, reason="solved before")]
     store.write(
-        lambda rows: context.add_receipt(
+        lambda rows: receipts.add_receipt(
             rows, receipt_id="r1", session_id="now", event="tool_failure", project=1, at="2026-03-05T10:00:00.000Z",
             tokens=9, text_hash="h", items=items,
         )
@@ -194,13 +194,13 @@ def test_an_error_that_went_with_its_turn_is_no_longer_in_any_receipt(store: Sto
     )
     items = [BriefItem(id=error.id, score=1.0, reason="solved before")]
     store.write(
-        lambda rows: context.add_receipt(
+        lambda rows: receipts.add_receipt(
             rows, receipt_id="r1", session_id="now", event="tool_failure", project=1, at=NOW, tokens=9, text_hash="h",
             items=items,
         )
     )  # fmt: skip
     assert store.read(lambda rows: failures.by_id(rows, error.id[:6], None)) == error
-    store.write(lambda rows: failures.forget_turn(rows, *turn))
+    store.write(lambda rows: failures.forget_errors(rows, *turn))
     assert store.read(lambda rows: rows.value("select count(*) from injection_items")) == 0
     assert store.read(lambda rows: failures.by_id(rows, error.id, None)) is None
 

@@ -16,7 +16,7 @@ from talked import NOW, Talk, go_through
 from csmd.model import Brief, BriefItem
 from csmd.recall import brief, file
 from csmd.recall.compose import Block, Note
-from csmd.store import context
+from csmd.store import receipts
 from csmd.store.core import Store
 
 CAUSE = (
@@ -133,7 +133,7 @@ def test_a_file_that_is_named_or_was_edited_or_read_last_brings_what_is_known_of
         assert told(store, session=session) == [], "it is not at hand any more"
     ident = store.read(lambda rows: str(rows.value("select id from memories")))
     store.write(
-        lambda rows: context.add_receipt(
+        lambda rows: receipts.add_receipt(
             rows, receipt_id="r1", session_id="now", event="prompt", project=1, at=NOW, tokens=9, text_hash="h",
             items=[BriefItem(id=ident, score=1.0, reason="names tree.go")],
         )

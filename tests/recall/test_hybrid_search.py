@@ -15,9 +15,9 @@ from csmd import terms, text
 from csmd.errors import DeadlineExceeded, EmbeddingUnavailable
 from csmd.recall import hybrid_search, stage
 from csmd.recall.hybrid_search import Found, Query
-from csmd.store import gotchas, memories, vectors
+from csmd.store import failures, memories, vectors
 from csmd.store.core import Store
-from csmd.store.narrow import Narrow
+from csmd.store.search import Narrow
 from csmd.store.sqlite import Rows
 
 
@@ -153,7 +153,7 @@ def test_a_reported_symptom_finds_what_explains_it(store: Store) -> None:
     def report(rows: Rows) -> None:
         memory = memories.by_id(rows, ident)
         assert memory is not None
-        gotchas.add_symptom(rows, memory.seq, uuid="s1-1", at="", text="the dashboard is empty", fingerprint="")
+        failures.add_symptom(rows, memory.seq, uuid="s1-1", at="", text="the dashboard is empty", fingerprint="")
 
     store.write(report)
     assert [one.memory.id for one in find(store, "dashboard empty") if one.memory] == [ident]

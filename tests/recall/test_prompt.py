@@ -21,16 +21,7 @@ from csmd.model import Brief, Provenance, Statement
 from csmd.recall import prompt, stage, threads
 from csmd.recall.hybrid_search import Embed, Found
 from csmd.recall.prompt import Told
-from csmd.store import (
-    context,
-    instructions,
-    memories,
-    passage_threads,
-    passages,
-    purge_whole,
-    tampered,
-    vectors,
-)
+from csmd.store import memories, passage_threads, passages, projects, purge_rows, receipts, sessions, vectors
 from csmd.store.core import Store
 from csmd.store.sqlite import Rows
 
@@ -172,7 +163,7 @@ def ids(made: Brief) -> list[str]:
 
 def note(store: Store, made: Brief, session: str = "s9") -> None:
     store.write(
-        lambda rows: context.add_receipt(
+        lambda rows: receipts.add_receipt(
             rows, receipt_id=f"r{len(made.text)}", session_id=session, event="prompt", project=project(rows, HERE), at=NOW,
             tokens=made.tokens, text_hash="", items=made.items,
         )
@@ -450,7 +441,7 @@ def test_of_what_was_purged_neither_the_words_nor_a_receipt_is_left(store: Store
     assert ids(made) == [f"{uuid}#0"]
     note(store, made)
     seq = store.read(lambda rows: rows.value("select seq from turns where uuid = :uuid", uuid=uuid))
-    store.write(lambda rows: purge_whole.purge_turn(rows, seq, store.hash_key))
+    store.write(lambda rows: purge_rows.purge_turn(rows, seq, store.hash_key))
     assert told(store, session="s8").text == ""
     left = "select count(*) from injection_items where memory_id like :id"
     assert store.read(lambda rows: rows.value(left, id=f"{uuid}%")) == 0
@@ -492,7 +483,7 @@ def test_what_stands_in_a_transcript_that_a_tool_wrote_is_not_quoted(store: Stor
 
     def write(rows: Rows) -> None:
         rows.run("update sessions set path = '/t/s1.jsonl'")
-        tampered.note(rows, ["s1.jsonl"], at=NOW, hashed=lambda name: text.keyed_hash(name, store.hash_key))
+        sessions.note_tampered(rows, ["s1.jsonl"], at=NOW, hashed=lambda name: text.keyed_hash(name, store.hash_key))
 
     store.write(write)
     assert told(store).text == ""
@@ -503,8 +494,8 @@ def test_what_the_instruction_files_say_is_not_repeated(store: Store) -> None:
     say(store, "The queue has a dead letter table for jobs that failed twice.", 4)
     assert len(told(store).items) == 2
     said = "# Notes\n\n- The queue lives in the jobs table of Postgres.\n"
-    one = instructions.Instruction(path=f"{HERE}/CLAUDE.md", kind="project", root=HERE, text=said, text_hash="h")
-    store.write(lambda rows: instructions.replace(rows, project(rows, HERE), [one], now=NOW))
+    one = projects.Instruction(path=f"{HERE}/CLAUDE.md", kind="project", root=HERE, text=said, text_hash="h")
+    store.write(lambda rows: projects.replace_instructions(rows, project(rows, HERE), [one], now=NOW))
     made = told(store)
     assert "dead letter" in made.text and "of Postgres" not in made.text
 

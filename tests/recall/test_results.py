@@ -18,9 +18,9 @@ from csmd import text
 from csmd.believe import stage as believe
 from csmd.model import Category, Hit, Project, Provenance, Statement, Turn
 from csmd.recall import ranking, results, stage, threads
-from csmd.store import gotchas, journal, memories, passage_threads, projects
+from csmd.store import failures, memories, passage_threads, projects, turns
 from csmd.store.core import Store
-from csmd.store.narrow import Narrow
+from csmd.store.search import Narrow
 from csmd.store.sqlite import Rows
 
 NOW = datetime(2026, 3, 18, 15, 30, tzinfo=UTC)
@@ -45,7 +45,7 @@ class Shelf:
         turn = Turn(uuid=f"u{self.said}", session_id=session, kind=kind, text=body, cwd=root,
                     at=f"{on}T10:{self.said:02d}:00.000Z")  # fmt: skip
         self.store.write(
-            lambda rows: journal.add_turn(
+            lambda rows: turns.add_turn(
                 rows, turn, text_hash=text.keyed_hash(body, self.store.hash_key), host="claude",
                 project=self.home(rows, root), path="",
             )
@@ -155,7 +155,7 @@ def test_what_explains_a_report_is_found_by_the_reports_words(shelf: Shelf) -> N
     def report(rows: Rows) -> None:
         memory = memories.by_id(rows, cause)
         assert memory is not None
-        gotchas.add_symptom(rows, memory.seq, uuid=reported, at="", text="the dashboard is empty", fingerprint="")
+        failures.add_symptom(rows, memory.seq, uuid=reported, at="", text="the dashboard is empty", fingerprint="")
 
     shelf.store.write(report)
     assert cause in [hit.id for hit in shelf.find("dashboard empty", kind="memory")]

@@ -15,7 +15,7 @@ from csmd.errors import EmbeddingUnavailable
 from csmd.model import BriefItem, Event, Project, Provenance, Statement, Turn
 from csmd.recall import hybrid_search, results, stage, stage_brief
 from csmd.recall import prompt as prompts
-from csmd.store import context, events, journal, models, projects, vectors
+from csmd.store import events, models, projects, receipts, turns, vectors
 from csmd.store.core import Store
 from csmd.store.embed import Embedder
 from csmd.store.sqlite import Rows
@@ -52,7 +52,7 @@ def say(store: Store, body: str, number: int, *, root: str = HERE, session: str 
         at=f"2026-03-01T10:{number:02d}:00.000Z", cwd=root,
     )  # fmt: skip
     store.write(
-        lambda rows: journal.add_turn(
+        lambda rows: turns.add_turn(
             rows,
             turn,
             text_hash=text.keyed_hash(body, store.hash_key),
@@ -185,7 +185,7 @@ def brief_of(store: Store, number: int) -> str:
     )
     if made.text:
         store.write(
-            lambda rows: context.add_receipt(
+            lambda rows: receipts.add_receipt(
                 rows, receipt_id=f"r{number}", session_id="s9", event="session_start", project=1,
                 at=f"2026-03-02T10:{number:02d}:30.000Z", tokens=made.tokens, text_hash="", items=made.items,
             )

@@ -15,7 +15,7 @@ from csmd.distill.digest import Digest
 from csmd.distill.harvest import Item
 from csmd.model import Brief, Category, Event, Gate, Project, Provenance, Statement, Turn, TurnKind
 from csmd.recall import bracket, brief, living_state, stage, stage_brief
-from csmd.store import context, digests, events, journal, passage_threads, projects
+from csmd.store import digests, events, passage_threads, projects, receipts, turns
 from csmd.store.core import Store
 from csmd.store.sqlite import Rows
 
@@ -53,7 +53,7 @@ def session(
     def write(rows: Rows) -> None:
         place = stage.stage_place.identify(HERE)
         home = projects.ensure(rows, Project(key=place.key, root=HERE, name="alpha", kind="path"), now=day(0))
-        journal.add_turn(
+        turns.add_turn(
             rows, turn, text_hash=text.keyed_hash(said, store.hash_key), host="claude", project=home, path=""
         )
 
@@ -106,7 +106,7 @@ def event(store: Store, ident: str, at: str, number: int, source: str = "startup
 
 def receipt(store: Store, ident: str, made: Brief, at: str) -> None:
     store.write(
-        lambda rows: context.add_receipt(
+        lambda rows: receipts.add_receipt(
             rows, receipt_id=f"r{ident}{at}", session_id=ident, event="session_start", project=1, at=at,
             tokens=made.tokens, text_hash="", items=made.items,
         )
@@ -197,7 +197,7 @@ def test_what_the_last_session_came_to_is_not_told_twice_nor_to_itself(store: St
     event(store, "s1", day(1, "13:00:00.000"), 3, "compact")
     assert brief_of(store, "s1") == made
     assert "move the settings" not in brief_of(store, "s0").text
-    assert store.read(lambda rows: context.injected(rows, "s1"))[0] == 0, "the compaction left nothing of it"
+    assert store.read(lambda rows: receipts.injected(rows, "s1"))[0] == 0, "the compaction left nothing of it"
 
 
 def test_a_session_is_not_called_by_words_that_nobody_knows_to_be_the_users(store: Store) -> None:
@@ -221,13 +221,13 @@ def test_how_full_a_context_is_is_not_known_until_somebody_answers_in_it(store: 
     event(store, "s1", day(0, "09:00:00.000"), 1)
 
     def filled() -> tuple[str, int]:
-        return store.read(lambda rows: context.filled(rows, "s1"))
+        return store.read(lambda rows: receipts.filled(rows, "s1"))
 
     assert bracket.of(filled()[1], 200_000) == "CRITICAL"
     event(store, "s1", day(0, "11:00:00.000"), 2, "compact")
     assert filled() == ("", 0)
-    assert store.read(lambda rows: context.before(rows, "s1")) == ("", 160_000)
-    assert store.read(lambda rows: context.filled(rows, "nobody")) == ("", 0)
+    assert store.read(lambda rows: receipts.before(rows, "s1")) == ("", 160_000)
+    assert store.read(lambda rows: receipts.filled(rows, "nobody")) == ("", 0)
 
 
 @pytest.mark.parametrize(

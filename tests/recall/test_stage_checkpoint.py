@@ -14,22 +14,7 @@ from csmd.believe import stage as believe
 from csmd.model import Brief, Event, Project, Provenance, Statement, Turn
 from csmd.recall import stage_checkpoint
 from csmd.recall.compose import Note
-from csmd.store import (
-    checkpoints,
-    context,
-    cursors,
-    events,
-    goals,
-    journal,
-    merges,
-    projects,
-    purge,
-    purge_plan,
-    retention,
-    sessions,
-    tampered,
-    tombstones,
-)  # fmt: skip
+from csmd.store import checkpoints, cursors, events, projects, purge, receipts, sessions, tombstones, turns  # fmt: skip
 from csmd.store.core import Store
 from csmd.store.sqlite import Rows
 
@@ -58,7 +43,7 @@ def say(store: Store, minute: int, body: str, kind: Any = "user", *, session: st
     turn = Turn(uuid=uuid, session_id=session, kind=kind, text=body, at=at(minute), cwd="/p", **more)
     hashed = text.keyed_hash(body, store.hash_key)
     store.write(
-        lambda rows: journal.add_turn(
+        lambda rows: turns.add_turn(
             rows, turn, text_hash=hashed, host="claude", project=place(rows), path=f"/t/{session}.jsonl"
         )
     )
@@ -123,7 +108,7 @@ def place_of(rows: Rows) -> int:
 
 def note(store: Store, event: Event, told: Brief) -> None:
     store.write(
-        lambda rows: context.add_receipt(
+        lambda rows: receipts.add_receipt(
             rows, receipt_id=f"r{event.id}", session_id=event.session_id, event=event.name, project=place_of(rows),
             at=event.at, tokens=told.tokens, text_hash="", items=told.items,
         )
@@ -221,7 +206,7 @@ def test_statements_that_are_distilled_later_are_added_and_what_was_captured_out
     assert kept(store)[0].awaits == "" and pieces(store, "correction") == ["a naive string is UTC"]
     assert pieces(store, "failing") == ["pytest"] and pieces(store, "error")
     before = everything(store)
-    store.write(lambda rows: retention.drop_oldest(rows, limit=9))
+    store.write(lambda rows: turns.drop_oldest_output(rows, limit=9))
     step(store)
     assert everything(store) == before and raw(store)[-1].startswith("Exit code 1")
 
@@ -255,8 +240,8 @@ def test_a_summariser_is_told_the_task_that_was_set_last(store: Store) -> None:
 
 
 def purged(store: Store, typed: str, **more: Any) -> None:
-    plan = store.read(lambda rows: purge_plan.resolve(rows, typed, key=store.hash_key, **more))
-    store.write(lambda rows: purge_plan.lay_down(rows, plan, list(plan.texts), key=store.hash_key, now=at(59)))
+    plan = store.read(lambda rows: purge.resolve_plan(rows, typed, key=store.hash_key, **more))
+    store.write(lambda rows: purge.lay_down(rows, plan, list(plan.texts), key=store.hash_key, now=at(59)))
     store.write(lambda rows: purge.honour(rows, store.hash_key))
     store.write(purge.end)
 
@@ -270,7 +255,7 @@ def test_a_purge_leaves_nothing_of_what_was_copied(store: Store, what: str, kind
     say(store, 4, SUMMARY, "summary", session="s1-long-enough")
     step(store)
     store.write(
-        lambda rows: goals.add(
+        lambda rows: checkpoints.add_goal(
             rows, project=1, session_id="s1-long-enough", text="ship the Zanzibar quokka", authority="user", now=at(4)
         )
     )
@@ -282,7 +267,7 @@ def test_a_purge_leaves_nothing_of_what_was_copied(store: Store, what: str, kind
     else:
         assert pieces(store, "goal") == ["please fix the date parser, it loses the time zone"]
         assert "I will look at the parser." in raw(store)
-    declared = store.read(lambda rows: [one.text for one in goals.listing(rows, projects=None, done=True)])
+    declared = store.read(lambda rows: [one.text for one in checkpoints.goal_list(rows, projects=None, done=True)])
     # A goal is no copy of a turn.
     assert declared == {"session": [], "turn": ["ship the Zanzibar quokka"], "text": ["ship the [purged]"]}[kind]
     assert "quokka" not in str(everything(store)).casefold()
@@ -306,7 +291,7 @@ def test_a_turn_that_is_taken_back_takes_its_copies_along(store: Store, how: str
             )
         )
         store.write(
-            lambda rows: tampered.note(
+            lambda rows: sessions.note_tampered(
                 rows, ["s1.jsonl"], at=at(0), hashed=lambda name: text.keyed_hash(name, store.hash_key)
             )
         )
@@ -323,7 +308,7 @@ def test_after_a_compaction_its_essentials_are_told_with_the_brief_and_nothing_o
     hear(store, 5)
     step(store)
     store.write(
-        lambda rows: goals.add(
+        lambda rows: checkpoints.add_goal(
             rows, project=place_of(rows), session_id="", text="ship the parser", authority="user", now=at(0)
         )
     )
@@ -405,7 +390,7 @@ def test_what_was_restored_is_told_once_to_the_next_session_of_its_project(store
     assert "Where an earlier session stood on 2026-03-01." in told.text
     note(store, event, told)
     assert opening(store, hear(store, 12, "session_start", source="startup", session="s3")).text == ""
-    store.write(lambda rows: context.delete_receipt(rows, f"r{event.id}"))
+    store.write(lambda rows: receipts.delete_receipt(rows, f"r{event.id}"))
     assert opening(store, event).text == told.text, "what nobody read was not told"
     store.write(lambda rows: checkpoints.restore(rows, row.seq, at=at(20), session_id="s4"))
     assert opening(store, hear(store, 21, "session_start", source="startup", session="s3")).text == ""
@@ -464,7 +449,9 @@ def test_an_assistants_goal_is_told_in_its_own_session_only_and_as_the_assistant
     work(store)
 
     def add(rows: Rows, session: str, body: str) -> None:
-        goals.add(rows, project=place_of(rows), session_id=session, text=body, authority="assistant", now=at(0))
+        checkpoints.add_goal(
+            rows, project=place_of(rows), session_id=session, text=body, authority="assistant", now=at(0)
+        )
 
     store.write(lambda rows: [add(rows, "", "rewrite it all"), add(rows, "s1", "keep the zone")])
 
@@ -477,7 +464,7 @@ def test_an_assistants_goal_is_told_in_its_own_session_only_and_as_the_assistant
         one.startswith("keep the zone (2026-03-01, g") and one.endswith(", the assistant's)") for one in block("s1")
     ] == [True]
     store.write(
-        lambda rows: goals.add(
+        lambda rows: checkpoints.add_goal(
             rows, project=place_of(rows), session_id="", text="Rewrite it  all", authority="user", now=at(1)
         )
     )
@@ -488,17 +475,17 @@ def test_goals_go_with_a_merge_and_come_back_with_a_split(store: Store) -> None:
     def story(rows: Rows) -> tuple[int, int]:
         one, other = place(rows, "/p"), place(rows, "/q")
         for project, body in ((one, "ours"), (other, "theirs")):
-            goals.add(rows, project=project, session_id="", text=body, authority="user", now=at(0))
+            checkpoints.add_goal(rows, project=project, session_id="", text=body, authority="user", now=at(0))
         return one, other
 
     one, other = store.write(story)
 
     def of(project: int) -> list[str]:
         return sorted(
-            goal.text for goal in store.read(lambda rows: goals.listing(rows, projects=[project], done=False))
+            goal.text for goal in store.read(lambda rows: checkpoints.goal_list(rows, projects=[project], done=False))
         )
 
-    store.write(lambda rows: merges.merge(rows, other, one))
+    store.write(lambda rows: projects.merge_projects(rows, other, one))
     assert (of(one), of(other)) == (["ours", "theirs"], [])
-    store.write(lambda rows: merges.split(rows, one, other))
+    store.write(lambda rows: projects.split_projects(rows, one, other))
     assert (of(one), of(other)) == (["ours"], ["theirs"])

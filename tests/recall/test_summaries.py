@@ -11,9 +11,9 @@ import pytest
 from csmd.capture import stage_place
 from csmd.model import Hit, Turn
 from csmd.recall import results
-from csmd.store import digests, journal, projects
+from csmd.store import digests, projects, turns
 from csmd.store.core import Store
-from csmd.store.narrow import Narrow
+from csmd.store.search import Narrow
 from csmd.store.sqlite import Rows
 
 NOW = "2026-03-01T10:00:00.000Z"
@@ -32,7 +32,7 @@ def digested(store: Store, session: str, said: str, *told: tuple[str, tuple[tupl
     def write(rows: Rows) -> None:
         project = projects.ensure(rows, stage_place.identify("/p/shop"), now=NOW)
         turn = Turn(uuid=f"{session}-1", session_id=session, kind="user", text=said, at=NOW)
-        journal.add_turn(rows, turn, text_hash=turn.uuid, host="claude", project=project, path="")
+        turns.add_turn(rows, turn, text_hash=turn.uuid, host="claude", project=project, path="")
         seq = rows.value("select seq from sessions where id = :id", id=session)
         made = [
             SimpleNamespace(

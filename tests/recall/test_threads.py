@@ -18,7 +18,7 @@ from csmd.capture import stage_place
 from csmd.model import Brief, Project, Turn, TurnKind
 from csmd.recall import prompt, stage, threads
 from csmd.recall.threads import Pair
-from csmd.store import journal, models, passage_threads, projects, purge_whole, vectors
+from csmd.store import models, passage_threads, projects, purge_rows, turns, vectors
 from csmd.store.core import Store
 from csmd.store.embed import Embedder
 from csmd.store.sqlite import Rows
@@ -84,7 +84,7 @@ class Home:
                 turn = Turn(uuid=f"{session}-{number}", session_id=session, kind=kind, text=body, cwd=root,
                             at=f"2026-02-{day:02d}T10:{number:02d}:00.000Z")  # fmt: skip
                 hashed = text.keyed_hash(f"{body} {turn.uuid}", self.store.hash_key)
-                journal.add_turn(rows, turn, text_hash=hashed, host="claude", project=project, path="")
+                turns.add_turn(rows, turn, text_hash=hashed, host="claude", project=project, path="")
                 uuids.append(turn.uuid)
             return uuids
 
@@ -228,7 +228,7 @@ def test_a_purge_removes_the_threads_of_what_goes(home: Home) -> None:
     def purge(rows: Rows) -> None:
         for uuid in ("new-0", "new-1"):
             seq = int(rows.value("select seq from turns where uuid = :uuid", uuid=uuid))
-            purge_whole.purge_turn(rows, seq, home.store.hash_key)
+            purge_rows.purge_turn(rows, seq, home.store.hash_key)
 
     home.store.write(purge)
     assert not any(one.startswith("new") for link in home.links(least=0.0) for one in link)

@@ -11,7 +11,7 @@ from csmd import text
 from csmd.believe import score
 from csmd.model import Decay, Gate, Memory, Project, Provenance, Tier, Turn
 from csmd.recall import prompt, results, stage, stage_brief
-from csmd.store import journal, memories, projects
+from csmd.store import memories, projects, turns
 from csmd.store.core import Store
 from csmd.store.sqlite import Rows
 
@@ -42,7 +42,7 @@ def session(store: Store, ident: str, number: int) -> None:
         uuid=f"t-{ident}", session_id=ident, kind="user", text="hello", at=f"{day(number)}T10:00:00.000Z", cwd=HERE
     )
     store.write(
-        lambda rows: journal.add_turn(
+        lambda rows: turns.add_turn(
             rows, turn, text_hash=text.keyed_hash("hello", store.hash_key), host="claude", project=home(rows), path=""
         )
     )

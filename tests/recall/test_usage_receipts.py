@@ -11,7 +11,7 @@ from csmd import text
 from csmd.believe import stage as believe
 from csmd.model import BriefItem, Event, EventName, Project, Provenance, Statement, Turn, TurnKind
 from csmd.recall import usage
-from csmd.store import context, events, journal, memories, projects, uses
+from csmd.store import events, memories, projects, receipts, turns
 from csmd.store.core import Store
 from csmd.store.sqlite import Rows
 
@@ -36,7 +36,7 @@ def say(store: Store, kind: TurnKind, said: str, minute: float, *, session: str 
     def write(rows: Rows) -> None:
         place = projects.ensure(rows, PLACE, now=EARLY)
         hashed = text.keyed_hash(said, store.hash_key)
-        journal.add_turn(rows, turn, text_hash=hashed, host="claude", project=place, path="")
+        turns.add_turn(rows, turn, text_hash=hashed, host="claude", project=place, path="")
 
     store.write(write)
     return turn.uuid
@@ -66,7 +66,7 @@ def remember(store: Store, said: str) -> str:
 def tell(store: Store, minute: float, items: Sequence[str], *, event: str = "prompt") -> str:
     receipt = f"re{minute}"
     store.write(
-        lambda rows: context.add_receipt(
+        lambda rows: receipts.add_receipt(
             rows, receipt_id=receipt, session_id="s1", event=event, project=1, at=at(minute), tokens=50, text_hash="h",
             items=[BriefItem(id=item, score=0.5, reason="words") for item in items],
         )
@@ -100,10 +100,10 @@ def test_what_a_prompt_was_told_is_judged_when_the_next_prompt_has_come(store: S
     assert judge(store, answered=at(4)) == 0, "its lines may not have been read yet"
     assert judge(store) == 1 and judge(store) == 0
     assert verdicts(store) == {pnpm: (1, "words"), retry: (0, "")}
-    told = store.read(lambda rows: uses.told_since(rows, EARLY))
+    told = store.read(lambda rows: receipts.told_since(rows, EARLY))
     assert (told.injections, told.tokens, told.items, told.judged, told.used) == (2, 100, 2, 2, 1)
-    assert store.read(lambda rows: uses.told_since(rows, LATE)).injections == 0
-    assert store.read(lambda rows: uses.told_since(rows, EARLY, projects=[7])).items == 0
+    assert store.read(lambda rows: receipts.told_since(rows, LATE)).injections == 0
+    assert store.read(lambda rows: receipts.told_since(rows, EARLY, projects=[7])).items == 0
 
 
 def test_what_is_used_begins_its_age_again_and_is_no_surer(store: Store) -> None:
@@ -149,7 +149,7 @@ def test_what_the_context_held_is_no_use_and_after_a_compaction_it_is(store: Sto
     say(store, "tool_call", '{"command": "pnpm test"}', 7)
     hear(store, "session_end", 8)
     assert judge(store) == 1
-    assert store.read(lambda rows: uses.told_since(rows, at(6))).used == 1
+    assert store.read(lambda rows: receipts.told_since(rows, at(6))).used == 1
 
 
 def test_what_is_quiet_long_enough_is_over_and_what_nobody_answered_is_not_judged(store: Store) -> None:

@@ -15,7 +15,7 @@ from csmd.capture import stage_place
 from csmd.errors import BadInput
 from csmd.model import Provenance, Statement, Turn
 from csmd.recall import prompt, results, stage, stage_brief
-from csmd.store import journal, memories, projects, vectors, workspaces
+from csmd.store import memories, projects, turns, vectors, workspaces
 from csmd.store.core import Store
 from csmd.store.sqlite import Rows
 
@@ -47,7 +47,7 @@ def say(rows: Rows, number: int, root: str, saying: int) -> str:
     said = SAYINGS[saying] if saying < 2 else f"In {root}: {SAYINGS[saying]}"
     turn = Turn(uuid=f"u{number}", session_id=f"s{root}", kind="user", text=said, at=NOW, cwd=root)
     home = projects.settle(rows, stage_place.entering(rows, stage_place.identify(root)), now=NOW)
-    journal.add_turn(
+    turns.add_turn(
         rows,
         turn,
         text_hash=text.keyed_hash(said, b"k"),

@@ -10,15 +10,16 @@ from typing import Any
 import pytest
 
 from csmd.errors import BadInput, Damaged, SchemaTooNew, StoreError
-from csmd.store import backup, counts, sqlite
-from csmd.store.core import Store, integrity
+from csmd.store import activity, backup, sqlite
+from csmd.store.core import Store
+from csmd.store.integrity import integrity
 
 
 def grow(store: Store, pages: int = 1) -> None:
     """Two counters that are equal at every moment, and something large."""
 
     def write(rows: Any) -> None:
-        counts.count(rows, [("one", 1), ("other", 1)])
+        activity.count(rows, [("one", 1), ("other", 1)])
         rows.run("insert into meta (key, value) values (lower(hex(randomblob(8))), zeroblob(:size))", size=pages * 4096)
 
     store.write(write)
@@ -26,7 +27,7 @@ def grow(store: Store, pages: int = 1) -> None:
 
 def counters(path: Path) -> dict[str, int]:
     with sqlite.opened(path, readonly=True) as rows:
-        return counts.counters(rows)
+        return activity.counters(rows)
 
 
 def test_a_copy_made_while_others_write_is_of_one_moment(store: Store, path: Path, tmp_path: Path) -> None:

@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import replace
 
 from csmd.model import Candidate, Evidence, Project, Turn
-from csmd.store import candidates, journal, merges, projects
+from csmd.store import candidates, projects, turns
 from csmd.store.core import Store
 from csmd.store.sqlite import Rows
 
@@ -69,7 +69,7 @@ def test_candidates_go_with_a_merge_and_those_that_a_part_alone_speaks_for_come_
             place = Project(key=f"key{name}", root=f"/{name}", name=name, kind="path", place=f"/{name}")
             home = projects.settle(rows, place, now="2026-01-01")
             turn = Turn(uuid=uuid, session_id=f"s{name}", kind="user", text="hello", at="2026-01-01", cwd=f"/{name}")
-            journal.add_turn(
+            turns.add_turn(
                 rows, turn, text_hash=uuid, host="claude", project=home.seq, path="", directory=home.directory
             )
             seqs.append(home.seq)
@@ -80,7 +80,7 @@ def test_candidates_go_with_a_merge_and_those_that_a_part_alone_speaks_for_come_
         of_there = (Evidence(uuid="u2", session_id="sb", at="2026-01-02"),)
         candidates.put(rows, replace(both, id="c3", project_seq=there, evidence=of_there))
         candidates.put(rows, replace(both, id="c4", project_seq=there, fingerprint="tag", evidence=of_there))
-        merges.merge(rows, there, here)
+        projects.merge_projects(rows, there, here)
         return here, there
 
     here, there = store.write(write)
@@ -90,5 +90,5 @@ def test_candidates_go_with_a_merge_and_those_that_a_part_alone_speaks_for_come_
         return {one.fingerprint: [evidence.uuid for evidence in one.evidence] for one in found}
 
     assert (waiting(here), waiting(there)) == ({"release": ["u1", "u2"], "commit": ["u1"], "tag": ["u2"]}, {})
-    store.write(lambda rows: merges.split(rows, here, there))
+    store.write(lambda rows: projects.split_projects(rows, here, there))
     assert (waiting(here), waiting(there)) == ({"release": ["u1", "u2"], "commit": ["u1"]}, {"tag": ["u2"]})

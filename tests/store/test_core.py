@@ -18,8 +18,9 @@ import pytest
 
 import csmd
 from csmd.errors import Damaged, DeadlineExceeded, Refused, StoreError
-from csmd.store import core, counts, fulltext, sqlite, vector_tables, vectors
-from csmd.store.core import Store, integrity
+from csmd.store import activity, core, fulltext, sqlite, vector_tables, vectors
+from csmd.store.core import Store
+from csmd.store.integrity import integrity
 from csmd.store.sqlite import Rows
 
 PACKAGE = str(Path(csmd.__file__).parent.parent)
@@ -28,7 +29,7 @@ PATIENCE_S = 30.0
 
 
 def bump(name: str) -> Callable[[Rows], None]:
-    return lambda rows: counts.count(rows, [(name, 1)])
+    return lambda rows: activity.count(rows, [(name, 1)])
 
 
 def running(statement: str) -> Callable[[Rows], int]:
@@ -56,8 +57,8 @@ def held(store: Store, *, lane: core.Lane | None = None) -> Iterator[None]:
 def test_a_write_is_there_for_every_other_connection_when_it_returns(store: Store, path: Path) -> None:
     store.write(bump("a"))
     other = Rows(sqlite.connect(path, readonly=True))
-    assert counts.counters(other) == {"a": 1}
-    assert store.read(counts.counters) == {"a": 1}
+    assert activity.counters(other) == {"a": 1}
+    assert store.read(activity.counters) == {"a": 1}
     other.connection.close()
 
 
@@ -66,7 +67,7 @@ def test_writes_that_wait_together_share_one_commit(store: Store) -> None:
         waiting = [store.submit(bump("a")) for _ in range(50)]
     assert [future.result(PATIENCE_S) for future in waiting] == [None] * 50
     assert store.commits == 2
-    assert store.read(counts.counters) == {"a": 50}
+    assert store.read(activity.counters) == {"a": 50}
 
 
 def test_more_writes_than_a_group_holds_are_all_performed(store: Store, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -75,7 +76,7 @@ def test_more_writes_than_a_group_holds_are_all_performed(store: Store, monkeypa
         waiting = [store.submit(bump("a")) for _ in range(10)]
     for future in waiting:
         future.result(PATIENCE_S)
-    assert store.read(counts.counters) == {"a": 10}
+    assert store.read(activity.counters) == {"a": 10}
 
 
 def test_a_write_that_fails_is_undone_alone(store: Store) -> None:
@@ -93,7 +94,7 @@ def test_a_write_that_fails_is_undone_alone(store: Store) -> None:
         failing.result(PATIENCE_S)
     with pytest.raises(StoreError, match="nowhere"):
         breaking.result(PATIENCE_S)
-    assert store.read(counts.counters) == {"before": 1, "after": 1}
+    assert store.read(activity.counters) == {"before": 1, "after": 1}
 
 
 def test_when_the_commit_fails_everybody_in_the_group_is_told_and_nothing_is_stored(store: Store) -> None:
@@ -107,7 +108,7 @@ def test_when_the_commit_fails_everybody_in_the_group_is_told_and_nothing_is_sto
         with pytest.raises(StoreError, match="FOREIGN KEY"):
             future.result(PATIENCE_S)
     store.write(bump("c"))
-    assert store.read(counts.counters) == {"c": 1}
+    assert store.read(activity.counters) == {"c": 1}
 
 
 def test_when_the_disk_ends_the_transaction_nobody_is_told_that_its_write_happened(store: Store) -> None:
@@ -125,7 +126,7 @@ def test_when_the_disk_ends_the_transaction_nobody_is_told_that_its_write_happen
             with pytest.raises(StoreError):
                 future.result(PATIENCE_S)
     store.write(bump("c"))
-    assert store.read(counts.counters) == {"c": 1}
+    assert store.read(activity.counters) == {"c": 1}
 
 
 def test_on_a_full_disk_a_write_says_what_to_do_and_the_next_works_when_there_is_room(store: Store) -> None:
@@ -137,7 +138,7 @@ def test_on_a_full_disk_a_write_says_what_to_do_and_the_next_works_when_there_is
     assert isinstance(told[1], StoreError)
     assert "free some space" in told[1].hint
     done = {name: 1 for name, error in zip("a-b", told, strict=True) if error is None}
-    assert store.read(counts.counters) == done
+    assert store.read(activity.counters) == done
     store.write(running("pragma max_page_count = 100000"))
     store.write(running(fill))
     assert store.write(integrity) == []
@@ -155,7 +156,7 @@ def test_a_full_queue_refuses_who_cannot_wait_and_keeps_who_can(path: Path, monk
     patient.join(PATIENCE_S)
     assert not patient.is_alive()
     assert all(future.exception(PATIENCE_S) is None for future in waiting)
-    assert store.read(counts.counters) == {"a": 2, "patient": 1}
+    assert store.read(activity.counters) == {"a": 2, "patient": 1}
     store.close()
 
 
@@ -199,7 +200,7 @@ def test_whoever_writes_or_reads_while_the_store_closes_gets_an_answer(tmp_path:
             try:
                 while True:
                     futures.append(store.submit(bump("a")))
-                    store.submit_read(counts.counters, lane="hook").add_done_callback(Future.result)
+                    store.submit_read(activity.counters, lane="hook").add_done_callback(Future.result)
             except Refused:
                 return
 
@@ -224,7 +225,7 @@ def test_whoever_writes_or_reads_while_the_store_closes_gets_an_answer(tmp_path:
             assert not thread.is_alive(), "somebody waits for ever"
         refused = sum(isinstance(future.exception(PATIENCE_S), Refused) for future in futures)
         kept = Rows(sqlite.connect(path, readonly=True))
-        assert counts.counters(kept).get("a", 0) == len(acknowledged) + len(futures) - refused
+        assert activity.counters(kept).get("a", 0) == len(acknowledged) + len(futures) - refused
         kept.connection.close()
 
 
@@ -233,7 +234,7 @@ def test_a_closed_store_refuses_and_closing_twice_is_harmless(store: Store) -> N
     store.close()
     for attempt in (store.submit, store.write, store.read):
         with pytest.raises(Refused, match="closing"):
-            attempt(counts.counters)
+            attempt(activity.counters)
     with pytest.raises(StoreError):
         store.checkpoint()
 
@@ -246,7 +247,7 @@ def test_close_performs_what_is_queued(store: Store, path: Path) -> None:
     closing.join(PATIENCE_S)
     assert all(future.exception(PATIENCE_S) is None for future in waiting)
     again = Store(path, now="")
-    assert again.read(counts.counters) == {"a": 600}
+    assert again.read(activity.counters) == {"a": 600}
     again.close()
 
 
@@ -254,10 +255,10 @@ def test_a_write_inside_a_write_is_refused_instead_of_waiting_for_itself(store: 
     with pytest.raises(Refused, match="wait for another"):
         store.write(lambda rows: store.write(bump("a")))
     with pytest.raises(Refused, match="wait for another"):
-        store.read(lambda rows: store.read(counts.counters, lane="main"), lane="main")
+        store.read(lambda rows: store.read(activity.counters, lane="main"), lane="main")
     with pytest.raises(Refused, match="inside"):
         store.write(lambda rows: store.close())
-    assert store.read(lambda rows: store.read(counts.counters, lane="main"), lane="hook") == {}
+    assert store.read(lambda rows: store.read(activity.counters, lane="main"), lane="hook") == {}
 
 
 def test_what_follows_a_commit_may_queue_a_write_but_not_wait_for_one(store: Store) -> None:
@@ -276,7 +277,7 @@ def test_what_follows_a_commit_may_queue_a_write_but_not_wait_for_one(store: Sto
         store.submit(bump("a")).add_done_callback(after)
     assert "wait" in outcome.result(PATIENCE_S)
     queued[0].result(PATIENCE_S)
-    assert store.read(counts.counters) == {"a": 1, "next": 1}
+    assert store.read(activity.counters) == {"a": 1, "next": 1}
 
 
 def test_a_write_or_read_that_was_given_up_is_left_out_and_the_thread_lives_on(store: Store) -> None:
@@ -284,9 +285,9 @@ def test_a_write_or_read_that_was_given_up_is_left_out_and_the_thread_lives_on(s
         assert store.submit(bump("gone")).cancel()
         kept = store.submit(bump("kept"))
     with held(store, lane="main"):
-        assert store.submit_read(counts.counters, lane="main").cancel()
+        assert store.submit_read(activity.counters, lane="main").cancel()
     kept.result(PATIENCE_S)
-    assert store.read(counts.counters) == {"kept": 1}
+    assert store.read(activity.counters) == {"kept": 1}
 
 
 @pytest.mark.parametrize("lane", ["hook", "main"])
@@ -374,12 +375,12 @@ def test_a_reader_cannot_write(store: Store) -> None:
 
 def test_a_read_sees_one_moment(store: Store) -> None:
     def look(rows: Rows) -> list[dict[str, int]]:
-        first = counts.counters(rows)
+        first = activity.counters(rows)
         store.write(bump("a"))
-        return [first, counts.counters(rows)]
+        return [first, activity.counters(rows)]
 
     assert store.read(look) == [{}, {}]
-    assert store.read(counts.counters) == {"a": 1}
+    assert store.read(activity.counters) == {"a": 1}
 
 
 def test_a_read_that_copes_with_damage_has_its_answer(store: Store, path: Path) -> None:
@@ -399,7 +400,7 @@ def test_a_read_that_copes_with_damage_has_its_answer(store: Store, path: Path) 
 
 def test_a_value_that_cannot_be_stored_fails_its_own_write_alone(store: Store) -> None:
     with held(store):
-        bad = [store.submit(bump("\ud800")), store.submit(lambda rows: counts.count(rows, [("a", 1 << 70)]))]
+        bad = [store.submit(bump("\ud800")), store.submit(lambda rows: activity.count(rows, [("a", 1 << 70)]))]
         good = store.submit(bump("good"))
     assert all(future.exception(PATIENCE_S) is not None for future in bad)
     assert good.exception(PATIENCE_S) is None
@@ -418,7 +419,7 @@ def test_a_checkpoint_empties_the_log_and_lets_nobody_wait_behind_a_reader(store
     inside, release = threading.Event(), threading.Event()
 
     def hold_a_snapshot(rows: Rows) -> None:
-        counts.counters(rows)
+        activity.counters(rows)
         inside.set()
         assert release.wait(PATIENCE_S)
 
@@ -433,7 +434,7 @@ def test_a_checkpoint_empties_the_log_and_lets_nobody_wait_behind_a_reader(store
     reading.result(PATIENCE_S)
     assert store.checkpoint() == 0
     assert store.checkpoint(truncate=True) == 0
-    assert store.read(counts.counters) == {"a": 3}
+    assert store.read(activity.counters) == {"a": 3}
 
 
 @pytest.mark.parametrize("umask", [0o000, 0o022, 0o077])
@@ -475,7 +476,7 @@ def test_two_stores_of_one_file_have_one_key_and_see_each_other(store: Store, pa
     with ThreadPoolExecutor(2) as pool:
         for done in [pool.submit(one.write, bump("a")) for _ in range(20) for one in (store, other)]:
             done.result(PATIENCE_S)
-    assert store.read(counts.counters) == other.read(counts.counters) == {"a": 40}
+    assert store.read(activity.counters) == other.read(activity.counters) == {"a": 40}
     other.close()
 
 
@@ -493,10 +494,10 @@ def test_a_write_waits_for_another_program_and_says_so_when_that_takes_too_long(
     with pytest.raises(StoreError) as error:
         store.write(bump("late"))
     assert "another program" in error.value.hint
-    assert store.read(counts.counters) == {"patient": 1}
+    assert store.read(activity.counters) == {"patient": 1}
     other.execute("rollback")
     store.write(bump("after"))
-    assert store.read(counts.counters) == {"patient": 1, "after": 1}
+    assert store.read(activity.counters) == {"patient": 1, "after": 1}
     store.close()
     other.close()
 
@@ -521,7 +522,7 @@ WRITER = """
 import sys, threading
 from pathlib import Path
 from csmd.model import Project, Turn
-from csmd.store import journal, projects, vectors
+from csmd.store import projects, turns, vectors
 from csmd.store.core import Store
 store = Store(Path(sys.argv[1]), now="")
 first = int(sys.argv[2])
@@ -532,7 +533,7 @@ def work(worker):
             project = projects.ensure(rows, Project(key="k", root="/p", name="p", kind="path"), now="")
             model = vectors.ensure_model(rows, "m", 4, now="")
             turn = Turn(uuid=f"u{number}", session_id=f"s{worker}", kind="user", text=f"word{number} and more", at="2026-01-01T00:00:00.000Z")
-            journal.add_turn(rows, turn, text_hash=str(number), host="claude", project=project, path="")
+            turns.add_turn(rows, turn, text_hash=str(number), host="claude", project=project, path="")
             seq = rows.value("select seq from turns where uuid = :uuid", uuid=turn.uuid)
             vectors.add(rows, "passage", model, [(seq, project, 0, 5, b"abcd")], reached=seq)
         store.write(write)

@@ -7,7 +7,7 @@ from typing import Any
 import pytest
 
 from csmd.errors import StoreError
-from csmd.store import counts, cursors, journal, projects, reports
+from csmd.store import activity, cursors, events, projects, turns
 from csmd.store.core import Store
 from csmd.store.cursors import FileState
 from csmd.store.sqlite import Rows
@@ -45,7 +45,7 @@ def test_a_cursor_begins_at_zero_and_belongs_to_one_stage_and_subject(store: Sto
 
 def test_a_cursor_does_not_move_when_the_rows_it_stands_for_are_undone(store: Store) -> None:
     def fail(rows: Rows) -> None:
-        counts.count(rows, [("a", 1)])
+        activity.count(rows, [("a", 1)])
         cursors.move_cursor(rows, "distill", "1", 5)
         rows.run("insert into nowhere values (1)")
 
@@ -64,8 +64,8 @@ def test_a_stage_is_behind_in_the_conversations_of_people_with_turns_past_its_cu
             ("d", "early", 5, "a1"),
         ):
             turn = given.turn(uuid, uuid, session=session, second=second, agent_id=agent)
-            journal.add_turn(rows, turn, text_hash=uuid, host="claude", project=project, path="")
-        reports.settle(rows, "early", at=given.at(30))
+            turns.add_turn(rows, turn, text_hash=uuid, host="claude", project=project, path="")
+        events.settle_provisional(rows, "early", at=given.at(30))
         first, last = cursors.sessions_behind(rows, "distill")
         assert (first.session_id, first.position, first.turns, first.started_at) == ("early", 0, 2, given.at(10))
         assert (first.last_at, first.settled_at, last.session_id) == (given.at(20), given.at(30), "late")

@@ -15,8 +15,9 @@ from hypothesis import strategies as st
 
 from csmd import terms
 from csmd.recall import results
-from csmd.store import fulltext, gotchas, journal, memories, projects, search
-from csmd.store.core import Store, integrity
+from csmd.store import failures, fulltext, memories, projects, search, turns
+from csmd.store.core import Store
+from csmd.store.integrity import integrity
 from csmd.store.sqlite import Rows
 
 LANGUAGES = Path(__file__).parent.parent / "data" / "languages"
@@ -69,7 +70,7 @@ FOUND = [
 def say(rows: Rows, given: Any, uuid: str, said: str, **more: Any) -> int:
     seq = projects.ensure(rows, given.project(), now="")
     turn = given.turn(uuid, said, **{"at": "2026-02-03T10:00:00.000Z", **more})
-    journal.add_turn(rows, turn, text_hash=given.hash(said), host="claude", project=seq, path="")
+    turns.add_turn(rows, turn, text_hash=given.hash(said), host="claude", project=seq, path="")
     return search.turns_of_uuids(rows, [uuid])[uuid]
 
 
@@ -121,10 +122,10 @@ def test_what_derives_from_a_text_goes_and_changes_with_it(store: Store, given: 
 def test_a_memory_is_found_by_the_fingerprint_of_the_failure_it_explains(store: Store, given: Any) -> None:
     def story(rows: Rows) -> None:
         seq = memories.insert(rows, given.memory("m1", "the lock was stale"), text_hash="m1")
-        gotchas.add_symptom(rows, seq, uuid="u1", at=given.now, text="build fails", fingerprint="0f3ac5e2b1d94c77")
+        failures.add_symptom(rows, seq, uuid="u1", at=given.now, text="build fails", fingerprint="0f3ac5e2b1d94c77")
         hits = search.text_hits(rows, "symptom", terms.asked("what is 0f3ac5e2b1d94c77"), projects=None, limit=9)
         assert [row[0] for row in hits] == [seq]
-        gotchas.forget_turn(rows, seq, "u1")
+        failures.forget_turn(rows, seq, "u1")
 
     store.write(story)
     assert store.write(integrity) == []

@@ -9,8 +9,9 @@ import pytest
 
 from csmd.errors import StoreError
 from csmd.model import BriefItem, Link, Provenance
-from csmd.store import context, counts, forgotten, journal, memories, projects, search, vectors
-from csmd.store.core import Store, integrity
+from csmd.store import activity, forget, memories, projects, receipts, search, turns, vectors
+from csmd.store.core import Store
+from csmd.store.integrity import integrity
 from csmd.store.sqlite import Rows
 
 
@@ -20,7 +21,7 @@ def put(rows: Rows, given: Any, ident: str, said: str, **more: Any) -> int:
 
 def spoken(rows: Rows, given: Any, uuid: str, said: str) -> bool:
     project = projects.ensure(rows, given.project(), now=given.now)
-    journal.add_turn(rows, given.turn(uuid, said), text_hash=given.hash(said), host="claude", project=project, path="")
+    turns.add_turn(rows, given.turn(uuid, said), text_hash=given.hash(said), host="claude", project=project, path="")
     seq = search.turns_of_uuids(rows, [uuid])[uuid]
     return memories.add_statement(
         rows, given.statement(said, reasons=("cue", "remember")), given.stored(seq, project, uuid=uuid),
@@ -49,7 +50,7 @@ def test_a_memory_comes_back_as_it_was_stored(store: Store, given: Any) -> None:
 def test_a_memory_without_provenance_is_refused(store: Store, given: Any) -> None:
     with pytest.raises(StoreError, match="nobody said it"):
         store.write(lambda rows: put(rows, given, "m1", "text", uuids=()))
-    assert store.read(counts.counts)["memories"] == 0
+    assert store.read(activity.counts)["memories"] == 0
 
 
 def test_a_turn_supports_a_memory_once(store: Store, given: Any) -> None:
@@ -98,20 +99,20 @@ def test_a_forgotten_memory_leaves_nothing_but_its_hash(store: Store, given: Any
         memories.add_link(rows, Link(from_id="m1", to_id="m2", relationship="RELATES_TO"), now="")
         model = vectors.ensure_model(rows, "m", 4, now="")
         vectors.add(rows, "memory", model, [(seq, 0, 0, 5, b"abcd"), (seq, 0, 5, 9, b"abce")], reached=seq)
-        context.add_receipt(rows, receipt_id="r", session_id="s1", event="prompt", project=0, at="", tokens=1, text_hash="",
+        receipts.add_receipt(rows, receipt_id="r", session_id="s1", event="prompt", project=0, at="", tokens=1, text_hash="",
                             items=[BriefItem(id="m1", score=1.0, reason="")])  # fmt: skip
         memory = memories.by_id(rows, "m1")
         assert memory is not None
-        forgotten.sentences(
+        forget.sentences(
             rows, memory, text_hash=given.hash(said), scope=memory.project_seq, is_same=lambda other: False,
             by_assistants=False,
         )  # fmt: skip
         memories.delete(rows, memory)
-        found = counts.counts(rows)
+        found = activity.counts(rows)
         assert (found["memories"], found["statements"], found["vectors"]) == (1, 0, 0)
         assert search.text_hits(rows, "memory", ["hunter2"], projects=None, limit=5) == []
         assert search.vector_hits(rows, "memory", model, b"abcd", projects=None, limit=5) == []
-        assert memories.links_of(rows, "m2") == [] and "m1" not in context.told(rows, "s1")
+        assert memories.links_of(rows, "m2") == [] and "m1" not in receipts.told(rows, "s1")
         assert rows.value("select count(*) from provenance") == 1
 
     store.write(story)

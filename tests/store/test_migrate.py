@@ -10,8 +10,9 @@ from typing import Any
 import pytest
 
 from csmd.errors import SchemaTooNew, StoreError
-from csmd.store import backup, counts, memories, migrate, sqlite
-from csmd.store.core import Store, integrity
+from csmd.store import activity, backup, memories, migrate, sqlite
+from csmd.store.core import Store
+from csmd.store.integrity import integrity
 from csmd.store.sqlite import Rows
 
 ADD_MOOD = "alter table memories add column mood text not null default 'calm';\ncreate index memories_by_mood on memories (mood);"
@@ -71,7 +72,7 @@ def test_the_backup_can_be_put_back_and_used(path: Path, folder: Path, given: An
     path.with_name("csmd.before-migration.db").replace(path)
     store = Store(path, now="")
     assert store.migrated == []
-    assert store.read(counts.counts)["memories"] == 1
+    assert store.read(activity.counts)["memories"] == 1
     assert store.write(integrity) == []
     store.close()
 
@@ -128,7 +129,7 @@ def test_a_migration_that_fails_changes_nothing_and_is_done_at_the_next_start(
     (folder / "9002_mood.sql").write_text(ADD_MOOD)
     store = Store(path, now="")
     assert store.migrated == ["9002_mood"]
-    assert store.read(counts.counts)["memories"] == 1
+    assert store.read(activity.counts)["memories"] == 1
     store.close()
 
 

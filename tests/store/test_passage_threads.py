@@ -11,8 +11,9 @@ from hypothesis import given as given_values
 from hypothesis import settings
 from hypothesis import strategies as st
 
-from csmd.store import journal, passage_threads, passages, projects, purge_whole
-from csmd.store.core import Store, integrity
+from csmd.store import passage_threads, passages, projects, purge_rows, turns
+from csmd.store.core import Store
+from csmd.store.integrity import integrity
 from csmd.store.sqlite import Rows
 
 KEY = b"k" * 32
@@ -45,7 +46,7 @@ def say(rows: Rows, given: Any, uuid: str, said: str, *, session: str = "s1", se
     """A turn; its passages."""
     project = projects.ensure(rows, given.project("shop"), now=given.now)
     turn = given.turn(uuid, said, session=session, second=second)
-    journal.add_turn(rows, turn, text_hash=given.hash(said), host="claude", project=project, path=f"/{session}")
+    turns.add_turn(rows, turn, text_hash=given.hash(said), host="claude", project=project, path=f"/{session}")
     seq = turn_seq(rows, uuid)
     return passages.of_turns(rows, [seq])[seq]
 
@@ -121,7 +122,7 @@ def test_a_purge_of_either_end_takes_the_link_with_it(store: Store, given: Any) 
             )
             passage_threads.link(rows, old, new, 0.9, most=3)
             assert len(links(rows)) == 1
-            purge_whole.purge_turn(rows, turn_seq(rows, f"{gone}-{gone}"), KEY)
+            purge_rows.purge_turn(rows, turn_seq(rows, f"{gone}-{gone}"), KEY)
             assert links(rows) == []
         assert integrity(rows) == []
 

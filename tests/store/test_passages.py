@@ -15,9 +15,10 @@ from hypothesis import settings
 from hypothesis import strategies as st
 
 from csmd import prose
-from csmd.store import journal, merges, migrate, passage_index, passages, projects, search, vectors
-from csmd.store.core import Store, integrity
+from csmd.store import migrate, passage_index, passages, projects, search, turns, vectors
+from csmd.store.core import Store
 from csmd.store.fulltext import FULL_TEXT, held, rows_with
+from csmd.store.integrity import integrity
 from csmd.store.sqlite import Rows, connect, shut
 
 NOW = "2026-01-01T00:00:00.000Z"
@@ -28,7 +29,7 @@ LONG = "\n\n".join(f"The {name} keeps its eggs in nest {number}. It never sings 
 def say(rows: Rows, given: Any, uuid: str, said: str, *, name: str = "shop", **more: Any) -> int:
     project = projects.ensure(rows, given.project(name), now=given.now)
     turn = given.turn(uuid, said, **more)
-    journal.add_turn(rows, turn, text_hash=given.hash(said), host="claude", project=project, path=f"/{turn.session_id}")
+    turns.add_turn(rows, turn, text_hash=given.hash(said), host="claude", project=project, path=f"/{turn.session_id}")
     return int(rows.value("select seq from turns where uuid = :uuid", uuid=uuid))
 
 
@@ -201,7 +202,7 @@ def test_a_merge_of_projects_takes_passages_and_their_vectors_along(store: Store
         shop, bank = (projects.ensure(rows, given.project(name), now=NOW) for name in ("shop", "bank"))
         say(rows, given, "u1", LONG, name="shop")
         model = embed(rows)
-        merges.merge(rows, shop, bank)
+        projects.merge_projects(rows, shop, bank)
         near = [
             len(search.vector_hits(rows, "passage", model, bytes([1, 1, 1, 1]), projects=[one], limit=99))
             for one in (shop, bank)
@@ -352,10 +353,10 @@ while store.write(lambda rows: passage_index.fill(rows, limit=1)):
 
 
 def test_a_process_that_is_killed_while_it_fills_leaves_a_store_that_goes_on(old: Path) -> None:
-    for turns in (2, 3):
+    for read in (2, 3):
         with subprocess.Popen([sys.executable, "-c", FILLING, str(old)], stdout=subprocess.PIPE) as process:
             assert process.stdout is not None
-            for _ in range(turns):
+            for _ in range(read):
                 assert process.stdout.readline()
             process.kill()
     store = Store(old, now=NOW)

@@ -11,51 +11,30 @@ from typing import Any
 import pytest
 
 from csmd.store import (
-    beliefs,
-    checkpoint_due,
+    activity,
+    before_images,
+    belief_changes,
     checkpoints,
-    context,
-    counts,
     cursors,
-    dream_journal,
+    days,
     dreams,
     events,
     failures,
-    given_back,
-    goals,
-    gotchas,
-    graph,
-    instructions,
-    journal,
     memories,
-    narrow,
-    nearby,
-    noted,
     passage_index,
     passages,
-    probes,
     projects,
-    reports,
-    retention,
-    scenes,
+    receipts,
     search,
     sessions,
-    sizes,
-    stream,
-    told,
-    told_days,
     tombstones,
     topics,
-    touched,
-    unheard,
-    upkeep,
-    usage,
-    uses,
+    turns,
     vectors,
 )
 from csmd.store.core import Store
+from csmd.store.sessions import Spent
 from csmd.store.sqlite import Rows
-from csmd.store.usage import Spent
 
 Given = Any
 #: A scan of these is of a handful of rows (`u`: of the notes on unheard sessions; `n`: of receipts not judged yet; `own`, `held`: of what a statement has
@@ -94,11 +73,11 @@ def story(rows: Rows, given: Given) -> int:
     project = projects.ensure(rows, given.project(), now=given.now)
     for uuid, said, kind, second in (("l1", "yes", "notification", 0), ("l2", "later", "user", 200)):
         turn = given.turn(uuid, said, kind=kind, second=second)
-        journal.add_turn(rows, turn, text_hash=given.hash(said), host="claude", project=project, path="")
+        turns.add_turn(rows, turn, text_hash=given.hash(said), host="claude", project=project, path="")
     for ident, said in (("e1", "yes"), ("e2", "only here")):
         event = given.event(ident, said, second=60)
         events.record(rows, event, text_hash=given.hash(said), payload_hash=ident)
-        reports.add_provisional(
+        events.add_provisional(
             rows, given.turn(f"hook:{ident}", said, second=60), event="prompt", text_hash=given.hash(said),
             host="claude", project=project, path="",
         )  # fmt: skip
@@ -112,20 +91,20 @@ def story(rows: Rows, given: Given) -> int:
 def _add_turn(rows: Rows, given: Given) -> None:
     for uuid, said in (("l3", "only here"), ("l4", "new"), ("l4", "new")):
         turn = given.turn(uuid, said, second=300)
-        journal.add_turn(rows, turn, text_hash=given.hash(said), host="claude", project=1, path="/t")
+        turns.add_turn(rows, turn, text_hash=given.hash(said), host="claude", project=1, path="/t")
 
 
 def _add_provisional(rows: Rows, given: Given) -> None:
     events.record(rows, given.event("e9", "yes", second=300), text_hash=given.hash("yes"), payload_hash="e1")
     events.record(rows, given.event("e8", "yes", second=301), text_hash=given.hash("yes"), payload_hash="e1")
-    reports.add_provisional(
+    events.add_provisional(
         rows, given.turn("hook:e9", "yes", second=300), event="prompt", text_hash=given.hash("yes"), host="claude",
         project=1, path="",
     )  # fmt: skip
 
 
 def _receipt(rows: Rows, given: Given) -> None:
-    context.add_receipt(
+    receipts.add_receipt(
         rows, receipt_id="r1", session_id="s1", event="prompt", project=1, at=given.at(300), tokens=1, text_hash="h",
         items=[],
     )  # fmt: skip
@@ -142,24 +121,24 @@ def _purged_names(rows: Rows, given: Given) -> None:
 
 
 def _unheard(rows: Rows, given: Given) -> None:
-    unheard.note(rows, ["s1"], at=given.now)
-    unheard.noted(rows)
-    unheard.live(rows, began=given.at(0), lively=given.at(0), answered=given.at(400), now=given.at(400))
-    unheard.latest_events(rows)
-    unheard.drop(rows, ["s1"])
+    events.note_unheard(rows, ["s1"], at=given.now)
+    events.unheard_noted(rows)
+    events.live_sessions(rows, began=given.at(0), lively=given.at(0), answered=given.at(400), now=given.at(400))
+    events.latest_events(rows)
+    events.drop_unheard(rows, ["s1"])
 
 
 def _gotchas(rows: Rows, given: Given) -> None:
     cursors.move_cursor(rows, "distill", "1", 2)
-    gotchas.behind(rows, after="distill")
-    gotchas.turns(rows, 1, after=0, upto=9)
-    gotchas.turns(rows, 1, after=0, upto=9, spoken=True)
-    gotchas.session_of(rows, "s1")
-    gotchas.projects_of(rows, 1)
-    gotchas.memories_after(rows, 0, limit=9)
-    gotchas.said_in(rows, 1, "s1")
-    gotchas.says_in(rows, 1, 1)
-    gotchas.is_listed(rows, 1, 1)
+    failures.behind(rows, after="distill")
+    failures.turns_past(rows, 1, after=0, upto=9)
+    failures.turns_past(rows, 1, after=0, upto=9, spoken=True)
+    failures.session_of(rows, "s1")
+    failures.projects_of(rows, 1)
+    failures.memories_after(rows, 0, limit=9)
+    failures.said_in(rows, 1, "s1")
+    failures.says_in(rows, 1, 1)
+    failures.is_listed(rows, 1, 1)
     failures.add_error(
         rows, fingerprint="f", command="go test", exit_code=1, message="m", turn=1, session=1, at=given.now
     )
@@ -169,52 +148,52 @@ def _gotchas(rows: Rows, given: Given) -> None:
     failures.of_session(rows, 1, lambda *row: row)
     failures.message(rows, 1)
     failures.same_message(rows, "m", other_than="g", projects=[1])
-    gotchas.add_symptom(rows, 1, uuid="l1", at=given.now, text="tabs are red", fingerprint="f")
-    gotchas.symptoms_of(rows, [1])
+    failures.add_symptom(rows, 1, uuid="l1", at=given.now, text="tabs are red", fingerprint="f")
+    failures.symptoms_of(rows, [1])
     search.text_hits(rows, "symptom", ["red"], projects=[1], limit=9)
-    gotchas.add_refutation(rows, 1, uuid="l2", at=given.now, reason="r", lowered=0.2)
-    gotchas.lowered(rows, 1)
-    gotchas.refutations_of(rows, 1)
+    failures.add_refutation(rows, 1, uuid="l2", at=given.now, reason="r", lowered=0.2)
+    failures.lowered(rows, 1)
+    failures.refutations_of(rows, 1)
     failures.seen(rows, "f", [1])
     failures.seen(rows, "f", [1], but_in=failures.Told("s1", given.now))
     failures.by_id(rows, failures.called("f"), None)
     failures.saying(rows, "m", other_than="g", projects=[1], limit=5)
-    touched.given(rows, "s1", {"Edit"}, back=100, limit=20)
-    scenes.note(rows, 1, uuid="l1", text="at a.py")
-    scenes.note(rows, 2, uuid="l1", text="")
-    scenes.known(rows, "s1")
-    scenes.prompts(rows, 1, upto=9)
-    scenes.personal(rows, 1)
-    scenes.places(rows, 1)
-    scenes.stated_in(rows, 1, "s1", upto=9)
-    scenes.changes(rows, 1, upto=9, most=9, characters=9)
-    gotchas.forget_turn(rows, 1, "l1")
+    turns.last_given(rows, "s1", {"Edit"}, back=100, limit=20)
+    memories.note_scene(rows, 1, uuid="l1", text="at a.py")
+    memories.note_scene(rows, 2, uuid="l1", text="")
+    memories.known_scenes(rows, "s1")
+    memories.prompts_of(rows, 1, upto=9)
+    memories.personal(rows, 1)
+    memories.scene_places(rows, 1)
+    memories.stated_by_session(rows, 1, "s1", upto=9)
+    memories.changes_of(rows, 1, upto=9, most=9, characters=9)
+    failures.forget_turn(rows, 1, "l1")
 
 
 def _uses(rows: Rows, given: Given) -> None:
     _receipt(rows, given)
     late = given.at(900)
-    assert uses.waiting(rows, answered=late, still=late, over=late, limit=9)
-    uses.items(rows, 1)
-    uses.around(rows, 1, late)
-    uses.note(rows, 1, {"m1": (True, "words")})
-    uses.told_since(rows, given.at(0))
-    uses.told_since(rows, given.at(0), projects=[1])
+    assert receipts.waiting(rows, answered=late, still=late, over=late, limit=9)
+    receipts.told_items(rows, 1)
+    receipts.around(rows, 1, late)
+    receipts.note_use(rows, 1, {"m1": (True, "words")})
+    receipts.told_since(rows, given.at(0))
+    receipts.told_since(rows, given.at(0), projects=[1])
 
 
 def _usage(rows: Rows) -> None:
-    usage.note(rows, [Spent("s1", "m1", 1, 1, 1, 1)])
-    usage.of_session(rows, 1)
-    usage.of_agents(rows, "s1")
-    usage.injected(rows, "s1")
+    sessions.note_usage(rows, [Spent("s1", "m1", 1, 1, 1, 1)])
+    sessions.usage_of(rows, 1)
+    sessions.usage_of_agents(rows, "s1")
+    sessions.tokens_injected(rows, "s1")
 
 
 def _noted(rows: Rows, given: Given) -> None:
-    one = noted.Composed(at="", session_id="s1", event="prompt", chosen=0, cut=0, tokens=0, degraded=0, ms=0)
-    asked = noted.Recalled(at="", kind="search", query_hash="h", results=0, top=0, ms=0)
-    noted.add(rows, [one], [asked], before=given.at(0), key=b"k")
-    noted.composed_since(rows, given.at(0))
-    noted.recalled_since(rows, given.at(0))
+    one = activity.Composed(at="", session_id="s1", event="prompt", chosen=0, cut=0, tokens=0, degraded=0, ms=0)
+    asked = activity.Recalled(at="", kind="search", query_hash="h", results=0, top=0, ms=0)
+    activity.add_lookups(rows, [one], [asked], before=given.at(0), key=b"k")
+    activity.composed_since(rows, given.at(0))
+    activity.recalled_since(rows, given.at(0))
     rows.run("delete from context_log where session_id = :id", id="s1")
 
 
@@ -223,24 +202,24 @@ def _checkpoints(rows: Rows, given: Given) -> None:
     row = checkpoints.Row(0, "k1", session, "s1", 1, "compaction", "", given.now, 1, given.now, "1:0", "", "", "")
     checkpoints.put(rows, row, [("goal", "t", "l1", "", 1)], [("l1", "user", "", given.now, "yes")])
     checkpoints.restore(rows, 1, at=given.now, session_id="")
-    checkpoint_due.heard(rows, after=0, limit=9)
-    checkpoint_due.summaries(rows, after=0, limit=9)
-    checkpoint_due.is_summarised(rows, session, since=given.now)
-    checkpoint_due.awaiting(rows)
-    checkpoint_due.about(rows, session)
-    checkpoint_due.by_id(rows, "s1")
-    checkpoint_due.last_turns(rows, session, upto=9)
-    checkpoint_due.later(rows, session, upto=0, until=given.at(400))
+    checkpoints.heard(rows, after=0, limit=9)
+    checkpoints.summaries(rows, after=0, limit=9)
+    checkpoints.is_summarised(rows, session, since=given.now)
+    checkpoints.awaiting(rows)
+    checkpoints.about_sessions(rows, session)
+    checkpoints.about_session(rows, "s1")
+    checkpoints.last_turns(rows, session, upto=9)
+    checkpoints.later(rows, session, upto=0, until=given.at(400))
     checkpoints.of_summary(rows, session, "l1")
     checkpoints.pending(rows, session)
     checkpoints.latest(rows, "s1")
     checkpoints.to_tell(rows, project=1, session_id="s1")
     checkpoints.pieces(rows, 1)
     checkpoints.raw(rows, 1)
-    goals.add(rows, project=1, session_id="s1", text="t", authority="user", now=given.now)
-    goals.open_ones(rows, projects=[0, 1], session_id="s1")
+    checkpoints.add_goal(rows, project=1, session_id="s1", text="t", authority="user", now=given.now)
+    checkpoints.open_goals(rows, projects=[0, 1], session_id="s1")
     checkpoints.take_back(rows, 1)
-    goals.clear_session(rows, "s1")
+    checkpoints.clear_session_goals(rows, "s1")
     checkpoints.clear(rows, session)
 
 
@@ -248,16 +227,16 @@ def _dream(rows: Rows, given: Given) -> None:
     begun = dreams.begin(rows, why="asked", sessions=1, now=given.now)
     dreams.carried(
         rows, begun.seq, kind="archive", project=1, reason="", evidence=["u1"], items=["m1"], now=given.now,
-        act=lambda: beliefs.note(rows, "m1", "archive", "", "", "", "dream", given.now) and [],
+        act=lambda: belief_changes.note(rows, "m1", "archive", "", "", "", "dream", given.now) and [],
     )  # fmt: skip
     dreams.wrote(rows, begun.seq, reason="", path="memory/user.md", before=None, after="one", now=given.now)
-    for change in dream_journal.changes(rows, begun.seq, newest_first=True):
+    for change in dreams.changes(rows, begun.seq, newest_first=True):
         for row in change.rows:
-            given_back.take_back(rows, row.was, row.then, at=given.now)
-        dream_journal.mark_rows(rows, change, {}, now=given.now)
-    dream_journal.leaning(rows, "m1")
-    dream_journal.counts(rows, begun.seq)
-    dream_journal.page_is(rows, "memory/user.md", "one", now=given.now)
+            before_images.take_back(rows, row.was, row.then, at=given.now)
+        dreams.mark_rows(rows, change, {}, now=given.now)
+    dreams.leaning(rows, "m1")
+    dreams.change_counts(rows, begun.seq)
+    dreams.page_is(rows, "memory/user.md", "one", now=given.now)
 
 
 def _topics(rows: Rows, given: Given) -> None:
@@ -270,40 +249,40 @@ def _topics(rows: Rows, given: Given) -> None:
     topics.of_memories(rows, [1, 2])
     topics.members(rows, "tabs", [1])
     topics.move_to(rows, 2, 0)
-    graph.links(rows, [1, 2], projects=[1])
-    graph.shared(rows, [1, 2], projects=[1], widest_topic=9, widest_session=9)
+    topics.edges(rows, [1, 2], projects=[1])
+    topics.shared_topics(rows, [1, 2], projects=[1], widest_topic=9, widest_session=9)
 
 
 def _told_days(rows: Rows, given: Given) -> None:
-    one = told_days.Ending(1, 1, "s1", "", 0, "", "", given.now, "", "", False, 0, "", "")
-    told_days.note(rows, one, day="2026-03-01", as_of=(0, ""))
-    told_days.waiting(rows, after=0, limit=9)
-    told_days.live(rows, since=given.at(0), limit=9)
-    told_days.times(rows, 1)
-    told_days.gotchas(rows, 1, limit=9)
-    told_days.agents(rows, "s1")
-    told_days.moved(rows, limit=9)
-    told_days.move(rows, 1)
-    told_days.stand(rows, told_days.moved(rows, limit=9))
-    told_days.taken_back(rows, limit=9)
-    told_days.gone(rows, [told_days.Told(1, "s1", "2026-03-01", "", "", 0)])
+    one = days.Ending(1, 1, "s1", "", 0, "", "", given.now, "", "", False, 0, "", "")
+    days.note(rows, one, day="2026-03-01", as_of=(0, ""))
+    days.waiting(rows, after=0, limit=9)
+    days.live(rows, since=given.at(0), limit=9)
+    days.times(rows, 1)
+    days.gotchas(rows, 1, limit=9)
+    days.agents(rows, "s1")
+    days.moved(rows, limit=9)
+    days.move(rows, 1)
+    days.stand(rows, days.moved(rows, limit=9))
+    days.taken_back(rows, limit=9)
+    days.gone(rows, [days.Told(1, "s1", "2026-03-01", "", "", 0)])
 
 
-LIMITED = narrow.Narrow(since="2026", session="s1")
-INSTRUCTED = [instructions.Instruction(path="/p/CLAUDE.md", kind="Project", root="/p", text="t", text_hash="h")]
+LIMITED = search.Narrow(since="2026", session="s1")
+INSTRUCTED = [projects.Instruction(path="/p/CLAUDE.md", kind="Project", root="/p", text="t", text_hash="h")]
 #: What runs for every hook, step of the steward, brief, search and forgetting.
 HOT: dict[str, Any] = {
     "record_event and add_provisional": _add_provisional,
     "add_turn": _add_turn,
-    "settle": lambda rows, given: reports.settle(rows, "s1", at=given.at(400)),
-    "set_title": lambda rows, _: journal.set_title(rows, "s1", "t", first=True),
-    "over": lambda rows, given: reports.over(rows, before=given.at(400), after=reports.FIRST, most=9),
+    "settle": lambda rows, given: events.settle_provisional(rows, "s1", at=given.at(400)),
+    "set_title": lambda rows, _: turns.set_title(rows, "s1", "t", first=True),
+    "over": lambda rows, given: events.over(rows, before=given.at(400), after=events.FIRST, most=9),
     "positions_written_since": lambda rows, _: cursors.positions_written_since(rows, 1, most=9),
-    "close_provisional": lambda rows, given: reports.close_provisional(
-        rows, reports.over(rows, before=given.at(400), after=reports.FIRST, most=1000)[0]
+    "close_provisional": lambda rows, given: events.close_provisional(
+        rows, events.over(rows, before=given.at(400), after=events.FIRST, most=1000)[0]
     ),
-    "stream_turns": lambda rows, _: journal.stream_turns(rows, 1, after=0, kinds=("user", "assistant")),
-    "calls that say something": lambda rows, _: told.calls(
+    "stream_turns": lambda rows, _: turns.stream_turns(rows, 1, after=0, kinds=("user", "assistant")),
+    "calls that say something": lambda rows, _: turns.tool_calls(
         rows, 1, after=0, tools=("Bash", "Task"), holding={"Bash": "git"}
     ),
     "settle a place": lambda rows, given: projects.settle(rows, given.project(), now=""),
@@ -311,23 +290,29 @@ HOT: dict[str, Any] = {
     "wall_around": lambda rows, _: projects.wall_around(rows, "/home/me/shop"),
     "visible": lambda rows, _: projects.visible(rows, inside=0),
     "active_day": lambda rows, _: projects.active_day(rows, 1),
-    "fresh_since": lambda rows, _: context.fresh_since(rows, "s1"),
-    "told": lambda rows, _: context.told(rows, "s1"),
-    "injected": lambda rows, _: context.injected(rows, "s1"),
-    "was_told": lambda rows, _: context.was_told(rows, "s1", "m1"),
+    "fresh_since": lambda rows, _: receipts.fresh_since(rows, "s1"),
+    "told": lambda rows, _: receipts.told(rows, "s1"),
+    "injected": lambda rows, _: receipts.injected(rows, "s1"),
+    "was_told": lambda rows, _: receipts.was_told(rows, "s1", "m1"),
     "add_receipt": _receipt,
     "receipts to judge": lambda rows, given: _uses(rows, given),
     "what a session took": lambda rows, _: _usage(rows),
     "what was noted": lambda rows, given: _noted(rows, given),
-    "near": lambda rows, _: context.near(rows, [0, 1], "s1"),
+    "near": lambda rows, _: receipts.near(rows, [0, 1], "s1"),
     "kind_of": lambda rows, _: search.kind_of(rows, "l1"),
-    "upkeep of new memories": lambda rows, _: (upkeep.after(rows, 0, limit=9), upkeep.dropped(rows)),
-    "upkeep of one": lambda rows, _: (upkeep.about(rows, "m1"), upkeep.is_merged(rows, memories.by_seqs(rows, [1])[1])),
-    "superseded": lambda rows, _: beliefs.superseded(rows, [1], limit=9),
-    "changes_of": lambda rows, _: beliefs.changes_of(rows, "m1"),
-    "instructions of a brief": lambda rows, _: instructions.texts(rows, [1]),
-    "instructions read again": lambda rows, given: instructions.replace(rows, 1, INSTRUCTED, now=given.now),
-    "instructions known": lambda rows, _: instructions.hashes(rows, 1),
+    "upkeep of new memories": lambda rows, _: (
+        before_images.memories_past(rows, 0, limit=9),
+        before_images.dropped_pairs(rows),
+    ),
+    "upkeep of one": lambda rows, _: (
+        before_images.about_memory(rows, "m1"),
+        before_images.is_merged(rows, memories.by_seqs(rows, [1])[1]),
+    ),
+    "superseded": lambda rows, _: belief_changes.superseded(rows, [1], limit=9),
+    "changes_of": lambda rows, _: belief_changes.changes_of(rows, "m1"),
+    "instructions of a brief": lambda rows, _: projects.instruction_texts(rows, [1]),
+    "instructions read again": lambda rows, given: projects.replace_instructions(rows, 1, INSTRUCTED, now=given.now),
+    "instructions known": lambda rows, _: projects.instruction_hashes(rows, 1),
     "listing": lambda rows, _: memories.listing(rows, projects=[0, 1], limit=9),
     "by_hash": lambda rows, _: memories.by_hash(rows, "h", project=1),
     "by_seqs": lambda rows, _: memories.by_seqs(rows, [1]),
@@ -349,13 +334,13 @@ HOT: dict[str, Any] = {
     "passages to be made": lambda rows, _: (passage_index.fill(rows), vectors.is_any_left(rows, 1)),
     "turns_by_seq": lambda rows, _: search.turns_by_seq(rows, [1, 2]),
     "turns_of_uuids": lambda rows, _: search.turns_of_uuids(rows, ["l1"]),
-    "beside": lambda rows, _: nearby.beside(rows, [1, 2]),
-    "turns that state": lambda rows, _: nearby.statements(rows, [1], projects=[1]),
-    "linked": lambda rows, _: nearby.linked(rows, [1], projects=[1]),
-    "explained": lambda rows, _: nearby.explained(rows, [1, 2], projects=[1]),
-    "asked_between": lambda rows, given: nearby.asked_between(rows, given.at(0), given.at(400), projects=[1], limit=9),
-    "asked_between of all": lambda rows, given: nearby.asked_between(rows, given.at(0), "", projects=None, limit=9),
-    "narrowed": lambda rows, _: (narrow.turns(rows, [1], LIMITED), narrow.memories(rows, [1], LIMITED)),
+    "beside": lambda rows, _: search.beside(rows, [1, 2]),
+    "turns that state": lambda rows, _: search.statements(rows, [1], projects=[1]),
+    "linked": lambda rows, _: search.linked(rows, [1], projects=[1]),
+    "explained": lambda rows, _: search.explained(rows, [1, 2], projects=[1]),
+    "asked_between": lambda rows, given: search.asked_between(rows, given.at(0), given.at(400), projects=[1], limit=9),
+    "asked_between of all": lambda rows, given: search.asked_between(rows, given.at(0), "", projects=None, limit=9),
+    "narrowed": lambda rows, _: (search.narrow_turns(rows, [1], LIMITED), search.narrow_memories(rows, [1], LIMITED)),
     "left": lambda rows, _: (vectors.left(rows, None), vectors.left(rows, 1)),
     "backlog": lambda rows, _: (
         vectors.backlog(rows, "passage", 1, limit=9),
@@ -370,24 +355,28 @@ HOT: dict[str, Any] = {
     "dream": lambda rows, given: _dream(rows, given),
     "sessions listing": lambda rows, _: sessions.listing(rows, projects=[1], limit=9),
     "withdraw": lambda rows, _: sessions.withdraw(rows, "/t", "l1"),
-    "drop_old": lambda rows, given: retention.drop_old(rows, before=given.at(400), days=90, limit=9),
-    "drop_oldest": lambda rows, _: retention.drop_oldest(rows, limit=9),
-    "is_any_left": lambda rows, _: retention.is_any_left(rows),
+    "drop_old": lambda rows, given: turns.drop_old_output(rows, before=given.at(400), days=90, limit=9),
+    "drop_oldest": lambda rows, _: turns.drop_oldest_output(rows, limit=9),
+    "is_any_left": lambda rows, _: turns.is_any_output_left(rows),
     "file_state": lambda rows, _: cursors.file_state(rows, "/t"),
     "unheard sessions": _unheard,
-    "count": lambda rows, _: counts.count(rows, [("bad lines", 1)]),
-    "last_event": lambda rows, _: counts.last_event(rows),
-    "last_read": lambda rows, _: counts.last_read(rows),
+    "count": lambda rows, _: activity.count(rows, [("bad lines", 1)]),
+    "last_event": lambda rows, _: activity.last_event(rows),
+    "last_read": lambda rows, _: activity.last_read(rows),
     "sessions for the days' files": _told_days,
     "live sessions": lambda rows, given: sessions.live(rows, since=given.at(0), limit=5),
-    "probes": lambda rows, given: probes.remove(rows, before=given.at(0)),
+    "probes": lambda rows, given: events.remove_probe(rows, before=given.at(0)),
     "read_among": lambda rows, _: sessions.read_among(rows, [1, 2]),
-    "stream positions": lambda rows, _: stream.positions(rows),
-    "stream": lambda rows, _: [stream.after(rows, kind, 0, projects=[1], limit=9) for kind in stream.KINDS],
+    "stream positions": lambda rows, _: activity.positions(rows),
+    "stream": lambda rows, _: [
+        activity.happened_after(rows, kind, 0, projects=[1], limit=9) for kind in activity.KINDS
+    ],
     "gotchas": _gotchas,
     "checkpoints": _checkpoints,
     "topics": _topics,
-    "stream of all": lambda rows, _: [stream.latest(rows, kind, projects=None, limit=9) for kind in stream.KINDS],
+    "stream of all": lambda rows, _: [
+        activity.latest_positions(rows, kind, projects=None, limit=9) for kind in activity.KINDS
+    ],
 }
 
 
@@ -421,7 +410,7 @@ def test_few_sessions_or_memories_lead_to_their_turns_and_not_all_that_is_search
 
 @pytest.mark.parametrize("name", ["provisional", "hook_only", "sessions"])
 def test_what_status_counts_of_a_few_rows_is_counted_by_an_index(store: Store, name: str) -> None:
-    assert store.read(lambda rows: scans(rows, [(dict(counts.COUNTED)[name], {})])) == set()
+    assert store.read(lambda rows: scans(rows, [(dict(activity.COUNTED)[name], {})])) == set()
 
 
 def test_what_status_counts_of_long_tables_is_read_from_their_tallies(store: Store, given: Given) -> None:
@@ -430,13 +419,13 @@ def test_what_status_counts_of_long_tables_is_read_from_their_tallies(store: Sto
     def look(rows: Rows) -> set[str]:
         story(rows, given)
         watching = Watching(rows.connection)
-        counts.known(watching)
-        counts.memories_by(watching)
-        sizes.listing(watching)
+        activity.known(watching)
+        activity.memories_by(watching)
+        activity.size_list(watching)
         return {step.partition(":")[0] for step in scans(rows, watching.ran)}
 
     found = store.write(look)
-    assert found and not any(re.search(rf"\b{table}\b", step) for step in found for table in counts.TALLIED)
+    assert found and not any(re.search(rf"\b{table}\b", step) for step in found for table in activity.TALLIED)
     assert {step.split()[1] for step in found} <= {"tallies", "memories", "projects", "sessions", "sizes"}, found
 
 
@@ -478,7 +467,7 @@ def test_what_was_said_before_is_looked_up_by_its_text_and_not_among_all_turns_o
 def test_turns_that_state_memories_are_looked_up_from_these_and_not_among_all_that_is_searchable(store: Store) -> None:
     def look(rows: Rows) -> list[str]:
         watching = Watching(rows.connection)
-        nearby.statements(watching, range(100), projects=range(7))
+        search.statements(watching, range(100), projects=range(7))
         return [str(rows.all(f"explain query plan {sql}", **values)[0][3]) for sql, values in watching.ran]
 
     first_steps = store.read(look)

@@ -24,13 +24,12 @@ BACKENDS_OWN = {
     "sqlite.py",
     "fulltext.py",
     "vector_tables.py",
-    "pages.py",
     "core.py",
     "migrate.py",
     "backup.py",
-    "salvage.py",
+    "recovery.py",
     "rebuild.py",
-    "soundness.py",
+    "integrity.py",
     "spread.py",
     "passage_index.py",
 }
@@ -50,6 +49,7 @@ PLACEHOLDERS = {
     "_CLOSED": "exists (select 1 from events e where e.session_id = s.id)",
     "_COUNTED": "e.seq, count(*)",
     "_COLUMNS": "m.id, m.text",
+    "_WAITING_COLUMNS": "m.id, m.text",
     "_SAID": "from session_turn n join turns t on t.seq = n.turn_seq where n.session_seq = me.session_seq",
     "_SESSION": "s.seq, s.id",
     "_TURNS": "select t.seq, t.text from turns t where t.seq = 1",
@@ -229,7 +229,7 @@ def test_statements_of_most_modules_are_found() -> None:
     found = {path.stem: sum(1 for _ in statements(path.read_text())) for path in MODULES}
     assert sum(found.values()) > 80, found
     assert all(
-        found[name] > 3 for name in ("journal", "memories", "vectors", "search", "cursors", "counts", "context")
+        found[name] > 3 for name in ("turns", "memories", "vectors", "search", "cursors", "activity", "receipts")
     ), found
 
 

@@ -9,7 +9,7 @@ from typing import Any
 import pytest
 
 from csmd.model import Project
-from csmd.store import disk, project_list, projects, workspaces
+from csmd.store import disk, projects, workspaces
 from csmd.store.core import Store
 from csmd.store.sqlite import Rows
 
@@ -56,12 +56,12 @@ def test_a_moved_directory_is_its_project_and_goes_back_the_same_way(store: Stor
     first = store.write(lambda rows: projects.ensure(rows, place(old, mark="m"), now=NOW))
     old.rename(new)
     assert store.write(lambda rows: projects.ensure(rows, place(new, mark="m"), now=NOW)) == first
-    [shown] = store.read(project_list.listing)
+    [shown] = store.read(workspaces.listing)
     assert (shown.root, shown.name, shown.other_places) == (str(new), "new", ((str(old), "moved"),))
     assert store.read(lambda rows: projects.seq_of(rows, place(old))) == first
     new.rename(old)
     assert store.write(lambda rows: projects.ensure(rows, place(old, mark="m"), now=NOW)) == first
-    [shown] = store.read(project_list.listing)
+    [shown] = store.read(workspaces.listing)
     assert (shown.root, shown.other_places) == (str(old), ((str(new), "moved"),))
 
 
@@ -106,8 +106,8 @@ def test_an_alias_counts_until_it_is_taken_back(store: Store) -> None:
 def test_a_part_takes_what_is_said_below_its_directory_and_a_part_of_it_what_is_deeper(store: Store) -> None:
     def story(rows: Rows) -> list[str]:
         whole = projects.ensure(rows, place("/w"), now=NOW)
-        part = project_list.add_part(rows, key="p1", root="/w/shop", name="shop", whole=whole, now=NOW)
-        project_list.add_part(rows, key="p2", root="/w/shop/cart", name="cart", whole=part, now=NOW)
+        part = workspaces.add_part(rows, key="p1", root="/w/shop", name="shop", whole=whole, now=NOW)
+        workspaces.add_part(rows, key="p2", root="/w/shop/cart", name="cart", whole=part, now=NOW)
         asked = ("/w", "/w/shop", "/w/shop/x", "/w/shopping", "/w/shop/cart/x")
         return [projects.name_of(rows, projects.ensure(rows, place("/w", at=at), now=NOW)) for at in asked]
 
@@ -146,7 +146,7 @@ def test_a_project_is_named_by_its_name_or_the_beginning_of_its_id(store: Store,
     def story(rows: Rows) -> list[str]:
         for root, key in (("/w/shop", "1234aaaa"), ("/w/one", "abcdefgh"), ("/w/two", "abc12345")):
             projects.ensure(rows, place(root, key=key), now=NOW)
-        return [root for _, root in project_list.matching(rows, word)]
+        return [root for _, root in workspaces.matching(rows, word)]
 
     assert store.write(story) == [found] * bool(found)
 

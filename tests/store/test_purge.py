@@ -14,46 +14,36 @@ from csmd import text
 from csmd.believe import causal, selfmodel
 from csmd.distill import digest, harvest
 from csmd.model import BriefItem, Candidate, Link, Packet, Provenance, State
-from csmd.store import (
-    answers,
-    before,
-    beliefs,
+from csmd.store import (  # fmt: skip
+    activity,
+    before_images,
+    belief_changes,
     candidates,
     checkpoints,
-    context,
-    counts,
     cursors,
     digests,
     events,
     failures,
     files,
-    goals,
-    gotchas,
-    holds,
-    instructions,
-    journal,
     memories,
-    noted,
-    packets,
     projects,
     purge,
     purge_files,
-    purge_plan,
-    purge_whole,
-    reports,
-    scenes,
+    purge_rows,
+    receipts,
     search,
-    self_model,
-    session_links,
+    sessions,
+    text_columns,
     tombstones,
-    usage,
+    turns,
     vectors,
-)  # fmt: skip
-from csmd.store.core import Store, integrity
-from csmd.store.leftover import in_bytes
+)
+from csmd.store.byte_search import in_bytes
+from csmd.store.core import Store
+from csmd.store.integrity import integrity
 from csmd.store.purged import PURGED, Needle
+from csmd.store.sessions import Spent
 from csmd.store.sqlite import Rows
-from csmd.store.usage import Spent
 
 Given = Any
 MARK = "Zanzibar quokka"
@@ -65,16 +55,16 @@ def without_way(columns: frozenset[tuple[str, str]]) -> set[tuple[str, str]]:
 
 
 def test_every_column_and_file_that_holds_text_has_a_way_to_be_purged() -> None:
-    assert without_way(holds.TEXT_COLUMNS) == set()
-    assert set(purge_files.WAYS) == set(holds.TEXT_FILES)
-    assert without_way(holds.TEXT_COLUMNS | {("diary", "entry")}) == {("diary", "entry")}
+    assert without_way(text_columns.TEXT_COLUMNS) == set()
+    assert set(purge_files.WAYS) == set(text_columns.TEXT_FILES)
+    assert without_way(text_columns.TEXT_COLUMNS | {("diary", "entry")}) == {("diary", "entry")}
 
 
 def say(rows: Rows, given: Given, uuid: str, said: str, *, name: str = "shop", **more: Any) -> int:
     """A turn with a statement, a memory that it states, and their vectors; the memory's row key."""
     project = projects.ensure(rows, given.project(name), now=given.now)
     turn = given.turn(uuid, said, cwd=f"/home/me/{name}", **more)
-    journal.add_turn(
+    turns.add_turn(
         rows,
         turn,
         text_hash=text.keyed_hash(said, key_of(rows)),
@@ -94,7 +84,7 @@ def say(rows: Rows, given: Given, uuid: str, said: str, *, name: str = "shop", *
     model = vectors.ensure_model(rows, "m", 4, now="")
     vectors.add(rows, "passage", model, [(seq, project, 0, 5, vector(seq))], reached=seq)
     vectors.add(rows, "memory", model, [(made, project, 0, 5, vector(made + 100))], reached=made)
-    context.add_receipt(rows, receipt_id=f"r-{uuid}", session_id=turn.session_id, event="prompt", project=project, at=given.now,
+    receipts.add_receipt(rows, receipt_id=f"r-{uuid}", session_id=turn.session_id, event="prompt", project=project, at=given.now,
                         tokens=1, text_hash="h", items=[BriefItem(id=memory.id, score=1.0, reason="x")])  # fmt: skip
     event = given.event(f"e-{uuid}", said, session=turn.session_id)
     events.record(rows, event, text_hash=text.keyed_hash(said, key_of(rows)), payload_hash=uuid)
@@ -140,33 +130,37 @@ def filled(store: Store, given: Given) -> Iterator[Store]:
                 said = f"the {session} says number {place} of {name} in words that nobody else has said {uuid}"
                 say(rows, given, uuid, said, session=session, name=name, second=number * 100 + place)
             cursors.save_file(rows, state(f"/t/{session}.jsonl"), now=given.now)
-            journal.set_title(rows, session, f"title of {session}")
+            turns.set_title(rows, session, f"title of {session}")
         one = projects.ensure(rows, given.project("shop"), now=given.now)
         projects.add_alias(rows, "another", one, path="/home/me/old", why="by hand", now=given.now)
-        told = [instructions.Instruction(path="/p/CLAUDE.md", kind="Project", root="/p", text="t", text_hash="h")]
-        instructions.replace(rows, one, told, now=given.now)
+        told = [projects.Instruction(path="/p/CLAUDE.md", kind="Project", root="/p", text="t", text_hash="h")]
+        projects.replace_instructions(rows, one, told, now=given.now)
         candidates.put(rows, CANDIDATE)
         dream(rows, now=given.now)
         row = checkpoints.Row(0, "k1", 1, "", 0, "asked", "", given.now, 1, given.now, "", "a note", "", "")
         said = rows.value("select text from turns where uuid = 'u00'")
         checkpoints.put(rows, row, [("goal", "a goal", "u00", "", 1)], [("u00", "user", "", given.now, said)])
-        goals.add(rows, project=one, session_id="", text="a goal", authority="user", now=given.now)
+        checkpoints.add_goal(rows, project=one, session_id="", text="a goal", authority="user", now=given.now)
         session = int(rows.value("select max(seq) from sessions"))
         item = harvest.Item("goal", "a goal", "u20")
         told_of = digest.Digest("end", 4, given.now, "Goal: a goal", "answered", 1, 0, 0, (item,))
         digests.replace(rows, session, [told_of], turns=4)
-        session_links.replace(
+        digests.replace_links(
             rows,
             session,
             [causal.Link(0, session, "unseen commit", "1a2b3c4", 0.7, ("u20",))],
             {"unseen commit": "gap"},
         )
-        self_model.replace(rows, session, [selfmodel.Ended("tests", "well", "`pytest` passed", "u20")], at=given.now)
-        beliefs.note(rows, "m-u00", "edit", "before", "after", "reason", "user", given.now)
-        packets.put(rows, [PACKET])
-        beliefs.note(rows, "m-u00", "promoted", "", "", "", "csmd", given.now)
-        touched = before.of(rows, ["m-u00"])
-        answers.put(rows, item="m-u00", answer="keep", made="", was="", project=one, touched=touched, now=given.now)
+        digests.replace_outcomes(
+            rows, session, [selfmodel.Ended("tests", "well", "`pytest` passed", "u20")], at=given.now
+        )
+        belief_changes.note(rows, "m-u00", "edit", "before", "after", "reason", "user", given.now)
+        candidates.put_packets(rows, [PACKET])
+        belief_changes.note(rows, "m-u00", "promoted", "", "", "", "csmd", given.now)
+        touched = before_images.before_of(rows, ["m-u00"])
+        before_images.put_answer(
+            rows, item="m-u00", answer="keep", made="", was="", project=one, touched=touched, now=given.now
+        )
         failures.add_error(
             rows, fingerprint="f", command="c", exit_code=1, message="m", turn=1, session=1, at=given.now
         )
@@ -174,9 +168,11 @@ def filled(store: Store, given: Given) -> Iterator[Store]:
             rows, fingerprint="g", command="c", exit_code=1, message="m", turn=2, session=1, at=given.now
         )
         failures.add_fix(rows, error=1, turn=1, session=1, uuid="u01", at=given.now, files=["f"], text="t")
-        gotchas.add_symptom(rows, 1, uuid="u01", at=given.now, text="t", fingerprint="f")
-        scenes.note(rows, 1, uuid="u01", text="at src/cart.py")
-        beliefs.note(rows, "m-before", "edited", "as it was", "as it is", "somebody edited it", "person", "2026-01-01")
+        failures.add_symptom(rows, 1, uuid="u01", at=given.now, text="t", fingerprint="f")
+        memories.note_scene(rows, 1, uuid="u01", text="at src/cart.py")
+        belief_changes.note(
+            rows, "m-before", "edited", "as it was", "as it is", "somebody edited it", "person", "2026-01-01"
+        )
         memories.add_link(rows, Link(from_id="m-u00", to_id="m-u20", relationship="RELATES_TO"), now="")
 
     store.write(story)
@@ -211,11 +207,11 @@ def state(path: str) -> cursors.FileState:
     return cursors.FileState(path=path, device=1, inode=1, position=9, head="h")
 
 
-def plan_of(store: Store, typed: str, **more: Any) -> purge_plan.Plan:
-    return store.read(lambda rows: purge_plan.resolve(rows, typed, key=store.hash_key, **more))
+def plan_of(store: Store, typed: str, **more: Any) -> purge.Plan:
+    return store.read(lambda rows: purge.resolve_plan(rows, typed, key=store.hash_key, **more))
 
 
-def carry_out(store: Store, plan: purge_plan.Plan, *, now: str = LATER) -> int:
+def carry_out(store: Store, plan: purge.Plan, *, now: str = LATER) -> int:
     """What the daemon does with a plan, without its files."""
     needles = [Needle(said) for said in plan.texts]
 
@@ -224,12 +220,12 @@ def carry_out(store: Store, plan: purge_plan.Plan, *, now: str = LATER) -> int:
         for table, column in purge.WAYS:
             after: int | None = 0
             while after is not None:
-                after, more = purge_plan.variants(rows, needles, table, column, after)
+                after, more = purge.variants(rows, needles, table, column, after)
                 said |= more
         return said
 
     said = sorted(store.read(found))
-    store.write(lambda rows: purge_plan.lay_down(rows, plan, said, key=store.hash_key, now=now))
+    store.write(lambda rows: purge.lay_down(rows, plan, said, key=store.hash_key, now=now))
     changed = store.write(lambda rows: purge.honour(rows, store.hash_key))
     assert store.cleanse()
     return changed
@@ -248,7 +244,7 @@ def test_no_column_and_no_byte_holds_a_purged_text(filled: Store, given: Given, 
     def plant(rows: Rows) -> None:
         # A turn takes its passages along: theirs is planted when it has been.
         for number, (table, column) in enumerate(
-            sorted(holds.TEXT_COLUMNS, key=lambda one: (one[0] == "passages", one))
+            sorted(text_columns.TEXT_COLUMNS, key=lambda one: (one[0] == "passages", one))
         ):
             key = purge.WAYS[table, column][1]
             row = rows.value(f"select max({key}) from {table}")
@@ -260,17 +256,17 @@ def test_no_column_and_no_byte_holds_a_purged_text(filled: Store, given: Given, 
 
     filled.write(plant)
     filled.checkpoint(truncate=True)
-    assert left_in_bytes(path, MARK) >= len(holds.TEXT_COLUMNS) - 2
-    before = filled.read(counts.counts)
+    assert left_in_bytes(path, MARK) >= len(text_columns.TEXT_COLUMNS) - 2
+    before = filled.read(activity.counts)
     newest = filled.read(lambda rows: [rows.value(f"select max(seq) from {table}") for table in ("turns", "memories")])
     gone = [vector(newest[0]), vector(newest[1] + 100)]
     assert all(any(one in file.read_bytes() for file in path.parent.glob("csmd.db*")) for one in gone)
     # Of a row with several columns one change takes two of them at times, what mended an error goes with it, and a topic with its memory.
-    assert carry_out(filled, plan_of(filled, MARK)) >= len(holds.TEXT_COLUMNS) - 14
+    assert carry_out(filled, plan_of(filled, MARK)) >= len(text_columns.TEXT_COLUMNS) - 14
     assert left_in_bytes(path, MARK) == 0
     assert not any(one in file.read_bytes() for file in path.parent.glob("csmd.db*") for one in gone)
     assert filled.write(integrity) == []
-    after = filled.read(counts.counts)
+    after = filled.read(activity.counts)
     changed = {name: before[name] - after[name] for name in before if before[name] != after[name]}
     assert changed == {"statements": 1, "memories": 1, "vectors": 2}
     said = filled.read(lambda rows: rows.value("select text from turns order by seq desc limit 1"))
@@ -312,10 +308,10 @@ def test_several_places_below_one_purged_name_are_all_hidden(filled: Store, give
         for below in ("a", "b"):
             projects.settle(rows, replace(place, place=f"{folder}/{below}"), now=given.now)
         told = [
-            instructions.Instruction(path=f"{folder}/{name}", kind="Project", root=folder, text="t", text_hash="h")
+            projects.Instruction(path=f"{folder}/{name}", kind="Project", root=folder, text="t", text_hash="h")
             for name in ("CLAUDE.md", ".claude/CLAUDE.md")
         ]
-        instructions.replace(rows, seq, told, now=given.now)
+        projects.replace_instructions(rows, seq, told, now=given.now)
 
     filled.write(plant)
     carry_out(filled, plan_of(filled, MARK))
@@ -337,16 +333,16 @@ def test_a_purged_session_leaves_its_turns_listed_and_empty_and_no_other_loses_a
 ) -> None:
     def fork(rows: Rows) -> None:
         again = given.turn("u00", texts_of_first, session="s9-forked", second=900)
-        journal.add_turn(rows, again, text_hash="", host="claude", project=1, path="")
+        turns.add_turn(rows, again, text_hash="", host="claude", project=1, path="")
         memories.add_provenance(rows, 2, Provenance(uuid="u10", session_id="s2-other", at=given.now))
         agent = given.turn("a1", "what the agent of the first one said among its own", session="s1-first", agent_id="a")
-        journal.add_turn(rows, agent, text_hash="", host="claude", project=1, path="")
+        turns.add_turn(rows, agent, text_hash="", host="claude", project=1, path="")
 
-        made = noted.Composed(
+        made = activity.Composed(
             at=given.now, session_id="s1-first", event="prompt", chosen=0, cut=0, tokens=0, degraded=0, ms=0
         )
-        noted.add(rows, [made, replace(made, session_id="s2-other")], [], before="", key=key_of(rows))
-        usage.note(rows, [Spent(one, "m", 1, 1, 1, 1) for one in ("s1-first", "s1-first/a", "s2-other")])
+        activity.add_lookups(rows, [made, replace(made, session_id="s2-other")], [], before="", key=key_of(rows))
+        sessions.note_usage(rows, [Spent(one, "m", 1, 1, 1, 1) for one in ("s1-first", "s1-first/a", "s2-other")])
 
     texts_of_first = texts_of(filled)[0]
     filled.write(fork)
@@ -381,19 +377,19 @@ def test_a_purged_project_leaves_neither_its_name_nor_what_was_said_in_it(
         seq = projects.settle(rows, bank, now=given.now).seq
         projects.add_alias(rows, "key-old-bank", seq, path="/home/me/heron-bank", why="moved", now=given.now)
         told = [
-            instructions.Instruction(
+            projects.Instruction(
                 path="/home/me/heron-bank/CLAUDE.md", kind="Project", root="/home/me/bank",
                 text="The heron bank settles at noon", text_hash="h",
             )
         ]  # fmt: skip
-        instructions.replace(rows, seq, told, now=given.now)
+        projects.replace_instructions(rows, seq, told, now=given.now)
 
     filled.write(known)
     carry_out(filled, plan)
     assert left_in_bytes(path, "/home/me/bank", "s3-third.jsonl", "heron-bank", "heron bank", *plan.probes) == 0
     for key in ("key-bank", "key-old-bank"):
         assert filled.read(lambda rows, key=key: projects.seq_of(rows, replace(given.project(), key=key))) is None
-    assert {row[1] for row in filled.read(counts.projects)} == {"/home/me/shop", PURGED}
+    assert {row[1] for row in filled.read(activity.project_counts)} == {"/home/me/shop", PURGED}
     assert filled.read(lambda rows: memories.links_of(rows, "m-u00")) == []
     # What begins in it later is another project.
     again = filled.write(lambda rows: projects.ensure(rows, given.project("bank"), now=AFTER))
@@ -511,7 +507,7 @@ def test_a_purge_that_was_broken_off_at_any_step_is_finished_by_its_tombstones(
     )
     key = filled.hash_key
     plan = plan_of(filled, MARK)
-    filled.write(lambda rows: purge_plan.lay_down(rows, plan, [], key=key, now=LATER))
+    filled.write(lambda rows: purge.lay_down(rows, plan, [], key=key, now=LATER))
     assert filled.read(purge.is_unfinished)
     for one in itertools.islice(purge.PASSES, 4):  # it got this far
         filled.write(lambda rows, one=one: one(rows, key, 0))
@@ -530,7 +526,7 @@ def test_an_event_that_was_reported_before_the_purge_still_stands_for_its_turn(f
         hash_ = text.keyed_hash(event.text, filled.hash_key)
         assert events.record(rows, event, text_hash=hash_, payload_hash="p2")
         turn = given.turn("hook:e-again", event.text, session="s2-other", second=950)
-        return reports.add_provisional(rows, turn, event="prompt", text_hash=hash_, host="claude", project=1, path="")
+        return events.add_provisional(rows, turn, event="prompt", text_hash=hash_, host="claude", project=1, path="")
 
     assert filled.write(hear)  # the second report of this text, of which one turn is stored
 
@@ -545,7 +541,7 @@ def test_lifting_what_was_typed_lets_in_the_longer_words_that_it_was_found_in(fi
     plan = plan_of(filled, part)
     carry_out(filled, plan)
     assert filled.read(is_out), "whole words go"
-    assert filled.write(lambda rows: purge_plan.lift(rows, plan, key=key)) >= 1
+    assert filled.write(lambda rows: purge.lift_purge(rows, plan, key=key)) >= 1
     assert not filled.read(is_out) and not filled.read(tombstones.has_purged)
 
 
@@ -558,7 +554,7 @@ def test_of_two_texts_purged_together_lifting_one_lets_in_only_what_it_alone_was
         out = tombstones.marks(rows, key)
         return [said for said in ("zanzibar", "quokka") if out.spans(f"so {said} it is")]
 
-    filled.write(lambda rows: purge_plan.lay_down(rows, plan, found, key=key, now=LATER))
+    filled.write(lambda rows: purge.lay_down(rows, plan, found, key=key, now=LATER))
     assert filled.read(still_out) == ["zanzibar", "quokka"]
     for one, left in zip(texts, (["quokka"], []), strict=True):
         assert filled.write(lambda rows, one=one: tombstones.lift_text(rows, one, key=key))
@@ -573,7 +569,7 @@ def test_lifting_lets_in_again(filled: Store, given: Given) -> None:
         plan = plan_of(filled, typed, project_key=project)
         carry_out(filled, plan)
         again = plan_of(filled, typed, project_key=project)
-        assert filled.write(lambda rows, again=again: purge_plan.lift(rows, again, key=key)) >= 1
+        assert filled.write(lambda rows, again=again: purge.lift_purge(rows, again, key=key)) >= 1
     assert (
         filled.read(
             lambda rows: rows.value("select count(*) from tombstones where kind in ('text', 'session', 'project')")
@@ -607,15 +603,15 @@ def test_files_of_every_kind_are_purged_in_their_way(filled: Store, given: Given
     assert (log / "csmd.log").read_text() == f"x {PURGED} y\n" and (home / "backups" / "clean.db").exists()
     purge_files.purge(home, log, marks, [], everything=True)
     assert not list((home / "backups").glob("*.db"))
-    assert purge_whole.turn_names("a/1", "s", "h") == ("a/1", "a", "s:h")
+    assert purge_rows.turn_names("a/1", "s", "h") == ("a/1", "a", "s:h")
 
 
 def test_a_plan_names_the_projects_in_which_its_text_stands_and_none_behind_a_wall(filled: Store) -> None:
     plan = plan_of(filled, "in words that nobody else has said", kind="text")
-    every = filled.read(lambda rows: purge_plan.places(rows, plan))
-    counted = filled.read(lambda rows: purge_plan.counts(rows, plan))
+    every = filled.read(lambda rows: purge.plan_places(rows, plan))
+    counted = filled.read(lambda rows: purge.plan_counts(rows, plan))
     assert [(one["project"], one["turns"]) for one in every] == [("/home/me/shop", 8), ("/home/me/bank", 4)]
     assert sum(one["turns"] for one in every) == counted["turns.text"]
     assert sum(one["memories"] for one in every) == counted.get("memories.text", 0)
     bank = filled.read(lambda rows: int(rows.value("select seq from projects where root = '/home/me/bank'")))
-    assert filled.read(lambda rows: purge_plan.places(rows, plan, seen=[0, bank])) == every[1:]
+    assert filled.read(lambda rows: purge.plan_places(rows, plan, seen=[0, bank])) == every[1:]

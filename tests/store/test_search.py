@@ -8,15 +8,16 @@ from hypothesis import HealthCheck, settings
 from hypothesis import given as hypothesis_given
 from hypothesis import strategies as st
 
-from csmd.store import fulltext, journal, memories, nearby, projects, search
-from csmd.store.core import Store, integrity
+from csmd.store import fulltext, memories, projects, search, turns
+from csmd.store.core import Store
+from csmd.store.integrity import integrity
 from csmd.store.sqlite import Rows
 
 
 def say(rows: Rows, given: Any, uuid: str, said: str, *, project: str = "shop", **more: Any) -> int:
     seq = projects.ensure(rows, given.project(project), now="")
     turn = given.turn(uuid, said, **more)
-    journal.add_turn(rows, turn, text_hash=given.hash(said), host="claude", project=seq, path="")
+    turns.add_turn(rows, turn, text_hash=given.hash(said), host="claude", project=seq, path="")
     return search.turns_of_uuids(rows, [uuid])[uuid]
 
 
@@ -84,7 +85,7 @@ def test_the_neighbours_of_a_turn_are_the_searchable_ones_of_its_own_session_and
         say(rows, given, "x", "x", session="fork")
         say(rows, given, "c", "c", session="fork")
         y = say(rows, given, "y", "y", session="fork")
-        found = {seq: (place.before, place.after) for seq, place in nearby.beside(rows, [a, c, d, 99]).items()}
+        found = {seq: (place.before, place.after) for seq, place in search.beside(rows, [a, c, d, 99]).items()}
         assert found == {a: (0, c), c: (a, d), d: (c, 0)}
         assert y in search.turns_by_seq(rows, [y])
 

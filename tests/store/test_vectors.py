@@ -8,8 +8,9 @@ from typing import Any
 import pytest
 
 from csmd.errors import StoreError
-from csmd.store import counts, journal, memories, projects, search, vector_tables, vectors
-from csmd.store.core import Store, integrity
+from csmd.store import activity, memories, projects, search, turns, vector_tables, vectors
+from csmd.store.core import Store
+from csmd.store.integrity import integrity
 from csmd.store.sqlite import Rows
 
 
@@ -35,7 +36,7 @@ def test_the_backlog_holds_what_stands_past_the_cursor_and_is_searched_for(store
         project = projects.ensure(rows, given.project(), now="")
         for uuid, kind in (("a", "user"), ("b", "tool_result"), ("c", "assistant"), ("d", "user")):
             turn = given.turn(uuid, "" if uuid == "d" else uuid, kind=kind)
-            journal.add_turn(rows, turn, text_hash=uuid, host="claude", project=project, path="")
+            turns.add_turn(rows, turn, text_hash=uuid, host="claude", project=project, path="")
         seqs = [memory(rows, given, "m1"), memory(rows, given, "m2")]
         assert [text for _, _, text in vectors.backlog(rows, "passage", model, limit=9)] == ["a", "c"]
         assert vectors.backlog(rows, "memory", model, limit=1) == [(seqs[0], 0, "text of m1")]
@@ -67,7 +68,7 @@ def test_a_vector_of_the_wrong_length_is_refused_and_stored_nowhere(store: Store
 
     with pytest.raises(StoreError):
         store.write(story)
-    assert store.read(counts.counts)["vectors"] == 0
+    assert store.read(activity.counts)["vectors"] == 0
     assert store.write(integrity) == []
 
 
@@ -84,7 +85,7 @@ def test_removing_a_rows_vectors_removes_them_of_every_model_and_of_no_other_row
                 reached=other,
             )
         vectors.delete_for(rows, "turn", one)
-        assert counts.counts(rows)["vectors"] == 6
+        assert activity.counts(rows)["vectors"] == 6
         vectors.delete_for(rows, "memory", one)
         for model in (1, 2):
             assert [row[0] for row in search.vector_hits(rows, "memory", model, b"abcd", projects=None, limit=9)] == [

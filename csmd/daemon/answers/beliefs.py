@@ -17,8 +17,8 @@ from csmd.daemon.now import now_iso
 from csmd.daemon.tool import ASKING, PLACE, Params, Tool, places
 from csmd.errors import BadInput
 from csmd.model import CandidateKind, Memory
-from csmd.store import candidates, counts, governance, memories, projects
-from csmd.store import upkeep as stored
+from csmd.store import activity, candidates, invariants, memories, projects
+from csmd.store import before_images as stored
 from csmd.store.sqlite import Rows
 
 if TYPE_CHECKING:
@@ -55,7 +55,7 @@ def _action(action: Action) -> dict[str, Any]:
 
 
 def _roots(rows: Rows) -> dict[int, str]:
-    return {seq: root for seq, root, *_ in counts.projects(rows)}
+    return {seq: root for seq, root, *_ in activity.project_counts(rows)}
 
 
 def _generate(tools: Tools, rows: Rows, params: Params) -> dict[str, Any]:
@@ -76,7 +76,7 @@ def _generate(tools: Tools, rows: Rows, params: Params) -> dict[str, Any]:
 
 def _detect(tools: Tools, rows: Rows, params: Params) -> dict[str, Any]:
     roots = _roots(rows)
-    found = stage_upkeep.alike_in(rows, stored.of_places(rows, places(rows, params)))
+    found = stage_upkeep.alike_in(rows, stored.memories_of_places(rows, places(rows, params)))
     return {"duplicates": [_finding(finding, roots) for finding in found]}
 
 
@@ -106,7 +106,7 @@ def _merge(tools: Tools, rows: Rows, params: Params) -> dict[str, Any]:
     if params["near"] and not params["by_person"] and not params["dry_run"]:
         raise BadInput("that memories nearly the same are one, a person says", hint="`csmd merge --near` in a terminal")
     if not params["id"]:
-        found = stage_upkeep.alike_in(rows, stored.of_places(rows, places(rows, params)))
+        found = stage_upkeep.alike_in(rows, stored.memories_of_places(rows, places(rows, params)))
         return _mended(tools, params, upkeep.actions(found, kinds=NEAR if params["near"] else SAME))
     merged, into = (named(rows, params[name], asking=params[ASKING]) for name in ("id", "into"))
     around = {merged.project_seq: projects.everywhere(rows, merged.project_seq)}
@@ -129,7 +129,7 @@ def _undo(tools: Tools, rows: Rows, params: Params) -> dict[str, Any]:
 
 
 def _ageing(tools: Tools, rows: Rows, params: Params) -> list[Finding]:
-    found = stage_upkeep.ailing_in(rows, stored.of_places(rows, places(rows, params)))
+    found = stage_upkeep.ailing_in(rows, stored.memories_of_places(rows, places(rows, params)))
     return [finding for finding in found if finding.kind == "stale"]
 
 
@@ -143,7 +143,7 @@ def _archive_report(tools: Tools, rows: Rows, params: Params) -> dict[str, Any]:
 
 def _by_tier(rows: Rows) -> dict[str, int]:
     found: Counter[str] = Counter()
-    for _, tier, number in counts.memories_by(rows):
+    for _, tier, number in activity.memories_by(rows):
         found[tier] += number
     return dict(sorted(found.items()))
 
@@ -156,7 +156,9 @@ def _backfill(tools: Tools, rows: Rows, params: Params) -> dict[str, Any]:
     return _mended(
         tools,
         params,
-        upkeep.actions(stage_upkeep.ailing_in(rows, stored.of_places(rows, places(rows, params))), kinds=UNEMBEDDED),
+        upkeep.actions(
+            stage_upkeep.ailing_in(rows, stored.memories_of_places(rows, places(rows, params))), kinds=UNEMBEDDED
+        ),
     )
 
 
@@ -179,13 +181,13 @@ def _beliefs(tools: Tools, rows: Rows, params: Params) -> dict[str, Any]:
 
 
 def _governance(tools: Tools, rows: Rows, params: Params) -> dict[str, Any]:
-    broken = governance.broken(rows, tools.store.hash_key)
+    broken = invariants.broken(rows, tools.store.hash_key)
     return {
         "holds": not broken,
         "rules": [
             {"name": one.name, "rule": one.rule, "holds": one.name not in broken, "broken_by": broken.get(one.name, []),
              "try": one.remedy if one.name in broken else ""}
-            for one in governance.INVARIANTS
+            for one in invariants.INVARIANTS
         ],
         "candidates": candidates.counts(rows),
         "by_tier": _by_tier(rows),

@@ -15,7 +15,7 @@ from csmd.errors import BadInput, CsmdError
 from csmd.model import Brief
 from csmd.recall import checkpoint, stage_checkpoint
 from csmd.recall import stage as recall
-from csmd.store import checkpoint_due, checkpoints, sessions
+from csmd.store import checkpoints, sessions
 from csmd.store.checkpoints import Row
 from csmd.store.sqlite import Rows
 
@@ -106,7 +106,7 @@ def _about(rows: Rows, row: Row, key: bytes) -> dict[str, Any]:
 def _shown(rows: Rows, row: Row, key: bytes) -> dict[str, Any]:
     standing = stage_checkpoint.restored(rows, row, key)
     made: Brief = checkpoint.essentials(standing.pieces, ident=standing.id, about=standing.about, note=standing.note)
-    session = checkpoint_due.about(rows, row.session_seq)
+    session = checkpoints.about_sessions(rows, row.session_seq)
     return {
         **_about(rows, row, key),
         "cwd": session.cwd,

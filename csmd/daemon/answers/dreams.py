@@ -23,8 +23,8 @@ from csmd.dream.actions import Action, Tally
 from csmd.dream.diff import Did
 from csmd.dream.snapshot import after
 from csmd.errors import BadInput, CsmdError
-from csmd.store import counts, dream_journal, dreams, snapshot
-from csmd.store.snapshot import Place
+from csmd.store import activity, dream_evidence, dreams
+from csmd.store.dream_evidence import Place
 from csmd.store.sqlite import Rows
 
 if TYPE_CHECKING:
@@ -41,7 +41,7 @@ def _status(tools: Tools, rows: Rows, params: Params) -> dict[str, Any]:
 
 def _plan(tools: Tools, rows: Rows, params: Params) -> stage.Steps[dict[str, Any]]:
     """The plan over all projects, what may be seen of it: planning changes nothing and is no dream."""
-    seen, roots = places(rows, params), {seq: root for seq, root, *_ in counts.projects(rows)}
+    seen, roots = places(rows, params), {seq: root for seq, root, *_ in activity.project_counts(rows)}
     now = now_iso()
     left_s, uncompared = COMPARING_S, 0
 
@@ -51,7 +51,7 @@ def _plan(tools: Tools, rows: Rows, params: Params) -> stage.Steps[dict[str, Any
             uncompared += len(seqs)
             return set()
         began = time.monotonic()
-        found = snapshot.near(rows, place, seqs)
+        found = dream_evidence.near(rows, place, seqs)
         left_s -= time.monotonic() - began
         return found
 
@@ -153,7 +153,7 @@ def _diff(tools: Tools, rows: Rows, params: Params) -> stage.Steps[dict[str, Any
         if seen is None or params["by_person"] or not one.files:
             did.append(_did(one))
         yield
-    total = sum(dream_journal.counts(rows, dream.seq).values())
+    total = sum(dreams.change_counts(rows, dream.seq).values())
     return {"dream": dreaming.told(rows, dream), "did": did, "hidden": total - len(did)}
 
 

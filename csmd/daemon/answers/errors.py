@@ -8,7 +8,7 @@ from csmd.daemon.tool import PLACE, Params, Tool, places
 from csmd.errors import BadInput
 from csmd.model import Memory
 from csmd.recall import stage as recall
-from csmd.store import failures, gotchas, memories, search
+from csmd.store import failures, memories, search
 from csmd.store.sqlite import Rows
 
 if TYPE_CHECKING:
@@ -50,8 +50,8 @@ def _shown(rows: Rows, one: failures.Seen) -> dict[str, Any]:
 
 def gotcha_json(rows: Rows, memory: Memory, *, asking: str) -> dict[str, Any]:
     """In whose words a memory was asked for, and what was said against it, as far as who asks may see it."""
-    reported = gotchas.symptoms_of(rows, [memory.seq]).get(memory.seq, [])
-    against = gotchas.refutations_of(rows, memory.seq)
+    reported = failures.symptoms_of(rows, [memory.seq]).get(memory.seq, [])
+    against = failures.refutations_of(rows, memory.seq)
     turns = search.turns_of_uuids(rows, [uuid for uuid, *_ in [*reported, *against]])
     places = {seq: turn.project_seq for seq, turn in search.turns_by_seq(rows, list(turns.values())).items()}
     seen = {uuid for uuid, seq in turns.items() if seq in places and recall.is_seen(rows, places[seq], asking=asking)}

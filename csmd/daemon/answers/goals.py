@@ -14,8 +14,8 @@ from csmd.daemon.now import now_iso
 from csmd.daemon.tool import ASKING, PLACE, REQUIRED, Params, Tool, places
 from csmd.errors import BadInput, CsmdError
 from csmd.recall import stage as recall
-from csmd.store import goals, projects, tombstones
-from csmd.store.goals import Goal
+from csmd.store import checkpoints, projects, tombstones
+from csmd.store.checkpoints import Goal
 from csmd.store.sqlite import Rows
 
 if TYPE_CHECKING:
@@ -40,11 +40,11 @@ def _set(tools: Tools, rows: Rows, params: Params) -> dict[str, Any]:
         home = session.project_seq if session else 0
         if place is not None:
             home = projects.settle(writing, purging.permitted_place(writing, place, key=key), now=now).seq
-        ident, new = goals.add(
+        ident, new = checkpoints.add_goal(
             writing, project=home, session_id=session.id if session else "", text=body,
             authority="user" if by_person else "assistant", now=now,
         )  # fmt: skip
-        return next(one for one in goals.like(writing, ident) if one.id == ident), new
+        return next(one for one in checkpoints.goals_like(writing, ident) if one.id == ident), new
 
     made, new = tools.store.write(write)
     fresh = {made.project_seq: place.root} if place is not None else {}  # it may be as new as its goal
@@ -54,13 +54,19 @@ def _set(tools: Tools, rows: Rows, params: Params) -> dict[str, Any]:
 def _list(tools: Tools, rows: Rows, params: Params) -> dict[str, Any]:
     roots = memory.roots(rows)
     return {
-        "goals": [_json(one, roots) for one in goals.listing(rows, projects=places(rows, params), done=params["done"])]
+        "goals": [
+            _json(one, roots) for one in checkpoints.goal_list(rows, projects=places(rows, params), done=params["done"])
+        ]
     }
 
 
 def _done(tools: Tools, rows: Rows, params: Params) -> dict[str, Any]:
     ident = params["id"]
-    found = [one for one in goals.like(rows, ident) if recall.is_seen(rows, one.project_seq, asking=params[ASKING])]
+    found = [
+        one
+        for one in checkpoints.goals_like(rows, ident)
+        if recall.is_seen(rows, one.project_seq, asking=params[ASKING])
+    ]
     exact = [one for one in found if one.id == ident] or found
     if not ident or not exact:
         raise BadInput(f"there is no goal {ident!r}", hint="`csmd goal list` shows them with their ids")
@@ -74,7 +80,7 @@ def _done(tools: Tools, rows: Rows, params: Params) -> dict[str, Any]:
             hint=f"type `csmd goal done {exact[0].id}` in a terminal",
         )
     now = now_iso()
-    changed = tools.store.write(lambda writing: goals.finish(writing, exact[0].id, now=now))
+    changed = tools.store.write(lambda writing: checkpoints.finish_goal(writing, exact[0].id, now=now))
     return {**_json(exact[0], memory.roots(rows)), "done_at": now if changed else exact[0].done_at, "changed": changed}
 
 

@@ -21,8 +21,8 @@ from csmd.errors import BadInput, CsmdError
 from csmd.model import Link, Memory, MemoryType
 from csmd.recall import graph
 from csmd.recall import stage as recall
-from csmd.store import graph as stored
 from csmd.store import memories, projects, tombstones, topics
+from csmd.store import topics as stored
 from csmd.store.sqlite import Rows
 
 if TYPE_CHECKING:
@@ -164,7 +164,7 @@ def _topics(tools: Tools, rows: Rows, params: Params) -> dict[str, Any]:
 
 def _stats(tools: Tools, rows: Rows, params: Params) -> dict[str, Any]:
     seen = places(rows, params)
-    counted = stored.counts(rows, seen)
+    counted = stored.graph_counts(rows, seen)
     edges = {name: counted.pop(name) for name in ("relates_to", "tagged", "produced")}
     return {**counted, "relationships": sum(edges.values()), "edges": edges, "links": stored.relationships(rows, seen)}
 
@@ -173,7 +173,7 @@ def _related(tools: Tools, rows: Rows, params: Params) -> dict[str, Any]:
     memory = one(rows, params["id"], asking=params[ASKING])
     seen = recall.seen(rows, asking=params[ASKING])
     drawn: dict[int, list[tuple[str, float, bool]]] = {}
-    for _, other, relationship, weight, outwards in stored.links(rows, [memory.seq], projects=seen):
+    for _, other, relationship, weight, outwards in stored.edges(rows, [memory.seq], projects=seen):
         drawn.setdefault(other, []).append((relationship, weight, outwards))
     near = graph.near(rows, [memory.seq], projects=seen).get(memory.seq, [])
     others = memories.by_seqs(rows, [seq for seq, *_ in near])

@@ -15,7 +15,7 @@ from csmd.daemon.tool import PLACE, Params, Tool, places
 from csmd.distill import stage_packets
 from csmd.errors import BadInput, CsmdError
 from csmd.model import Candidate, Packet
-from csmd.store import candidates, counts, cursors, inferred, packets
+from csmd.store import activity, candidates, cursors, memories
 from csmd.store.sqlite import Rows
 
 if TYPE_CHECKING:
@@ -28,7 +28,7 @@ BY_PERSON = "promoted"
 
 
 def _packets(tools: Tools, rows: Rows, params: Params) -> dict[str, Any]:
-    found = packets.latest(rows, projects=places(rows, params), limit=min(max(params["limit"], 1), MOST))
+    found = candidates.latest_packets(rows, projects=places(rows, params), limit=min(max(params["limit"], 1), MOST))
     roots = _roots(rows)
     return {"packets": [_packet_json(one, roots) for one in found]}
 
@@ -84,7 +84,7 @@ def _promote(tools: Tools, rows: Rows, params: Params) -> dict[str, Any]:
     made: dict[str, str] = {}
     plan = stage_habits.look(rows, projects=wanted, profile=profile)
     if params["apply"]:
-        origin = BY_PERSON if params["profile"] == "relaxed" else inferred.ORIGIN
+        origin = BY_PERSON if params["profile"] == "relaxed" else memories.INFERRED
         made = tools.store.write(
             lambda writing: stage_habits.carry_out(
                 writing,
@@ -125,7 +125,7 @@ def _counts(rows: Rows, wanted: list[int] | None) -> dict[str, dict[str, int]]:
 
 
 def _roots(rows: Rows) -> dict[int, str]:
-    return {seq: root for seq, root, *_ in counts.projects(rows)}
+    return {seq: root for seq, root, *_ in activity.project_counts(rows)}
 
 
 TOOLS: dict[str, Tool] = {

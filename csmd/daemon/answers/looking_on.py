@@ -14,9 +14,9 @@ from csmd.daemon.now import now_iso
 from csmd.daemon.tool import PLACE, REQUIRED, Params, Tool, places
 from csmd.errors import BadInput
 from csmd.recall import bracket
-from csmd.store import context, stream
+from csmd.store import activity, receipts
+from csmd.store.activity import Happening
 from csmd.store.sqlite import Rows
-from csmd.store.stream import Happening
 
 if TYPE_CHECKING:
     from csmd.daemon.tools import Tools
@@ -30,15 +30,15 @@ BACK = 20_000
 
 
 def _tail(tools: Tools, rows: Rows, params: Params) -> dict[str, Any]:
-    seen, last = places(rows, params), stream.positions(rows)
+    seen, last = places(rows, params), activity.positions(rows)
     if not params["cursor"]:
         limit = min(max(params["last"], 0), MOST)
-        found = [one for kind in stream.KINDS for one in _latest(rows, kind, last[kind], seen, limit)]
+        found = [one for kind in activity.KINDS for one in _latest(rows, kind, last[kind], seen, limit)]
         found = sorted(found, key=_order)[-limit:] if limit else []
         return {"cursor": _written(last), "more": False, "items": [_item(one) for one in found]}
     found, more = [], False
     for kind, position in _read(params["cursor"]).items():
-        news = stream.after(rows, kind, min(position, last[kind]), projects=seen, limit=MOST)
+        news = activity.happened_after(rows, kind, min(position, last[kind]), projects=seen, limit=MOST)
         if len(news) == MOST:
             last[kind], more = news[-1].seq, True
         found += news
@@ -46,22 +46,22 @@ def _tail(tools: Tools, rows: Rows, params: Params) -> dict[str, Any]:
 
 
 def _latest(rows: Rows, kind: str, last: int, seen: list[int] | None, limit: int) -> list[Happening]:
-    return stream.latest(rows, kind, after=max(0, last - BACK), projects=seen, limit=limit)
+    return activity.latest_positions(rows, kind, after=max(0, last - BACK), projects=seen, limit=limit)
 
 
 def _order(one: Happening) -> tuple[str, int, int]:
-    return one.at, stream.KINDS.index(one.kind), one.seq
+    return one.at, activity.KINDS.index(one.kind), one.seq
 
 
 def _written(positions: dict[str, int]) -> str:
-    return ",".join(str(positions[kind]) for kind in stream.KINDS)
+    return ",".join(str(positions[kind]) for kind in activity.KINDS)
 
 
 def _read(cursor: str) -> dict[str, int]:
     numbers = cursor.split(",")
-    if len(numbers) != len(stream.KINDS) or not all(number.isdecimal() and len(number) < 19 for number in numbers):
+    if len(numbers) != len(activity.KINDS) or not all(number.isdecimal() and len(number) < 19 for number in numbers):
         raise BadInput(f"csm_tail: {cursor!r} is no cursor", hint="give back what the last answer gave, or nothing")
-    return dict(zip(stream.KINDS, map(int, numbers), strict=True))
+    return dict(zip(activity.KINDS, map(int, numbers), strict=True))
 
 
 def _item(one: Happening) -> dict[str, Any]:
@@ -79,8 +79,8 @@ def _item(one: Happening) -> dict[str, Any]:
 
 
 def _line(tools: Tools, rows: Rows, params: Params) -> dict[str, Any]:
-    memories, tokens = context.injected(rows, params["id"])
-    model, used = context.filled(rows, params["id"])
+    memories, tokens = receipts.injected(rows, params["id"])
+    model, used = receipts.filled(rows, params["id"])
     window = claude_windows.window(model, used)
     return {
         "memories": memories,

@@ -23,7 +23,7 @@ from csmd.errors import BadInput, CsmdError
 from csmd.model import Brief, Memory, Provenance, Statement
 from csmd.recall import file, living_state, prompt, stage_brief, stage_checkpoint
 from csmd.recall import stage as recall
-from csmd.store import counts, forgotten, memories, projects
+from csmd.store import activity, forget, memories, projects
 from csmd.store.sqlite import Rows
 
 if TYPE_CHECKING:
@@ -53,7 +53,7 @@ def _memories(tools: Tools, rows: Rows, params: Params) -> dict[str, Any]:
 
 
 def roots(rows: Rows) -> dict[int, str]:
-    return {seq: root for seq, root, *_ in counts.projects(rows)}
+    return {seq: root for seq, root, *_ in activity.project_counts(rows)}
 
 
 def memory_json(memory: Memory, *, today: int, root: str) -> dict[str, Any]:
@@ -189,7 +189,7 @@ def _beside(rows: Rows, made: Memory) -> list[dict[str, Any]]:
 
 def _forget(tools: Tools, rows: Rows, params: Params) -> Generator[None, None, dict[str, Any]]:
     found = _typed(rows, params["id"], key=tools.store.hash_key, asking=params[ASKING])
-    told = yield from forgotten.looking(rows, found)
+    told = yield from forget.looking(rows, found)
 
     def write(writing: Rows) -> tuple[Memory, list[Memory]]:
         memory = one(writing, found.id, asking=params[ASKING])  # as it is now: the user may have stated it meanwhile
@@ -198,7 +198,7 @@ def _forget(tools: Tools, rows: Rows, params: Params) -> Generator[None, None, d
                 f"{memory.id} was said by the user, and only a person at a terminal can make csmd forget it",
                 hint=f"type `csmd forget {memory.id}` in a terminal",
             )
-        known = told if memory.text == found.text else forgotten.NOWHERE
+        known = told if memory.text == found.text else forget.NOWHERE
         believe.forget(
             writing, memory, key=tools.store.hash_key, now=now_iso(), by_person=params["by_person"], told=known
         )

@@ -9,8 +9,8 @@ from typing import TYPE_CHECKING, Any
 
 from csmd.daemon.now import iso_before
 from csmd.daemon.tool import Params, Tool
-from csmd.store import noted
-from csmd.store.noted import Composed, Recalled
+from csmd.store import activity
+from csmd.store.activity import Composed, Recalled
 from csmd.store.sqlite import Rows
 
 if TYPE_CHECKING:
@@ -21,7 +21,7 @@ MOST_DAYS, MOST = 90, 1000
 
 def _log(tools: Tools, rows: Rows, params: Params) -> dict[str, Any]:
     since = _since(params)
-    found = [*_late(tools.steward.noted.waiting()[0], since), *noted.composed_since(rows, since)]
+    found = [*_late(tools.steward.noted.waiting()[0], since), *activity.composed_since(rows, since)]
     by_event = {
         event: _sums([one for one in found if one.event == event]) for event in sorted({one.event for one in found})
     }
@@ -42,7 +42,7 @@ def _sums(found: Sequence[Composed]) -> dict[str, Any]:
 
 def _report(tools: Tools, rows: Rows, params: Params) -> dict[str, Any]:
     since = _since(params)
-    found = [*_late(tools.steward.noted.waiting()[1], since), *noted.recalled_since(rows, since)]
+    found = [*_late(tools.steward.noted.waiting()[1], since), *activity.recalled_since(rows, since)]
     return {
         "since": since,
         "kinds": {

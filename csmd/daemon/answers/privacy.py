@@ -10,8 +10,8 @@ from csmd.daemon.jobs import Job
 from csmd.daemon.tool import ASKING, REQUIRED, Params, Tool
 from csmd.errors import CsmdError
 from csmd.recall import stage as recall
-from csmd.store import project_list, projects, purge_plan
-from csmd.store.purge_plan import Plan
+from csmd.store import projects, purge, workspaces
+from csmd.store.purge import Plan
 from csmd.store.sqlite import Rows
 
 if TYPE_CHECKING:
@@ -21,12 +21,12 @@ if TYPE_CHECKING:
 def _plan(tools: Tools, rows: Rows, params: Params) -> Plan:
     typed = str(params["what"])
     place = _project_key(rows, typed) if typed.startswith("/") else ""
-    return purge_plan.resolve(rows, typed, key=tools.store.hash_key, kind=params["kind"], project_key=place)
+    return purge.resolve_plan(rows, typed, key=tools.store.hash_key, kind=params["kind"], project_key=place)
 
 
 def _project_key(rows: Rows, path: str) -> str:
     """The key of the project that is shown with a path, else of the one it counts to; its own where neither is known."""
-    shown = project_list.at(rows, path)
+    shown = workspaces.at_path(rows, path)
     seq = stage_place.known(rows, path) if shown is None else shown
     return stage_place.identify(path).key if seq is None else projects.key_of(rows, seq)
 
@@ -47,7 +47,7 @@ def _purge(tools: Tools, rows: Rows, params: Params) -> dict[str, Any]:
 def _lift(tools: Tools, rows: Rows, params: Params) -> dict[str, Any]:
     _by_person(params, "let in again what was purged")
     plan = _plan(tools, rows, params)
-    gone = tools.store.write(lambda writing: purge_plan.lift(writing, plan, key=tools.store.hash_key))
+    gone = tools.store.write(lambda writing: purge.lift_purge(writing, plan, key=tools.store.hash_key))
     return {"what": plan.what, "about": plan.about, "lifted": gone}
 
 

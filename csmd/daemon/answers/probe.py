@@ -8,7 +8,7 @@ from csmd.daemon.tool import REQUIRED, Params, Tool
 from csmd.errors import BadInput
 from csmd.model import PROBE_SESSION
 from csmd.recall import results
-from csmd.store import probes
+from csmd.store import events
 from csmd.store.sqlite import Rows
 
 if TYPE_CHECKING:
@@ -24,12 +24,12 @@ def _take(tools: Tools, rows: Rows, params: Params) -> dict[str, Any]:
     word = session.removeprefix(PROBE_SESSION)
     if word == session or not word.isalpha():
         raise BadInput(f"{session!r} is no marker of `csmd doctor`")
-    if not probes.is_there(rows, session):
+    if not events.is_probe_there(rows, session):
         tools.steward.poke()  # it may wait in the spool
         return {"found": [], "removed": 0}
     hits, _ = results.find(rows, word, projects=None, kind="turn", limit=MOST_TURNS, embed=None)
     found = [hit.text for hit in hits if hit.session_id == session]
-    removed = tools.store.write(lambda writing: probes.remove(writing, session_id=session))
+    removed = tools.store.write(lambda writing: events.remove_probe(writing, session_id=session))
     return {"found": found, "removed": removed}
 
 

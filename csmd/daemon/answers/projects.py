@@ -14,10 +14,10 @@ from csmd.capture import stage_place
 from csmd.daemon.now import now_iso
 from csmd.daemon.tool import REQUIRED, Params, Tool
 from csmd.errors import BadInput, CsmdError
-from csmd.store import disk, merges, project_list, projects, workspaces
-from csmd.store.merges import Moved
-from csmd.store.project_list import Listed
+from csmd.store import disk, projects, workspaces
+from csmd.store.projects import Moved
 from csmd.store.sqlite import Rows
+from csmd.store.workspaces import Listed
 
 if TYPE_CHECKING:
     from csmd.daemon.tools import Tools
@@ -35,10 +35,10 @@ class _Rehearsed(Exception):
 
 def _list(tools: Tools, rows: Rows, params: Params) -> dict[str, Any]:
     return {
-        "projects": [_shown(row) for row in project_list.listing(rows)],
+        "projects": [_shown(row) for row in workspaces.listing(rows)],
         "workspaces": [
             {"name": name, "projects": amount, "memories": believed}
-            for name, amount, believed in project_list.workspaces(rows)
+            for name, amount, believed in workspaces.workspaces_listed(rows)
         ],
     }
 
@@ -71,11 +71,11 @@ def _alias(tools: Tools, rows: Rows, params: Params) -> dict[str, Any]:
         if own is not None and own != target:
             raise BadInput(
                 f"{place.root} is a project already, and an alias would leave behind what is in it",
-                hint=f"csmd project merge '{place.root}' '{project_list.root_of(writing, target)}'",
+                hint=f"csmd project merge '{place.root}' '{workspaces.root_of(writing, target)}'",
             )
         if own is None:
             projects.add_alias(writing, place.key, target, path=place.root, why="named", now=now_iso())
-        return {"path": place.root, "project": project_list.root_of(writing, target), "removed": False}
+        return {"path": place.root, "project": workspaces.root_of(writing, target), "removed": False}
 
     return tools.store.write(write)
 
@@ -92,7 +92,7 @@ def _merge(tools: Tools, rows: Rows, params: Params) -> dict[str, Any]:
                 f"a wall is between {params['source']} and {params['into']}: they are in different workspaces",
                 hint="take the wall away first: csmd project workspace NAME PATH --remove",
             )
-        return _done(params, merges.merge(writing, source, into))
+        return _done(params, projects.merge_projects(writing, source, into))
 
     return _moved(tools, params, write)
 
@@ -104,19 +104,19 @@ def _split(tools: Tools, rows: Rows, params: Params) -> dict[str, Any]:
 
     def write(writing: Rows) -> Moved:
         whole = _project(writing, params["whole"])
-        known = project_list.at(writing, path) or project_list.at(writing, place)
+        known = workspaces.at_path(writing, path) or workspaces.at_path(writing, place)
         if known is not None and known != whole:
-            if project_list.merged_into(writing, known) != whole:
+            if workspaces.merged_into(writing, known) != whole:
                 raise BadInput(f"{path} is not in {params['whole']}: it is a project of its own, or merged elsewhere")
-            project_list.same_wall(writing, known, as_that_of=whole)
-            return _done(params, merges.split(writing, whole, known))
-        root = project_list.root_of(writing, whole)
+            workspaces.same_wall(writing, known, as_that_of=whole)
+            return _done(params, projects.split_projects(writing, whole, known))
+        root = workspaces.root_of(writing, whole)
         if place == root or not root:
             raise BadInput(f"{path} is all of {params['whole']}", hint="name a directory in it, or one merged into it")
         key = hashlib.sha256(f"part:{whole}:{place}".encode()).hexdigest()[:16]
         name = PurePosixPath(place).name
-        part = project_list.add_part(writing, key=key, root=place, name=name, whole=whole, now=now_iso())
-        moved = merges.split(writing, whole, part)
+        part = workspaces.add_part(writing, key=key, root=place, name=name, whole=whole, now=now_iso())
+        moved = projects.split_projects(writing, whole, part)
         if not moved.turns:
             raise BadInput(
                 f"nothing of {params['whole']} was said below {place}", hint="`csmd project list` shows what is where"
@@ -156,7 +156,7 @@ def _workspace(tools: Tools, rows: Rows, params: Params) -> dict[str, Any]:
         for place in places:
             project = _project(writing, place, make=True)
             there = projects.everywhere(writing, project)
-            root = project_list.root_of(writing, project)
+            root = workspaces.root_of(writing, project)
             if there not in (0, workspace):
                 other = projects.name_of(writing, there)
                 raise BadInput(
@@ -165,7 +165,7 @@ def _workspace(tools: Tools, rows: Rows, params: Params) -> dict[str, Any]:
                 )
             for one in (project, *workspaces.open_below(writing, root)):
                 brought += workspaces.join(writing, workspace, one)
-                roots.append(project_list.root_of(writing, one))
+                roots.append(workspaces.root_of(writing, one))
         return {"workspace": name, "projects": list(dict.fromkeys(roots)), "memories": brought, "removed": False}
 
     return tools.store.write(write)
@@ -176,7 +176,7 @@ def _leave(rows: Rows, name: str, places: list[str], *, key: bytes) -> dict[str,
     roots = []
     for place in places:
         project = _project(rows, place)
-        root = project_list.root_of(rows, project)
+        root = workspaces.root_of(rows, project)
         if workspace is None or projects.everywhere(rows, project) != workspace:
             raise BadInput(f"{root} is not in the workspace {name}", hint="`csmd project list` shows who is")
         workspaces.leave(rows, project, key=key)
@@ -206,17 +206,17 @@ def _project(rows: Rows, word: str, *, make: bool = False) -> int:
         if seq is None:
             raise BadInput(f"nothing was said in {word} yet", hint="`csmd project list` lists the projects")
         return seq
-    found = project_list.matching(rows, word)
-    live = [row for row in found if not project_list.merged_into(rows, row[0])] or found
+    found = workspaces.matching(rows, word)
+    live = [row for row in found if not workspaces.merged_into(rows, row[0])] or found
     if len(live) != 1:
         many = ", ".join(root for _, root in live)
         raise BadInput(
             f"{word!r} is {f'the name of several projects: {many}' if many else 'no project'}",
             hint="`csmd project list` lists them with their ids",
         )
-    into = project_list.merged_into(rows, live[0][0])
+    into = workspaces.merged_into(rows, live[0][0])
     if into:
-        raise BadInput(f"{live[0][1]} was merged into {project_list.root_of(rows, into)}", hint="name that one")
+        raise BadInput(f"{live[0][1]} was merged into {workspaces.root_of(rows, into)}", hint="name that one")
     return live[0][0]
 
 

@@ -10,7 +10,7 @@ from csmd.daemon.tool import ASKING, PLACE, REQUIRED, Params, Tool, places
 from csmd.errors import BadInput
 from csmd.recall import last_sessions, living_state, prompt, usage
 from csmd.recall import stage as recall
-from csmd.store import failures, memories, quotes, receipts, search, uses
+from csmd.store import failures, memories, receipts, search, turns
 from csmd.store.receipts import Item, Receipt
 from csmd.store.sqlite import Rows
 
@@ -46,7 +46,7 @@ def _listed(one: receipts.Listed) -> dict[str, Any]:
 
 def week(rows: Rows, where: list[int] | None = None) -> dict[str, int]:
     """What was told in the last seven days, and how much of it was used as far as that could be judged."""
-    told = uses.told_since(rows, iso_before(WEEK_S), projects=where)
+    told = receipts.told_since(rows, iso_before(WEEK_S), projects=where)
     return {
         "injections": told.injections, "tokens": told.tokens, "items": told.items, "judged": told.judged,
         "used": told.used,
@@ -95,7 +95,7 @@ def _only(found: list[Any], typed: str, ident: Any) -> list[Any]:
 
 def _marks(rows: Rows, receipt: Receipt) -> dict[str, tuple[str, ...]]:
     """By which words use was told, found anew: they are not kept."""
-    judged = uses.receipt(rows, receipt.seq)
+    judged = receipts.waiting_receipt(rows, receipt.seq)
     told = usage.judged(rows, [judged]) if judged else []
     return {ident: verdict.marks for one in told for ident, verdict in usage.said_of(one).items()}
 
@@ -161,7 +161,7 @@ def _no_memory(rows: Rows, ident: str, seen: list[int] | None) -> dict[str, Any]
     if error is not None:
         said = f"{error.command}: {error.message}"
         return {"state": "error", "text": said, "times": error.times, "said_at": error.last_at}
-    quote = quotes.quote_of(rows, _turn_of(rows, ident.partition("#")[0]))
+    quote = turns.quote_of(rows, _turn_of(rows, ident.partition("#")[0]))
     if quote is not None and seen is not None and quote.project_seq not in seen:
         return {"state": "hidden", "text": ""}
     if quote is not None:

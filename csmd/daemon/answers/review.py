@@ -18,8 +18,8 @@ from csmd.daemon.tool import ASKING, PLACE, REQUIRED, Params, Tool, places
 from csmd.errors import BadInput, CsmdError
 from csmd.model import Candidate, Memory
 from csmd.recall import stage as recall
-from csmd.store import answers, candidates, memories, projects, search
-from csmd.store.answers import Answer
+from csmd.store import before_images, candidates, memories, projects, search
+from csmd.store.before_images import Answer
 from csmd.store.sqlite import Rows
 
 if TYPE_CHECKING:
@@ -36,7 +36,7 @@ def _list(tools: Tools, rows: Rows, params: Params) -> dict[str, Any]:
     asking = params[ASKING] or params["project"]
     waiting = candidates.waiting(rows, projects=wanted, statuses=("needs_review",), limit=MOST)
     waiting.sort(key=lambda found: (not found.contradicted, -found.confidence, found.seq))
-    unsure = answers.unreviewed(
+    unsure = before_images.unreviewed(
         rows, projects=wanted, below=review.LOW, since=iso_before(review.NEW_DAYS * 86_400), limit=MOST
     )
     waiting = [found for found in waiting if found.id.startswith(params["id"]) and not _is_over(rows, found)]
@@ -157,7 +157,7 @@ def _undo(tools: Tools, rows: Rows, params: Params) -> dict[str, Any]:
     seen = recall.seen(rows, asking=params[ASKING])
 
     def write(writing: Rows) -> tuple[Answer, str]:
-        answer = answers.last(writing, projects=seen, ident=params["id"])
+        answer = before_images.last_answer(writing, projects=seen, ident=params["id"])
         if answer is None:
             raise CsmdError("there is no answer to take back", hint="`csmd show ID` tells what was done to a memory")
         touched = stage_review.undo(writing, answer, key=tools.store.hash_key, at=now_iso())

@@ -12,7 +12,7 @@ from csmd.daemon.tool import PLACE, QUERY_VECTOR_S, REQUIRED, Params, Tool, plac
 from csmd.errors import BadInput
 from csmd.model import Category, Gate, Hit, MemoryType
 from csmd.recall import query, results
-from csmd.store.narrow import Narrow
+from csmd.store.search import Narrow
 from csmd.store.sqlite import Rows
 
 if TYPE_CHECKING:

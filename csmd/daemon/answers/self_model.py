@@ -13,7 +13,7 @@ from csmd.daemon.answers import sessions as of_sessions
 from csmd.daemon.tool import ASKING, PLACE, REQUIRED, Params, Tool, places
 from csmd.distill import stage_digest
 from csmd.recall import stage as recall
-from csmd.store import candidates, digests, self_model, session_links
+from csmd.store import candidates, digests
 from csmd.store import sessions as stored
 from csmd.store.digests import Row
 from csmd.store.sqlite import Rows
@@ -42,9 +42,9 @@ def links_of(rows: Rows, session_seq: int, ident: str, *, seen: list[int] | None
             "reason": causal.reason(link.rule, link.about),
             "weight": link.weight,
             "at": link.at,
-            "evidence": session_links.evidence(rows, link.seq),
+            "evidence": digests.link_evidence(rows, link.seq),
         }
-        for link in session_links.of_session(rows, session_seq, projects=seen)[:MOST_LINKS]
+        for link in digests.links_of_session(rows, session_seq, projects=seen)[:MOST_LINKS]
     ]
 
 
@@ -82,7 +82,7 @@ def _distill(tools: Tools, rows: Rows, params: Params) -> dict[str, Any]:
 
 def _self(tools: Tools, rows: Rows, params: Params) -> dict[str, Any]:
     among = places(rows, params)
-    counted = [Counted(*row) for row in self_model.counted(rows, projects=among)]
+    counted = [Counted(*row) for row in digests.outcomes_counted(rows, projects=among)]
     return {
         "note": PREVIEW,
         "sessions": len({one.session_id for one in counted}),
@@ -103,9 +103,9 @@ def _self(tools: Tools, rows: Rows, params: Params) -> dict[str, Any]:
         ],
         "continuity": [
             dict(zip(("what", "name", "since", "until", "sessions"), row, strict=True)) | {"type": "self_continuity"}
-            for row in self_model.continuity(rows, projects=among)
+            for row in digests.continuity(rows, projects=among)
         ],
-        "links": session_links.counts(rows, projects=among),
+        "links": digests.link_counts(rows, projects=among),
     }  # fmt: skip
 
 

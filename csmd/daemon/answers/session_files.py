@@ -16,7 +16,7 @@ from csmd.capture.own import EntryKind, Loaded
 from csmd.daemon.now import now_iso
 from csmd.daemon.tool import ASKING, REQUIRED, Params, Tool
 from csmd.errors import BadInput, CsmdError
-from csmd.store import session_files, sessions
+from csmd.store import files, sessions
 from csmd.store.sqlite import Rows
 
 if TYPE_CHECKING:
@@ -50,7 +50,7 @@ def _tombstone(tools: Tools, rows: Rows, params: Params) -> dict[str, Any]:
 def _append(
     tools: Tools, rows: Rows, params: Params, kind: EntryKind, body: str, *, parent: str = "", names: Sequence[str] = ()
 ) -> dict[str, Any]:
-    ident = session_files.check_id(params["id"])
+    ident = files.check_session_id(params["id"])
     path = _path(tools, rows, params)
     known = sessions.by_id(rows, ident)
     if known is not None and known.path != str(path):
@@ -67,7 +67,7 @@ def _append(
         kind, body, uuid=uuid, session=ident, parent=parent, cwd=params.get("project") or _cwd(tools, ident),
         at=now_iso(), key=tools.store.hash_key, by_person=params.get("by_person", False), names=names,
     )  # fmt: skip
-    session_files.append(path, written)
+    files.append_lines(path, written)
     tools.steward.hint(str(path))
     return {"id": ident, "uuid": uuid, "parent": parent, "path": str(path)}
 
@@ -80,8 +80,8 @@ def _must_have(loaded: Loaded, names: Sequence[str], ident: str) -> None:
 
 def _found(tools: Tools, rows: Rows, params: Params) -> Path | None:
     """The session's file, None for none; BadInput for one behind a wall that who asks is not behind."""
-    ident = session_files.check_id(params["id"])
-    found = session_files.find(tools.config.paths.sessions, ident)
+    ident = files.check_session_id(params["id"])
+    found = files.session_file(tools.config.paths.sessions, ident)
     inside = stage_place.wall(rows, _cwd(tools, ident)) if found else 0
     if inside and inside != stage_place.wall(rows, params[ASKING]):
         raise _no_file(ident)
@@ -97,19 +97,19 @@ def _no_file(ident: str) -> BadInput:
 def _path(tools: Tools, rows: Rows, params: Params) -> Path:
     """The session's file, or where it will be: in the folder of the project it is begun in."""
     folder = memdir.folder_name(params.get("project") or "/")
-    new = tools.config.paths.sessions / folder / f"{params['id']}{session_files.SUFFIX}"
+    new = tools.config.paths.sessions / folder / f"{params['id']}{files.SESSION_SUFFIX}"
     return _found(tools, rows, params) or new
 
 
 def _cwd(tools: Tools, ident: str) -> str:
     """The project that a session was begun in; "/" for one that was begun nowhere."""
-    found = session_files.find(tools.config.paths.sessions, ident)
-    return (found and own.begun_in(session_files.lines(found), session=ident)) or "/"
+    found = files.session_file(tools.config.paths.sessions, ident)
+    return (found and own.begun_in(files.session_lines(found), session=ident)) or "/"
 
 
 def _loaded(tools: Tools, rows: Rows, params: Params, *, texts: bool = False) -> Loaded:
     found = _found(tools, rows, params)
-    lines = session_files.lines(found) if found else ()
+    lines = files.session_lines(found) if found else ()
     return own.load(lines, session=params["id"], key=tools.store.hash_key, texts=texts)
 
 

@@ -18,7 +18,7 @@ from csmd.daemon.tool import ASKING, PLACE, REQUIRED, Params, Tool, meant, place
 from csmd.errors import BadInput, CsmdError
 from csmd.model import SaidTurn
 from csmd.recall import stage as recall
-from csmd.store import digests, search, sessions, usage
+from csmd.store import digests, search, sessions
 from csmd.store.sessions import Session
 from csmd.store.sqlite import Rows
 
@@ -86,7 +86,7 @@ def _show(tools: Tools, rows: Rows, params: Params) -> dict[str, Any]:
         ],
         "memories": [
             dict(zip(("id", "text", "role"), row, strict=True))
-            for row in sessions.memories(rows, session.id, projects=seen)
+            for row in sessions.memories_of(rows, session.id, projects=seen)
         ],
         "injections": [
             dict(zip(("id", "event", "at", "tokens", "items"), row, strict=True))
@@ -97,11 +97,11 @@ def _show(tools: Tools, rows: Rows, params: Params) -> dict[str, Any]:
 
 def _usage(rows: Rows, session: Session) -> dict[str, Any]:
     """What a session took by its transcript, each message once; its sub-agents' and csmd's own apart."""
-    times, tokens = usage.injected(rows, session.id)
+    times, tokens = sessions.tokens_injected(rows, session.id)
     return {
-        **asdict(usage.of_session(rows, session.seq)),
+        **asdict(sessions.usage_of(rows, session.seq)),
         "context": session.context,
-        "agents": asdict(usage.of_agents(rows, session.id)),
+        "agents": asdict(sessions.usage_of_agents(rows, session.id)),
         "csmd": {"injections": times, "tokens": tokens},
     }
 

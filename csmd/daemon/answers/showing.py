@@ -17,7 +17,7 @@ from csmd.errors import BadInput
 from csmd.model import NEVER, Candidate, Link, Memory
 from csmd.recall import graph
 from csmd.recall import stage as recall
-from csmd.store import beliefs, candidates, memories, projects, receipts, search, topics
+from csmd.store import belief_changes, candidates, memories, projects, receipts, search, topics
 from csmd.store.search import TurnRow
 from csmd.store.sqlite import Rows
 
@@ -36,7 +36,7 @@ def _memory(tools: Tools, rows: Rows, params: Params) -> dict[str, Any]:
     asking = params[ASKING]
     memory = one(rows, params["id"], asking=asking)
     today = projects.active_day(rows, memory.project_seq)
-    changes = beliefs.changes_of(rows, memory.id)
+    changes = belief_changes.changes_of(rows, memory.id)
     lowered = _lowered(changes)
     confirmed_on = projects.active_day(rows, memory.project_seq, on=memory.confirmed_at[:10])
     factors = score.factors(memory, today=today, confirmed_on=confirmed_on, lowered=lowered)
@@ -84,23 +84,28 @@ def _beside(rows: Rows, memory: Memory, *, asking: str) -> list[dict[str, Any]]:
     return [brief(others[seq]) for seq in seqs if not others[seq].superseded_by][:BESIDE]
 
 
-def _lowered(changes: list[beliefs.Change]) -> float:
+def _lowered(changes: list[belief_changes.Change]) -> float:
     """What contradictions that stand have taken of a memory's confidence."""
     taken = 0.0
     for change in changes:
-        before, after = beliefs.sureness(change.before), beliefs.sureness(change.after)
-        if change.change == beliefs.SUPERSEDED and not change.undone_at and before is not None and after is not None:
+        before, after = belief_changes.sureness(change.before), belief_changes.sureness(change.after)
+        if (
+            change.change == belief_changes.SUPERSEDED
+            and not change.undone_at
+            and before is not None
+            and after is not None
+        ):
             taken += max(0.0, before - after)
     return round(taken, 4)
 
 
-def _change(change: beliefs.Change) -> dict[str, Any]:
+def _change(change: belief_changes.Change) -> dict[str, Any]:
     """One change as it is told: how sure it was before and after (0-1, None where that is no part of it), and by what."""
     return {
         "change": change.change,
-        "sure_before": beliefs.sureness(change.before),
-        "sure_after": beliefs.sureness(change.after),
-        "superseded_by": beliefs.read_state(change.after).get("superseded_by", ""),
+        "sure_before": belief_changes.sureness(change.before),
+        "sure_after": belief_changes.sureness(change.after),
+        "superseded_by": belief_changes.read_state(change.after).get("superseded_by", ""),
         "reason": change.reason,
         "by": change.by,
         "at": change.at,
@@ -113,7 +118,7 @@ def _superseded(rows: Rows, memory: Memory, *, asking: str) -> dict[str, Any]:
     new = memories.by_id(rows, memory.superseded_by) if memory.superseded_by else None
     if new is None or not recall.is_seen(rows, new.project_seq, asking=asking):
         return {}
-    standing = beliefs.standing(rows, memory.id)
+    standing = belief_changes.standing(rows, memory.id)
     told = (standing.at, standing.reason, standing.by) if standing else ("", "", "")
     return {"id": new.id, "text": new.text, **dict(zip(("at", "reason", "decided_by"), told, strict=True))}
 

@@ -8,7 +8,7 @@ from csmd.daemon import clients, summary
 from csmd.daemon import status as state
 from csmd.daemon.now import now_iso
 from csmd.daemon.tool import Params, Tool
-from csmd.store import core, soundness
+from csmd.store import integrity
 from csmd.store.sqlite import Rows
 
 if TYPE_CHECKING:
@@ -17,13 +17,13 @@ if TYPE_CHECKING:
 
 def _check(tools: Tools, rows: Rows, params: Params) -> dict[str, Any]:
     if not params["indexes"]:
-        return {"problems": soundness.structure(rows) or soundness.content(rows)}
+        return {"problems": integrity.structure(rows) or integrity.content(rows)}
     # FTS5's own check is a statement that writes nothing but wants the writer.
-    return {"problems": tools.store.write(core.integrity)}
+    return {"problems": tools.store.write(integrity.integrity)}
 
 
 def _shape(tools: Tools, rows: Rows, params: Params) -> dict[str, Any]:
-    return soundness.shape(rows)
+    return integrity.shape(rows)
 
 
 def _status(tools: Tools, rows: Rows, params: Params) -> dict[str, Any]:

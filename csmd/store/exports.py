@@ -1,0 +1,244 @@
+"""Memories as they go from one home into another: all that is kept of one, without row keys, and its way back in.
+
+Ages count active days, which the other home counts for itself: what is left of each is what travels. A memory's twin
+(put aside by a merge because it says the same) stays where it is; vectors and indexes are made anew.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import asdict
+from typing import Any
+
+from csmd.model import NEVER, Project
+from csmd.store import belief_changes, disk, memories, projects, topics, workspaces
+from csmd.store.sqlite import Rows
+
+#: The columns that say what a memory is; those that lead to other rows and those that count days stand by themselves.
+COLUMNS = (
+    "gate", "category", "type", "tier", "decay", "authority", "origin", "confidence", "scope", "session_id",
+    "created_at", "confirmed_at", "used_at", "pinned",
+)  # fmt: skip
+DAYS = ("hot_until", "warm_until", "archive_at")
+#: In the audit of a memory: it came from another home, so that turns of its sources that are not here are no fault.
+BROUGHT = "brought"
+#: Of one whose links, audit and successor are yet to come: the import that is under way, or the next one, brings them.
+IN_PART = "in part"
+_READ = ", ".join(f"m.{name}" for name in (*COLUMNS, *DAYS))
+_NAMES = ", ".join((*COLUMNS, *DAYS))
+_MARKS = ", ".join(f":{name}" for name in (*COLUMNS, *DAYS))
+
+
+def seqs(rows: Rows, places: Sequence[int] | None) -> list[int]:
+    """The row keys of the memories of some places (None: all), the oldest first."""
+    among = "" if places is None else f"and t.project_seq in ({', '.join(str(int(seq)) for seq in places)})"
+    found = rows.all(f"select t.seq from memories t where t.twin_of = 0 {among} order by t.created_at, t.id")  # noqa: S608
+    return [int(seq) for (seq,) in found]
+
+
+def record(rows: Rows, seq: int) -> dict[str, Any]:
+    """All that is kept of one memory, as JSON knows it."""
+    ident, said, project, superseded, *values = rows.all(
+        f"select m.id, m.text, m.project_seq, m.superseded_by, {_READ} from memories m where m.seq = :seq",  # noqa: S608
+        seq=seq,
+    )[0]
+    columns = dict(zip((*COLUMNS, *DAYS), values, strict=True))
+    today = projects.active_day(rows, int(project))
+    left = {name: None if columns[name] >= NEVER else columns[name] - today for name in DAYS}
+    return {
+        "id": ident,
+        "text": said,
+        "project": _place(rows, int(project)),
+        **{name: columns[name] for name in COLUMNS},
+        "days_left": left,
+        "superseded_by": superseded,
+        "sources": _lists(
+            rows, "select uuid, session_id, at, role from provenance where memory_seq = :seq order by at, uuid", seq
+        ),
+        "links": _lists(
+            rows,
+            "select t.id, l.relationship, l.weight, l.created_at from links l join memories t on t.seq = l.to_seq "
+            "where l.from_seq = :seq order by t.id, l.relationship",
+            seq,
+        ),
+        "tags": _lists(
+            rows,
+            "select t.name, x.by_whom, x.weight from memory_topics x join topics t on t.seq = x.topic_seq "
+            "where x.memory_seq = :seq and x.by_whom <> 'rule' order by t.name",
+            seq,
+        ),
+        "symptoms": _lists(
+            rows, "select uuid, at, text, fingerprint from symptoms where memory_seq = :seq order by uuid", seq
+        ),
+        "refutations": _lists(
+            rows, "select uuid, at, reason, lowered from refutations where memory_seq = :seq order by uuid", seq
+        ),
+        "scene": _lists(rows, "select uuid, text from scenes where memory_seq = :seq", seq),
+        "changes": [
+            {name: value for name, value in asdict(change).items() if name not in ("seq", "memory_id")}
+            for change in belief_changes.changes_of(rows, str(ident))
+        ],
+    }
+
+
+def _lists(rows: Rows, query: str, seq: int) -> list[list[Any]]:
+    return [list(row) for row in rows.all(query, seq=seq)]
+
+
+def _place(rows: Rows, seq: int) -> dict[str, str]:
+    """A project as another machine may know it; {} for everywhere."""
+    if seq == 0:
+        return {}
+    key, root, name, kind, remote, wall = rows.all(
+        "select p.key, p.root, p.name, p.kind, p.remote, coalesce(w.name, '') from projects p "
+        "left join projects w on w.seq = p.workspace_seq and p.workspace_seq > 0 where p.seq = :seq",
+        seq=seq,
+    )[0]
+    return {"key": key, "root": root, "name": name, "kind": kind, "remote": remote, "workspace": wall}
+
+
+def place(
+    rows: Rows,
+    said: Mapping[str, str],
+    *,
+    now: str,
+    here: Project | None = None,
+    is_gone: Callable[[str], bool] = disk.is_gone,
+) -> int:
+    """The row of the project that a record names: by its key, else by its remote, else a new one under its old path.
+
+    By its remote where its path is not here: the directory in which the import is asked for (`here`), else the only
+    project with this remote, of several the only one whose directory is there. What stood behind a wall comes to none
+    that does not stand behind the same: it is seen by no more than before, and has a row of its own behind it. By its
+    key it is the same directory, and what its user says of it here holds.
+    """
+    if not said:
+        return 0
+    if said["kind"] == workspaces.KIND:
+        return workspaces.ensure(rows, said["name"], now=now)
+    project = Project(key=said["key"], root=said["root"], name=said["name"], kind=said["kind"], remote=said["remote"])  # type: ignore[arg-type]  # checked by who reads it
+    known = projects.seq_of(rows, project)
+    if known is None and said["remote"] and is_gone(said["root"]):
+        known = _with_remote(rows, said["remote"], wall=said["workspace"], now=now, here=here, is_gone=is_gone)
+    if known is not None:
+        return known
+    made = projects.ensure(rows, project, now=now)
+    if said["workspace"]:
+        workspaces.join(rows, workspaces.ensure(rows, said["workspace"], now=now), made)
+    return made
+
+
+def _with_remote(
+    rows: Rows, remote: str, *, wall: str, now: str, here: Project | None, is_gone: Callable[[str], bool]
+) -> int | None:
+    behind = workspaces.named(rows, wall) if wall else 0
+    if here is not None and here.remote == remote and (not wall or _wall_of(rows, here) == behind):
+        return projects.ensure(rows, here, now=now)
+    alike = rows.all(
+        "select seq, root from projects where remote = :remote and merged_into = 0 and part_of = 0 "
+        "and (:open or workspace_seq = :behind)",
+        remote=remote,
+        open=int(not wall),
+        behind=-1 if behind is None else behind,
+    )
+    there = [row for row in alike if not is_gone(str(row[1]))] or alike
+    return int(there[0][0]) if len(there) == 1 else None
+
+
+def _wall_of(rows: Rows, project: Project) -> int:
+    """The workspace that a project stands behind, or would once it is known; 0 for none."""
+    known = projects.seq_of(rows, project)
+    return projects.wall_around(rows, project.root) if known is None else projects.everywhere(rows, known)
+
+
+def put(rows: Rows, ident: str, one: Mapping[str, Any], *, project: int, text_hash: str) -> int:
+    """Stores a memory as a record has it, under an id, with its sources; its row key."""
+    today = projects.active_day(rows, project)
+    days = {name: NEVER if left is None else today + left for name, left in one["days_left"].items()}
+    seq = int(
+        rows.value(
+            f"insert into memories (id, text, text_hash, project_seq, {_NAMES}) "  # noqa: S608
+            f"values (:id, :text, :hash, :project, {_MARKS}) returning seq",
+            id=ident,
+            text=one["text"],
+            hash=text_hash,
+            project=project,
+            **{name: one[name] for name in COLUMNS},
+            **days,
+        )
+    )
+    add_sources(rows, seq, one)
+    return seq
+
+
+def add_sources(rows: Rows, seq: int, one: Mapping[str, Any]) -> None:
+    """Notes the turns that a record names; those that are known stay as they are."""
+    for uuid, session, at, role in one["sources"]:
+        rows.run(
+            "insert into provenance (memory_seq, uuid, session_id, at, role) values (:seq, :uuid, :session, :at, :role) "
+            "on conflict (memory_seq, uuid) do nothing",
+            seq=seq, uuid=uuid, session=session, at=at, role=role,
+        )  # fmt: skip
+
+
+def put_beside(rows: Rows, seq: int, ident: str, one: Mapping[str, Any], *, renamed: Mapping[str, str]) -> None:
+    """Gives a memory that was just put what others said of it, its audit, its links and what superseded it.
+
+    `renamed` maps the ids of the records to those that they have here.
+    """
+    for uuid, at, said, fingerprint in one["symptoms"]:
+        rows.run(
+            "insert into symptoms (memory_seq, uuid, at, text, fingerprint) values (:seq, :uuid, :at, :said, :print) "
+            "on conflict (memory_seq, uuid) do nothing",
+            seq=seq, uuid=uuid, at=at, said=said, print=fingerprint,
+        )  # fmt: skip
+    for uuid, at, reason, lowered in one["refutations"]:
+        rows.run(
+            "insert into refutations (memory_seq, uuid, at, reason, lowered) values (:seq, :uuid, :at, :reason, :lowered) "
+            "on conflict (memory_seq, uuid) do nothing",
+            seq=seq, uuid=uuid, at=at, reason=reason, lowered=lowered,
+        )  # fmt: skip
+    put_scene(rows, seq, one)
+    for name, by, weight in one["tags"]:
+        topics.tag(rows, seq, name, by=by, weight=weight)
+    for change in one["changes"]:
+        written = {name: change[name] for name in ("change", "before", "after", "reason", "by", "at")}
+        made = belief_changes.note(rows, ident, **written)
+        if change["undone_at"]:
+            belief_changes.set_undone(rows, made, at=change["undone_at"])
+    for other, relationship, weight, at in one["links"]:
+        rows.run(
+            "insert into links (from_seq, to_seq, relationship, weight, created_at) "
+            "select :seq, t.seq, :relationship, :weight, :at from memories t where t.id = :other "
+            "on conflict (from_seq, to_seq, relationship) do nothing",
+            seq=seq, relationship=relationship, weight=weight, at=at, other=renamed.get(other, other),
+        )  # fmt: skip
+    heir = renamed.get(one["superseded_by"], one["superseded_by"])
+    if heir and rows.value("select 1 from memories where id = :id", id=heir):
+        rows.run("update memories set superseded_by = :heir where seq = :seq", heir=heir, seq=seq)
+
+
+def put_scene(rows: Rows, seq: int, one: Mapping[str, Any]) -> None:
+    """Notes where a memory was said, as a record has it."""
+    for uuid, said in one["scene"]:
+        memories.note_scene(rows, seq, uuid=uuid, text=said)
+
+
+def note_brought(rows: Rows, ident: str, *, reason: str, now: str, state: str = "") -> None:
+    """Writes into a memory's audit that it came from elsewhere; `state` IN_PART: what leads to others is yet to come."""
+    belief_changes.note(rows, ident, BROUGHT, "", state, reason, "rule", now)
+
+
+def is_in_part(rows: Rows, ident: str) -> bool:
+    """Whether a memory came from elsewhere and what leads to others did not: the import was interrupted."""
+    return any(one.change == BROUGHT and one.after == IN_PART for one in belief_changes.changes_of(rows, ident))
+
+
+def note_whole(rows: Rows, ident: str) -> None:
+    """Notes that all of a memory that came from elsewhere is here."""
+    rows.run(
+        "update belief_changes set after = '' where memory_id = :id and change = :brought and after = :part",
+        id=ident,
+        brought=BROUGHT,
+        part=IN_PART,
+    )

@@ -1,0 +1,647 @@
+"""Sessions and turns: what was said, each exactly once; the host's queue, the room of a session, tool output and how long it is kept."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable, Collection, Mapping, Sequence
+from dataclasses import dataclass, replace
+from pathlib import PurePath
+from typing import NamedTuple
+
+from csmd.model import SEARCHABLE, TOOL_KINDS, Quote, StoredTurn, Turn, TurnKind
+from csmd.store import activity, candidates, checkpoints, digests, memories, projects, sessions, speakers, vectors
+from csmd.store.purged import PURGED
+from csmd.store.sqlite import Row, Rows, live_bytes
+
+#: The share of a session's room that tools may fill: the rest is kept for what was said.
+TOOLS_TENTHS = 9
+#: As much room as anybody could want, for who sets no limit.
+EVERYTHING = 2**62
+#: What stands in place of a text for which there was no room; the turn is there, with the hash of what it said.
+NOT_KEPT = "[not kept: this session is beyond {room} MB; the transcript has it]"
+_NOT_KEPT = re.compile(re.escape(NOT_KEPT).replace(re.escape("{room}"), "[0-9.e+-]{1,20}"))
+
+
+def fitting(rows: Rows, turn: Turn, used: int, room: int) -> tuple[Turn, int]:
+    """The turn as far as there is room for its text, and the bytes it takes: tools give way before conversation does."""
+    size = bytes_of(turn.text)
+    if used + size <= (room * TOOLS_TENTHS // 10 if turn.kind in TOOL_KINDS else room) or not size:
+        return turn, size
+    activity.count(rows, [("turns not kept", 1)])
+    return replace(turn, text=NOT_KEPT.format(room=f"{room / 1e6:g}")), 0
+
+
+def is_not_kept(text: str) -> bool:
+    """Whether a turn's text is the mark that stands for one that was not kept."""
+    return _NOT_KEPT.fullmatch(text) is not None
+
+
+def bytes_of(text: str) -> int:
+    return 0 if is_not_kept(text) else len(text.encode("utf-8", "replace"))
+
+
+#: What the transcript may call what was submitted as a prompt.
+SUBMITTED: tuple[TurnKind, ...] = ("user", "relayed", "command", "notification")
+
+
+class Session(NamedTuple):
+    """A conversation's row key, the file it is read from ("" for a hook's or an agent's) and how much of it is kept."""
+
+    seq: int
+    path: str
+    bytes: int
+
+
+def ensure_session(rows: Rows, turn: Turn, *, host: str, project: int, path: str, directory: int = 0) -> Session:
+    """The conversation `turn` belongs to, made when it is new."""
+    found = rows.one("select seq, path, cwd, bytes from sessions where id = :id", id=turn.stream)
+    if found is None:
+        seq = rows.value(
+            "insert into sessions (id, parent, host, project_seq, path, cwd, version, model, started_at, last_at, "
+            "directory_seq) values (:id, :parent, :host, :project, :path, :cwd, :version, :model, :at, :at, "
+            ":directory) returning seq",
+            id=turn.stream,
+            parent=turn.session_id if turn.agent_id else "",
+            host=host,
+            project=project,
+            path=path,
+            cwd=turn.cwd,
+            version=turn.version,
+            model=turn.model,
+            at=turn.at,
+            directory=directory,
+        )
+        return Session(int(seq), path, 0)
+    seq, known_path, known_cwd, kept = found
+    if (path and not known_path) or (turn.cwd and not known_cwd):
+        rows.run(
+            "update sessions set path = :path, cwd = :cwd where seq = :seq",
+            path=known_path or path,
+            cwd=known_cwd or turn.cwd,
+            seq=seq,
+        )
+    return Session(int(seq), str(known_path or path), int(kept))
+
+
+def list_turn(rows: Rows, session_seq: int, turn_seq: int, turn: Turn, *, grown: int = 0) -> bool:
+    """Puts a turn at the end of a session's order; False when it is listed there already.
+
+    `grown` is how many bytes of text are kept more than before.
+    """
+    done = rows.value(
+        "insert into session_turn (session_seq, ordinal, turn_seq) "
+        "select :session, s.turns + 1, :turn from sessions s where s.seq = :session "
+        "on conflict (session_seq, turn_seq) do nothing returning ordinal",
+        session=session_seq,
+        turn=turn_seq,
+    )
+    if done is None:
+        return False
+    rows.run(
+        "update sessions set turns = turns + 1, bytes = bytes + :grown, last_at = case when last_at < :at then :at else last_at end, "
+        "started_at = case when started_at > :at then :at else started_at end, "
+        "model = case when cast(:model as text) = '' then model else :model end, "
+        "version = case when cast(:version as text) = '' then version else :version end, "
+        "context = case when cast(:context as integer) = 0 then context else :context end where seq = :session",
+        at=turn.at,
+        context=turn.context,
+        model=turn.model,
+        version=turn.version,
+        grown=grown,
+        session=session_seq,
+    )
+    return True
+
+
+def add_turn(
+    rows: Rows,
+    turn: Turn,
+    *,
+    text_hash: str,
+    host: str,
+    project: int,
+    path: str,
+    directory: int = 0,
+    room: int = EVERYTHING,
+    file: str = "",
+) -> bool:
+    """Stores a transcript's turn once and lists it in its session; True when the transcript had not brought it yet.
+
+    What reported it before becomes it: the queue's turn of the same session and text, else the hook's, the oldest
+    that still waits, else the oldest that was given up waiting for. `room` is how many bytes of text a session keeps,
+    `directory` the row of the place it was said in, 0 for an unknown one; `file` the transcript that is read, also where it
+    is a sub-agent's turn, whose session names no `path`.
+    """
+    session = ensure_session(rows, turn, host=host, project=project, path=path, directory=directory)
+    if turn.form == "queued" and is_queued(rows, turn.uuid):
+        return False
+    known = rows.one("select seq, text_hash, session_seq, text, kind from turns where uuid = :uuid", uuid=turn.uuid)
+    if known is not None:
+        seq, hash_then, home, text_then, kind_then = known
+        listed = list_turn(rows, session.seq, seq, turn)
+        if home != session.seq or kind_then != turn.kind:
+            _correct_speaker(rows, int(seq), turn, session, home=int(home), kind_then=kind_then, file=file)
+        reported = _reported_turn(rows, turn, session.seq, text_hash) if listed else None
+        if reported is not None:
+            # A fork's file was read before this one: the turn is stored already, and the hook's is its double.
+            merge(rows, *reported, into=int(seq), uuid=turn.uuid)
+        if hash_then != text_hash and home == session.seq and path and path == session.path:
+            _rewrite(rows, seq, turn, session, text_hash=text_hash, then=text_then, room=room)
+        return False
+    reported = _reported_turn(rows, turn, session.seq, text_hash)
+    if reported is None:
+        turn, size = fitting(rows, turn, session.bytes, room)
+        seq = insert_turn(
+            rows, turn, session.seq, text_hash=text_hash, project=project, source="transcript", directory=directory
+        )
+    else:
+        seq, old = reported
+        then = bytes_of(rows.value("select text from turns where seq = :seq", seq=seq))
+        turn, size = fitting(rows, turn, session.bytes - then, room)
+        size -= then
+        _become(rows, seq, turn, project=project, directory=directory)
+        memories.move_provenance(rows, old, turn.uuid)
+        rows.run(
+            "delete from session_turn where session_seq = :session and turn_seq = :seq", session=session.seq, seq=seq
+        )
+    list_turn(rows, session.seq, seq, turn, grown=size)
+    if turn.form == "queued":
+        queue_prompt(rows, turn.uuid, session=session.seq, turn=seq, at=turn.at)
+    projects.touch(rows, project, turn.at)
+    return reported is None or not is_queued(rows, reported[1])
+
+
+def _correct_speaker(
+    rows: Rows, seq: int, turn: Turn, session: Session, *, home: int, kind_then: TurnKind, file: str
+) -> None:
+    """Stores who speaks in a line that was taken for the user's in its own session's file; no other file can tell."""
+    of = rows.one("select id, path from sessions where seq = :home", home=home)
+    if of != (turn.session_id, file):
+        return
+    if home != session.seq:
+        searchable = _is_searchable(turn)
+        speakers.move_to_agent(rows, seq, turn.kind, searchable=searchable, session=home, agent=session.seq)
+    elif kind_then == "user":
+        speakers.correct(rows, seq, turn.kind)
+
+
+def _rewrite(rows: Rows, seq: int, turn: Turn, session: Session, *, text_hash: str, then: str, room: int) -> None:
+    """Stores what a line says since its own file was rewritten; a fork's or a foreign file cannot do that."""
+    turn, size = fitting(rows, turn, session.bytes - bytes_of(then), room)
+    rows.run(
+        "update turns set text = :text, text_hash = :hash, kind = :kind, searchable = :searchable where seq = :seq",
+        text=turn.text,
+        hash=text_hash,
+        kind=turn.kind,
+        searchable=_is_searchable(turn),
+        seq=seq,
+    )
+    rows.run(
+        "update sessions set bytes = bytes + :grown where seq = :seq",
+        grown=size - bytes_of(then),
+        seq=session.seq,
+    )
+    digests.take_back(rows, seq)
+    checkpoints.take_back(rows, seq)
+    vectors.delete_for(rows, "turn", seq)
+
+
+def _reported_turn(rows: Rows, turn: Turn, session: int, text_hash: str) -> tuple[int, str] | None:
+    """(row key, uuid) of the turn of a queue or a hook that a transcript's turn stands for, or None."""
+    if turn.form != "queued" and turn.kind in SUBMITTED:
+        found = queued(rows, session=session, text_hash=text_hash, absorbed=turn.form == "absorbed")
+        if found is not None:
+            return found
+    # Only the transcript says that no person wrote a prompt: a hook's does not say who did.
+    report = rows.one(
+        "select seq, uuid from turns where session_seq = :session and text_hash = :hash "
+        "and (kind = :kind or :kind = 'notification') and source = 'hook' order by provisional desc, seq limit 1",
+        session=session,
+        hash=text_hash,
+        kind="user" if turn.kind == "relayed" else turn.kind,
+    )
+    return None if report is None else (int(report[0]), str(report[1]))
+
+
+def _become(rows: Rows, seq: int, turn: Turn, *, project: int, directory: int) -> None:
+    """Makes a hook's turn the transcript's, and what was made of it its project's."""
+    place, kind = rows.all("select project_seq, kind from turns where seq = :seq", seq=seq)[0]
+    moved = place != project
+    rows.run(
+        "update turns set uuid = :uuid, kind = :kind, text = :text, at = :at, parent_uuid = :parent, "
+        "message_id = :message, tokens = :tokens, project_seq = :project, directory_seq = :directory, "
+        "source = 'transcript', provisional = 0, searchable = :searchable where seq = :seq",
+        uuid=turn.uuid,
+        kind=turn.kind,
+        text=turn.text,
+        at=turn.at,
+        parent=turn.parent_uuid,
+        message=turn.message_id,
+        tokens=turn.tokens,
+        project=project,
+        directory=directory,
+        searchable=_is_searchable(turn),
+        seq=seq,
+    )
+    if kind == "user" != turn.kind:  # the queue does not say who typed; something may have been chosen already
+        speakers.look_again(rows, seq)
+    if moved:
+        rows.run("update statements set project_seq = :project where turn_seq = :seq", project=project, seq=seq)
+        vectors.move_to(rows, "turn", seq, project)
+
+
+def merge(rows: Rows, seq: int, old: str, *, into: int, uuid: str) -> None:
+    """Drops the hook's or the queue's turn `seq`; what was made of it belongs to the stored turn `into` from now on."""
+    memories.move_provenance(rows, old, uuid)
+    candidates.take_back_packets(rows, old)
+    rows.run(
+        "update statements set turn_seq = :kept where turn_seq = :seq and not exists "
+        "(select 1 from statements s where s.turn_seq = :kept and s.text_hash = statements.text_hash)",
+        kept=into,
+        seq=seq,
+    )
+    # A queue's line stays known: read again it would bring its turn back.
+    rows.run("update queued set turn_seq = :kept where turn_seq = :seq", kept=into, seq=seq)
+    vectors.delete_for(rows, "turn", seq)
+    home, said = rows.all("select session_seq, text from turns where seq = :seq", seq=seq)[0]
+    rows.run("update sessions set bytes = bytes - :size where seq = :seq", size=bytes_of(said), seq=home)
+    rows.run("delete from turns where seq = :seq", seq=seq)
+
+
+def _is_searchable(turn: Turn) -> int:
+    return 1 if turn.kind in SEARCHABLE and turn.text not in ("", PURGED) and not is_not_kept(turn.text) else 0
+
+
+def insert_turn(
+    rows: Rows, turn: Turn, session: int, *, text_hash: str, project: int, source: str, directory: int = 0
+) -> int:
+    """Stores a row; a hook's is provisional."""
+    return int(
+        rows.value(
+            "insert into turns (uuid, session_seq, project_seq, kind, text, text_hash, at, parent_uuid, message_id, "
+            "tool_name, tool_id, tokens, source, provisional, searchable, directory_seq) values (:uuid, :session, "
+            ":project, :kind, :text, :hash, :at, :parent, :message, :tool, :tool_id, :tokens, :source, :provisional, "
+            ":searchable, :directory) returning seq",
+            uuid=turn.uuid,
+            session=session,
+            project=project,
+            kind=turn.kind,
+            text=turn.text,
+            hash=text_hash,
+            at=turn.at,
+            parent=turn.parent_uuid,
+            message=turn.message_id,
+            tool=turn.tool_name,
+            tool_id=turn.tool_id,
+            tokens=turn.tokens,
+            source=source,
+            provisional=1 if source == "hook" else 0,
+            searchable=_is_searchable(turn),
+            directory=directory,
+        )
+    )
+
+
+def set_title(rows: Rows, session_id: str, title: str, *, first: bool = False) -> bool:
+    """Names a session as the host does, with `first` only one that has no name yet; whether that is news."""
+    changed = rows.value(
+        "update sessions set title = :title where id = :id and title <> :title and (title = '' or :first = 0) "
+        "returning seq",
+        title=title,
+        id=session_id,
+        first=int(first),
+    )
+    return changed is not None
+
+
+def stream_turns(
+    rows: Rows,
+    session_seq: int,
+    *,
+    after: int,
+    limit: int = 100_000,
+    kinds: Sequence[TurnKind] = (),
+    written: bool = False,
+) -> list[StoredTurn]:
+    """A conversation's turns in order, from the first past the ordinal `after`; of all kinds, or of `kinds` only.
+
+    With `written` only those that stand in a transcript: what a hook alone reported, anybody may have.
+    """
+    marks = ", ".join(f"'{kind}'" for kind in kinds)
+    wanted = f"and t.kind in ({marks})" if kinds else ""
+    wanted += " and t.source = 'transcript'" if written else ""
+    found = rows.all(
+        "select t.seq, t.uuid, s.id, t.project_seq, t.kind, t.text, t.at, st.ordinal, s.parent from session_turn st "  # noqa: S608
+        "join turns t on t.seq = st.turn_seq join sessions s on s.seq = st.session_seq "
+        f"where st.session_seq = :session and st.ordinal > :after {wanted} order by st.ordinal limit :limit",
+        session=session_seq,
+        after=after,
+        limit=limit,
+    )
+    return [
+        StoredTurn(
+            seq=seq, uuid=uuid, session_id=parent or ident, project_seq=project, kind=kind, text=text, at=at,
+            ordinal=ordinal, agent_id=ident[len(parent) + 1 :] if parent else "",
+        )
+        for seq, uuid, ident, project, kind, text, at, ordinal, parent in found
+    ]  # fmt: skip
+
+
+def is_queued(rows: Rows, key: str) -> bool:
+    """Whether this line of the queue has been stored."""
+    return rows.value("select 1 from queued where key = :key", key=key) is not None
+
+
+def queue_prompt(rows: Rows, key: str, *, session: int, turn: int, at: str) -> None:
+    """Notes a prompt that was put into the queue."""
+    rows.run(
+        "insert into queued (key, session_seq, turn_seq, at) values (:key, :session, :turn, :at)",
+        key=key,
+        session=session,
+        turn=turn,
+        at=at,
+    )
+
+
+def unqueue(rows: Rows, session_id: str, *, at: str, text_hash: str, absorbed: bool, nth: int) -> None:
+    """Notes that the oldest prompt left the queue, or the oldest of these words, as the `nth` (from 0) at that moment."""
+    session = rows.value("select seq from sessions where id = :id", id=session_id)
+    done = rows.value(
+        "select count(*) from queued where session_seq = :session and left_at = :at", session=session, at=at
+    )
+    if session is None or done > nth:
+        return
+    found = rows.one(
+        "select q.key from queued q join turns t on t.seq = q.turn_seq where q.session_seq = :session "
+        "and q.left_at = '' and q.at <= :at "
+        "order by case when t.text_hash = :hash then 0 else 1 end, q.at, q.key limit 1",
+        session=session,
+        at=at,
+        hash=text_hash,
+    )
+    if found is not None:
+        rows.run(
+            "update queued set left_at = :at, absorbed = :absorbed where key = :key",
+            at=at,
+            absorbed=int(absorbed),
+            key=found[0],
+        )
+
+
+def queued(rows: Rows, *, session: int, text_hash: str, absorbed: bool) -> tuple[int, str] | None:
+    """(row key, uuid) of the queued turn that a line of these words says again, or None: what left last, else first in.
+
+    A line follows what it left the queue for at once; what left long before is not said again.
+    """
+    found = rows.one(
+        "select t.seq, t.uuid from queued q join turns t on t.seq = q.turn_seq where q.session_seq = :session "
+        "and t.uuid = q.key and t.text_hash = :hash and (q.left_at = '' or q.absorbed = :absorbed) "
+        "order by q.left_at desc, q.at, q.key limit 1",
+        session=session,
+        hash=text_hash,
+        absorbed=int(absorbed),
+    )
+    return None if found is None else (int(found[0]), str(found[1]))
+
+
+#: Ids in one statement.
+CALLS_AT_ONCE = 500
+_TURNS = (
+    "select t.seq, t.uuid, s.id, t.project_seq, t.kind, t.text, t.at, st.ordinal, t.tool_name, t.tool_id "
+    "from session_turn st join turns t on t.seq = st.turn_seq join sessions s on s.seq = st.session_seq "
+    "where st.session_seq = :session and st.ordinal > :after and t.source = 'transcript' "
+)
+
+
+class Call(NamedTuple):
+    """A call of a tool, and its result where there is one."""
+
+    turn: StoredTurn
+    tool: str
+    result: StoredTurn | None
+
+
+def tool_calls(
+    rows: Rows, session_seq: int, *, after: int, tools: Collection[str], holding: Mapping[str, str]
+) -> list[Call]:
+    """The calls of `tools` in a session past the ordinal `after` that stand in its transcript, in order.
+
+    Of a tool in `holding` only those whose input has its words, `%` for anything between.
+    """
+    values: dict[str, str] = {f"tool{place}": tool for place, tool in enumerate(sorted(tools))}
+    tool_names = ", ".join(f":{name}" for name in values)
+    only_holding = ""
+    for place, (tool, words) in enumerate(sorted(holding.items())):
+        values |= {f"held{place}": tool, f"words{place}": f"%{words}%"}
+        only_holding += f"and (t.tool_name <> :held{place} or t.text like :words{place}) "
+    found = rows.all(
+        f"{_TURNS} and t.kind = 'tool_call' and t.tool_name in ({tool_names}) {only_holding} order by st.ordinal",
+        session=session_seq,
+        after=after,
+        **values,
+    )
+    results: dict[str, StoredTurn] = {}
+    for start in range(0, len(found), CALLS_AT_ONCE):
+        ids = {f"id{place}": str(row[9]) for place, row in enumerate(found[start : start + CALLS_AT_ONCE]) if row[9]}
+        tool_ids = ", ".join(f":{name}" for name in ids)
+        results |= {
+            str(row[9]): _turn(row)
+            for row in rows.all(
+                f"{_TURNS} and t.kind = 'tool_result' and t.tool_id in ({tool_ids})",
+                session=session_seq,
+                after=after,
+                **ids,
+            )
+        }
+    return [Call(_turn(row), str(row[8]), results.get(str(row[9]))) for row in found]
+
+
+def _turn(row: Row) -> StoredTurn:
+    seq, uuid, session, project, kind, text, at, ordinal = row[:8]
+    return StoredTurn(
+        seq=seq, uuid=uuid, session_id=session, project_seq=project, kind=kind, text=text, at=at, ordinal=ordinal
+    )
+
+
+def last_given(rows: Rows, session_id: str, tools: Collection[str], *, back: int, limit: int) -> list[str]:
+    """What these tools were given in a session's last `back` turns, the latest call first, at most `limit`."""
+    last = rows.value(
+        "select max(st.ordinal) from session_turn st join sessions s on s.seq = st.session_seq where s.id = :session",
+        session=session_id,
+    )
+    if last is None:
+        return []
+    marks = ", ".join(f"'{tool}'" for tool in sorted(tools) if tool.isalnum())
+    found = rows.all(
+        "select t.text from session_turn st join sessions s on s.seq = st.session_seq "  # noqa: S608
+        "join turns t on t.seq = st.turn_seq where s.id = :session and st.ordinal > :after "
+        f"and t.kind = 'tool_call' and t.tool_name in ({marks}) order by st.ordinal desc limit :limit",
+        session=session_id,
+        after=int(last) - back,
+        limit=limit,
+    )
+    return [str(text) for (text,) in found]
+
+
+def quotable(rows: Rows, seqs: Sequence[int], *, session_id: str, since: str, hashed: Callable[[str], str]) -> set[int]:
+    """Those of some turns (row keys) that may be quoted to a session, as their transcripts have them.
+
+    Not what only a hook reported or stands in a transcript that a tool has written (`hashed` makes a name's keyed hash):
+    nobody is known to have said that. Not what stands in the session's own context (listed there at `since` or later, a
+    fork's copies too), nor what sub-agents and tools said, nor what is not indexed any more.
+    """
+    if not seqs:
+        return set()
+    keys = ", ".join(str(int(seq)) for seq in seqs)
+    found = rows.all(
+        "select t.seq, s.path from turns t "  # noqa: S608
+        f"join sessions s on s.seq = t.session_seq where t.seq in ({keys}) and t.searchable = 1 "
+        "and t.kind in ('user', 'relayed', 'assistant') and t.source = 'transcript' and s.parent = '' and not exists (select 1 from session_turn o "
+        "join sessions own on own.seq = o.session_seq where o.turn_seq = t.seq and own.id = :session and t.at >= :since)",
+        session=session_id,
+        since=since,
+    )
+    written = {path for path in {path for _, path in found} if sessions.is_tampered(rows, hashed(PurePath(path).name))}
+    return {int(seq) for seq, path in found if path not in written}
+
+
+def quote_of(rows: Rows, uuid: str) -> Quote | None:
+    """A turn that was quoted; None when it is gone."""
+    found = rows.one(
+        "select t.kind, t.text, t.at, s.id, t.project_seq from turns t join sessions s on s.seq = t.session_seq "
+        "where t.uuid = :uuid and t.searchable = 1",
+        uuid=uuid,
+    )
+    if found is None:
+        return None
+    kind, body, at, session, project = found
+    return Quote(uuid=uuid, kind=kind, text=body, at=at, session_id=session, project_seq=project)
+
+
+class Done(NamedTuple):
+    """One thing that a session's last digest names; `cwd` is where the session began, `root` where its project lies."""
+
+    session_id: str
+    kind: str
+    text: str
+    uuid: str
+    cwd: str
+    root: str
+
+
+class Shown(NamedTuple):
+    """A turn that shows an error (`mended` False), or what mended it; a sub-agent's session is its parent's."""
+
+    session_id: str
+    uuid: str
+    mended: bool
+    files: str
+    text: str
+
+
+def work_done(rows: Rows, project: int, *, sessions: int) -> list[Done]:
+    """What the last digests of a project's latest sessions name, files, commits and branches; the latest session first."""
+    found = rows.all(
+        "select s.id, i.kind, i.text, i.uuid, s.cwd, p.root from (select seq, id, cwd, last_at, project_seq from sessions "
+        "where project_seq = :project and parent = '' and host <> 'probe' order by last_at desc, seq desc limit :limit) s "
+        "join projects p on p.seq = s.project_seq join digests d on d.session_seq = s.seq "
+        "join digest_items i on i.digest_seq = d.seq "
+        "where d.version = (select max(o.version) from digests o where o.session_seq = s.seq) "
+        "and i.kind in ('branch', 'commit', 'file') order by s.last_at desc, s.seq desc, i.seq",
+        project=project,
+        limit=sessions,
+    )
+    return [Done(*row) for row in found]
+
+
+def failures_shown(rows: Rows, error_seq: int, project: int, *, limit: int) -> list[Shown]:
+    """The turns of a project that show an error or what mended it, the first first."""
+    found = rows.all(
+        "select case when s.parent = '' then s.id else s.parent end, t.uuid, 0, '', '', x.at, t.seq from error_seen x join turns t on t.seq = x.turn_seq "
+        "join sessions s on s.seq = x.session_seq where x.error_seq = :error and t.project_seq = :project union all "
+        "select case when s.parent = '' then s.id else s.parent end, case when f.uuid = '' then t.uuid else f.uuid end, 1, f.files, f.text, f.at, t.seq from error_fixes f join turns t on t.seq = f.turn_seq "
+        "join sessions s on s.seq = f.session_seq where f.error_seq = :error and t.project_seq = :project "
+        "order by 6, 3, 7 limit :limit",
+        error=error_seq,
+        project=project,
+        limit=limit,
+    )
+    return [Shown(row[0], row[1], bool(row[2]), row[3], row[4]) for row in found]
+
+
+#: A turn whose line named no time has this one: it is not old, nobody knows when it was.
+UNDATED = "1970-01-01T00:00:00.000Z"
+#: From this share of the limit on it is said that room is short.
+WARN_SHARE = 0.9
+#: Counters of what was dropped.
+DROPPED, DROPPED_BYTES = "tool outputs dropped", "tool output bytes dropped"
+_NOUNS = {"tool_call": "input", "tool_result": "output"}
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Room:
+    """Bytes in use (what is freed inside the file does not count), and the limit; 0 for none."""
+
+    used: int
+    limit: int
+
+    @property
+    def is_over(self) -> bool:
+        """Whether the database has grown beyond its limit."""
+        return bool(self.limit) and self.used > self.limit
+
+    @property
+    def is_short(self) -> bool:
+        """Whether it is near its limit, or beyond."""
+        return bool(self.limit) and self.used > self.limit * WARN_SHARE
+
+
+def room_taken(rows: Rows, *, limit: int) -> Room:
+    """How much of `limit` bytes the database uses."""
+    return Room(used=live_bytes(rows), limit=limit)
+
+
+def is_any_output_left(rows: Rows) -> bool:
+    """Whether there is tool traffic that still has its text."""
+    found = rows.value(
+        "select seq from turns where kind in ('tool_call', 'tool_result') and dropped is null and at >= '' limit 1"
+    )
+    return found is not None
+
+
+def drop_old_output(rows: Rows, *, before: str, days: int, limit: int) -> int:
+    """Drops the text of at most `limit` pieces of tool traffic from before a time; how many."""
+    found = rows.all(
+        "select seq, kind, text from turns where kind in ('tool_call', 'tool_result') and dropped is null "
+        "and at < :before and at > :undated order by at limit :limit",
+        before=before,
+        undated=UNDATED,
+        limit=limit,
+    )
+    return _drop(rows, found, why=f"dropped after {days} days")
+
+
+def drop_oldest_output(rows: Rows, *, limit: int) -> int:
+    """Drops the text of the `limit` oldest pieces of tool traffic that still have theirs; how many."""
+    found = rows.all(
+        "select seq, kind, text from turns where kind in ('tool_call', 'tool_result') and dropped is null "
+        "and at >= '' order by at limit :limit",
+        limit=limit,
+    )
+    return _drop(rows, found, why="dropped for room")
+
+
+def _drop(rows: Rows, found: Sequence[Row], *, why: str) -> int:
+    freed = 0
+    for seq, kind, text in found:
+        size = len(text.encode())
+        freed += size
+        rows.run(
+            "update turns set text = :mark, dropped = :size where seq = :seq",
+            mark=f"[tool {_NOUNS[kind]} of {size} bytes {why}]",
+            size=size,
+            seq=seq,
+        )
+    if found:
+        activity.count(rows, [(DROPPED, len(found)), (DROPPED_BYTES, freed)])
+    return len(found)

@@ -1,0 +1,104 @@
+"""What is counted is recounted from the rows, and counters add up."""
+
+from __future__ import annotations
+
+import contextlib
+from typing import Any
+
+from csmd.store import activity, events, memories, projects, turns
+from csmd.store.core import Store
+from csmd.store.sqlite import Rows
+
+
+def test_counters_add_up_by_name(store: Store) -> None:
+    def story(rows: Rows) -> dict[str, int]:
+        activity.count(rows, [("bad lines", 2), ("redacted key", 1), ("bad lines", 3)])
+        activity.count(rows, [])
+        return activity.counters(rows)
+
+    assert store.write(story) == {"bad lines": 5, "redacted key": 1}
+
+
+def test_an_empty_store_counts_nothing_and_the_scope_of_everything_is_no_project(store: Store) -> None:
+    assert set(store.read(activity.counts).values()) == {0}
+    assert store.read(activity.project_counts) == []
+    assert store.read(activity.last_event) == {}
+
+
+def test_the_project_with_the_latest_session_comes_first_and_one_without_last(store: Store, given: Any) -> None:
+    def story(rows: Rows) -> None:
+        for name in ("old", "silent", "new"):
+            projects.ensure(rows, given.project(name), now="")
+        for uuid, project, second in (("a", 1, 5), ("b", 3, 9)):
+            turn = given.turn(uuid, uuid, session=uuid, second=second)
+            turns.add_turn(rows, turn, text_hash=uuid, host="claude", project=project, path="")
+        assert activity.project_counts(rows) == [
+            (3, "/home/me/new", "new", 1, 0, given.at(9)),
+            (1, "/home/me/old", "old", 1, 0, given.at(5)),
+            (2, "/home/me/silent", "silent", 0, 0, ""),
+        ]
+
+    store.write(story)
+
+
+def test_the_latest_of_each_kind_of_event_is_known(store: Store, given: Any) -> None:
+    def story(rows: Rows) -> dict[str, str]:
+        for ident, name, second in (("a", "prompt", 9), ("b", "prompt", 5), ("c", "stop", 1)):
+            event = given.event(ident, name=name, second=second)
+            events.record(rows, event, text_hash="", payload_hash=ident)
+        return activity.last_event(rows)
+
+    assert store.write(story) == {"prompt": given.at(9), "stop": given.at(1)}
+
+
+def test_what_status_shows_is_what_there_is(store: Store, given: Any) -> None:
+    def story(rows: Rows) -> None:
+        project = projects.ensure(rows, given.project(), now="")
+        for number in range(5):
+            turn = given.turn(f"u{number}", f"words {number}")
+            turns.add_turn(rows, turn, text_hash=f"h{number}", host="claude", project=project, path="")
+            events.record(rows, given.event(f"e{number}"), text_hash="", payload_hash=f"p{number}")
+        assert activity.known(rows) == activity.counts(rows) and activity.known(rows)["turns"] == 5
+        rows.run("insert into statements (turn_seq, session_seq, project_seq, text, text_hash, gate, category, "
+                 "confidence, authority, reasons, at) values (1, 1, 1, 't', 'h', 'g', 'c', 1, 'user', '', '')")  # fmt: skip
+        rows.run("delete from turns where seq <= 2")  # its statement goes with it
+        assert activity.known(rows) == activity.counts(rows)
+        assert (activity.known(rows)["turns"], activity.known(rows)["statements"]) == (3, 0)
+
+    store.write(story)
+
+
+def test_a_write_that_was_undone_is_not_counted(store: Store, given: Any) -> None:
+    def broken(rows: Rows) -> None:
+        events.record(rows, given.event("e1"), text_hash="", payload_hash="p")
+        raise ValueError
+
+    with contextlib.suppress(ValueError):
+        store.write(broken)
+    assert store.read(activity.known)["events"] == 0
+
+
+def test_memories_are_counted_by_gate_and_tier(store: Store, given: Any) -> None:
+    def story(rows: Rows) -> list[tuple[str, str, int]]:
+        for ident, gate, tier in (
+            ("a", "correction", "daily"),
+            ("b", "behavioral", "durable"),
+            ("c", "behavioral", "durable"),
+        ):
+            memories.insert(rows, given.memory(ident, ident, gate=gate, tier=tier), text_hash=ident)
+        return activity.memories_by(rows)
+
+    assert store.write(story) == [("behavioral", "durable", 2), ("correction", "daily", 1)]
+
+
+def test_one_size_is_kept_for_a_day_and_the_latest_days_only(store: Store) -> None:
+    days = [f"2026-{month:02}-{day:02}" for month in (1, 2, 3) for day in range(1, 29)]
+
+    def story(rows: Rows) -> list[tuple[str, int]]:
+        assert [activity.note_size(rows, day) for day in days] == [True] * len(days)
+        assert not activity.note_size(rows, days[-1])
+        return activity.size_list(rows)
+
+    found = store.write(story)
+    assert [day for day, _ in found] == days[-activity.MOST_DAYS :]
+    assert all(size > 0 for _, size in found)
