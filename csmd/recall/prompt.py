@@ -12,7 +12,7 @@ import re
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass, replace
 
-from csmd import text
+from csmd import text, wire
 from csmd.model import Authority, Brief, Memory
 from csmd.recall import brief as briefs
 from csmd.recall import (
@@ -80,7 +80,7 @@ def recall(
     key: bytes,
 ) -> Brief:
     """What bears on a prompt; "" where nothing reaches `floor` (0-1) or all of it is known to the session."""
-    degraded: list[str] = []
+    prompt, degraded = wire.clean(prompt), list[str]()
     found = bearing(rows, places=places, prompt=prompt, embed=embed, degraded=degraded)
     told: list[Told] = []
     if found and found[0].score >= floor:

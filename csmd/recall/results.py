@@ -13,7 +13,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from datetime import datetime
 
-from csmd import text
+from csmd import text, wire
 from csmd.distill import errors
 from csmd.errors import DeadlineExceeded
 from csmd.model import Hit
@@ -61,7 +61,7 @@ def find(
 
     Without `now` times mean nothing.
     """
-    degraded: list[str] = []
+    said, degraded = wire.clean(said), list[str]()
     understood = query.read(said, now=now)
     terms = list(dict.fromkeys([*hybrid_search.terms_of(rows, said, places=projects), *understood.literals]))
     asked = Query(terms=terms[: hybrid_search.MOST_TERMS], places=projects, narrow=within)

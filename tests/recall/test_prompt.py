@@ -16,7 +16,7 @@ from recalled import found, ordinary, passage
 from csmd import text
 from csmd.believe import stage as believe
 from csmd.capture.hosts.claude import ANSWER_LIMIT_UNITS
-from csmd.errors import DeadlineExceeded
+from csmd.errors import DeadlineExceeded, EmbeddingUnavailable
 from csmd.model import Brief, Provenance, Statement
 from csmd.recall import prompt, stage, threads
 from csmd.recall.hybrid_search import Embed, Found
@@ -626,3 +626,16 @@ def test_what_cannot_be_read_in_time_costs_its_own_part_of_the_answer_alone(
     made = told(store, embed=lambda _: (towards, "four"))
     assert ids(made) == ["s1-2#0"]
     assert [why.partition(":")[0] for why in made.degraded] == ["vectors" if "vector" in late else "words"]
+
+
+def test_a_prompt_that_utf_8_cannot_carry_is_answered_as_without_what_it_cannot(store: Store) -> None:
+    state(store, "The queue lives in Redis, so that a restart loses nothing.", 1)
+    embedded: list[str] = []
+
+    def embed(said: str) -> tuple[bytes, str]:
+        embedded.append(said)
+        raise EmbeddingUnavailable("none")
+
+    made = told(store, f"{ASKED} in `the \ud800 worker` \udcff\0", embed=embed)
+    assert "The queue lives in Redis" in made.text
+    assert embedded == [f"{ASKED} in `the ? worker` ?"]

@@ -330,3 +330,9 @@ def test_no_session_fills_the_front_where_another_answers_nearly_as_well() -> No
     assert front.count("short") == 1 and "far" not in front
     assert sorted(one.hit.id for one in order) == sorted(one.hit.id for one in hits)
     assert [one.hit.id for one in order if one.hit.session_id == "long"] == [f"long{number}" for number in range(6)]
+
+
+def test_a_question_that_utf_8_cannot_carry_is_answered_as_without_what_it_cannot(shelf: Shelf) -> None:
+    shelf.say("the kangaroo gateway listens on 8443")
+    (hit,) = shelf.find("kangaroo `gate\ud800way` gateway \udcff\0")
+    assert "8443" in hit.text
