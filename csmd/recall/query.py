@@ -41,19 +41,7 @@ class Question:
     literals: tuple[str, ...] = ()
 
 
-#: How somebody asks for the last session, by language: a time that no calendar has. In English it stands in a sentence that
-#: asks or goes on: who works on sessions of their own, or says how something went the last time they ran it, does not ask.
-_LAST_SESSION = re.compile(
-    r"\b(?:what|where|which|how far|recap|summar\w{1,6}|remind|continue|resume|pick up|carry on|tell|show|remember)\b[^.!?\n]{0,200}"
-    r"\b(?:last|previous) (?:session|time)\b(?! (?:i|we|you|it|this|that|the|id|token|cookie|key)\b)"
-    r"|^\W*(?:and |the |our |my )?(?:last|previous) session\W*$"
-    r"|\b(?:last|previous) (?:session|time)[,:]? (?:what|where|how far) (?:did|were|was|have|had)\b"
-    r"|\bwhere (?:did|were) (?:we|i|you) (?:stop|leave|left|at)\b|\bwhere (?:were we|was i)\W*$"
-    r"|\bletzte[nrs]? (?:sitzung|mal)\b|\bwo (?:waren wir|haben wir aufgehört)\b"
-    r"|\b(?:dernière|dernier) (?:session|fois)\b|\boù en (?:étions|était)|\b(?:última|ultima) (?:sesión|vez|sessão)\b"
-    r"|\bd[óo]nde (?:quedamos|lo dejamos)\b",
-    re.IGNORECASE,
-)
+_WORD = re.compile(r"[^\W_]+")
 _CODE = re.compile(r"`([^`\n]+)`")
 _QUOTED = re.compile(r"[\"“]([^\"”\n]+)[\"”]|(?<!\w)'([^'\n]+)'(?!\w)")
 _PATH = re.compile(r"(?<![\w/])(?:[\w.@~-]*/)+[\w.@-]+|(?<![\w/])[\w-]+(?:\.[\w-]+)*\.[a-z]{1,5}\b(?!\()")
@@ -76,15 +64,31 @@ def read(query: str, *, now: datetime | None = None) -> Question:
 
 
 def asks_for_last_session(said: str) -> bool:
-    """Whether a prompt asks what the last session did or where it stopped."""
-    return _LAST_SESSION.search(said[:READ]) is not None
+    """Whether a prompt asks what was done before this session or where it stopped, and names nothing else."""
+    asked = set(_WORD.findall(said[:READ].casefold()))
+    return len(asked) > 1 and any(asked <= known and asked & past for past, known in _session_words())
+
+
+@cache
+def _session_words() -> tuple[tuple[frozenset[str], frozenset[str]], ...]:
+    """Of each language the words that say that something is over, and all words of the question what that was."""
+    found: dict[str, dict[str, set[str]]] = {}
+    for line in _lines("last_session_words.txt"):
+        (language, group), words = line.partition(":")[0].split(), line.partition(":")[2].split()
+        found.setdefault(language, {}).setdefault(group, set()).update(words)
+    return tuple((frozenset(of["past"]), frozenset(of["past"] | of["plain"])) for of in found.values())
 
 
 @cache
 def dialogue_words() -> frozenset[str]:
     """Words of assent, thanks and going on in several languages: whoever says nothing else asks for nothing."""
-    lines = resources.files("csmd.data").joinpath("dialogue_words.txt").read_text(encoding="utf-8").splitlines()
-    return frozenset(word for line in lines if not line.startswith("#") for word in line.split())
+    return frozenset(word for line in _lines("dialogue_words.txt") for word in line.split())
+
+
+def _lines(name: str) -> list[str]:
+    """The lines of a list of words that comes with csmd, without comments."""
+    lines = resources.files("csmd.data").joinpath(name).read_text(encoding="utf-8").splitlines()
+    return [line for line in lines if not line.startswith("#")]
 
 
 def unquoted(said: str) -> str:

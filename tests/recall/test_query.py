@@ -135,6 +135,9 @@ def test_reading_a_question_never_fails_and_a_window_ends_after_it_begins(asked:
         ("Last session?", True), ("summarize the previous session", True), ("so, where were we?", True),
         ("pick up where we left off last time", True), ("invalidate the previous session on logout", False),
         ("the last time I ran this it failed, fix it", False), ("store the last session id in a cookie", False),
+        ("how far had we got yesterday?", True), ("was haben wir zuletzt gemacht?", True), ("¿qué hicimos ayer?", True),
+        ("fais-moi un résumé de la dernière séance", True), ("what did the last migration change?", False), ("done", False),
+        ("¿por qué falló la última prueba?", False), ("so what is left to do in the parser?", False),
     ],
 )  # fmt: skip
 def test_who_asks_where_they_stopped_asks_for_the_last_session(asked: str, does: bool) -> None:
