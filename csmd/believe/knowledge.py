@@ -89,7 +89,7 @@ def _belief(group: Sequence[Memory], gists: dict[str, frozenset[str]], seen: Cou
 
 def _subject(said: str, common: frozenset[str], seen: Counter[str], size: int) -> str:
     """The noun phrase whose words the group shares and few others do: led by an article, or a name; "" for none."""
-    found = [phrase for _, phrase, named, led in topics.subjects(said) if named or led]
+    found = [phrase.written for phrase in topics.subjects(said) if phrase.is_name or phrase.is_led]
 
     def worth(phrase: str) -> tuple[float, int]:
         shared = {text.stem(word) for word in text.content_words(phrase)} & common

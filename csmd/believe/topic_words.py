@@ -23,8 +23,8 @@ VERBS = frozenset(
     seen look looks looking find finds found finding write writes wrote written writing read reads reading run runs ran running
     move moves moved moving happen happens happened start starts started starting stop stops stopped stopping handle handles
     handled handling implement implements implemented implementing ensure ensures ensuring allow allows allowed allowing mean
-    means meant say says said ask asks asked tell tells told think know knows known go goes going come comes coming give gives
-    given take takes taken taking put try tries tried trying let lets support supports supported supporting require requires
+    means meant say says said ask asks asked tell tells told think know knows known go goes going went gone come comes coming came give gives
+    gave given take takes took taken taking put try tries tried trying let lets support supports supported supporting require requires
     required expect expects expected match matches matched matching fail fails failed failing pass passes passed passing exist
     exists existing appear appears consider considering replace replaces replaced replacing rename renamed skip skips skipped
     avoid avoids prevent prevents preventing preserve preserves preserved follow follows following store stores stored storing
@@ -38,7 +38,7 @@ VERBS = frozenset(
     track tracks tracked tracking copy copies copied document documented documents describe described result results end ends
     ended begin begins began turn turns turned test tests tested testing log logs logged hang hangs link links linked wait
     waits attempt attempts reset resets resolve resolves resolved invoke invoked execute executes executed apply applies applied
-    leave leaves left enable enables enabled enabling disable disables disabled disabling warn warns warned hit hits point points reference references referenced display displays displayed list lists listed""".split()
+    leave leaves left stay stays stayed staying remain remains remained remaining enable enables enabled enabling disable disables disabled disabling warn warns warned hit hits point points reference references referenced display displays displayed list lists listed""".split()
 )
 #: Of them those that are as often things: they break no phrase and are none alone.
 ALSO_NOUNS = frozenset(

@@ -13,6 +13,7 @@ import re
 from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
+from typing import NamedTuple
 
 from csmd import text
 from csmd.believe.topic_words import BREAKS, DETERMINERS, GENERIC, GENERIC_HEADS, ONE_WORD
@@ -30,7 +31,7 @@ MOST_CHARACTERS, MOST_SUBJECTS = 1200, 120
 #: How far a longer subject goes before a shorter one that is as well spread.
 WORDS_WEIGHT = {1: 1.0, 2: 1.5, 3: 1.6}
 #: A noun closes what an article led, or stands as a name alone, at least so often; what never does is an adjective or verb.
-LEAST_LED = 0.3
+LEAST_CLOSING = 0.3
 #: And what was written as code or as a file before what was only said.
 NAMED_WEIGHT = 1.15
 
@@ -73,11 +74,24 @@ class _Subject:
     sessions: set[str]
     written: Counter[str]
     named: int = 0
-    led: int = 0
+    closing: int = 0
 
 
 #: A subject's words, by their stems; a file is one word with its dot.
 Key = tuple[str, ...]
+
+
+class Phrase(NamedTuple):
+    """Words that a text may be about, as they stand in it.
+
+    `is_led`: an article or the like led them, or they are a name. `closes`: they stand where the noun of a phrase stands.
+    """
+
+    key: Key
+    written: str
+    is_name: bool
+    is_led: bool
+    closes: bool
 
 
 def tags(told: Sequence[Told]) -> list[Tag]:
@@ -86,17 +100,20 @@ def tags(told: Sequence[Told]) -> list[Tag]:
         return []
     found: dict[Key, _Subject] = {}
     of: dict[int, list[Key]] = {}
+    nouns: set[str] = set()
     for memory in sorted(told, key=lambda one: one.seq):
         said = subjects(memory.text)
-        of[memory.seq] = sorted({key for key, *_ in said})
-        for key, written, named, led in said:
-            one = found.setdefault(key, _Subject(set(), set(), Counter()))
+        of[memory.seq] = sorted({phrase.key for phrase in said})
+        nouns |= {phrase.key[-1] for phrase in said if phrase.is_led}
+        for phrase in said:
+            one = found.setdefault(phrase.key, _Subject(set(), set(), Counter()))
             one.memories.add(memory.seq)
             one.sessions.add(memory.session_id)
-            one.written[written] += 1
-            one.named += named
-            one.led += led
-    kept = {key: one for key, one in found.items() if _heads(one, len(told))}
+            one.written[phrase.written] += 1
+            one.named += phrase.is_name
+            one.closing += phrase.closes
+    # What no article ever led is an adverb, a verb, or a word of another language.
+    kept = {key: one for key, one in found.items() if key[-1] in nouns and _heads(one, len(told))}
     score = {key: _score(key, one, len(told)) for key, one in kept.items()}
     score = {key: score[key] for key in _distinct(kept, score)}
     for _ in range(3):  # what too few memories chose is no heading: those choose again
@@ -128,9 +145,9 @@ def name_of(typed: str) -> str:
 # --- what a text speaks of
 
 
-def subjects(said: str) -> list[tuple[Key, str, bool, bool]]:
-    """(key, as written, whether it was a name, whether an article led it) of what a text may be about, in order."""
-    found: list[tuple[Key, str, bool, bool]] = []
+def subjects(said: str) -> list[Phrase]:
+    """What a text may be about, in order."""
+    found: list[Phrase] = []
     run: list[tuple[str, bool]] = []
     led, opens = False, True
 
@@ -144,7 +161,7 @@ def subjects(said: str) -> list[tuple[Key, str, bool, bool]]:
             end()
             led = False
             name = token["file"].rsplit("/", 1)[-1].casefold()
-            found.append(((name,), name, True, True))
+            found.append(_file(name))
         elif kind == "code":
             end()
             led = False
@@ -172,16 +189,20 @@ def subjects(said: str) -> list[tuple[Key, str, bool, bool]]:
     return found[:MOST_SUBJECTS]
 
 
-def _of_code(code: str) -> list[tuple[Key, str, bool, bool]]:
+def _file(name: str) -> Phrase:
+    return Phrase((name,), name, is_name=True, is_led=True, closes=True)
+
+
+def _of_code(code: str) -> list[Phrase]:
     """What a code span names: a file, a path's last part, an identifier, the beginning of a command."""
-    found: list[tuple[Key, str, bool, bool]] = []
+    found: list[Phrase] = []
     words = code.split()
     if not words:
         return found
     last = words[0].rstrip("/,;").rsplit("/", 1)[-1]
     stem, dot, ending = last.partition(":")[0].rpartition(".")
     if len(words) == 1 and dot and ending.casefold() in _ENDINGS:
-        return [((name := f"{stem}.{ending}".casefold(),), name, True, True)]
+        return [_file(f"{stem}.{ending}".casefold())]
     run = [(part, True) for word in words[:MOST_WORDS] for part in _parts(word.partition("(")[0].rsplit(".", 1)[-1])]
     return list(_phrases(run, led=False))
 
@@ -192,7 +213,7 @@ def _parts(value: str) -> list[str]:
     return [part.casefold() for part in _PART.findall(value) if len(part) > 1]
 
 
-def _phrases(run: Sequence[tuple[str, bool]], led: bool) -> Iterable[tuple[Key, str, bool, bool]]:
+def _phrases(run: Sequence[tuple[str, bool]], led: bool) -> Iterable[Phrase]:
     """The phrases of up to three words in a run of words that nothing breaks."""
     for start in range(len(run)):
         for size in range(1, MOST_WORDS + 1):
@@ -205,7 +226,8 @@ def _phrases(run: Sequence[tuple[str, bool]], led: bool) -> Iterable[tuple[Key, 
                 continue
             ends = start + size == len(run)  # there the noun stands of which the rest is told
             key = tuple(_stem(word) for word in said)
-            yield key, " ".join(said), named, ends and (led or (named and start == 0) or (size == 1 and start > 0))
+            is_led = ends and (led or (named and start == 0))
+            yield Phrase(key, " ".join(said), named, is_led, is_led or (ends and size == 1 and start > 0))
 
 
 def _is_generic(said: Sequence[str], *, named: bool) -> bool:
@@ -238,7 +260,7 @@ def _heads(one: _Subject, known: int) -> bool:
     number = len(one.memories)
     if not _least(known) <= number <= max(LEAST_MEMORIES + 1, MOST_SHARE * known):
         return False
-    return len(one.sessions) >= LEAST_SESSIONS and one.led >= LEAST_LED * number
+    return len(one.sessions) >= LEAST_SESSIONS and one.closing >= LEAST_CLOSING * number
 
 
 def _distinct(found: dict[Key, _Subject], score: Mapping[Key, float]) -> list[Key]:

@@ -70,6 +70,13 @@ def test_a_verb_and_an_adjective_are_no_topics() -> None:
     assert not named & {"empty", "look", "keeps", "delete", "changed"}
 
 
+def test_a_word_that_no_article_ever_led_is_no_topic() -> None:
+    said = [("s8", "Old chips stay in the field."), ("s9", "Card payments stay as they were."), ("s8", "Uploads finish tonight twice."),
+            ("s9", "Nightly jobs ran twice."), ("s8", "Old tariff lookups wait."), ("s9", "New customers see the tariff.")]  # fmt: skip
+    named = {name for names in tagged([*SAID, *said]).values() for name in names}
+    assert not named & {"stay", "twice"}
+
+
 def test_a_memory_has_three_topics_at_most_and_none_within_another() -> None:
     for names in tagged(SAID).values():
         assert len(names) <= topics.MOST_TAGS
