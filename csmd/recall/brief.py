@@ -107,7 +107,8 @@ class Beside:
 class Newer:
     """What was said later on a memory's matter: its words, when, an id to read on; `memory` is the one that states it, or "".
 
-    Where it is not `likely` that it stands in the memory's place, it is only told before it.
+    Where it is not `likely` that it stands in the memory's place, or only the exchange around it is `stated`, `memory` is
+    told before it.
     """
 
     text: str
@@ -115,6 +116,7 @@ class Newer:
     tail: str
     memory: str = ""
     likely: bool = True
+    stated: bool = True
 
 
 def section_of(memory: Memory) -> int:
@@ -225,7 +227,7 @@ def _memories(
     found: list[choose.Candidate] = []
     notes: dict[str, Note] = {}
     memories = {memory.id: memory for memory, _ in told}
-    likely = {old: later for old, later in newer.items() if later.likely and old in memories}
+    likely = {old: later for old, later in newer.items() if later.likely and later.stated and old in memories}
     before = {later.memory: memories[old] for old, later in likely.items() if later.memory in memories}
     overtaken = {one.id for one in before.values()}
     # What several memories lead to is told once, with the one that was said last.
@@ -240,17 +242,17 @@ def _memories(
     under = {memory.id: section_of(memory) for memory in memories.values()}
     for old, new in together.items():
         under[old] = under[new] = min(under[old], under[new], key=lambda at: ORDER.index(SECTIONS[at].heading))
-    worths = [
-        (value(one, attention, recency=place[one.confirmed_at] / newest), one)
-        for one, attention in told
-        if one.id not in overtaken
-    ]
-    for worth, memory in sorted(worths, key=lambda row: (-row[0], row[1].id)):
+    worths = {one.id: value(one, attention, recency=place[one.confirmed_at] / newest) for one, attention in told}
+    for old, new in sorted(together.items(), key=lambda pair: place[memories[pair[0]].confirmed_at]):
+        if newer[old].likely:  # or else the older would be told without it
+            worths[new] = max(worths[new], worths[old])
+    for ident, worth in sorted(worths.items(), key=lambda row: (-row[1], row[0])):
+        memory = memories[ident]
         if worth <= 0 or len(found) >= choose.CONSIDERED:
             break
         # What it replaced, or what replaced it, names what it is about.
         tells = indicative.stated if memory.id in before or memory.id in likely else indicative.stands_alone
-        if (said := tells(memory)) and not lasting.passing(memory):
+        if ident not in overtaken and (said := tells(memory)) and not lasting.passing(memory):
             notes[memory.id] = one = _in_thread(memory, said, likely.get(memory.id), before.get(memory.id))
             found.append(
                 choose.Candidate(

@@ -61,10 +61,11 @@ def session_brief(
         if memory.id not in over
         and (memory.id in promised or tiers.reaches(memory, attention(memory), at="start", near=near))
     ]
-    followed = _followed(rows, [one for one, _ in candidates], places=places, key=key)
+    lasting = [one for one in listed if one.tier != "archive"]
+    followed = _followed(rows, lasting, of={one.id for one, _ in candidates}, places=places, key=key)
     # What was said later on what is told comes with it, whatever its own tier.
     missing = {newer.memory for newer in followed.values()} - {one.id for one, _ in candidates}
-    candidates += [(one, attention(one)) for one in listed if one.id in missing and one.tier != "archive"]
+    candidates += [(one, attention(one)) for one in lasting if one.id in missing]
     found = [
         one for one in last_sessions.ended(rows, places=places, session_id=session_id) if one.session_id not in told
     ]
@@ -89,10 +90,12 @@ def session_brief(
     )
 
 
-def _followed(rows: Rows, told: Sequence[Memory], *, places: Sequence[int], key: bytes) -> dict[str, briefs.Newer]:
-    """Memory -> what was said later on the same matter, of those whose thread goes on."""
-    stated, read = threads.stated(rows, [one for one in told if not one.pinned], projects=places)
-    ends = threads.ends(rows, sorted(stated))
+def _followed(
+    rows: Rows, among: Sequence[Memory], *, of: Collection[str], places: Sequence[int], key: bytes
+) -> dict[str, briefs.Newer]:
+    """Memory -> what was said later on the same matter, by any `among` all, of those (`of`, ids) whose thread goes on."""
+    stated, read = threads.stated(rows, [one for one in among if not one.pinned], projects=places)
+    ends = threads.ends(rows, sorted(seq for seq, memory in stated.items() if memory.id in of))
     read |= passages.by_seqs(rows, sorted({seq for of_one in ends.values() for seq, _ in of_one} - read.keys()))
     last = {seq: _newest(of_one, read) for seq, of_one in ends.items()}
     found = [Found(score=1.0, features={}, passage=read[seq]) for seq, _ in last.values() if seq in read]
@@ -102,8 +105,8 @@ def _followed(rows: Rows, told: Sequence[Memory], *, places: Sequence[int], key:
         if one.passage is not None
     }
     followed: dict[str, briefs.Newer] = {}
-    for seq, memory in stated.items():
-        end, sure = last.get(seq, (0, 0.0))
+    for seq, (end, sure) in sorted(last.items()):
+        memory = stated[seq]
         later = may.get(end)
         if later is None or later.passage is None or memory.confirmed_at >= later.passage.at:
             continue
@@ -112,7 +115,7 @@ def _followed(rows: Rows, told: Sequence[Memory], *, places: Sequence[int], key:
             continue
         followed[memory.id] = briefs.Newer(
             text=indicative.without_refused(later.text), at=later.at, tail=prompt.tail_of(later.passage), memory=new.id,
-            likely=sure >= REPLACES and later.memory is not None,
+            likely=sure >= REPLACES, stated=later.memory is not None,
         )  # fmt: skip
     return followed
 

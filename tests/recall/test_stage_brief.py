@@ -290,6 +290,19 @@ def test_what_may_be_over_is_told_whole_behind_what_was_said_later(store: Store)
     assert [OLD in line for line in lines] == [False, True] and not any("(before" in line for line in lines)
 
 
+def test_what_lasts_is_told_behind_what_changed_it_in_passing(store: Store) -> None:
+    first, second = session(store, "s1", 1, OLD), session(store, "s2", 2, NEW)
+    reply = session(store, "s2", 2, "The kangaroo client and its tests are moved", kind="assistant")
+    remember(store, NEW, "promissory", "plan", second, "s2", 2)
+    for number in range(3, 6):
+        session(store, f"s{number}", number)
+    assert NEW not in brief_of(store).text
+    remember(store, OLD, "correction", "fact", first, "s1", 1)
+    follows(store, first, reply, 0.9)
+    lines = [line for line in brief_of(store).text.splitlines() if "kangaroo" in line]
+    assert [NEW in line for line in lines] == [True, False] and OLD in lines[1]
+
+
 def test_no_memory_gives_way_to_talk_that_none_states(store: Store) -> None:
     first, second = session(store, "s1", 1, OLD), session(store, "s2", 2, NEW)
     remember(store, OLD, "epistemic", "fact", first, "s1", 1)
