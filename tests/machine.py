@@ -25,8 +25,8 @@ import zmq
 
 import csmd
 from csmd import wire
-from csmd.cli import install, settings
 from csmd.config import Config, Settings, base_interpreter, default_paths
+from csmd.installer import plan, registration
 from csmd.paths import Paths
 
 #: A daemon that a test started itself.
@@ -227,9 +227,9 @@ class Machine:
 
     def hook(self, name: str, session: str = "s1", **more: Any) -> bytes:
         """Runs the hook as it is registered; what it prints."""
-        install.copy_hooks(self.paths) if self.paths.hook_dir.is_dir() else self._install_hooks()
+        plan.copy_hooks(self.paths) if self.paths.hook_dir.is_dir() else self._install_hooks()
         payload = {"session_id": session, "cwd": str(self.project), "hook_event_name": name, **more}
-        line = settings.hook_command(base_interpreter(), self.home, name)
+        line = registration.hook_command(base_interpreter(), self.home, name)
         done = subprocess.run(
             ["sh", "-c", line], input=json.dumps(payload).encode(), capture_output=True, timeout=LIMIT_S, check=False,
             env={"PATH": os.environ["PATH"]},
@@ -239,7 +239,7 @@ class Machine:
 
     def _install_hooks(self) -> None:
         self.paths.hook_dir.mkdir(parents=True, mode=0o700, exist_ok=True)
-        install.copy_hooks(self.paths)
+        plan.copy_hooks(self.paths)
 
     def spooled(self) -> list[Path]:
         """The events that wait in the spool."""
@@ -279,7 +279,7 @@ class Machine:
 
     def end(self) -> None:
         """Ends every daemon and removes everything."""
-        from csmd.cli import service
+        from csmd.installer import service
 
         service.stop(self.paths, by_user=False)
         for child in self.daemons:

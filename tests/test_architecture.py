@@ -38,7 +38,7 @@ VOCABULARY = {
     "patterns",
     "__init__",
 }
-RIM = {"cli", "client", "mcp", "__main__"}
+RIM = {"cli", "client", "doctor", "installer", "mcp", "__main__"}
 STAGES = {"capture", "distill", "believe", "recall", "dream"}
 #: Modules of a stage folder in which each function says by its first parameter whether it reads or writes the store
 #: (house.md 1.1). In the others only stage_* modules know the store.
@@ -72,10 +72,10 @@ ONLY_IN = {
     "sqlite_vec": {"store.sqlite"},
     "psycopg": {"store.postgres"},
     "json": {"wire", "client", "daemon.server", "mcp", "capture.hosts.claude"},
-    "yaml": {"config", "store.files", "capture.matter", "cli.config_text"},
+    "yaml": {"config", "store.files", "capture.matter", "cli.settings"},
     "frontmatter": {"capture.matter"},
     "filelock": {"daemon.run"},
-    "psutil": {"daemon.machine", "daemon.usage", "cli.service"},
+    "psutil": {"daemon.machine", "daemon.usage", "installer.service"},
     "click": {"cli"},
     "rich": {"cli"},
     "textual": {"cli.top_screen"},
@@ -100,7 +100,7 @@ LAZY_ONLY = {
 CLOCK = {"time", "threading", "subprocess", "multiprocessing", "sched", "signal"}
 CLOCK_ALLOWED = {
     "daemon", "store.core", "store.embed", "store.embed_worker", "store.sqlite",
-    "cli", "client",
+    "cli", "client", "doctor", "installer",
 }  # fmt: skip
 
 

@@ -22,12 +22,13 @@ import csmd
 from csmd import client, wire
 from csmd.capture import secrets
 from csmd.capture.hosts import claude
-from csmd.cli import clients, doctor, install, service, settings
 from csmd.cli.main import main as command_line
 from csmd.config import Settings
 from csmd.daemon import alarm, awaited, injecting, run, server, stages, steward
 from csmd.daemon.tool import REQUIRED
 from csmd.daemon.tools import TOOLS
+from csmd.doctor import examine
+from csmd.installer import plan, registration, service
 from csmd.store import core, migrate, text_columns
 
 ROOT = Path(__file__).resolve().parent.parent
@@ -202,11 +203,11 @@ def test_every_kind_of_secret_is_documented() -> None:
 
 def test_every_event_and_script_is_documented() -> None:
     hooks = ROOT / "docs" / "hooks.md"
-    assert [row[0].strip("`") for row in table(hooks, "event", columns=3)] == list(settings.TIMEOUTS)
+    assert [row[0].strip("`") for row in table(hooks, "event", columns=3)] == list(registration.TIMEOUTS)
     versions = {row[0].strip("`"): row[1] for row in table(hooks, "newer event", columns=3)}
-    assert versions == settings.NEWER and clients.FORGIVING in hooks.read_text()
+    assert versions == registration.NEWER and plan.FORGIVING in hooks.read_text()
     scripts = {row[0].strip("`"): row[1].strip("`") for row in table(hooks, "script", columns=2)}
-    assert set(scripts) == set(install.HOOK_SCRIPTS)
+    assert set(scripts) == set(plan.HOOK_SCRIPTS)
     for name, event in scripts.items():
         assert f'"$home" {event} ' in (ROOT / "hooks" / name).read_text()
 
@@ -269,7 +270,7 @@ def test_the_deadlines_in_the_documents_are_those_of_the_code() -> None:
             f"not ended after {hook['INPUT_PATIENCE_S']:g} s",
             f"within the last {hook['HUNG_FOR_S']:g} s",
             f"at most {claude.ANSWER_LIMIT_UNITS:,} UTF-16 units",
-            f"{settings.EVENTS['SessionStart']} s for SessionStart and {settings.EVENTS['Stop']} s for the others",
+            f"{registration.EVENTS['SessionStart']} s for SessionStart and {registration.EVENTS['Stop']} s for the others",
         ],
         "architecture.md": [
             f"every {steward.LIVE_SWEEP_S:g} s, all of them every {steward.FULL_SWEEP_S / 60:g} min",
@@ -285,7 +286,7 @@ def test_the_deadlines_in_the_documents_are_those_of_the_code() -> None:
 
 def test_every_check_of_the_doctor_is_documented_with_its_remedy() -> None:
     rows = table(ROOT / "docs" / "operations.md", "check", columns=3)
-    assert rows == [[f"`{check.id}`", check.question, check.remedy] for check in doctor.CHECKS]
+    assert rows == [[f"`{check.id}`", check.question, check.remedy] for check in examine.CHECKS]
 
 
 def test_every_table_of_the_store_is_documented_with_what_holds_text() -> None:

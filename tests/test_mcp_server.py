@@ -19,8 +19,8 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from machine import LIMIT_S, Machine, eventually, temporary_directory
 
-from csmd.cli import install
-from csmd.mcp import server, tools
+from csmd.installer import plan
+from csmd.mcp import model_tools, stdio_server
 
 #: As csmd distils it from what the machine's user says.
 SAID = "the config key is database_url, not db_url"
@@ -110,11 +110,11 @@ def talk(real: Machine) -> Iterator[Talk]:
 
 
 def test_a_client_of_the_handshake_is_given_instructions_and_four_tools_that_work(talk: Talk) -> None:
-    assert talk.hello["protocolVersion"] == "2025-11-25" and talk.hello["instructions"] == server.INSTRUCTIONS
+    assert talk.hello["protocolVersion"] == "2025-11-25" and talk.hello["instructions"] == stdio_server.INSTRUCTIONS
     listed = talk.ask("tools/list")["result"]["tools"]
-    assert [tool["name"] for tool in listed] == list(tools.TOOLS)
+    assert [tool["name"] for tool in listed] == list(model_tools.TOOLS)
     assert all(tool["_meta"] == {"anthropic/alwaysLoad": True} for tool in listed)
-    assert all(tool["inputSchema"] == tools.TOOLS[tool["name"]].schema() for tool in listed)
+    assert all(tool["inputSchema"] == model_tools.TOOLS[tool["name"]].schema() for tool in listed)
     said, failed = talk.call("search", query="database_url")
     assert SAID in said and not failed
     kept, failed = talk.call("remember", text="The pelican job runs at four.")
@@ -126,8 +126,8 @@ def test_a_client_of_the_handshake_is_given_instructions_and_four_tools_that_wor
 def test_a_client_of_2026_is_answered_without_a_handshake(real: Machine) -> None:
     with talking(real, modern=True) as talk:
         found = talk.ask("server/discover")["result"]
-        assert found["supportedVersions"] == [MODERN] and found["instructions"] == server.INSTRUCTIONS
-        assert [tool["name"] for tool in talk.ask("tools/list")["result"]["tools"]] == list(tools.TOOLS)
+        assert found["supportedVersions"] == [MODERN] and found["instructions"] == stdio_server.INSTRUCTIONS
+        assert [tool["name"] for tool in talk.ask("tools/list")["result"]["tools"]] == list(model_tools.TOOLS)
         assert SAID in talk.call("search", query="database_url")[0]
         assert talk.call("nothing", a=1)[1], "an unknown tool is a tool's error"
 
@@ -176,7 +176,7 @@ def test_the_server_ends_with_its_client_whatever_it_waits_for(machine: Machine,
             process.stdin.close()
         else:
             process.send_signal(signal.SIGINT)
-        process.wait(server.PATIENCE_S / 2)
+        process.wait(stdio_server.PATIENCE_S / 2)
         assert process.stderr.read() == b""
         for pipe in (process.stdin, process.stdout, process.stderr):
             pipe.close()
@@ -207,7 +207,7 @@ def test_junk_is_no_end(talk: Talk, lines: list[bytes]) -> None:
 
 def installed(machine: Machine) -> Path:
     machine.paths.hook_dir.mkdir(parents=True, mode=0o700)
-    install.copy_hooks(machine.paths)
+    plan.copy_hooks(machine.paths)
     return machine.paths.hook_dir / "mcp"
 
 
@@ -221,7 +221,7 @@ def test_the_registered_server_knows_its_session_has_no_key_and_no_child_whateve
         known = {"CLAUDE_CODE_SESSION_ID": "the-session", "CLAUDE_PROJECT_DIR": str(machine.project)}
         with talking(machine, script=script, OTEL_TRACES_EXPORTER="otlp", **known) as talk:
             hello = talk.initialize("2024-11-05")
-            assert (hello["protocolVersion"], hello["instructions"]) == ("2024-11-05", server.INSTRUCTIONS)
+            assert (hello["protocolVersion"], hello["instructions"]) == ("2024-11-05", stdio_server.INSTRUCTIONS)
             kept, _ = talk.call("remember", text="The stork job runs at seven.")
             shown = machine.call("csm_memory_show", id=kept.split()[2].rstrip("."))
             assert (shown["session_id"], shown["project"]) == ("the-session", str(machine.project))
@@ -235,7 +235,7 @@ def test_the_registered_server_knows_its_session_has_no_key_and_no_child_whateve
         place.rmdir()
 
 
-PLUGIN = install.share().parent
+PLUGIN = plan.share().parent
 
 
 def other_home(machine: Machine) -> dict[str, str]:
@@ -262,11 +262,11 @@ def test_the_plugin_says_why_there_are_no_tools(machine: Machine, why: str, told
         installed(machine)
         more = {"CSMD_DISABLE": "1"}
     else:
-        from csmd.cli import mcp_config
+        from csmd.installer import registration
 
         installed(machine)
         machine.assistant.mkdir()
-        (machine.assistant / ".claude.json").write_bytes(mcp_config.merge(b"{}", machine.home))
+        (machine.assistant / ".claude.json").write_bytes(registration.merge_server(b"{}", machine.home))
     with talking(machine, script=PLUGIN / "hooks" / "mcp", **more) as talk:
         assert talk.ask("server/discover", _meta=ENVELOPE)["error"]["code"] == -32601
         hello = talk.initialize()
@@ -300,7 +300,7 @@ def test_people_are_told_that_it_is_not_for_them(machine: Machine) -> None:
 
 def test_other_verbs_do_not_load_the_sdk() -> None:
     done = subprocess.run(
-        [sys.executable, "-P", "-c", "import sys, csmd.cli.main, csmd.mcp.server; print(int('mcp' in sys.modules or 'anyio' in sys.modules))"],
+        [sys.executable, "-P", "-c", "import sys, csmd.cli.main, csmd.mcp.stdio_server; print(int('mcp' in sys.modules or 'anyio' in sys.modules))"],
         capture_output=True, text=True, check=True,
     )  # fmt: skip
     assert done.stdout == "0\n"

@@ -1,7 +1,4 @@
-"""The command line: parses, asks the daemon, shows the answer; each verb is a few lines.
-
-Exit codes: 0 done, 1 told the user why, 2 usage, 3 no daemon, 70 a bug, 130 interrupted.
-"""
+"""The command line: parses, asks the daemon, shows the answer; each verb is a few lines. Completion imports nothing heavy."""
 
 from __future__ import annotations
 
@@ -18,45 +15,33 @@ import csmd
 from csmd.config import default_paths
 from csmd.errors import CsmdError, DaemonUnreachable
 
-#: What `csmd --help` lists, under its headings and in its order: the modules of csmd.cli with the verbs of each (its
-#: VERBS). A module is imported when one of its verbs is asked for: all of them take longer than most verbs.
-GROUPS: dict[str, dict[str, str]] = {
-    "Is it well": {"state": "status tail top", "doctor": "doctor", "logs": "logs", "report": "report"},
-    "What is known": {
-        "ask": "search remember brief recall tool",
-        "memory": "memories show edit",
-        "why": "why",
-        "receipts": "receipts",
-        "topics": "topics tag link",
-        "goal": "goal",
-    },
-    "What becomes of it": {
-        "review": "review",
-        "believing": "supersede pin unpin",
-        "beliefs": "beliefs duplicates merge archive governance",
-        "candidates": "packets candidates promote",
-        "dream": "dream distill",
-        "advisory": "advisory",
-    },
-    "What happened": {
-        "session": "session",
-        "checkpoint": "checkpoint",
-        "errors": "errors",
-        "self_model": "self",
-        "context": "context memdir",
-    },
-    "What is left out": {"pause": "pause resume", "privacy": "forget scan", "project": "project"},
-    "In and out": {"intake": "import export sync model", "upkeep": "backup restore repair"},
-    "The installation": {
-        "setup": "install uninstall hooks",
-        "upgrade": "upgrade",
-        "running": "daemon start stop restart",
-        "plugin": "mcp plugin",
-        "config": "config",
-        "completion": "completion",
-    },
+#: What `csmd --help` lists, under its headings and in its order.
+GROUPS: dict[str, str] = {
+    "Is it well": "status tail top doctor logs report",
+    "What is known": "search remember brief recall tool memories show edit why receipts topics tag link goal",
+    "What becomes of it": (
+        "review supersede pin unpin beliefs duplicates merge archive governance packets candidates promote dream distill advisory"
+    ),
+    "What happened": "session checkpoint errors self context memdir",
+    "What is left out": "pause resume forget scan project",
+    "In and out": "import export sync model backup restore repair",
+    "The installation": ("install uninstall hooks upgrade daemon start stop restart mcp plugin config completion"),
 }
-SUBJECTS: dict[str, str] = {module: verbs for modules in GROUPS.values() for module, verbs in modules.items()}
+#: The modules of csmd.cli with the verbs of each (its VERBS). A module is imported when one of its verbs is asked for:
+#: all of them take longer than most verbs.
+SUBJECTS: dict[str, str] = {
+    "status": "logs status tail top",
+    "verb": "search remember brief recall tool",
+    "memories": "errors memories show edit topics tag link",
+    "beliefs": "beliefs duplicates merge archive governance supersede pin unpin packets candidates promote advisory self review",
+    "dreams": "dream distill",
+    "sessions": "session context memdir checkpoint goal why receipts",
+    "privacy": "forget scan pause resume project",
+    "intake": "import export sync model backup restore repair",
+    "installation": "install uninstall hooks upgrade daemon start stop restart mcp plugin doctor report",
+    "settings": "config",
+    "main": "completion",
+}
 
 
 def entry() -> None:
@@ -73,7 +58,7 @@ def entry() -> None:
     except KeyboardInterrupt:
         sys.exit(130)
     except DaemonUnreachable as error:
-        from csmd.cli import service
+        from csmd.installer import service
 
         _told(service.why_not(default_paths(), error))
     except CsmdError as error:
@@ -98,7 +83,7 @@ def _say(text: str, *, beside: int) -> None:
         return
     import shutil
 
-    from csmd.cli.lines import wrapped
+    from csmd.cli.render import wrapped
 
     room = max(shutil.get_terminal_size().columns - beside, 20)
     for number, line in enumerate(wrapped(text[beside:], room)):
@@ -128,15 +113,14 @@ class _Verbs(click.Group):
     def list_commands(self, ctx: click.Context) -> list[str]:
         """The order of GROUPS, where click itself would sort them."""
         del ctx
-        return [verb for verbs in SUBJECTS.values() for verb in verbs.split()]
+        return [verb for verbs in GROUPS.values() for verb in verbs.split()]
 
     def format_commands(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:
         """The verbs under the headings of GROUPS, in one column."""
         widest = max(map(len, self.list_commands(ctx)))
         room = formatter.width - 6 - widest
-        for heading, modules in GROUPS.items():
-            verbs = [verb for verbs in modules.values() for verb in verbs.split()]
-            commands = [(verb, self.get_command(ctx, verb)) for verb in verbs]
+        for heading, verbs in GROUPS.items():
+            commands = [(verb, self.get_command(ctx, verb)) for verb in verbs.split()]
             rows = [(f"{verb:<{widest}}", command.get_short_help_str(room)) for verb, command in commands if command]
             with formatter.section(heading):
                 formatter.write_dl(rows)
@@ -174,3 +158,31 @@ class _Verbs(click.Group):
 @click.version_option(csmd.__version__, prog_name="csmd")
 def main() -> None:
     """A memory across sessions for AI coding assistants: local, without an LLM, without a network."""
+
+
+#: Where a shell looks for such scripts by itself, and what else it needs.
+PLACES = {
+    "bash": "~/.local/share/bash-completion/completions/csmd",
+    "zsh": "~/.zfunc/_csmd  (with `fpath+=~/.zfunc; autoload -Uz compinit && compinit` in ~/.zshrc)",
+    "fish": "~/.config/fish/completions/csmd.fish",
+}
+#: The variable by which the script asks this very program; click reads it.
+VARIABLE = "_CSMD_COMPLETE"
+
+
+@click.command()
+@click.argument("shell", type=click.Choice(sorted(PLACES)))
+@click.pass_context
+def completion(context: click.Context, shell: str) -> None:
+    """Print the script that completes csmd in your shell."""
+    from click.shell_completion import get_completion_class
+
+    made = get_completion_class(shell)
+    assert made is not None  # PLACES names click's own
+    complete = made(context.find_root().command, {}, "csmd", VARIABLE)
+    click.echo(complete.source_template % complete.source_vars())
+    click.echo(f"to use it, write this to {PLACES[shell]}", err=True)
+
+
+#: The verbs of this module.
+VERBS: tuple[click.Command, ...] = (completion,)

@@ -1,197 +1,371 @@
-"""csmd's hooks in the assistant's settings.json: merged in and taken out as edits of the text, never a rewrite of it.
-
-Every byte that is not ours stays where it is: foreign hooks, unknown keys, their order, doubled keys, spacing, number
-forms, escapes, line ends. A file that is not a JSON object is an error and is never written.
-The event names and the shape of `hooks` are the assistant's own vocabulary (docs/hooks.md).
-"""
+"""`csmd config`: every key with its meaning, its value and where that is from; a key is set without a byte beside it."""
 
 from __future__ import annotations
 
 import re
-import shlex
-from collections.abc import Callable, Collection, Mapping, Sequence
+import textwrap
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass, fields
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
-from csmd import wire
-from csmd.cli import edited, json_text
-from csmd.cli.json_text import Edit, Item
-from csmd.errors import ConfigError
+import click
 
-#: Event -> seconds that the assistant grants the hook; known to every version since 1.0.85.
-EVENTS: Mapping[str, int] = {
-    "SessionStart": 10,
-    "UserPromptSubmit": 5,
-    "Stop": 5,
-    "SubagentStop": 5,
-    "PreCompact": 5,
-    "SessionEnd": 5,
-}
-#: Event -> the first version of the assistant that knows it; registered where every client in use does (clients.py).
-#: StopFailure: a turn that ended in an error ends no less, and the hint reads what was said before it. PostCompact: the
-#: summary that goes on in the user's place is read at once, not at the next sweep.
-#: PostToolUseFailure: a failure that was solved before is answered with what solved it. (2.0.77 knows it at the latest.)
-NEWER: Mapping[str, str] = {"PostCompact": "2.1.76", "StopFailure": "2.1.78", "PostToolUseFailure": "2.0.77"}
-TIMEOUTS: Mapping[str, int] = {**EVENTS, **dict.fromkeys(NEWER, 5)}
-#: Event -> for which tools it runs: no process is started where csmd has nothing to say. The others have none.
-MATCHERS: Mapping[str, str] = {"PostToolUseFailure": "^(Bash$|mcp__)"}
+from csmd.cli import render
+from csmd.cli.verb import json_option, out
+from csmd.config import Settings, default_paths, parse_settings
+from csmd.errors import ConfigError, CsmdError
+from csmd.installer import foreign_files, service
+
+if TYPE_CHECKING:
+    import yaml
 
 
-def hook_command(interpreter: str, home: Path, event: str) -> str:
-    """The command line registered for `event`; it ends with 0 even where the script or the interpreter is gone."""
-    script = home / "hook" / "csmd_hook.py"
-    if not str(home).isprintable():
-        raise ConfigError(f"{str(home)!r} cannot be written into a settings file", hint="choose another CSMD_HOME")
-    return f"{shlex.join([interpreter, '-I', '-S', str(script), str(home), event])} || true"
+@dataclass(frozen=True, slots=True)
+class Entry:
+    """A key with its value: its whole name, where its line and its value end, and the mapping it stands in."""
+
+    name: str
+    key: Any
+    value: Any
+    around: Any
 
 
-def hooks_json(interpreter: str, home: Path, events: Sequence[str] = tuple(EVENTS)) -> dict[str, Any]:
-    """What to paste into a settings file by hand: an object whose one key is `hooks`."""
-    return {"hooks": {event: [_group(interpreter, home, event)] for event in events}}
+def changed(text: str, name: str, value: Any) -> str:
+    """The text with a key set: in its place, else in its section, else at the end."""
+    root = _composed(text)
+    entries = list(_entries(root))
+    shown = _shown(value)
+    for entry in entries:
+        if entry.name == name:
+            return _with_value(text, entry, shown)
+    section, dot, rest = name.partition(".")
+    for entry in entries:
+        if dot and entry.name == section and entry.value.id == "mapping":
+            return _added(text, entry.value, rest, shown)
+    if root is not None and root.flow_style:
+        return _added(text, root, name, shown)
+    return f"{text}{'' if not text or text.endswith(chr(10)) else chr(10)}{name}: {shown}\n"
 
 
-def plan_merge(
-    current: bytes | None,
-    interpreter: str,
-    home: Path,
-    where: str = "settings.json",
-    *,
-    events: Sequence[str] = tuple(EVENTS),
-) -> bytes:
-    """The settings file with our hooks in it; `current` is None where there is no file, `where` its name in errors.
-
-    An entry of ours is replaced where it stands, a second one goes, so does that of an event which is not in `events`;
-    a missing one is added behind the others'. Merging what was merged changes nothing. ConfigError when `current` is
-    no JSON object or its `hooks` no object of lists.
-    """
-    text = edited.text_of(current, where)
-    if edited.is_blank(text):
-        bom = edited.BOM if text.startswith(edited.BOM) else ""
-        return f"{bom}{wire.pretty(hooks_json(interpreter, home, events))}\n".encode()
-    text = _without(text, home, where, keep=(interpreter, events))
-    for event in events:
-        root, group = json_text.root(text), _group(interpreter, home, event)
-        hooks = _hooks(text, where)
-        groups = json_text.member(text, hooks.value, event) if hooks else None
-        if hooks is None:
-            text = json_text.append(text, root, "hooks", {event: [group]})
-        elif groups is None:
-            text = json_text.append(text, hooks.value, event, [group])
-        elif not _has_ours(text, groups, home):
-            text = json_text.append(text, groups.value, None, group)
-    return text.encode()
+def without(text: str, name: str) -> str:
+    """The text without a key, and without its section when that would be empty; ConfigError where it is not set."""
+    entries = list(_entries(_composed(text)))
+    found = next((entry for entry in entries if entry.name == name), None)
+    if found is None:
+        raise ConfigError(f"{name} is not set", hint="`csmd config list` shows every key and where its value is from")
+    while len(found.around.value) == 1:
+        outer = next((entry for entry in entries if entry.value is found.around), None)
+        if outer is None:
+            break
+        found = outer
+    if not found.around.flow_style:
+        begin = text.rfind("\n", 0, found.key.start_mark.index) + 1
+        line_end = text.find("\n", _end(text, found.value))
+        return text[:begin] + (text[line_end + 1 :] if line_end >= 0 else "")
+    pairs = found.around.value
+    place = next(number for number, (key, _) in enumerate(pairs) if key is found.key)
+    if place + 1 < len(pairs):
+        return text[: found.key.start_mark.index] + text[pairs[place + 1][0].start_mark.index :]
+    begin = pairs[place - 1][1].end_mark.index if place else found.key.start_mark.index
+    return text[:begin] + text[found.value.end_mark.index :]
 
 
-def plan_withdrawal(current: bytes, home: Path, where: str = "settings.json", *, events: Collection[str]) -> bytes:
-    """The settings file without our hooks of these events; whatever else is there or gone stays so."""
-    text = edited.text_of(current, where)
-    return current if edited.is_blank(text) else _without(text, home, where, only=events).encode()
+def names(text: str) -> set[str]:
+    """The keys that a text sets."""
+    return {entry.name for entry in _entries(_composed(text)) if entry.value.id != "mapping"}
 
 
-def plan_removal(current: bytes, home: Path, where: str = "settings.json") -> bytes:
-    """The settings file without the hooks of this home; groups, lists and `hooks` that held nothing else go too."""
-    text = edited.text_of(current, where)
-    return _without(text, home, where).encode() if not edited.is_blank(text) else current
+def value_of(typed: str) -> Any:
+    """What YAML makes of a word; the word itself where it makes nothing of it."""
+    import yaml
 
-
-# --- ours, and what is to go
-
-
-def _group(interpreter: str, home: Path, event: str) -> dict[str, Any]:
-    matcher = {"matcher": MATCHERS[event]} if event in MATCHERS else {}
-    return {**matcher, "hooks": [_handler(interpreter, home, event)]}
-
-
-def _handler(interpreter: str, home: Path, event: str) -> dict[str, Any]:
-    return {"type": "command", "command": hook_command(interpreter, home, event), "timeout": TIMEOUTS[event]}
-
-
-def _is_ours(handler: Any, home: Path) -> bool:
-    """Whether a handler runs this home's hook, however it is quoted or wrapped; another home's is foreign."""
-    if not isinstance(handler, dict):
-        return False
-    command, arguments = handler.get("command"), handler.get("args")
-    words = [word for word in [command, *(arguments if isinstance(arguments, list) else [])] if isinstance(word, str)]
-    for _ in range(2):  # a command line, and one in a word of it, as in sh -c '...'
-        words += [part for word in words for part in _shell_words(word)]
-    script = re.compile(rf"(?<![\w./~-]){re.escape(str(home / 'hook' / 'csmd_hook.py'))}(?![\w./-])")
-    return any(script.search(word) for word in words)
-
-
-def _shell_words(command: str) -> list[str]:
     try:
-        return shlex.split(command)
-    except ValueError:  # a quote that is never closed
-        return []
+        return yaml.safe_load(typed)
+    except (yaml.YAMLError, ValueError):
+        return typed
 
 
-def _hooks(text: str, where: str) -> Item | None:
-    """The member `hooks`; ConfigError when it is not an object of lists."""
-    hooks = json_text.member(text, json_text.root(text), "hooks")
-    if hooks is not None:
-        fine = text[hooks.value] == "{" and all(
-            text[event.value] == "[" for event in json_text.items(text, hooks.value)
-        )
-        if not fine:
-            raise ConfigError(f"{where}: `hooks` is not an object of lists", hint="correct it, then run this again")
-    return hooks
+def _composed(text: str) -> yaml.MappingNode | None:
+    import yaml
+
+    try:
+        root = yaml.compose(text, Loader=yaml.SafeLoader)
+    except (yaml.YAMLError, RecursionError) as error:
+        raise ConfigError(f"not YAML: {error}", hint="csmd config edit") from error
+    if root is not None and not isinstance(root, yaml.MappingNode):
+        raise ConfigError("config.yaml does not hold keys and values", hint="csmd config edit")
+    return root
 
 
-def _handlers(text: str, group: Item) -> Item | None:
-    """The list of handlers in a group of an event, None where a group has another shape."""
-    found = json_text.member(text, group.value, "hooks") if text[group.value] == "{" else None
-    return found if found is not None and text[found.value] == "[" else None
+def _entries(node: yaml.MappingNode | None, prefix: str = "", depth: int = 0) -> Iterator[Entry]:
+    for key, value in node.value if node is not None and depth < 8 else ():
+        name = f"{prefix}{key.value}"
+        yield Entry(name, key, value, node)
+        if value.id == "mapping":
+            yield from _entries(value, f"{name}.", depth + 1)
 
 
-def _has_ours(text: str, event: Item, home: Path) -> bool:
-    lists = [_handlers(text, group) for group in json_text.items(text, event.value)]
-    handlers = [handler for found in lists if found for handler in json_text.items(text, found.value)]
-    return any(_is_ours(wire.loads(text[handler.value : handler.end]), home) for handler in handlers)
+def _shown(value: Any) -> str:
+    """A value on one line."""
+    import yaml
+
+    # As one of a list: what stands between braces is quoted where these would be taken for its own.
+    listed: str = yaml.safe_dump(
+        [list(value) if isinstance(value, tuple) else value], default_flow_style=True, width=1 << 30
+    )
+    return listed.strip().removeprefix("[").removesuffix("]")
 
 
-def _without(
-    text: str,
-    home: Path,
-    where: str,
-    keep: tuple[str, Sequence[str]] | None = None,
-    only: Collection[str] | None = None,
-) -> str:
-    """`text` without our entries, or those of the events `only`; with `keep` (interpreter, events) the first one of
-    each is brought up to date."""
-    hooks = _hooks(text, where)
-    if hooks is None:
-        return text
-    edits: list[Edit] = []
-    kept: set[str] = set()
+def _end(text: str, value: Any) -> int:
+    """Where a value ends; that of a block is said to end where the next thing begins, comments and all."""
+    end = value.end_mark.index
+    block = value.style in ("|", ">") if value.id == "scalar" else not value.flow_style
+    if not block:
+        return int(end)
+    kept = text[value.start_mark.index : end]
+    while (shorter := re.sub(r"(?:\n[ \t]*(?:#[^\n]*)?)\Z", "", kept)) != kept:
+        kept = shorter
+    return int(value.start_mark.index) + len(kept)
 
-    def prune(container: Item, goes: Callable[[Item], bool]) -> bool:
-        """Whether everything in `container` goes; else what goes of it is added to `edits`."""
-        items = json_text.items(text, container.value)
-        gone = [goes(item) for item in items]
-        if items and all(gone):
-            return True
-        edits.extend(json_text.cuts(items, gone))
-        return False
 
-    def handler_goes(handler: Item, event: str) -> bool:
-        value = wire.loads(text[handler.value : handler.end])
-        if not _is_ours(value, home) or (only is not None and event not in only):
-            return False
-        if keep is None or event in kept or event not in keep[1]:
-            return True
-        kept.add(event)
-        wanted = _handler(keep[0], home, event)
-        if value != wanted:
-            edits.append((handler.value, handler.end, json_text.render_in_place(text, handler, wanted)))
-        return False
+def _with_value(text: str, entry: Entry, shown: str) -> str:
+    colon = text.index(":", entry.key.end_mark.index)
+    between = text[colon + 1 : max(colon + 1, entry.value.start_mark.index)]
+    remark = between[between.index("#") :].split("\n")[0] if "#" in between else ""
+    return f"{text[: colon + 1]} {shown}{'  ' * bool(remark)}{remark}{text[max(colon + 1, _end(text, entry.value)) :]}"
 
-    def group_goes(group: Item, event: str) -> bool:
-        handlers = _handlers(text, group)
-        return handlers is not None and prune(handlers, lambda handler: handler_goes(handler, event))
 
-    def event_goes(event: Item) -> bool:
-        return prune(event, lambda group: group_goes(group, event.key))
+def _added(text: str, around: Any, name: str, shown: str) -> str:
+    """The text with one more key in a mapping."""
+    if around.flow_style:
+        close = around.end_mark.index - 1
+        comma = ", " if around.value and not text[:close].rstrip().endswith(",") else ""
+        return f"{text[:close]}{comma}{name}: {shown}{text[close:]}"
+    indent = " " * around.value[0][0].start_mark.column
+    line_end = text.find("\n", _end(text, around.value[-1][1]))
+    if line_end < 0:
+        return f"{text}\n{indent}{name}: {shown}\n"
+    return f"{text[: line_end + 1]}{indent}{name}: {shown}\n{text[line_end + 1 :]}"
 
-    if prune(hooks, event_goes):
-        return json_text.without_member(text, json_text.root(text), "hooks")
-    return json_text.edited(text, edits)
+
+HEAD = """\
+# What csmd may be told, each with its default. Take the # away before those that you change.
+# The daemon reads this when it starts: csmd restart
+"""
+
+
+def explained() -> dict[str, str]:
+    """What each key means: the words below its field in the code, which are the only ones."""
+    import ast
+    import inspect
+
+    body = ast.parse(textwrap.dedent(inspect.getsource(Settings))).body[0]
+    assert isinstance(body, ast.ClassDef)
+    found: dict[str, str] = {}
+    for field, words in zip(body.body, body.body[1:], strict=False):
+        if isinstance(field, ast.AnnAssign) and isinstance(words, ast.Expr) and isinstance(words.value, ast.Constant):
+            found[Settings.key(ast.unparse(field.target))] = str(words.value.value)
+    return found
+
+
+@click.group("config")
+def config_() -> None:
+    """What csmd may be told: config.yaml, explained and changed."""
+
+
+@config_.command("list")
+@json_option
+def list_(as_json: bool) -> None:
+    """Show every key: what it is for, its value and its default."""
+    text = _text()
+    chosen, known = parse_settings(text, where=str(_path())), names(text)
+    meaning = explained()
+    rows = [
+        {
+            "key": key, "value": _plain(getattr(chosen, field.name)), "default": _plain(field.default),
+            "set": key in known, "meaning": meaning[key],
+        }
+        for field in fields(Settings) for key in [Settings.key(field.name)]
+    ]  # fmt: skip
+    out({"path": str(_path()), "keys": rows}, as_json, _listed)
+
+
+@config_.command()
+@click.argument("key")
+@json_option
+def get(key: str, as_json: bool) -> None:
+    """Print the value of KEY."""
+    field = _field(key)
+    value = _plain(getattr(parse_settings(_text(), where=str(_path())), field))
+    out({"key": key, "value": value}, as_json, _valued)
+
+
+@config_.command("set")
+@click.argument("key")
+@click.argument("values", metavar="VALUE...", nargs=-1, required=True)
+@json_option
+def set_(key: str, values: tuple[str, ...], as_json: bool) -> None:
+    """Set KEY in config.yaml. A key that is a list takes several values."""
+    field = _field(key)
+    value = _typed(key, getattr(Settings(), field), values)
+    _change(lambda text: changed(text, key, value))
+    now = getattr(parse_settings(_text(), where=str(_path())), field)
+    out({"key": key, "value": _plain(now)}, as_json, lambda row: _said(f"{key} = {_word(row['value'])}"))
+
+
+@config_.command()
+@click.argument("key")
+@json_option
+def unset(key: str, as_json: bool) -> None:
+    """Take KEY out of config.yaml. Its default is in force again."""
+    _change(lambda text: without(text, key))
+    default = {Settings.key(field.name): _plain(field.default) for field in fields(Settings)}.get(key)
+    said = f"{key} = {_word(default)}, the default" if default is not None else f"{key} is gone"
+    out({"key": key, "value": default}, as_json, lambda _: _said(said))
+
+
+@config_.command()
+def edit() -> None:
+    """Edit config.yaml in your editor. It is written when csmd understands it."""
+    before = text = _text()
+    if not before.strip():
+        text = template()
+    while True:
+        edited = click.edit(text, extension=".yaml")
+        if edited is None or edited == before:
+            click.echo("nothing was changed")
+            return
+        try:
+            _write(edited, before)
+        except ConfigError as error:
+            click.echo(f"csmd: {error.what}", err=True)
+            click.echo(f"  try: {error.hint}", err=True)
+            if not click.confirm("Edit it again?", default=True, err=True):
+                raise CsmdError(f"{_path()} stays as it was") from None
+            text = edited
+        else:
+            _said(f"{_path()} is written")
+            return
+
+
+@config_.command()
+@json_option
+def path(as_json: bool) -> None:
+    """Print the path of config.yaml."""
+    out({"path": str(_path()), "exists": _path().exists()}, as_json, lambda row: click.echo(row["path"]))
+
+
+def template() -> str:
+    """A config.yaml in which nothing is chosen yet and everything is explained."""
+    parts = [HEAD]
+    for field in fields(Settings):
+        key = Settings.key(field.name)
+        parts += textwrap.wrap(explained()[key], width=98, initial_indent="\n# ", subsequent_indent="# ")
+        parts.append(f"#{key}: {_word(_plain(field.default))}")
+    return "\n".join(parts) + "\n"
+
+
+def _path() -> Path:
+    return default_paths().config_file
+
+
+def _text() -> str:
+    try:
+        return _path().read_text(encoding="utf-8")
+    except FileNotFoundError:
+        return ""
+    except (OSError, UnicodeDecodeError) as error:
+        what = error.strerror if isinstance(error, OSError) else "not UTF-8"
+        raise ConfigError(f"{_path()}: {what}", hint=f"correct {_path()} or move it away") from error
+
+
+def _field(key: str) -> str:
+    """The field of a key; ConfigError with a suggestion for one that is none."""
+    for field in fields(Settings):
+        if Settings.key(field.name) == key:
+            return field.name
+    parse_settings(f"{_word(key)}: 0", where="csmd config")
+    raise ConfigError(f"{key} is no key", hint="csmd config list")
+
+
+def _typed(key: str, default: Any, values: tuple[str, ...]) -> Any:
+    """What was typed as a value of the default's type, checked as in the file; ConfigError for one that is none."""
+    if isinstance(default, tuple):
+        listed = len(values) == 1 and values[0].startswith("[")
+        value = _scalar(values[0]) if listed else list(values)
+    elif len(values) > 1:
+        raise click.UsageError(f"{key} takes one value")
+    else:
+        value = values[0] if isinstance(default, str) else _scalar(values[0])
+    parse_settings(changed("", key, value), where="csmd config")
+    return value
+
+
+def _scalar(typed: str) -> Any:
+    value = value_of(typed)
+    return value if isinstance(value, int | float | bool | list) else typed
+
+
+def _change(edit: Callable[[str], str]) -> None:
+    before = _text()
+    _write(edit(before), before)
+
+
+def _write(text: str, before: str) -> None:
+    """Writes config.yaml when it can be read as settings and is what it was; through a link, its target."""
+    parse_settings(text, where=str(_path()))
+    target = Path(_path()).resolve()
+
+    def still() -> None:
+        if _text() != before:
+            raise CsmdError(f"{_path()} was changed meanwhile and stays as it is", hint="try again")
+
+    try:
+        target.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
+        foreign_files.write_whole(target, text.encode(), still=still)
+    except OSError as error:
+        raise CsmdError(f"{_path()}: {error.strerror}; nothing was changed", hint="make it writable") from error
+
+
+def _said(what: str) -> None:
+    click.echo(what)
+    if what.startswith("status_line"):
+        click.echo("`csmd install` puts it into the assistant's settings, or takes it out")
+    elif service.running_service(default_paths()) is not None:
+        click.echo("the daemon reads it when it starts: csmd restart")
+
+
+def _plain(value: Any) -> Any:
+    return list(value) if isinstance(value, tuple) else value
+
+
+def _word(value: Any) -> str:
+    """A value as it would stand in the file."""
+    return changed("", "x", value)[len("x: ") :].rstrip("\n")
+
+
+def _valued(row: dict[str, Any]) -> None:
+    """The value alone, for scripts: a list's one on each line."""
+    value = row["value"]
+    for one in value if isinstance(value, list) else [value]:
+        click.echo(one if isinstance(one, str) else _word(one))
+
+
+def _listed(value: dict[str, Any]) -> None:
+    console = render.console()
+    for row in value["keys"]:
+        changed = row["value"] != row["default"]
+        render.print_text(console, f"{row['key']}: {_word(row['value'])}", style="bold" if changed else "")
+        origin = f"Default {_word(row['default'])}. " if changed else "Set to its default. " if row["set"] else ""
+        render.print_text(console, f"{origin}{row['meaning']}", indent=4, style="dim")
+    there = "" if Path(value["path"]).exists() else " (not there yet: everything has its default)"
+    console.print()
+    render.print_text(console, f"{value['path']}{there}")
+    render.print_text(
+        console, "`csmd config set KEY VALUE` changes one, `csmd config edit` opens the file.", style="dim"
+    )
+
+
+#: The verbs of this module.
+VERBS: tuple[click.Command, ...] = (config_,)

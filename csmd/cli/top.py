@@ -1,22 +1,100 @@
-"""`csmd top`: sessions, memories, events and dreams on one screen that keeps itself up to date.
-
-What each pane shows is a table: which tool is asked, which columns its rows have, what a row's detail is. The screen
-itself (top_screen.py) is imported when it is shown: it costs more than everything else the command line does.
-"""
+"""What happens, a line for each thing, for `csmd tail`; and what each pane of `csmd top` shows, as a table."""
 
 from __future__ import annotations
 
-import sys
-from collections.abc import Callable, Mapping
+import time
+from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass, field
+from datetime import datetime
 from typing import Any
 
 import click
 
 from csmd import wire
-from csmd.cli import ask as asking
-from csmd.cli import show, show_dream, tail
-from csmd.cli.lines import ago, fitted, many, plain
+from csmd.cli import dreams, render
+from csmd.cli import verb as asking
+from csmd.cli.render import ago, cells, fitted, many, plain
+from csmd.cli.verb import json_option
+from csmd.errors import DaemonBusy, DaemonUnreachable
+
+TAIL_EVERY_S = 0.5
+#: Columns of the project's name and of what it is.
+TAIL_NAME, WHAT = 12, 13
+#: Kinds that have a name of their own; the others are named by their word (an event's, a turn's kind).
+NAMES = {"statement": "chosen", "memory": "memory", "injection": "told"}
+STYLES = {"event": "dim", "turn": "", "statement": "cyan", "memory": "bold green", "injection": "magenta"}
+
+
+@click.command()
+@click.option("--project", metavar="PATH", help="Only what happens in this project.")
+@click.option(
+    "-n", "--last", default=10, show_default=True, type=click.IntRange(0, 200), help="How many past ones first."
+)
+@json_option
+def tail(project: str | None, last: int, as_json: bool) -> None:
+    """Show what happens, as it happens. ^C ends it."""
+    # Without a project all of them: who looks on does not know where it will happen.
+    where = asking.looking(project, everywhere=project is None)
+    out = render.console()
+    try:
+        for item in follow(lambda cursor: asking.ask("csm_tail", cursor=cursor, last=last, **where), time.sleep):
+            if as_json:
+                click.echo(wire.dumps(item))
+            else:
+                out.print(line(item, out.width, today=today()), style=STYLES[item["kind"]])
+    except KeyboardInterrupt:
+        return
+
+
+def follow(ask: Callable[[str], dict[str, Any]], sleep: Callable[[float], None]) -> Iterator[dict[str, Any]]:
+    """Everything that `ask` tells past its own cursors, for ever; a daemon that goes away later is waited for."""
+    cursor = ""
+    while True:
+        try:
+            found = ask(cursor)
+        except (DaemonUnreachable, DaemonBusy):
+            if not cursor:
+                raise
+            sleep(TAIL_EVERY_S)
+            continue
+        cursor = found["cursor"]
+        yield from found["items"]
+        if not found["more"]:
+            sleep(TAIL_EVERY_S)
+
+
+def line(item: dict[str, Any], width: int, *, today: str = "") -> str:
+    """One thing on one line: the time, the project, what it is, its words."""
+    what = NAMES.get(item["kind"], plain(item["what"].replace("_", " ")))
+    name = fitted(plain(item["name"]) or "-", TAIL_NAME)
+    head = f"{clock(item['at'], today=today)}  {name}{' ' * (TAIL_NAME - cells(name))}  {fitted(what, WHAT):<{WHAT}}  "
+    return fitted(head + said(item), width)
+
+
+def today() -> str:
+    """The date here."""
+    return datetime.now().astimezone().date().isoformat()
+
+
+def said(item: dict[str, Any]) -> str:
+    """What was said, or what it was about."""
+    if item["kind"] == "injection":
+        amount = item["memories"]
+        return f"{many(amount, 'memory', 'memories')}, {many(item['tokens'], 'token')} ({plain(item['what'].replace('_', ' '))})"
+    if item["kind"] == "event":
+        about = f" ({plain(item['text'])})" if item["text"] else ""
+        return f"session {plain(item['session'][:8])}{about}"
+    return plain(f"{item['what']}: {item['text']}" if item["kind"] in NAMES else item["text"])
+
+
+def clock(stamp: str, *, today: str = "") -> str:
+    """The time of day of a stored time, here; the date where it is another one than `today`, both take 8 columns."""
+    try:
+        moment = datetime.fromisoformat(stamp).astimezone()
+    except (OverflowError, ValueError):
+        return "--:--:--"
+    return moment.strftime("%H:%M:%S" if not today or moment.date().isoformat() == today else "%y-%m-%d")
+
 
 Ask = Callable[..., Any]
 Item = dict[str, Any]
@@ -69,8 +147,8 @@ def _session(ask: Ask, where: Mapping[str, str], item: Item) -> str:
         ("session", shown["id"]),
         ("project", shown["project"]),
         ("about", shown["about"]),
-        ("began", show.when(shown["started_at"])),
-        ("last turn", show.when(shown["last_at"])),
+        ("began", render.when(shown["started_at"])),
+        ("last turn", render.when(shown["last_at"])),
         ("turns", ", ".join(f"{amount} {kind.replace('_', ' ')}" for kind, amount in shown["kinds"].items())),
         ("with", f"{shown['model'] or 'a model not named'}, client {shown['version'] or 'not known'}"),
         ("transcript", shown["transcript"]),
@@ -91,12 +169,12 @@ def _memory(ask: Ask, where: Mapping[str, str], item: Item) -> str:
         ("kind", f"{shown['gate']}, {shown['category']}; said by the {shown['authority']}"),
         ("sure", f"{shown['confidence'] * 100:.0f} %, {shown['attention']}, {shown['tier']}"),
         ("holds", shown["project"] if shown["scope"] == "project" else "everywhere"),
-        ("said", f"{show.when(shown['created_at'])}, last confirmed {show.when(shown['confirmed_at'])}"),
+        ("said", f"{render.when(shown['created_at'])}, last confirmed {render.when(shown['confirmed_at'])}"),
     ]
     lines = [plain(shown["text"]), "", *(f"{name:<11}{plain(said)}" for name, said in told)]
     for source in shown["sources"]:
         speaker = source["speaker"] or "command line"
-        lines += ["", f"{source['role']}: {speaker}, {show.when(source['at'])}", f"  {plain(source['text'])}"]
+        lines += ["", f"{source['role']}: {speaker}, {render.when(source['at'])}", f"  {plain(source['text'])}"]
     return "\n".join(lines)
 
 
@@ -140,10 +218,10 @@ PANES: tuple[Pane, ...] = (
         empty="nothing has happened yet",
         load=_events,
         cells=lambda row, _: (
-            tail.clock(row["at"], today=tail.today()),
+            clock(row["at"], today=today()),
             fitted(plain(row["name"]) or "-", NAME),
-            tail.NAMES.get(row["kind"], row["what"].replace("_", " ")),
-            tail.said(row),
+            NAMES.get(row["kind"], row["what"].replace("_", " ")),
+            said(row),
         ),
         key=lambda row: f"{row['kind']} {row['at']} {row['session']} {row['what']} {row['text'][:80]}",
         detail=_event,
@@ -157,7 +235,7 @@ PANES: tuple[Pane, ...] = (
             ago(row["begun_at"], now),
             row["id"],
             f"{row['sessions']:,}",
-            plain(show_dream.came_of(row)),
+            plain(dreams.show_came_of(row)),
         ),
         key=lambda row: str(row["id"]),
         detail=_event,
@@ -188,16 +266,3 @@ def matching(items: list[Item], rows: list[tuple[str, ...]], words: str) -> list
 
 def _name(project: str) -> str:
     return fitted(plain(project.rstrip("/").rpartition("/")[2]) or "everywhere", NAME)
-
-
-@click.command()
-@click.option("--project", metavar="PATH", help="Only what belongs to this project.")
-def top(project: str | None) -> None:
-    """Look at sessions and memories as they change."""
-    where = asking.looking(project, everywhere=project is None)
-    asking.ask("csm_tools")  # without a daemon: the error, and no screen
-    if not sys.stdout.isatty():
-        raise click.UsageError("csmd top needs a terminal; for a program: csmd status --json")
-    from csmd.cli import top_screen
-
-    top_screen.show_screen(asking.ask, where)

@@ -21,7 +21,7 @@ import pytest
 from machine import CORRECTION, LIMIT_S, Machine, eventually
 
 import csmd
-from csmd.cli.main import SUBJECTS, main
+from csmd.cli.main import GROUPS, SUBJECTS, main
 from csmd.daemon.tools import TOOLS
 
 HIT = {"id", "kind", "text", "score", "project", "session_id", "source_uuids", "at", "confidence", "gate", "authority",
@@ -88,6 +88,7 @@ def test_the_table_of_verbs_is_what_their_modules_have_and_one_verb_brings_in_it
     folder = Path(csmd.__file__).parent / "cli"
     having = {path.stem for path in folder.glob("*.py") if re.search(r"^VERBS\b", path.read_text(), re.MULTILINE)}
     assert set(SUBJECTS) == having
+    assert sorted(" ".join(GROUPS.values()).split()) == sorted(" ".join(SUBJECTS.values()).split())
     for subject, verbs in SUBJECTS.items():
         module = importlib.import_module(f"csmd.cli.{subject}")
         assert [verb.name for verb in module.VERBS] == verbs.split(), subject
@@ -96,7 +97,7 @@ def test_the_table_of_verbs_is_what_their_modules_have_and_one_verb_brings_in_it
         "print(*sorted(m.removeprefix('csmd.cli.') for m in sys.modules if m.startswith('csmd.cli.')), file=sys.stderr)"
     )
     done = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True, check=True)
-    assert set(SUBJECTS) & set(done.stderr.split()) == {"ask"}, done.stderr
+    assert set(SUBJECTS) & set(done.stderr.split()) == {"main", "verb"}, done.stderr
 
 
 def test_help_and_version_cost_no_heavy_import(machine: Machine) -> None:
@@ -221,9 +222,9 @@ def test_a_damaged_configuration_is_told_and_keeps_nobody_from_stopping_or_leavi
 
 def test_a_bug_is_told_as_one_with_a_report_that_quotes_nobody(machine: Machine) -> None:
     program = (
-        "from csmd.cli import ask, main\n"
+        "from csmd.cli import main, verb\n"
         "def broken(*_, **__):\n    raise ZeroDivisionError('a secret text')\n"
-        "ask.client.call = broken\nmain.entry()\n"
+        "verb.client.call = broken\nmain.entry()\n"
     )
     done = subprocess.run(
         [sys.executable, "-c", program, "status"],

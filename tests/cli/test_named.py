@@ -8,7 +8,7 @@ import shutil
 import pytest
 from machine import CORRECTION, PREFERENCE, Machine
 
-from csmd.cli import ask
+from csmd.cli import verb
 
 
 @pytest.fixture(scope="module")
@@ -51,18 +51,18 @@ def test_a_project_is_named_by_its_title_and_its_short_id_wherever_one_stands(kn
     ],
 )
 def test_a_project_that_is_none_is_told_and_not_taken_for_an_empty_one(known: Machine, named: str, hint: str) -> None:
-    for verb in (["memories"], ["remember", "We use tabs."]):
-        refused = known.run(*verb, "--project", named)
-        assert (refused.returncode, refused.stdout) == (1, ""), verb
+    for words in (["memories"], ["remember", "We use tabs."]):
+        refused = known.run(*words, "--project", named)
+        assert (refused.returncode, refused.stdout) == (1, ""), words
         assert "no such directory" in refused.stderr and hint in refused.stderr
 
 
 def test_of_two_projects_of_one_name_a_title_means_one_and_the_name_neither() -> None:
     rooted = ["/w/devenv/cli", "/w/other/cli"]
-    assert ask._nearest("devenv/clii", rooted) == rooted[0] and ask._nearest("other/clii", rooted) == rooted[1]
-    assert ask._nearest("devenv/src", rooted) == ""
-    assert [ask._titled(root, "devenv/cli") for root in rooted] == [True, False]
-    assert not ask._titled("/w/devenv/cli", "nv/cli") and not ask._titled("/w/devenv/cli", "cli")
+    assert verb._nearest("devenv/clii", rooted) == rooted[0] and verb._nearest("other/clii", rooted) == rooted[1]
+    assert verb._nearest("devenv/src", rooted) == ""
+    assert [verb._titled(root, "devenv/cli") for root in rooted] == [True, False]
+    assert not verb._titled("/w/devenv/cli", "nv/cli") and not verb._titled("/w/devenv/cli", "cli")
 
 
 def test_a_turn_that_was_found_is_shown_by_its_id_and_leads_to_its_session(known: Machine) -> None:

@@ -1,452 +1,211 @@
-"""Merging our hooks into real settings files and taking them out: what is not ours keeps every byte."""
+"""`csmd config` changes what it was asked to and no byte beside it, and writes nothing that the daemon would refuse."""
 
 from __future__ import annotations
 
-import base64
-import json
-import shlex
-import subprocess
-from collections.abc import Callable
-from pathlib import Path
+import os
+import stat
+from dataclasses import fields
 from typing import Any
 
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
+from machine import Machine
 
-from csmd.cli import edited, settings
+from csmd.cli import settings
+from csmd.config import Settings, parse_settings
 from csmd.errors import ConfigError
 
-HOME = Path("/h/a home's/csmd")
-PYTHON = "/usr/bin/python3"
-FOREIGN: dict[str, Any] = {
-    "permissions": {"allow": ["Bash(ls:*)", "Read"]},
-    "hooks": {
-        "Stop": [{"hooks": [{"type": "command", "command": "say done", "timeout": 3}]}],
-        "PostToolUse": [{"matcher": "Edit|Write", "hooks": [{"type": "command", "command": "fmt"}]}],
-        "PreCompact": [],
-    },
-    "model": "opus",
-}
+#: before, key, value, after
+CASES: dict[str, tuple[str, str, Any, str]] = {
+    "an empty file": ("", "recall.floor", 0.4, "recall.floor: 0.4\n"),
+    "only comments": ("# mine\n", "recall.floor", 0.4, "# mine\nrecall.floor: 0.4\n"),
+    "no last newline": ("backup.keep: 3", "recall.floor", 0.4, "backup.keep: 3\nrecall.floor: 0.4\n"),
+    "in its place": ("# a\nrecall.floor:   0.2   # why\n# b\n", "recall.floor", 0.4, "# a\nrecall.floor: 0.4   # why\n# b\n"),
+    "nested": ("recall:\n    floor: 0.2\n    max_items: 3\n", "recall.floor", 0.4, "recall:\n    floor: 0.4\n    max_items: 3\n"),
+    "into its section": ("recall:\n    floor: 0.2  # x\n# end\n\nbackup.keep: 3\n", "recall.max_items", 3,
+                         "recall:\n    floor: 0.2  # x\n    max_items: 3\n# end\n\nbackup.keep: 3\n"),
+    "into a section at the end": ("recall:\n  floor: 0.2", "recall.max_items", 3, "recall:\n  floor: 0.2\n  max_items: 3\n"),
+    "into a flow": ("recall: {floor: 0.2}\n", "recall.max_items", 3, "recall: {floor: 0.2, max_items: 3}\n"),
+    "into an empty flow": ("recall: {}\n", "recall.max_items", 3, "recall: {max_items: 3}\n"),
+    "all in a flow": ("{recall.floor: 0.2}\n", "backup.keep", 3, "{recall.floor: 0.2, backup.keep: 3}\n"),
+    "a block list": ("privacy.redact:\n  # two\n  - heron\n  - egret\n# b\nbackup.keep: 3\n", "privacy.redact", ("stork",),
+                     "privacy.redact: [stork]  # two\n# b\nbackup.keep: 3\n"),
+    "a nested block list": ("privacy:\n  redact:\n    - heron\n\n    # odd\n  exclude: []\n", "privacy.redact", ("stork",),
+                            "privacy:\n  redact: [stork]\n\n    # odd\n  exclude: []\n"),
+    "a word that YAML would take for another": ("", "embed.model", "yes", "embed.model: 'yes'\n"),
+    "with a document mark": ("---\nbackup.keep: 3\n", "backup.keep", 4, "---\nbackup.keep: 4\n"),
+}  # fmt: skip
 
 
-def merge(current: bytes | None, interpreter: str = PYTHON, home: Path = HOME) -> bytes:
-    return settings.plan_merge(current, interpreter, home)
-
-
-def without(home: Path) -> edited.Remove:
-    return lambda data: settings.plan_removal(data, home)
-
-
-def install_entry(
-    before: bytes | None, after: bytes, home: Path, previous: dict[str, Any] | None = None
-) -> dict[str, Any]:
-    return edited.entry(before, after, without(home), previous)
-
-
-def removal(current: bytes | None, entry: dict[str, Any], home: Path) -> bytes | None:
-    return edited.removal(current, entry, without(home))
-
-
-def commands(data: bytes, event: str) -> list[str]:
-    groups = json.loads(data.decode("utf-8-sig")).get("hooks", {}).get(event, [])
-    return [handler["command"] for group in groups for handler in group["hooks"]]
-
-
-def check_in_place(data: bytes, interpreter: str = PYTHON, home: Path = HOME) -> None:
-    """Each event runs our command exactly once, as the table says."""
-    hooks = json.loads(data.decode("utf-8-sig"))["hooks"]
-    for event, timeout in settings.EVENTS.items():
-        wanted = {"type": "command", "command": settings.hook_command(interpreter, home, event), "timeout": timeout}
-        groups = [group for group in hooks[event] if wanted in group.get("hooks", [])]
-        assert groups == [{"hooks": [wanted]}], event
-
-
-# --- the command
-
-
-@pytest.mark.parametrize("home", [Path("/h/csmd"), HOME, Path('/h/"$HOME" `id`;\\/é&*')])
-def test_the_registered_command_reaches_the_script_whatever_the_home_is_called(home: Path, tmp_path: Path) -> None:
-    echo = tmp_path / "it's python"
-    echo.write_text('#!/bin/sh\nprintf "%s\\n" "$@"\nexit 2\n')
-    echo.chmod(0o755)
-    line = settings.hook_command(str(echo), home, "Stop")
-    done = subprocess.run(["sh", "-c", line], capture_output=True, text=True, check=True)
-    assert done.stdout.splitlines() == ["-I", "-S", f"{home}/hook/csmd_hook.py", str(home), "Stop"]
-
-
-def test_a_missing_interpreter_or_script_is_no_error() -> None:
-    for interpreter in ("/nonexistent/python3", settings_python()):
-        line = settings.hook_command(interpreter, Path("/nonexistent"), "UserPromptSubmit")
-        assert subprocess.run(["sh", "-c", line], capture_output=True, check=False).returncode == 0
-
-
-def settings_python() -> str:
-    from csmd.config import base_interpreter
-
-    return base_interpreter()
-
-
-def test_a_home_that_no_settings_file_can_hold_is_refused() -> None:
-    with pytest.raises(ConfigError):
-        settings.hook_command(PYTHON, Path("/h/\udcff"), "Stop")
-
-
-def test_what_is_printed_for_pasting_is_what_is_merged() -> None:
-    assert json.loads(merge(None)) == settings.hooks_json(PYTHON, HOME)
-    check_in_place(merge(None))
-
-
-# --- merging
+@pytest.mark.parametrize("name", CASES)
+def test_setting_a_key_leaves_every_other_byte(name: str) -> None:
+    before, key, value, after = CASES[name]
+    made = settings.changed(before, key, value)
+    assert made == after
+    field = next(field.name for field in fields(Settings) if Settings.key(field.name) == key)
+    assert getattr(parse_settings(made, where="x"), field) == value
 
 
 @pytest.mark.parametrize(
-    "current", [None, b"", b" \n", b"{}", b"{ }\n", b"{\n}\n", b'{"hooks":{}}', b'{"hooks": {"Stop": []}}']
-)
-def test_a_file_without_hooks_gets_ours(current: bytes | None) -> None:
-    check_in_place(merge(current))
-    assert merge(merge(current)) == merge(current)
-
-
-def test_the_new_text_stands_in_the_files_own_form() -> None:
-    expected = """{
-\t"model": "opus",
-\t"hooks": {
-\t\t"Stop": [
-\t\t\t{"hooks": [{"type": "command", "command": "x"}]},
-\t\t\t{
-\t\t\t\t"hooks": [
-"""
-    theirs = '[\n\t\t\t{"hooks": [{"type": "command", "command": "x"}]}\n\t\t]'
-    current = '{\n\t"model": "opus",\n\t"hooks": {\n\t\t"Stop": ' + theirs + "\n\t}\n}"
-    assert merge(current.encode()).decode().startswith(expected)
-    assert merge(current.encode()).decode().endswith("\t]\n\t}\n}")
-
-
-def test_a_file_on_one_line_stays_on_one_line() -> None:
-    for separators in [(",", ":"), (", ", ": ")]:
-        current = json.dumps(FOREIGN, separators=separators).encode()
-        merged = merge(current)
-        check_in_place(merged)
-        assert b"\n" not in merged
-        assert merged == json.dumps(json.loads(merged), separators=separators).encode()
-
-
-@pytest.mark.parametrize("indent", [1, 2, 3, 4, "\t"])
-def test_an_indented_file_looks_as_if_its_own_writer_had_written_it(indent: int | str) -> None:
-    merged = merge(json.dumps(FOREIGN, indent=indent).encode())
-    check_in_place(merged)
-    assert merged == json.dumps(json.loads(merged), indent=indent).encode()
-
-
-def test_line_ends_byte_order_mark_and_escapes_are_kept() -> None:
-    current = '\ufeff{\r\n  "a": "\\u00e9 é \\/ \\ud800",\r\n  "a": 1.50e+3,\r\n  "b": [1,2 , 3]\r\n}\r\n\r\n'.encode()
-    merged = merge(current)
-    check_in_place(merged)
-    assert merged.startswith(current[: current.rindex(b"\r\n}")])
-    assert merged.endswith(b"\r\n}\r\n\r\n")
-    assert merged.count(b"\n") == merged.count(b"\r\n")
-
-
-def test_foreign_hooks_unknown_keys_and_their_order_stay() -> None:
-    current = json.dumps(FOREIGN, indent=2).encode()
-    merged = json.loads(merge(current))
-    assert list(merged) == list(FOREIGN)
-    assert list(merged["hooks"])[:3] == list(FOREIGN["hooks"])
-    assert merged["hooks"]["Stop"][0] == FOREIGN["hooks"]["Stop"][0]
-    assert merged["hooks"]["PostToolUse"] == FOREIGN["hooks"]["PostToolUse"]
-    assert json.loads(settings.plan_removal(merge(current), HOME)) == {
-        **FOREIGN,
-        "hooks": {event: groups for event, groups in FOREIGN["hooks"].items() if groups},  # [] then held only ours
-    }
-
-
-def test_an_older_entry_is_replaced_where_it_stands() -> None:
-    old = merge(json.dumps(FOREIGN, indent=4).encode(), interpreter="/old/python3.9")
-    added = json.loads(old)
-    added["hooks"]["Stop"].append({"hooks": [{"type": "command", "command": "later"}]})
-    changed = json.dumps(added, indent=4).encode()
-    merged = merge(changed)
-    check_in_place(merged)
-    assert b"python3.9" not in merged
-    assert commands(merged, "Stop")[0::2] == ["say done", "later"]
-    assert merged == changed.replace(b"/old/python3.9", PYTHON.encode())
-
-
-SCRIPT = str(HOME / "hook" / "csmd_hook.py")
-
-
-@pytest.mark.parametrize(
-    "handler",
+    ("before", "key", "after"),
     [
-        {"command": f'python3 "{SCRIPT}" x'},
-        {"command": f"{shlex.join(['/old/python', SCRIPT, 'Stop'])} || true", "timeout": 1},
-        {"command": f"python3 {SCRIPT} an unclosed quote"},
-        {"command": f"sh -c {shlex.quote(shlex.join(['exec', SCRIPT]))}"},
-        {"command": "/old/python", "args": ["-I", SCRIPT, "Stop"]},
+        ("# a\nbackup.keep: 3  # b\n# c\n", "backup.keep", "# a\n# c\n"),
+        ("recall:\n  floor: 0.2\n  max_items: 3\n", "recall.floor", "recall:\n  max_items: 3\n"),
+        ("recall:\n  floor: 0.2\nbackup.keep: 3\n", "recall.floor", "backup.keep: 3\n"),
+        ("recall: {floor: 0.2, max_items: 3}\n", "recall.floor", "recall: {max_items: 3}\n"),
+        ("recall: {floor: 0.2, max_items: 3}\n", "recall.max_items", "recall: {floor: 0.2}\n"),
+        ("recall: {floor: 0.2}\n", "recall.floor", ""),
+        ("backup.keep: 3", "backup.keep", ""),
+        ("privacy.redact:\n  - heron\n  - egret\nbackup.keep: 3\n", "privacy.redact", "backup.keep: 3\n"),
     ],
 )
-@pytest.mark.parametrize("event", ["Stop", "Notification"])
-def test_an_entry_of_ours_is_recognised_however_it_is_written(handler: dict[str, Any], event: str) -> None:
-    ours = {"matcher": "*", "hooks": [{"type": "command", "command": "theirs"}, {"type": "command", **handler}]}
-    current = json.dumps({"hooks": {event: [ours, ours]}}).encode()
-    merged = merge(current)
-    assert sum(SCRIPT in word for word in flat(json.loads(merged)["hooks"].get("Stop", []))) == 1
-    assert ("Notification" in json.loads(merged)["hooks"]) == (event == "Notification")
-    left = json.loads(settings.plan_removal(merged, HOME))
-    theirs = {"matcher": "*", "hooks": [{"type": "command", "command": "theirs"}]}
-    assert left == {"hooks": {event: [theirs, theirs]}}
+def test_taking_a_key_out_leaves_every_other_byte(before: str, key: str, after: str) -> None:
+    assert settings.without(before, key) == after
 
 
-def flat(groups: list[Any]) -> list[str]:
-    """Each handler as the words that a shell would see."""
-    handlers = [handler for group in groups for handler in group["hooks"]]
-    return [" ".join([" ".join(words(handler["command"])), *handler.get("args", [])]) for handler in handlers]
-
-
-def words(command: str) -> list[str]:
-    try:
-        return shlex.split(command)
-    except ValueError:
-        return [command]
-
-
-@pytest.mark.parametrize(
-    "command",
-    [
-        f"python3 '/other{HOME}/hook/csmd_hook.py' Stop",
-        "python3 /h/csmd/hook/csmd_hook.py Stop",
-        f'python3 "{SCRIPT}.bak" Stop',
-        f'cat "{HOME}/hook/other.py"',
-        f"python3 '~{HOME}/hook/csmd_hook.py'",
-    ],
+VALUES = {
+    "recall.floor": st.floats(0, 1), "recall.max_items": st.integers(0, 99), "stages.inject": st.booleans(),
+    "privacy.redact": st.lists(st.text("abc:#[]{}',\"\\ é\n-", min_size=4).filter(str.strip), max_size=3).map(tuple),
+    "embed.model": st.text("ab:#'\" /\n{[-é", min_size=1),
+}  # fmt: skip
+STEPS = st.lists(
+    st.sampled_from(sorted(VALUES)).flatmap(lambda key: st.tuples(st.just(key), st.one_of(st.none(), VALUES[key])))
 )
-def test_a_hook_that_only_resembles_ours_is_foreign(command: str) -> None:
-    handler = {"type": "command", "command": command}
-    current = json.dumps({"hooks": {"Stop": [{"hooks": [handler]}]}}, indent=2).encode()
-    assert settings.plan_removal(current, HOME) == current
-    assert commands(merge(current), "Stop")[0] == command
-    assert json.loads(settings.plan_removal(merge(current), HOME)) == json.loads(current)
+BEGINNINGS = [
+    "", "# mine\n", "recall:\n  floor: 0.5 # f\n  # in between\n  max_items: 2\n\n# last\n",
+    "recall: {floor: 0.5}\nstages: {inject: false, distill: true}\n", "privacy:\n  redact:\n  - heron\n  - 'a # b'\n# c\nbackup.keep: 2\n",
+    "{recall: {floor: 0.5}, embed.model: x}",
+]  # fmt: skip
 
 
-def test_two_homes_live_side_by_side_in_one_file() -> None:
-    other = Path("/h/csmd")
-    both = merge(merge(None), home=other)
-    check_in_place(both)
-    check_in_place(both, home=other)
-    assert json.loads(settings.plan_removal(both, other)) == json.loads(merge(None))
-
-
-def test_a_newer_event_runs_for_the_tools_that_it_is_about_and_a_matcher_of_the_users_stays() -> None:
-    events = (*settings.EVENTS, "PostToolUseFailure")
-    made = settings.plan_merge(None, PYTHON, HOME, events=events)
-    (group,) = json.loads(made)["hooks"]["PostToolUseFailure"]
-    assert group["matcher"] == "^(Bash$|mcp__)" and len(group["hooks"]) == 1
-    assert all("matcher" not in json.loads(made)["hooks"][event][0] for event in settings.EVENTS)
-    by_user = made.replace(b"^(Bash$|mcp__)", b"Bash")
-    assert settings.plan_merge(by_user, PYTHON, HOME, events=events) == by_user
-    assert json.loads(settings.plan_removal(by_user, HOME)) == {}
-
-
-def test_odd_groups_of_others_are_left_alone() -> None:
-    odd = {
-        "hooks": {
-            "Stop": [7, "x", {"hooks": "x"}, {}, {"hooks": []}, {"hooks": [7, {"command": 7}, {"args": 7}]}],
-            "X": [],
-        }
-    }
-    current = json.dumps(odd).encode()
-    assert settings.plan_removal(current, HOME) == current
-    merged = json.loads(merge(current))
-    assert merged["hooks"]["Stop"][:-1] == odd["hooks"]["Stop"]
-
-
-@pytest.mark.parametrize(
-    ("current", "position"),
-    [
-        (b"[]", "line 1"),
-        (b"null", "line 1"),
-        (b'{"a": 1,}', "line 1 column 9"),
-        (b'{\n  // mine\n  "a": 1\n}', "line 2 column 3"),
-        (b'{"a": 1} {}', "line 1 column 10"),
-        (b'{"a": "\xff"}', "byte 7"),
-        (b"\xff\xfe{\0}\0", "byte 0"),
-        (b'{"a": ' + b"[" * 100_000, ""),
-        (b'{"hooks": []}', "hooks"),
-        (b'{"hooks": {"Stop": {}}}', "hooks"),
-        (b'{"hooks": null}', "hooks"),
-    ],
-)
-def test_a_file_that_is_not_as_it_must_be_is_an_error_that_says_where(current: bytes, position: str) -> None:
-    plans: list[Callable[[], bytes]] = [
-        lambda: settings.plan_merge(current, PYTHON, HOME, where="/x/settings.json"),
-        lambda: settings.plan_removal(current, HOME, where="/x/settings.json"),
-    ]
-    for plan in plans:
-        with pytest.raises(ConfigError) as caught:
-            plan()
-        assert "/x/settings.json" in caught.value.what
-        assert position in caught.value.what
-        assert caught.value.hint
-
-
-def test_a_deeply_nested_value_of_others_is_no_obstacle() -> None:
-    current = b'{"deep": ' + b"[" * 400 + b"]" * 400 + b"}"
-    check_in_place(merge(current))
-
-
-# --- leaving
-
-texts = st.text(st.characters(codec="utf-8"), max_size=8) | st.sampled_from(
-    ["hooks", "Stop", 'a "quoted" \\ one', "{[,:]}"]
-)
-values = st.recursive(
-    st.none() | st.booleans() | st.integers() | st.floats(allow_nan=False) | texts,
-    lambda inner: st.lists(inner, max_size=3) | st.dictionaries(texts, inner, max_size=3),
-    max_leaves=12,
-)
-handlers = st.fixed_dictionaries(
-    {"type": st.just("command"), "command": texts}, optional={"timeout": st.integers(1, 60)}
-)
-groups = st.fixed_dictionaries({"hooks": st.lists(handlers, max_size=2)}, optional={"matcher": texts, "x": values})
-hook_tables = st.dictionaries(
-    st.sampled_from([*settings.EVENTS, "PostToolUse"]), st.lists(groups, max_size=2), max_size=4
-)
-
-
-@st.composite
-def files(draw: st.DrawFn) -> tuple[dict[str, Any], bytes]:
-    """A settings object, and its bytes in some formatting."""
-    value = draw(st.dictionaries(texts.filter(lambda key: key != "hooks"), values, max_size=4))
-    if draw(st.booleans()):
-        names = [*value, "hooks"]
-        value["hooks"] = draw(hook_tables)
-        value = {name: value[name] for name in draw(st.permutations(names))}
-    text = json.dumps(
-        value,
-        indent=draw(st.sampled_from([None, 0, 1, 2, 4, "\t"])),
-        separators=draw(st.sampled_from([None, (",", ":"), (", ", ": "), (" ,", " : "), (",\n", ":\n ")])),
-        ensure_ascii=draw(st.booleans()),
-    )
-    if draw(st.booleans()):
-        text = text.replace("\n", "\r\n")
-    around = st.sampled_from(["", "\n", " ", "\r\n\r\n"])
-    return value, (draw(st.sampled_from(["", "\ufeff"])) + draw(around) + text + draw(around)).encode()
-
-
-@given(files())
-def test_a_merge_changes_nothing_of_others_and_a_removal_gives_the_bytes_back(
-    case: tuple[dict[str, Any], bytes],
+@given(st.sampled_from(BEGINNINGS), STEPS)
+def test_whatever_is_set_and_unset_the_settings_are_those_and_the_remarks_stay(
+    text: str, steps: list[tuple[str, Any]]
 ) -> None:
-    value, current = case
-    merged = merge(current)
-    check_in_place(merged)
-    assert merge(merged) == merged
-    result = json.loads(merged.decode("utf-8-sig"))
-    assert [key for key in result if key != "hooks" or "hooks" in value] == list(value)
-    assert {key: result[key] for key in value if key != "hooks"} == {key: value[key] for key in value if key != "hooks"}
-    for event, before in value.get("hooks", {}).items():
-        assert result["hooks"][event][: len(before)] == before
-    entry = install_entry(current, merged, HOME)
-    assert removal(merged, json.loads(json.dumps(entry)), HOME) == current
-
-
-@given(files())
-def test_removal_after_a_merge_is_exact_even_without_a_record_where_others_had_hooks(
-    case: tuple[dict[str, Any], bytes],
-) -> None:
-    value, current = case
-    if value.get("hooks") and all(value["hooks"].values()):
-        assert settings.plan_removal(merge(current), HOME) == current
-    else:
-        assert json.loads(settings.plan_removal(merge(current), HOME).decode("utf-8-sig")).keys() <= value.keys()
-
-
-@given(files(), st.sampled_from([None, 1, 4]))
-def test_what_others_add_after_the_merge_survives_the_removal(
-    case: tuple[dict[str, Any], bytes], indent: int | None
-) -> None:
-    value, current = case
-    merged = merge(current)
-    entry = install_entry(current, merged, HOME)
-    found_since = json.loads(merged.decode("utf-8-sig"))
-    theirs = {"hooks": [{"type": "command", "command": "new"}]}
-    found_since["hooks"]["Stop"].insert(0, theirs)
-    found_since["hooks"]["Setup"] = [theirs]
-    found_since["new"] = True
-    left = removal(json.dumps(found_since, indent=indent).encode(), entry, HOME)
-    assert left is not None
-    found = json.loads(left)
-    assert b"csmd_hook" not in left
-    assert found["new"] is True
-    assert found["hooks"]["Stop"] == [theirs, *value.get("hooks", {}).get("Stop", [])]
-    assert found["hooks"]["Setup"] == [theirs]
-    for event, before in value.get("hooks", {}).items():
-        assert event == "Stop" or found["hooks"].get(event, []) == before
-    assert settings.plan_removal(left, HOME) == left
-
-
-def test_a_file_that_we_made_is_deleted_and_one_that_is_gone_stays_gone() -> None:
-    merged = merge(None)
-    entry = install_entry(None, merged, HOME)
-    assert removal(merged, entry, HOME) is None
-    assert removal(merged + b"\n", entry, HOME) is None
-    assert removal(None, entry, HOME) is None
-    with_theirs = merged.replace(b'{\n  "hooks"', b'{\n  "model": "opus",\n  "hooks"', 1)
-    assert json.loads(removal(with_theirs, entry, HOME) or b"") == {"model": "opus"}
-
-
-def test_a_second_install_does_not_forget_the_first_ones_original() -> None:
-    original = b'{"hooks":{ }, "a":1}'
-    first = merge(original, interpreter="/old/python")
-    entry = install_entry(original, first, HOME)
-    second = merge(first)
-    again = install_entry(first, second, HOME, previous=entry)
-    assert removal(second, again, HOME) == original
-
-
-@pytest.mark.parametrize("first", [True, False])
-@pytest.mark.parametrize("hooks", [None, FOREIGN["hooks"], {}, {"Stop": []}, {"Stop": [{"hooks": []}], "Setup": []}])
-def test_the_record_keeps_nothing_of_the_settings_but_what_a_removal_does_not_give_back(
-    hooks: Any, first: bool
-) -> None:
-    secret = {"env": {"TOKEN": "s3cr3t-of-the-user"}}
-    table = {} if hooks is None else {"hooks": hooks}
-    original = json.dumps({**table, **secret} if first else {**secret, **table, "z": 1}, indent=2).encode()
-    older, merged = merge(original, "/old/python"), merge(original)
-    entry = install_entry(original, older, HOME)
-    for kept in (entry, install_entry(older, merged, HOME, previous=entry)):
-        if settings.plan_removal(merged, HOME) == original:
-            assert kept["original"] == "by-removal"
+    expected = {Settings.key(f.name): getattr(parse_settings(text, where="x"), f.name) for f in fields(Settings)}
+    default = {Settings.key(f.name): f.default for f in fields(Settings)}
+    for key, value in steps:
+        if value is None:
+            if key not in settings.names(text):
+                continue
+            text, value = settings.without(text, key), default[key]
         else:
-            put = base64.b64decode(kept["original"]["put"])
-            assert len(put) < 120 and b"s3cr3t" not in put
-    assert removal(older, json.loads(json.dumps(entry)), HOME) == original
-    assert removal(merged, json.loads(json.dumps(kept)), HOME) == original
+            text = settings.changed(text, key, value)
+        expected[key] = value
+        made = parse_settings(text, where="x")
+        assert {Settings.key(f.name): getattr(made, f.name) for f in fields(Settings)} == expected
+    assert text.count("# last") == ("# last" in text)
 
 
-def test_a_second_install_after_an_edit_keeps_the_edit() -> None:
-    original = b'{"a":1}'
-    first = merge(original)
-    changed = first.replace(b'"a":1', b'"a":2')
-    again = install_entry(changed, merge(changed), HOME, previous=install_entry(original, first, HOME))
-    assert removal(merge(changed), again, HOME) == b'{"a":2}'
+def test_every_key_is_explained_by_the_words_in_the_code() -> None:
+    said = settings.explained()
+    assert list(said) == [Settings.key(field.name) for field in fields(Settings)]
+    assert all(len(words) > 20 for words in said.values())
+    assert parse_settings(settings.template(), where="x") == Settings()
+    uncommented = "\n".join(
+        line[1:] for line in settings.template().splitlines() if line.startswith("#") and line[1] != " "
+    )
+    assert parse_settings(uncommented, where="x") == Settings()
 
 
-# --- writing (the rest: test_edited.py)
+def test_a_key_without_a_section_is_named_as_its_field() -> None:
+    assert Settings.key("status_line") == "status_line" and Settings.key("brief_max_tokens") == "brief.max_tokens"
+
+
+def test_keys_are_listed_read_set_and_unset(machine: Machine) -> None:
+    assert "brief.max_tokens: 900" in (shown := machine.csmd("config", "list"))
+    assert all(len(line) <= 80 for line in shown.splitlines())
+    assert machine.csmd("config", "set", "brief.max_tokens", "600") == "brief.max_tokens = 600\n"
+    machine.csmd("config", "set", "stages.inject", "off")
+    machine.csmd("config", "set", "privacy.exclude", "~/clients/*", "/w/other")
+    file = machine.paths.config_file
+    assert file.read_text() == "brief.max_tokens: 600\nstages.inject: false\nprivacy.exclude: [~/clients/*, /w/other]\n"
+    assert stat.S_IMODE(file.stat().st_mode) == 0o600
+    assert machine.csmd("config", "get", "brief.max_tokens") == "600\n"
+    assert machine.csmd("config", "get", "privacy.exclude", "--json")["value"] == [
+        f"{machine.root}/clients/*",
+        "/w/other",
+    ]
+    rows = {row["key"]: row for row in machine.csmd("config", "list", "--json")["keys"]}
+    assert (rows["brief.max_tokens"]["value"], rows["brief.max_tokens"]["default"]) == (600, 900)
+    assert [key for key, row in rows.items() if row["set"]] == ["brief.max_tokens", "stages.inject", "privacy.exclude"]
+    machine.csmd("config", "set", "privacy.exclude", "[]")
+    assert machine.csmd("config", "get", "privacy.exclude") == ""
+    assert machine.csmd("config", "unset", "brief.max_tokens") == "brief.max_tokens = 900, the default\n"
+    assert machine.csmd("config", "path") == f"{file}\n"
+    assert "csmd restart" not in machine.csmd("config", "set", "backup.keep", "2")
+    machine.start()
+    assert "csmd restart" in machine.csmd("config", "set", "backup.keep", "3")
 
 
 @pytest.mark.parametrize(
-    ("before", "now", "after"),
-    [(b"one", b"two", b"mine"), (b"one", None, b"mine"), (None, b"two", b"mine"), (b"one", b"two", None)],
+    ("arguments", "said"),
+    [
+        (("recall.flor", "0.4"), "did you mean 'recall.floor'?"),
+        (("recall.floor", "high"), "recall.floor must be float"),
+        (("recall.floor", "--", "-1"), "0 or more"),
+        (("privacy.redact", "abc"), "shorter than 4"),
+        (("recall.floor", "0.1", "0.2"), "takes one value"),
+        (("nothing.like.it", "1"), "unknown key"),
+    ],
 )
-def test_a_file_that_changed_meanwhile_is_not_touched(
-    tmp_path: Path, before: bytes | None, now: bytes | None, after: bytes | None
+def test_a_bad_key_or_value_is_refused_and_the_file_stays(
+    machine: Machine, arguments: tuple[str, ...], said: str
 ) -> None:
-    path = tmp_path / "settings.json"
-    if now is not None:
-        path.write_bytes(now)
-    with pytest.raises(ConfigError):
-        edited.apply(path, before, after)
-    assert edited.read(path) == now
-    assert len(list(tmp_path.iterdir())) == (now is not None)
+    machine.home.mkdir(mode=0o700)
+    machine.paths.config_file.write_text("# mine\nbackup.keep: 3\n")
+    refused = machine.run("config", "set", *arguments)
+    assert refused.returncode in (1, 2) and said in refused.stderr
+    assert machine.paths.config_file.read_text() == "# mine\nbackup.keep: 3\n"
+
+
+def editor(machine: Machine, *scripts: str) -> dict[str, str]:
+    """An editor that does at each call what the next of these says (of "$1")."""
+    place = machine.root / "editor"
+    parts = "\n".join(f'if [ "$n" = {number} ]; then {script}; fi' for number, script in enumerate(scripts))
+    place.write_text(
+        f"#!/bin/sh\nn=$(cat {place}.n 2>/dev/null || echo 0)\necho $((n + 1)) > {place}.n\nsleep 0.01\n{parts}\n"
+    )
+    place.chmod(0o700)
+    return {"VISUAL": str(place)}
+
+
+def test_an_edited_file_is_written_when_it_is_understood_and_asked_again_before(machine: Machine) -> None:
+    machine.home.mkdir(mode=0o700)
+    wrong, right = 'echo "backup.kep: 2" > "$1"', 'grep -q kep "$1" && echo "backup.keep: 2" > "$1"'
+    read, write = os.pipe()
+    os.write(write, b"y\n")
+    os.close(write)
+    done = machine.run("config", "edit", stdin=read, **editor(machine, wrong, right))
+    os.close(read)
+    assert (done.returncode, "did you mean 'backup.keep'" in done.stderr) == (0, True)
+    assert machine.paths.config_file.read_text() == "backup.keep: 2\n"
+
+
+def test_an_edit_that_is_given_up_changes_nothing(machine: Machine) -> None:
+    machine.home.mkdir(mode=0o700)
+    machine.paths.config_file.write_text("backup.keep: 3\n")
+    wrong = 'echo "backup.kep: 2" > "$1"'
+    read, write = os.pipe()
+    os.write(write, b"n\n")
+    os.close(write)
+    done = machine.run("config", "edit", stdin=read, **editor(machine, wrong))
+    os.close(read)
+    assert done.returncode == 1 and "stays as it was" in done.stderr
+    assert machine.paths.config_file.read_text() == "backup.keep: 3\n"
+    assert machine.run("config", "edit", **editor(machine, "true", "true")).stdout == "nothing was changed\n"
+
+
+def test_a_linked_file_is_written_where_it_is(machine: Machine) -> None:
+    machine.home.mkdir(mode=0o700)
+    kept = machine.root / "dotfiles.yaml"
+    kept.write_text("# dots\n")
+    machine.paths.config_file.symlink_to(kept)
+    machine.csmd("config", "set", "backup.keep", "3")
+    assert machine.paths.config_file.is_symlink() and kept.read_text() == "# dots\nbackup.keep: 3\n"
+
+
+def test_what_is_not_set_cannot_be_unset() -> None:
+    with pytest.raises(ConfigError, match="not set"):
+        settings.without("backup.keep: 3\n", "recall.floor")

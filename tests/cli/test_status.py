@@ -27,8 +27,8 @@ from rich.cells import cell_len
 from rich.console import Console
 
 import csmd
-from csmd.cli import show_status
-from csmd.cli.lines import ago, fitted, many, plain, tilde
+from csmd.cli import status
+from csmd.cli.render import ago, fitted, many, plain, tilde
 
 SCREENS = Path(__file__).resolve().parent.parent / "data" / "screens"
 DOCS = Path(__file__).resolve().parents[2] / "docs"
@@ -144,7 +144,7 @@ def in_utc(monkeypatch: pytest.MonkeyPatch) -> None:
 def drawn(value: dict[str, Any], *, width: int = 80, home: str = "/home/me") -> list[str]:
     """The screen without colours."""
     out = Console(width=width, file=io.StringIO(), highlight=False, emoji=False, markup=False)
-    return [line.plain for line in show_status.screen(value, out, home=home)]
+    return [line.plain for line in status.show_screen(value, out, home=home)]
 
 
 def check(name: str, *, width: int = 80) -> list[str]:
@@ -213,7 +213,7 @@ def test_no_line_is_wider_than_the_terminal_whatever_is_told(data: Any, width: i
 
 
 def test_what_an_older_daemon_does_not_say_is_not_missed() -> None:
-    known = {name: value for name, value in HEALTHY.items() if name not in show_status.UNSAID}
+    known = {name: value for name, value in HEALTHY.items() if name not in status.UNSAID}
     known["storage"] = {"database_bytes": 1, "wal_bytes": 0}
     assert drawn(known)[0].startswith("csmd ")
 

@@ -9,7 +9,7 @@ from typing import Any
 import pytest
 from machine import Machine, eventually, temporary_directory
 
-from csmd.cli import show_checkpoint
+from csmd.cli import sessions
 from csmd.recall import checkpoint
 
 ASKED = "Please fix the date parser in dates.py, it loses the time zone when a string has no offset"
@@ -83,11 +83,11 @@ def test_a_goal_is_an_assistants_where_nobody_types_and_a_persons_is_not_an_assi
 
 
 SCREENS: dict[str, tuple[str, dict[str, Any], Callable[[Any], None]]] = {
-    "list": ("csm_checkpoint_list", {}, show_checkpoint.listing),
-    "show": ("csm_checkpoint_show", {"id": "k"}, show_checkpoint.one),
-    "raw": ("csm_checkpoint_show", {"id": "k", "raw": True}, lambda value: show_checkpoint.raw(value, True)),
-    "restore": ("csm_checkpoint_restore", {"id": "k"}, show_checkpoint.restored),
-    "goals": ("csm_goal_list", {"done": True}, show_checkpoint.goals),
+    "list": ("csm_checkpoint_list", {}, sessions.show_checkpoint_listing),
+    "show": ("csm_checkpoint_show", {"id": "k"}, sessions.show_checkpoint_one),
+    "raw": ("csm_checkpoint_show", {"id": "k", "raw": True}, lambda value: sessions.show_checkpoint_raw(value, True)),
+    "restore": ("csm_checkpoint_restore", {"id": "k"}, sessions.show_checkpoint_restored),
+    "goals": ("csm_goal_list", {"done": True}, sessions.show_checkpoint_goals),
 }
 
 

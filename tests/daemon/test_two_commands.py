@@ -11,8 +11,8 @@ from typing import Any
 import pytest
 from machine import PREFERENCE, Machine, event_frames, eventually, peer
 
-from csmd.cli import install
-from csmd.cli.settings import EVENTS
+from csmd.installer import plan
+from csmd.installer.registration import EVENTS
 
 ROUNDS = 12
 ASKED = "How do we join paths in this code, pathlib over os.path?"
@@ -77,7 +77,7 @@ def test_what_two_commands_leave_in_the_spool_becomes_one_turn(machine: Machine)
 def test_the_plugin_has_the_events_and_timeouts_of_the_settings_and_no_others() -> None:
     import json
 
-    root = install.share().parent
+    root = plan.share().parent
     hooks = json.loads((root / "hooks" / "hooks.json").read_text())["hooks"]
     assert {event: groups[0]["hooks"][0]["timeout"] for event, groups in hooks.items()} == dict(EVENTS)
     for event, groups in hooks.items():
@@ -93,7 +93,7 @@ def test_the_plugins_manifests_are_true() -> None:
 
     import csmd
 
-    root = install.share().parent
+    root = plan.share().parent
     manifest = json.loads((root / ".claude-plugin" / "plugin.json").read_text())
     market = json.loads((root / ".claude-plugin" / "marketplace.json").read_text())
     assert manifest["version"] == csmd.__version__

@@ -20,7 +20,7 @@ from csmd import text
 from csmd.believe import stage as believe
 from csmd.believe import stage_supersede
 from csmd.capture import stage_place
-from csmd.cli import show
+from csmd.cli import render
 from csmd.dream import parcel, stage_memos, stage_parcel
 from csmd.errors import BadInput
 from csmd.model import Link, Memory, Project, Provenance, Statement
@@ -322,7 +322,7 @@ def test_who_imports_in_a_second_clone_is_told_that_the_memories_are_in_the_firs
         "bad_lines": 0,
         "redactions": 0,
     }
-    show.imported({**counts, "placed": [{"was": "/p/first", "is": "/p/first", "remote": SHOP, "memories": 1}]})
+    render.imported({**counts, "placed": [{"was": "/p/first", "is": "/p/first", "remote": SHOP, "memories": 1}]})
     assert f"1 memory is in /p/first, which is here: a clone of {SHOP}" in " ".join(capsys.readouterr().out.split())
 
 

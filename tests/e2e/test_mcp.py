@@ -18,8 +18,8 @@ import pytest
 from e2e import client, scripted_api
 from machine import eventually
 
-from csmd.cli import host_lock, install, mcp_config
-from csmd.mcp import server, tools
+from csmd.installer import foreign_files, plan, registration
+from csmd.mcp import model_tools, stdio_server
 
 if TYPE_CHECKING:
     from e2e.conftest import Claude, Csmd, Sandbox
@@ -34,7 +34,7 @@ ALLOWED = ["--allowedTools", "mcp__csmd__remember,mcp__csmd__search,mcp__plugin_
 def change_servers(sandbox: Sandbox, change: Callable[[bytes, Path], bytes]) -> None:
     """Puts our server in or takes it out, as `csmd install` and `csmd uninstall` do."""
     path = sandbox.home / ".claude" / ".claude.json"
-    with host_lock.held(path):
+    with foreign_files.held(path):
         path.write_bytes(change(path.read_bytes(), sandbox.csmd_home))
 
 
@@ -98,8 +98,8 @@ def plugin(claude: Claude, *arguments: str) -> str:
 def test_what_a_model_keeps_in_one_session_it_finds_in_the_next(sandbox: Sandbox, csmd: Csmd, claude: Claude) -> None:
     csmd("install", "--json")
     first = talk(claude, "Mind the order.", use("mcp__csmd__remember", text=KEPT), "Kept.")
-    assert given_tools(first) == sorted(f"mcp__csmd__{name}" for name in tools.TOOLS)
-    assert server.INSTRUCTIONS.splitlines()[1] in scripted_api.seen_by_model(first.main[-1])
+    assert given_tools(first) == sorted(f"mcp__csmd__{name}" for name in model_tools.TOOLS)
+    assert stdio_server.INSTRUCTIONS.splitlines()[1] in scripted_api.seen_by_model(first.main[-1])
     assert "Kept as m" in result_of_tool(first) and "counts as yours" in result_of_tool(first)
 
     second = talk(claude, "What runs first?", use("mcp__csmd__search", query="heron exporter"), "Heron.")
@@ -126,8 +126,8 @@ def test_the_plugin_alone_and_beside_the_settings_hooks_captures_once_and_tells_
     by_hand: Path = sandbox.settings_file
     with_hooks = json.loads(by_hand.read_text())["hooks"]
     by_hand.write_text("{}")
-    change_servers(sandbox, mcp_config.removal)  # nothing is registered but the plugin
-    root = str(install.share().parent)
+    change_servers(sandbox, registration.removal)  # nothing is registered but the plugin
+    root = str(plan.share().parent)
     plugin(claude, "marketplace", "add", root)
     plugin(claude, "install", "csmd@csmd")
     if claude.version != "2.0.77":
@@ -136,8 +136,8 @@ def test_the_plugin_alone_and_beside_the_settings_hooks_captures_once_and_tells_
         assert (listed["id"], listed["enabled"], list(listed["mcpServers"])) == ("csmd@csmd", True, ["csmd"])
 
     alone = talk(claude, PREFERENCE, use("mcp__plugin_csmd_csmd__search", query="pathlib"), "Done.")
-    assert given_tools(alone) == sorted(f"mcp__plugin_csmd_csmd__{name}" for name in tools.TOOLS)
-    assert tools.OPEN in result_of_tool(alone) or "Nothing found" in result_of_tool(alone)
+    assert given_tools(alone) == sorted(f"mcp__plugin_csmd_csmd__{name}" for name in model_tools.TOOLS)
+    assert model_tools.OPEN in result_of_tool(alone) or "Nothing found" in result_of_tool(alone)
     csmd("sync", "--json")
     after_alone = csmd("status", "--json")["counts"]
     assert [row["text"] for row in csmd("memories", "--json")["memories"]] == [PREFERENCE]
@@ -145,9 +145,9 @@ def test_the_plugin_alone_and_beside_the_settings_hooks_captures_once_and_tells_
 
     settings = json.loads(by_hand.read_text())
     by_hand.write_text(json.dumps({**settings, "hooks": with_hooks}))
-    change_servers(sandbox, mcp_config.merge)
+    change_servers(sandbox, registration.merge_server)
     both = talk(claude, "Where were we?", "There.")
-    assert given_tools(both) == sorted(f"mcp__csmd__{name}" for name in tools.TOOLS), "the tools are there once"
+    assert given_tools(both) == sorted(f"mcp__csmd__{name}" for name in model_tools.TOOLS), "the tools are there once"
     assert scripted_api.seen_by_model(both.main[0]).count("pathlib over os.path") == 1, "the brief is told once"
     csmd("sync", "--json")
     after_both = csmd("status", "--json")["counts"]

@@ -11,7 +11,7 @@ import pytest
 from e2e import client, scripted_api
 from machine import eventually
 
-from csmd.cli import settings
+from csmd.installer import registration
 
 if TYPE_CHECKING:
     from e2e.conftest import Claude, Csmd, Sandbox
@@ -30,7 +30,7 @@ def put_on_the_machine(command: list[str], home: Path) -> None:
 
 
 def registered(csmd: Csmd) -> list[str]:
-    return [event for event in settings.NEWER if csmd.hook_commands(event)]
+    return [event for event in registration.NEWER if csmd.hook_commands(event)]
 
 
 def install(csmd: Csmd, version: str) -> None:
@@ -50,7 +50,7 @@ def test_newer_events_are_registered_where_the_client_knows_them_and_run(
     asked = {path for path in map(str, sandbox.home.rglob("*")) if path not in before}
     assert asked == {str(sandbox.home / ".local"), str(sandbox.home / ".local/bin"),
                      str(sandbox.home / ".local/bin/claude"), str(sandbox.settings_file)}  # fmt: skip
-    assert registered(csmd) == (list(settings.NEWER) if claude.version == NEW else [])
+    assert registered(csmd) == (list(registration.NEWER) if claude.version == NEW else [])
     said = claude.run("I prefer tabs over spaces.", "Noted.")
     assert said.exit_code == 0 and not said.hook_failures() and not client.hook_failures(sandbox.home)
     assert {"session_start", "prompt", "stop"} <= set(csmd("status", "--json")["last_event"])
@@ -71,7 +71,7 @@ def test_an_old_client_that_appears_has_them_taken_out_and_its_hooks_work(
     except client.ClientMissingError as missing:
         pytest.skip(str(missing))
     install(csmd, NEW)
-    assert registered(csmd) == list(settings.NEWER)
+    assert registered(csmd) == list(registration.NEWER)
     claude.run("I prefer tabs over spaces.", "Noted.")
     assert csmd("status", "--json")["last_event"] == {}, "an unknown event made it ignore the whole file"
     csmd("sync", "--no-vectors")
@@ -81,7 +81,7 @@ def test_an_old_client_that_appears_has_them_taken_out_and_its_hooks_work(
     claude.run("I prefer short names, too.", "Noted.")
     assert {"session_start", "prompt", "stop"} <= set(csmd("status", "--json")["last_event"])
     assert csmd("install", "--json")["kept_out_by"] == OLD and registered(csmd) == []
-    assert list(json.loads(sandbox.settings_file.read_text())["hooks"]) == list(settings.EVENTS)
+    assert list(json.loads(sandbox.settings_file.read_text())["hooks"]) == list(registration.EVENTS)
 
 
 MARK = "<csmd-failure"

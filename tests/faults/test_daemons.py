@@ -12,8 +12,8 @@ import psutil
 import pytest
 from machine import LIMIT_S, Machine, ask, event_frames, eventually
 
-from csmd.cli import service
 from csmd.config import boot_id
+from csmd.installer import service
 from csmd.store import files
 
 AT_ONCE = 8
@@ -128,12 +128,12 @@ def test_all_that_a_dead_daemon_left_is_no_hindrance(machine: Machine) -> None:
     assert all(path.exists() for path in left)
     machine.paths.hung_mark.touch()
     assert machine.hook("Stop", last_assistant_message="It is done.") == b""
-    assert service.running(machine.paths) is None
+    assert service.running_service(machine.paths) is None
     second = machine.start()
     eventually(lambda: not machine.paths.hung_mark.exists())
     eventually(lambda: not machine.spooled())
     assert machine.status()["counts"]["events"] == 1
-    assert service.running(machine.paths) == psutil.Process(second.pid)
+    assert service.running_service(machine.paths) == psutil.Process(second.pid)
 
 
 def test_a_stranger_with_the_dead_daemons_pid_is_left_alone(machine: Machine) -> None:
@@ -148,7 +148,7 @@ def test_a_stranger_with_the_dead_daemons_pid_is_left_alone(machine: Machine) ->
         ):
             machine.paths.instance.write_text(json.dumps(instance))
             machine.paths.endpoint.write_text(str(machine.home / "nobody.sock"))
-            assert service.running(machine.paths) is None
+            assert service.running_service(machine.paths) is None
             assert machine.csmd("stop", "--json") == {"stopped": False}
             assert stranger.poll() is None
         assert machine.csmd("start", "--json")["started"] is True
@@ -170,5 +170,5 @@ def test_a_daemon_is_known_after_the_clock_was_set(machine: Machine, monkeypatch
             (shown / str(child.pid)).symlink_to(f"/proc/{child.pid}")
         monkeypatch.setattr(psutil, "PROCFS_PATH", str(shown))
         assert abs(psutil.boot_time() - booted - step_s) < 2, "the clock was set"
-        found = service.running(machine.paths)
+        found = service.running_service(machine.paths)
         assert found is not None and found.pid == child.pid

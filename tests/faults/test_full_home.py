@@ -123,10 +123,10 @@ machine.stop(child)
 #: Hooks as they are run, without copying the scripts first: that would need room.
 AT_ONCE = """
 def hook_at_once(name, **more):
-    from csmd.cli import settings
+    from csmd.installer import registration
     from csmd.config import base_interpreter
     payload = {"session_id": "s1", "cwd": str(machine.project), "hook_event_name": name, **more}
-    done = subprocess.run(["sh", "-c", settings.hook_command(base_interpreter(), machine.home, name)],
+    done = subprocess.run(["sh", "-c", registration.hook_command(base_interpreter(), machine.home, name)],
         input=json.dumps(payload).encode(), capture_output=True, check=False, env={"PATH": os.environ["PATH"]})
     assert (done.returncode, done.stderr) == (0, b""), done
     return done.stdout

@@ -11,8 +11,8 @@ from typing import Any
 from faults.kill_rounds import World
 from machine import LIMIT_S, Machine, eventually
 
-from csmd.cli import settings
 from csmd.config import base_interpreter
+from csmd.installer import registration
 from csmd.model import Event, Project, Turn
 from csmd.store import events, projects
 from csmd.store.core import Store
@@ -32,7 +32,7 @@ def script(world: World, session: str) -> str:
 
     def hook(event: str, **more: Any) -> None:
         payload = {"session_id": session, "cwd": str(machine.project), "transcript_path": str(path), **more}
-        command = settings.hook_command(base_interpreter(), machine.home, event)
+        command = registration.hook_command(base_interpreter(), machine.home, event)
         commands.append(f"printf %s {shlex.quote(json.dumps(payload))} | {{ {command}; }} >/dev/null")
 
     def line(kind: str, said: str) -> None:

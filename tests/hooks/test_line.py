@@ -15,9 +15,9 @@ from typing import Any
 import pytest
 from machine import PREFERENCE, Machine
 
-from csmd.cli import install, status_line
 from csmd.config import base_interpreter
 from csmd.daemon.answers.looking_on import line as told
+from csmd.installer import plan, registration
 
 LIMIT_S = 30
 
@@ -37,7 +37,7 @@ def run(home: Path, payload: Any, **environment: str) -> bytes:
     """What the assistant would show; checks that the command ends well and says nothing else."""
     body = payload if isinstance(payload, bytes) else json.dumps(payload, separators=(",", ":")).encode()
     done = subprocess.run(
-        ["sh", "-c", status_line.command(base_interpreter(), home)], input=body, capture_output=True, timeout=LIMIT_S,
+        ["sh", "-c", registration.command(base_interpreter(), home)], input=body, capture_output=True, timeout=LIMIT_S,
         check=False, env={"PATH": os.environ["PATH"], **environment},
     )  # fmt: skip
     assert (done.returncode, done.stderr) == (0, b"")
@@ -84,7 +84,7 @@ def home(tmp_path: Path) -> Path:
     """A home with the script and no daemon."""
     place = tmp_path / "h"
     (place / "hook").mkdir(parents=True)
-    shutil.copy(install.share() / "csmd_line.py", place / "hook")
+    shutil.copy(plan.share() / "csmd_line.py", place / "hook")
     return place
 
 
@@ -92,7 +92,7 @@ def test_without_a_daemon_it_says_so_and_without_a_home_nothing(home: Path) -> N
     assert run(home, {"session_id": "s"}) == b"csmd: not recording\n"
     (home / "endpoint").write_text(f"{home}/gone.sock\n")
     assert run(home, {"session_id": "s"}) == b"csmd: not recording\n"
-    script = str(install.share() / "csmd_line.py")
+    script = str(plan.share() / "csmd_line.py")
     words = [base_interpreter(), "-I", "-S", script, str(home / "nothing")]
     done = subprocess.run(words, input=b'{"session_id":"s"}', capture_output=True, timeout=LIMIT_S, check=True)
     assert (done.stdout, done.stderr) == (b"", b"")
@@ -117,7 +117,7 @@ def test_a_daemon_that_does_not_answer_costs_its_patience_and_is_named_once_a_ho
 
 
 def test_an_input_that_never_ends_is_not_waited_for(home: Path) -> None:
-    words = shlex.split(status_line.command(base_interpreter(), home).removesuffix(" || true"))
+    words = shlex.split(registration.command(base_interpreter(), home).removesuffix(" || true"))
     child = subprocess.Popen(words, stdin=subprocess.PIPE, stdout=subprocess.PIPE)
     assert child.wait(LIMIT_S) == 0 and child.stdin and child.stdout
     assert child.stdout.read() == b""

@@ -10,8 +10,8 @@ from machine import eventually
 from served import ServedMachine
 
 import csmd
-from csmd.cli import managers, units
-from csmd.cli.units import Unit
+from csmd.installer import service
+from csmd.installer.service import Unit
 
 #: A drop-in of the user's: the same unit, only sooner.
 SOONER = "[Service]\nWatchdogSec=1\nTimeoutAbortSec=1\nRestartSec=100ms\n"
@@ -163,7 +163,7 @@ def test_each_home_has_a_unit_of_its_own_whatever_its_path(served: ServedMachine
 
 def test_a_program_is_started_whatever_its_path(served: ServedMachine) -> None:
     """A stand-in for the interpreter, in places that mean something else to systemd."""
-    template = managers.shipped("systemd", "csmd.service").replace("Type=notify", "Type=oneshot")
+    template = service.shipped("systemd", "csmd.service").replace("Type=notify", "Type=oneshot")
     served.units.mkdir(parents=True)
     for place in ("a b", "100%h", "$HOME", "say \"hi\" 'now'", "back\\slash", 'a=b "c"'):
         program = served.root / place / "python"
@@ -174,7 +174,7 @@ def test_a_program_is_started_whatever_its_path(served: ServedMachine) -> None:
             home=program.parent, is_default=True, command=(str(program), "-P", "-m", "csmd.daemon"),
             environment={"CSMD_HOME": str(program.parent)},
         )  # fmt: skip
-        (served.units / "csmd.service").write_text(units.systemd_unit(template, unit, version=252))
+        (served.units / "csmd.service").write_text(service.systemd_unit(template, unit, version=252))
         served.sh("systemctl", "--user", "daemon-reload")
         served.sh("systemctl", "--user", "start", "csmd.service")
         assert (program.parent / "said").read_text() == "3 -P -m csmd.daemon\n", place

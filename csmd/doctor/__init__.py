@@ -1,0 +1,1 @@
+"""Whether csmd works here: looks, sends a marker, returns findings; nothing is printed."""

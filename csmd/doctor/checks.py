@@ -1,0 +1,777 @@
+"""The checks of `csmd doctor`: hooks, host, machine, daemon; values in, findings out."""
+
+from __future__ import annotations
+
+import os
+import shutil
+import stat
+import subprocess
+import tempfile
+from collections import Counter
+from collections.abc import Callable, Iterable, Iterator, Mapping
+from dataclasses import dataclass, field
+from datetime import UTC, datetime
+from pathlib import Path
+from typing import Any, Literal
+
+import csmd
+from csmd import config
+from csmd.cli import render
+from csmd.doctor import host_settings
+from csmd.doctor.host_settings import Registered, Source, registered
+from csmd.errors import ConfigError
+from csmd.installer import foreign_files, plan, registration
+from csmd.installer.foreign_files import left_out
+from csmd.installer.plan import HOOK_FILES, SERVER_SCRIPT
+from csmd.installer.plan import trouble as trouble_of
+from csmd.paths import Paths
+
+#: fail: what is said is not captured, or not as it was said. warn: it may be so. note: good to know.
+#: unasked: only a daemon that answers could tell, and none does.
+Level = Literal["fail", "warn", "note", "unasked", "ok"]
+LEVELS: tuple[Level, ...] = ("fail", "warn", "note", "unasked", "ok")
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Finding:
+    """What a check found; without a remedy of its own it has its check's."""
+
+    level: Level
+    what: str
+    remedy: str = ""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Ran:
+    """One registered command that was run with a marker: how it ended, and how far its turn came."""
+
+    event: str
+    command: str
+    took_ms: float
+    problem: str = ""
+    stored: bool = False
+    spooled: bool = False
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Scene:
+    """Everything the checks are told; `status` is None where no daemon answers, and `trouble` says why."""
+
+    paths: Paths
+    cwd: Path
+    user_home: Path
+    platform: str
+    now_s: float
+    umask: int = 0o077
+    env: Mapping[str, str] = field(default_factory=dict)
+    recorded: tuple[Path, ...] = ()
+    """The assistant's configuration directories that `csmd install` wrote to."""
+    dirs: tuple[Path, ...] = ()
+    """Those, and the one in force here."""
+    problems: tuple[str, ...] = ()
+    """What is wrong with csmd's own files: its configuration, its record of what it installed."""
+    share: Path = Path()
+    """The hook's files as this csmd ships them."""
+    status: Mapping[str, Any] | None = None
+    trouble: tuple[str, str] = ("", "")
+    pid: int = 0
+    """The daemon's process, also of one that does not answer; 0 for none."""
+    sources: tuple[Source, ...] = ()
+    states: Mapping[str, Any] = field(default_factory=dict)
+    """What the client keeps of its directories, merged from its state files."""
+    ran: tuple[Ran, ...] = ()
+    store_problems: tuple[str, ...] | None = None
+    """None where it was not asked."""
+    broken_rules: tuple[tuple[str, str], ...] = ()
+    """(what of the rules of what may be believed does not hold, the remedy)."""
+    newest_turn: str = ""
+
+    @property
+    def hooks(self) -> tuple[Registered, ...]:
+        """Every command that is registered anywhere."""
+        return tuple(one for source in self.sources for one in registered(source))
+
+    @property
+    def ours(self) -> tuple[Registered, ...]:
+        """Those that run the hook of this home."""
+        return tuple(one for one in self.hooks if one.home == str(self.paths.home))
+
+
+Look = Callable[[Scene], Iterable[Finding]]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Check:
+    """A row of a table of checks; `limit_s` is how long it may take, `asks` whether a daemon has to answer."""
+
+    id: str
+    question: str
+    remedy: str
+    look: Look
+    limit_s: float = 3.0
+    asks: bool = False
+
+
+def fail(what: str, remedy: str = "") -> Finding:
+    """What is said is not captured."""
+    return Finding(level="fail", what=what, remedy=remedy)
+
+
+def warn(what: str, remedy: str = "") -> Finding:
+    """It may not be captured as it should, or not for long."""
+    return Finding(level="warn", what=what, remedy=remedy)
+
+
+def note(what: str, remedy: str = "") -> Finding:
+    """Good to know; nothing has to be done."""
+    return Finding(level="note", what=what, remedy=remedy)
+
+
+#: csmd's own plugin carries the same hooks.
+PLUGIN = "csmd"
+#: Keys of managed settings that bear on capture.
+MANAGED_KEYS = ("hooks", "disableAllHooks", "allowManagedHooksOnly", "cleanupPeriodDays", "autoMemoryEnabled", "env")
+
+
+def _settings(scene: Scene) -> Iterator[Finding]:
+    for source in scene.sources:
+        if source.problem:
+            said = f"{source.path}: {source.problem}; the assistant ignores the whole file"
+            yield fail(said) if source.scope == "user" else warn(said)
+
+
+def _registered(scene: Scene) -> Iterator[Finding]:
+    if PLUGIN in host_settings.plugins(scene.sources):
+        return
+    for source in scene.sources:
+        if source.scope != "user" or source.problem:
+            continue
+        here = {one.event for one in scene.ours if one.path == source.path}
+        missing = [event for event in registration.EVENTS if event not in here]
+        if len(missing) == len(registration.EVENTS):
+            yield fail(f"no hook of csmd's is registered in {source.path}")
+        elif missing:
+            yield fail(f"{source.path}: no hook is registered for {', '.join(missing)}")
+
+
+def _altered(scene: Scene) -> Iterator[Finding]:
+    noted = scene.paths.hook_dir / "interpreter"
+    if not noted.is_file():
+        return
+    interpreter = noted.read_text(encoding="utf-8", errors="replace").strip()
+    for one in scene.ours:
+        if one.event in registration.TIMEOUTS:
+            changed = one.command != registration.hook_command(interpreter, scene.paths.home, one.event)
+            if changed or one.timeout != registration.TIMEOUTS[one.event]:
+                yield warn(f"{one.path}: the hook for {one.event} is not as csmd wrote it")
+
+
+def _twice(scene: Scene) -> Iterator[Finding]:
+    for (event, path), count in Counter((one.event, one.path) for one in scene.ours).items():
+        if count > 1:
+            yield warn(f"{path}: {count} hooks of csmd's for {event}; each event is stored once, at twice the cost")
+    if PLUGIN in host_settings.plugins(scene.sources) and scene.ours:
+        yield note(
+            "csmd's plugin and its hooks in settings.json are both on: each event is reported twice, stored once"
+        )
+
+
+def _foreign_homes(scene: Scene) -> Iterator[Finding]:
+    other = sorted({(one.home, one.path) for one in scene.hooks if one.home not in ("", str(scene.paths.home))})
+    for home, path in other:
+        gone = "" if Path(home).is_dir() else ", which is gone"
+        yield warn(f"{path}: hooks of another csmd home, {home}{gone}",
+                   f"`CSMD_HOME={home} csmd uninstall` takes them out")  # fmt: skip
+
+
+def _python(scene: Scene) -> Iterator[Finding]:
+    for trouble in trouble_of(scene.paths):  # `csmd status` says the same
+        yield fail(trouble.partition(";")[0])
+
+
+def _script(scene: Scene) -> Iterator[Finding]:
+    if not scene.ours and not scene.paths.hook_dir.is_dir():
+        return
+    for name in HOOK_FILES:
+        path = scene.paths.hook_dir / name
+        if not path.is_file():
+            yield fail(f"the hook's file is gone: {path}")
+        elif path.read_bytes() != (scene.share / name).read_bytes():
+            yield warn(f"{path} is not the one that this csmd ships: altered, or of another version")
+
+
+def _disabled(scene: Scene) -> Iterator[Finding]:
+    for source in scene.sources:
+        if source.value.get("disableAllHooks") is True:
+            where = "" if source.scope in ("user", "managed") else " (in this directory)"
+            yield fail(f"{source.path}: disableAllHooks is true{where}: no hook runs")
+
+
+def _managed_only(scene: Scene) -> Iterator[Finding]:
+    for source in scene.sources:
+        if source.value.get("allowManagedHooksOnly") is True and source.scope == "managed":
+            yield fail(f"{source.path}: allowManagedHooksOnly is true: hooks of users do not run")
+
+
+def _managed(scene: Scene) -> Iterator[Finding]:
+    for source in scene.sources:
+        named = [key for key in MANAGED_KEYS if key in source.value]
+        if source.scope == "managed" and named:
+            yield note(f"{source.path}: your organisation sets {', '.join(named)}")
+
+
+def _switched_off(scene: Scene) -> Iterator[Finding]:
+    if scene.env.get("CSMD_DISABLE") == "1":
+        yield fail("CSMD_DISABLE=1 is set here: no session that starts from this shell is captured",
+                   "unset CSMD_DISABLE, and look where your shell sets it")  # fmt: skip
+    found = host_settings.variable(scene.sources, "CSMD_DISABLE")
+    if found is not None and found[1] == "1":
+        yield fail(f"{found[0].path}: `env` sets CSMD_DISABLE=1: hooks end at once")
+
+
+def _server(scene: Scene) -> Iterator[Finding]:
+    if PLUGIN in host_settings.plugins(scene.sources):
+        return
+    for path in dict.fromkeys(plan.state_file(folder) for folder in scene.recorded):
+        if not registration.is_registered(foreign_files.read(path), scene.paths.home):
+            yield warn(f"csmd's memory server is not registered in {path}: a session's model cannot search")
+    script = scene.paths.hook_dir / SERVER_SCRIPT
+    if scene.recorded and not os.access(script, os.X_OK):
+        yield warn(f"the memory server's program is gone or cannot be run: {script}")
+
+
+def _marked(scene: Scene) -> Iterator[Finding]:
+    mark = left_out(str(scene.cwd))
+    if mark:
+        yield warn(f"csmd is switched off in this directory: {mark} lies there, and nothing that is said is captured")
+
+
+HOOK_CHECKS: tuple[Check, ...] = (
+    Check(id="settings", question="Can the assistant's settings files be read?", look=_settings,
+          remedy="correct the file, or move it away and run `csmd install`"),
+    Check(id="hooks", question="Is a hook registered for every event?", look=_registered,
+          remedy="`csmd install`"),
+    Check(id="hooks-altered", question="Are the registered hooks as csmd wrote them?", look=_altered,
+          remedy="`csmd install` writes them anew"),
+    Check(id="hooks-twice", question="Is each registered once?", look=_twice,
+          remedy="`csmd install` leaves one of each"),
+    Check(id="hooks-other-home", question="Are there hooks of another csmd?", look=_foreign_homes,
+          remedy="`csmd uninstall` with that home as CSMD_HOME"),
+    Check(id="hook-python", question="Is the Python there that the hooks run on?", look=_python,
+          remedy="`csmd install` finds another"),
+    Check(id="hook-script", question="Is the hook the one that csmd ships?", look=_script,
+          remedy="`csmd install` copies it again"),
+    Check(id="server", question="Is the memory server registered?", look=_server,
+          remedy="`csmd install`"),
+    Check(id="hooks-disabled", question="Is `disableAllHooks` off in every settings file?", look=_disabled,
+          remedy="take `disableAllHooks` out of that file"),
+    Check(id="hooks-managed-only", question="Do managed settings let users' hooks run?", look=_managed_only,
+          remedy="ask who manages this machine; what transcripts hold is captured all the same"),
+    Check(id="managed-settings", question="Do managed settings bear on capture?", look=_managed,
+          remedy="nothing has to be done; only who manages this machine can change it"),
+    Check(id="switched-off", question="Is CSMD_DISABLE unset?", look=_switched_off,
+          remedy="take CSMD_DISABLE out of `env` in that file"),
+    Check(id="left-out", question="Is this directory not left out?", look=_marked,
+          remedy="remove that file; what was said meanwhile stays left out"),
+)  # fmt: skip
+
+
+#: A client that takes longer to say its version is not waited for.
+VERSION_S = 5.0
+#: Fewer days than that and a transcript may be gone before a daemon that was down has read it.
+FEW_DAYS = 7
+#: Where a container says that it is one.
+CONTAINER_MARKS = ("/.dockerenv", "/run/.containerenv")
+MOUNTS = "/proc/self/mountinfo"
+
+
+def _trust(scene: Scene) -> Iterator[Finding]:
+    if host_settings.is_trusted(scene.states, str(scene.cwd)) is False:
+        yield warn(f"{scene.cwd} is not trusted: in a terminal the assistant runs no hook here (with -p it does)")
+
+
+def _client(scene: Scene) -> Iterator[Finding]:
+    said = client_says(scene.env.get("PATH", ""))
+    if said is None:
+        yield note("no `claude` is on the PATH: its version was not looked at",
+                   "nothing has to be done where you start it otherwise")  # fmt: skip
+        return
+    version = host_settings.version(said)
+    if version is None:
+        yield note("`claude --version` says no version", "nothing has to be done")
+    elif version < host_settings.OLDEST_CLIENT:
+        oldest = ".".join(map(str, host_settings.OLDEST_CLIENT))
+        yield fail(f"the client is {'.'.join(map(str, version))}; csmd's hooks need {oldest} or later")
+
+
+def client_says(path: str) -> str | None:
+    """What the first `claude` on a PATH prints as its version; "" when it says nothing in time, None for no client."""
+    program = next((str(program) for program in on_path("claude", path)), None)
+    if program is None:
+        return None
+    with tempfile.TemporaryDirectory(
+        prefix="csmd-", ignore_cleanup_errors=True
+    ) as place:  # it writes into nobody's settings
+        env = {"PATH": path, "HOME": place, "CLAUDE_CONFIG_DIR": place}
+        try:
+            done = subprocess.run([program, "--version"], env=env, cwd=place, timeout=VERSION_S, check=False,
+                                  stdin=subprocess.DEVNULL, capture_output=True)  # fmt: skip
+        except (OSError, subprocess.TimeoutExpired):
+            return ""
+    return done.stdout.decode("utf-8", "replace")
+
+
+def on_path(name: str, path: str) -> list[Path]:
+    """Every program of this name on a PATH, each real file once, in its order."""
+    found: dict[Path, Path] = {}
+    for folder in path.split(":"):
+        program = Path(folder) / name
+        if folder.startswith("/") and program.is_file():
+            found.setdefault(program.resolve(), program)
+    return list(found.values())
+
+
+def _shared(scene: Scene) -> Iterator[Finding]:
+    if not any(Path(mark).exists() for mark in CONTAINER_MARKS) and not scene.env.get("container"):
+        return
+    mounts = Path(MOUNTS)
+    points = mount_points(mounts.read_text(errors="replace")) if mounts.exists() else {}
+    for folder in scene.dirs:
+        if str(folder) in points or str(folder / "projects") in points:
+            yield warn(f"this is a container, and {folder} is mounted into it: sessions of elsewhere stand in it, "
+                       "with paths that are not here, and hooks that may be not")  # fmt: skip
+
+
+def mount_points(mountinfo: str) -> dict[str, str]:
+    """Mount point -> file system of what /proc/self/mountinfo says."""
+    found = {}
+    for line in mountinfo.splitlines():
+        head, _, tail = line.partition(" - ")
+        if len(head.split(" ")) > 4 and tail:
+            found[head.split(" ")[4].replace("\\040", " ")] = tail.split(" ")[0]
+    return found
+
+
+def _cleanup(scene: Scene) -> Iterator[Finding]:
+    days, path = host_settings.cleanup_days(scene.sources)
+    if days <= FEW_DAYS:
+        when = "keeps no transcripts" if not days else f"deletes transcripts after {days} days"
+        yield warn(f"{path}: the assistant {when}: what csmd has not read by then exists nowhere")
+
+
+def _auto_memory(scene: Scene) -> Iterator[Finding]:
+    found = host_settings.set_in(scene.sources, "autoMemoryEnabled")
+    off = found is not None and found.value["autoMemoryEnabled"] is False
+    off = off or scene.env.get("CLAUDE_CODE_DISABLE_AUTO_MEMORY") == "1"
+    number = 0 if off else sum(len(host_settings.memory_folders(folder)) for folder in scene.dirs)
+    if number:
+        where = "1 project" if number == 1 else f"{number} projects"
+        yield note(f"the assistant keeps a memory of its own for {where}: both remember; csmd does not repeat what its MEMORY.md says",
+                   "nothing has to be done; `autoMemoryEnabled: false` in the assistant's settings leaves csmd alone with it")  # fmt: skip
+
+
+def _auto_dream(scene: Scene) -> Iterator[Finding]:
+    found = host_settings.set_in(scene.sources, "autoDreamEnabled")
+    if found is not None and found.value["autoDreamEnabled"] is True:
+        yield note(f"{found.path}: autoDreamEnabled: the assistant rewrites its own memory now and then")
+
+
+def _others(scene: Scene) -> Iterator[Finding]:
+    commands = [one.command for one in scene.hooks if not one.home]
+    words = [*commands, *host_settings.plugins(scene.sources), *host_settings.servers(scene.states, str(scene.cwd))]
+    for name in host_settings.others(words):
+        yield note(f"{name} is set up, too: both remember, and both put words before your sessions")
+
+
+def _unread_dirs(scene: Scene) -> Iterator[Finding]:
+    found = {"CLAUDE_CONFIG_DIR": scene.env.get("CLAUDE_CONFIG_DIR", "")}
+    told = host_settings.variable(scene.sources, "CLAUDE_CONFIG_DIR")
+    if told is not None:
+        found[f"`env` in {told[0].path}"] = told[1]
+    usual = scene.user_home / ".claude"
+    known = [*scene.recorded, *(Path(root).parent for root in (scene.status or {}).get("watching", []))]
+    for where, folder in found.items():
+        there = folder and (Path(folder) / "projects").is_dir()
+        if there and not any(_same(Path(folder), other) for other in known):
+            yield warn(f"{where} names {folder}, and csmd does not read it",
+                       f"`CLAUDE_CONFIG_DIR={folder} csmd install`")  # fmt: skip
+    if (
+        scene.recorded
+        and (usual / "projects").is_dir()
+        and not any(_same(usual, other) for other in [*known, *scene.dirs])
+    ):
+        yield note(f"there are sessions in {usual}, too, and csmd does not read them",
+                   f"`CLAUDE_CONFIG_DIR={usual} csmd install`")  # fmt: skip
+
+
+def _same(one: Path, other: Path) -> bool:
+    return one.resolve() == other.resolve()
+
+
+HOST_CHECKS: tuple[Check, ...] = (
+    Check(id="trust", question="Is this directory trusted by the assistant?", look=_trust,
+          remedy="start `claude` here once and say that you trust it"),
+    Check(id="client", question="Does the client know csmd's hooks?", look=_client, limit_s=VERSION_S + 2,
+          remedy="update the client"),
+    Check(id="shared-settings", question="In a container: are the assistant's files its own?", look=_shared,
+          remedy="give the container a CLAUDE_CONFIG_DIR of its own, or run `csmd install` on both sides"),
+    Check(id="cleanup", question="Does the assistant keep transcripts long enough?", look=_cleanup,
+          remedy="raise `cleanupPeriodDays`, and keep the daemon running"),
+    Check(id="auto-memory", question="Does the assistant keep a memory of its own?", look=_auto_memory,
+          remedy="nothing has to be done"),
+    Check(id="auto-dream", question="Does the assistant rewrite that by itself?", look=_auto_dream,
+          remedy="nothing has to be done; csmd reads what stands there then"),
+    Check(id="other-memory", question="Does another program remember, too?", look=_others,
+          remedy="keep one of them, or live with both: csmd does not touch the other"),
+    Check(id="config-dirs", question="Is every configuration directory of the assistant read?", look=_unread_dirs,
+          remedy="`csmd install` with that CLAUDE_CONFIG_DIR"),
+)  # fmt: skip
+
+
+LOW_BYTES, LEAST_BYTES = 200_000_000, 10_000_000
+#: On these SQLite's write-ahead log and sockets do not work as they should.
+NETWORK = {
+    "nfs",
+    "nfs4",
+    "cifs",
+    "smb3",
+    "smbfs",
+    "9p",
+    "drvfs",
+    "fuse.sshfs",
+    "afs",
+    "ceph",
+    "fuse.glusterfs",
+    "virtiofs",
+    "afpfs",
+}
+LIMITS = Path("/proc/sys/fs/inotify")
+#: One for csmd's watcher; editors and browsers take some each.
+FEW_INSTANCES = 16
+SPARE = 1.2
+MOST_PLACES = 200
+
+
+def _configuration(scene: Scene) -> Iterator[Finding]:
+    for problem in scene.problems:
+        yield fail(problem)
+    path = scene.paths.config_file
+    try:
+        config.parse_settings(path.read_text(encoding="utf-8") if path.exists() else "", where=str(path))
+    except ConfigError as error:
+        yield fail(f"{error.what}: the daemon does not start with it", error.hint)
+    except UnicodeDecodeError:
+        yield fail(f"{path}: not UTF-8: the daemon does not start with it")
+
+
+def _private(scene: Scene) -> Iterator[Finding]:
+    for folder in (scene.paths.home, scene.paths.spool, scene.paths.run_dir):
+        if not folder.exists() and not folder.is_symlink():
+            continue
+        info = folder.lstat()
+        if stat.S_ISLNK(info.st_mode):
+            yield fail(
+                f"{folder} is a symbolic link; csmd writes through none", "set CSMD_HOME to the directory itself"
+            )
+        elif info.st_uid != os.getuid():
+            yield fail(f"{folder} belongs to uid {info.st_uid}, not to you", f"chown -R {os.getuid()} {folder}")
+        elif info.st_mode & 0o077:
+            yield warn(f"{folder} is open to others (mode {stat.S_IMODE(info.st_mode):04o})", f"chmod 700 {folder}")
+        elif not os.access(folder, os.R_OK | os.W_OK | os.X_OK):
+            yield fail(f"{folder} cannot be written (mode {stat.S_IMODE(info.st_mode):04o})", f"chmod 700 {folder}")
+
+
+def _disk(scene: Scene) -> Iterator[Finding]:
+    yield from _room(scene.paths.home, fail, "events are refused and spooled")
+    yield from _room(Path("/tmp"), warn, "there is no second place for the spool")  # noqa: S108
+
+
+def _room(place: Path, told: Callable[..., Finding], why: str) -> Iterator[Finding]:
+    there = next(folder for folder in (place, *place.parents) if folder.exists())
+    free = shutil.disk_usage(there).free
+    if os.statvfs(there).f_flag & os.ST_RDONLY:
+        yield told(f"{there} is on a read-only disk: {why}", "mount it writable")
+    elif free < LEAST_BYTES:
+        yield told(f"{render.size(free)} are free on the disk of {there}: {why}")
+    elif free < LOW_BYTES:
+        yield warn(f"{render.size(free)} are free on the disk of {there}")
+
+
+def _file_system(scene: Scene) -> Iterator[Finding]:
+    mounts = Path(MOUNTS)
+    points = mount_points(mounts.read_text(errors="replace")) if mounts.exists() else {}
+    home = Path(os.path.realpath(scene.paths.home))
+    around = next((place for place in (home, *home.parents) if str(place) in points), None)
+    kind = points.get(str(around), "")
+    if kind in NETWORK:
+        yield warn(
+            f"{home} is on {kind} ({around}): its locks cannot be relied on, and a lost connection stops capture"
+        )
+
+
+def _log(scene: Scene) -> Iterator[Finding]:
+    path = scene.paths.log_file
+    place = path if os.path.exists(path) else path.parent  # noqa: PTH110 - where one may not look, Path raises
+    if os.path.exists(place) and not os.access(place, os.W_OK):  # noqa: PTH110
+        yield warn(f"{place} cannot be written: what goes wrong is noted nowhere")
+
+
+def _umask(scene: Scene) -> Iterator[Finding]:
+    if scene.umask & 0o700:
+        yield warn(
+            f"the umask {scene.umask:04o} takes rights from you yourself: what others write for csmd it cannot read"
+        )
+
+
+def _watches(scene: Scene) -> Iterator[Finding]:
+    if not LIMITS.is_dir():
+        return
+    most, instances = (int((LIMITS / name).read_text()) for name in ("max_user_watches", "max_user_instances"))
+    needed = sum(_folders(folder / "projects", most) for folder in scene.dirs)
+    if needed * SPARE > most:
+        yield warn(f"{needed} directories of transcripts, and fs.inotify.max_user_watches is {most}",
+                   f"sudo sysctl fs.inotify.max_user_watches={max(2 * most, 2 * needed)}")  # fmt: skip
+    if instances < FEW_INSTANCES:
+        yield warn(f"fs.inotify.max_user_instances is {instances}: other programs may take all of them",
+                   "sudo sysctl fs.inotify.max_user_instances=128")  # fmt: skip
+
+
+def _folders(root: Path, most: int) -> int:
+    """How many directories are below a place, itself among them; counting ends beyond `most`."""
+    found = 0
+    for _ in os.walk(root):
+        found += 1
+        if found > most:
+            break
+    return found
+
+
+def _unreadable(scene: Scene) -> Iterator[Finding]:
+    projects = [Path(row["root"]) for row in (scene.status or {}).get("projects", ()) if row["root"]]
+    roots = [folder / "projects" for folder in scene.dirs]
+    for place in [*roots, scene.cwd, *projects[:MOST_PLACES]]:
+        try:
+            with os.scandir(place) as held:
+                first = next((one for one in held if one.name.endswith(".jsonl")), None)
+            if first is not None:
+                os.close(os.open(first.path, os.O_RDONLY | os.O_NONBLOCK | os.O_CLOEXEC))
+        except PermissionError as error:
+            yield warn(f"{place} cannot be read ({error.strerror}): what is in it is not known to csmd")
+        except OSError:
+            continue  # gone, or a place of another machine
+
+
+def _commands(scene: Scene) -> Iterator[Finding]:
+    found = on_path("csmd", scene.env.get("PATH", ""))
+    if len(found) > 1:
+        yield note(f"there are {len(found)} csmd on the PATH: {', '.join(str(path) for path in found[:3])}")
+
+
+MACHINE_CHECKS: tuple[Check, ...] = (
+    Check(id="configuration", question="Are config.yaml and the record of the install sound?", look=_configuration,
+          remedy="correct the file, then `csmd restart`"),
+    Check(id="private", question="Are csmd's directories yours alone?", look=_private,
+          remedy="`chmod 700`, or choose another CSMD_HOME"),
+    Check(id="disk", question="Is there room in the home and in /tmp?", look=_disk,
+          remedy="make room: the daemon then takes in by itself what was spooled"),
+    Check(id="file-system", question="Is the home on a disk of this machine?", look=_file_system,
+          remedy="set CSMD_HOME to a directory on a disk of this machine, then `csmd install`"),
+    Check(id="log", question="Can the log be written?", look=_log,
+          remedy="make it yours: `chown` and `chmod 600`"),
+    Check(id="umask", question="Does the umask leave you your own files?", look=_umask,
+          remedy="`umask 077` (or 022) where your shell sets it"),
+    Check(id="watches", question="Can all directories of transcripts be watched?", look=_watches,
+          remedy="raise the limit; until then each transcript is looked at every 15 minutes"),
+    Check(id="unreadable", question="Can transcripts and projects be read?", look=_unreadable,
+          remedy="macOS: System Settings, Privacy & Security, Full Disk Access, for the terminal and Python; else its rights"),
+    Check(id="commands", question="Is there one csmd on the PATH?", look=_commands,
+          remedy="remove those that you do not use: each has its own idea of the hook"),
+)  # fmt: skip
+
+
+#: Events that wait longer are not on their way any more.
+SPOOL_PATIENCE_S = 60.0
+#: A turn that is later than now by more has a wrong clock.
+AHEAD_S = 120.0
+#: The host's own limit is longer; a person feels this at every prompt.
+SLOW_HOOK_MS = 1_000.0
+
+
+def _daemon(scene: Scene) -> Iterator[Finding]:
+    if scene.status is not None:
+        return
+    what, remedy = scene.trouble
+    if scene.pid:
+        yield fail(
+            f"the daemon (pid {scene.pid}) does not answer: hooks wait for it in vain, then spool", "`csmd restart`"
+        )
+    elif scene.paths.stopped_mark.exists():
+        yield fail("the daemon was stopped: what happens is kept in the spool, and nothing is put before a session")
+    else:
+        yield fail(what or "no daemon runs: what happens is kept in the spool", remedy)
+
+
+def _version(scene: Scene) -> Iterator[Finding]:
+    told = (scene.status or {}).get("version", csmd.__version__)
+    if told != csmd.__version__:
+        yield warn(f"the daemon is csmd {told}, this command {csmd.__version__}")
+
+
+def _capture(scene: Scene) -> Iterator[Finding]:
+    for one in scene.ran:
+        if one.problem:
+            yield fail(f"the hook for {one.event} does not work: {one.problem}")
+        elif one.stored and one.spooled:
+            yield warn(f"the hook for {one.event} got no answer in time: its turn came by way of the spool")
+        elif one.stored and one.took_ms > SLOW_HOOK_MS:
+            yield warn(f"the hook for {one.event} took {one.took_ms / 1000:.1f} s: the assistant waits for it",
+                       "look at what the machine is busy with")  # fmt: skip
+        elif not one.stored and scene.status is not None and not scene.status.get("paused"):
+            where = "it is in the spool" if one.spooled else "it is in neither the store nor the spool"
+            yield fail(f"a turn that the hook for {one.event} reported is not found: {where}")
+        elif not one.stored and not one.spooled and scene.status is None:
+            yield fail(f"the hook for {one.event} keeps nothing in the spool: without a daemon, turns are lost",
+                       "see what the checks say of the disk and of the hook")  # fmt: skip
+
+
+def _paused(scene: Scene) -> Iterator[Finding]:
+    paused = (scene.status or {}).get("paused")
+    if paused:
+        until = f"until {render.when(paused['until'])}" if paused.get("until") else "until you resume it"
+        yield warn(f"capture is paused {until}")
+
+
+def _alarms(scene: Scene) -> Iterator[Finding]:
+    for alarm in (scene.status or {}).get("alarms") or ():
+        yield fail(str(alarm.get("what", "")), str(alarm.get("do", "")))
+
+
+def _degraded(scene: Scene) -> Iterator[Finding]:
+    for text in (scene.status or {}).get("degraded", ()):
+        if not text.startswith("vectors: no embedding model"):  # told by its own check
+            yield warn(text)
+
+
+def _model(scene: Scene) -> Iterator[Finding]:
+    if scene.status is not None and not scene.status["model"]["name"]:
+        yield note("no embedding model is installed: search is by words alone")
+
+
+def spool_places(home: Path) -> list[Path]:
+    """Where hooks keep what no daemon took: as hooks/csmd_spool.py names them."""
+    name = os.path.realpath(home).replace("%", "%25").replace("/", "%2F")
+    return [home / "spool", Path(f"/tmp/csmd-{os.getuid()}/spool-{name}")]  # noqa: S108
+
+
+def spooled(home: Path) -> list[Path]:
+    """The events that wait, the oldest first; an OSError of a place that cannot be read is the caller's."""
+    found = [path for place in spool_places(home) if place.is_dir() for path in place.iterdir()]
+    return sorted((path for path in found if path.suffix == ".event"), key=lambda path: path.name)
+
+
+def _spool(scene: Scene) -> Iterator[Finding]:
+    waiting = spooled(scene.paths.home)
+    if not waiting:
+        return
+    age = _age(waiting[0].name, scene.now_s)
+    said = "1 event waits" if len(waiting) == 1 else f"{len(waiting)} events wait"
+    if scene.status is None:
+        yield note(f"{said} in the spool, the oldest for {render.age(age)}: a daemon takes them in")
+    elif age > SPOOL_PATIENCE_S:
+        yield warn(f"{said} in the spool, the oldest for {render.age(age)}, and the daemon does not take them in")
+
+
+def _age(name: str, now_s: float) -> float:
+    try:
+        return max(0.0, now_s - int(name[:16], 16) / 1e9)
+    except ValueError:
+        return 0.0
+
+
+def _quarantine(scene: Scene) -> Iterator[Finding]:
+    folder = scene.paths.quarantine
+    notes = len(list(folder.iterdir())) if folder.is_dir() else 0
+    if notes:
+        said = "1 note lies" if notes == 1 else f"{notes} notes lie"
+        yield note(f"{said} in {folder}: input that could not be read")
+
+
+def _store(scene: Scene) -> Iterator[Finding]:
+    if scene.status is not None and scene.store_problems is None:
+        yield note(
+            "the database was not read to its end: it is large, or the daemon busy", "`csmd tool csm_store_check`"
+        )
+    for problem in scene.store_problems or ():
+        yield fail(f"the database is damaged: {problem}")
+
+
+def _beliefs(scene: Scene) -> Iterator[Finding]:
+    for what, remedy in scene.broken_rules:
+        yield warn(what, remedy)
+
+
+def _hung_mark(scene: Scene) -> Iterator[Finding]:
+    mark = scene.paths.hung_mark
+    if mark.exists() and scene.status is not None:
+        age = max(0.0, scene.now_s - mark.stat().st_mtime)
+        if age < 30:
+            yield warn(f"a hook waited in vain {age:.0f} s ago: until 30 s after that hooks do not ask the daemon")
+
+
+def _socket(scene: Scene) -> Iterator[Finding]:
+    if scene.paths.endpoint.is_file():
+        path = scene.paths.endpoint.read_text(encoding="utf-8", errors="replace").strip()
+        if path and not path.startswith(f"{scene.paths.home}/"):
+            yield note(f"the path of {scene.paths.home} is too long for a socket: it is {path}")
+
+
+def _clock(scene: Scene) -> Iterator[Finding]:
+    if scene.newest_turn:
+        ahead = _seconds(scene.newest_turn) - scene.now_s
+        if ahead > AHEAD_S:
+            yield warn(f"the newest turn is of {render.when(scene.newest_turn)}, {render.age(ahead)} from now: "
+                       "the clock is behind, or was ahead then")  # fmt: skip
+    built = Path(csmd.__file__).stat().st_mtime
+    if scene.now_s < built - 86_400:
+        yield warn(
+            f"the clock says {datetime.fromtimestamp(scene.now_s, UTC):%Y-%m-%d}, before this csmd was installed"
+        )
+
+
+def _seconds(stamp: str) -> float:
+    try:
+        return datetime.fromisoformat(stamp).timestamp()
+    except (ValueError, OverflowError):
+        return 0.0
+
+
+RUNTIME_CHECKS: tuple[Check, ...] = (
+    Check(id="daemon", question="Does a daemon answer?", look=_daemon,
+          remedy="`csmd start`"),
+    Check(id="daemon-version", question="Is it of this version?", look=_version, asks=True,
+          remedy="`csmd upgrade`"),
+    Check(id="capture", question="Is a turn found that the registered hooks report?", look=_capture,
+          remedy="`csmd restart`; if that does not help, `csmd report` gathers what a bug report needs"),
+    Check(id="paused", question="Is capture not paused?", look=_paused, asks=True,
+          remedy="`csmd resume`"),
+    Check(id="alarms", question="Has the daemon raised no alarm?", look=_alarms, asks=True,
+          remedy="see docs/operations.md"),
+    Check(id="degraded", question="Does every part of the daemon work?", look=_degraded, asks=True,
+          remedy="the line says what and where; the log has more"),
+    Check(id="hung-mark", question="Has no hook waited in vain just now?", look=_hung_mark, asks=True,
+          remedy="nothing: what happens meanwhile is in the spool; `csmd restart` if it comes again"),
+    Check(id="model", question="Is there an embedding model?", look=_model, asks=True,
+          remedy="`csmd model fetch` (90 MB, once), or `csmd model add DIR`"),
+    Check(id="spool", question="Is the spool empty?", look=_spool,
+          remedy="`csmd start`; a daemon that runs says in `csmd status` why it takes nothing in"),
+    Check(id="quarantine", question="Could all input be read?", look=_quarantine,
+          remedy="nothing has to be done; if they become more, put one into a bug report: it says where and why, never what"),
+    Check(id="store", question="Is the database sound?", look=_store, asks=True,
+          remedy="`csmd repair --dry-run` says what could be had, `csmd repair` does it"),
+    Check(id="beliefs", question="Does what is believed keep its rules?", look=_beliefs,
+          remedy="`csmd governance` lists the rules and what breaks them"),
+    Check(id="socket", question="Does the socket lie in the home?", look=_socket,
+          remedy="nothing has to be done; a shorter CSMD_HOME brings it back"),
+    Check(id="clock", question="Is the clock right?", look=_clock,
+          remedy="set the clock; nothing is lost by a wrong one, but ages are counted by it"),
+)  # fmt: skip

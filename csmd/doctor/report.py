@@ -1,0 +1,341 @@
+"""`csmd report`: what a bug report needs, told in csmd's own words, in one text file that its user can read before anybody else does."""
+
+from __future__ import annotations
+
+import contextlib
+import getpass
+import importlib.metadata
+import os
+import platform
+import re
+import socket
+from collections import Counter
+from collections.abc import Callable, Iterable, Mapping
+from dataclasses import dataclass, field
+from functools import cache
+from pathlib import Path
+from typing import Any
+
+import csmd
+from csmd import client, config, wire
+from csmd.doctor import checks, host_settings
+from csmd.doctor.checks import Scene, spooled
+from csmd.errors import ConfigError, CsmdError
+from csmd.installer import foreign_files, plan
+from csmd.installer.foreign_files import make_private, write_whole
+from csmd.paths import Paths
+
+LEFT_OUT = "…"
+#: A shorter name or path would take words apart that have nothing to do with it.
+SHORTEST = 4
+LONGEST_NUMBER = 10
+_WORD = re.compile(r"[^\W_]+")
+_PATH = re.compile(r"(?<![\w<>/.~])~?/[^\s\"'`,;:()<>]+")
+_GROUPS = re.compile(r"\d{3,}(?:[ -]\d{3,}){2,}")
+
+
+@cache
+def vocabulary() -> frozenset[str]:
+    """Every word of csmd's own source, in small letters."""
+    found: set[str] = set()
+    for path in Path(csmd.__file__).parent.rglob("*.py"):
+        found.update(word.lower() for word in _WORD.findall(path.read_text(encoding="utf-8")) if word.isascii())
+    return frozenset(found)
+
+
+def placeholders(
+    places: Mapping[str, str], projects: Iterable[str], names: Mapping[str, str]
+) -> tuple[tuple[str, str], ...]:
+    """(what stands there, what is told) for places and projects, the longest first, then for names of the machine."""
+    known = {path: f"<{name}>" for name, path in places.items()}
+    for number, root in enumerate(projects, 1):
+        known.setdefault(root, f"<project {number}>")
+    told = sorted(((path, name) for path, name in known.items() if len(path) >= SHORTEST), key=lambda row: -len(row[0]))
+    return (*told, *((word, f"<{name}>") for name, word in names.items() if len(word) >= SHORTEST))
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Teller:
+    """Tells texts and JSON values with these placeholders (see `placeholders`)."""
+
+    known: tuple[tuple[str, str], ...] = ()
+    words: frozenset[str] = field(default_factory=vocabulary)
+
+    def text(self, said: str) -> str:
+        """A text without a word that is not csmd's."""
+        for place, name in self.known:
+            said = re.sub(rf"(?<![\w-]){re.escape(place)}(?![\w-])", name, said)
+        said = _PATH.sub("<path>", said)
+        said = _GROUPS.sub(LEFT_OUT, said)
+        return _WORD.sub(self._word, said)
+
+    def _word(self, found: re.Match[str]) -> str:
+        word = found[0]
+        if word.isascii() and word.isdecimal():
+            return word if len(word) <= LONGEST_NUMBER else LEFT_OUT
+        return word if word.lower() in self.words else LEFT_OUT
+
+    def value(self, value: Any) -> Any:
+        """A JSON value with every text and key of it told."""
+        if isinstance(value, Mapping):
+            return {self.text(str(key)): self.value(item) for key, item in value.items()}
+        if isinstance(value, list | tuple):
+            return [self.value(item) for item in value]
+        return self.text(value) if isinstance(value, str) else value
+
+
+LIBRARIES = ("apsw", "click", "fastembed", "filelock", "mcp", "onnxruntime", "platformdirs", "psutil", "pyyaml", "pyzmq", "rich",
+             "ruamel.yaml", "sqlite-vec", "textual", "tiktoken", "watchdog")  # fmt: skip
+LOG_LINES, LOG_BYTES = 200, 64_000
+SHAPE_S = 20.0
+#: Settings whose plain values bear on capture and say nothing of anybody.
+PLAIN = ("disableAllHooks", "allowManagedHooksOnly", "cleanupPeriodDays", "autoMemoryEnabled", "autoDreamEnabled")
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Material:
+    """What a report is made of: the scene, what `csmd doctor` found in it, and how it is told."""
+
+    scene: Scene
+    examined: dict[str, Any]
+    tell: Teller
+
+
+Part = Callable[[Material], Any]
+
+
+def _versions(of: Material) -> Any:
+    found = {}
+    for name in LIBRARIES:
+        with contextlib.suppress(importlib.metadata.PackageNotFoundError):
+            found[name] = _number(importlib.metadata.version(name))
+    return {
+        "csmd": csmd.__version__,
+        "daemon": _number((of.scene.status or {}).get("version", "none answers")),
+        "client": _number(checks.client_says(of.scene.env.get("PATH", "")) or "none found"),
+        "Python": platform.python_version(),
+        "implementation": platform.python_implementation(),
+        "system": platform.system(),
+        "release": _number(platform.release()),
+        "machine": platform.machine(),
+        "libraries": found,
+    }
+
+
+def _number(version: str) -> str:
+    """The numbers at a version's beginning: what follows may be anybody's."""
+    found = re.match(r"\d+(?:\.\d+)*", version)
+    return found[0] if found else LEFT_OUT
+
+
+def _checks(of: Material) -> Any:
+    told = [of.tell.value(check) if check["findings"] else f"{check['id']}: ok" for check in of.examined["checks"]]
+    return {"verdict": of.tell.text(of.examined["verdict"]), "took_ms": of.examined["took_ms"], "checks": told}
+
+
+def _status(of: Material) -> Any:
+    if of.scene.status is None:
+        return of.tell.text(of.scene.trouble[0] or "no daemon answers")
+    status = {key: value for key, value in of.scene.status.items() if key != "projects"}
+    projects = [
+        {**row, "root": f"<project {number}>", "name": ""} for number, row in enumerate(of.scene.status["projects"], 1)
+    ]
+    return of.tell.value({**status, "projects": projects})
+
+
+def _settings(of: Material) -> Any:
+    found = []
+    for source in of.scene.sources:
+        if source.there or source.problem:
+            others = [key for key in source.value if key not in (*PLAIN, "hooks", "env")]
+            found.append(
+                {
+                    "file": of.tell.text(source.path),
+                    "whose": source.scope,
+                    "problem": of.tell.text(source.problem),
+                    "hooks": _hooks(of, source),
+                    "sets": {key: _plain(source.value[key]) for key in PLAIN if key in source.value},
+                    "other keys": len(others),
+                    "environment variables": len(host_settings.variables(source)),
+                }
+            )
+    return found
+
+
+def _hooks(of: Material, source: host_settings.Source) -> dict[str, list[str]]:
+    """Event -> whose hooks are registered: of a foreign command its program's name, and no more."""
+    found: dict[str, list[str]] = {}
+    for one in host_settings.registered(source):
+        event = one.event if one.event in host_settings.EVENTS else of.tell.text(one.event)
+        ours = "csmd" if one.home == str(of.scene.paths.home) else "csmd of another home"
+        found.setdefault(event, []).append(ours if one.home else _program(one.command))
+    return found
+
+
+def _program(command: str) -> str:
+    """The name of a program; of one whose name could be a key or a name of somebody's only that there is one."""
+    name = host_settings.program(command)
+    plain = re.fullmatch(r"[a-z]+(?:[-_.][a-z]+)*\d{0,2}", name) and len(name) <= 24
+    return name if plain else LEFT_OUT
+
+
+def _plain(value: Any) -> Any:
+    return value if isinstance(value, bool | int | float) else type(value).__name__
+
+
+#: Keys of the record that are told in words of their own.
+RECORDED = ("settings", "folders", "assistant_dirs", "events", "needs", "kept_out_by", "service", "version")
+
+
+def _record(of: Material) -> Any:
+    try:
+        known = plan.load_record(of.scene.paths)
+    except CsmdError as error:
+        return of.tell.text(error.what)
+    kinds = Counter(
+        "no file was there"
+        if kept is None
+        else "by removal"
+        if kept == foreign_files.BY_REMOVAL
+        else "by removal and a piece"
+        for kept in (entry.get("original") for entry in known["settings"].values())
+    )
+    return {
+        "settings files": len(known["settings"]),
+        "given back": dict(kinds),
+        "folders made": sum(map(bool, known["folders"].values())),
+        "assistant directories": len(known["assistant_dirs"]),
+        "newer events": of.tell.value(known["events"]),
+        "kept by": of.tell.text(str((known["service"] or {}).get("kind", "nobody"))),
+        "put into place by": _number(str(known["version"])),
+        "other keys": of.tell.value(sorted(set(known) - set(RECORDED))),
+        "hook files": sorted(name for name in _names(of.scene.paths.hook_dir) if name in (*plan.HOOK_FILES, *plan.HOOK_SCRIPTS, plan.SERVER_SCRIPT)),
+    }  # fmt: skip
+
+
+def _configuration(of: Material) -> Any:
+    """What was chosen otherwise than by default: numbers and switches; of lists and names only that there are some."""
+    path = of.scene.paths.config_file
+    try:
+        chosen = config.parse_settings(path.read_text(encoding="utf-8") if path.exists() else "", where="config.yaml")
+    except (OSError, ValueError, ConfigError) as error:
+        return f"config.yaml cannot be read: {type(error).__name__}"
+    usual = config.Settings()
+    found = {}
+    for name in config.Settings.__slots__:
+        value = getattr(chosen, name)
+        if value != getattr(usual, name):
+            found[config.Settings.key(name)] = f"{len(value)} of them" if isinstance(value, tuple) else _plain(value)
+    return found
+
+
+def _database(of: Material) -> Any:
+    if of.scene.status is None:
+        return {"bytes": of.scene.paths.database.stat().st_size if of.scene.paths.database.exists() else 0}
+    try:
+        shape = client.call(of.scene.paths, "csm_store_shape", patience_s=SHAPE_S)
+    except CsmdError as error:
+        return of.tell.text(error.what)
+    tables = {name: f"{table['rows']} rows of {', '.join(table['columns'])}" for name, table in shape["tables"].items()}
+    return of.tell.value({**shape, "tables": tables})
+
+
+def _files(of: Material) -> Any:
+    waiting = spooled(of.scene.paths.home)
+    sizes = [path.stat().st_size for path in waiting if path.exists()]
+    return {
+        "spooled events": len(waiting),
+        "spooled bytes": sum(sizes),
+        "oldest spooled (s)": round(of.scene.now_s - int(waiting[0].name[:16], 16) / 1e9) if waiting else 0,
+        "quarantined notes": len(_names(of.scene.paths.quarantine)),
+        "session files": sum(1 for _ in of.scene.paths.sessions.glob("*/*.jsonl")),
+        "models": len(_names(of.scene.paths.models)),
+    }
+
+
+def _names(folder: Path) -> list[str]:
+    return [path.name for path in folder.iterdir()] if folder.is_dir() else []
+
+
+def _tail(path: Path, tell: Teller) -> str:
+    """The end of a file of csmd's own, line by line."""
+    try:
+        with open(os.open(path, os.O_RDONLY | os.O_NOFOLLOW | os.O_NONBLOCK | os.O_CLOEXEC), "rb") as file:
+            file.seek(max(0, os.fstat(file.fileno()).st_size - LOG_BYTES))
+            lines = file.read(LOG_BYTES).decode("utf-8", "replace").splitlines()
+    except OSError as error:
+        return f"none: {type(error).__name__}"
+    return "\n".join(tell.text(line) for line in lines[-LOG_LINES:])
+
+
+#: What a report holds, in its order: the part's name, what it is for people, how it is made.
+PARTS: tuple[tuple[str, str, Part], ...] = (
+    ("versions", "of csmd, Python, its libraries and the system", _versions),
+    ("doctor", "what `csmd doctor` found", _checks),
+    ("status", "what `csmd status` shows, projects as numbers", _status),
+    ("settings", "which hooks are registered; of others the program's name", _settings),
+    ("install", "the shape of the record of the install", _record),
+    ("configuration", "numbers and switches of config.yaml that you chose", _configuration),
+    ("database", "tables, how many rows, SQLite's settings", _database),
+    ("files", "how many events wait, how many notes there are", _files),
+    ("log", f"its last {LOG_LINES} lines", lambda of: _tail(of.scene.paths.log_file, of.tell)),
+    ("start", "what a daemon said that did not start", lambda of: _tail(of.scene.paths.run_dir / "start.stderr", of.tell)),
+    ("crash", "where a command crashed", lambda of: _tail(of.scene.paths.log_dir / "crash.txt", of.tell)),
+)  # fmt: skip
+
+
+HEAD = (
+    "csmd report of {when}. Nothing was sent: read it, then attach it or paste it into a bug report.\n"
+    "It holds no conversation, no memory and no name of a project: a word that is not csmd's own is told as {mark}.\n"
+)
+
+
+def compose(scene: Scene, examined: dict[str, Any]) -> list[tuple[str, str, str]]:
+    """(name, what it is, text) of every part; one that cannot be made says which error it was."""
+    material = Material(scene=scene, examined=examined, tell=Teller(known=_known(scene)))
+    made = []
+    for name, about, part in PARTS:
+        try:
+            value = part(material)
+        except (CsmdError, OSError, ValueError, KeyError, TypeError, AttributeError) as error:
+            value = f"could not be made: {type(error).__name__}"
+        made.append((name, about, value if isinstance(value, str) else wire.pretty(value)))
+    return made
+
+
+def _known(scene: Scene) -> tuple[tuple[str, str], ...]:
+    places = {
+        "home": str(scene.paths.home),
+        "log": str(scene.paths.log_dir),
+        "here": str(scene.cwd),
+        "user home": str(scene.user_home),
+        "csmd": str(Path(csmd.__file__).parent),
+        **{f"assistant {number}": str(folder) for number, folder in enumerate(scene.dirs, 1)},
+    }
+    projects = [row["root"] for row in (scene.status or {}).get("projects", ()) if row["root"]]
+    names = {"host": socket.gethostname()}
+    with contextlib.suppress(OSError, KeyError):  # a user that nobody named
+        names["user"] = getpass.getuser()
+    return placeholders(places, projects, names)
+
+
+def bundle(made: list[tuple[str, str, str]], when: str) -> str:
+    """The whole report as text."""
+    parts = [f"== {name}: {about}\n{text}\n" for name, about, text in made]
+    return "\n".join([HEAD.format(when=when, mark=LEFT_OUT), *parts])
+
+
+def write(paths: Paths, to: Path | None, text: str) -> Path:
+    """Writes a report for its owner alone; ConfigError where it cannot."""
+    if to is None:
+        make_private(paths.log_dir)
+    target = to or paths.log_dir / "report.txt"
+    try:
+        if to is not None and to.exists() and not to.read_bytes().startswith(HEAD[:15].encode()):
+            raise ConfigError(f"{to} is there already and is no report of csmd's", hint="name another: --to FILE")
+        write_whole(target, text.encode("utf-8", "replace"))
+    except OSError as error:
+        raise ConfigError(
+            f"{target} cannot be written: {error.strerror or error}", hint="name another: --to FILE"
+        ) from error
+    return target

@@ -1,0 +1,308 @@
+"""Files of somebody else's in which csmd has entries: read, locked, written whole through their links, given back byte for byte."""
+
+from __future__ import annotations
+
+import base64
+import contextlib
+import difflib
+import hashlib
+import os
+import stat
+import tempfile
+import time
+from collections.abc import Callable, Iterator, Mapping
+from pathlib import Path
+from typing import Any
+
+from csmd import wire
+from csmd.errors import BadInput, ConfigError
+from csmd.model import OFF_MARK
+
+BOM = "\ufeff"
+#: The original is what is left of the file without our entries.
+BY_REMOVAL = "by-removal"
+
+#: A file's bytes to its bytes without our entries.
+Remove = Callable[[bytes], bytes]
+
+
+class ChangedMeanwhile(ConfigError):
+    """Somebody else wrote the file between our look and our write."""
+
+
+def read(path: Path) -> bytes | None:
+    """The bytes of a file, None where there is none; ConfigError where it cannot be read or is a link to nothing."""
+    try:
+        return path.read_bytes()
+    except FileNotFoundError:
+        if path.is_symlink():
+            raise ConfigError(
+                f"{path} is a symbolic link to {path.readlink()}, which is not there",
+                hint="bring its target back (is a disk not mounted?), or remove the link",
+            ) from None
+        return None
+    except OSError as error:
+        raise ConfigError(f"{path} cannot be read: {error.strerror or error}", hint="check its permissions") from error
+
+
+def text_of(current: bytes | None, where: str) -> str:
+    """The text of a file, "" for none; ConfigError with the position when it is neither blank nor a JSON object."""
+    hint = f"csmd never overwrites what it cannot read: correct {where} or move it away"
+    try:
+        text = (current or b"").decode()
+        value = {} if is_blank(text) else wire.loads(text.removeprefix(BOM))
+    except UnicodeDecodeError as error:
+        raise ConfigError(f"{where}: not UTF-8 at byte {error.start}", hint=hint) from error
+    except BadInput as error:
+        raise ConfigError(f"{where}: {error}", hint=hint) from error
+    if not isinstance(value, dict):
+        raise ConfigError(f"{where}: not a JSON object at line 1", hint=hint)
+    return text
+
+
+def is_blank(text: str) -> bool:
+    """Whether a file says nothing."""
+    return not text.removeprefix(BOM).strip(" \t\r\n")
+
+
+# --- the record
+
+
+def entry(
+    before: bytes | None, after: bytes, remove: Remove, previous: Mapping[str, Any] | None = None
+) -> dict[str, Any]:
+    """What the install record keeps of one file: how to come back to its bytes, the sha256 of what we wrote.
+
+    `original` is None (there was no file), BY_REMOVAL, or where that does not give the bytes back `{"at": [start, end],
+    "put": base64}`: what to put in place of bytes start to end of what the removal leaves.
+    `previous` is the entry of an earlier install: as long as nobody edited the file since, its original stays the one.
+    """
+    original = None if before is None else remove(before)
+    if before is not None and previous is not None and _sha256(before) == previous["sha256"]:
+        original = _original(before, previous, remove)
+    return {"original": _kept(original, remove(after)), "sha256": _sha256(after)}
+
+
+def removal(current: bytes | None, kept: Mapping[str, Any], remove: Remove) -> bytes | None:
+    """The file as it was before install, or None for no file; where it was edited since, only our entries go."""
+    if current is None or _sha256(current) == kept["sha256"]:
+        return None if current is None else _original(current, kept, remove)
+    left = remove(current)
+    made_by_us = kept["original"] is None and left != current
+    return None if made_by_us and wire.loads(left.decode().removeprefix(BOM)) == {} else left
+
+
+def _sha256(data: bytes) -> str:
+    return hashlib.sha256(data).hexdigest()
+
+
+def _kept(original: bytes | None, left: bytes) -> Any:
+    """What must be recorded to get from `left` (the file without our entries) to `original`: as little as possible."""
+    if original is None or original == left:
+        return None if original is None else BY_REMOVAL
+    start = _alike(original, left)
+    same = _alike(original[start:][::-1], left[start:][::-1])
+    put = original[start : len(original) - same]
+    return {"at": [start, len(left) - same], "put": base64.b64encode(put).decode()}
+
+
+def _alike(one: bytes, other: bytes) -> int:
+    """How many bytes both begin with."""
+    differs = (place for place, (a, b) in enumerate(zip(one, other, strict=False)) if a != b)
+    return next(differs, min(len(one), len(other)))
+
+
+def _original(current: bytes, kept: Mapping[str, Any], remove: Remove) -> bytes | None:
+    """The bytes from before `install`, where `current` is what it wrote."""
+    how = kept["original"]
+    if how is None:
+        return None
+    left = remove(current)
+    if how == BY_REMOVAL:
+        return left
+    start, end = how["at"]
+    return left[:start] + base64.b64decode(how["put"]) + left[end:]
+
+
+# --- the disk
+
+
+_BY_HAND = "make it writable, or put the output of `csmd hooks print` into it by hand"
+
+
+def check(path: Path) -> None:
+    """ConfigError where a file must not be written, even where its directory would let us: both are somebody's choice."""
+    real = Path(os.path.realpath(path))
+    try:
+        info = real.stat()
+    except FileNotFoundError:
+        read(path)  # a link to nothing is no place for a new file
+        place = next(folder for folder in real.parents if folder.exists())
+        why = "" if place.is_dir() and os.access(place, os.W_OK | os.X_OK) else f"cannot be made in {place}"
+    except OSError as error:
+        why = f"cannot be read: {error.strerror or error}"
+    else:
+        if not stat.S_ISREG(info.st_mode):
+            why = "is no regular file"
+        elif os.geteuid() not in (0, info.st_uid):
+            why = "belongs to another user"
+        elif not info.st_mode & stat.S_IWUSR:
+            why = "is read-only"
+        else:
+            why = "" if os.access(real.parent, os.W_OK | os.X_OK) else "lies in a directory that cannot be written"
+    if why:
+        raise ConfigError(f"{_named(path, real)} {why}", hint=_BY_HAND)
+
+
+def _named(path: Path, real: Path) -> str:
+    return str(path) if path == real else f"{path} ({real})"
+
+
+def apply(path: Path, before: bytes | None, after: bytes | None) -> None:
+    """Write `after` (None: delete the file) through `path`'s symlinks, whole or not at all.
+
+    The new file has the old one's owner, mode and attributes, as far as the platform lets. ConfigError when the file
+    is no longer `before` (ChangedMeanwhile), or where it cannot be written; then it is as it was.
+    """
+    if after == before:
+        return
+    real = Path(os.path.realpath(path))
+    check(path)
+    try:
+        if after is None:
+            _expect(real, before)
+            real.unlink()
+            return
+        real.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
+        like = None if before is None else real
+        write_whole(real, after, like=like, still=lambda: _expect(real, before))
+    except OSError as error:
+        raise ConfigError(f"{real} cannot be written: {error.strerror or error}", hint=_BY_HAND) from error
+
+
+def _expect(real: Path, before: bytes | None) -> None:
+    if read(real) != before:
+        raise ChangedMeanwhile(f"{real} was changed by somebody else just now", hint="run this again")
+
+
+def diff(before: bytes | None, after: bytes | None, path: Path, *, context: int = 3) -> str:
+    """What `apply` would change, as a unified diff with so many lines around; empty when nothing."""
+    old, new = (([] if data is None else data.decode(errors="replace").splitlines(True)) for data in (before, after))
+    names = ("/dev/null" if before is None else str(path), "/dev/null" if after is None else str(path))
+    lines = difflib.unified_diff(old, new, *names, n=context)
+    return "".join(line if line.endswith("\n") else f"{line}\n\\ No newline at end of file\n" for line in lines)
+
+
+PATIENCE_S = 15.0
+#: A lock that nobody touched for so long was left behind by a process that died; the assistant takes it over, too.
+STALE_S = 10.0
+
+
+@contextlib.contextmanager
+def held(path: Path) -> Iterator[None]:
+    """Holds the lock on `path` (through its links); without a directory for it there is nothing to lock.
+
+    ConfigError when somebody else keeps it.
+    """
+    real = Path(os.path.realpath(path))
+    lock = real.with_name(f"{real.name}.lock")
+    if not real.parent.is_dir():
+        yield
+        return
+    until = time.monotonic() + PATIENCE_S
+    while not _make(lock):
+        if time.monotonic() > until:
+            raise ConfigError(f"{real} is being written by somebody else", hint=f"try again; else remove {lock}")
+        time.sleep(0.01)
+    try:
+        yield
+    finally:
+        with contextlib.suppress(OSError):
+            lock.rmdir()
+
+
+def _make(lock: Path) -> bool:
+    """Whether the lock is ours now; one that was left behind is taken away first."""
+    try:
+        lock.mkdir(mode=0o700)
+        return True
+    except FileExistsError:
+        with contextlib.suppress(OSError):
+            if time.time() - lock.stat().st_mtime > STALE_S:
+                lock.rmdir()
+        return False
+    except OSError as error:
+        raise ConfigError(f"{lock} cannot be made: {error.strerror or error}", hint="check its permissions") from error
+
+
+def left_out(folder: str) -> str:
+    """The mark `.csmd-off` that leaves a directory out, in it or in one above it; "" for none."""
+    if not folder.startswith("/"):
+        return ""
+    for place in (Path(folder), *Path(folder).parents):
+        if os.path.lexists(place / OFF_MARK):
+            return str(place / OFF_MARK)
+    return ""
+
+
+def write_whole(
+    path: Path, data: bytes, *, mode: int = 0o600, like: Path | None = None, still: Callable[[], None] | None = None
+) -> None:
+    """Write a file by way of a new one beside it; `still` is asked last and raises when the file must stay as it is.
+
+    With `like` the new one has that file's owner, mode and attributes instead of `mode`. OSError where it cannot be
+    written; then it is as it was.
+    """
+    handle, temp = tempfile.mkstemp(prefix=f".{path.name}.", suffix=".csmd", dir=path.parent)
+    try:
+        with open(handle, "wb") as file:
+            file.write(data)
+            file.flush()
+            if like is None:
+                os.fchmod(handle, mode)
+            else:
+                _dress(handle, like)
+            os.fsync(handle)
+        if still is not None:
+            still()
+        Path(temp).replace(path)
+    except BaseException:
+        with contextlib.suppress(OSError):
+            Path(temp).unlink()
+        raise
+
+
+def _dress(handle: int, like: Path) -> None:
+    """Gives a new file the owner, mode and extended attributes (access lists among them) of another."""
+    info = like.stat()
+    if info.st_uid != os.geteuid():
+        os.fchown(handle, info.st_uid, info.st_gid)  # only root comes so far: whose file it is must not change
+    else:
+        with contextlib.suppress(OSError):  # a group that the user is not in any more
+            os.fchown(handle, -1, info.st_gid)
+    if hasattr(os, "listxattr"):  # not on macOS
+        with contextlib.suppress(OSError):
+            for name in os.listxattr(like):
+                with contextlib.suppress(OSError):  # a name that only the system may set, or that is on already
+                    os.setxattr(handle, name, os.getxattr(like, name))
+    os.fchmod(handle, stat.S_IMODE(info.st_mode))  # last: a change of owner takes some of it away
+
+
+def make_private(folder: Path) -> None:
+    """Make a directory of csmd's own, 0700; ConfigError where a link, a file or somebody else's directory stands."""
+    try:
+        with contextlib.suppress(FileExistsError):
+            folder.mkdir(mode=0o700, parents=True)
+        found = folder.lstat()
+        if stat.S_ISLNK(found.st_mode):
+            raise ConfigError(
+                f"{folder} is a symbolic link, and what csmd writes must not follow one",
+                hint="set CSMD_HOME to the directory itself, or remove the link",
+            )
+        if not stat.S_ISDIR(found.st_mode) or found.st_uid != os.getuid():
+            raise ConfigError(f"{folder} is not a directory of yours", hint="move it away, or choose another CSMD_HOME")
+        folder.chmod(0o700)
+    except OSError as error:
+        raise ConfigError(
+            f"{folder} cannot be made: {error.strerror or error}", hint="choose another CSMD_HOME"
+        ) from error

@@ -1,0 +1,776 @@
+"""The service that keeps the daemon: systemd, launchd, WSL or a detached process; its unit's text, putting it into place, starting, stopping."""
+
+from __future__ import annotations
+
+import contextlib
+import fcntl
+import hashlib
+import os
+import re
+import shutil
+import signal
+import subprocess
+import sys
+import time
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from html import escape
+from pathlib import Path
+from typing import IO, Any, Literal
+
+import psutil
+
+import csmd
+from csmd import client, wire
+from csmd.config import (
+    boot_id,
+    child_environment,
+    default_paths,
+    has_screen,
+    manager_environment,
+    unit_environment,
+    unit_folders,
+)
+from csmd.errors import BadInput, ConfigError, CsmdError, DaemonBusy, DaemonUnreachable
+from csmd.installer import plan
+from csmd.installer import plan as record
+from csmd.installer.foreign_files import make_private, write_whole
+from csmd.paths import Paths
+
+#: From this systemd on the wait between restarts can grow; an older one warns about the words.
+GROWING_WAIT_SINCE = 254
+GROWING_WAIT = "# The wait grows from 2 s to 30 s.\nRestartSteps=4\nRestartMaxDelaySec=30"
+_PLACE = re.compile(r"@([A-Z]+)@")
+_MARK = re.compile(r"csmd: home ([0-9a-f]{12})\b")
+#: A program with these in its path is none to systemd, however they are escaped; among arguments they may stand.
+_NO_PROGRAM = re.compile(r"[\x00-\x1f\x7f\\\"']")
+THROUGH_SHELL = ("/bin/sh", "-c", 'exec "$@"', "csmd")
+_PLAIN = re.compile(r"[\w./=:,+-]+", re.ASCII)
+_CONTROL = re.compile(r"[\x00-\x1f\x7f]")
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Unit:
+    """What a service manager is told: whose home, which program, in which environment."""
+
+    home: Path
+    is_default: bool
+    """Whether this is the home without CSMD_HOME: it has the plain name."""
+    command: Sequence[str]
+    environment: Mapping[str, str]
+
+    @property
+    def mark(self) -> str:
+        """What tells this home's unit from another's: 12 hex digits."""
+        return hashlib.sha256(os.fsencode(self.home)).hexdigest()[:12]
+
+    def name(self, plain: str, between: str) -> str:
+        """The unit's name: `plain`, with the mark after `between` where the home is not the default one."""
+        return plain if self.is_default else f"{plain}{between}{self.mark}"
+
+
+def mark_of(text: str) -> str:
+    """The mark of the home that a unit was written for; "" when csmd did not write it."""
+    found = _MARK.search(text)
+    return found.group(1) if found else ""
+
+
+def systemd_unit(template: str, unit: Unit, *, version: int) -> str:
+    """The unit file for a systemd of that version; ConfigError when a path cannot stand in one."""
+    command = tuple(unit.command)
+    if _NO_PROGRAM.search(command[0]):
+        command = (*THROUGH_SHELL, *command)
+    # Without the colon systemd would look for variables in what is quoted, too.
+    verbatim = ":" if any("$" in word for word in command) else ""
+    return _filled(
+        template,
+        {
+            "NAME": unit.name("csmd", "-"),
+            "MARK": unit.mark,
+            "WHICH": "" if unit.is_default else f" ({_unit_said(unit.home)})",
+            "EXEC": verbatim + " ".join(_quoted(word) for word in command),
+            "ENVIRONMENT": "\n".join(
+                f"Environment={_quoted(f'{name}={value}')}" for name, value in unit.environment.items()
+            ),
+            "BACKOFF": GROWING_WAIT if version >= GROWING_WAIT_SINCE else "",
+        },
+    )
+
+
+def launchd_plist(template: str, unit: Unit, *, stderr: Path) -> str:
+    """The launch agent; ConfigError when a path cannot stand in XML."""
+    pairs = (
+        f"\t\t<key>{_xml(name)}</key>\n\t\t<string>{_xml(value)}</string>" for name, value in unit.environment.items()
+    )
+    return _filled(
+        template,
+        {
+            "NAME": unit.name("io.csmd.daemon", "."),
+            "MARK": unit.mark,
+            "EXEC": "\n".join(f"\t\t<string>{_xml(word)}</string>" for word in unit.command),
+            "ENVIRONMENT": "\n".join(pairs),
+            "STDERR": _xml(str(stderr)),
+        },
+    )
+
+
+def _filled(template: str, values: Mapping[str, str]) -> str:
+    """The template with its places filled; a line that was only a place of nothing is left out."""
+    lines = []
+    for line in template.splitlines():
+        place = _PLACE.fullmatch(line)
+        if not (place and not values[place.group(1)]):
+            lines.append(_PLACE.sub(lambda found: values[found.group(1)], line))
+    return "\n".join(lines) + "\n"
+
+
+def _quoted(word: str) -> str:
+    """A word as systemd reads it back: quoted where it must be, its specifiers and control characters escaped."""
+    _refuse_bytes(word)
+    if _PLAIN.fullmatch(word):
+        return word
+    plain = word.replace("\\", "\\\\").replace('"', '\\"').replace("%", "%%")
+    return '"' + _CONTROL.sub(lambda found: f"\\x{ord(found.group()):02x}", plain) + '"'
+
+
+def _xml(word: str) -> str:
+    _refuse_bytes(word)
+    if _CONTROL.search(word):
+        raise ConfigError(f"{word!r} holds a control character, which no plist can", hint="move it to a plainer place")
+    return escape(word, quote=False)
+
+
+def _refuse_bytes(word: str) -> None:
+    try:
+        word.encode()
+    except UnicodeEncodeError as error:
+        raise ConfigError(
+            f"{os.fsencode(word)!r} is not UTF-8, which a service unit must be",
+            hint="move it to a place with a plainer name, or `csmd install --no-service`",
+        ) from error
+
+
+def _unit_said(path: Path) -> str:
+    """A path for a line that people read."""
+    _refuse_bytes(str(path))
+    return _CONTROL.sub("?", str(path)).replace("%", "%%")
+
+
+#: A question to a manager; one that hangs is none.
+ASK_S = 10.0
+#: A start or a stop: the unit's own limits are shorter.
+ACT_S = 40.0
+LINGER = "it ends when you log out; `loginctl enable-linger` has it go on, and start with the machine"
+
+
+def shipped(folder: str, name: str) -> str:
+    """A template: inside the wheel, or beside the package in a source tree."""
+    package = Path(__file__).resolve().parent.parent
+    inside = package / "_share" / folder / name
+    return (inside if inside.is_file() else package.parent / folder / name).read_text(encoding="utf-8")
+
+
+def unit_of(paths: Paths, kind: str) -> Unit:
+    """What a manager is told about this home: this interpreter, and where things are."""
+    return Unit(
+        home=paths.home,
+        is_default=paths.home == default_paths({}).home,
+        command=(sys.executable, "-P", "-m", "csmd.daemon"),
+        environment=unit_environment(kind),
+    )
+
+
+@dataclass(frozen=True, slots=True)
+class Systemd:
+    """One unit of the user's systemd; `file` is where it lies."""
+
+    paths: Paths
+    file: Path
+
+    kind: Literal["systemd"] = "systemd"
+
+    @property
+    def name(self) -> str:
+        """The unit's name."""
+        return self.file.name
+
+    def text(self) -> str:
+        """What the unit should say for the systemd that runs."""
+        version = re.search(
+            r"^Version=(\d+)", _ask_manager("systemctl", "--user", "show", "-p", "Version"), re.MULTILINE
+        )
+        unit = unit_of(self.paths, self.kind)
+        template = shipped("systemd", "csmd.service")
+        return systemd_unit(template, unit, version=int(version.group(1)) if version else 0)
+
+    def reachable(self) -> bool:
+        """Whether the manager answers."""
+        return bool(_ask_manager("systemctl", "--user", "show", "-p", "Version"))
+
+    def reload(self) -> None:
+        """Has the manager read the unit that was written."""
+        _act("systemctl", "--user", "daemon-reload")
+
+    def enable(self) -> None:
+        """Starts with each login from now on."""
+        _act("systemctl", "--user", "--quiet", "enable", self.name)
+
+    def disable(self) -> None:
+        """Does not start with a login any more."""
+        _act("systemctl", "--user", "--quiet", "disable", self.name)
+
+    def start(self) -> str:
+        """Starts and waits until the daemon is ready; what the manager says when it is not, else ""."""
+        _run("systemctl", "--user", "reset-failed", self.name)  # it may have given up on an earlier one
+        done = _run("systemctl", "--user", "start", self.name)
+        # One that takes long, because it migrates, is no failure yet.
+        return "" if done is None or done.returncode == 0 else _words(done)
+
+    def stop(self) -> None:
+        """Ends the daemon, also one that waits to be started again."""
+        _act("systemctl", "--user", "stop", self.name)
+
+    def forget(self) -> None:
+        """Leaves the manager without a trace of the unit, whose file is gone."""
+        (self.file.parent / "default.target.wants" / self.name).unlink(missing_ok=True)
+        if self.reachable():
+            _act("systemctl", "--user", "daemon-reload")
+            _run("systemctl", "--user", "reset-failed", self.name)
+
+    def where_to_look(self) -> str:
+        """The command that shows what the manager noted."""
+        return f"journalctl --user -u {self.name.removesuffix('.service')} -n 20"
+
+    def gave_up(self) -> bool:
+        """Whether it died so often that the manager starts it no more by itself."""
+        return (
+            _ask_manager("systemctl", "--user", "show", "-p", "ActiveState", "--value", self.name).strip() == "failed"
+        )
+
+    def note(self) -> str:
+        """What a person should know of how long it lives; "" when it lives as long as one would think."""
+        if has_screen():
+            return ""
+        said = _ask_manager("loginctl", "show-user", str(os.getuid()), "-p", "Linger", "--value")
+        return LINGER if said.strip() == "no" else ""
+
+
+@dataclass(frozen=True, slots=True)
+class Launchd:
+    """One agent of the user's launchd; `file` is where it lies."""
+
+    paths: Paths
+    file: Path
+
+    kind: Literal["launchd"] = "launchd"
+
+    @property
+    def name(self) -> str:
+        """The agent's label."""
+        return self.file.name.removesuffix(".plist")
+
+    @property
+    def _domain(self) -> str:
+        return f"gui/{os.getuid()}"
+
+    def text(self) -> str:
+        """What the agent should say."""
+        template = shipped("launchd", "io.csmd.daemon.plist")
+        stderr = self.paths.run_dir / "service.stderr"
+        return launchd_plist(template, unit_of(self.paths, self.kind), stderr=stderr)
+
+    def reachable(self) -> bool:
+        """Whether the user has a session that launchd keeps agents for."""
+        return bool(_ask_manager("launchctl", "print", self._domain))
+
+    def reload(self) -> None:
+        """Has launchd forget the agent as it was; `start` gives it the new one."""
+        self.stop()
+
+    def enable(self) -> None:
+        """Starts with each login from now on."""
+        _act("launchctl", "enable", f"{self._domain}/{self.name}")
+
+    def disable(self) -> None:
+        """Does not start with a login any more."""
+        _act("launchctl", "disable", f"{self._domain}/{self.name}")
+
+    def start(self) -> str:
+        """Has launchd start it; what launchd says when it does not, else ""."""
+        done = _run("launchctl", "bootstrap", self._domain, str(self.file))
+        if done is None or done.returncode:  # it is there already
+            done = _run("launchctl", "kickstart", f"{self._domain}/{self.name}")
+        return "" if done is not None and done.returncode == 0 else _words(done)
+
+    def stop(self) -> None:
+        """Ends the daemon and has launchd forget the agent until the next start or login."""
+        if _ask_manager("launchctl", "print", f"{self._domain}/{self.name}"):
+            _act("launchctl", "bootout", f"{self._domain}/{self.name}")
+
+    def forget(self) -> None:
+        """Leaves launchd without a trace of the agent, whose file is gone."""
+        self.enable()  # "disabled" would be remembered
+
+    def where_to_look(self) -> str:
+        """The command that shows what launchd noted."""
+        return f"launchctl print {self._domain}/{self.name}"
+
+    def gave_up(self) -> bool:
+        """Never: launchd tries again for ever, less and less often."""
+        return False
+
+    def note(self) -> str:
+        """What a person should know of how long it lives."""
+        return ""
+
+
+Manager = Systemd | Launchd
+KINDS: dict[str, type[Systemd] | type[Launchd]] = {"systemd": Systemd, "launchd": Launchd}
+
+
+def manager_found(paths: Paths, *, platform: str = sys.platform, version: str = "") -> Manager | str:
+    """The manager that can keep this home's daemon, or why there is none; `version` is /proc/version's text."""
+    if platform == "darwin":
+        agent = Launchd(paths, unit_folders("launchd")[0] / f"{_name(paths, 'launchd')}.plist")
+        return agent if agent.reachable() else "launchd keeps no agents for you here (no session at the screen)"
+    if shutil.which("systemctl", path=manager_environment().get("PATH")) is None:
+        return _without_systemd("there is no systemd here", version)
+    answer = _ask_manager("systemctl", "--user", "show", "-p", "UnitPath")
+    if not answer:
+        return _without_systemd("no systemd user manager answers here", version)
+    looked_at = f" {answer.strip().partition('=')[2]} "
+    for folder in unit_folders("systemd"):
+        if f" {folder} " in looked_at:
+            return Systemd(paths, folder / f"{_name(paths, 'systemd')}.service")
+    # Another HOME than that of the session: a unit there would never be read.
+    return f"your systemd does not look for units in {unit_folders('systemd')[0]}"
+
+
+def recorded(paths: Paths, kind: str, file: str) -> Manager | None:
+    """The manager that an earlier install put a unit into; None for a kind of a later csmd."""
+    made = KINDS.get(kind)
+    return made(paths, Path(file)) if made else None
+
+
+def _name(paths: Paths, kind: str) -> str:
+    unit = unit_of(paths, kind)
+    return unit.name("csmd", "-") if kind == "systemd" else unit.name("io.csmd.daemon", ".")
+
+
+def _without_systemd(what: str, version: str) -> str:
+    return f"{what}; {ENABLE_SYSTEMD}" if is_wsl(version) else what
+
+
+def _ask_manager(*command: str) -> str:
+    """What a command answers; "" when it fails."""
+    done = _run(*command, patience_s=ASK_S)
+    return done.stdout if done is not None and done.returncode == 0 else ""
+
+
+def _act(*command: str) -> None:
+    done = _run(*command)
+    if done is None or done.returncode:
+        raise CsmdError(
+            f"`{' '.join(command)}` failed: {_words(done)}", hint="`csmd install --no-service` does without"
+        )
+
+
+def _words(done: subprocess.CompletedProcess[str] | None) -> str:
+    """The first line of what a failed command said."""
+    said = "no answer" if done is None else (done.stderr.strip() or f"exit code {done.returncode}")
+    return said.splitlines()[0]
+
+
+def _run(*command: str, patience_s: float = ACT_S) -> subprocess.CompletedProcess[str] | None:
+    """Runs a manager's command; None when it is not there or does not end."""
+    try:
+        return subprocess.run(
+            command, env=manager_environment(), stdin=subprocess.DEVNULL, capture_output=True, text=True,
+            errors="replace", timeout=patience_s, check=False,
+        )  # fmt: skip
+    except (OSError, subprocess.TimeoutExpired):
+        return None
+
+
+#: How Windows' drives show themselves: by version and configuration.
+WINDOWS_DISKS = frozenset({"9p", "v9fs", "drvfs", "virtiofs"})
+#: What is said where WSL runs without systemd, which is its older default.
+ENABLE_SYSTEMD = "put the lines [boot] and systemd=true into /etc/wsl.conf, run `wsl --shutdown`, then `csmd install`"
+_DRIVE = re.compile(r"/mnt/[a-z](?:/|$)")
+
+
+def is_wsl(version: str) -> bool:
+    """Whether /proc/version is of a kernel of Microsoft's."""
+    return "microsoft" in version.lower()
+
+
+def refusal(home: Path, *, version: str, mounts: str) -> str:
+    """Why csmd cannot live in this home, "" when it can: on a drive of Windows neither SQLite's log nor sockets work.
+
+    `version` and `mounts` are the texts of /proc/version and /proc/mounts.
+    """
+    if not is_wsl(version):
+        return ""
+    disk = _disk(home, mounts)
+    on_windows = disk in WINDOWS_DISKS if disk else bool(_DRIVE.match(str(home)))
+    return (
+        f"{home} is on a drive of Windows, where SQLite's write-ahead log and Unix sockets do not work"
+        if on_windows
+        else ""
+    )
+
+
+def _disk(place: Path, mounts: str) -> str:
+    """The type of the file system that a place is on; "" when the table does not say."""
+    best, found = -1, ""
+    for line in mounts.splitlines():
+        fields = line.split(" ")
+        if len(fields) < 3:
+            continue
+        # The table writes a blank as \040.
+        top = re.sub(r"\\([0-7]{3})", lambda code: chr(int(code.group(1), 8)), fields[1])
+        depth = len(Path(top).parts)
+        if place.is_relative_to(top) and depth >= best:  # of two on one place the later is what one sees
+            best, found = depth, fields[2]
+    return found
+
+
+#: Where systemd keeps what starts with a login: made by it, empty when nothing does.
+WANTS = "default.target.wants"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Plan:
+    """Who is to keep the daemon: a manager with its unit's text before and after, or nobody and `why`."""
+
+    manager: Manager | None
+    why: str = ""
+    before: str | None = None
+    after: str = ""
+
+    @property
+    def kind(self) -> str:
+        """`systemd`, `launchd` or `detached`."""
+        return self.manager.kind if self.manager else "detached"
+
+    @property
+    def changes(self) -> bool:
+        """Whether a unit would be written."""
+        return self.manager is not None and self.before != self.after
+
+
+def plan_unit(paths: Paths, *, wanted: bool = True) -> Plan:
+    """What installing would do about the service; nothing is written. ConfigError where it cannot be done."""
+    refuse_windows(paths)
+    if not wanted:
+        return Plan(manager=None, why="as --no-service asks")
+    found = manager_found(paths, version=kernel())
+    if isinstance(found, str):
+        return Plan(manager=None, why=found)
+    return of_manager(found)
+
+
+def of_manager(manager: Manager) -> Plan:
+    """The plan for a unit of this manager; ConfigError where somebody else's file stands in its place."""
+    after, before = manager.text(), None
+    if manager.file.exists() or manager.file.is_symlink():
+        before = "" if manager.file.is_symlink() else manager.file.read_text(encoding="utf-8", errors="replace")
+        if mark_of(before) != mark_of(after):
+            raise ConfigError(
+                f"{manager.file} is there already, and it is not this home's unit",
+                hint="move it away, or `csmd install --no-service`",
+            )
+    return Plan(manager=manager, before=before, after=after)
+
+
+def place(paths: Paths, planned: Plan, *, enable: bool = True) -> bool:
+    """Writes the unit and has the manager read it, or takes back one that is not wanted any more; whether it changed.
+
+    With `enable` it starts at each login from now on.
+    """
+    manager = planned.manager
+    known = record.load_record(paths)["service"]
+    changed = False
+    if known and (manager is None or known["file"] != str(manager.file)):
+        known, changed = None, remove(paths)
+    if manager is not None:
+        missing = [str(folder) for folder in [*reversed(manager.file.parents), manager.file.parent / WANTS]
+                   if not folder.exists()]  # fmt: skip
+        folders = list(dict.fromkeys([*(known or {}).get("folders", []), *missing]))
+        _note(paths, service={"kind": manager.kind, "file": str(manager.file), "folders": folders})
+        if planned.changes:
+            manager.file.parent.mkdir(parents=True, exist_ok=True)
+            write_whole(manager.file, planned.after.encode())
+            manager.reload()
+        if enable:
+            manager.enable()
+    _note(paths, version=csmd.__version__)
+    return changed or planned.changes
+
+
+def _note(paths: Paths, **what: Any) -> None:
+    with record.alone(paths):
+        known = record.load_record(paths)
+        if {**known, **what} != known:
+            record.save(paths, {**known, **what})
+
+
+def recorded_file(paths: Paths) -> str:
+    """The unit that an install put into place; "" for none."""
+    known = record.load_record(paths)["service"]
+    return str(known["file"]) if known else ""
+
+
+def remove(paths: Paths) -> bool:
+    """Ends the daemon that a manager keeps and takes its unit away; False when none is recorded."""
+    known = record.load_record(paths)["service"]
+    if not known:
+        return False
+    manager = recorded(paths, known["kind"], known["file"])
+    if manager is not None:
+        if manager.reachable():
+            manager.stop()
+            manager.disable()
+        if manager.file.is_file() and mark_of(manager.file.read_text(encoding="utf-8", errors="replace")):
+            manager.file.unlink()
+        manager.forget()
+    for folder in reversed(known["folders"]):
+        with contextlib.suppress(OSError):  # somebody has put something into it, or it has gone
+            Path(folder).rmdir()
+    _note(paths, service=None)
+    if not record.load_record(paths)["settings"] and not paths.hook_dir.is_dir():
+        paths.install_record.unlink(missing_ok=True)  # nothing of csmd's is anywhere else any more
+    return True
+
+
+def bring_up(paths: Paths, planned: Plan) -> dict[str, Any]:
+    """Has this csmd's daemon run as planned, in place of whatever runs.
+
+    Its status, with `started`, and `replaced`: the version of the daemon that had to end for it, else "".
+    """
+    changed = place(paths, planned)
+    running = instance(paths) if running_service(paths) else {}
+    other = str(running.get("version", "an unknown version")) if running else ""
+    stays = not changed and other == csmd.__version__ and running.get("service") == planned.kind
+    if running and not stays:
+        # It drains; hooks spool meanwhile. Also one that is too old to be asked anything.
+        stop(paths, by_user=False)
+    return {**start(paths), "replaced": "" if stays else other}
+
+
+START_PATIENCE_S = 30.0
+STOP_PATIENCE_S = 20.0
+#: Where Linux says what it is, and what is mounted.
+KERNEL, MOUNTS = Path("/proc/version"), Path("/proc/mounts")
+
+
+def running_service(paths: Paths) -> psutil.Process | None:
+    """The daemon's process, or None; told by the instance file's pid and start time together."""
+    try:
+        known = instance(paths)
+        process = psutil.Process(int(known["pid"]))
+        # As the daemon's start_token: since the boot, because the clock may have been set since.
+        start = process.create_time() - (psutil.boot_time() if psutil.LINUX else 0.0)
+        same = abs(start - float(known["start"])) < 1.0 and known["boot"] == boot_id()
+        alive = same and process.status() != psutil.STATUS_ZOMBIE
+    except (KeyError, TypeError, ValueError, psutil.Error):
+        return None
+    return process if alive else None
+
+
+def instance(paths: Paths) -> dict[str, Any]:
+    """What the daemon that runs, or the last one that was killed, says of itself; empty when none does."""
+    try:
+        value = wire.loads(paths.instance.read_bytes())
+    except (OSError, BadInput):
+        return {}
+    return value if isinstance(value, dict) else {}
+
+
+def manager(paths: Paths) -> Manager | None:
+    """The manager that has this home's unit and answers; None when the daemon is to run detached."""
+    try:
+        known = plan.load_record(paths)["service"]
+    except (OSError, CsmdError):
+        return None  # a damaged record must keep nobody from stopping a daemon
+    if not isinstance(known, dict) or not Path(str(known.get("file"))).is_file():
+        return None
+    keeper = recorded(paths, str(known.get("kind")), str(known.get("file")))
+    return keeper if keeper is not None and keeper.reachable() else None
+
+
+def note(paths: Paths, kind: str) -> str:
+    """What a person should know of how long a daemon lives that `kind` keeps; "" when it lives as one would think."""
+    if kind == "detached":
+        return "after a reboot `csmd start` brings it back"
+    keeper = manager(paths)
+    return keeper.note() if keeper is not None else ""
+
+
+def refuse_windows(paths: Paths) -> None:
+    """ConfigError when this home is on a drive of Windows, where csmd cannot live."""
+    why = refusal(paths.home, version=kernel(), mounts=_text(MOUNTS))
+    if why:
+        raise ConfigError(why, hint="leave CSMD_HOME away, or set it to a directory of Linux's own, e.g. ~/.csmd")
+
+
+def kernel() -> str:
+    """What the system says it is; "" where it does not."""
+    return _text(KERNEL)
+
+
+def start(paths: Paths) -> dict[str, Any]:
+    """Starts the daemon and waits until it answers; its status, with `started` False when it ran already."""
+    refuse_windows(paths)
+    for folder in (paths.home, paths.run_dir):
+        make_private(folder)
+    with _one_at_a_time(paths):
+        until = time.monotonic() + START_PATIENCE_S
+        beginning: _Beginning | None = None
+        while time.monotonic() < until:
+            if running_service(paths) is not None:
+                with contextlib.suppress(DaemonUnreachable, DaemonBusy):
+                    status = _ask(paths)
+                    if beginning is not None:
+                        beginning.let_go()
+                    return {**status, "started": beginning is not None and beginning.is_it(status["daemon"]["pid"])}
+            elif beginning is None:
+                beginning = _begin(paths)
+            elif (ended := beginning.ended()) is not None:
+                what, hint = complaint(_said(paths))
+                raise CsmdError(f"the daemon ended at once: {what or ended}", hint=hint or beginning.where_to_look)
+            time.sleep(0.02)
+        if beginning is not None:
+            beginning.let_go()
+        raise CsmdError(f"the daemon did not answer within {START_PATIENCE_S:g} s", hint=f"see {paths.log_file}")
+
+
+class _Beginning:
+    """Owns a start under way: a child of ours that outlives us, or what a manager said about it."""
+
+    def __init__(self, paths: Paths, child: subprocess.Popen[bytes] | None, refused: str, where_to_look: str) -> None:
+        self._paths, self._child, self._refused, self.where_to_look = paths, child, refused, where_to_look
+
+    def ended(self) -> str | None:
+        """How it ended before it answered; None while it may still come."""
+        if self._child is None:
+            return self._refused or ("it could not run" if _said(self._paths) else None)
+        return None if self._child.poll() is None else f"exit code {self._child.returncode}"
+
+    def is_it(self, pid: int) -> bool:
+        """Whether the daemon that answers is the one that was started here."""
+        return self._child is None or self._child.pid == pid
+
+    def let_go(self) -> None:
+        """Popen would warn about a child it never waited for: this one outlives us on purpose."""
+        if self._child is not None:
+            self._child.returncode = self._child.poll() or 0
+
+
+def _begin(paths: Paths) -> _Beginning:
+    keeper = manager(paths)
+    if keeper is None:
+        return _Beginning(paths, _spawn(paths), "", f"see {paths.log_file}")
+    paths.complaint.unlink(missing_ok=True)
+    keeper.enable()  # `csmd stop` has it stay away, also at the next login
+    return _Beginning(paths, None, keeper.start(), keeper.where_to_look())
+
+
+@contextlib.contextmanager
+def _one_at_a_time(paths: Paths) -> Iterator[None]:
+    """Two that start at once: the second waits, and finds the first one's daemon."""
+    descriptor = os.open(paths.run_dir / "start.lock", os.O_RDWR | os.O_CREAT | os.O_NOFOLLOW, 0o600)
+    try:
+        fcntl.flock(descriptor, fcntl.LOCK_EX)
+        yield
+    finally:
+        os.close(descriptor)
+
+
+def _spawn(paths: Paths) -> subprocess.Popen[bytes]:
+    # Its own session and no pipe to us: whoever started us must not wait for it, nor end it with us.
+    with _complaint_file(paths) as complaint:
+        return subprocess.Popen(
+            [sys.executable, "-P", "-m", "csmd.daemon"],
+            cwd=str(paths.home),
+            env=child_environment(),
+            stdin=subprocess.DEVNULL,
+            stdout=subprocess.DEVNULL,
+            stderr=complaint,
+            start_new_session=True,
+            close_fds=True,
+        )
+
+
+def stop(paths: Paths, *, by_user: bool) -> bool:
+    """Ends the daemon and waits until it is gone; False when none ran.
+
+    `by_user` leaves the stopped mark, and has a service manager not start it at the next login.
+    """
+    process, keeper = running_service(paths), manager(paths)
+    if keeper is not None:
+        keeper.stop()  # also where none runs: it may be about to be started again
+        if by_user:
+            keeper.disable()
+    if process is not None:
+        _end(process)
+    if by_user and paths.run_dir.is_dir():
+        paths.stopped_mark.touch(mode=0o600)
+    return process is not None
+
+
+def _end(process: psutil.Process) -> None:
+    try:
+        process.send_signal(signal.SIGTERM)
+        until = time.monotonic() + STOP_PATIENCE_S
+        while process.is_running() and process.status() != psutil.STATUS_ZOMBIE:
+            if time.monotonic() > until:
+                raise CsmdError(
+                    f"the daemon (pid {process.pid}) did not end within {STOP_PATIENCE_S:g} s",
+                    hint=f"kill -9 {process.pid}; nothing acknowledged is lost by that",
+                )
+            time.sleep(0.02)
+    except psutil.NoSuchProcess:
+        return
+
+
+def complaint(said: str) -> tuple[str, str]:
+    """(what, hint) of what a process of csmd's said on stderr when it ended."""
+    what, _, hint = said.strip().removeprefix("csmd: ").partition("\n  try: ")
+    return what, hint
+
+
+def why_not(paths: Paths, error: DaemonUnreachable) -> DaemonUnreachable:
+    """The same error with what is known of the last daemon: what one said that could not start, or who gave it up."""
+    if running_service(paths) is not None:
+        return error
+    what, hint = complaint(_said(paths))
+    if what:
+        return DaemonUnreachable(f"{error.what}; the last one ended at once: {what}", hint=hint or error.hint)
+    keeper = manager(paths)
+    if keeper is not None and keeper.gave_up():
+        return DaemonUnreachable(
+            f"{error.what}; it died several times in a row and {keeper.kind} starts it no more",
+            hint=f"csmd start; why it died: {keeper.where_to_look()}",
+        )
+    return error
+
+
+def _ask(paths: Paths) -> dict[str, Any]:
+    return dict(client.call(paths, "csm_runtime_status", patience_s=5.0))
+
+
+def _said(paths: Paths) -> str:
+    """What the last daemon that could not start said; "" when it said nothing."""
+    return _text(paths.complaint)
+
+
+def _text(path: Path) -> str:
+    try:
+        return path.read_text(encoding="utf-8", errors="replace")
+    except OSError:
+        return ""
+
+
+def _complaint_file(paths: Paths) -> IO[bytes]:
+    return os.fdopen(os.open(paths.complaint, os.O_WRONLY | os.O_CREAT | os.O_TRUNC | os.O_NOFOLLOW, 0o600), "wb")

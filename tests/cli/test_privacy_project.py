@@ -1,0 +1,119 @@
+"""`csmd project` as people meet it: a list that fits the screen, changes by a terminal only, walls by where one stands."""
+
+from __future__ import annotations
+
+import json
+import os
+import pty
+import select
+import subprocess
+import sys
+import time
+from pathlib import Path
+
+from machine import LIMIT_S, Machine
+
+from csmd.cli import privacy
+
+
+def typed(machine: Machine, *words: str, code: int = 0) -> str:
+    """What a command prints that a person types in a terminal of 80 columns."""
+    pid, terminal = pty.fork()
+    if pid == 0:
+        os.chdir(machine.project)
+        os.execve(sys.executable, [sys.executable, "-m", "csmd", *words], machine.environment(TERM="dumb"))
+    said = b""
+    end = time.monotonic() + LIMIT_S
+    try:
+        while time.monotonic() < end and select.select([terminal], [], [], LIMIT_S)[0]:
+            said += os.read(terminal, 65536)
+    except OSError:  # the command has ended
+        pass
+    os.close(terminal)
+    assert os.waitstatus_to_exitcode(os.waitpid(pid, 0)[1]) == code, said
+    return said.decode().replace("\r\n", "\n")
+
+
+def at(machine: Machine, place: Path, *words: str) -> subprocess.CompletedProcess[str]:
+    """What a program that is no person's is told when it stands in a directory."""
+    return subprocess.run(
+        [sys.executable, "-m", "csmd", *words], cwd=place, env=machine.environment(), text=True, capture_output=True,
+        stdin=subprocess.DEVNULL, timeout=LIMIT_S * 3, check=False,
+    )  # fmt: skip
+
+
+def test_projects_are_listed_changed_by_a_person_and_walled(machine: Machine) -> None:
+    acme, bolt = machine.root / "clients" / "acme", machine.root / "clients" / "bolt"
+    long = machine.root / ("a" * 60) / ("b" * 60)
+    for place in (acme, bolt, long):
+        place.mkdir(parents=True)
+    subprocess.run(["git", "init", "-q"], cwd=bolt, check=True)
+    subprocess.run(["git", "remote", "add", "origin", "git@host.example:bolt/app.git"], cwd=bolt, check=True)
+    for session, place in enumerate((acme, bolt, long, machine.root / "gone")):
+        machine.transcript(
+            machine.line(
+                "user", f"I prefer short answers, always: {place.name}", session=f"s{session}", cwd=str(place)
+            ),
+            machine.line("assistant", "It is done.", session=f"s{session}", cwd=str(place)),
+            session=f"s{session}",
+        )
+    machine.start()
+    machine.sync()
+
+    for words in (
+        ("merge", "acme", "bolt"),
+        ("alias", "/x", "bolt"),
+        ("split", "bolt", "/x"),
+        ("workspace", "acme", "acme"),
+    ):
+        done = machine.run("project", *words)
+        assert (done.returncode, done.stdout) == (1, "") and "in a terminal" in done.stderr
+        tool = f"csm_project_{words[0]}"
+        assert "who speaks" in machine.run("tool", tool, "--param", "by_person=true").stderr
+
+    said = typed(machine, "project", "workspace", "acme", str(acme))
+    assert said.startswith(f"{acme} is in the workspace acme\n"), said
+    assert typed(machine, "project", "alias", "/Users/x/bolt", str(bolt)) == f"/Users/x/bolt counts to {bolt}\n"
+    assert "would be moved" in typed(machine, "project", "merge", "gone", "bolt", "--dry-run")
+    assert "'clients/none' is no project" in typed(machine, "project", "merge", "gone", "clients/none", code=1)
+    assert typed(machine, "project", "merge", "gone", "clients/bolt").startswith(
+        "moved from gone to clients/bolt: 1 session, 2 turns"
+    )
+    text = machine.csmd("project", "list")
+    for part in (
+        "[acme]",
+        "remote host.example/bolt/app",
+        "also   /Users/x/bolt",
+        "merged ~/gone",
+        "workspace acme: 1 project",
+    ):
+        assert part in text, text
+    assert all(len(line) <= 80 for line in text.splitlines()), text
+    long.rmdir()
+    assert "(gone)" in machine.csmd("project", "list")
+    shown = machine.csmd("project", "list", "--json")
+    assert {row["name"] for row in shown["projects"]} == {"acme", "bolt", "b" * 60}
+    assert {"id", "name", "root", "kind", "remote", "workspace", "sessions", "turns", "memories", "last", "gone", "off", "aliases",
+            "merged", "part_of"} == set(shown["projects"][0])  # fmt: skip
+
+    # by where one stands: inside, outside, and with a parameter that claims another place
+    query = ("search", "short answers", "--all-projects", "--json")
+    assert "acme" in at(machine, acme, *query).stdout
+    assert "acme" not in str(json.loads(at(machine, bolt, *query).stdout)["hits"])
+    done = at(machine, bolt, "brief", "--project", str(acme))
+    assert done.returncode == 1 and "in the workspace acme" in done.stderr
+    claimed = ("tool", "csm_memory_search", "--param", "query=short answers", "--param", f"asking={acme}")
+    assert "acme" not in str(json.loads(at(machine, bolt, *claimed).stdout)["hits"])
+    assert "acme" in typed(machine, "search", "short answers", "--project", str(acme)), "a person goes where they name"
+    assert typed(machine, "project", "split", "bolt", str(machine.root / "gone")).startswith("moved from bolt to ")
+    assert typed(machine, "project", "alias", "/Users/x/bolt", "--remove").endswith("is a project of its own again\n")
+    assert typed(machine, "project", "workspace", "acme", str(acme), "--remove").endswith("out of the workspace acme\n")
+    assert machine.run("project", "alias", "/x").returncode == 2
+
+
+def test_a_path_is_made_absolute_and_a_name_is_left(tmp_path: Path) -> None:
+    assert privacy._word("shop") == "shop" and privacy._word("clients/shop") == "clients/shop"
+    assert privacy._word("tests/") == str(Path("tests").resolve())
+    assert privacy._word(str(tmp_path / "x" / "..")) == str(tmp_path.resolve())
+    assert privacy._word(".") == str(Path.cwd())
+    assert privacy._word("~").startswith("/")

@@ -1,0 +1,215 @@
+"""`csmd why` tells what a session was told and why, to whom may see it; logs and completion do without a daemon."""
+
+from __future__ import annotations
+
+import json
+import shutil
+import subprocess
+import sys
+from pathlib import Path
+from typing import Any
+
+import pytest
+from machine import CORRECTION, PREFERENCE, Machine, eventually
+
+from csmd.cli import main
+
+ASKED = "which config key for the database url, was it db_url or database_url?"
+
+
+@pytest.fixture(scope="module")
+def told(shared_machine: Machine) -> Machine:
+    """A machine on which one session was told a brief and another one answers to its prompt."""
+    shared_machine.conversation()
+    shared_machine.start()
+    shared_machine.sync()
+    assert shared_machine.event("SessionStart", "first-1", source="startup")[1]
+    assert shared_machine.event("UserPromptSubmit", "second-2", prompt=ASKED)[1]
+    return shared_machine
+
+
+def test_the_last_session_here_is_told_with_its_prompt_and_what_matched(told: Machine) -> None:
+    value = told.csmd("why", "--json")
+    (injection,) = value["injections"]
+    assert (value["session_id"], injection["event"], injection["prompt"]) == ("second-2", "prompt", ASKED)
+    item = injection["items"][0]
+    assert item["text"].endswith("database_url, not db_url") and item["reason"] == "bears on the prompt"
+    assert (item["authority"], item["said_in"], item["state"]) == ("user", "s1", "there")
+    shown = told.csmd("why")
+    assert "you asked: which config key" in shown and "bears on the prompt" in shown
+    assert all(len(line) <= 80 for line in shown.splitlines())
+
+
+def test_a_session_or_a_receipt_is_named_by_its_beginning(told: Machine) -> None:
+    value = told.csmd("why", "--session", "first", "--json")
+    (injection,) = value["injections"]
+    assert (injection["event"], injection["prompt"], len(injection["items"])) == ("session_start", "", 3)
+    assert {item["reason"] for item in injection["items"]} >= {"Corrections the user made"}
+    assert "under 'Corrections the user made'" in told.csmd("why", "--session", "first")
+    again = told.csmd("why", "--receipt", injection["id"][:9], "--json")["injections"]
+    assert [one["id"] for one in again] == [injection["id"]]
+
+
+@pytest.mark.parametrize("words", [["--session", "nobody"], ["--receipt", "rffff"]], ids=" ".join)
+def test_what_was_told_nothing_is_said_so(told: Machine, words: list[str]) -> None:
+    refused = told.run("why", *words)
+    assert refused.returncode == 1 and "nothing" in refused.stderr
+
+
+def test_where_nobody_was_told_anything_that_is_said(told: Machine) -> None:
+    assert "no session here was told anything" in told.csmd("why", "--project", str(told.root))
+
+
+def test_what_is_behind_a_wall_is_not_told_outside(machine: Machine) -> None:
+    machine.conversation()
+    machine.start()
+    machine.sync()
+    machine.event("SessionStart", "inside-1", source="startup")
+    inside = str(machine.project)
+    walled = machine.call("csm_project_workspace", name="acme", places=inside, by_person=True)
+    assert walled["projects"]
+    assert machine.call("csm_receipt_show", session="inside-1", asking=inside)["injections"]
+    assert machine.run("why", "--session", "inside-1").returncode == 0
+    found = machine.call("csm_receipt_show", asking=str(machine.root))
+    assert found["injections"] == [] and "database_url" not in json.dumps(found)
+
+
+def test_a_memory_that_was_forgotten_stands_in_no_receipt(machine: Machine) -> None:
+    machine.transcript(machine.line("user", PREFERENCE), machine.line("user", CORRECTION))
+    machine.start()
+    machine.sync()
+    machine.event("SessionStart", "s9", source="startup")
+    ident = machine.csmd("why", "--json")["injections"][0]["items"][0]["id"]
+    machine.call("csm_memory_delete", id=ident, by_person=True)
+    left = machine.csmd("why", "--json")["injections"][0]["items"]
+    assert len(left) == 1 and ident not in machine.csmd("why")
+
+
+# --- logs
+
+
+def test_the_log_says_what_was_done_in_words_and_numbers(machine: Machine) -> None:
+    assert machine.run("logs").returncode == 1
+    machine.hook("UserPromptSubmit", prompt=PREFERENCE)
+    machine.start()
+    eventually(lambda: not machine.spooled())
+    elsewhere = machine.conversation("s4", folder=machine.root / "else" / "-p")
+    machine.csmd("import", str(elsewhere), "--no-vectors")
+    machine.csmd("pause")
+    machine.csmd("resume")
+    machine.csmd("backup")
+    shown = machine.csmd("logs")
+    for said in (
+        "took in 1 event that hooks kept", "import: 1 file, 6 new turns, 3 new memories in", "paused until it is resumed",
+        "not paused", "backup: ", "listening, directories of transcripts: 0",
+    ):  # fmt: skip
+        assert said in " ".join(shown.split()), said
+    assert (
+        all(len(line) <= 80 for line in shown.splitlines())
+        and "pathlib" not in shown
+        and str(machine.root) not in shown
+    )
+    lines = machine.csmd("logs", "-n", "2", "--json")["lines"]
+    assert [line["level"] for line in lines] == ["info", "info"] and lines[-1]["text"].startswith("backup: ")
+
+
+def test_an_hour_is_one_line_and_an_hour_of_nothing_none(machine: Machine, caplog: Any) -> None:
+    from csmd.daemon.now import now_iso
+    from csmd.daemon.summary import HOUR_S, Hourly
+    from csmd.store import activity, files
+    from csmd.store.core import Store
+
+    files.make_private(machine.home)
+    store = Store(machine.paths.database, now=now_iso())
+
+    class Steward:
+        pass
+
+    steward: Any = Steward()
+    steward.store = store
+    try:
+        hourly = Hourly()
+        caplog.set_level("INFO")
+        assert [hourly.step(steward, now) for now in (0.0, 1.0, HOUR_S)] == [False, False, False]
+        store.write(lambda rows: activity.count(rows, [("bad lines", 2), ("redacted api-key", 9)]))
+        assert hourly.step(steward, HOUR_S + 1) is False
+        assert hourly.step(steward, 2 * HOUR_S) is True
+        assert hourly.step(steward, 3 * HOUR_S) is False
+        assert [record.getMessage().partition(": ")[2] for record in caplog.records] == [
+            "2 lines that could not be read"
+        ]
+    finally:
+        store.close()
+
+
+def test_trouble_is_told_in_words_and_so_is_its_end(machine: Machine) -> None:
+    machine.start()
+    path = machine.conversation()
+    machine.sync()
+    path.unlink()
+    path.symlink_to("/proc/self/mem")  # it can be opened, and not be read
+    machine.run("sync", "--no-vectors")
+    path.unlink()
+    machine.conversation()
+    machine.sync()
+    shown = " ".join(machine.csmd("logs").split())
+    assert "transcript: Input/output error; `csmd status` says where" in shown and "transcript: well again" in shown
+    assert str(path) not in shown
+
+
+def test_a_log_that_grows_is_followed_also_into_a_new_file(machine: Machine) -> None:
+    machine.paths.log_dir.mkdir(parents=True)
+    log = machine.paths.log_file
+    line = "2026-05-04 08:00:00,000 INFO    csmd.daemon.run: number {}\n"
+    log.write_text(line.format(1))
+    child = subprocess.Popen(
+        [sys.executable, "-m", "csmd", "logs", "--follow"], env=machine.environment(), stdout=subprocess.PIPE, text=True
+    )
+    assert child.stdout is not None
+    try:
+        assert child.stdout.readline() == "05-04 08:00:00  number 1\n"
+
+        def said(number: int) -> str:
+            with log.open("a") as file:
+                file.write(line.format(number))
+            assert child.stdout is not None
+            return child.stdout.readline()
+
+        assert said(2) == "05-04 08:00:00  number 2\n"
+        log.rename(log.with_name("csmd.log.1"))
+        assert said(3) == "05-04 08:00:00  number 3\n"
+    finally:
+        child.kill()
+        child.wait(30)
+        child.stdout.close()
+
+
+# --- completion
+
+
+@pytest.mark.parametrize("shell", sorted(main.PLACES))
+def test_the_script_of_each_shell_is_one_that_the_shell_takes(machine: Machine, shell: str, tmp_path: Path) -> None:
+    done = machine.run("completion", shell)
+    assert (done.returncode, main.PLACES[shell].split()[0] in done.stderr) == (0, True)
+    assert "_CSMD_COMPLETE" in done.stdout
+    if shutil.which(shell):
+        script = tmp_path / "csmd"
+        script.write_text(done.stdout)
+        subprocess.run([shell, "-n", str(script)], check=True, timeout=30)
+
+
+def test_verbs_and_options_are_completed(machine: Machine) -> None:
+    def completed(words: str) -> list[str]:
+        done = machine.run(_CSMD_COMPLETE="bash_complete", COMP_WORDS=words, COMP_CWORD=str(words.count(" ")))
+        return [line.partition(",")[2] for line in done.stdout.splitlines()]
+
+    assert completed("csmd pau") == ["pause"]
+    assert completed("csmd config uns") == ["unset"]
+    assert completed("csmd pause --f") == ["--for"]
+
+
+def test_the_command_line_imports_nothing_heavy_before_a_verb_needs_it(machine: Machine) -> None:
+    heavy = ("rich", "zmq", "yaml", "numpy", "apsw", "textual", "mcp", "ruamel")
+    code = f"import sys, csmd.cli.main; print([name for name in {heavy!r} if name in sys.modules])"
+    done = subprocess.run([sys.executable, "-c", code], env=machine.environment(), capture_output=True, text=True)
+    assert done.stdout == "[]\n", done.stderr

@@ -1,0 +1,209 @@
+"""Files of somebody else's: written whole through their links, with what they had of owner, mode and attributes."""
+
+from __future__ import annotations
+
+import json
+import os
+import stat
+import subprocess
+from pathlib import Path
+from typing import Any
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from csmd.errors import BadInput, ConfigError
+from csmd.installer import foreign_files, json_edits, registration
+
+# --- writing
+
+
+def test_a_new_file_is_private_and_an_old_ones_mode_stays(tmp_path: Path) -> None:
+    path = tmp_path / "new" / "settings.json"
+    foreign_files.apply(path, None, b"one")
+    assert path.read_bytes() == b"one"
+    assert stat.S_IMODE(path.stat().st_mode) == 0o600
+    path.chmod(0o644)
+    foreign_files.apply(path, b"one", b"two")
+    assert path.read_bytes() == b"two"
+    assert stat.S_IMODE(path.stat().st_mode) == 0o644
+    assert [entry.name for entry in path.parent.iterdir()] == ["settings.json"]
+
+
+def test_a_symlink_stays_one_and_its_target_is_written(tmp_path: Path) -> None:
+    target = tmp_path / "dotfiles" / "claude.json"
+    target.parent.mkdir()
+    target.write_bytes(b"one")
+    path = tmp_path / "settings.json"
+    path.symlink_to("dotfiles/claude.json")
+    foreign_files.apply(path, foreign_files.read(path), b"two")
+    assert path.is_symlink()
+    assert target.read_bytes() == b"two"
+    assert [entry.name for entry in target.parent.iterdir()] == ["claude.json"]
+
+
+def test_a_place_that_cannot_be_written_is_explained(tmp_path: Path) -> None:
+    (tmp_path / "file").write_bytes(b"")
+    with pytest.raises(ConfigError) as caught:
+        foreign_files.apply(tmp_path / "file" / "settings.json", None, b"one")
+    assert "settings.json" in caught.value.what
+    (tmp_path / "settings.json").mkdir()
+    with pytest.raises(ConfigError):
+        foreign_files.read(tmp_path / "settings.json")
+
+
+def test_a_deletion_deletes_and_no_change_writes_nothing(tmp_path: Path) -> None:
+    path = tmp_path / "settings.json"
+    foreign_files.apply(path, None, None)
+    assert not path.exists()
+    path.write_bytes(b"one")
+    inode = path.stat().st_ino
+    foreign_files.apply(path, b"one", b"one")
+    assert path.stat().st_ino == inode
+    foreign_files.apply(path, b"one", None)
+    assert not path.exists()
+
+
+def test_a_symlinked_directory_and_a_chain_of_links_lead_to_the_file(tmp_path: Path) -> None:
+    real = tmp_path / "dotfiles" / "claude"
+    real.mkdir(parents=True)
+    (real / "settings.json").write_bytes(b"one")
+    (tmp_path / ".claude").symlink_to("dotfiles/claude")
+    (tmp_path / "also").symlink_to(".claude/settings.json")
+    foreign_files.apply(tmp_path / ".claude" / "settings.json", b"one", b"two")
+    foreign_files.apply(tmp_path / "also", b"two", b"three")
+    assert (real / "settings.json").read_bytes() == b"three"
+    assert (tmp_path / ".claude").is_symlink() and (tmp_path / "also").is_symlink()
+    foreign_files.apply(tmp_path / ".claude" / "new.json", None, b"new")
+    assert (real / "new.json").read_bytes() == b"new"
+
+
+def test_a_link_to_nothing_and_a_link_to_itself_are_explained_and_nothing_is_made(tmp_path: Path) -> None:
+    (tmp_path / "dangling").symlink_to(tmp_path / "away" / "settings.json")
+    (tmp_path / "cycle").symlink_to("cycle")
+    with pytest.raises(ConfigError, match=r"symbolic link to .*away.*not there"):
+        foreign_files.read(tmp_path / "dangling")
+    with pytest.raises(ConfigError, match="cannot be read"):
+        foreign_files.read(tmp_path / "cycle")
+    for name in ("dangling", "cycle"):
+        with pytest.raises(ConfigError):
+            foreign_files.apply(tmp_path / name, None, b"one")
+    assert not (tmp_path / "away").exists()
+
+
+def test_a_file_that_somebody_made_read_only_stays_as_it_is(tmp_path: Path) -> None:
+    path = tmp_path / "settings.json"
+    path.write_bytes(b"one")
+    path.chmod(0o444)
+    with pytest.raises(ConfigError, match="is read-only"):
+        foreign_files.check(path)
+    with pytest.raises(ConfigError, match="is read-only"):
+        foreign_files.apply(path, b"one", b"two")
+    assert path.read_bytes() == b"one"
+    (tmp_path / "pipe").mkdir()
+    with pytest.raises(ConfigError, match="no regular file"):
+        foreign_files.check(tmp_path / "pipe")
+
+
+def test_whose_file_it_is_does_not_change(tmp_path: Path) -> None:
+    path = tmp_path / "settings.json"
+    path.write_bytes(b"one")
+    if os.geteuid() == 0:
+        os.chown(path, 12345, 54321)
+        path.chmod(0o2640)
+        foreign_files.apply(path, b"one", b"two")
+        info = path.stat()
+        assert (info.st_uid, info.st_gid, stat.S_IMODE(info.st_mode)) == (12345, 54321, 0o2640)
+        os.seteuid(12346)
+        try:
+            with pytest.raises(ConfigError, match=r"belongs to another user|cannot be read"):
+                foreign_files.check(path)
+        finally:
+            os.seteuid(0)
+    else:
+        with pytest.raises(ConfigError, match="belongs to another user"):
+            foreign_files.check(Path("/etc/hosts"))
+
+
+def test_extended_attributes_are_kept(tmp_path: Path) -> None:
+    path = tmp_path / "settings.json"
+    path.write_bytes(b"one")
+    try:
+        os.setxattr(path, "user.csmd.test", b"value")
+    except (OSError, AttributeError):
+        pytest.skip("this file system keeps no extended attributes")
+    foreign_files.apply(path, b"one", b"two")
+    assert (path.read_bytes(), os.getxattr(path, "user.csmd.test")) == (b"two", b"value")
+
+
+# --- showing
+
+
+def test_the_diff_is_one_that_patch_understands(tmp_path: Path) -> None:
+    for before in (b'{\n  "model": "opus"\n}', b'{"a": 1}', b'{\n "\xc3\xa9": 1\n}\n'):
+        merged = registration.plan_merge(before, "/usr/bin/python3", Path("/h/csmd"))
+        path = tmp_path / "settings.json"
+        path.write_bytes(before)
+        text = foreign_files.diff(before, merged, path)
+        command = ["git", "apply", "--unsafe-paths", "-p1", f"--directory={os.sep}", "-"]
+        subprocess.run(command, input=text.encode(), cwd=tmp_path, check=True, capture_output=True)
+        assert path.read_bytes() == merged
+    assert foreign_files.diff(b"a\n", b"a\n", Path("x")) == ""
+    assert foreign_files.diff(None, b"a\n", Path("/x")).startswith("--- /dev/null\n+++ /x\n")
+    assert foreign_files.diff(b"a\n", None, Path("/x")).startswith("--- /x\n+++ /dev/null\n")
+
+
+# --- one member of an object
+
+CASES = [
+    ("", ("a", "b"), 1, '{\n  "a": {\n    "b": 1\n  }\n}\n'),
+    ('{"x":1}', ("a", "b"), {"c": 2}, '{"x":1,"a":{"b":{"c":2}}}'),
+    ('{"a": {"x": [1]}}', ("a", "b"), 2, '{"a": {"x": [1], "b": 2}}'),
+    ('{\n\t"a": {}\n}', ("a", "b"), 2, '{\n\t"a": {\n\t\t"b": 2\n\t}\n}'),
+    ('{"a": {"b": 1,   "x": 2}}', ("a", "b"), 3, '{"a": {"b": 3,   "x": 2}}'),
+    ('{"a": {"b":   1.0}}', ("a", "b"), 1, '{"a": {"b":   1.0}}'),
+]
+
+
+@pytest.mark.parametrize(("before", "path", "value", "after"), CASES)
+def test_a_member_is_put_into_the_files_own_form(before: str, path: tuple[str, ...], value: Any, after: str) -> None:
+    assert json_edits.with_member(before, path, value) == after
+    assert json_edits.with_member(after, path, value) == after
+    assert json_edits.value_at(after, path) == value
+
+
+def test_a_member_goes_with_what_held_nothing_else() -> None:
+    for before, after in [
+        ('{"x":1,"a":{"b":1}}', '{"x":1}'),
+        ('{"a": {"b": 1, "x": 2}}', '{"a": {"x": 2}}'),
+        ('{"a": {"b": 1}}', "{}"),
+        ('{"a": {"x": 2}}', '{"a": {"x": 2}}'),
+        ('{"a": [1]}', '{"a": [1]}'),
+        ('{"a": 1}', '{"a": 1}'),
+        ("", ""),
+    ]:
+        assert json_edits.without_path(before, ("a", "b")) == after
+    with pytest.raises(BadInput):
+        json_edits.with_member('{"a": []}', ("a", "b"), 1)
+
+
+members = st.dictionaries(
+    st.sampled_from(["a", "b", "mcpServers", 'q"']), st.integers() | st.text(max_size=3), max_size=3
+)
+
+
+@given(
+    st.dictionaries(st.sampled_from(["a", "servers", "z"]), members | st.lists(members, max_size=2), max_size=3),
+    st.sampled_from([None, 1, 2, "\t"]),
+)
+def test_putting_a_member_in_and_taking_it_out_changes_nothing_of_others(value: Any, indent: Any) -> None:
+    if not isinstance(value.get("servers", {}), dict):
+        value.pop("servers")
+    before = json.dumps(value, indent=indent)
+    merged = json_edits.with_member(before, ("servers", "csmd"), {"command": "x"})
+    found = json.loads(merged)
+    assert found.pop("servers") == {**value.get("servers", {}), "csmd": {"command": "x"}}
+    assert found == {key: one for key, one in value.items() if key != "servers"}
+    left = json_edits.without_path(merged, ("servers", "csmd"))
+    assert left == before if value.get("servers") or ("servers" not in value and value) else json.loads(left) == found

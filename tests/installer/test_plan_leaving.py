@@ -1,0 +1,227 @@
+"""Leaving for good: what goes is said first, is csmd's own by name, and nothing of anybody else's is touched."""
+
+from __future__ import annotations
+
+import json
+import os
+import pty
+import re
+import subprocess
+import sys
+from pathlib import Path
+from typing import Any
+
+import pytest
+from machine import Machine
+
+from csmd.installer import plan
+from csmd.paths import Paths
+from csmd.store import files, text_columns
+
+#: The store looks at all that lies there; what is removed must have the name that csmd gives.
+NARROWER = {
+    "damaged-*/*": ["damaged-[0-9]*T[0-9]*Z/*"],
+    "repairing/*": ["repairing/**/*"],
+    "log/csmd.log*": ["log/csmd.log", "log/csmd.log.[0-9]"],
+    "backups/*": ["backups/csmd-*", "backups/.csmd-*"],
+    "quarantine/*": ["quarantine/*.json"],
+    "memory/**/*": list(plan.HOME_FILES["notes as markdown and data"]),
+    "models/**/*": list(plan.HOME_FILES["embedding models"]),
+    "hook/*": [
+        f"hook/{name}" for name in (*plan.HOOK_FILES, *plan.HOOK_SCRIPTS, plan.SERVER_SCRIPT, "interpreter", "python")
+    ],
+    "hook/__pycache__/*": ["hook/__pycache__/csmd_*.pyc"],
+}
+
+
+def test_every_file_that_the_store_knows_is_known_here() -> None:
+    ours = {glob for globs in plan.HOME_FILES.values() for glob in globs}
+    known = {*text_columns.TEXT_FILES, *text_columns.STRUCTURE_FILES}
+    assert known - ours == set(NARROWER)
+    for glob, here in NARROWER.items():
+        assert set(here) <= ours, glob
+    assert ours - known == {one for here in NARROWER.values() for one in here}
+
+
+def fill(paths: Paths, *names: str) -> None:
+    for name in names:
+        path = paths.home / name
+        path.parent.mkdir(parents=True, exist_ok=True)
+        path.write_text((plan.README if name == "README.txt" else "x" * 100)[:100])
+
+
+OWN = (
+    "csmd.db", "csmd.db-wal", "csmd.db.before-restore-wal", "backups/csmd-1.db", "damaged-20260504T010203Z/csmd.db", "endpoint",
+    "spool/0.event", "spool/.tmp-1", "sessions/-p/s.jsonl", "quarantine/1.json", "memory/user.md", "memory/projects/till-1a2b3c.md",
+    "memory/daily/2026-03-01.md", "memory/workspaces/acme-1a2b3c/archive/daily/2026-03-01.yaml", "memory/sessions/s1.yaml", "models/m/model.onnx",
+    "models/m/csmd-model.txt", "models/m/deep/er.txt",
+    "models/tiktoken/abc", "hook/csmd_hook.py", "hook/__pycache__/csmd_spool.pyc", "log/csmd.log.1", "log/crash.txt",
+    "config.yaml", "install.json", "README.txt", "run/start.lock", "run/hung", ".README.txt.abc.csmd", "run/.daemon.json.0.tmp",
+)  # fmt: skip
+FOREIGN = ("notes.txt", "sessions/mine.txt", "run/other", "venv/bin/python", "venv/pyvenv.cfg", "log/other.log", "log/csmd.log.mine",
+           "models/mine/model.onnx", "backups/mine.db", "damaged-by-me/x", "hook/mine.sh", "quarantine/notes.txt",
+           "memory/daily/notes.md")  # fmt: skip
+
+
+@pytest.mark.parametrize("text", ["{", "[]", '{"settings": {}, "service": {"kind": "systemd"}}'])
+def test_a_damaged_record_is_named_with_what_to_do(machine: Machine, text: str) -> None:
+    machine.home.mkdir(mode=0o700)
+    machine.paths.install_record.write_text(text)
+    done = machine.run("uninstall")
+    assert done.returncode == 1 and f"{machine.paths.install_record} is damaged" in done.stderr
+    assert "move it away" in done.stderr
+
+
+def test_where_nothing_is_nothing_is_said_to_stay(machine: Machine) -> None:
+    assert machine.run("uninstall").stdout.splitlines()[-1] == f"nothing of csmd is in {machine.home}"
+
+
+def test_a_readme_of_the_users_is_neither_overwritten_nor_removed(machine: Machine) -> None:
+    fill(machine.paths, "mine.txt")
+    readme = machine.home / "README.txt"
+    readme.write_text("mine")
+    machine.csmd("install", "--no-start")
+    assert readme.read_text() == "mine"
+    machine.csmd("uninstall", "--purge", "--yes")
+    assert readme.read_text() == "mine"
+
+
+def test_what_csmd_made_goes_and_all_else_stays(machine: Machine) -> None:
+    paths = machine.paths
+    fill(paths, *OWN, *FOREIGN)
+    going = plan.parts(paths)
+    assert sum(len(part.files) for part in going) == len(OWN)
+    assert sum(part.bytes for part in going) == 100 * len(OWN)
+    left = plan.purge(paths, going)
+    assert {str(path.relative_to(paths.home)) for path in paths.home.rglob("*") if path.is_file()} == set(FOREIGN)
+    assert {path.name for path in left.foreign} == {
+        "notes.txt", "sessions", "run", "venv", "log", "models", "backups", "damaged-by-me", "hook", "quarantine", "memory",
+    }  # fmt: skip
+    assert left.refused == [] and plan.programs(paths) == [paths.home / "venv"]
+    assert not (paths.home / "models" / "m").exists() and not (paths.home / "repairing").exists()
+
+
+def test_nothing_behind_a_link_is_touched(machine: Machine) -> None:
+    paths, elsewhere = machine.paths, machine.root / "elsewhere"
+    fill(paths, "csmd.db")
+    elsewhere.mkdir()
+    (elsewhere / "csmd-1.db").write_text("theirs")
+    (elsewhere / "csmd-model.txt").write_text("theirs")
+    (paths.home / "backups").symlink_to(elsewhere)
+    (paths.home / "models").mkdir()
+    (paths.home / "models" / "linked").symlink_to(elsewhere)
+    (paths.home / "csmd.db-wal").symlink_to(elsewhere / "csmd-1.db")
+    plan.purge(paths, plan.parts(paths))
+    assert sorted(path.name for path in elsewhere.iterdir()) == ["csmd-1.db", "csmd-model.txt"]
+    assert sorted(path.name for path in paths.home.iterdir()) == ["backups", "models"]
+
+
+def test_the_platforms_places_and_the_second_spool_go_too(machine: Machine, monkeypatch: pytest.MonkeyPatch) -> None:
+    state = machine.root / "state" / "csmd"
+    paths = Paths(home=machine.root / "data" / "csmd", config_file=machine.root / "config" / "csmd" / "config.yaml",
+                  log_dir=state / "log")  # fmt: skip
+    top = machine.root / "top"
+    monkeypatch.setattr(plan, "_temporary", lambda: [top])
+    spool = top / files.spool_places(paths.home)[1].name
+    for path in (
+        paths.home / "csmd.db",
+        paths.config_file,
+        paths.log_dir / "csmd.log",
+        spool / "1.event",
+        top / "other",
+    ):
+        path.parent.mkdir(parents=True, exist_ok=True)
+        path.write_text("x")
+    assert sum(len(part.files) for part in plan.parts(paths)) == 4
+    plan.purge(paths, plan.parts(paths))
+    assert not paths.home.exists() and not state.exists() and not paths.config_file.parent.exists()
+    assert [path.name for path in top.iterdir()] == ["other"]
+    assert paths.home.parent.exists()
+
+
+def test_a_purge_says_what_asks_and_removes_everything(machine: Machine) -> None:
+    machine.conversation()
+    settings = machine.assistant / "settings.json"
+    settings.write_text("{}")
+    machine.csmd("install")
+    shown = machine.csmd("uninstall", "--purge", "--dry-run")
+    assert "3 memories" in shown and "memories and conversations" in shown and str(machine.home) in shown
+    assert all(len(line) <= 80 for line in shown.splitlines() if not line.startswith(("-", "+", " ")))
+    planned = machine.csmd("uninstall", "--purge", "--dry-run", "--json")
+    assert {row["what"] for row in planned["removes"]} >= {"memories and conversations", "hook scripts", "log", "state"}
+    refused = machine.run("uninstall", "--purge")
+    assert (refused.returncode, "--yes" in refused.stderr) == (1, True)
+    assert machine.status()["counts"]["memories"] == 3 and "csmd_hook" in settings.read_text()
+    done = machine.csmd("uninstall", "--purge", "--yes", "--json")
+    assert done["stopped"] is True and done["purged"]["foreign"] == [] and done["purged"]["refused"] == []
+    assert not machine.home.exists() and settings.read_text() == "{}"
+    assert list((machine.assistant / "projects").rglob("*.jsonl"))
+    assert "nothing of csmd's to remove" in machine.csmd("uninstall", "--purge", "--dry-run")
+
+
+def typed(machine: Machine, *arguments: str, answer: str) -> tuple[int, str]:
+    """What `csmd` does at a terminal at which a person types this answer."""
+    pid, terminal = pty.fork()
+    if pid == 0:
+        os.chdir(machine.root)
+        os.execvpe(sys.executable, [sys.executable, "-m", "csmd", *arguments], machine.environment())
+    said = b""
+    try:
+        while b"[y/N]" not in said:
+            said += os.read(terminal, 4096)
+        os.write(terminal, f"{answer}\n".encode())
+        while more := os.read(terminal, 4096):
+            said += more
+    except OSError:  # the other end is gone
+        pass
+    finally:
+        os.close(terminal)
+    return os.waitstatus_to_exitcode(os.waitpid(pid, 0)[1]), said.decode()
+
+
+def test_y_and_yes_are_yes_and_the_question_says_how_much_goes(machine: Machine) -> None:
+    machine.csmd("install", "--no-start")
+    for answer in ("n", ""):
+        code, said = typed(machine, "uninstall", "--purge", answer=answer)
+        assert code == 1 and "nothing was changed" in said and machine.paths.install_record.exists()
+        assert re.search(r"Remove all that csmd remembers, [0-9]+ files, [0-9.]+ [KM]?B, for good\? \[y/N\]", said)
+    for answer in ("y", "yes"):
+        machine.csmd("install", "--no-start")
+        code, said = typed(machine, "uninstall", "--purge", answer=answer)
+        assert code == 0 and "nothing of csmd is left" in said and not machine.home.exists()
+
+
+def test_settings_that_cannot_be_given_back_keep_the_data(machine: Machine) -> None:
+    settings = machine.assistant / "settings.json"
+    settings.parent.mkdir()
+    settings.write_text("{}")
+    machine.csmd("install", "--no-start")
+    settings.write_text("{broken")
+    done = machine.run("uninstall", "--purge", "--yes")
+    assert done.returncode == 1 and "settings.json" in done.stderr
+    assert machine.paths.install_record.exists() and settings.read_text() == "{broken"
+    settings.write_text("{}")
+    assert machine.run("uninstall", "--purge", "--yes").returncode == 0 and not machine.home.exists()
+
+
+def test_uninstall_says_where_everything_is(machine: Machine) -> None:
+    state = {"XDG_DATA_HOME": str(machine.root / "d"), "XDG_STATE_HOME": str(machine.root / "s"),
+             "XDG_CONFIG_HOME": str(machine.root / "c"), "CSMD_HOME": ""}  # fmt: skip
+    assert machine.run("install", "--no-start", **state).returncode == 0
+    (machine.root / "s" / "csmd" / "log").mkdir(parents=True)
+    shown: Any = machine.run("uninstall", "--dry-run", **state).stdout
+    done: subprocess.CompletedProcess[str] = machine.run("uninstall", **state)
+    for text in (shown, done.stdout):
+        assert str(machine.root / "d" / "csmd") in text and str(machine.root / "s" / "csmd" / "log") in text
+    assert "no daemon was running" in done.stdout
+    assert json.loads(machine.run("uninstall", "--json", **state).stdout)["restored"] == []
+
+
+def test_a_home_that_is_somebody_elses_is_not_purged(machine: Machine) -> None:
+    elsewhere = machine.root / "elsewhere"
+    elsewhere.mkdir()
+    (elsewhere / "csmd.db").write_text("theirs")
+    machine.home.symlink_to(elsewhere)
+    done = machine.run("uninstall", "--purge", "--yes")
+    assert (done.returncode, "not a directory of yours" in done.stderr) == (1, True)
+    assert Path(elsewhere / "csmd.db").read_text() == "theirs"

@@ -1,0 +1,161 @@
+"""csmd's server in `.claude.json`: an edit of one entry, whatever the file looks like and whoever else stands in it."""
+
+from __future__ import annotations
+
+import json
+import os
+import threading
+import time
+from pathlib import Path
+from typing import Any
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from csmd.errors import ConfigError
+from csmd.installer import foreign_files, registration
+
+HOME = Path("/h/a b/csmd")
+OTHER = Path("/h/other")
+OURS = {"type": "stdio", "command": "/h/a b/csmd/hook/mcp", "args": [], "env": {}}
+FOREIGN = {"command": "npx", "args": ["-y", "thing"], "env": {"TOKEN": "x"}}
+
+ODD = [
+    b"{}",
+    b"",
+    b" \n",
+    b"\xef\xbb\xbf{}",
+    b'{"numStartups":3,"projects":{"/p":{"mcpServers":{"csmd":{"command":"local"}}}}}',
+    b'{\n\t"a" : 1 ,\n\t"mcpServers" : {\n\t\t"x" : { "command" : "y" }\n\t}\n}\n',
+    b'{"mcpServers":{}}',
+    b'{ "mcpServers": {"x": {"command": "y"}, "z": {"url": "u"}}, "last": [1,2 , 3] }',
+    b'{\r\n  "mcpServers": {\r\n    "x": {\r\n      "command": "y"\r\n    }\r\n  }\r\n}\r\n',
+    b'{"mcpServers": {"x": {"command": "y"}}, "mcpServers": {"q": {"command": "\\u00e9"}}}',
+    '{"note": "ünïcode \\ud83d\\ude00", "mcpServers": {"x": {"command": "é"}}}'.encode(),
+]
+
+
+def servers(data: bytes) -> dict[str, Any]:
+    value = json.loads(data.decode("utf-8-sig"))
+    return dict(value["mcpServers"])
+
+
+@pytest.mark.parametrize("before", [None, *ODD], ids=repr)
+def test_ours_is_added_behind_what_is_there_and_nothing_else_changes(before: bytes | None) -> None:
+    merged = registration.merge_server(before, HOME)
+    found = servers(merged)
+    assert found.pop("csmd") == OURS
+    old = json.loads((before or b"{}").decode("utf-8-sig").strip() or "{}")
+    assert found == old.get("mcpServers", {})
+    left = json.loads(merged.decode("utf-8-sig"))
+    assert {k: v for k, v in left.items() if k != "mcpServers"} == {k: v for k, v in old.items() if k != "mcpServers"}
+    assert registration.merge_server(merged, HOME) == merged, "merging what was merged changes nothing"
+    assert registration.is_registered(merged, HOME) and not registration.is_registered(merged, OTHER)
+    assert not registration.is_registered(before, HOME)
+
+
+@pytest.mark.parametrize(
+    "before", [one for one in ODD if one.strip(b"\xef\xbb\xbf \n") and b"{}}" not in one], ids=repr
+)
+def test_taking_ours_out_gives_the_very_bytes_back(before: bytes) -> None:
+    assert registration.removal(registration.merge_server(before, HOME), HOME) == before
+    assert registration.removal(before, HOME) == before
+
+
+def test_an_entry_of_ours_is_brought_up_to_date_where_it_stands_and_what_the_user_added_stays() -> None:
+    old = {"mcpServers": {"mine": {"command": "sh", "args": [str(HOME / "hook" / "mcp")]}, "x": FOREIGN}}
+    merged = registration.merge_server(json.dumps(old).encode(), HOME)
+    assert list(servers(merged)) == ["mine", "x"] and servers(merged)["mine"] == OURS
+    theirs = {"mcpServers": {"memory": {**OURS, "alwaysLoad": True, "env": {"A": "b"}}}}
+    assert registration.merge_server(json.dumps(theirs).encode(), HOME) == json.dumps(theirs).encode()
+
+
+def test_a_second_entry_of_ours_goes() -> None:
+    twice = {"mcpServers": {"a": FOREIGN, "csmd": OURS, "b": FOREIGN, "again": OURS, "c": FOREIGN}}
+    assert list(servers(registration.merge_server(json.dumps(twice).encode(), HOME))) == ["a", "csmd", "b", "c"]
+    left = registration.removal(json.dumps(twice).encode(), HOME)
+    assert servers(left) == {"a": FOREIGN, "b": FOREIGN, "c": FOREIGN}
+
+
+@pytest.mark.parametrize("taken", [FOREIGN, {"command": str(OTHER / "hook" / "mcp")}, {"url": "http://x"}, 5], ids=str)
+def test_a_server_that_is_named_csmd_and_is_not_ours_stays(taken: Any) -> None:
+    before = json.dumps({"mcpServers": {"csmd": taken}}).encode()
+    assert registration.merge_server(before, HOME) == before
+    assert registration.removal(before, HOME) == before
+
+
+def test_where_somebody_edited_the_file_since_only_ours_goes() -> None:
+    merged = registration.merge_server(b'{"a": 1}', HOME)
+    edited = merged.replace(b'"a": 1', b'"a": 2, "new": [3]').replace(b'"mcpServers": {', b'"mcpServers": {"n": {}, ')
+    assert json.loads(registration.removal(edited, HOME)) == {"a": 2, "new": [3], "mcpServers": {"n": {}}}
+
+
+@pytest.mark.parametrize(
+    "broken", [b"{", b"[]", b'"x"', b"\xff", b'{"mcpServers": []}', b'{"mcpServers": null}'], ids=repr
+)
+def test_a_file_that_is_no_object_is_never_written(broken: bytes) -> None:
+    for act in (registration.merge_server, registration.removal):
+        with pytest.raises(ConfigError, match=r"claude\.json"):
+            act(broken, HOME)
+    assert not registration.is_registered(broken, HOME)
+
+
+NAMES = st.text(max_size=6) | st.sampled_from(["csmd", "mcpServers"])
+ENTRIES = st.sampled_from([FOREIGN, OURS, {}, [], None, {"command": str(HOME / "hook" / "mcp"), "x": 1}])
+
+
+@given(st.dictionaries(NAMES, ENTRIES, max_size=5), st.sampled_from([None, 0, 1, 4]), st.booleans())
+def test_whatever_stands_there_only_ours_comes_and_goes(found: dict[str, Any], indent: int | None, tight: bool) -> None:
+    separators = (",", ":") if tight else None
+    before = json.dumps({"k": 1, "mcpServers": found}, indent=indent, separators=separators).encode()
+    merged = registration.merge_server(before, HOME)
+    ours = [
+        name
+        for name, value in servers(merged).items()
+        if isinstance(value, dict) and value.get("command") == OURS["command"]
+    ]
+    assert len(ours) == 1 or (ours == [] and "csmd" in found)
+    left = json.loads(registration.removal(merged, HOME))
+    kept = {k: v for k, v in found.items() if not (isinstance(v, dict) and v.get("command") == OURS["command"])}
+    assert left.pop("mcpServers", {}) == kept and left == {"k": 1}
+
+
+@pytest.mark.parametrize(("chosen", "place"), [(True, "/c/.claude.json"), (False, "/u/.claude.json")])
+def test_the_file_lies_where_the_assistant_looks_for_it(chosen: bool, place: str) -> None:
+    assert str(registration.config_file(Path("/c"), user_home=Path("/u"), chosen=chosen)) == place
+
+
+# --- the assistant's lock
+
+
+def test_the_lock_is_the_assistants_own_and_is_gone_afterwards(tmp_path: Path) -> None:
+    (tmp_path / "real.json").touch()
+    (tmp_path / "link.json").symlink_to("real.json")
+    with foreign_files.held(tmp_path / "link.json"):
+        assert (tmp_path / "real.json.lock").is_dir()
+    assert not (tmp_path / "real.json.lock").exists()
+    with foreign_files.held(tmp_path / "no" / "folder.json"):
+        assert not (tmp_path / "no").exists()
+
+
+def test_somebody_elses_lock_is_waited_for_and_one_left_behind_is_not(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    path, lock = tmp_path / "f.json", tmp_path / "f.json.lock"
+    lock.mkdir()
+    timer = threading.Timer(0.1, lock.rmdir)
+    timer.start()
+    with foreign_files.held(path):
+        assert not timer.is_alive() or timer.finished.is_set()
+    timer.join()
+    lock.mkdir()
+    long_ago = time.time() - foreign_files.STALE_S - 5
+    os.utime(lock, (long_ago, long_ago))
+    with foreign_files.held(path):
+        assert time.time() - lock.stat().st_mtime < 5, "it is a new one"
+    lock.mkdir()
+    monkeypatch.setattr(foreign_files, "PATIENCE_S", 0.05)
+    with pytest.raises(ConfigError, match="being written by somebody else"), foreign_files.held(path):
+        raise AssertionError("the lock is held by somebody else")
+    assert lock.is_dir()
