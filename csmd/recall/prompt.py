@@ -222,15 +222,13 @@ def _newest(
     by_seq = {one.passage.seq: one for one in found if one.passage}
     links = threads.ends(rows, list(by_seq), rivals=True)
     links = {
-        seq: [
-            end
-            for at, end in enumerate(of)
-            if not at or (at < HOPS and end[1] >= threads.SURE_AMONG) or end[0] in by_seq
-        ]
+        seq: [end for at, end in enumerate(of) if not at or (at < HOPS and end[1] >= threads.SURE) or end[0] in by_seq]
         for seq, of in links.items()
     }
-    newest = passages.by_seqs(rows, sorted({newer for of in links.values() for newer, _ in of}))
-    fresh = [Found(score=0.0, features={}, passage=one) for seq, one in newest.items() if seq not in by_seq]
+    following = threads.followers(rows, list(by_seq)) if in_context else {}
+    newest = passages.by_seqs(rows, sorted({seq for of in links.values() for seq, _ in of}.union(*following.values())))
+    ends = {seq for of in links.values() for seq, _ in of} - by_seq.keys()
+    fresh = [Found(score=0.0, features={}, passage=newest[seq]) for seq in sorted(ends) if seq in newest]
     tellable = {one.passage.seq: one for one in [*found, *may(fresh)] if one.passage}
     stated = memories.stated_in(rows, sorted({one.uuid for one in newest.values()}))
     known_already = {
@@ -242,12 +240,11 @@ def _newest(
 
     told: dict[tuple[int, str], Told] = {}
     for one in found:
-        ends = links.get(one.passage.seq, ()) if one.passage else ()
-        if any(seq in known_already and sure >= threads.SURE_AMONG for seq, sure in ends):
+        if one.passage and known_already & following.get(one.passage.seq, set()):
             continue
-        newer = [(seq, sure) for seq, sure in ends if seq in tellable]
+        newer = [(seq, sure) for seq, sure in links.get(one.passage.seq, ()) if seq in tellable] if one.passage else []
         newer.sort(key=lambda end: -tellable[end[0]].score)
-        replacing = next((seq for seq, sure in newer if sure >= threads.SURE_AMONG), None)
+        replacing = next((seq for seq, sure in newer if sure >= threads.SURE), None)
         for seq, _ in newer:
             other = tellable[seq]
             known = told.get(other.key)

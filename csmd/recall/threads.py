@@ -37,8 +37,8 @@ LEAST_OVERLAP = 3
 KEPT, MOST = 0.1, 3
 #: A thread is followed for so many steps.
 STEPS = 4
-#: Told as what holds now, in brief and pages, from this one on; among rivals, from that.
-SURE, SURE_AMONG = 0.6, 0.4
+#: What follows is told in the place of what it follows, and a thread is followed on, from this one on.
+SURE = 0.6
 #: A passage that surely follows more than so many others says nothing of any of them: plans and reports resemble all others.
 FOLLOWED = 3
 
@@ -152,11 +152,11 @@ def ends(
 ) -> dict[int, list[tuple[int, float]]]:
     """Passage -> (the newest that its thread leads to, how surely), the surest first; passages without a thread are left out.
 
-    As `rivals` the links of a passage say which of them follows it; else whether any does.
+    A thread of several steps is as sure as all of them together: it drifts to other matters soon. As `rivals` the links
+    of a passage say which of them follows it; else whether any does.
     """
     ends: dict[int, list[tuple[int, float]]] = {seq: [(seq, 1.0)] for seq in seqs}
     links: dict[int, list[tuple[int, float]]] = {}
-    onwards_from = SURE_AMONG if rivals else SURE
     for step in range(STEPS):
         if unread := sorted({seq for of in ends.values() for seq, _ in of} - links.keys()):
             links |= {seq: [] for seq in unread}
@@ -168,14 +168,28 @@ def ends(
         for start, of in ends.items():
             onwards: dict[int, float] = {}
             for seq, known in of:  # what nothing follows is an end
-                after = [one for one in links[seq] if one[0] != start and one[1] >= (onwards_from if step else least)]
+                after = [one for one in links[seq] if one[0] != start and one[1] >= (SURE if step else least)]
                 for newer, link in after or [(seq, 1.0)]:
-                    onwards[newer] = max(onwards.get(newer, 0.0), min(known, link))
+                    onwards[newer] = max(onwards.get(newer, 0.0), round(known * link, 4))
             further[start] = sorted(onwards.items(), key=lambda row: (-row[1], row[0]))
         if further == ends:
             break
         ends = further
     return {start: found for start, of in ends.items() if (found := [one for one in of if one[0] != start])}
+
+
+def followers(rows: Rows, seqs: Sequence[int]) -> dict[int, set[int]]:
+    """Passage -> all that surely follow it, those between it and the end of its thread too."""
+    found = {seq: {seq} for seq in seqs}
+    links: dict[int, list[tuple[int, float]]] = {}
+    for _ in range(STEPS):
+        if not (unread := sorted(set().union(*found.values()) - links.keys())):
+            break
+        links |= {seq: [] for seq in unread}
+        links |= passage_threads.newer(rows, unread, least=SURE, sure=SURE, most=FOLLOWED)
+        for of in found.values():
+            of |= {newer for seq in of for newer, _ in links[seq]}
+    return {start: of - {start} for start, of in found.items()}
 
 
 def _competing(links: Sequence[tuple[int, float]]) -> list[tuple[int, float]]:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import itertools
 from collections.abc import Iterator
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
@@ -547,12 +548,12 @@ def test_where_a_thread_is_not_sure_both_are_told_and_none_is_called_before(stor
     assert ids(made) == [f"{new}#0", f"{old}#0"] and "before" not in made.text
 
 
-def test_of_two_that_both_bear_on_the_prompt_the_older_is_before_where_a_thread_is_likely(
+def test_of_two_that_both_bear_on_the_prompt_the_older_is_before_where_a_thread_is_sure(
     store: Store,
 ) -> None:
     old = say(store, "the queue lives in the jobs table", 1)
     new = say(store, "the queue lives in Kafka, it outgrew Postgres", 3, session="s2")
-    link(store, old, new, 0.55)
+    link(store, old, new, 0.65)
     made = told(store)
     assert ids(made) == [f"{new}#0"] and "(before, 2026-03-01: the queue lives in the jobs table)" in made.text
 
@@ -639,3 +640,17 @@ def test_a_prompt_that_utf_8_cannot_carry_is_answered_as_without_what_it_cannot(
     made = told(store, f"{ASKED} in `the \ud800 worker` \udcff\0", embed=embed)
     assert "The queue lives in Redis" in made.text
     assert embedded == [f"{ASKED} in `the ? worker` ?"]
+
+
+@pytest.mark.parametrize("seen", [1, 2, 3])
+def test_of_what_the_context_holds_something_newer_than_nothing_older_is_told(store: Store, seen: int) -> None:
+    said = [
+        say(store, f"{one} holds what is asynchronous", 2 * n + 1, session=f"s{n + 1}")
+        for n, one in enumerate(("the queue", "Redis", "Kafka", "NATS"))
+    ]
+    for older, newer in itertools.pairwise(said):
+        link(store, older, newer, 0.9)
+    made = told(store)
+    assert ids(made) == [f"{said[3]}#0"]
+    note(store, replace(made, items=(replace(made.items[0], id=f"{said[seen]}#0"),)))
+    assert not {f"{one}#0" for one in said[: seen + 1]} & set(ids(told(store)))

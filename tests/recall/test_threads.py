@@ -277,14 +277,14 @@ def chain(store: Store, links: list[tuple[int, int, float]], *, most: int = 8) -
     ("links", "ends"),
     [
         ([(1, 2, 0.9)], {1: [(2, 0.9)]}),
-        ([(1, 2, 0.9), (2, 3, 0.8)], {1: [(3, 0.8)]}),
-        ([(1, 2, 0.3), (2, 3, 0.8)], {1: [(3, 0.3)]}),
+        ([(1, 2, 0.9), (2, 3, 0.8)], {1: [(3, 0.72)]}),
+        ([(1, 2, 0.3), (2, 3, 0.8)], {1: [(3, 0.24)]}),
         ([(1, 2, 0.9), (2, 3, 0.3)], {1: [(2, 0.9)]}),
         ([(1, 2, 0.9), (1, 3, 0.6)], {1: [(2, 0.9), (3, 0.6)]}),
         ([(1, 2, 0.05)], {}),
     ],
 )
-def test_a_thread_is_followed_on_where_it_is_sure(
+def test_a_thread_is_followed_on_where_it_is_sure_and_is_as_sure_as_all_its_steps(
     store: Store, links: list[tuple[int, int, float]], ends: dict[int, list[tuple[int, float]]]
 ) -> None:
     chain(store, links)
