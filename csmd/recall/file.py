@@ -155,7 +155,7 @@ def _said(rows: Rows, path: str, places: Sequence[int], notes: Block | None, key
     naming = [one for one in passages.by_seqs(rows, [int(seq) for seq, _ in hits]).values() if names(one.text, path)]
     found = [Found(score=1.0, features={}, passage=one) for one in naming]
     told = prompt.telling(rows, places=places, session_id="", prompt="", key=key)(found)
-    kept = [one for one in told if one.passage and not (one.memory and one.memory.id in noted)]
+    kept = [one for one in told if one.passage and not one.is_cold and not (one.memory and one.memory.id in noted)]
     return tuple(prompt.note_of(one) for one in kept)[:MOST_PASSAGES]
 
 

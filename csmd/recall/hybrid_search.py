@@ -55,7 +55,7 @@ class Query:
 class Found:
     """A statement with its score: a passage, the memory that it states, or a memory whose passage is gone.
 
-    `words` is its bm25, 0 where its words did not find it.
+    `words` is its bm25, 0 where its words did not find it. What `is_cold` is told to nobody by itself.
     """
 
     score: float
@@ -63,6 +63,7 @@ class Found:
     passage: Passage | None = None
     memory: Memory | None = None
     words: float = 0.0
+    is_cold: bool = False
 
     @property
     def key(self) -> tuple[int, str]:

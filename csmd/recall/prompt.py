@@ -88,7 +88,7 @@ def recall(
         near = [one for one in found[:CLOSE] if one.score >= least]
         may = telling(rows, places=places, session_id=session_id, prompt=prompt, key=key)
         holding = list({one.key: one for one in reversed(may(near))}.values())[::-1]
-        if holding and holding[0].score >= floor:
+        if any(one.score >= floor and not one.is_cold for one in holding):
             in_context = receipts.told(rows, session_id) if session_id else frozenset[str]()
             told = _newest(rows, holding, may, in_context)
     known = stage.told_anyway(rows, places) if told else never
@@ -117,7 +117,10 @@ def bearing(rows: Rows, *, places: Sequence[int], prompt: str, embed: Embed | No
 def telling(
     rows: Rows, *, places: Sequence[int], session_id: str, prompt: str, key: bytes
 ) -> Callable[[Sequence[Found]], list[Found]]:
-    """What leaves out of some statements those that may not be told to a session; what replaced a superseded memory takes its place."""
+    """What leaves out of some statements those that may not be told to a session; what replaced a superseded memory takes its place.
+
+    What is cold as a memory was still said, like all that never became one: it is marked, and told beside what is not.
+    """
     told = receipts.told(rows, session_id) if session_id else frozenset[str]()
     since = receipts.fresh_since(rows, session_id) if session_id else ""
     attention, beside = stage.attention(rows, places), receipts.near(rows, places, session_id)
@@ -127,7 +130,10 @@ def telling(
     def reaches(memory: Memory) -> bool:
         if memory.project_seq not in places or memory.id in told or not briefs.injectable(memory):
             return False
-        return tiers.reaches(memory, attention(memory), at="match", near=beside)
+        return tiers.reaches(memory, "WARM", at="match", near=beside)
+
+    def is_cold(memory: Memory) -> bool:
+        return attention(memory) == "COLD" and not memory.pinned
 
     def forgotten(found: Sequence[Found]) -> set[tuple[int, str]]:
         """The keys of those that say what was forgotten; what no hash leads to is not looked up one by one."""
@@ -163,7 +169,9 @@ def telling(
             own = [one.memory] if one.memory else [each for each in of_turn if hybrid_search.states(one.text, each)]
             heirs = [heir for memory in own if memory.superseded_by and (heir := superseded.heir(rows, memory))]
             if any(memory.superseded_by for memory in own):
-                kept += [replace(one, memory=heir, passage=None) for heir in heirs if reaches(heir)]
+                kept += [
+                    replace(one, memory=heir, passage=None, is_cold=is_cold(heir)) for heir in heirs if reaches(heir)
+                ]
             elif (
                 not own
                 and superseded.echoed(one.text, at=one.at, session=one.session_id, replaced=replaced) is not None
@@ -171,7 +179,7 @@ def telling(
                 continue
             elif all(map(reaches, own)) and _tells(one, asked):
                 unasked[len(kept)] = one
-                kept.append(one if one.memory or not own else replace(one, memory=own[0]))
+                kept.append(replace(one, memory=own[0], is_cold=any(map(is_cold, own))) if own else one)
         out = forgotten(list(unasked.values())) if anything_forgotten else set()
         return [one for at, one in enumerate(kept) if at not in unasked or unasked[at].key not in out]
 
