@@ -119,7 +119,7 @@ def telling(
 ) -> Callable[[Sequence[Found]], list[Found]]:
     """What leaves out of some statements those that may not be told to a session; what replaced a superseded memory takes its place.
 
-    What is cold as a memory was still said, like all that never became one: it is marked, and told beside what is not.
+    What is cold as a memory was still said, like all that never became one: it is quoted beside what is not, and marked.
     """
     told = receipts.told(rows, session_id) if session_id else frozenset[str]()
     since = receipts.fresh_since(rows, session_id) if session_id else ""
@@ -169,17 +169,22 @@ def telling(
             own = [one.memory] if one.memory else [each for each in of_turn if hybrid_search.states(one.text, each)]
             heirs = [heir for memory in own if memory.superseded_by and (heir := superseded.heir(rows, memory))]
             if any(memory.superseded_by for memory in own):
-                kept += [
-                    replace(one, memory=heir, passage=None, is_cold=is_cold(heir)) for heir in heirs if reaches(heir)
-                ]
+                warm = [heir for heir in heirs if reaches(heir) and not is_cold(heir)]
+                kept += [replace(one, memory=heir, passage=None) for heir in warm]
             elif (
                 not own
                 and superseded.echoed(one.text, at=one.at, session=one.session_id, replaced=replaced) is not None
             ):
                 continue
             elif all(map(reaches, own)) and _tells(one, asked):
+                if any(map(is_cold, own)):
+                    if one.passage is None or one.text != replace(one, memory=None).text:
+                        continue
+                    said = replace(one, memory=None, is_cold=True)
+                else:
+                    said = replace(one, memory=own[0]) if own else one
                 unasked[len(kept)] = one
-                kept.append(replace(one, memory=own[0], is_cold=any(map(is_cold, own))) if own else one)
+                kept.append(said)
         out = forgotten(list(unasked.values())) if anything_forgotten else set()
         return [one for at, one in enumerate(kept) if at not in unasked or unasked[at].key not in out]
 

@@ -529,14 +529,16 @@ def test_what_was_said_later_is_told_first_with_the_older_as_before(store: Store
     assert [item.reason for item in made.items] == [prompt.NEWER]
 
 
-def test_what_is_cold_as_a_memory_is_told_beside_what_is_not_and_leads_to_what_followed_it(store: Store) -> None:
+def test_what_is_cold_as_a_memory_is_quoted_beside_what_is_not_and_leads_to_what_followed_it(store: Store) -> None:
     rule(store, "the queue lives in the jobs table", 1)
     new = say(store, "from today everything asynchronous goes through Kafka", 3, session="s2")
     link(store, "s1-1", new, 0.9)
     store.write(lambda rows: rows.run("update memories set hot_until = -1, warm_until = -1"))
     assert not told(store).text, "it ends no silence"
     say(store, "the worker of the queue polls once a second", 4, session="s2")
-    assert "goes through Kafka (before, 2026-03-01: the queue lives" in told(store).text
+    made = told(store)
+    assert "goes through Kafka (before, 2026-03-01: the queue lives" in made.text
+    assert all("#" in ident for ident in ids(made)), "no memory"
 
 
 def test_a_thread_is_followed_to_its_end(store: Store) -> None:
