@@ -46,6 +46,8 @@ ENOUGH_TOKENS = 400
 TWIN_OVERLAP = 0.6
 #: From a statement so many of the ends of its thread are told, those behind the first where they are sure.
 HOPS = 2
+#: What surely follows by itself takes the place of the older with this share of all that may follow it.
+FAIR_SHARE = 0.4
 #: Characters of one statement, and of what is told as "before".
 STATEMENT_CHARACTERS, BEFORE_CHARACTERS = 400, 120
 #: Where a part of a sentence begins, and how many of these are looked at.
@@ -234,6 +236,7 @@ def _newest(
     """
     by_seq = {one.passage.seq: one for one in found if one.passage}
     links = threads.ends(rows, list(by_seq), rivals=True)
+    sure = {seq: dict(of) for seq, of in threads.ends(rows, list(by_seq), least=threads.SURE).items()}
     links = {
         seq: [end for at, end in enumerate(of) if not at or (at < HOPS and end[1] >= threads.SURE) or end[0] in by_seq]
         for seq, of in links.items()
@@ -255,9 +258,10 @@ def _newest(
     for one in found:
         if one.passage and known_already & following.get(one.passage.seq, set()):
             continue
-        newer = [(seq, sure) for seq, sure in links.get(one.passage.seq, ()) if seq in tellable] if one.passage else []
+        newer = [end for end in links.get(one.passage.seq, ()) if end[0] in tellable] if one.passage else []
         newer.sort(key=lambda end: -tellable[end[0]].score)
-        replacing = next((seq for seq, sure in newer if sure >= threads.SURE), None)
+        after = sure.get(one.passage.seq, {}) if one.passage else {}
+        replacing = next((seq for seq, share in newer if _replaces(after.get(seq, 0.0), share)), None)
         for seq, _ in newer:
             other = tellable[seq]
             known = told.get(other.key)
@@ -274,6 +278,11 @@ def _newest(
     return sorted(
         (one for key, one in told.items() if key not in overtaken), key=lambda one: (-one.found.score, one.found.key)
     )
+
+
+def _replaces(sure: float, share: float) -> bool:
+    """Whether the end of a thread says what now holds: surely among all others, or by itself with a fair share of it."""
+    return share >= threads.SURE or (sure >= threads.SURE and share >= FAIR_SHARE)
 
 
 # --- the text

@@ -575,7 +575,19 @@ def test_an_older_statement_stands_behind_one_newer_alone(store: Store) -> None:
     for day, body in ((3, "from today everything asynchronous goes through Kafka"), (5, "the tables were emptied")):
         link(store, old, say(store, body, day, session=f"s{day}"), 0.9)
     made = told(store)
-    assert len(made.items) == 2 and made.text.count("the queue lives in the jobs table") == 1
+    assert made.text.count("the queue lives in the jobs table") == made.text.count("(before,") == 1
+
+
+def test_where_many_may_follow_a_statement_equally_none_takes_its_place(store: Store) -> None:
+    old = say(store, "the queue lives in the jobs table", 1)
+    for day, body in (
+        (3, "asynchronous work goes through Kafka"),
+        (5, "the tables were emptied"),
+        (7, "Redis was bought"),
+    ):
+        link(store, old, say(store, body, day, session=f"s{day}"), 0.7)
+    made = told(store)
+    assert "before" not in made.text and f"{old}#0" in ids(made)
 
 
 def test_a_thread_leads_to_nothing_that_may_not_be_told(store: Store) -> None:
